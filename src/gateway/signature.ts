@@ -1,0 +1,91 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import { LosslessNumber } from 'lossless-json'
+
+/** Parameters by their wire name, as a parsed JSON object or form gives them. */
+export type WireParams = Readonly<Record<string, unknown>>
+
+export type SignatureRule = {
+  /** The wire prefix without its underscore, e.g. `svc`. */
+  prefix: string
+  /** Names, without prefix, that stay out of the hash (`SecureHash` always does). */
+  exclude: readonly string[]
+}
+
+export type SignatureVerdict = 'verified' | 'missing' | 'wrong' | 'unverifiable'
+
+/** A parameter holds an object, and no rule says how an object enters the hash. */
+export class NotSignableError extends Error {
+  readonly parameter: string
+  constructor(parameter: string) {
+    super(`${parameter} holds an object and cannot be signed`)
+    this.name = 'NotSignableError'
+    this.parameter = parameter
+  }
+}
+
+const HEX_SHA256 = /^[0-9a-f]{64}$/i
+
+/**
+ * The parameters that enter the hash, in hashing order: those with the prefix, without the hash
+ * itself and the exclusions, sorted by code unit.
+ * @throws NotSignableError when a value is a nested object
+ */
+export function listSignedParams(
+  params: WireParams,
+  { prefix, exclude }: SignatureRule,
+): { name: string; text: string }[] {
+  const start = `${prefix}_`
+  const left = new Set(['SecureHash', ...exclude].map((name) => start + name))
+  return Object.keys(params)
+    .filter((name) => name.startsWith(start) && !left.has(name))
+    .sort()
+    .map((name) => ({ name, text: writeValue(name, params[name]) }))
+}
+
+/**
+ * `svc_SecureHash` of a set of parameters (specification 5.2): SHA-256 over the joined values and the
+ * secret, 64 lower-case hexadecimal characters.
+ * @throws NotSignableError when a value is a nested object
+ */
+export function computeSecureHash(params: WireParams, secret: string, rule: SignatureRule): string {
+  const values = listSignedParams(params, rule).map(({ text }) => text)
+  return createHash('sha256').update(values.join('')).update(secret).digest('hex')
+}
+
+/**
+ * Checks `svc_SecureHash` against each secret (the current one, then one being phased out), in
+ * constant time and in either letter case. Never throws.
+ */
+export function verifySecureHash(
+  params: WireParams,
+  secrets: readonly string[],
+  rule: SignatureRule,
+): SignatureVerdict {
+  const name = `${rule.prefix}_SecureHash`
+  const given = Object.hasOwn(params, name) ? params[name] : undefined
+  if (given === undefined || given === null || given === '') return 'missing'
+  if (typeof given !== 'string' || !HEX_SHA256.test(given)) return 'wrong'
+  const claimed = Buffer.from(given, 'hex')
+  try {
+    const matches = secrets.map((secret) =>
+      timingSafeEqual(claimed, Buffer.from(computeSecureHash(params, secret, rule), 'hex')),
+    )
+    return matches.includes(true) ? 'verified' : 'wrong'
+  } catch (error) {
+    if (error instanceof NotSignableError) return 'unverifiable'
+    throw error
+  }
+}
+
+function writeValue(name: string, value: unknown): string {
+  if (Array.isArray(value)) return value.map((item) => writeScalar(name, item)).join(',')
+  return writeScalar(name, value)
+}
+
+function writeScalar(name: string, value: unknown): string {
+  if (value === null || value === undefined) return ''
+  if (typeof value === 'object' && !(value instanceof LosslessNumber)) {
+    throw new NotSignableError(name)
+  }
+  return String(value)
+}
