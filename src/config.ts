@@ -1,0 +1,160 @@
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import { merchantCode, parseSettings, type Settings, secret } from './settings.ts'
+
+/** One account at the gateway. Its secrets live here and nowhere else: never in the database. */
+export type MerchantAccount = {
+  merchantCode: string
+  secret: string
+  /** Also accepted on incoming notifications while the secret is being changed. */
+  previousSecret?: string | undefined
+}
+
+export type Config = Omit<Settings, 'DEMO'> & {
+  demo: boolean
+  /** How long the body of a request may take to arrive (ms). */
+  bodyTimeoutMs: number
+  accounts: readonly [MerchantAccount, ...MerchantAccount[]]
+}
+
+/** The settings are wrong: `lines` names each one, says what is wrong and shows an example. */
+export class ConfigError extends Error {
+  readonly lines: readonly string[]
+  constructor(lines: readonly string[]) {
+    super(lines.join('\n'))
+    this.name = 'ConfigError'
+    this.lines = lines
+  }
+}
+
+const BODY_TIMEOUT_MS = 10_000
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/
+
+/** The account of the demo; the sandbox gateway knows it by default. */
+export const DEMO_ACCOUNT: MerchantAccount = {
+  merchantCode: 'DEMO',
+  secret: 'demo-secret-of-the-sandbox',
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * Reads the environment and decides the configuration; nothing else in the project reads it.
+ * @throws ConfigError
+ */
+export function readConfig(env: Environment = process.env): Config {
+  const parsed = parseSettings(env)
+  if ('problems' in parsed) throw new ConfigError(parsed.problems)
+  const { DEMO, ...settings } = parsed.settings
+  const demo = DEMO ?? isUntouched(settings, env)
+  // A person reads the demo's output: no log lines between, unless asked for.
+  if (demo && !env.LOG_LEVEL) settings.LOG_LEVEL = 'warn'
+  const problems = findConflicts(settings, demo)
+  const accounts = readAccounts(settings, demo, problems)
+  const [first, ...others] = accounts
+  if (problems.length > 0 || !first) throw new ConfigError(problems)
+  return { ...settings, demo, bodyTimeoutMs: BODY_TIMEOUT_MS, accounts: [first, ...others] }
+}
+
+/** Nobody has set anything that a production would need: a first look on a laptop. */
+function isUntouched(settings: Omit<Settings, 'DEMO'>, env: Environment): boolean {
+  const production = /^(DATABASE_URL|MERCHANTS_FILE|API_KEY|GATEWAY_.*)$/
+  const touched = Object.entries(env).some(([name, value]) => value && production.test(name))
+  return !touched && LOOPBACK.test(settings.HOST)
+}
+
+function findConflicts(settings: Omit<Settings, 'DEMO'>, demo: boolean): string[] {
+  const problems: string[] = []
+  const { GATEWAY_BASE_URL: base, GATEWAY_ALLOW_HTTP: allowHttp } = settings
+  if (!base && !demo) {
+    problems.push(
+      'GATEWAY_BASE_URL is not set, and outside demo mode there is no gateway to ask; for example GATEWAY_BASE_URL=https://gateway.example',
+    )
+  }
+  if (base && !allowHttp && isPlainRemote(new URL(base))) {
+    problems.push(
+      `GATEWAY_BASE_URL must start with https:// because answers are trusted by TLS alone (it is "${base}"); for example GATEWAY_BASE_URL=https://gateway.example, or GATEWAY_ALLOW_HTTP=true on a network of your own`,
+    )
+  }
+  if (!settings.DATA_ENCRYPTION_KEY && !demo) {
+    problems.push(
+      'DATA_ENCRYPTION_KEY is not set, and receivers of refunds are stored encrypted; for example DATA_ENCRYPTION_KEY=<the output of: openssl rand -base64 32>',
+    )
+  }
+  if (settings.SYNC_BACKOFF_MAX_MS < settings.SYNC_BACKOFF_MS) {
+    problems.push(
+      'SYNC_BACKOFF_MAX_MS must not be below SYNC_BACKOFF_MS; for example SYNC_BACKOFF_MAX_MS=3600000',
+    )
+  }
+  if (settings.SYNC_MAX_GAP_MS < settings.SYNC_MIN_GAP_MS) {
+    problems.push(
+      'SYNC_MAX_GAP_MS must not be below SYNC_MIN_GAP_MS; for example SYNC_MAX_GAP_MS=1000',
+    )
+  }
+  return problems
+}
+
+function isPlainRemote(url: URL): boolean {
+  return url.protocol === 'http:' && !LOOPBACK.test(url.hostname)
+}
+
+function readAccounts(
+  settings: Omit<Settings, 'DEMO'>,
+  demo: boolean,
+  problems: string[],
+): MerchantAccount[] {
+  const { GATEWAY_MERCHANT_CODE: code, GATEWAY_SECRET: key, MERCHANTS_FILE: file } = settings
+  if (file) {
+    if (code || key) {
+      problems.push(
+        'MERCHANTS_FILE and GATEWAY_MERCHANT_CODE or GATEWAY_SECRET are set both; keep one, for example MERCHANTS_FILE alone',
+      )
+    }
+    return readMerchantsFile(file, problems)
+  }
+  if (demo && !code && !key) return [DEMO_ACCOUNT]
+  if (!code) {
+    problems.push('GATEWAY_MERCHANT_CODE is not set; for example GATEWAY_MERCHANT_CODE=SHOP1')
+  }
+  if (!key) {
+    problems.push(
+      'GATEWAY_SECRET is not set; for example GATEWAY_SECRET=<the signing secret the gateway issued>',
+    )
+  }
+  if (!code || !key) return []
+  return [{ merchantCode: code, secret: key, previousSecret: settings.GATEWAY_SECRET_PREVIOUS }]
+}
+
+function readMerchantsFile(file: string, problems: string[]): MerchantAccount[] {
+  const example = `for example [{"merchantCode":"SHOP1","secret":"<the signing secret>"}]`
+  try {
+    const accounts = z
+      .array(
+        z.object({
+          merchantCode: merchantCode(),
+          secret: secret(),
+          previousSecret: secret().optional(),
+        }),
+      )
+      .min(1, 'holds no account')
+      .parse(JSON.parse(readFileSync(file, 'utf8')))
+    const codes = accounts.map((account) => account.merchantCode)
+    const twice = codes.find((one, index) => codes.indexOf(one) !== index)
+    if (twice) problems.push(`MERCHANTS_FILE names the account ${twice} twice; keep one of them`)
+    return accounts
+  } catch (error) {
+    problems.push(`MERCHANTS_FILE ${file} ${describe(error)}; ${example}`)
+    return []
+  }
+}
+
+/** What is wrong with the file, without any of its content: it holds secrets. */
+function describe(error: unknown): string {
+  if (error instanceof z.ZodError) {
+    const [issue] = error.issues
+    return `is wrong at ${issue?.path.join('.') || 'its top'}: ${issue?.message.split('; ')[0]}`
+  }
+  if (error instanceof SyntaxError) return 'is not JSON'
+  return 'cannot be read'
+}

@@ -1,0 +1,182 @@
+import { isIP } from 'node:net'
+import { z } from 'zod'
+
+export type Cidr = { address: string; prefix: number; family: 'ipv4' | 'ipv6' }
+
+/** Every setting: its form, its default, and an example to show when it is wrong. Times are milliseconds. */
+export const SETTINGS = {
+  HOST: text({ example: '127.0.0.1' }).default('127.0.0.1'),
+  PORT: whole({ max: 65_535 }).default(3000),
+  ROLE: choice(['all', 'web', 'worker']).default('all'),
+  DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@db.internal:5432/ipn'),
+  DATA_DIR: text({ example: '.data' }).default('.data'),
+  DATABASE_POOL: whole({ min: 2, max: 1_000 }).default(10),
+  DEMO: onOff(),
+  LOG_LEVEL: choice(['info', 'trace', 'debug', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  GATEWAY_BASE_URL: url(['https:', 'http:'], 'https://gateway.example'),
+  GATEWAY_PAYGATE_PATH: text({
+    form: /^\/[^?#\s]*$/,
+    must: 'be a path that starts with /',
+    example: '/api/v1/paygate/svcpay',
+  }).default('/api/v1/paygate/svcpay'),
+  GATEWAY_FIELD_PREFIX: text({
+    form: /^[A-Za-z][A-Za-z0-9]*$/,
+    must: 'be letters and digits',
+    example: 'svc',
+  }).default('svc'),
+  GATEWAY_MERCHANT_CODE: merchantCode().optional(),
+  GATEWAY_SECRET: secret().optional(),
+  GATEWAY_SECRET_PREVIOUS: secret().optional(),
+  MERCHANTS_FILE: text({ example: '/etc/ipn-processor/merchants.json' }).optional(),
+  GATEWAY_ENCODING: choice(['json', 'form']).default('json'),
+  GATEWAY_TIMEOUT_MS: whole({ min: 1, max: 600_000 }).default(10_000),
+  GATEWAY_MAX_CONCURRENCY: whole({ min: 1, max: 1_000 }).default(16),
+  GATEWAY_ALLOW_HTTP: onOff().default(false),
+  IPN_HASH_EXCLUDE: names().default(['TransAmount', 'ExtData']),
+  IPN_SIGNATURE: choice(['required', 'optional', 'off']).default('required'),
+  IPN_ACCEPT_GET: onOff().default(false),
+  IPN_ALLOW_CIDRS: cidrs(),
+  TRUSTED_PROXIES: cidrs().default([]),
+  API_KEY: text({
+    form: /^[\x21-\x7e]{32,256}$/,
+    must: 'be 32 to 256 visible characters',
+    example: '<the output of: openssl rand -hex 32>',
+  }).optional(),
+  SYNC_BACKOFF_MS: whole({ min: 1 }).default(1_000),
+  SYNC_BACKOFF_MAX_MS: whole({ min: 1 }).default(3_600_000),
+  SYNC_MAX_ATTEMPTS: whole({ min: 1 }).default(30),
+  SYNC_MIN_GAP_MS: whole().default(50),
+  SYNC_MAX_GAP_MS: whole().default(1_000),
+  SYNC_REPOLL_MS: whole({ min: 1 }).default(5_000),
+  SYNC_REPOLL_MAX_MS: whole({ min: 1 }).default(3_600_000),
+  SYNC_REPOLL_FOR_MS: whole().default(259_200_000),
+  DATA_ENCRYPTION_KEY: text({
+    form: /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/,
+    must: 'be 32 bytes in Base64',
+    example: '<the output of: openssl rand -base64 32>',
+  }).optional(),
+  SANDBOX_PORT: whole({ max: 65_535 }).default(4010),
+  SANDBOX_IPN_URL: url(['https:', 'http:'], 'http://127.0.0.1:3000/ipn'),
+  SANDBOX_REFUND_MS: whole().default(500),
+}
+
+export type SettingName = keyof typeof SETTINGS
+
+/** Their values are never printed, not even when they are wrong. */
+const SECRETS: readonly string[] = [
+  'DATABASE_URL',
+  'GATEWAY_SECRET',
+  'GATEWAY_SECRET_PREVIOUS',
+  'API_KEY',
+  'DATA_ENCRYPTION_KEY',
+] satisfies SettingName[]
+
+type Environment = Readonly<Record<string, string | undefined>>
+export type Settings = z.infer<ReturnType<typeof buildSchema>>
+
+/** Parses the environment; an empty value counts as unset. Returns one line per setting that is wrong. */
+export function parseSettings(env: Environment): { settings: Settings } | { problems: string[] } {
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
+  const parsed = buildSchema().safeParse(given)
+  if (parsed.success) return { settings: parsed.data }
+  return {
+    problems: parsed.error.issues.map(({ path, message }) => {
+      const name = String(path[0])
+      const shown = SECRETS.includes(name) ? '' : ` (it is "${given[name]}")`
+      return `${name} ${message.replace('; ', `${shown}; for example ${name}=`)}`
+    }),
+  }
+}
+
+function buildSchema() {
+  return z.object(SETTINGS)
+}
+
+export function merchantCode() {
+  return text({
+    form: /^[\x21-\x7e]{1,64}$/,
+    must: 'be the code the gateway issued',
+    example: 'SHOP1',
+  })
+}
+
+export function secret() {
+  return text({ must: 'not be empty', example: '<the signing secret>' })
+}
+
+function text({
+  form = /./,
+  must = 'be a text',
+  example,
+}: {
+  form?: RegExp
+  must?: string
+  example: string
+}) {
+  return z.string().regex(form, `must ${must}; ${example}`)
+}
+
+function whole({ min = 0, max = Number.MAX_SAFE_INTEGER }: { min?: number; max?: number } = {}) {
+  const upTo = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`
+  const message = `must be a whole number ${upTo}; ${Math.max(min, Math.min(max, 1_000))}`
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, message)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, message)
+}
+
+function choice<const T extends readonly [string, ...string[]]>(values: T) {
+  return z.enum(values, `must be one of ${values.join(', ')}; ${values[0]}`)
+}
+
+function onOff() {
+  return z
+    .enum(['true', 'false'], 'must be true or false; true')
+    .transform((value) => value === 'true')
+    .optional()
+}
+
+function url(protocols: readonly string[], example: string) {
+  const schemes = protocols.map((protocol) => `${protocol}//`).join(' or ')
+  return z
+    .string()
+    .refine(
+      (value) => URL.canParse(value) && protocols.includes(new URL(value).protocol),
+      `must be an address that starts with ${schemes}; ${example}`,
+    )
+    .optional()
+}
+
+function names() {
+  return z
+    .string()
+    .regex(
+      /^[A-Za-z0-9]+(,[A-Za-z0-9]+)*$/,
+      'must be names joined by commas, without prefix, or none; TransAmount,ExtData',
+    )
+    .transform((value) => (value === 'none' ? [] : value.split(',')))
+}
+
+function cidrs() {
+  return z
+    .string()
+    .transform((value, ctx): Cidr[] =>
+      value.split(',').flatMap((part) => {
+        const cidr = parseCidr(part.trim())
+        if (cidr) return [cidr]
+        ctx.addIssue('must be networks joined by commas; 203.0.113.0/24,2001:db8::/32')
+        return []
+      }),
+    )
+    .optional()
+}
+
+function parseCidr(value: string): Cidr | undefined {
+  const [address = '', length] = value.split('/')
+  const version = isIP(address)
+  if (version === 0 || (length !== undefined && !/^\d{1,3}$/.test(length))) return undefined
+  const bits = version === 4 ? 32 : 128
+  const prefix = length === undefined ? bits : Number(length)
+  return prefix <= bits ? { address, prefix, family: `ipv${version === 4 ? 4 : 6}` } : undefined
+}
