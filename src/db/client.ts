@@ -1,0 +1,43 @@
+import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
+import postgres from 'postgres'
+import * as schema from './schema.ts'
+
+/** The driver. Statements that carry a guarantee are written out in SQL with it. */
+export type Sql = postgres.Sql<{ int8: number }>
+/** A unit of work: whoever gets it as a first parameter writes in its caller's commit. */
+export type Tx = postgres.TransactionSql<{ int8: number }>
+/** The query builder over the same pool, for reads whose filters vary. */
+export type Db = PostgresJsDatabase<typeof schema>
+
+export type Database = { sql: Sql; db: Db; close(): Promise<void> }
+
+const INT8 = { to: 20, from: [20], serialize: String, parse: Number }
+
+/**
+ * Opens a pool. Nothing is sent before the first query; a lost server is connected to again.
+ * @param connections the pool's size
+ */
+export function openDatabase(url: string, connections: number): Database {
+  const sql = postgres(url, {
+    max: connections,
+    connect_timeout: 5,
+    types: { int8: INT8 },
+    onnotice: ignoreNotice,
+    connection: {
+      application_name: 'ipn-processor',
+      TimeZone: 'UTC',
+      statement_timeout: 30_000,
+      idle_in_transaction_session_timeout: 60_000,
+    },
+  })
+  return { sql, db: drizzle(sql, { schema }), close: () => sql.end({ timeout: 5 }) }
+}
+
+/** ISO 8601 in UTC with milliseconds, from the text Postgres writes (sessions run in UTC). */
+export function toIso(time: string): string
+export function toIso(time: string | null): string | null
+export function toIso(time: string | null): string | null {
+  return time === null ? null : new Date(time.replace(' ', 'T').replace(/\+00$/, 'Z')).toISOString()
+}
+
+function ignoreNotice(): void {}

@@ -1,0 +1,259 @@
+import { sql } from 'drizzle-orm'
+import {
+  bigint,
+  bigserial,
+  boolean,
+  check,
+  customType,
+  foreignKey,
+  index,
+  integer,
+  jsonb,
+  numeric,
+  pgTable,
+  primaryKey,
+  text,
+  timestamp,
+  unique,
+  uuid,
+} from 'drizzle-orm/pg-core'
+
+/**
+ * Every table, in the order money flows: who may ask, what the gateway told, what is due, what was
+ * found, what changed, what was called. Every key starts with the merchant's code.
+ */
+
+const bytes = customType<{ data: Buffer; driverData: Buffer }>({ dataType: () => 'bytea' })
+const amount = (name: string) => numeric(name)
+const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'string' })
+const counter = (name: string) => bigint(name, { mode: 'number' })
+
+/** Accounts at the gateway. Secrets come from the settings, never from here. */
+export const merchantAccounts = pgTable('merchant_accounts', {
+  merchantCode: text('merchant_code').primaryKey(),
+  firstSeenAt: time('first_seen_at').notNull().defaultNow(),
+})
+
+/** Keys of order systems and operators: only the SHA-256 of a key is kept. */
+export const apiKeys = pgTable(
+  'api_keys',
+  {
+    id: uuid('id').primaryKey().defaultRandom(),
+    name: text('name').notNull(),
+    hash: bytes('hash').notNull(),
+    scopes: text('scopes').array().notNull(),
+    /** One merchant's code, or `*`. */
+    merchantCode: text('merchant_code').notNull(),
+    createdAt: time('created_at').notNull().defaultNow(),
+    expiresAt: time('expires_at'),
+    revokedAt: time('revoked_at'),
+  },
+  (t) => [
+    unique('api_keys_hash').on(t.hash),
+    check('api_keys_hash_is_sha256', sql`length(${t.hash}) = 32`),
+  ],
+)
+
+/** Notifications as they arrived. The same bytes again are counted on the row, not stored again. */
+export const ipnEvents = pgTable(
+  'ipn_events',
+  {
+    id: bigserial('id', { mode: 'number' }).primaryKey(),
+    merchantCode: text('merchant_code').notNull(),
+    /** SHA-256 of merchant code and raw body. */
+    fingerprint: bytes('fingerprint').notNull(),
+    kind: text('kind', { enum: ['payment', 'refund'] }).notNull(),
+    /** Of a payment's notification only: a refund's carries an id of its own under that name. */
+    transactionId: text('transaction_id'),
+    paymentId: text('payment_id'),
+    requestId: text('request_id'),
+    verdict: text('verdict', { enum: ['verified', 'missing', 'wrong', 'unverifiable'] }).notNull(),
+    body: text('body').notNull(),
+    contentType: text('content_type').notNull(),
+    address: text('address').notNull(),
+    headers: jsonb('headers').$type<Record<string, string>>().notNull(),
+    deliveries: integer('deliveries').notNull(),
+    firstReceivedAt: time('first_received_at').notNull().defaultNow(),
+    lastReceivedAt: time('last_received_at').notNull().defaultNow(),
+  },
+  (t) => [
+    unique('ipn_events_fingerprint').on(t.merchantCode, t.fingerprint),
+    // The timeline of a transaction reads its notifications.
+    index('ipn_events_transaction').on(t.merchantCode, t.transactionId),
+    check('ipn_events_deliveries_positive', sql`${t.deliveries} > 0`),
+    check(
+      'ipn_events_kind_has_its_id',
+      sql`case ${t.kind} when 'payment' then ${t.transactionId} is not null when 'refund' then ${t.requestId} is not null and ${t.transactionId} is null else false end`,
+    ),
+  ],
+)
+
+/** The work item of the sync and what its payments add up to. */
+export const transactions = pgTable(
+  'transactions',
+  {
+    merchantCode: text('merchant_code').notNull(),
+    transactionId: text('transaction_id').notNull(),
+    orderId: text('order_id'),
+    merchantTxnId: text('merchant_txn_id'),
+    currency: text('currency'),
+
+    state: text('state', { enum: ['pending', 'paid', 'partially_refunded', 'refunded', 'failed'] })
+      .notNull()
+      .default('pending'),
+    final: boolean('final').notNull().default(false),
+    paidAmount: amount('paid_amount').notNull().default('0'),
+    refundedAmount: amount('refunded_amount').notNull().default('0'),
+    duplicatePayment: boolean('duplicate_payment').notNull().default(false),
+    /** Grows with every change a reader can see: the ETag. */
+    version: counter('version').notNull().default(1),
+
+    /** Schedule, lease and backoff at once; null = nothing is left to ask. */
+    dueAt: time('due_at'),
+    /** The fencing token: who lost it writes nothing. */
+    leaseId: uuid('lease_id'),
+    /** How often a query was asked for, and the value the running claim saw. */
+    want: counter('want').notNull().default(1),
+    claimed: counter('claimed').notNull().default(0),
+    /** Failed queries in a row, and answers in a row that were not final. */
+    attempts: integer('attempts').notNull().default(0),
+    polls: integer('polls').notNull().default(0),
+    lastError: text('last_error'),
+    abandonedAt: time('abandoned_at'),
+    /** The last notification or request to sync: polling ends a set time after it. */
+    askedForAt: time('asked_for_at').notNull().defaultNow(),
+    /** The last claim, and how far from it the next one may be in a burst (ms). */
+    queriedAt: time('queried_at'),
+    gapMs: integer('gap_ms').notNull().default(0),
+    /** When the query was sent whose answer is stored. An older answer never overwrites it. */
+    asOf: time('as_of'),
+
+    ipnCount: integer('ipn_count').notNull().default(0),
+    firstSeenAt: time('first_seen_at').notNull().defaultNow(),
+    updatedAt: time('updated_at').notNull().defaultNow(),
+  },
+  (t) => [
+    primaryKey({ name: 'transactions_pkey', columns: [t.merchantCode, t.transactionId] }),
+    // The claim: only what is due or leased is in it, so it stays small however many rows are settled.
+    index('transactions_due').on(t.dueAt).where(sql`${t.dueAt} is not null`),
+    // GET /v1/transactions, newest first (nulls first is what a plain `desc` asks for).
+    index('transactions_newest').on(
+      t.merchantCode,
+      t.firstSeenAt.desc().nullsFirst(),
+      t.transactionId.desc().nullsFirst(),
+    ),
+    // GET /v1/transactions?orderId=
+    index('transactions_order').on(t.merchantCode, t.orderId).where(sql`${t.orderId} is not null`),
+    check(
+      'transactions_amounts_not_negative',
+      sql`${t.paidAmount} >= 0 and ${t.refundedAmount} >= 0`,
+    ),
+    check(
+      'transactions_counters_in_order',
+      sql`${t.claimed} <= ${t.want} and ${t.attempts} >= 0 and ${t.polls} >= 0 and ${t.ipnCount} >= 0`,
+    ),
+    check('transactions_leased_are_due', sql`${t.leaseId} is null or ${t.dueAt} is not null`),
+    check('transactions_abandoned_rest', sql`${t.abandonedAt} is null or ${t.dueAt} is null`),
+    check('transactions_pending_is_open', sql`${t.state} <> 'pending' or not ${t.final}`),
+    check(
+      'transactions_state_known',
+      sql`${t.state} in ('pending', 'paid', 'partially_refunded', 'refunded', 'failed')`,
+    ),
+  ],
+)
+
+/** Payments as the gateway's newest answer has them. */
+export const payments = pgTable(
+  'payments',
+  {
+    merchantCode: text('merchant_code').notNull(),
+    paymentId: text('payment_id').notNull(),
+    transactionId: text('transaction_id').notNull(),
+    /** As it came, also when it is none of the documented values. */
+    status: text('status').notNull(),
+    amount: amount('amount').notNull(),
+    refundedAmount: amount('refunded_amount').notNull(),
+    /** `refundedAmount` when the payment was first seen: growth is counted from here. */
+    refundedAtFirst: amount('refunded_at_first').notNull(),
+    paymentMethod: text('payment_method').notNull(),
+    /** Was listed once and is not any more. */
+    missing: boolean('missing').notNull().default(false),
+    asOf: time('as_of').notNull(),
+    firstSeenAt: time('first_seen_at').notNull().defaultNow(),
+    updatedAt: time('updated_at').notNull().defaultNow(),
+  },
+  (t) => [
+    primaryKey({ name: 'payments_pkey', columns: [t.merchantCode, t.paymentId] }),
+    foreignKey({
+      name: 'payments_transaction',
+      columns: [t.merchantCode, t.transactionId],
+      foreignColumns: [transactions.merchantCode, transactions.transactionId],
+    }),
+    // A transaction is read with its payments.
+    index('payments_transaction_id').on(t.merchantCode, t.transactionId),
+    // GET /v1/payments, newest first.
+    index('payments_newest').on(
+      t.merchantCode,
+      t.firstSeenAt.desc().nullsFirst(),
+      t.paymentId.desc().nullsFirst(),
+    ),
+    check('payments_amounts_not_negative', sql`${t.amount} >= 0 and ${t.refundedAmount} >= 0`),
+    check(
+      'payments_amounts_exact',
+      sql`scale(${t.amount}) <= 4 and scale(${t.refundedAmount}) <= 4 and ${t.amount} < 1e18 and ${t.refundedAmount} < 1e18`,
+    ),
+  ],
+)
+
+/** Append-only: every call to the gateway, its answer or its silence. */
+export const gatewayCalls = pgTable(
+  'gateway_calls',
+  {
+    id: bigserial('id', { mode: 'number' }).primaryKey(),
+    merchantCode: text('merchant_code').notNull(),
+    transactionId: text('transaction_id').notNull(),
+    command: text('command', { enum: ['QUERY_PT', 'REFUND'] }).notNull(),
+    /** SHA-256 of the bytes sent. */
+    bodySha256: bytes('body_sha256').notNull(),
+    sentAt: time('sent_at').notNull(),
+    durationMs: integer('duration_ms').notNull(),
+    outcome: text('outcome', {
+      enum: ['answered', 'rejected', 'unavailable', 'unknown'],
+    }).notNull(),
+    httpStatus: integer('http_status'),
+    code: text('code'),
+    /** The answer's message, or the kind of silence. */
+    message: text('message'),
+    /** What the answer listed. */
+    answer: jsonb('answer'),
+  },
+  (t) => [
+    // The timeline of a transaction reads its calls.
+    index('gateway_calls_transaction').on(t.merchantCode, t.transactionId, t.sentAt),
+    check(
+      'gateway_calls_outcome_known',
+      sql`${t.outcome} in ('answered', 'rejected', 'unavailable', 'unknown')`,
+    ),
+  ],
+)
+
+/** Append-only: what changed, from what, to what, and which query or notification brought it. */
+export const changes = pgTable(
+  'changes',
+  {
+    id: bigserial('id', { mode: 'number' }).primaryKey(),
+    merchantCode: text('merchant_code').notNull(),
+    transactionId: text('transaction_id').notNull(),
+    paymentId: text('payment_id'),
+    field: text('field').notNull(),
+    before: text('before'),
+    after: text('after'),
+    /** The query whose answer brought it. */
+    callId: counter('call_id'),
+    /** In words, where it was not a query: a notification, an operator. */
+    cause: text('cause').notNull(),
+    at: time('at').notNull().defaultNow(),
+  },
+  // The timeline of a transaction reads its changes.
+  (t) => [index('changes_transaction').on(t.merchantCode, t.transactionId, t.at)],
+)
