@@ -1,0 +1,36 @@
+/** Why a request is refused, in words of the domain; what that means in HTTP stands in `http/errors.ts`. */
+export type RefusalCode =
+  | 'unauthenticated'
+  | 'scope_missing'
+  | 'invalid_json'
+  | 'invalid_request'
+  | 'not_found'
+  | 'transaction_not_found'
+  | 'payment_not_found'
+  | 'merchant_not_found'
+  | 'ambiguous_merchant'
+  | 'method_not_allowed'
+  | 'internal_error'
+  | 'unavailable'
+
+/** Which part of the request is at fault. */
+export type FieldError = { path: string; message: string }
+
+/** An expected refusal. Everything else that is thrown is our own trouble. */
+export class DomainError extends Error {
+  readonly code: RefusalCode
+  readonly errors: readonly FieldError[]
+  readonly extra: Readonly<Record<string, string>>
+  /** @param extra further members of the problem, e.g. `refundableAmount` */
+  constructor(
+    code: RefusalCode,
+    detail: string,
+    { errors = [], extra = {} }: { errors?: FieldError[]; extra?: Record<string, string> } = {},
+  ) {
+    super(detail)
+    this.name = 'DomainError'
+    this.code = code
+    this.errors = errors
+    this.extra = extra
+  }
+}

@@ -1,0 +1,95 @@
+import { isLosslessNumber, type LosslessNumber, parse } from 'lossless-json'
+import { z } from 'zod'
+import { parseAmount } from '../money.ts'
+
+/** A payment as the gateway lists it (specification 2.4). */
+export type ListedPayment = {
+  id: string
+  /** As it came: SUCCESS, FAILED, PROCESSING, or something no document names. */
+  status: string
+  amount: string
+  refundedAmount: string
+  paymentMethod: string
+}
+
+export type Answer<T> =
+  | { kind: 'answered'; value: T; message: string }
+  | { kind: 'rejected'; code: string; message: string }
+  /** No answer in the sense of the protocol, whatever it looks like. */
+  | { kind: 'none'; reason: string }
+
+const MAX_TEXT = 128
+
+const number = z.custom<LosslessNumber>((value) => isLosslessNumber(value), 'is not a number')
+
+const amount = number.transform((value, ctx) => {
+  const text = parseAmount(value.value)
+  if (text !== undefined) return text
+  ctx.addIssue('is not an amount of at most 18 digits before and 4 after the point')
+  return z.NEVER
+})
+
+const word = z
+  .string('is not a string')
+  .min(1, 'is empty')
+  .max(MAX_TEXT, `is longer than ${MAX_TEXT} characters`)
+  .refine(isPrintable, 'holds control characters')
+
+const listedPayment = z.object(
+  { id: word, status: word, amount, refundedAmount: amount, paymentMethod: word },
+  'is not an object',
+)
+
+const listedPayments = z
+  .array(listedPayment, 'is not an array')
+  .refine((list) => new Set(list.map(({ id }) => id)).size === list.length, 'lists an id twice')
+
+/** No control characters and no half surrogate: neither a log nor a database can hold those. */
+export function isPrintable(text: string): boolean {
+  return !/\p{Cc}/u.test(text) && text.isWellFormed()
+}
+
+/** Reads the answer to QUERY_PT (specification 4.3.1). A required member that is not as specified is no answer. */
+export function readPaymentsAnswer(body: Buffer, prefix: string): Answer<ListedPayment[]> {
+  return readAnswer(body, prefix, listedPayments)
+}
+
+function readAnswer<T>(body: Buffer, prefix: string, data: z.ZodType<T>): Answer<T> {
+  const answer = parseObject(body)
+  if (!answer) return { kind: 'none', reason: 'the answer is not a JSON object' }
+  const code = number.safeParse(answer[`${prefix}_ResponseCode`])
+  if (!code.success) return { kind: 'none', reason: `${prefix}_ResponseCode is not a number` }
+  const message = shorten(answer[`${prefix}_ResponseMsg`])
+  if (Number(code.data.value) !== 0) {
+    return { kind: 'rejected', code: code.data.value, message }
+  }
+  const parsed = data.safeParse(answer[`${prefix}_ResponseData`])
+  if (parsed.success) return { kind: 'answered', value: parsed.data, message }
+  const [issue] = parsed.error.issues
+  const path = [`${prefix}_ResponseData`, ...(issue?.path ?? [])].join('.')
+  return { kind: 'none', reason: `${path} ${issue?.message}` }
+}
+
+function parseObject(body: Buffer): Record<string, unknown> | undefined {
+  try {
+    const value = parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
+    return isRecord(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return (
+    typeof value === 'object' && value !== null && !Array.isArray(value) && !isLosslessNumber(value)
+  )
+}
+
+/** What the gateway says for people, fit for a log line and a column. */
+function shorten(message: unknown): string {
+  if (typeof message !== 'string') return ''
+  return message
+    .toWellFormed()
+    .replace(/\p{Cc}+/gu, ' ')
+    .slice(0, 500)
+}

@@ -1,0 +1,92 @@
+import { isLosslessNumber, parse } from 'lossless-json'
+import { isPrintable } from './messages.ts'
+import type { WireParams } from './signature.ts'
+
+/** A notification in our words. Everything but the ids is a hint: the truth comes from a query. */
+export type Notification = {
+  merchantCode: string | undefined
+  paymentId: string | undefined
+  orderId: string | undefined
+  merchantTxnId: string | undefined
+  currency: string | undefined
+} & (
+  | { kind: 'payment'; transactionId: string }
+  /** A refund's notification names a transaction of its own, which is not the payment's: it is not read. */
+  | { kind: 'refund'; requestId: string }
+)
+
+/** What is wrong with a notification, in words for whoever sends it. */
+export type Malformed = { problem: string }
+
+const MAX_ID = 128
+
+/**
+ * Parses a JSON body so that numbers keep their text (the signature covers the text).
+ * Names given twice with different values are refused, and so is `__proto__`.
+ */
+export function parseJsonParams(text: string): { params: WireParams } | Malformed {
+  try {
+    const value = parse(text)
+    if (typeof value === 'object' && value && Object.getPrototypeOf(value) === Object.prototype) {
+      return { params: { ...value } }
+    }
+    return { problem: 'the body is not a JSON object' }
+  } catch {
+    return { problem: 'the body is not valid JSON' }
+  }
+}
+
+/** Parses a form body or a query string. A name given twice is refused: nobody can say which one was signed. */
+export function parseFormParams(text: string): { params: WireParams } | Malformed {
+  const entries = [...new URLSearchParams(text)]
+  const params = Object.fromEntries(entries)
+  if (Object.keys(params).length !== entries.length || Object.hasOwn(params, '__proto__')) {
+    return { problem: 'a parameter is given twice' }
+  }
+  return { params }
+}
+
+/** Reads a payment's or a refund's notification (specification 6). */
+export function readNotification(params: WireParams, prefix: string): Notification | Malformed {
+  const problems: string[] = []
+  const command = readText(params, `${prefix}_Command`, problems)
+  const hints = {
+    merchantCode: readText(params, `${prefix}_MerchantCode`, problems),
+    paymentId: readHint(params, `${prefix}_PaymentID`, problems),
+    orderId: readHint(params, `${prefix}_OrderID`, problems),
+    merchantTxnId: readHint(params, `${prefix}_MerchantTxnID`, problems),
+    currency: readHint(params, `${prefix}_Currency`, problems),
+  }
+  const refund = command === 'REFUND'
+  const id = readId(params, `${prefix}_${refund ? 'RequestID' : 'TransactionID'}`, problems)
+  if (id === undefined || problems.length > 0) {
+    return { problem: problems[0] ?? 'the notification cannot be read' }
+  }
+  return refund
+    ? { ...hints, kind: 'refund', requestId: id }
+    : { ...hints, kind: 'payment', transactionId: id }
+}
+
+function readId(params: WireParams, name: string, problems: string[]): string | undefined {
+  const value = readText(params, name, problems)
+  if (problems.length > 0) return undefined
+  if (value === undefined || value.trim() === '') problems.push(`${name} is missing or empty`)
+  else if (value.length > MAX_ID) problems.push(`${name} is longer than ${MAX_ID} characters`)
+  else if (!isPrintable(value)) problems.push(`${name} holds control characters`)
+  else return value
+  return undefined
+}
+
+function readText(params: WireParams, name: string, problems: string[]): string | undefined {
+  const value = Object.hasOwn(params, name) ? params[name] : undefined
+  if (value === undefined || value === null || typeof value === 'string') return value ?? undefined
+  problems.push(`${name} must be a string`)
+  return undefined
+}
+
+/** A field we could do without: a number is taken as its text, and one too long to keep is left out. */
+function readHint(params: WireParams, name: string, problems: string[]): string | undefined {
+  const value = Object.hasOwn(params, name) ? params[name] : undefined
+  const text = isLosslessNumber(value) ? value.value : readText(params, name, problems)
+  return text && text.length <= MAX_ID && isPrintable(text) ? text : undefined
+}
