@@ -1,0 +1,29 @@
+import type { Config } from './config.ts'
+import type { Database } from './db/client.ts'
+import type { GatewayClient } from './gateway/client.ts'
+import type { Waiters } from './http/wait.ts'
+import type { Inbox } from './ipn/inbox.ts'
+import type { Log } from './log.ts'
+import type { Metrics } from './metrics.ts'
+import type { TransactionWithPayments } from './transactions/find.ts'
+
+/** What every part of the service works with. A function that takes it talks to the database or the gateway. */
+export type Context = {
+  config: Config
+  log: Log
+  metrics: Metrics
+  sql: Database['sql']
+  db: Database['db']
+  gateway: GatewayClient
+  inbox: Inbox
+  /** Readers that wait for a transaction to change. */
+  waiters: Waiters<TransactionWithPayments>
+  /** Every merchant account ever configured: what a key for all of them may read. */
+  merchants: readonly string[]
+  /** The process stops: no new work, waiting readers are answered. */
+  stopping: AbortSignal
+  /** The time for stopping is nearly over: calls in flight are broken off and handed back. */
+  givingUp: AbortSignal
+  /** Only for what people are shown: schedules and leases use the database's clock. */
+  now: () => Date
+}

@@ -1,0 +1,81 @@
+import { z } from '@hono/zod-openapi'
+import type { Context as HttpContext } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { DomainError, type FieldError, type RefusalCode } from '../errors.ts'
+import type { Log } from '../log.ts'
+import type { AppEnv } from './app-env.ts'
+
+/** The one table from refusals to statuses. */
+const PROBLEMS: Record<RefusalCode, { status: ContentfulStatusCode; title: string }> = {
+  unauthenticated: { status: 401, title: 'No valid API key' },
+  scope_missing: { status: 403, title: 'The key lacks a scope' },
+  invalid_json: { status: 400, title: 'The body is not JSON' },
+  invalid_request: { status: 422, title: 'The request is not valid' },
+  not_found: { status: 404, title: 'No such path' },
+  transaction_not_found: { status: 404, title: 'No such transaction' },
+  payment_not_found: { status: 404, title: 'No such payment' },
+  merchant_not_found: { status: 404, title: 'No such merchant account' },
+  ambiguous_merchant: { status: 409, title: 'Several merchant accounts have this id' },
+  method_not_allowed: { status: 405, title: 'Method not allowed' },
+  internal_error: { status: 500, title: 'Internal error' },
+  unavailable: { status: 503, title: 'Not available at the moment' },
+}
+
+/** RFC 9457, `application/problem+json`. */
+export const Problem = z
+  .object({
+    type: z.string(),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string(),
+    code: z.string(),
+    requestId: z.string(),
+    errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+  })
+  .openapi('Problem')
+
+/** Answers with a problem, in the one form all of them have. */
+export function answerProblem(
+  c: HttpContext<AppEnv>,
+  code: RefusalCode,
+  detail: string,
+  {
+    errors = [],
+    extra = {},
+    headers = {},
+  }: {
+    errors?: readonly FieldError[]
+    extra?: Readonly<Record<string, string>>
+    headers?: Record<string, string>
+  } = {},
+): Response {
+  const { status, title } = PROBLEMS[code]
+  const problem = {
+    type: `urn:ipn-processor:problem:${code}`,
+    title,
+    status,
+    detail,
+    code,
+    requestId: c.get('requestId'),
+    ...(errors.length > 0 ? { errors } : {}),
+    ...extra,
+  }
+  if (code === 'unauthenticated') c.header('www-authenticate', 'Bearer')
+  if (status === 503) c.header('retry-after', '1')
+  for (const [name, value] of Object.entries(headers)) c.header(name, value)
+  return c.body(JSON.stringify(problem), status, { 'content-type': 'application/problem+json' })
+}
+
+/** Turns what was thrown into a problem. What was not expected is logged in full and told to nobody. */
+export function answerError(log: Log, error: Error, c: HttpContext<AppEnv>): Response {
+  if (error instanceof DomainError) {
+    return answerProblem(c, error.code, error.message, error)
+  }
+  if (error instanceof HTTPException && error.status === 400) {
+    return answerProblem(c, 'invalid_json', 'The body could not be read as JSON')
+  }
+  const requestId = c.get('requestId')
+  log.error({ err: error, requestId, method: c.req.method, path: c.req.path }, 'request failed')
+  return answerProblem(c, 'internal_error', `Something went wrong here; quote request ${requestId}`)
+}

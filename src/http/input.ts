@@ -1,0 +1,67 @@
+import { OpenAPIHono, z } from '@hono/zod-openapi'
+import { DomainError } from '../errors.ts'
+import type { AppEnv } from './app-env.ts'
+import { Problem } from './errors.ts'
+
+/** A router whose routes declare their input and answers; input that does not fit is refused by field. */
+export function createRouter() {
+  return new OpenAPIHono<AppEnv>({
+    defaultHook: (result) => {
+      if (result.success) return
+      const errors = result.error.issues.flatMap((issue) => {
+        const message = issue.message
+        const names = issue.code === 'unrecognized_keys' ? issue.keys : [undefined]
+        return names.map((name) => ({
+          path: [...issue.path, ...(name === undefined ? [] : [name])].join('.'),
+          message: name === undefined ? message : 'is not known here',
+        }))
+      })
+      const named = errors.map(({ path, message }) => `${path || 'body'}: ${message}`).join('; ')
+      throw new DomainError('invalid_request', named, { errors })
+    },
+  })
+}
+
+const problem = (description: string) => ({
+  description,
+  content: { 'application/problem+json': { schema: Problem } },
+})
+
+/** The refusals that every route under `/v1` shares, for its declaration. */
+export const refusals = {
+  401: problem('No valid API key'),
+  403: problem('The key lacks the scope'),
+  404: problem('Not there, or not yours'),
+  409: problem('Several merchant accounts have this id: name one with `merchantCode`'),
+  422: problem('Input that does not fit, named by field'),
+}
+
+/** A JSON answer, for a route's declaration. */
+export function answers<T extends z.ZodType>(description: string, schema: T) {
+  return { description, content: { 'application/json': { schema } } }
+}
+
+/** An identifier of the gateway's: 1 to 128 printable characters. */
+export const Id = z
+  .string()
+  .min(1)
+  .max(128)
+  .refine((id) => !/\p{Cc}/u.test(id) && id.isWellFormed(), 'holds control characters')
+
+/** A decimal string, e.g. `"20000000"` or `"10000.50"`. */
+export const Amount = z.string().openapi({ example: '10000.50' })
+
+export const Time = z.string().openapi({ format: 'date-time', example: '2026-11-21T09:00:00.000Z' })
+
+/** A point in time as a query parameter; kept as text, because Postgres reads more digits than `Date`. */
+export const TimeParameter = z.iso
+  .datetime({ offset: true, error: 'must be a time like 2026-11-21T09:00:00Z' })
+  .optional()
+
+/** Seconds to hold a request open, at most 60. */
+export const WaitParameter = z
+  .string()
+  .regex(/^\d{1,3}$/, 'must be whole seconds from 0 to 60')
+  .transform(Number)
+  .refine((seconds) => seconds <= 60, 'must be whole seconds from 0 to 60')
+  .optional()

@@ -1,0 +1,64 @@
+import { z } from '@hono/zod-openapi'
+import { DomainError } from '../errors.ts'
+
+/** The place of a row in a list ordered by time, then id: rows inserted meanwhile move nothing. */
+export type Position = { time: string; id: string; merchantCode: string }
+
+export type Page<T> = { data: T[]; nextCursor: string | null }
+
+const POSITION = z.tuple([
+  z.string().regex(/^\d{4}-\d\d-\d\d [\d:.]+\+00$/),
+  z.string().min(1),
+  z.string(),
+])
+
+/** Query parameters of every list. */
+export const pageParameters = {
+  limit: z
+    .string()
+    .regex(/^\d{1,3}$/, 'must be a whole number from 1 to 200')
+    .transform(Number)
+    .refine((limit) => limit >= 1 && limit <= 200, 'must be a whole number from 1 to 200')
+    .optional()
+    .openapi({ example: '50' }),
+  cursor: z.string().max(1_000).optional(),
+}
+
+export const DEFAULT_LIMIT = 50
+
+/** A cursor is opaque to its user: the position of the last row it saw. */
+export function writeCursor({ time, id, merchantCode }: Position): string {
+  return Buffer.from(JSON.stringify([time, id, merchantCode])).toString('base64url')
+}
+
+/** @throws DomainError `invalid_request` for anything that `writeCursor` did not write */
+export function readCursor(cursor: string | undefined): Position | undefined {
+  if (cursor === undefined) return undefined
+  try {
+    const text = Buffer.from(cursor, 'base64url').toString()
+    const [time, id, merchantCode] = POSITION.parse(JSON.parse(text))
+    return { time, id, merchantCode }
+  } catch {
+    throw new DomainError('invalid_request', 'cursor: is not one this service gave', {
+      errors: [{ path: 'cursor', message: 'is not one this service gave' }],
+    })
+  }
+}
+
+/** Cuts a page out of `limit + 1` rows: the extra one only says that there is more. */
+export function cutPage<Row, T>(
+  rows: readonly Row[],
+  limit: number,
+  locate: (row: Row) => Position,
+  show: (row: Row) => T,
+): Page<T> {
+  const shown = rows.slice(0, limit)
+  const last = shown.at(-1)
+  const nextCursor = rows.length > limit && last !== undefined ? writeCursor(locate(last)) : null
+  return { data: shown.map(show), nextCursor }
+}
+
+/** A list's answer, for a route's declaration. */
+export function pageOf<T extends z.ZodType>(item: T) {
+  return z.object({ data: z.array(item), nextCursor: z.string().nullable() })
+}

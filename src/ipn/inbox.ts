@@ -1,0 +1,182 @@
+import postgres from 'postgres'
+import type { Sql } from '../db/client.ts'
+import { makeDue, SYNC_DUE } from '../db/due.ts'
+import type { SignatureVerdict } from '../gateway/signature.ts'
+import type { Notification } from '../gateway/translate.ts'
+
+/** A notification that passed every check and is about to be acknowledged. */
+export type Arrival = {
+  merchantCode: string
+  /** SHA-256 of merchant code and raw body. */
+  fingerprint: Buffer
+  notification: Notification
+  verdict: SignatureVerdict
+  body: string
+  contentType: string
+  address: string
+  headers: Record<string, string>
+}
+
+export type Inbox = {
+  /**
+   * Resolves once the notification is committed and its transaction is due.
+   * @throws InboxFullError when more wait than can be taken; any database error as it is
+   */
+  store(arrival: Arrival): Promise<void>
+  /** Resolves when everything taken so far is stored or refused. */
+  drain(): Promise<void>
+}
+
+/** More notifications wait for the database than may: the gateway has to send this one again. */
+export class InboxFullError extends Error {}
+
+const MAX_BATCH = 500
+const MAX_WAITING = 5_000
+
+type Waiter = { arrival: Arrival; resolve: () => void; reject: (error: unknown) => void }
+
+/**
+ * Group commit: what arrives while a commit runs shares the next one, and each is answered only after
+ * its own commit. An idle inbox commits at once. One bad row never fails its neighbours.
+ */
+export function createInbox(sql: Sql): Inbox {
+  let waiting: Waiter[] = []
+  let running: Promise<void> | undefined
+
+  async function run(): Promise<void> {
+    while (waiting.length > 0) {
+      const batch = waiting.slice(0, MAX_BATCH)
+      waiting = waiting.slice(MAX_BATCH)
+      await commit(batch)
+    }
+    running = undefined
+  }
+
+  async function commit(batch: readonly Waiter[]): Promise<void> {
+    try {
+      await storeArrivals(
+        sql,
+        batch.map(({ arrival }) => arrival),
+      )
+      for (const { resolve } of batch) resolve()
+    } catch (error) {
+      if (batch.length > 1 && error instanceof postgres.PostgresError) {
+        for (const one of batch) await commit([one])
+      } else {
+        for (const { reject } of batch) reject(error)
+      }
+    }
+  }
+
+  return {
+    store(arrival) {
+      if (waiting.length >= MAX_WAITING) return Promise.reject(new InboxFullError())
+      return new Promise((resolve, reject) => {
+        waiting.push({ arrival, resolve, reject })
+        running ??= run()
+      })
+    },
+    drain: () => running ?? Promise.resolve(),
+  }
+}
+
+/**
+ * One statement, one commit: the notifications, counted where their bytes are known, and their
+ * transactions made due. Rows are written in key order, so that two batches never wait for each other
+ * crosswise. One NOTIFY a commit: it costs a fifth of the intake's speed.
+ */
+async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Promise<void> {
+  const events = foldEvents(arrivals)
+  const due = foldTransactions(arrivals)
+  const learns = sql`(t.order_id is null and excluded.order_id is not null)
+    or (t.merchant_txn_id is null and excluded.merchant_txn_id is not null)
+    or (t.currency is null and excluded.currency is not null)`
+  await sql`
+    with events as (
+      insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, payment_id, request_id,
+        verdict, body, content_type, address, headers, deliveries)
+      select merchant_code, decode(fingerprint, 'hex'), kind, transaction_id, payment_id, request_id,
+        verdict, body, content_type, address, headers::jsonb, deliveries
+      from unnest(
+        ${events.map((e) => e.merchantCode)}::text[], ${events.map((e) => e.fingerprint.toString('hex'))}::text[],
+        ${events.map((e) => e.notification.kind)}::text[],
+        ${events.map((e) => (e.notification.kind === 'payment' ? e.notification.transactionId : null))}::text[],
+        ${events.map((e) => e.notification.paymentId ?? null)}::text[],
+        ${events.map((e) => (e.notification.kind === 'refund' ? e.notification.requestId : null))}::text[],
+        ${events.map((e) => e.verdict)}::text[], ${events.map((e) => e.body)}::text[],
+        ${events.map((e) => e.contentType)}::text[], ${events.map((e) => e.address)}::text[],
+        ${events.map((e) => JSON.stringify(e.headers))}::text[], ${events.map((e) => e.deliveries)}::int[]
+      ) as e (merchant_code, fingerprint, kind, transaction_id, payment_id, request_id,
+        verdict, body, content_type, address, headers, deliveries)
+      order by merchant_code, fingerprint
+      on conflict (merchant_code, fingerprint) do update set
+        deliveries = ipn_events.deliveries + excluded.deliveries, last_received_at = now()
+    ), due as (
+      insert into transactions as t
+        (merchant_code, transaction_id, order_id, merchant_txn_id, currency, ipn_count, due_at)
+      select merchant_code, transaction_id, order_id, merchant_txn_id, currency, deliveries, now()
+      from unnest(
+        ${due.map((d) => d.merchantCode)}::text[], ${due.map((d) => d.transactionId)}::text[],
+        ${due.map((d) => d.orderId ?? null)}::text[], ${due.map((d) => d.merchantTxnId ?? null)}::text[],
+        ${due.map((d) => d.currency ?? null)}::text[], ${due.map((d) => d.deliveries)}::int[]
+      ) as d (merchant_code, transaction_id, order_id, merchant_txn_id, currency, deliveries)
+      order by merchant_code, transaction_id
+      on conflict (merchant_code, transaction_id) do update set
+        ipn_count = t.ipn_count + excluded.ipn_count,
+        version = t.version + (${learns})::int,
+        updated_at = case when ${learns} then now() else t.updated_at end,
+        order_id = coalesce(t.order_id, excluded.order_id),
+        merchant_txn_id = coalesce(t.merchant_txn_id, excluded.merchant_txn_id),
+        currency = coalesce(t.currency, excluded.currency),
+        ${makeDue(sql)}
+    )
+    select pg_notify(${SYNC_DUE}, '')`
+}
+
+/** The same bytes of the same merchant, counted: one statement may touch a row once. */
+function foldEvents(arrivals: readonly Arrival[]): (Arrival & { deliveries: number })[] {
+  const folded = new Map<string, Arrival & { deliveries: number }>()
+  for (const arrival of arrivals) {
+    const key = `${arrival.merchantCode} ${arrival.fingerprint.toString('hex')}`
+    const known = folded.get(key)
+    if (known) known.deliveries += 1
+    else folded.set(key, { ...arrival, deliveries: 1 })
+  }
+  return [...folded.values()]
+}
+
+type DueTransaction = {
+  merchantCode: string
+  transactionId: string
+  orderId: string | undefined
+  merchantTxnId: string | undefined
+  currency: string | undefined
+  deliveries: number
+}
+
+/** A refund's notification registers nothing: its transaction id is not a payment's. */
+function foldTransactions(arrivals: readonly Arrival[]): DueTransaction[] {
+  const folded = new Map<string, DueTransaction>()
+  for (const { merchantCode, notification } of arrivals) {
+    if (notification.kind !== 'payment') continue
+    const { transactionId, orderId, merchantTxnId, currency } = notification
+    const key = `${merchantCode} ${transactionId}`
+    const known = folded.get(key)
+    if (known) {
+      known.deliveries += 1
+      known.orderId ??= orderId
+      known.merchantTxnId ??= merchantTxnId
+      known.currency ??= currency
+    } else {
+      folded.set(key, {
+        merchantCode,
+        transactionId,
+        orderId,
+        merchantTxnId,
+        currency,
+        deliveries: 1,
+      })
+    }
+  }
+  return [...folded.values()]
+}

@@ -1,0 +1,134 @@
+import type { HttpBindings } from '@hono/node-server'
+import { Hono, type Context as HttpContext } from 'hono'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import type { Context } from '../context.ts'
+import { compileNetworks, findClientAddress } from '../http/address.ts'
+import { readBody } from '../http/body.ts'
+import { InboxFullError } from './inbox.ts'
+import { type Delivery, receiveNotification } from './receive.ts'
+
+const MAX_BODY_BYTES = 64 * 1024
+
+const STATUS = { stored: 200, malformed: 400, bad_signature: 401, unknown_merchant: 404 } as const
+
+type Answer = {
+  status: ContentfulStatusCode
+  verdict: string
+  why?: string
+  headers?: Record<string, string>
+}
+
+/**
+ * `POST /ipn`, the gateway's side. `respcode` 0 acknowledges receipt, after the commit and never
+ * before; anything else makes the gateway send again.
+ */
+export function ipnRoutes(ctx: Context) {
+  const { IPN_ALLOW_CIDRS, TRUSTED_PROXIES, IPN_ACCEPT_GET } = ctx.config
+  const isTrustedProxy = compileNetworks(TRUSTED_PROXIES)
+  const isAllowed = IPN_ALLOW_CIDRS ? compileNetworks(IPN_ALLOW_CIDRS) : () => true
+  const methods = IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST']
+
+  async function answer(c: HttpContext<{ Bindings: HttpBindings }>): Promise<Answer> {
+    if (!methods.includes(c.req.method)) {
+      const headers = { allow: methods.join(', ') }
+      return { status: 405, verdict: 'method', why: `use ${methods.join(' or ')}`, headers }
+    }
+    const address = findClientAddress(
+      c.env.incoming.socket.remoteAddress ?? '',
+      c.req.header('x-forwarded-for'),
+      isTrustedProxy,
+    )
+    if (!isAllowed(address)) return { status: 403, verdict: 'address', why: 'address not allowed' }
+    const delivery = await readDelivery(c, address)
+    if ('status' in delivery) return delivery
+    const receipt = await receiveNotification(ctx, delivery)
+    return { status: STATUS[receipt.verdict], ...receipt }
+  }
+
+  async function readDelivery(
+    c: HttpContext<{ Bindings: HttpBindings }>,
+    address: string,
+  ): Promise<Delivery | Answer> {
+    const headers = pickHeaders(c)
+    if (c.req.method === 'GET') {
+      const body = new URL(c.req.url).search.slice(1)
+      return { format: 'form', body, contentType: '', address, headers }
+    }
+    const contentType = c.req.header('content-type') ?? ''
+    const format = findFormat(contentType)
+    if (!format) {
+      const why = 'send application/json or application/x-www-form-urlencoded'
+      return { status: 415, verdict: 'content_type', why }
+    }
+    const timeoutMs = ctx.config.bodyTimeoutMs
+    const body = await readBody(c.env.incoming, { limit: MAX_BODY_BYTES, timeoutMs })
+    const close = { connection: 'close' }
+    switch (body.kind) {
+      case 'too_large':
+        return { status: 413, verdict: 'too_large', why: 'body over 64 KiB', headers: close }
+      case 'too_slow':
+        return {
+          status: 408,
+          verdict: 'too_slow',
+          why: `no whole body in ${timeoutMs} ms`,
+          headers: close,
+        }
+      case 'broken':
+        return { status: 400, verdict: 'malformed', why: 'the body broke off', headers: close }
+    }
+    const text = decodeText(body.bytes)
+    if (text === undefined)
+      return { status: 400, verdict: 'malformed', why: 'the body is not UTF-8 text' }
+    return { format, body: text, contentType, address, headers }
+  }
+
+  return new Hono<{ Bindings: HttpBindings }>().all('/ipn', async (c) => {
+    const started = performance.now()
+    const result = await answer(c).catch((error: unknown): Answer => {
+      ctx.log.error(
+        { err: error },
+        'a notification could not be stored; the gateway has to send it again',
+      )
+      const status = error instanceof InboxFullError ? 503 : 500
+      return {
+        status,
+        verdict: 'store_failed',
+        why: 'not stored, send it again',
+        headers: { 'retry-after': '1' },
+      }
+    })
+    ctx.metrics.ipnReceived.inc({ verdict: result.verdict })
+    ctx.metrics.ipnAck.observe((performance.now() - started) / 1000)
+    if (result.verdict === 'stored') return c.json({ respcode: 0, respmsg: 'received' })
+    if (result.status < 500)
+      ctx.log.warn({ verdict: result.verdict, why: result.why }, 'notification refused')
+    return c.json({ respcode: 1, respmsg: result.why ?? 'refused' }, result.status, result.headers)
+  })
+}
+
+function findFormat(contentType: string): 'json' | 'form' | undefined {
+  const type = contentType.split(';')[0]?.trim().toLowerCase() ?? ''
+  if (/^application\/([\w.-]+\+)?json$/.test(type)) return 'json'
+  return type === 'application/x-www-form-urlencoded' ? 'form' : undefined
+}
+
+/** The few headers that help to find out who really called. */
+function pickHeaders(c: HttpContext): Record<string, string> {
+  const names = ['user-agent', 'x-forwarded-for', 'x-request-id']
+  return Object.fromEntries(
+    names.flatMap((name) => {
+      const value = c.req.header(name)
+      return value === undefined ? [] : [[name, value.slice(0, 500)]]
+    }),
+  )
+}
+
+/** NUL is valid UTF-8, but no text column takes it. */
+function decodeText(bytes: Buffer): string | undefined {
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return text.includes('\0') ? undefined : text
+  } catch {
+    return undefined
+  }
+}

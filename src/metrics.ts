@@ -1,0 +1,44 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+
+export type Metrics = ReturnType<typeof createMetrics>
+
+const LATENCIES_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+
+/** What the service measures about itself, in a registry of its own. Durations are seconds. */
+export function createMetrics() {
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+  return {
+    registry,
+    ipnReceived: new Counter({
+      name: 'ipn_received_total',
+      help: 'Notifications received, by what was decided about them',
+      labelNames: ['verdict'],
+      registers,
+    }),
+    ipnAck: new Histogram({
+      name: 'ipn_ack_seconds',
+      help: 'From a notification received to its answer',
+      buckets: LATENCIES_S,
+      registers,
+    }),
+    syncDue: new Gauge({
+      name: 'sync_due',
+      help: 'Transactions whose query is due now',
+      registers,
+    }),
+    syncLag: new Gauge({
+      name: 'sync_lag_seconds',
+      help: 'How long the oldest due transaction has been waiting',
+      registers,
+    }),
+    gatewayCall: new Histogram({
+      name: 'gateway_call_seconds',
+      help: 'Calls to the gateway, by operation and outcome',
+      labelNames: ['command', 'outcome'],
+      buckets: LATENCIES_S,
+      registers,
+    }),
+  }
+}
