@@ -1,0 +1,67 @@
+import type { Log } from './log.ts'
+
+export type LoopRound = { count: number; finished: Promise<void> }
+
+export type LoopOptions = {
+  name: string
+  log: Log
+  /** Begins one round; `onMore` is to be called when the next one may find work. */
+  begin: (onMore: () => void) => Promise<LoopRound>
+  /** How long there is nothing to do (ms); asked after a round that found nothing. */
+  rest: () => Promise<number>
+  stopping: AbortSignal
+}
+
+export type Loop = {
+  /** There may be something to do now. */
+  wake(): void
+  /** Resolves when the loop has stopped and every round it began is finished. */
+  stopped: Promise<void>
+}
+
+/** After trouble with the database (ms). */
+const PAUSE_MS = 500
+
+/** Runs rounds until the process stops: the only timer of the background work. */
+export function startLoop({ name, log, begin, rest, stopping }: LoopOptions): Loop {
+  const running = new Set<Promise<void>>()
+  let woken = false
+  let wakeSleeper = () => {}
+
+  function wake(): void {
+    woken = true
+    wakeSleeper()
+  }
+
+  async function sleep(ms: number): Promise<void> {
+    if (!woken && !stopping.aborted) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ms)
+        wakeSleeper = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+    woken = false
+  }
+
+  async function run(): Promise<void> {
+    while (!stopping.aborted) {
+      try {
+        const { count, finished } = await begin(wake)
+        const tracked = finished.finally(() => running.delete(tracked))
+        running.add(tracked)
+        if (count === 0) await sleep(await rest())
+      } catch (error) {
+        log.error({ err: error, loop: name }, `${name} could not run a round; it goes on`)
+        woken = false
+        await sleep(PAUSE_MS)
+      }
+    }
+    await Promise.allSettled(running)
+  }
+
+  stopping.addEventListener('abort', wake)
+  return { wake, stopped: run() }
+}

@@ -1,0 +1,68 @@
+import type { Context } from '../context.ts'
+import type { TransactionKey } from '../payments/apply.ts'
+
+/** A transaction that this process alone may ask about, until its lease ends. */
+export type Claim = TransactionKey & {
+  /** Proof of ownership: every write of the settling commit asks for it. */
+  leaseId: string
+  /** Database time of the claim, and `performance.now()` when it was known here. */
+  claimedAt: string
+  knownAt: number
+  attempts: number
+  polls: number
+  askedForMs: number
+}
+
+/** Long enough for a call to end in any way and its answer to be written (ms). */
+export function leaseMs(gatewayTimeoutMs: number): number {
+  return 3 * gatewayTimeoutMs + 15_000
+}
+
+/**
+ * Takes up to `limit` due transactions, the longest due first. Rows that another process is taking are
+ * passed over; a claim whose process died is due again when its lease ends. `queried_at` and `gap_ms`
+ * space the queries of a burst: the gap doubles from claim to claim, and starts anew after a quiet time.
+ */
+export async function claimDue(ctx: Context, limit: number): Promise<Claim[]> {
+  const { SYNC_MIN_GAP_MS: minGap, SYNC_MAX_GAP_MS: maxGap, GATEWAY_TIMEOUT_MS } = ctx.config
+  const rows = await ctx.sql<Omit<Claim, 'knownAt'>[]>`
+    update transactions set
+      lease_id = gen_random_uuid(), claimed = want,
+      due_at = now() + ${leaseMs(GATEWAY_TIMEOUT_MS)} * interval '1 millisecond',
+      gap_ms = case when queried_at > now() - 2 * ${maxGap} * interval '1 millisecond'
+        then least(greatest(gap_ms, 1) * 2, ${maxGap}) else ${minGap} end,
+      queried_at = now()
+    where (merchant_code, transaction_id) in (
+      select merchant_code, transaction_id from transactions
+      where due_at <= now() and merchant_code = any(${listAccounts(ctx)})
+      order by due_at limit ${limit} for update skip locked)
+    returning merchant_code as "merchantCode", transaction_id as "transactionId",
+      lease_id as "leaseId", clock_timestamp()::text as "claimedAt", attempts, polls,
+      (extract(epoch from now() - asked_for_at) * 1000)::float8 as "askedForMs"`
+  const knownAt = performance.now()
+  return rows.map((row) => ({ ...row, knownAt }))
+}
+
+/** Gives a claim back that was not worked on to the end: it is due at once, for anybody. */
+export async function releaseClaim(
+  ctx: Context,
+  { merchantCode, transactionId, leaseId }: Claim,
+): Promise<void> {
+  await ctx.sql`
+    update transactions set lease_id = null, due_at = now()
+    where merchant_code = ${merchantCode} and transaction_id = ${transactionId} and lease_id = ${leaseId}`
+}
+
+/** How long until something is due (ms, at most `maxMs`); leased rows count when their lease ends. */
+export async function findNextDue(ctx: Context, maxMs: number): Promise<number> {
+  const [row] = await ctx.sql<{ inMs: number | null }[]>`
+    select (extract(epoch from due_at - now()) * 1000)::float8 as "inMs" from transactions
+    where due_at is not null and merchant_code = any(${listAccounts(ctx)})
+    order by due_at limit 1`
+  return Math.min(maxMs, Math.max(0, Math.ceil(row?.inMs ?? maxMs)))
+}
+
+/** Only accounts whose secret is in the settings can be asked about. */
+function listAccounts(ctx: Context): string[] {
+  return ctx.config.accounts.map(({ merchantCode }) => merchantCode)
+}
