@@ -1,0 +1,48 @@
+import { createMiddleware } from 'hono/factory'
+import type { Context } from '../context.ts'
+import { DomainError } from '../errors.ts'
+import type { AppEnv } from '../http/app-env.ts'
+import { type ApiKey, EVERY_MERCHANT, findKey, type Scope } from './keys.ts'
+
+/** Who asks, and whose rows it may touch. */
+export type Access = ApiKey & {
+  /** The accounts the key holds; every statement on merchants' data is limited to them. */
+  merchants: readonly string[]
+}
+
+/**
+ * Reads `Authorization: Bearer <key>` and finds the key.
+ * @throws DomainError `unauthenticated`
+ */
+export function authenticate(ctx: Context) {
+  return createMiddleware<AppEnv>(async (c, next) => {
+    const text = /^Bearer +([\x21-\x7e]{1,256})$/i.exec(c.req.header('authorization') ?? '')?.[1]
+    const key = text === undefined ? undefined : await findKey(ctx.sql, text)
+    if (!key) throw new DomainError('unauthenticated', 'Send `Authorization: Bearer <API key>`')
+    const merchants = key.merchantCode === EVERY_MERCHANT ? ctx.merchants : [key.merchantCode]
+    c.set('access', { ...key, merchants })
+    await next()
+  })
+}
+
+/** @throws DomainError `scope_missing` */
+export function requireScope(scope: Scope) {
+  return createMiddleware<AppEnv>(async (c, next) => {
+    if (!c.get('access').scopes.includes(scope)) {
+      throw new DomainError('scope_missing', `This key has no scope ${scope}`)
+    }
+    await next()
+  })
+}
+
+/**
+ * The accounts a request may see: the key's, or the one of them that it names.
+ * @returns none when the named account is not the key's: nothing will be found
+ */
+export function narrowMerchants(
+  access: Access,
+  merchantCode: string | undefined,
+): readonly string[] {
+  if (merchantCode === undefined) return access.merchants
+  return access.merchants.filter((one) => one === merchantCode)
+}

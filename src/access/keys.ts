@@ -1,0 +1,49 @@
+import { createHash } from 'node:crypto'
+import type { Sql } from '../db/client.ts'
+
+export const SCOPES = [
+  'payments:read',
+  'refunds:read',
+  'refunds:write',
+  'cards:read',
+  'webhooks:write',
+  'ops',
+] as const
+
+export type Scope = (typeof SCOPES)[number]
+
+/** Every merchant account. */
+export const EVERY_MERCHANT = '*'
+
+/** A key as it is stored. The key itself is never kept: it is random, so a plain SHA-256 protects it. */
+export type ApiKey = { id: string; name: string; scopes: readonly string[]; merchantCode: string }
+
+/** The live key with this text, if there is one. Looking up a hash tells an attacker nothing by its timing. */
+export async function findKey(sql: Sql, text: string): Promise<ApiKey | undefined> {
+  const [key] = await sql<ApiKey[]>`
+    select id, name, scopes, merchant_code as "merchantCode" from api_keys
+    where hash = ${hashKey(text)} and revoked_at is null and (expires_at is null or expires_at > now())`
+  return key
+}
+
+/** Makes sure that a key with every scope and merchant exists. A key that was revoked stays revoked. */
+export async function ensureFirstKey(sql: Sql, text: string): Promise<void> {
+  await sql`
+    insert into api_keys (name, hash, scopes, merchant_code)
+    values ('first', ${hashKey(text)}, ${[...SCOPES]}, ${EVERY_MERCHANT})
+    on conflict (hash) do nothing`
+}
+
+/** Puts the key of this demo run in the place of the last one: its text is shown once and kept nowhere. */
+export async function replaceDemoKey(sql: Sql, text: string): Promise<void> {
+  await sql.begin(async (tx) => {
+    await tx`delete from api_keys where name = 'demo'`
+    await tx`
+      insert into api_keys (name, hash, scopes, merchant_code)
+      values ('demo', ${hashKey(text)}, ${[...SCOPES]}, ${EVERY_MERCHANT})`
+  })
+}
+
+function hashKey(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}

@@ -1,0 +1,58 @@
+import { Hono } from 'hono'
+import { methodNotAllowed } from 'hono/method-not-allowed'
+import { requestId } from 'hono/request-id'
+import { authenticate } from './access/authenticate.ts'
+import type { Context } from './context.ts'
+import { isSchemaCurrent } from './db/migrate.ts'
+import type { AppEnv } from './http/app-env.ts'
+import { answerError, answerProblem } from './http/errors.ts'
+import { ipnRoutes } from './ipn/routes.ts'
+import { paymentRoutes } from './payments/routes.ts'
+import { measureBacklog } from './sync/backlog.ts'
+import { transactionRoutes } from './transactions/routes.ts'
+
+/** Everything that is served. A worker serves its health and metrics only. */
+export function createApp(ctx: Context): Hono<AppEnv> {
+  const app = new Hono<AppEnv>()
+  app.use(requestId())
+  app.onError((error, c) => answerError(ctx.log, error, c))
+  app.notFound((c) => answerProblem(c, 'not_found', `Nothing is served at ${c.req.path}`))
+  app.route('/', healthRoutes(ctx))
+  if (ctx.config.ROLE === 'worker') return app
+
+  app.route('/', ipnRoutes(ctx))
+  app.use('/v1/*', authenticate(ctx))
+  app.use(
+    methodNotAllowed({
+      app,
+      onMethodNotAllowed: (c, methods) =>
+        answerProblem(c, 'method_not_allowed', `Use ${methods.join(' or ')}`, {
+          headers: { allow: methods.join(', ') },
+        }),
+    }),
+  )
+  app.route('/', transactionRoutes(ctx))
+  app.route('/', paymentRoutes(ctx))
+  return app
+}
+
+/** For orchestrators and Prometheus; no key is needed. */
+function healthRoutes(ctx: Context) {
+  return new Hono<AppEnv>()
+    .get('/healthz', (c) => c.json({ status: 'ok' }))
+    .get('/readyz', async (c) => {
+      const ready = !ctx.stopping.aborted && (await isSchemaCurrent(ctx.sql).catch(() => false))
+      return ready
+        ? c.json({ status: 'ready' })
+        : c.json(
+            { status: 'not ready', why: 'the database is out of reach or its schema is older' },
+            503,
+          )
+    })
+    .get('/metrics', async (c) => {
+      await measureBacklog(ctx)
+      return c.text(await ctx.metrics.registry.metrics(), 200, {
+        'content-type': ctx.metrics.registry.contentType,
+      })
+    })
+}

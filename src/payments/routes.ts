@@ -1,0 +1,60 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { narrowMerchants, requireScope } from '../access/authenticate.ts'
+import type { Context } from '../context.ts'
+import { answers, createRouter, Id, refusals, TimeParameter } from '../http/input.ts'
+import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../http/page.ts'
+import { findPayment, listPayments, type PaymentWithCurrency } from './find.ts'
+import { Payment, showPayment } from './view.ts'
+
+const middleware = requireScope('payments:read')
+const merchantCode = z.string().optional()
+
+const readOne = createRoute({
+  method: 'get',
+  path: '/v1/payments/{paymentId}',
+  summary: 'One payment',
+  middleware,
+  request: { params: z.object({ paymentId: Id }), query: z.strictObject({ merchantCode }) },
+  responses: { 200: answers('The payment', Payment), ...refusals },
+})
+
+const list = createRoute({
+  method: 'get',
+  path: '/v1/payments',
+  summary: 'Payments, newest first',
+  middleware,
+  request: {
+    query: z.strictObject({
+      status: Id.optional(),
+      paymentMethod: Id.optional(),
+      from: TimeParameter,
+      to: TimeParameter,
+      merchantCode,
+      ...pageParameters,
+    }),
+  },
+  responses: { 200: answers('A page', pageOf(Payment)), ...refusals },
+})
+
+/** The merchants' routes on payments. */
+export function paymentRoutes(ctx: Context) {
+  return createRouter()
+    .openapi(readOne, async (c) => {
+      const merchants = narrowMerchants(c.get('access'), c.req.valid('query').merchantCode)
+      return c.json(show(await findPayment(ctx, merchants, c.req.valid('param').paymentId)), 200)
+    })
+    .openapi(list, async (c) => {
+      const { limit = DEFAULT_LIMIT, cursor, merchantCode, ...filter } = c.req.valid('query')
+      const merchants = narrowMerchants(c.get('access'), merchantCode)
+      const rows = await listPayments(ctx, { ...filter, merchants }, limit, readCursor(cursor))
+      return c.json(cutPage(rows, limit, locate, show), 200)
+    })
+}
+
+function show({ payment, currency }: PaymentWithCurrency) {
+  return showPayment(payment, currency)
+}
+
+function locate({ payment: { firstSeenAt, paymentId, merchantCode } }: PaymentWithCurrency) {
+  return { time: firstSeenAt, id: paymentId, merchantCode }
+}

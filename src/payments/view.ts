@@ -1,0 +1,56 @@
+import { z } from '@hono/zod-openapi'
+import { toIso } from '../db/client.ts'
+import { Amount, Id, Time } from '../http/input.ts'
+import { subtractAmount } from '../money.ts'
+import type { PaymentRow } from './find.ts'
+
+/** A payment as order systems see it. */
+export const Payment = z
+  .object({
+    id: Id,
+    transactionId: Id,
+    status: z.string().openapi({
+      description: 'SUCCESS, FAILED or PROCESSING; or as it came, with `unrecognised`',
+    }),
+    amount: Amount,
+    refundedAmount: Amount,
+    refundableAmount: Amount,
+    currency: z.string().nullable(),
+    paymentMethod: z
+      .string()
+      .openapi({ description: 'QR, ATM or CC; or as it came, with `unrecognised`' }),
+    unrecognised: z.boolean(),
+    missing: z
+      .boolean()
+      .openapi({ description: 'The gateway listed it once and does not any more' }),
+    firstSeenAt: Time,
+    updatedAt: Time,
+    asOf: Time,
+  })
+  .openapi('Payment')
+
+const STATUSES = ['SUCCESS', 'FAILED', 'PROCESSING']
+const METHODS = ['QR', 'ATM', 'CC']
+
+export function showPayment(row: PaymentRow, currency: string | null): z.infer<typeof Payment> {
+  return {
+    id: row.paymentId,
+    transactionId: row.transactionId,
+    status: row.status,
+    amount: row.amount,
+    refundedAmount: row.refundedAmount,
+    refundableAmount: countRefundable(row),
+    currency,
+    paymentMethod: row.paymentMethod,
+    unrecognised: !STATUSES.includes(row.status) || !METHODS.includes(row.paymentMethod),
+    missing: row.missing,
+    firstSeenAt: toIso(row.firstSeenAt),
+    updatedAt: toIso(row.updatedAt),
+    asOf: toIso(row.asOf),
+  }
+}
+
+/** What a refund may still ask for: nothing unless the payment succeeded and is still listed. */
+function countRefundable({ status, missing, amount, refundedAmount }: PaymentRow): string {
+  return status === 'SUCCESS' && !missing ? subtractAmount(amount, refundedAmount) : '0'
+}

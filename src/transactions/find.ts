@@ -1,0 +1,110 @@
+import { and, desc, eq, gte, inArray, lt, type SQL, sql } from 'drizzle-orm'
+import type { Context } from '../context.ts'
+import { payments, transactions } from '../db/schema.ts'
+import { DomainError } from '../errors.ts'
+import type { Position } from '../http/page.ts'
+import type { PaymentRow } from '../payments/find.ts'
+
+export type TransactionRow = typeof transactions.$inferSelect
+export type TransactionWithPayments = { transaction: TransactionRow; payments: PaymentRow[] }
+
+export type TransactionFilter = {
+  merchants: readonly string[]
+  state?: TransactionRow['state'] | undefined
+  orderId?: string | undefined
+  /** First seen from here on. */
+  from?: string | undefined
+  /** First seen before this. */
+  to?: string | undefined
+}
+
+/**
+ * A transaction with its payments, in one round trip.
+ * @param merchants the accounts the asker may see
+ * @throws DomainError `transaction_not_found`, or `ambiguous_merchant` when several accounts have the id
+ */
+export async function findTransaction(
+  ctx: Context,
+  merchants: readonly string[],
+  transactionId: string,
+): Promise<TransactionWithPayments> {
+  const key = and(
+    inArray(transactions.merchantCode, [...merchants]),
+    eq(transactions.transactionId, transactionId),
+  )
+  const found = groupPayments(await selectWithPayments(ctx, key))
+  const [first, second] = found
+  if (!first) throw new DomainError('transaction_not_found', `No transaction ${transactionId}`)
+  if (second) {
+    throw new DomainError(
+      'ambiguous_merchant',
+      'Several merchant accounts have a transaction of this id: name one with ?merchantCode=',
+    )
+  }
+  return first
+}
+
+/** Transactions with their payments, newest first; one more than `limit`, which says that there is a next page. */
+export async function listTransactions(
+  ctx: Context,
+  filter: TransactionFilter,
+  limit: number,
+  after: Position | undefined,
+): Promise<TransactionWithPayments[]> {
+  const t = transactions
+  const page = ctx.db
+    .select({ merchantCode: t.merchantCode, transactionId: t.transactionId })
+    .from(t)
+    .where(
+      and(
+        inArray(t.merchantCode, [...filter.merchants]),
+        filter.state && eq(t.state, filter.state),
+        filter.orderId === undefined ? undefined : eq(t.orderId, filter.orderId),
+        filter.from === undefined ? undefined : gte(t.firstSeenAt, filter.from),
+        filter.to === undefined ? undefined : lt(t.firstSeenAt, filter.to),
+        after &&
+          sql`(${t.firstSeenAt}, ${t.transactionId}, ${t.merchantCode})
+            < (${after.time}::timestamptz, ${after.id}, ${after.merchantCode})`,
+      ),
+    )
+    .orderBy(desc(t.firstSeenAt), desc(t.transactionId), desc(t.merchantCode))
+    .limit(limit + 1)
+  const key = sql`(${t.merchantCode}, ${t.transactionId}) in ${page}`
+  return groupPayments(await selectWithPayments(ctx, key))
+}
+
+function selectWithPayments(ctx: Context, where: SQL | undefined) {
+  const t = transactions
+  return ctx.db
+    .select({ transaction: t, payment: payments })
+    .from(t)
+    .leftJoin(
+      payments,
+      and(eq(payments.merchantCode, t.merchantCode), eq(payments.transactionId, t.transactionId)),
+    )
+    .where(where)
+    .orderBy(
+      desc(t.firstSeenAt),
+      desc(t.transactionId),
+      desc(t.merchantCode),
+      payments.firstSeenAt,
+      payments.paymentId,
+    )
+}
+
+/** Joined rows come sorted by transaction. */
+function groupPayments(
+  rows: readonly { transaction: TransactionRow; payment: PaymentRow | null }[],
+): TransactionWithPayments[] {
+  const grouped: TransactionWithPayments[] = []
+  for (const { transaction, payment } of rows) {
+    const last = grouped.at(-1)
+    const same =
+      last?.transaction.transactionId === transaction.transactionId &&
+      last.transaction.merchantCode === transaction.merchantCode
+    const entry = same ? last : { transaction, payments: [] }
+    if (!same) grouped.push(entry)
+    if (payment) entry.payments.push(payment)
+  }
+  return grouped
+}

@@ -1,0 +1,142 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { narrowMerchants, requireScope } from '../access/authenticate.ts'
+import type { Context } from '../context.ts'
+import { answers, createRouter, Id, refusals, TimeParameter, WaitParameter } from '../http/input.ts'
+import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../http/page.ts'
+import { findTransaction, listTransactions, type TransactionWithPayments } from './find.ts'
+import { requestSync } from './request-sync.ts'
+import { readTimeline, TimelineEntry } from './timeline.ts'
+import { showTransaction, Transaction, writeEtag } from './view.ts'
+import { waitForTransaction } from './wait.ts'
+
+const params = z.object({ transactionId: Id })
+const merchantCode = z.string().optional()
+const middleware = requireScope('payments:read')
+
+const readOne = createRoute({
+  method: 'get',
+  path: '/v1/transactions/{transactionId}',
+  summary: 'One transaction with its payments',
+  middleware,
+  request: {
+    params,
+    query: z.strictObject({ wait: WaitParameter, merchantCode }),
+    headers: z.object({ 'if-none-match': z.string().optional() }),
+  },
+  responses: {
+    200: answers('The transaction; `ETag` changes with every visible change', Transaction),
+    304: { description: 'As `If-None-Match` has it' },
+    ...refusals,
+  },
+})
+
+const list = createRoute({
+  method: 'get',
+  path: '/v1/transactions',
+  summary: 'Transactions, newest first',
+  middleware,
+  request: {
+    query: z.strictObject({
+      state: Transaction.shape.state.optional(),
+      orderId: Id.optional(),
+      from: TimeParameter,
+      to: TimeParameter,
+      merchantCode,
+      ...pageParameters,
+    }),
+  },
+  responses: { 200: answers('A page', pageOf(Transaction)), ...refusals },
+})
+
+const sync = createRoute({
+  method: 'post',
+  path: '/v1/transactions/{transactionId}/sync',
+  summary: 'Ask the gateway now; registers a transaction whose notification never came',
+  middleware,
+  request: {
+    params,
+    query: z.strictObject({ merchantCode }),
+    body: {
+      content: { 'application/json': { schema: z.strictObject({ merchantCode }) } },
+      required: false,
+    },
+  },
+  responses: { 202: answers('The query is due', Transaction), ...refusals },
+})
+
+const timeline = createRoute({
+  method: 'get',
+  path: '/v1/transactions/{transactionId}/timeline',
+  summary: 'Everything that happened to a transaction, oldest first',
+  middleware,
+  request: { params, query: z.strictObject({ merchantCode, ...pageParameters }) },
+  responses: { 200: answers('A page', pageOf(TimelineEntry)), ...refusals },
+})
+
+/** The merchants' routes on transactions. */
+export function transactionRoutes(ctx: Context) {
+  return createRouter()
+    .openapi(readOne, async (c) => {
+      const { transactionId } = c.req.valid('param')
+      const query = c.req.valid('query')
+      const tags = c.req.valid('header')['if-none-match']
+      const merchants = narrowMerchants(c.get('access'), query.merchantCode)
+      const matches = ({ transaction }: TransactionWithPayments) =>
+        tags !== undefined && listsTag(tags, writeEtag(transaction))
+      const first = await findTransaction(ctx, merchants, transactionId)
+      const done = (found: TransactionWithPayments) =>
+        tags === undefined ? found.transaction.final : !matches(found)
+      const found =
+        query.wait === undefined
+          ? first
+          : await waitForTransaction(ctx, first, done, query.wait * 1000, c.req.raw.signal)
+      const headers = { etag: writeEtag(found.transaction), 'cache-control': 'private, no-cache' }
+      if (matches(found)) return c.body(null, 304, headers)
+      return c.json(showTransaction(found), 200, headers)
+    })
+    .openapi(list, async (c) => {
+      const { limit = DEFAULT_LIMIT, cursor, merchantCode, ...filter } = c.req.valid('query')
+      const merchants = narrowMerchants(c.get('access'), merchantCode)
+      const rows = await listTransactions(ctx, { ...filter, merchants }, limit, readCursor(cursor))
+      return c.json(cutPage(rows, limit, locate, showTransaction), 200)
+    })
+    .openapi(sync, async (c) => {
+      const { transactionId } = c.req.valid('param')
+      const named = c.req.valid('json')?.merchantCode ?? c.req.valid('query').merchantCode
+      const merchants = narrowMerchants(c.get('access'), named)
+      const owner = await requestSync(ctx, merchants, transactionId)
+      ctx.log.info(
+        { transactionId, merchantCode: owner, key: c.get('access').name },
+        'sync requested',
+      )
+      return c.json(showTransaction(await findTransaction(ctx, [owner], transactionId)), 202)
+    })
+    .openapi(timeline, async (c) => {
+      const { limit = DEFAULT_LIMIT, cursor, merchantCode } = c.req.valid('query')
+      const merchants = narrowMerchants(c.get('access'), merchantCode)
+      const { transactionId } = c.req.valid('param')
+      const { transaction } = await findTransaction(ctx, merchants, transactionId)
+      const rows = await readTimeline(ctx, transaction, limit, readCursor(cursor))
+      return c.json(
+        cutPage(
+          rows,
+          limit,
+          (row) => row.position,
+          (row) => row.entry,
+        ),
+        200,
+      )
+    })
+}
+
+function locate({
+  transaction: { firstSeenAt, transactionId, merchantCode },
+}: TransactionWithPayments) {
+  return { time: firstSeenAt, id: transactionId, merchantCode }
+}
+
+/** Whether `If-None-Match` names the tag, by weak comparison (RFC 9110, 13.1.2). */
+function listsTag(header: string, tag: string): boolean {
+  const bare = (one: string) => one.trim().replace(/^W\//, '')
+  return header.split(',').some((one) => bare(one) === bare(tag) || one.trim() === '*')
+}
