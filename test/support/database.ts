@@ -1,0 +1,25 @@
+import { randomBytes } from 'node:crypto'
+import postgres from 'postgres'
+import { inject } from 'vitest'
+import { type Database, openDatabase } from '../../src/db/client.ts'
+
+export type TestDatabase = Database & { url: string; drop(): Promise<void> }
+
+/** A database of the test's own, cloned from the migrated template. */
+export async function createTestDatabase(): Promise<TestDatabase> {
+  const admin = postgres(inject('serverUrl'), { max: 1, onnotice: () => {} })
+  const name = `ipn_${randomBytes(6).toString('hex')}`
+  await admin.unsafe(`create database ${name} template ${inject('template')}`)
+  const url = new URL(inject('serverUrl'))
+  url.pathname = `/${name}`
+  const database = openDatabase(url.href, 5)
+  return {
+    ...database,
+    url: url.href,
+    async drop() {
+      await database.close()
+      await admin.unsafe(`drop database if exists ${name} with (force)`)
+      await admin.end()
+    },
+  }
+}

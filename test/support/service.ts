@@ -1,0 +1,136 @@
+import { EVERY_MERCHANT, ensureFirstKey } from '../../src/access/keys.ts'
+import { type Config, readConfig } from '../../src/config.ts'
+import { computeSecureHash } from '../../src/gateway/signature.ts'
+import { createLog } from '../../src/log.ts'
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts'
+import { type Service, startService } from '../../src/service.ts'
+import { createTestDatabase, type TestDatabase } from './database.ts'
+
+export const KEY = 'test-key-with-every-scope-0123456789'
+export const MERCHANT = { merchantCode: 'UFLIYL', secret: '311235E7043244EC8306F96720748C56' }
+
+export type Rig = {
+  database: TestDatabase
+  sandbox: Sandbox
+  service: Service
+  /** Calls the service's API with the key of every scope. */
+  api(path: string, init?: RequestInit): Promise<Response>
+  /** Calls the sandbox's control routes; throws unless they answer 2xx. */
+  control(method: string, path: string, body?: unknown): Promise<unknown>
+  stop(): Promise<void>
+}
+
+export type RigOptions = {
+  /** Settings over the test defaults, as in the environment. */
+  settings?: Record<string, string>
+  /** Changes to the decided configuration that no setting reaches. */
+  config?: Partial<Config>
+  sandbox?: Partial<SandboxOptions>
+  /** Several services can share one database. */
+  database?: TestDatabase
+}
+
+/** A whole installation over real HTTP: database, sandbox gateway, service. Quick schedules, quiet log. */
+export async function startRig(options: RigOptions = {}): Promise<Rig> {
+  const database = options.database ?? (await createTestDatabase())
+  const sandbox = await startSandbox({ accounts: [MERCHANT], refundMs: 50, ...options.sandbox })
+  const service = await startTestService(database, sandbox.url, options)
+  sandbox.setIpnUrl(`${service.url}/ipn`)
+  return {
+    database,
+    sandbox,
+    service,
+    api: (path, init = {}) =>
+      fetch(service.url + path, {
+        ...init,
+        headers: {
+          authorization: `Bearer ${KEY}`,
+          ...Object.fromEntries(new Headers(init.headers)),
+        },
+      }),
+    control: (method, path, body) => control(sandbox, method, path, body),
+    async stop() {
+      await service.stop()
+      await sandbox.stop()
+      if (!options.database) await database.drop()
+    },
+  }
+}
+
+export async function startTestService(
+  database: TestDatabase,
+  gatewayBaseUrl: string,
+  { settings = {}, config = {} }: RigOptions = {},
+): Promise<Service> {
+  const decided = readConfig({
+    PORT: '0',
+    DEMO: 'false',
+    LOG_LEVEL: 'silent',
+    GATEWAY_BASE_URL: gatewayBaseUrl,
+    ...(settings.MERCHANTS_FILE
+      ? {}
+      : { GATEWAY_MERCHANT_CODE: MERCHANT.merchantCode, GATEWAY_SECRET: MERCHANT.secret }),
+    DATA_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString('base64'),
+    GATEWAY_TIMEOUT_MS: '1000',
+    SYNC_BACKOFF_MS: '20',
+    SYNC_REPOLL_MS: '20',
+    ...settings,
+  })
+  const service = await startService({
+    config: { ...decided, ...config },
+    databaseUrl: database.url,
+    gatewayBaseUrl,
+    log: createLog(settings.LOG_LEVEL ?? 'silent'),
+  })
+  await ensureFirstKey(service.ctx.sql, KEY)
+  return service
+}
+
+/** Adds a key of its own, e.g. bound to one merchant or without a scope. */
+export async function addKey(
+  database: TestDatabase,
+  text: string,
+  scopes: string[],
+  merchantCode = EVERY_MERCHANT,
+): Promise<void> {
+  await database.sql`
+    insert into api_keys (name, hash, scopes, merchant_code)
+    values ('test', sha256(${text}::bytea), ${scopes}, ${merchantCode})`
+}
+
+async function control(sandbox: Sandbox, method: string, path: string, body: unknown) {
+  const response = await fetch(`${sandbox.url}/sandbox${path}`, {
+    method,
+    headers: { 'content-type': 'application/json' },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  })
+  const text = await response.text()
+  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`)
+  return text === '' ? undefined : JSON.parse(text)
+}
+
+/** A payment's notification as the gateway would send it, signed unless `svc_SecureHash` is given. */
+export function signIpn(
+  fields: Record<string, string | number>,
+  { secret = MERCHANT.secret, exclude = ['TransAmount', 'ExtData'] } = {},
+): Record<string, string | number> {
+  const params = { svc_MerchantCode: MERCHANT.merchantCode, svc_Command: 'PAY', ...fields }
+  return {
+    ...params,
+    svc_SecureHash: computeSecureHash(params, secret, { prefix: 'svc', exclude }),
+  }
+}
+
+/** Posts a notification and returns status and parsed answer. */
+export async function postIpn(
+  url: string,
+  body: Record<string, unknown> | string,
+  headers: Record<string, string> = { 'content-type': 'application/json' },
+): Promise<{ status: number; answer: unknown }> {
+  const response = await fetch(`${url}/ipn`, {
+    method: 'POST',
+    headers,
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+  return { status: response.status, answer: await response.json() }
+}

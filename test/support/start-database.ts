@@ -1,0 +1,52 @@
+import { chmod, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import postgres from 'postgres'
+import type { TestProject } from 'vitest/node'
+import { startEmbeddedPostgres } from '../../src/db/embedded.ts'
+import { migrateDatabase } from '../../src/db/migrate.ts'
+
+declare module 'vitest' {
+  export interface ProvidedContext {
+    /** The server that every test file makes its own database on. */
+    serverUrl: string
+    /** A migrated database to clone: 32 ms against 153 ms for migrating each. */
+    template: string
+  }
+}
+
+/** One server a run: the one of `TEST_DATABASE_URL`, or an embedded one without fsync. */
+export default async function startDatabase(project: TestProject) {
+  const server = await chooseServer()
+  const template = `ipn_template_${process.pid}`
+  const admin = postgres(server.url, { max: 1, onnotice: () => {} })
+  await admin.unsafe(`create database ${template}`)
+  const url = new URL(server.url)
+  url.pathname = `/${template}`
+  await migrateDatabase(url.href)
+  project.provide('serverUrl', server.url)
+  project.provide('template', template)
+  return async () => {
+    await admin.unsafe(`drop database if exists ${template} with (force)`)
+    await admin.end()
+    await server.stop()
+  }
+}
+
+async function chooseServer(): Promise<{ url: string; stop(): Promise<void> }> {
+  const given = process.env.TEST_DATABASE_URL
+  if (given) return { url: given, stop: async () => {} }
+  const folder = await mkdtemp(join(tmpdir(), 'ipn-test-'))
+  await chmod(folder, 0o755)
+  const embedded = await startEmbeddedPostgres({
+    dataDir: folder,
+    settings: { fsync: 'off', max_connections: '300' },
+  })
+  return {
+    url: embedded.url,
+    async stop() {
+      await embedded.stop()
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
