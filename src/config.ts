@@ -57,6 +57,35 @@ export function readConfig(env: Environment = process.env): Config {
   return { ...settings, demo, bodyTimeoutMs: BODY_TIMEOUT_MS, accounts: [first, ...others] }
 }
 
+/**
+ * What the sandbox gateway needs when it runs alone: the demo's account unless another one is set.
+ * @throws ConfigError
+ */
+export function readSandboxConfig(env: Environment = process.env) {
+  const parsed = parseSettings(env)
+  if ('problems' in parsed) throw new ConfigError(parsed.problems)
+  const { settings } = parsed
+  const problems: string[] = []
+  const accounts = readAccounts(settings, true, problems)
+  if (problems.length > 0) throw new ConfigError(problems)
+  return { ipnUrl: settings.SANDBOX_IPN_URL, options: describeSandbox(settings, accounts) }
+}
+
+/** A sandbox gateway with the same accounts and wire rules as the service. */
+export function describeSandbox(
+  settings: Omit<Settings, 'DEMO'>,
+  accounts: readonly MerchantAccount[],
+) {
+  return {
+    accounts,
+    port: settings.SANDBOX_PORT,
+    fieldPrefix: settings.GATEWAY_FIELD_PREFIX,
+    paygatePath: settings.GATEWAY_PAYGATE_PATH,
+    ipnHashExclude: settings.IPN_HASH_EXCLUDE,
+    refundMs: settings.SANDBOX_REFUND_MS,
+  }
+}
+
 /** Nobody has set anything that a production would need: a first look on a laptop. */
 function isUntouched(settings: Omit<Settings, 'DEMO'>, env: Environment): boolean {
   const production = /^(DATABASE_URL|MERCHANTS_FILE|API_KEY|GATEWAY_.*)$/

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { replaceDemoKey } from './access/keys.ts'
-import type { Config } from './config.ts'
+import { type Config, describeSandbox } from './config.ts'
 import { type Sandbox, startSandbox } from './sandbox/server.ts'
 import type { Service } from './service.ts'
 import { findTransaction } from './transactions/find.ts'
@@ -12,14 +12,7 @@ const PLAY_WITHIN_MS = 10_000
 
 /** The sandbox gateway as the demo's gateway, with the same account and signature rules as the service. */
 export function startDemoGateway(config: Config): Promise<Sandbox> {
-  return startSandbox({
-    accounts: config.accounts,
-    port: config.SANDBOX_PORT,
-    fieldPrefix: config.GATEWAY_FIELD_PREFIX,
-    paygatePath: config.GATEWAY_PAYGATE_PATH,
-    ipnHashExclude: config.IPN_HASH_EXCLUDE,
-    refundMs: config.SANDBOX_REFUND_MS,
-  })
+  return startSandbox(describeSandbox(config, config.accounts))
 }
 
 /** Makes this run's API key, plays one payment through, and tells a person what happened and what to try. */

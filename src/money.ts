@@ -37,3 +37,10 @@ function countDecimals(amount: string): number {
   const point = amount.indexOf('.')
   return point === -1 ? 0 : amount.length - point - 1
 }
+
+/** `a - b`, never below zero, with as many decimals as the more precise of the two. */
+export function subtractAmount(a: string, b: string): string {
+  const rest = new Big(a).minus(b)
+  const decimals = Math.max(countDecimals(a), countDecimals(b))
+  return rest.lt(0) ? '0' : rest.toFixed(decimals)
+}

@@ -56,7 +56,9 @@ export const SETTINGS = {
     example: '<the output of: openssl rand -base64 32>',
   }).optional(),
   SANDBOX_PORT: whole({ max: 65_535 }).default(4010),
-  SANDBOX_IPN_URL: url(['https:', 'http:'], 'http://127.0.0.1:3000/ipn'),
+  SANDBOX_IPN_URL: url(['https:', 'http:'], 'http://127.0.0.1:3000/ipn').default(
+    'http://127.0.0.1:3000/ipn',
+  ),
   SANDBOX_REFUND_MS: whole().default(500),
 }
 

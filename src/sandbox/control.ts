@@ -1,0 +1,121 @@
+import { type Context, Hono } from 'hono'
+import { z } from 'zod'
+import { faultInput } from './faults.ts'
+import { findBook, findOpenRefund, findPayment, findTransaction } from './find.ts'
+import { ControlError, readCode, readInput, readPositiveAmount } from './input.ts'
+import { listEntries } from './journal.ts'
+import { notifyPayment } from './notices.ts'
+import { makeRefundMode, refundModeInput } from './refund-mode.ts'
+import { fitsBalance, openRefund, settleRefund, showRefund } from './refunds.ts'
+import type { SandboxState } from './state.ts'
+import {
+  addTransaction,
+  paymentChange,
+  planInput,
+  showPayment,
+  showTransaction,
+  transactionInput,
+} from './transactions.ts'
+import { writeJson } from './wire.ts'
+
+const settlement = z.strictObject({
+  outcome: z.enum(['success', 'failure']),
+  code: readCode.default(1),
+})
+const portalRefund = z.strictObject({ amount: readPositiveAmount })
+
+/**
+ * The control routes under `/sandbox`. Bad input gets 422, an unknown id 404, what the state forbids
+ * 409, each as `{path, message}`. A path id means the first account that holds it, or the account
+ * named by `?merchantCode=`. Notifications go out in the background, no answer waits for them.
+ */
+export function makeControlRoutes(state: SandboxState): Hono {
+  const app = new Hono()
+
+  app.onError((error, c) => {
+    if (!(error instanceof ControlError)) throw error
+    return answer(c, { path: error.path, message: error.message }, error.status)
+  })
+
+  app.post('/transactions', async (c) => {
+    const input = readInput(transactionInput, await c.req.text())
+    const transaction = addTransaction(state, findBook(state, input.merchantCode), input)
+    if (input.ipn !== false) {
+      const plan = input.ipn
+      state.background.run(() => notifyPayment(state, transaction, plan))
+    }
+    return answer(c, showTransaction(transaction), 201)
+  })
+
+  app.get('/transactions/:transactionId', (c) =>
+    answer(c, showTransaction(findTransaction(state, c))),
+  )
+
+  app.post('/transactions/:transactionId/ipn', async (c) => {
+    const transaction = findTransaction(state, c)
+    const plan = readInput(planInput, await c.req.text())
+    state.background.run(() => notifyPayment(state, transaction, plan))
+    return answer(c, showTransaction(transaction), 202)
+  })
+
+  app.patch('/payments/:paymentId', async (c) => {
+    const payment = findPayment(state, c)
+    const change = readInput(paymentChange, await c.req.text())
+    Object.assign(payment, change)
+    if (c.req.query('ipn') === 'true') {
+      state.background.run(() => notifyPayment(state, payment.transaction))
+    }
+    return answer(c, showPayment(payment))
+  })
+
+  app.post('/payments/:paymentId/portal-refund', async (c) => {
+    const payment = findPayment(state, c)
+    const { amount } = readInput(portalRefund, await c.req.text())
+    if (!fitsBalance(state, payment, amount)) {
+      throw new ControlError(409, 'amount', 'exceeds what is left of the payment')
+    }
+    const refund = openRefund(state, payment, amount)
+    state.background.run(() => settleRefund(state, refund))
+    return answer(c, showRefund(refund), 201)
+  })
+
+  app.post('/refunds/:requestId/settle', async (c) => {
+    const { outcome, code } = readInput(settlement, await c.req.text())
+    const refund = findOpenRefund(state, c)
+    state.background.run(() =>
+      settleRefund(state, refund, outcome === 'failure' ? code : undefined),
+    )
+    return answer(c, showRefund(refund))
+  })
+
+  app.put('/refund-mode', async (c) => {
+    const input = readInput(refundModeInput, await c.req.text())
+    state.refundMode = makeRefundMode(input, state.settings.refundMs)
+    return answer(c, state.refundMode)
+  })
+
+  app.post('/faults', async (c) => {
+    const fault = readInput(faultInput, await c.req.text())
+    state.faults.push(fault)
+    return answer(c, fault, 201)
+  })
+
+  app.delete('/faults', (c) => {
+    state.faults.length = 0
+    return c.body(null, 204)
+  })
+
+  app.get('/calls', (c) => answer(c, { data: listEntries(state.journal, c.req.query('command')) }))
+
+  app.get('/ledger', (c) => answer(c, { data: state.ledger }))
+
+  return app
+}
+
+function answer(
+  c: Context,
+  value: unknown,
+  status: 200 | 201 | 202 | 404 | 409 | 422 = 200,
+): Response {
+  return c.body(writeJson(value), status, { 'content-type': 'application/json; charset=utf-8' })
+}

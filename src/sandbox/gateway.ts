@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto'
+import type { HttpBindings } from '@hono/node-server'
+import type { Context } from 'hono'
+import type { z } from 'zod'
+import { type SignatureVerdict, verifySecureHash, type WireParams } from '../gateway/signature.ts'
+import { type Answer, refuse } from './codes.ts'
+import { takeFault } from './faults.ts'
+import { type CallEntry, recordEntry } from './journal.ts'
+import { misbehave, sendAnswer } from './misbehave.ts'
+import { answerQuery } from './queries.ts'
+import { maskReceiver } from './receiver.ts'
+import { acceptRefund } from './refunds.ts'
+import { queryRequest, refundRequest } from './requests.ts'
+import type { Book, SandboxState } from './state.ts'
+import { readFields, readParams } from './wire.ts'
+
+type Call = {
+  params: WireParams | undefined
+  fields: Readonly<Record<string, unknown>>
+  command: string
+  book: Book | undefined
+  signature: SignatureVerdict | 'unchecked'
+}
+
+/**
+ * The gateway operations' shared path (specification 4.3): every request is journalled, may meet a
+ * fault, and is checked in a fixed order: command, parameters, version, merchant, signature, object.
+ */
+export function makeGatewayRoute(state: SandboxState) {
+  return async (c: Context<{ Bindings: HttpBindings }>): Promise<Response> => {
+    const bytes = await c.req.arrayBuffer().catch(() => undefined)
+    if (bytes === undefined) return c.body(null, 400)
+    const body = Buffer.from(bytes)
+    const call = readCall(state, c.req.header('content-type'), body.toString('utf8'))
+    const fault = takeFault(state.faults, call.command, state.random)
+    const entry = recordEntry<CallEntry>(state.journal, {
+      ...describeCall(call, state.settings.fieldPrefix),
+      outcome: fault?.kind ?? 'received',
+      rawBodySha256: createHash('sha256').update(body).digest('hex'),
+    })
+    const work = async () => {
+      const answer = await execute(state, call)
+      entry.workCode = answer.code
+      return answer
+    }
+    if (fault !== undefined) return misbehave({ c, state, entry, fault, work })
+    const answer = await work()
+    entry.outcome = 'answered'
+    return sendAnswer(c, state, entry, answer)
+  }
+}
+
+function readCall(state: SandboxState, contentType: string | undefined, body: string): Call {
+  const { fieldPrefix: prefix, refundHashExclude } = state.settings
+  const params = readParams(contentType, body, prefix)
+  const fields = params === undefined ? {} : readFields(params, prefix)
+  const command = asText(fields.Command) ?? '(none)'
+  const book = state.books.get(asText(fields.MerchantCode) ?? '')
+  const rule = { prefix, exclude: command === 'REFUND' ? refundHashExclude : [] }
+  const checked = params !== undefined && book !== undefined
+  const signature = checked ? verifySecureHash(params, [book.secret], rule) : 'unchecked'
+  return { params, fields, command, book, signature }
+}
+
+function describeCall(
+  { params, fields, command, signature }: Call,
+  prefix: string,
+): Omit<CallEntry, 'outcome' | 'rawBodySha256'> {
+  const receiver = `${prefix}_Receiver`
+  const masked = fields.Receiver === undefined ? {} : { [receiver]: maskReceiver(fields.Receiver) }
+  return {
+    command,
+    at: new Date().toISOString(),
+    code: null,
+    workCode: null,
+    merchantCode: asText(fields.MerchantCode),
+    transactionId: asText(fields.TransactionID),
+    paymentId: asText(fields.PaymentID),
+    requestId: asText(fields.RequestID),
+    signature,
+    params: { ...params, ...masked },
+  }
+}
+
+async function execute(state: SandboxState, call: Call): Promise<Answer> {
+  if (call.params === undefined) return refuse('unreadable')
+  switch (call.command) {
+    case 'QUERY_PT':
+      return admit(state, call, queryRequest, answerQuery)
+    case 'REFUND':
+      return admit(state, call, refundRequest, acceptRefund)
+    default:
+      return refuse('unknownCommand', call.command)
+  }
+}
+
+async function admit<T extends { Version: string; MerchantCode: string }>(
+  state: SandboxState,
+  call: Call,
+  schema: z.ZodType<T>,
+  run: (state: SandboxState, book: Book, request: T) => Answer | Promise<Answer>,
+): Promise<Answer> {
+  const { data: request, error } = schema.safeParse(call.fields)
+  if (error !== undefined) {
+    const field = String(error.issues[0]?.path[0])
+    return refuse('badParameter', `${state.settings.fieldPrefix}_${field}`)
+  }
+  if (request.Version !== '1') return refuse('unsupportedVersion', request.Version)
+  if (call.book === undefined) return refuse('unknownMerchant')
+  if (call.signature !== 'verified') return refuse('badSignature')
+  return run(state, call.book, request)
+}
+
+function asText(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}
