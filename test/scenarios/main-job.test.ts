@@ -8,20 +8,15 @@ beforeAll(async () => {
 })
 afterAll(() => rig.stop())
 
-async function read(transactionId: string, query = '') {
-  const response = await rig.api(`/v1/transactions/${transactionId}${query}`)
-  return { status: response.status, body: await response.json(), etag: response.headers.get('etag') }
-}
-
 it('a payment is acknowledged, asked about, stored and readable', async () => {
   await rig.control('POST', '/transactions', {
     transactionId: 'T-PAID',
     orderId: 'DH1',
     payments: [{ id: '1001', amount: '10000.50', paymentMethod: 'CC', status: 'SUCCESS' }],
   })
-  await waitUntil(async () => (await read('T-PAID')).status === 200, { what: 'the notification' })
-  const { body } = await read('T-PAID', '?wait=10')
-  expect(body).toMatchObject({
+  const known = async () => (await rig.api('/v1/transactions/T-PAID')).status === 200
+  await waitUntil(known, { what: 'the notification' })
+  expect(await rig.transaction('T-PAID', '?wait=10')).toMatchObject({
     state: 'paid',
     final: true,
     orderId: 'DH1',
@@ -43,7 +38,8 @@ it('300 copies of one notification at once: 300 × 200, at most 8 queries, one r
     Array.from({ length: 300 }, () => postIpn(rig.service.url, notification)),
   )
   expect(answers.filter(({ status }) => status === 200)).toHaveLength(300)
-  await waitUntil(async () => (await read('T-BURST')).body.sync.status === 'settled', { what: 'settled' })
+  const settled = async () => (await rig.transaction('T-BURST')).sync.status === 'settled'
+  await waitUntil(settled, { what: 'the last query' })
   const rows = await rig.database.sql`
     select deliveries from ipn_events where transaction_id = 'T-BURST'`
   expect(rows.map((row) => row.deliveries)).toEqual([300])
@@ -51,5 +47,5 @@ it('300 copies of one notification at once: 300 × 200, at most 8 queries, one r
     select count(*) as n from gateway_calls where transaction_id = 'T-BURST'`
   expect(queries?.n).toBeGreaterThanOrEqual(1)
   expect(queries?.n).toBeLessThanOrEqual(8)
-  expect((await read('T-BURST')).body.ipnCount).toBe(300)
+  expect((await rig.transaction('T-BURST')).ipnCount).toBe(300)
 })

@@ -4,6 +4,7 @@ import { computeSecureHash } from '../../src/gateway/signature.ts'
 import { createLog } from '../../src/log.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts'
 import { type Service, startService } from '../../src/service.ts'
+import { Transaction, type TransactionView } from '../../src/transactions/view.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 
 export const KEY = 'test-key-with-every-scope-0123456789'
@@ -15,6 +16,8 @@ export type Rig = {
   service: Service
   /** Calls the service's API with the key of every scope. */
   api(path: string, init?: RequestInit): Promise<Response>
+  /** A transaction that is there, checked against the schema of its answer. */
+  transaction(transactionId: string, query?: string): Promise<TransactionView>
   /** Calls the sandbox's control routes; throws unless they answer 2xx. */
   control(method: string, path: string, body?: unknown): Promise<unknown>
   stop(): Promise<void>
@@ -36,18 +39,21 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const sandbox = await startSandbox({ accounts: [MERCHANT], refundMs: 50, ...options.sandbox })
   const service = await startTestService(database, sandbox.url, options)
   sandbox.setIpnUrl(`${service.url}/ipn`)
+  const call = (path: string, init: RequestInit = {}) =>
+    fetch(service.url + path, {
+      ...init,
+      headers: { authorization: `Bearer ${KEY}`, ...Object.fromEntries(new Headers(init.headers)) },
+    })
   return {
     database,
     sandbox,
     service,
-    api: (path, init = {}) =>
-      fetch(service.url + path, {
-        ...init,
-        headers: {
-          authorization: `Bearer ${KEY}`,
-          ...Object.fromEntries(new Headers(init.headers)),
-        },
-      }),
+    api: call,
+    async transaction(transactionId, query = '') {
+      const response = await call(`/v1/transactions/${transactionId}${query}`)
+      if (response.status !== 200) throw new Error(`${response.status} for ${transactionId}`)
+      return Transaction.strict().parse(await response.json())
+    },
     control: (method, path, body) => control(sandbox, method, path, body),
     async stop() {
       await service.stop()
