@@ -1,0 +1,193 @@
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { EmbeddedPostgresError, startEmbeddedPostgres } from '../src/db/embedded.ts'
+import { readProcess } from '../src/db/embedded-processes.ts'
+import {
+  killAll,
+  listChildren,
+  makeFolder,
+  query,
+  readAnswer,
+  runFixture,
+  startHere,
+} from './support/embedded.ts'
+import { waitUntil } from './support/wait-until.ts'
+
+const Started = z.object({ url: z.string(), pid: z.number(), adopted: z.boolean() })
+const STORE = ['create table kept (x int)', 'insert into kept values (42)']
+const READ = 'select x from kept'
+
+/** A process of its own, with a database in the folder. */
+async function startElsewhere(dataDir: string, mode = 'hold') {
+  const owner = runFixture('embedded-owner', [dataDir, mode])
+  const { url, pid } = Started.parse(await readAnswer(owner))
+  return { url, server: pid, owner: owner.pid ?? 0, watchdog: readProcess(pid)?.parent ?? 0 }
+}
+
+async function waitUntilGone(pid: number) {
+  await waitUntil(() => readProcess(pid) === undefined, { what: `process ${pid} has ended` })
+}
+
+describe('the embedded database', { timeout: 60_000 }, () => {
+  it('is made on the first start, for loopback and its own user only, and answers', async () => {
+    const folder = join(makeFolder(), 'made', 'too')
+    const database = await startHere(folder)
+    const [row] = await query(
+      database.url,
+      `select current_setting('TimeZone') zone, current_setting('listen_addresses') listen,
+        current_setting('unix_socket_directories') sockets, current_setting('data_checksums') sums,
+        current_setting('server_encoding') encoding,
+        (select bool_and(auth_method = 'scram-sha-256') from pg_hba_file_rules) scram`,
+    )
+    expect(row).toEqual({
+      zone: 'UTC',
+      listen: '127.0.0.1',
+      sockets: '',
+      sums: 'on',
+      encoding: 'UTF8',
+      scram: true,
+    })
+    expect(database.adopted).toBe(false)
+    expect(statSync(database.dataDir).mode & 0o777).toBe(0o700)
+    expect(statSync(join(database.dataDir, 'ipn-password')).mode & 0o777).toBe(0o600)
+    expect(readdirSync(folder).filter((name) => name.includes('init'))).toEqual([])
+  })
+
+  it('keeps its data over a stop and a start, and stop may be called again', async () => {
+    const folder = makeFolder()
+    const first = await startHere(folder)
+    await query(first.url, ...STORE)
+    await Promise.all([first.stop(), first.stop()])
+    expect(readProcess(first.pid)).toBeUndefined()
+    await first.stop()
+    const second = await startHere(folder)
+    expect(await query(second.url, READ)).toEqual([{ x: 42 }])
+  })
+
+  it('refuses a folder that a living process uses, at once and readably', async () => {
+    const folder = makeFolder()
+    const { owner, url } = await startElsewhere(folder)
+    const begun = performance.now()
+    const refusal = await startEmbeddedPostgres({ dataDir: folder }).catch((error) => error)
+    expect(performance.now() - begun).toBeLessThan(1_000)
+    expect(refusal).toBeInstanceOf(EmbeddedPostgresError)
+    expect(refusal.message).toBe(
+      `the database in ${folder} is in use by process ${owner}: stop that process, set another DATA_DIR, or set DATABASE_URL`,
+    )
+    expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }])
+  })
+
+  it('refuses a second start in the same process too, and frees the folder when stopped', async () => {
+    const folder = makeFolder()
+    const first = await startHere(folder)
+    await expect(startHere(folder)).rejects.toThrow(`in use by process ${process.pid}`)
+    await first.stop()
+    expect((await startHere(folder)).pid).not.toBe(first.pid)
+  })
+
+  it('ends within a moment when its process is killed, and starts again with its data', async () => {
+    const folder = makeFolder()
+    const { owner, server, url } = await startElsewhere(folder)
+    await query(url, ...STORE)
+    killAll(owner)
+    await waitUntilGone(server)
+    const again = await startHere(folder)
+    expect(again.adopted).toBe(false)
+    expect(await query(again.url, READ)).toEqual([{ x: 42 }])
+  })
+
+  it('starts again while the server of a process just killed is still ending', async () => {
+    const folder = makeFolder()
+    const { owner, url } = await startElsewhere(folder)
+    await query(url, ...STORE)
+    killAll(owner)
+    const again = await startHere(folder)
+    expect(await query(again.url, READ)).toEqual([{ x: 42 }])
+  })
+
+  it('starts again after process and server were killed at once', async () => {
+    const folder = makeFolder()
+    const { owner, server, url } = await startElsewhere(folder)
+    await query(url, ...STORE)
+    killAll(owner, server)
+    const again = await startHere(folder)
+    expect(await query(again.url, READ)).toEqual([{ x: 42 }])
+  })
+
+  it('is taken over when it outlived its process, and then ends with the new one', async () => {
+    const folder = makeFolder()
+    const first = await startElsewhere(folder)
+    await query(first.url, ...STORE)
+    killAll(first.watchdog, first.owner)
+    await waitUntilGone(first.owner)
+
+    const heir = runFixture('embedded-owner', [folder, 'hold'])
+    const taken = Started.parse(await readAnswer(heir))
+    expect(taken).toEqual({ adopted: true, pid: first.server, url: first.url })
+    expect(await query(taken.url, READ)).toEqual([{ x: 42 }])
+
+    killAll(heir.pid ?? 0)
+    const last = await startHere(folder)
+    expect(last.adopted).toBe(false)
+    expect(readProcess(first.server)).toBeUndefined()
+    expect(await query(last.url, READ)).toEqual([{ x: 42 }])
+  })
+
+  it('is not left half made when everything is killed while it is initialised', async () => {
+    const folder = makeFolder()
+    const owner = runFixture('embedded-owner', [folder, 'hold'])
+    const isHalfMade = () =>
+      readdirSync(folder, { recursive: true, encoding: 'utf8' }).some((name) =>
+        name.endsWith('PG_VERSION'),
+      )
+    await waitUntil(isHalfMade, { what: 'initdb has begun' })
+    const watchdogs = listChildren(owner.pid ?? 0)
+    const programs = watchdogs.flatMap(listChildren)
+    killAll(...watchdogs, ...programs, owner.pid ?? 0)
+    await waitUntil(() => programs.every((pid) => !readProcess(pid)), { what: 'initdb is gone' })
+    expect(existsSync(join(folder, 'postgres'))).toBe(false)
+
+    const database = await startHere(folder)
+    expect(await query(database.url, 'select 1 as one')).toEqual([{ one: 1 }])
+    expect(readdirSync(folder).filter((name) => name.includes('init'))).toEqual([])
+  })
+
+  it('does not keep a process running that has nothing else to do, and ends with it', async () => {
+    const { owner, server } = await startElsewhere(makeFolder(), 'leave')
+    await waitUntilGone(owner)
+    await waitUntilGone(server)
+  })
+
+  it('does not notice a Ctrl-C in the terminal: its process decides when it stops', async () => {
+    const owner = runFixture('embedded-owner', [makeFolder(), 'hold'], { detached: true })
+    const { url } = Started.parse(await readAnswer(owner))
+    const interrupted = readAnswer(owner)
+    process.kill(-(owner.pid ?? 0), 'SIGINT')
+    expect(await interrupted).toEqual({ interrupted: true })
+    expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }])
+  })
+
+  it('says why it does not start, and leaves the folder free', async () => {
+    const folder = makeFolder()
+    const settings = { fsync: 'off', shared_buffers: 'much' }
+    const refusal = await startEmbeddedPostgres({ dataDir: folder, settings }).catch((e) => e)
+    expect(refusal).toBeInstanceOf(EmbeddedPostgresError)
+    expect(refusal.message).toContain('FATAL: invalid value for parameter "shared_buffers": "much"')
+    expect(refusal.message).toContain('DATABASE_URL')
+    expect(refusal.message).not.toContain('\n')
+    await startHere(folder)
+  })
+
+  it('logs what is fatal, and no statement that failed', async () => {
+    const lines: string[] = []
+    const { url } = await startHere(makeFolder(), { log: (line) => lines.push(line) })
+    await expect(query(url, 'select secret')).rejects.toThrow('secret')
+    await expect(query(url.replace(/:[^:@]+@/, ':wrong@'), 'select 1')).rejects.toThrow()
+    await waitUntil(() => lines.length > 0, { what: 'a line in the log' })
+    expect(lines).toEqual([
+      'database server: FATAL:  password authentication failed for user "postgres"',
+    ])
+  })
+})

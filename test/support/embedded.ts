@@ -1,0 +1,85 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import postgres from 'postgres'
+import { onTestFinished } from 'vitest'
+import { type EmbeddedOptions, startEmbeddedPostgres } from '../../src/db/embedded.ts'
+import { readProcess } from '../../src/db/embedded-processes.ts'
+
+export const isRoot = process.getuid?.() === 0
+
+/** A new folder that is removed after the test; open to the server's user unless `mode` says else. */
+export function makeFolder(mode = 0o755): string {
+  const folder = mkdtempSync(join(tmpdir(), 'ipn-embedded-'))
+  chmodSync(folder, mode)
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
+  return folder
+}
+
+/** Starts a database in this process and stops it after the test. */
+export async function startHere(dataDir: string, options: Partial<EmbeddedOptions> = {}) {
+  const database = await startEmbeddedPostgres({ dataDir, settings: { fsync: 'off' }, ...options })
+  onTestFinished(() => database.stop())
+  return database
+}
+
+/** Runs statements over one connection of their own; the rows of the last. */
+export async function query(url: string, ...statements: string[]) {
+  const sql = postgres(url, { max: 1, onnotice: () => {} })
+  try {
+    let rows: postgres.RowList<postgres.Row[]> | undefined
+    for (const statement of statements) rows = await sql.unsafe(statement)
+    return [...(rows ?? [])]
+  } finally {
+    await sql.end({ timeout: 1 })
+  }
+}
+
+/** Runs a fixture; it is killed after the test, if it still runs. */
+export function runFixture(
+  name: string,
+  args: string[],
+  options: { uid?: number; gid?: number; detached?: boolean } = {},
+): ChildProcess {
+  const root = fileURLToPath(new URL('../..', import.meta.url))
+  const file = fileURLToPath(new URL(`../fixtures/${name}.ts`, import.meta.url))
+  const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], {
+    cwd: root,
+    stdio: ['pipe', 'pipe', 'inherit'],
+    ...options,
+  })
+  onTestFinished(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill('SIGKILL')
+    await once(child, 'exit')
+  })
+  return child
+}
+
+/** The one line of JSON that the fixtures print. */
+export async function readAnswer(child: ChildProcess): Promise<unknown> {
+  if (!child.stdout) throw new Error('the fixture has no output')
+  const [line] = await once(createInterface(child.stdout), 'line')
+  return JSON.parse(line)
+}
+
+/** The processes whose parent is `pid`. */
+export function listChildren(pid: number): number[] {
+  return listProcesses().filter((other) => readProcess(other)?.parent === pid)
+}
+
+function listProcesses(): number[] {
+  const names = existsSync('/proc/self')
+    ? readdirSync('/proc')
+    : spawnSync('/bin/ps', ['-A', '-o', 'pid='], { encoding: 'utf8' }).stdout.split('\n')
+  return names.map(Number).filter((pid) => pid > 0)
+}
+
+/** Kills processes with SIGKILL, all at the same moment as nearly as can be. */
+export function killAll(...pids: number[]): void {
+  for (const pid of pids) process.kill(pid, 'SIGKILL')
+}
