@@ -85,7 +85,7 @@ export function createInbox(sql: Sql): Inbox {
  * transactions made due. Rows are written in key order, so that two batches never wait for each other
  * crosswise. One NOTIFY a commit: it costs a fifth of the intake's speed.
  */
-async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Promise<void> {
+export async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Promise<void> {
   const events = foldEvents(arrivals)
   const due = foldTransactions(arrivals)
   const learns = sql`(t.order_id is null and excluded.order_id is not null)

@@ -1,0 +1,46 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startEmbeddedPostgres } from '../../src/db/embedded.ts'
+import { ACCOUNT, measureAck, measureReadable } from './intake.ts'
+import { findPort, startProcess, startProcessor } from './processes.ts'
+import { writeReport } from './report.ts'
+import { measureMemory, measureStart } from './start.ts'
+
+/** Everything in one run on one machine, each figure beside its baseline. */
+const folder = await mkdtemp(join(tmpdir(), 'ipn-bench-'))
+const database = await startEmbeddedPostgres({ dataDir: folder })
+try {
+  const start = await measureStart()
+  const gatewayPort = await findPort()
+  const gateway = await startProcess(
+    'test/bench/bare-gateway.ts',
+    { PORT: String(gatewayPort) },
+    () => true,
+  )
+  const gatewayUrl = `http://127.0.0.1:${gatewayPort}`
+  const service = await startProcessor(database.url, gatewayUrl, ACCOUNT)
+  const idle = await measureMemory('memory of the idle service', service, '')
+  const naivePort = await findPort()
+  const naive = await startProcess(
+    'test/bench/naive-intake.ts',
+    {
+      PORT: String(naivePort),
+      DATABASE_URL: database.url,
+      GATEWAY_BASE_URL: gatewayUrl,
+      GATEWAY_MERCHANT_CODE: ACCOUNT.merchantCode,
+      GATEWAY_SECRET: ACCOUNT.secret,
+      DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
+    },
+    (line) => line === 'ready',
+  )
+  const ack = await measureAck(service.url, `http://127.0.0.1:${naivePort}`)
+  await naive.stop()
+  const readable = await measureReadable(service.url)
+  await writeReport([ack, readable, ...start, idle], 'bench-results')
+  await service.stop()
+  await gateway.stop()
+} finally {
+  await database.stop()
+  await rm(folder, { recursive: true, force: true })
+}

@@ -1,0 +1,24 @@
+import { createServer } from 'node:http'
+import { getRequestListener } from '@hono/node-server'
+import { readConfig } from '../../src/config.ts'
+import { storeArrivals } from '../../src/ipn/inbox.ts'
+import { ipnRoutes } from '../../src/ipn/routes.ts'
+import { createLog } from '../../src/log.ts'
+import { createContext } from '../../src/service.ts'
+
+/** The baseline of the intake: the same stack and checks, with one insert per request. */
+const config = readConfig()
+const { ctx } = await createContext({
+  config,
+  databaseUrl: config.DATABASE_URL ?? '',
+  gatewayBaseUrl: config.GATEWAY_BASE_URL ?? '',
+  log: createLog('info'),
+})
+const inbox = {
+  store: (arrival: Parameters<typeof ctx.inbox.store>[0]) => storeArrivals(ctx.sql, [arrival]),
+  drain: () => Promise.resolve(),
+}
+const app = ipnRoutes({ ...ctx, inbox })
+createServer(getRequestListener(app.fetch)).listen(config.PORT, '127.0.0.1', () => {
+  console.log('ready')
+})
