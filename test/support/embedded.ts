@@ -60,10 +60,13 @@ export function runFixture(
   return child
 }
 
-/** The one line of JSON that the fixtures print. */
+/** The next line of JSON that a fixture prints. */
 export async function readAnswer(child: ChildProcess): Promise<unknown> {
   if (!child.stdout) throw new Error('the fixture has no output')
-  const [line] = await once(createInterface(child.stdout), 'line')
+  const lines = createInterface(child.stdout)
+  const [line] = await Promise.race([once(lines, 'line'), once(lines, 'close')])
+  lines.close()
+  if (line === undefined) throw new Error('the fixture has ended without an answer')
   return JSON.parse(line)
 }
 
