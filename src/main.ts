@@ -81,6 +81,9 @@ function explain(error: unknown): string {
   if (code === 'EADDRINUSE' && error instanceof Error) {
     return `${error.message}: another program listens there; stop it, or set PORT (SANDBOX_PORT for the sandbox)`
   }
+  if (code === '28P01' || code === '28000' || code === '3D000') {
+    return `The database of DATABASE_URL refuses the connection (${code}): check user, password and database name`
+  }
   if (code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === 'CONNECT_TIMEOUT') {
     return `The database of DATABASE_URL is out of reach (${code}): check its address, and that it runs`
   }

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { createApp } from './app.ts'
 import type { Config } from './config.ts'
@@ -30,6 +30,7 @@ export type ServiceOptions = {
 
 /** How long calls in flight may go on once the process stops (ms); the whole stop stays below 10 s. */
 const GRACE_MS = 6_000
+const CLOSE_IDLE_MS = 50
 
 /** Opens everything a context needs. The schema has to be current. */
 export async function createContext({ config, databaseUrl, gatewayBaseUrl, log }: ServiceOptions) {
@@ -48,7 +49,10 @@ export async function createContext({ config, databaseUrl, gatewayBaseUrl, log }
     onCall: (command, outcome, durationMs) =>
       metrics.gatewayCall.observe({ command, outcome }, durationMs / 1000),
   })
-  const merchants = await registerAccounts(database.sql, config)
+  const merchants = await registerAccounts(database.sql, config).catch(async (error: unknown) => {
+    await Promise.all([gateway.close(), database.close()])
+    throw error
+  })
   const ctx: Context = {
     config,
     log,
@@ -66,47 +70,66 @@ export async function createContext({ config, databaseUrl, gatewayBaseUrl, log }
   return { ctx, stopping, givingUp, database }
 }
 
-/** Runs the service: HTTP, background work, or both, by `ROLE`. */
+/**
+ * Runs the service: HTTP, background work, or both, by `ROLE`. The port is taken first and the work
+ * begins last: a start that fails has claimed nothing that would wait for its lease to end.
+ */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { ctx, stopping, givingUp, database } = await createContext(options)
   const { config, log } = options
+  const server = createServer(getRequestListener(createApp(ctx).fetch))
   const loops: Loop[] = []
-  if (config.ROLE !== 'web') {
-    const sync = startLoop({
-      name: 'sync',
-      log,
-      begin: (onMore) => beginSync(ctx, onMore),
-      rest: () => restSync(ctx),
-      stopping: ctx.stopping,
-    })
-    loops.push(sync)
-    await ctx.sql.listen(SYNC_DUE, sync.wake, sync.wake)
+
+  async function start(): Promise<string> {
+    const url = await listen(server, config)
+    if (config.ROLE !== 'worker') {
+      await ctx.sql.listen(TRANSACTION_CHANGED, ctx.waiters.wake, ctx.waiters.wakeAll)
+    }
+    if (config.ROLE !== 'web') {
+      let wake = () => {}
+      await ctx.sql.listen(
+        SYNC_DUE,
+        () => wake(),
+        () => wake(),
+      )
+      const sync = startLoop({
+        name: 'sync',
+        log,
+        begin: (onMore) => beginSync(ctx, onMore),
+        rest: () => restSync(ctx),
+        stopping: ctx.stopping,
+      })
+      wake = sync.wake
+      loops.push(sync)
+    }
+    return url
   }
-  if (config.ROLE !== 'worker') {
-    await ctx.sql.listen(TRANSACTION_CHANGED, ctx.waiters.wake, ctx.waiters.wakeAll)
-  }
-  const { server, url } = await listen(createApp(ctx), config)
 
   async function shutDown(): Promise<void> {
     stopping.abort()
     const giveUp = setTimeout(() => givingUp.abort(), GRACE_MS)
     const closed = new Promise((resolve) => server.close(resolve))
-    server.closeIdleConnections()
+    // A connection kept alive is idle only after its answer: without this, each would hold the stop for seconds.
+    const closeIdle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_MS)
     const cutOff = setTimeout(() => server.closeAllConnections(), GRACE_MS)
     await Promise.all([closed, ctx.inbox.drain(), ...loops.map((loop) => loop.stopped)])
     clearTimeout(giveUp)
+    clearInterval(closeIdle)
     clearTimeout(cutOff)
     await ctx.gateway.close()
     await database.close()
   }
   let stopped: Promise<void> | undefined
-  return {
-    ctx,
-    url,
-    stop() {
-      stopped ??= shutDown()
-      return stopped
-    },
+  function stop(): Promise<void> {
+    stopped ??= shutDown()
+    return stopped
+  }
+
+  try {
+    return { ctx, url: await start(), stop }
+  } catch (error) {
+    await stop()
+    throw error
   }
 }
 
@@ -121,12 +144,11 @@ async function registerAccounts(sql: Context['sql'], config: Config): Promise<st
   return rows.map(({ merchantCode }) => merchantCode)
 }
 
-async function listen(app: ReturnType<typeof createApp>, { HOST, PORT }: Config) {
-  const server = createServer(getRequestListener(app.fetch))
+async function listen(server: Server, { HOST, PORT }: Config): Promise<string> {
   server.listen(PORT, HOST)
   await once(server, 'listening')
   const address = server.address()
   const port = typeof address === 'object' && address !== null ? address.port : PORT
   const host = HOST.includes(':') ? `[${HOST}]` : HOST
-  return { server, url: `http://${host}:${port}` }
+  return `http://${host}:${port}`
 }

@@ -21,6 +21,8 @@ export function openDatabase(url: string, connections: number): Database {
   const sql = postgres(url, {
     max: connections,
     connect_timeout: 5,
+    // In seconds, at most one: by default it grows to 20, and requests would wait for it.
+    backoff: (failures) => Math.min(0.05 * 2 ** failures, 1) * (0.5 + Math.random() / 2),
     types: { int8: INT8 },
     onnotice: ignoreNotice,
     connection: {

@@ -22,21 +22,24 @@ export function leaseMs(gatewayTimeoutMs: number): number {
  * Takes up to `limit` due transactions, the longest due first. Rows that another process is taking are
  * passed over; a claim whose process died is due again when its lease ends. `queried_at` and `gap_ms`
  * space the queries of a burst: the gap doubles from claim to claim, and starts anew after a quiet time.
+ * `materialized` makes the limit hold: as a plain subquery the planner may run it once for every row.
  */
 export async function claimDue(ctx: Context, limit: number): Promise<Claim[]> {
   const { SYNC_MIN_GAP_MS: minGap, SYNC_MAX_GAP_MS: maxGap, GATEWAY_TIMEOUT_MS } = ctx.config
   const rows = await ctx.sql<Omit<Claim, 'knownAt'>[]>`
-    update transactions set
+    with picked as materialized (
+      select merchant_code, transaction_id from transactions
+      where due_at <= now() and merchant_code = any(${listAccounts(ctx)})
+      order by due_at limit ${limit} for update skip locked)
+    update transactions as t set
       lease_id = gen_random_uuid(), claimed = want,
       due_at = now() + ${leaseMs(GATEWAY_TIMEOUT_MS)} * interval '1 millisecond',
       gap_ms = case when queried_at > now() - 2 * ${maxGap} * interval '1 millisecond'
         then least(greatest(gap_ms, 1) * 2, ${maxGap}) else ${minGap} end,
       queried_at = now()
-    where (merchant_code, transaction_id) in (
-      select merchant_code, transaction_id from transactions
-      where due_at <= now() and merchant_code = any(${listAccounts(ctx)})
-      order by due_at limit ${limit} for update skip locked)
-    returning merchant_code as "merchantCode", transaction_id as "transactionId",
+    from picked
+    where t.merchant_code = picked.merchant_code and t.transaction_id = picked.transaction_id
+    returning t.merchant_code as "merchantCode", t.transaction_id as "transactionId",
       lease_id as "leaseId", clock_timestamp()::text as "claimedAt", attempts, polls,
       (extract(epoch from now() - asked_for_at) * 1000)::float8 as "askedForMs"`
   const knownAt = performance.now()

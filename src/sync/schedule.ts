@@ -19,12 +19,12 @@ export type Progress = {
   askedForMs: number
 }
 
-/** What happens next to the transaction; `inMs` from now. */
+/** What happens next to the transaction; `inMs` from now, `at once` but not closer than a burst's gap. */
 export type NextStep = {
   attempts: number
   polls: number
   lastError: string | null
-} & ({ kind: 'rest' } | { kind: 'again'; inMs: number } | { kind: 'abandon' })
+} & ({ kind: 'rest' } | { kind: 'at once' } | { kind: 'again'; inMs: number } | { kind: 'abandon' })
 
 type SyncSettings = Pick<
   Config,
@@ -46,9 +46,7 @@ export function scheduleNext(
   settings: SyncSettings,
 ): NextStep {
   if (end.kind === 'final') return { kind: 'rest', attempts: 0, polls: 0, lastError: null }
-  if (end.kind === 'overtaken') {
-    return { kind: 'again', inMs: 0, attempts, polls, lastError: null }
-  }
+  if (end.kind === 'overtaken') return { kind: 'at once', attempts, polls, lastError: null }
   if (end.kind === 'open') {
     const step = { attempts: 0, polls: polls + 1 }
     if (askedForMs >= settings.SYNC_REPOLL_FOR_MS) {

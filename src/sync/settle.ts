@@ -1,3 +1,4 @@
+import postgres from 'postgres'
 import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
 import { TRANSACTION_CHANGED } from '../db/due.ts'
@@ -8,8 +9,12 @@ import { summarisePayments } from '../transactions/state.ts'
 import type { Claim } from './claim.ts'
 import { type NextStep, type QueryEnd, scheduleNext } from './schedule.ts'
 
-/** What was decided, or that the lease had gone to somebody else and nothing was written. */
-export type Settled = { step: NextStep | 'lost'; dueAgain: boolean }
+/** What was written; `lost` when the lease had gone to somebody else and nothing was. */
+export type Settled = {
+  next: NextStep['kind'] | 'lost'
+  lastError: string | null
+  dueAgain: boolean
+}
 
 /** Not final by documented meaning: waiting for the payer, and processing. */
 const OPEN_CODES = ['9', '99']
@@ -18,7 +23,8 @@ type Row = { version: number; newer: boolean; state: string; asOf: string }
 
 /**
  * Writes what a query brought, in one commit: the call, the payments, the changes, the sum, and when
- * to ask next. Nothing is written when the lease went to somebody else meanwhile.
+ * to ask next. Nothing is written when the lease went to somebody else meanwhile. An answer that
+ * cannot be true, or that the database refuses, counts as none: it is tried again and abandoned in the end.
  * @param sentAfterMs from `claim.claimedAt` to the sending, by the monotonic clock
  */
 export async function settleQuery(
@@ -30,10 +36,19 @@ export async function settleQuery(
   try {
     return await ctx.sql.begin((tx) => settle(ctx, tx, claim, call, sentAfterMs))
   } catch (error) {
-    if (!(error instanceof ForeignPaymentError)) throw error
-    const outcome = { kind: 'unknown' as const, reason: error.message }
+    const reason = explainUnusable(error)
+    if (reason === undefined) throw error
+    const { merchantCode, transactionId } = claim
+    ctx.log.error({ err: error, merchantCode, transactionId }, 'an answer could not be stored')
+    const outcome = { kind: 'unknown' as const, reason }
     return await ctx.sql.begin((tx) => settle(ctx, tx, claim, { ...call, outcome }, sentAfterMs))
   }
+}
+
+function explainUnusable(error: unknown): string | undefined {
+  if (error instanceof ForeignPaymentError) return error.message
+  const refused = error instanceof postgres.PostgresError
+  return refused ? `the database refused the answer (${error.code})` : undefined
 }
 
 async function settle(
@@ -44,7 +59,7 @@ async function settle(
   sentAfterMs: number,
 ): Promise<Settled> {
   const row = await lockLeased(tx, claim, sentAfterMs)
-  if (!row) return { step: 'lost', dueAgain: false }
+  if (!row) return { next: 'lost', lastError: null, dueAgain: false }
   const callId = await recordCall(tx, claim, call, row.asOf)
   const { outcome } = call
   if (outcome.kind !== 'answered') {
@@ -110,10 +125,13 @@ async function recordCall(
   return row.id
 }
 
-/** Ends the claim. Who asked while the query ran gets one more, at the burst's distance. */
+/**
+ * Ends the claim. Who asked while the query ran gets one more, and so does a question whose answer was
+ * overtaken; both at the burst's distance.
+ */
 async function finish(ctx: Context, tx: Tx, claim: Claim, end: QueryEnd): Promise<Settled> {
   const step = scheduleNext(end, claim, ctx.config)
-  const [row] = await tx<{ dueAgain: boolean }[]>`
+  const [row] = await tx<{ next: Settled['next']; dueAgain: boolean }[]>`
     update transactions set
       lease_id = null,
       attempts = case when want = claimed then ${step.attempts}::int else 0 end,
@@ -121,11 +139,14 @@ async function finish(ctx: Context, tx: Tx, claim: Claim, end: QueryEnd): Promis
       last_error = ${step.lastError},
       abandoned_at = case when want = claimed and ${step.kind === 'abandon'} then now() end,
       due_at = case
-        when want <> claimed then greatest(now(), queried_at + gap_ms * interval '1 millisecond')
+        when want <> claimed or ${step.kind === 'at once'}
+          then greatest(now(), queried_at + gap_ms * interval '1 millisecond')
         else now() + ${step.kind === 'again' ? step.inMs : null}::float8 * interval '1 millisecond' end
     where merchant_code = ${claim.merchantCode} and transaction_id = ${claim.transactionId}
-    returning due_at is not null as "dueAgain"`
+    returning due_at is not null as "dueAgain",
+      case when want = claimed then ${step.kind} else 'at once' end as next`
   const key = JSON.stringify([claim.merchantCode, claim.transactionId])
   await tx`select pg_notify(${TRANSACTION_CHANGED}, ${key})`
-  return { step, dueAgain: row?.dueAgain ?? false }
+  if (!row) throw new Error('the claim was not ended')
+  return { ...row, lastError: step.lastError }
 }

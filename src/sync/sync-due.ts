@@ -3,6 +3,10 @@ import { type Claim, claimDue, findNextDue, releaseClaim } from './claim.ts'
 import { settleQuery } from './settle.ts'
 
 const POLL_MS = 1_000
+/** While every call slot is taken no query is made to find out, so this can be short. */
+const SLOT_POLL_MS = 20
+/** A row that is due but locked by somebody must not make the loop spin. */
+const MIN_REST_MS = 20
 
 /** A round that has begun: how much it claimed, and when all of it is settled. */
 export type Round = { count: number; finished: Promise<void> }
@@ -32,10 +36,13 @@ export async function beginSync(ctx: Context, onMore?: () => void): Promise<Roun
   return { count: claims.length, finished: finished.then(() => {}) }
 }
 
-/** How long the sync has nothing to do (ms): until something is due, at most a second, the net under NOTIFY. */
+/**
+ * How long to wait before the next round when one found nothing (ms): until something is due, at most
+ * a second, the net under NOTIFY; while every call slot is taken, until one may be free.
+ */
 export async function restSync(ctx: Context): Promise<number> {
-  const noSlots = ctx.gateway.countFreeSlots() === 0
-  return noSlots ? POLL_MS : await findNextDue(ctx, POLL_MS)
+  if (ctx.gateway.countFreeSlots() === 0) return SLOT_POLL_MS
+  return Math.max(MIN_REST_MS, await findNextDue(ctx, POLL_MS))
 }
 
 /** Asks and settles once. Returns whether the transaction is due again. */
@@ -48,12 +55,11 @@ async function syncOne(ctx: Context, claim: Claim): Promise<boolean> {
       await releaseClaim(ctx, claim)
       return false
     }
-    const { step, dueAgain } = await settleQuery(ctx, claim, call, sentAfterMs)
-    const next = step === 'lost' ? step : step.kind
+    const { next, lastError, dueAgain } = await settleQuery(ctx, claim, call, sentAfterMs)
     ctx.log.debug({ merchantCode, transactionId, outcome: call.outcome.kind, next }, 'queried')
-    if (step !== 'lost' && step.kind === 'abandon') {
+    if (next === 'abandon') {
       ctx.log.error(
-        { merchantCode, transactionId, lastError: step.lastError },
+        { merchantCode, transactionId, lastError },
         `transaction abandoned; POST /v1/transactions/${transactionId}/sync asks again`,
       )
     }
