@@ -1,34 +1,21 @@
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { z } from 'zod'
 import { EmbeddedPostgresError, startEmbeddedPostgres } from '../src/db/embedded.ts'
 import { readProcess } from '../src/db/embedded-processes.ts'
 import {
-  killAll,
-  listChildren,
   makeFolder,
   query,
+  READ_BACK,
   readAnswer,
   runFixture,
+  STORE,
+  Started,
+  startElsewhere,
   startHere,
+  waitUntilGone,
 } from './support/embedded.ts'
 import { waitUntil } from './support/wait-until.ts'
-
-const Started = z.object({ url: z.string(), pid: z.number(), adopted: z.boolean() })
-const STORE = ['create table kept (x int)', 'insert into kept values (42)']
-const READ = 'select x from kept'
-
-/** A process of its own, with a database in the folder. */
-async function startElsewhere(dataDir: string, mode = 'hold') {
-  const owner = runFixture('embedded-owner', [dataDir, mode])
-  const { url, pid } = Started.parse(await readAnswer(owner))
-  return { url, server: pid, owner: owner.pid ?? 0, watchdog: readProcess(pid)?.parent ?? 0 }
-}
-
-async function waitUntilGone(pid: number) {
-  await waitUntil(() => readProcess(pid) === undefined, { what: `process ${pid} has ended` })
-}
 
 describe('the embedded database', { timeout: 60_000 }, () => {
   it('is made on the first start, for loopback and its own user only, and answers', async () => {
@@ -63,7 +50,7 @@ describe('the embedded database', { timeout: 60_000 }, () => {
     expect(readProcess(first.pid)).toBeUndefined()
     await first.stop()
     const second = await startHere(folder)
-    expect(await query(second.url, READ)).toEqual([{ x: 42 }])
+    expect(await query(second.url, READ_BACK)).toEqual([{ x: 42 }])
   })
 
   it('refuses a folder that a living process uses, at once and readably', async () => {
@@ -85,73 +72,6 @@ describe('the embedded database', { timeout: 60_000 }, () => {
     await expect(startHere(folder)).rejects.toThrow(`in use by process ${process.pid}`)
     await first.stop()
     expect((await startHere(folder)).pid).not.toBe(first.pid)
-  })
-
-  it('ends within a moment when its process is killed, and starts again with its data', async () => {
-    const folder = makeFolder()
-    const { owner, server, url } = await startElsewhere(folder)
-    await query(url, ...STORE)
-    killAll(owner)
-    await waitUntilGone(server)
-    const again = await startHere(folder)
-    expect(again.adopted).toBe(false)
-    expect(await query(again.url, READ)).toEqual([{ x: 42 }])
-  })
-
-  it('starts again while the server of a process just killed is still ending', async () => {
-    const folder = makeFolder()
-    const { owner, url } = await startElsewhere(folder)
-    await query(url, ...STORE)
-    killAll(owner)
-    const again = await startHere(folder)
-    expect(await query(again.url, READ)).toEqual([{ x: 42 }])
-  })
-
-  it('starts again after process and server were killed at once', async () => {
-    const folder = makeFolder()
-    const { owner, server, url } = await startElsewhere(folder)
-    await query(url, ...STORE)
-    killAll(owner, server)
-    const again = await startHere(folder)
-    expect(await query(again.url, READ)).toEqual([{ x: 42 }])
-  })
-
-  it('is taken over when it outlived its process, and then ends with the new one', async () => {
-    const folder = makeFolder()
-    const first = await startElsewhere(folder)
-    await query(first.url, ...STORE)
-    killAll(first.watchdog, first.owner)
-    await waitUntilGone(first.owner)
-
-    const heir = runFixture('embedded-owner', [folder, 'hold'])
-    const taken = Started.parse(await readAnswer(heir))
-    expect(taken).toEqual({ adopted: true, pid: first.server, url: first.url })
-    expect(await query(taken.url, READ)).toEqual([{ x: 42 }])
-
-    killAll(heir.pid ?? 0)
-    const last = await startHere(folder)
-    expect(last.adopted).toBe(false)
-    expect(readProcess(first.server)).toBeUndefined()
-    expect(await query(last.url, READ)).toEqual([{ x: 42 }])
-  })
-
-  it('is not left half made when everything is killed while it is initialised', async () => {
-    const folder = makeFolder()
-    const owner = runFixture('embedded-owner', [folder, 'hold'])
-    const isHalfMade = () =>
-      readdirSync(folder, { recursive: true, encoding: 'utf8' }).some((name) =>
-        name.endsWith('PG_VERSION'),
-      )
-    await waitUntil(isHalfMade, { what: 'initdb has begun' })
-    const watchdogs = listChildren(owner.pid ?? 0)
-    const programs = watchdogs.flatMap(listChildren)
-    killAll(...watchdogs, ...programs, owner.pid ?? 0)
-    await waitUntil(() => programs.every((pid) => !readProcess(pid)), { what: 'initdb is gone' })
-    expect(existsSync(join(folder, 'postgres'))).toBe(false)
-
-    const database = await startHere(folder)
-    expect(await query(database.url, 'select 1 as one')).toEqual([{ one: 1 }])
-    expect(readdirSync(folder).filter((name) => name.includes('init'))).toEqual([])
   })
 
   it('does not keep a process running that has nothing else to do, and ends with it', async () => {

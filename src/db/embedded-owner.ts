@@ -19,8 +19,7 @@ export function takeOwnership(folder: string): Ownership {
     const last = findLastClaim(folder)
     const owner = last > 0 ? readClaim(folder, last) : RELEASED
     if (owner === undefined) continue
-    if (owner !== RELEASED && isSameProcess(owner))
-      throw new EmbeddedPostgresError(refuse(folder, owner))
+    if (owner !== RELEASED && isSameProcess(owner)) throw refuse(folder, owner)
     const mine = last + 1
     if (!addClaim(folder, mine, nameProcess(process.pid))) continue
     // A starter that read the list long ago can reuse a number that was cleared since; a higher
@@ -39,8 +38,11 @@ function release(folder: string, mine: number): void {
   if (addClaim(folder, mine + 1, RELEASED)) removeClaim(folder, mine)
 }
 
-function refuse(folder: string, owner: string): string {
-  return `the database in ${folder} is in use by process ${Number.parseInt(owner, 10)}: stop that process, set another DATA_DIR, or set DATABASE_URL`
+function refuse(folder: string, owner: string): EmbeddedPostgresError {
+  const pid = Number.parseInt(owner, 10)
+  return new EmbeddedPostgresError(
+    `the database in ${folder} is in use by process ${pid}: stop that process, set another DATA_DIR, or set DATABASE_URL`,
+  )
 }
 
 function listClaims(folder: string): number[] {

@@ -7,10 +7,17 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import postgres from 'postgres'
 import { onTestFinished } from 'vitest'
+import { z } from 'zod'
 import { type EmbeddedOptions, startEmbeddedPostgres } from '../../src/db/embedded.ts'
 import { readProcess } from '../../src/db/embedded-processes.ts'
+import { waitUntil } from './wait-until.ts'
 
 export const isRoot = process.getuid?.() === 0
+
+export const Started = z.object({ url: z.string(), pid: z.number(), adopted: z.boolean() })
+/** Statements that put something there, and one that reads it back: 42. */
+export const STORE = ['create table kept (x int)', 'insert into kept values (42)']
+export const READ_BACK = 'select x from kept'
 
 /** A new folder that is removed after the test; open to the server's user unless `mode` says else. */
 export function makeFolder(mode = 0o755): string {
@@ -70,16 +77,28 @@ export async function readAnswer(child: ChildProcess): Promise<unknown> {
   return JSON.parse(line)
 }
 
-/** The processes whose parent is `pid`. */
-export function listChildren(pid: number): number[] {
-  return listProcesses().filter((other) => readProcess(other)?.parent === pid)
+/** Starts a database in the folder by a process of its own. */
+export async function startElsewhere(dataDir: string, mode = 'hold') {
+  const owner = runFixture('embedded-owner', [dataDir, mode])
+  const { url, pid } = Started.parse(await readAnswer(owner))
+  return { url, server: pid, owner: owner.pid ?? 0, watchdog: readProcess(pid)?.parent ?? 0 }
 }
 
-function listProcesses(): number[] {
-  const names = existsSync('/proc/self')
-    ? readdirSync('/proc')
-    : spawnSync('/bin/ps', ['-A', '-o', 'pid='], { encoding: 'utf8' }).stdout.split('\n')
-  return names.map(Number).filter((pid) => pid > 0)
+/** The process has ended. */
+export async function waitUntilGone(pid: number): Promise<void> {
+  await waitUntil(() => readProcess(pid) === undefined, { what: `process ${pid} has ended` })
+}
+
+/** The processes whose parent is `pid`. */
+export function listChildren(pid: number): number[] {
+  if (existsSync('/proc/self')) {
+    return readdirSync('/proc')
+      .map(Number)
+      .filter((other) => other > 0 && readProcess(other)?.parent === pid)
+  }
+  const { stdout } = spawnSync('/bin/ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
+  const rows = stdout.split('\n').map((line) => line.trim().split(/\s+/).map(Number))
+  return rows.flatMap(([child, parent]) => (parent === pid && child ? [child] : []))
 }
 
 /** Kills processes with SIGKILL, all at the same moment as nearly as can be. */
