@@ -82,6 +82,7 @@ export function describeSandbox(
     fieldPrefix: settings.GATEWAY_FIELD_PREFIX,
     paygatePath: settings.GATEWAY_PAYGATE_PATH,
     ipnHashExclude: settings.IPN_HASH_EXCLUDE,
+    refundHashExclude: settings.GATEWAY_REFUND_HASH_EXCLUDE,
     refundMs: settings.SANDBOX_REFUND_MS,
   }
 }
@@ -114,6 +115,11 @@ function findConflicts(settings: Omit<Settings, 'DEMO'>, demo: boolean): string[
   if (settings.SYNC_BACKOFF_MAX_MS < settings.SYNC_BACKOFF_MS) {
     problems.push(
       'SYNC_BACKOFF_MAX_MS must not be below SYNC_BACKOFF_MS; for example SYNC_BACKOFF_MAX_MS=3600000',
+    )
+  }
+  if (settings.REFUND_BACKOFF_MAX_MS < settings.REFUND_BACKOFF_MS) {
+    problems.push(
+      'REFUND_BACKOFF_MAX_MS must not be below REFUND_BACKOFF_MS; for example REFUND_BACKOFF_MAX_MS=900000',
     )
   }
   if (settings.SYNC_MAX_GAP_MS < settings.SYNC_MIN_GAP_MS) {

@@ -5,6 +5,8 @@ import type { Waiters } from './http/wait.ts'
 import type { Inbox } from './ipn/inbox.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
+import type { Sealer } from './seal.ts'
+import type { Slots } from './slots.ts'
 import type { TransactionWithPayments } from './transactions/find.ts'
 
 /** What every part of the service works with. A function that takes it talks to the database or the gateway. */
@@ -15,6 +17,10 @@ export type Context = {
   sql: Database['sql']
   db: Database['db']
   gateway: GatewayClient
+  /** Transactions this process may work on at once: each makes one call to the gateway at a time. */
+  slots: Slots
+  /** Encrypts what must not be readable in the database. */
+  sealer: Sealer
   inbox: Inbox
   /** Readers that wait for a transaction to change. */
   waiters: Waiters<TransactionWithPayments>

@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { replaceDemoKey } from './access/keys.ts'
 import { type Config, describeSandbox } from './config.ts'
 import { type Sandbox, startSandbox } from './sandbox/server.ts'
@@ -13,6 +15,14 @@ const PLAY_WITHIN_MS = 10_000
 /** The sandbox gateway as the demo's gateway, with the same account and signature rules as the service. */
 export function startDemoGateway(config: Config): Promise<Sandbox> {
   return startSandbox(describeSandbox(config, config.accounts))
+}
+
+/** The demo's encryption key: made at the first start, readable by its owner only. */
+export function keepEncryptionKey(dataDir: string): string {
+  const file = join(dataDir, 'encryption-key')
+  mkdirSync(dataDir, { recursive: true })
+  if (!existsSync(file)) writeFileSync(file, randomBytes(32).toString('base64'), { mode: 0o600 })
+  return readFileSync(file, 'utf8')
 }
 
 /** Makes this run's API key, plays one payment through, and tells a person what happened and what to try. */

@@ -34,7 +34,9 @@ async function startParts(config: Config, log: Log, parts: Part[]): Promise<void
   if (sandbox) parts.push(sandbox)
   const gatewayBaseUrl = config.GATEWAY_BASE_URL ?? sandbox?.url
   if (!gatewayBaseUrl) throw new Error('GATEWAY_BASE_URL is not set')
-  const service = await startService({ config, databaseUrl, gatewayBaseUrl, log })
+  const encryptionKey = config.DATA_ENCRYPTION_KEY ?? demo?.keepEncryptionKey(config.DATA_DIR)
+  if (!encryptionKey) throw new Error('DATA_ENCRYPTION_KEY is not set')
+  const service = await startService({ config, databaseUrl, gatewayBaseUrl, encryptionKey, log })
   parts.push(service)
   if (config.API_KEY) await ensureFirstKey(service.ctx.sql, config.API_KEY)
   log.info({ url: service.url, role: config.ROLE }, 'ready')

@@ -12,6 +12,8 @@ import { createInbox } from './ipn/inbox.ts'
 import type { Log } from './log.ts'
 import { type Loop, startLoop } from './loop.ts'
 import { createMetrics } from './metrics.ts'
+import { createSealer } from './seal.ts'
+import { createSlots } from './slots.ts'
 import { beginSync, restSync } from './sync/sync-due.ts'
 
 export type Service = {
@@ -25,6 +27,8 @@ export type ServiceOptions = {
   config: Config
   databaseUrl: string
   gatewayBaseUrl: string
+  /** 32 bytes in Base64. */
+  encryptionKey: string
   log: Log
 }
 
@@ -33,7 +37,8 @@ const GRACE_MS = 6_000
 const CLOSE_IDLE_MS = 50
 
 /** Opens everything a context needs. The schema has to be current. */
-export async function createContext({ config, databaseUrl, gatewayBaseUrl, log }: ServiceOptions) {
+export async function createContext(options: ServiceOptions) {
+  const { config, databaseUrl, gatewayBaseUrl, encryptionKey, log } = options
   const database = openDatabase(databaseUrl, config.DATABASE_POOL)
   const metrics = createMetrics()
   const stopping = new AbortController()
@@ -45,6 +50,7 @@ export async function createContext({ config, databaseUrl, gatewayBaseUrl, log }
     encoding: config.GATEWAY_ENCODING,
     timeoutMs: config.GATEWAY_TIMEOUT_MS,
     maxConcurrency: config.GATEWAY_MAX_CONCURRENCY,
+    refundHashExclude: config.GATEWAY_REFUND_HASH_EXCLUDE,
     accounts: config.accounts,
     onCall: (command, outcome, durationMs) =>
       metrics.gatewayCall.observe({ command, outcome }, durationMs / 1000),
@@ -60,6 +66,8 @@ export async function createContext({ config, databaseUrl, gatewayBaseUrl, log }
     sql: database.sql,
     db: database.db,
     gateway,
+    slots: createSlots(config.GATEWAY_MAX_CONCURRENCY),
+    sealer: createSealer(encryptionKey),
     inbox: createInbox(database.sql),
     waiters: createWaiters(),
     merchants,

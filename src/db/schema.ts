@@ -5,6 +5,7 @@ import {
   boolean,
   check,
   customType,
+  date,
   foreignKey,
   index,
   integer,
@@ -44,6 +45,9 @@ export const apiKeys = pgTable(
     scopes: text('scopes').array().notNull(),
     /** One merchant's code, or `*`. */
     merchantCode: text('merchant_code').notNull(),
+    /** The largest single refund, and the most in one UTC day; null = no cap. */
+    refundMax: amount('refund_max'),
+    refundDailyMax: amount('refund_daily_max'),
     createdAt: time('created_at').notNull().defaultNow(),
     expiresAt: time('expires_at'),
     revokedAt: time('revoked_at'),
@@ -51,6 +55,20 @@ export const apiKeys = pgTable(
   (t) => [
     unique('api_keys_hash').on(t.hash),
     check('api_keys_hash_is_sha256', sql`length(${t.hash}) = 32`),
+  ],
+)
+
+/** What a key has asked to refund on a UTC day: the row that serialises its daily cap. */
+export const apiKeyDays = pgTable(
+  'api_key_days',
+  {
+    keyId: uuid('key_id').notNull(),
+    day: date('day', { mode: 'string' }).notNull(),
+    refunded: amount('refunded').notNull().default('0'),
+  },
+  (t) => [
+    primaryKey({ name: 'api_key_days_pkey', columns: [t.keyId, t.day] }),
+    check('api_key_days_refunded_not_negative', sql`${t.refunded} >= 0`),
   ],
 )
 
@@ -67,6 +85,11 @@ export const ipnEvents = pgTable(
     transactionId: text('transaction_id'),
     paymentId: text('payment_id'),
     requestId: text('request_id'),
+    /** What a refund's notification says; believed only under the conditions of `src/refunds/notifications.ts`. */
+    amount: amount('amount'),
+    code: text('code'),
+    /** When a refund's notification was acted on. */
+    handledAt: time('handled_at'),
     verdict: text('verdict', { enum: ['verified', 'missing', 'wrong', 'unverifiable'] }).notNull(),
     body: text('body').notNull(),
     contentType: text('content_type').notNull(),
@@ -80,6 +103,13 @@ export const ipnEvents = pgTable(
     unique('ipn_events_fingerprint').on(t.merchantCode, t.fingerprint),
     // The timeline of a transaction reads its notifications.
     index('ipn_events_transaction').on(t.merchantCode, t.transactionId),
+    // A settling commit looks for notifications of the payments and refunds at hand.
+    index('ipn_events_refund_payment')
+      .on(t.merchantCode, t.paymentId)
+      .where(sql`${t.kind} = 'refund' and ${t.handledAt} is null`),
+    index('ipn_events_refund_request')
+      .on(t.merchantCode, t.requestId)
+      .where(sql`${t.kind} = 'refund'`),
     check('ipn_events_deliveries_positive', sql`${t.deliveries} > 0`),
     check(
       'ipn_events_kind_has_its_id',
@@ -205,6 +235,167 @@ export const payments = pgTable(
   ],
 )
 
+/** Refunds that merchants asked for. The id is the wire's request id, for ever. */
+export const refunds = pgTable(
+  'refunds',
+  {
+    merchantCode: text('merchant_code').notNull(),
+    refundId: uuid('refund_id').notNull(),
+    transactionId: text('transaction_id').notNull(),
+    paymentId: text('payment_id').notNull(),
+    amount: amount('amount').notNull(),
+    reason: text('reason'),
+    /** Encrypted; the account number in full only until the refund is over. */
+    receiver: bytes('receiver'),
+    /** Encrypted too, with the account number masked: what people are shown. */
+    receiverShown: bytes('receiver_shown'),
+    forgetReceiverAt: time('forget_receiver_at'),
+    idempotencyKey: text('idempotency_key').notNull(),
+    /** HMAC of payment and body: the same key with another request is refused. */
+    fingerprint: bytes('fingerprint').notNull(),
+    requestedBy: text('requested_by').notNull(),
+
+    /** `sending` is shown as pending: an attempt is recorded, and its bytes may be on their way. */
+    status: text('status', {
+      enum: ['pending', 'sending', 'accepted', 'unknown', 'succeeded', 'failed', 'needs_review'],
+    }).notNull(),
+    /** Attempts whose bytes may have left. */
+    attempts: integer('attempts').notNull().default(0),
+    firstSentAt: time('first_sent_at'),
+    lastSentAt: time('last_sent_at'),
+    /** An attempt ended without an answer: no code can prove any more that nothing happened. */
+    unanswered: boolean('unanswered').notNull().default(false),
+    /** The non-zero code of the only attempt, and when it came. */
+    refusedCode: text('refused_code'),
+    refusedAt: time('refused_at'),
+    /** Own notification of failure, waiting for a snapshot that agrees. */
+    failureCode: text('failure_code'),
+    failureNotifiedAt: time('failure_notified_at'),
+    gatewayRefundId: text('gateway_refund_id'),
+    /** A notification or a person says that it happened. */
+    known: boolean('known').notNull().default(false),
+    /** Its success was concluded from growth alone. */
+    inferred: boolean('inferred').notNull().default(false),
+    /** Its amount was found in the growth of the payment's refunded amount: counted once, there. */
+    matched: boolean('matched').notNull().default(false),
+    failureSource: text('failure_source', { enum: ['gateway', 'service'] }),
+    failureReason: text('failure_reason'),
+    failureMessage: text('failure_message'),
+
+    /** When the pass looks at it next; null = it is over. */
+    dueAt: time('due_at'),
+    polls: integer('polls').notNull().default(0),
+    requestedAt: time('requested_at').notNull().defaultNow(),
+    updatedAt: time('updated_at').notNull().defaultNow(),
+  },
+  (t) => [
+    primaryKey({ name: 'refunds_pkey', columns: [t.merchantCode, t.refundId] }),
+    unique('refunds_idempotency_key').on(t.merchantCode, t.idempotencyKey),
+    foreignKey({
+      name: 'refunds_payment',
+      columns: [t.merchantCode, t.paymentId],
+      foreignColumns: [payments.merchantCode, payments.paymentId],
+    }),
+    // The balance of a payment, and the refunds of a payment.
+    index('refunds_of_payment').on(t.merchantCode, t.paymentId),
+    // Whether a transaction is final, and what a settling commit has to look at.
+    index('refunds_of_transaction').on(t.merchantCode, t.transactionId),
+    // GET /v1/refunds, newest first.
+    index('refunds_newest').on(
+      t.merchantCode,
+      t.requestedAt.desc().nullsFirst(),
+      t.refundId.desc().nullsFirst(),
+    ),
+    // The claim of the pass, and the pass that forgets receivers.
+    index('refunds_due').on(t.dueAt).where(sql`${t.dueAt} is not null`),
+    index('refunds_forget').on(t.forgetReceiverAt).where(sql`${t.receiver} is not null`),
+    check('refunds_amount_positive', sql`${t.amount} > 0 and scale(${t.amount}) <= 4`),
+    check(
+      'refunds_status_known',
+      sql`${t.status} in ('pending', 'sending', 'accepted', 'unknown', 'succeeded', 'failed', 'needs_review')`,
+    ),
+    check(
+      'refunds_over_or_due',
+      sql`(${t.status} in ('succeeded', 'failed', 'needs_review')) = (${t.dueAt} is null)`,
+    ),
+    check(
+      'refunds_sent_has_attempt',
+      sql`${t.status} in ('pending', 'succeeded', 'failed') or ${t.attempts} > 0`,
+    ),
+    check('refunds_matched_succeeded', sql`not ${t.matched} or ${t.status} = 'succeeded'`),
+    check(
+      'refunds_failed_says_why',
+      sql`${t.status} <> 'failed' or ${t.failureSource} is not null`,
+    ),
+  ],
+)
+
+/** Append-only proof of every attempt: written before its bytes leave, completed when it ends. */
+export const refundAttempts = pgTable(
+  'refund_attempts',
+  {
+    id: bigserial('id', { mode: 'number' }).primaryKey(),
+    merchantCode: text('merchant_code').notNull(),
+    refundId: uuid('refund_id').notNull(),
+    /** SHA-256 of the bytes sent. */
+    bodySha256: bytes('body_sha256').notNull(),
+    /** The query whose answer allowed it. */
+    snapshotCallId: counter('snapshot_call_id').notNull(),
+    recordedAt: time('recorded_at').notNull(),
+    outcome: text('outcome', { enum: ['answered', 'rejected', 'unavailable', 'unknown'] }),
+    httpStatus: integer('http_status'),
+    code: text('code'),
+    /** The answer's message, or the kind of silence. */
+    message: text('message'),
+    durationMs: integer('duration_ms'),
+  },
+  (t) => [
+    // The proof of a refund.
+    index('refund_attempts_refund').on(t.merchantCode, t.refundId),
+  ],
+)
+
+/** Refunds that others made, known from a verified notification: they explain growth. */
+export const foreignRefunds = pgTable(
+  'foreign_refunds',
+  {
+    merchantCode: text('merchant_code').notNull(),
+    requestId: text('request_id').notNull(),
+    paymentId: text('payment_id').notNull(),
+    amount: amount('amount').notNull(),
+    matched: boolean('matched').notNull().default(false),
+    ipnEventId: counter('ipn_event_id').notNull(),
+    firstSeenAt: time('first_seen_at').notNull().defaultNow(),
+  },
+  (t) => [
+    primaryKey({ name: 'foreign_refunds_pkey', columns: [t.merchantCode, t.requestId] }),
+    // The balance of a payment.
+    index('foreign_refunds_of_payment').on(t.merchantCode, t.paymentId),
+    check('foreign_refunds_amount_positive', sql`${t.amount} > 0`),
+  ],
+)
+
+/** Where two sides disagree: what we hold and what the gateway says. Each disagreement once. */
+export const discrepancies = pgTable(
+  'discrepancies',
+  {
+    id: bigserial('id', { mode: 'number' }).primaryKey(),
+    merchantCode: text('merchant_code').notNull(),
+    transactionId: text('transaction_id').notNull(),
+    paymentId: text('payment_id'),
+    refundId: uuid('refund_id'),
+    kind: text('kind').notNull(),
+    ours: text('ours').notNull(),
+    theirs: text('theirs').notNull(),
+    at: time('at').notNull().defaultNow(),
+  },
+  (t) => [
+    unique('discrepancies_once')
+      .on(t.merchantCode, t.transactionId, t.kind, t.paymentId, t.refundId, t.ours, t.theirs)
+      .nullsNotDistinct(),
+  ],
+)
+
 /** Append-only: every call to the gateway, its answer or its silence. */
 export const gatewayCalls = pgTable(
   'gateway_calls',
@@ -245,12 +436,15 @@ export const changes = pgTable(
     merchantCode: text('merchant_code').notNull(),
     transactionId: text('transaction_id').notNull(),
     paymentId: text('payment_id'),
+    refundId: uuid('refund_id'),
     field: text('field').notNull(),
     before: text('before'),
     after: text('after'),
     /** The query whose answer brought it. */
     callId: counter('call_id'),
-    /** In words, where it was not a query: a notification, an operator. */
+    /** The notification that brought it. */
+    ipnEventId: counter('ipn_event_id'),
+    /** In words: what brought it, and why. */
     cause: text('cause').notNull(),
     at: time('at').notNull().defaultNow(),
   },

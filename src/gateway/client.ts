@@ -1,8 +1,15 @@
 import { createHash } from 'node:crypto'
+import { LosslessNumber, stringify } from 'lossless-json'
 import { Pool } from 'undici'
 import type { MerchantAccount } from '../config.ts'
-import { exchange } from './exchange.ts'
-import { type Answer, type ListedPayment, readPaymentsAnswer } from './messages.ts'
+import { shortenAmount } from '../money.ts'
+import { type ExchangeResult, exchange } from './exchange.ts'
+import {
+  type Answer,
+  type ListedPayment,
+  readPaymentsAnswer,
+  readRefundAnswer,
+} from './messages.ts'
 import { computeSecureHash, type WireParams } from './signature.ts'
 
 export type GatewaySettings = {
@@ -13,6 +20,8 @@ export type GatewaySettings = {
   /** One call, connecting and reading included. */
   timeoutMs: number
   maxConcurrency: number
+  /** Names left out of the hash of a REFUND request. */
+  refundHashExclude: readonly string[]
   accounts: readonly MerchantAccount[]
   /** Told of every call, for metrics. */
   onCall?: (command: Command, outcome: Outcome['kind'], durationMs: number) => void
@@ -41,14 +50,34 @@ export type CallRecord = {
 
 export type Call<T> = { outcome: Outcome<T>; record: CallRecord }
 
+/** A call whose bytes are settled, so that they can be recorded before they leave. */
+export type PreparedCall<T> = {
+  /** SHA-256 of the bytes that `send` writes. */
+  bodySha256: Buffer
+  /** Sends once, without any repetition. Never rejects. */
+  send(signal?: AbortSignal): Promise<Call<T>>
+}
+
+/** A refund as the gateway is asked for it. */
+export type RefundOrder = {
+  merchantCode: string
+  /** The wire's request id: the same in every attempt. */
+  refundId: string
+  paymentId: string
+  /** A decimal string. */
+  amount: string
+  /** The members in the order of the specification: their Base64 text enters the hash. */
+  receiver?: { accountName: string; accountNumber: string; swiftCode: string } | undefined
+}
+
 export type GatewayClient = {
   /** The payments of a transaction (QUERY_PT, specification 4.3.1). Never rejects. */
   queryPayments(
     query: { merchantCode: string; transactionId: string },
     signal?: AbortSignal,
   ): Promise<Call<ListedPayment[]>>
-  /** How many more calls may be in flight now. */
-  countFreeSlots(): number
+  /** A refund (REFUND, specification 4.3.2), not sent yet; answered with the gateway's id, if it gave one. */
+  prepareRefund(order: RefundOrder): PreparedCall<string | undefined>
   close(): Promise<void>
 }
 
@@ -61,35 +90,50 @@ export function createGatewayClient(settings: GatewaySettings): GatewayClient {
   const pool = new Pool(base.origin, { connections: maxConcurrency, pipelining: 1 })
   let inFlight = 0
 
-  async function call<T>(
+  function prepare<T>(
     command: Command,
-    params: WireParams,
-    secret: string,
+    merchantCode: string,
+    fields: WireParams,
+    exclude: readonly string[],
     read: (body: Buffer) => Answer<T>,
-    signal: AbortSignal | undefined,
-  ): Promise<Call<T>> {
-    const hash = computeSecureHash(params, secret, { prefix, exclude: [] })
+  ): PreparedCall<T> {
+    const secret = secrets.get(merchantCode)
+    if (secret === undefined) throw new Error(`no account ${merchantCode} in the settings`)
+    const params = addPrefix({
+      Command: command,
+      MerchantCode: merchantCode,
+      ...fields,
+      Version: '1',
+    })
+    const hash = computeSecureHash(params, secret, { prefix, exclude })
     const body = encode({ ...params, [`${prefix}_SecureHash`]: hash })
-    const started = performance.now()
-    const result =
-      inFlight >= maxConcurrency
-        ? { kind: 'unavailable' as const, reason: 'every call slot is taken' }
-        : await send(body, signal)
-    const durationMs = performance.now() - started
-    const outcome = result.kind === 'answer' ? judge(result, read) : result
-    settings.onCall?.(command, outcome.kind, durationMs)
+    const bodySha256 = createHash('sha256').update(body).digest()
     return {
-      outcome,
-      record: {
-        command,
-        bodySha256: createHash('sha256').update(body).digest(),
-        durationMs: Math.round(durationMs),
-        httpStatus: 'status' in result ? result.status : undefined,
+      bodySha256,
+      async send(signal) {
+        const started = performance.now()
+        const result = await sendOnce(body, signal)
+        const durationMs = performance.now() - started
+        const outcome = result.kind === 'answer' ? judge(result, read) : result
+        settings.onCall?.(command, outcome.kind, durationMs)
+        const httpStatus = 'status' in result ? result.status : undefined
+        return {
+          outcome,
+          record: { command, bodySha256, durationMs: Math.round(durationMs), httpStatus },
+        }
       },
     }
   }
 
-  async function send(body: string, signal: AbortSignal | undefined) {
+  function addPrefix(fields: WireParams): WireParams {
+    const present = Object.entries(fields).filter(([, value]) => value !== undefined)
+    return Object.fromEntries(present.map(([name, value]) => [`${prefix}_${name}`, value]))
+  }
+
+  async function sendOnce(body: string, signal: AbortSignal | undefined): Promise<ExchangeResult> {
+    if (inFlight >= maxConcurrency) {
+      return { kind: 'unavailable', reason: 'every call slot is taken' }
+    }
     inFlight += 1
     try {
       const headers = {
@@ -104,7 +148,7 @@ export function createGatewayClient(settings: GatewaySettings): GatewayClient {
   }
 
   function encode(params: Record<string, unknown>): string {
-    if (encoding === 'json') return JSON.stringify(params)
+    if (encoding === 'json') return stringify(params) ?? ''
     const form = new URLSearchParams()
     for (const [name, value] of Object.entries(params)) form.append(name, String(value))
     return form.toString()
@@ -112,19 +156,20 @@ export function createGatewayClient(settings: GatewaySettings): GatewayClient {
 
   return {
     queryPayments({ merchantCode, transactionId }, signal) {
-      const secret = secrets.get(merchantCode)
-      if (secret === undefined) {
-        throw new Error(`no account ${merchantCode} in the settings`)
-      }
-      const params = {
-        [`${prefix}_Command`]: 'QUERY_PT',
-        [`${prefix}_MerchantCode`]: merchantCode,
-        [`${prefix}_TransactionID`]: transactionId,
-        [`${prefix}_Version`]: '1',
-      }
-      return call('QUERY_PT', params, secret, (body) => readPaymentsAnswer(body, prefix), signal)
+      const fields = { TransactionID: transactionId }
+      const read = (body: Buffer) => readPaymentsAnswer(body, prefix)
+      return prepare('QUERY_PT', merchantCode, fields, [], read).send(signal)
     },
-    countFreeSlots: () => maxConcurrency - inFlight,
+    prepareRefund({ merchantCode, refundId, paymentId, amount, receiver }) {
+      const fields = {
+        RequestID: refundId,
+        PaymentID: paymentId,
+        Amount: new LosslessNumber(shortenAmount(amount)),
+        Receiver: receiver && Buffer.from(JSON.stringify(receiver)).toString('base64'),
+      }
+      const read = (body: Buffer) => readRefundAnswer(body, prefix)
+      return prepare('REFUND', merchantCode, fields, settings.refundHashExclude, read)
+    },
     close: () => pool.destroy(),
   }
 }

@@ -44,6 +44,8 @@ const listedPayments = z
   .array(listedPayment, 'is not an array')
   .refine((list) => new Set(list.map(({ id }) => id)).size === list.length, 'lists an id twice')
 
+const refundResult = z.object({ transId: word.optional().catch(undefined) }).catch({})
+
 /** No control characters and no half surrogate: neither a log nor a database can hold those. */
 export function isPrintable(text: string): boolean {
   return !/\p{Cc}/u.test(text) && text.isWellFormed()
@@ -52,6 +54,18 @@ export function isPrintable(text: string): boolean {
 /** Reads the answer to QUERY_PT (specification 4.3.1). A required member that is not as specified is no answer. */
 export function readPaymentsAnswer(body: Buffer, prefix: string): Answer<ListedPayment[]> {
   return readAnswer(body, prefix, listedPayments)
+}
+
+/**
+ * Reads the answer to REFUND (specification 4.3.2). Code 0 accepts the refund, with or without an id.
+ * @returns the gateway's id of the refund
+ */
+export function readRefundAnswer(body: Buffer, prefix: string): Answer<string | undefined> {
+  return readAnswer(
+    body,
+    prefix,
+    refundResult.transform(({ transId }) => transId),
+  )
 }
 
 function readAnswer<T>(body: Buffer, prefix: string, data: z.ZodType<T>): Answer<T> {

@@ -1,5 +1,5 @@
+import { backoff, repoll } from '../backoff.ts'
 import type { Config } from '../config.ts'
-import { backoff, repoll } from './backoff.ts'
 
 /** How a query ended, as far as the schedule cares. */
 export type QueryEnd =

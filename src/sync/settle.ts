@@ -1,29 +1,31 @@
 import postgres from 'postgres'
 import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
-import { TRANSACTION_CHANGED } from '../db/due.ts'
 import type { Call } from '../gateway/client.ts'
 import type { ListedPayment } from '../gateway/messages.ts'
 import { applyPayments, ForeignPaymentError } from '../payments/apply.ts'
-import { summarisePayments } from '../transactions/state.ts'
+import { type Attempt, type EndedAttempt, recordAttempt } from '../refunds/send.ts'
+import {
+  bringUpRefunds,
+  type RefundsAtHand,
+  type Snapshot,
+  saveRefunds,
+} from '../refunds/settle.ts'
+import { isOver } from '../refunds/transitions.ts'
+import { type PaymentFacts, summarisePayments } from '../transactions/state.ts'
 import type { Claim } from './claim.ts'
-import { type NextStep, type QueryEnd, scheduleNext } from './schedule.ts'
+import { endClaim, LOST, lockLeased, recordCall, type Settled } from './lease.ts'
+import type { QueryEnd } from './schedule.ts'
 
-/** What was written; `lost` when the lease had gone to somebody else and nothing was. */
-export type Settled = {
-  next: NextStep['kind'] | 'lost'
-  lastError: string | null
-  dueAgain: boolean
-}
+/** A refund's attempt was recorded instead of ending the claim: send it, then `settleRefund`. */
+export type Sending = { attempt: Attempt; end: QueryEnd }
 
 /** Not final by documented meaning: waiting for the payer, and processing. */
 const OPEN_CODES = ['9', '99']
 
-type Row = { version: number; newer: boolean; state: string; asOf: string }
-
 /**
- * Writes what a query brought, in one commit: the call, the payments, the changes, the sum, and when
- * to ask next. Nothing is written when the lease went to somebody else meanwhile. An answer that
+ * Writes what a query brought, in one commit: the call, the payments, the refunds, the changes, the sum,
+ * and when to ask next, or which refund to send now under the same lease. Nothing is written when the lease went to somebody else meanwhile. An answer that
  * cannot be true, or that the database refuses, counts as none: it is tried again and abandoned in the end.
  * @param sentAfterMs from `claim.claimedAt` to the sending, by the monotonic clock
  */
@@ -32,7 +34,7 @@ export async function settleQuery(
   claim: Claim,
   call: Call<ListedPayment[]>,
   sentAfterMs: number,
-): Promise<Settled> {
+): Promise<Settled | Sending> {
   try {
     return await ctx.sql.begin((tx) => settle(ctx, tx, claim, call, sentAfterMs))
   } catch (error) {
@@ -57,96 +59,117 @@ async function settle(
   claim: Claim,
   call: Call<ListedPayment[]>,
   sentAfterMs: number,
-): Promise<Settled> {
+): Promise<Settled | Sending> {
   const row = await lockLeased(tx, claim, sentAfterMs)
-  if (!row) return { next: 'lost', lastError: null, dueAgain: false }
+  if (!row) return LOST
   const callId = await recordCall(tx, claim, call, row.asOf)
   const { outcome } = call
-  if (outcome.kind !== 'answered') {
-    const code = outcome.kind === 'rejected' ? outcome.code : undefined
-    const why = outcome.kind === 'rejected' ? `code ${code}: ${outcome.message}` : outcome.reason
-    const open = code !== undefined && OPEN_CODES.includes(code)
-    return await finish(ctx, tx, claim, { kind: open ? 'open' : 'failed', why })
-  }
-  if (!row.newer) {
-    return await finish(ctx, tx, claim, { kind: 'overtaken' })
-  }
-  const applied = await applyPayments(tx, claim, outcome.value, { asOf: row.asOf, callId })
-  const summary = summarisePayments(applied.payments)
-  const missing = applied.payments.some((payment) => payment.missing)
-  if (summary.state !== row.state) {
-    await tx`
-      insert into changes (merchant_code, transaction_id, field, before, after, call_id, cause)
-      values (${claim.merchantCode}, ${claim.transactionId}, 'state', ${row.state}, ${summary.state},
-        ${callId}, 'query')`
-  }
-  await tx`
-    update transactions set
-      state = ${summary.state}, final = ${summary.final}, paid_amount = ${summary.paidAmount},
-      refunded_amount = ${summary.refundedAmount}, duplicate_payment = ${summary.duplicatePayment},
-      as_of = ${row.asOf}, version = version + ${applied.changed ? 1 : 0},
-      updated_at = case when ${applied.changed} then now() else updated_at end
-    where merchant_code = ${claim.merchantCode} and transaction_id = ${claim.transactionId}`
-  if (summary.final && !missing) return await finish(ctx, tx, claim, { kind: 'final' })
-  const why = missing ? 'a payment is not listed any more' : `${summary.state}, not final`
-  return await finish(ctx, tx, claim, { kind: 'open', why })
-}
+  const listed = outcome.kind === 'answered' && row.newer ? outcome.value : undefined
+  const snapshot = listed && { asOf: row.asOf, callId }
+  const applied = snapshot && (await applyPayments(tx, claim, listed, snapshot))
+  const hand = await bringUpRefunds(ctx, tx, claim, { snapshot })
+  const maySend = hand && snapshot && !ctx.stopping.aborted
+  const attempt = maySend ? await recordAttempt(ctx, tx, hand, snapshot) : undefined
+  const refundsChanged = hand ? await saveRefunds(ctx, tx, hand.works, attempt) : false
 
-/** The fence: only who holds the lease gets the row, and keeps it locked until the commit. */
-async function lockLeased(tx: Tx, claim: Claim, sentAfterMs: number): Promise<Row | undefined> {
-  const [row] = await tx<Row[]>`
-    select version, state, as_of is null or as_of < sent.at as newer, sent.at::text as "asOf"
-    from transactions, (
-      select ${claim.claimedAt}::timestamptz + ${sentAfterMs}::float8 * interval '1 millisecond' as at
-    ) as sent
-    where merchant_code = ${claim.merchantCode} and transaction_id = ${claim.transactionId}
-      and lease_id = ${claim.leaseId}
-    for update of transactions`
-  return row
-}
-
-async function recordCall(
-  tx: Tx,
-  { merchantCode, transactionId }: Claim,
-  { outcome, record }: Call<ListedPayment[]>,
-  sentAt: string,
-): Promise<number> {
-  const code = { answered: '0', rejected: null, unavailable: null, unknown: null }[outcome.kind]
-  const [row] = await tx<{ id: number }[]>`
-    insert into gateway_calls (merchant_code, transaction_id, command, body_sha256, sent_at,
-      duration_ms, outcome, http_status, code, message, answer)
-    values (${merchantCode}, ${transactionId}, ${record.command}, ${record.bodySha256}, ${sentAt},
-      ${record.durationMs}, ${outcome.kind}, ${record.httpStatus ?? null},
-      ${outcome.kind === 'rejected' ? outcome.code : code},
-      ${'message' in outcome ? outcome.message : outcome.reason},
-      ${outcome.kind === 'answered' ? JSON.stringify(outcome.value) : null}::text::jsonb)
-    returning id`
-  if (!row) throw new Error('the call was not recorded')
-  return row.id
+  if (applied || refundsChanged) {
+    const payments = applied?.payments ?? listFacts(hand)
+    const changed = refundsChanged || applied?.changed === true
+    await summariseTransaction(tx, claim, { payments, hand, changed, snapshot, state: row.state })
+  }
+  const end = judgeEnd(call, row.newer, applied?.payments ?? [])
+  return attempt ? { attempt, end } : await endClaim(ctx, tx, claim, end)
 }
 
 /**
- * Ends the claim. Who asked while the query ran gets one more, and so does a question whose answer was
- * overtaken; both at the burst's distance.
+ * Writes how a refund's attempt ended, with the notifications that came meanwhile, and ends the claim.
+ * When the lease was lost nothing is written: whoever has it now finds the attempt interrupted.
+ * @param end what the query before the attempt meant for the schedule
  */
-async function finish(ctx: Context, tx: Tx, claim: Claim, end: QueryEnd): Promise<Settled> {
-  const step = scheduleNext(end, claim, ctx.config)
-  const [row] = await tx<{ next: Settled['next']; dueAgain: boolean }[]>`
+export async function settleRefund(
+  ctx: Context,
+  claim: Claim,
+  ended: EndedAttempt,
+  end: QueryEnd,
+): Promise<Settled> {
+  return await ctx.sql.begin(async (tx) => {
+    const row = await lockLeased(tx, claim, 0)
+    if (!row) return LOST
+    const hand = await bringUpRefunds(ctx, tx, claim, { ended })
+    if (hand) {
+      const changed = await saveRefunds(ctx, tx, hand.works)
+      const facts = {
+        payments: listFacts(hand),
+        hand,
+        changed,
+        snapshot: undefined,
+        state: row.state,
+      }
+      await summariseTransaction(tx, claim, facts)
+    }
+    return await endClaim(ctx, tx, claim, end)
+  })
+}
+
+/** What the transaction adds up to now, with a change where its state moved. */
+async function summariseTransaction(
+  tx: Tx,
+  { merchantCode, transactionId }: Claim,
+  {
+    payments,
+    hand,
+    changed,
+    snapshot,
+    state,
+  }: {
+    payments: readonly PaymentFacts[]
+    hand: RefundsAtHand | undefined
+    changed: boolean
+    snapshot: Snapshot | undefined
+    state: string
+  },
+): Promise<void> {
+  const summary = summarisePayments(payments)
+  if (summary.state !== state) {
+    await tx`
+      insert into changes (merchant_code, transaction_id, field, before, after, call_id, cause)
+      values (${merchantCode}, ${transactionId}, 'state', ${state}, ${summary.state},
+        ${snapshot?.callId ?? null}, 'query')`
+  }
+  const refundsOpen = hand?.works.some((work) => !isOver(work)) ?? false
+  await tx`
     update transactions set
-      lease_id = null,
-      attempts = case when want = claimed then ${step.attempts}::int else 0 end,
-      polls = case when want = claimed then ${step.polls}::int else 0 end,
-      last_error = ${step.lastError},
-      abandoned_at = case when want = claimed and ${step.kind === 'abandon'} then now() end,
-      due_at = case
-        when want <> claimed or ${step.kind === 'at once'}
-          then greatest(now(), queried_at + gap_ms * interval '1 millisecond')
-        else now() + ${step.kind === 'again' ? step.inMs : null}::float8 * interval '1 millisecond' end
-    where merchant_code = ${claim.merchantCode} and transaction_id = ${claim.transactionId}
-    returning due_at is not null as "dueAgain",
-      case when want = claimed then ${step.kind} else 'at once' end as next`
-  const key = JSON.stringify([claim.merchantCode, claim.transactionId])
-  await tx`select pg_notify(${TRANSACTION_CHANGED}, ${key})`
-  if (!row) throw new Error('the claim was not ended')
-  return { ...row, lastError: step.lastError }
+      state = ${summary.state}, final = ${summary.final && !refundsOpen},
+      paid_amount = ${summary.paidAmount}, refunded_amount = ${summary.refundedAmount},
+      duplicate_payment = ${summary.duplicatePayment}, as_of = coalesce(${snapshot?.asOf ?? null}, as_of),
+      version = version + ${changed ? 1 : 0},
+      updated_at = case when ${changed} then now() else updated_at end
+    where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
+}
+
+/** What the query means for the schedule. Refunds have their own due times beside it. */
+function judgeEnd(
+  { outcome }: Call<ListedPayment[]>,
+  newer: boolean,
+  payments: readonly (PaymentFacts & { missing: boolean })[],
+): QueryEnd {
+  if (outcome.kind === 'rejected') {
+    const open = OPEN_CODES.includes(outcome.code)
+    return { kind: open ? 'open' : 'failed', why: `code ${outcome.code}: ${outcome.message}` }
+  }
+  if (outcome.kind !== 'answered') return { kind: 'failed', why: outcome.reason }
+  if (!newer) return { kind: 'overtaken' }
+  const { final, state } = summarisePayments(payments)
+  if (payments.some(({ missing }) => missing)) {
+    return { kind: 'open', why: 'a payment is not listed any more' }
+  }
+  return final ? { kind: 'final' } : { kind: 'open', why: `${state}, not final` }
+}
+
+function listFacts(hand: RefundsAtHand | undefined): PaymentFacts[] {
+  return (hand?.payments ?? []).map(({ status, amount, refundedNow }) => ({
+    status,
+    amount,
+    refundedAmount: refundedNow,
+  }))
 }

@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import { type Claim, claimDue, findNextDue, releaseClaim } from './claim.ts'
-import { settleQuery } from './settle.ts'
+import type { Settled } from './lease.ts'
+import { type Sending, settleQuery, settleRefund } from './settle.ts'
 
 const POLL_MS = 1_000
 /** While every call slot is taken no query is made to find out, so this can be short. */
@@ -24,12 +25,18 @@ export async function syncDue(ctx: Context): Promise<number> {
 
 /** The same, returning as soon as the claims are taken. `onMore` is called when a next round may find work. */
 export async function beginSync(ctx: Context, onMore?: () => void): Promise<Round> {
-  const limit = ctx.gateway.countFreeSlots()
-  const claims = limit > 0 ? await claimDue(ctx, limit) : []
+  const limit = ctx.slots.takeAll()
+  let claims: Claim[] = []
+  try {
+    if (limit > 0) claims = await claimDue(ctx, limit)
+  } finally {
+    ctx.slots.give(limit - claims.length)
+  }
   const slotsWereShort = claims.length === limit
   const finished = Promise.all(
     claims.map(async (claim) => {
       const dueAgain = await syncOne(ctx, claim)
+      ctx.slots.give(1)
       if (dueAgain || slotsWereShort) onMore?.()
     }),
   )
@@ -41,7 +48,7 @@ export async function beginSync(ctx: Context, onMore?: () => void): Promise<Roun
  * a second, the net under NOTIFY; while every call slot is taken, until one may be free.
  */
 export async function restSync(ctx: Context): Promise<number> {
-  if (ctx.gateway.countFreeSlots() === 0) return SLOT_POLL_MS
+  if (ctx.slots.countFree() === 0) return SLOT_POLL_MS
   return Math.max(MIN_REST_MS, await findNextDue(ctx, POLL_MS))
 }
 
@@ -55,7 +62,9 @@ async function syncOne(ctx: Context, claim: Claim): Promise<boolean> {
       await releaseClaim(ctx, claim)
       return false
     }
-    const { next, lastError, dueAgain } = await settleQuery(ctx, claim, call, sentAfterMs)
+    const settled = await settleQuery(ctx, claim, call, sentAfterMs)
+    const { next, lastError, dueAgain } =
+      'attempt' in settled ? await sendRefund(ctx, claim, settled) : settled
     ctx.log.debug({ merchantCode, transactionId, outcome: call.outcome.kind, next }, 'queried')
     if (next === 'abandon') {
       ctx.log.error(
@@ -69,4 +78,14 @@ async function syncOne(ctx: Context, claim: Claim): Promise<boolean> {
     ctx.log.error({ err: error, merchantCode, transactionId }, 'a query could not be settled')
     return false
   }
+}
+
+/** Sends the refund whose attempt is recorded: its bytes leave once, and its end is written under the same lease. */
+async function sendRefund(ctx: Context, claim: Claim, { attempt, end }: Sending): Promise<Settled> {
+  const call = await attempt.prepared.send(ctx.givingUp)
+  ctx.log.info(
+    { merchantCode: claim.merchantCode, refundId: attempt.refundId, outcome: call.outcome.kind },
+    'refund sent',
+  )
+  return await settleRefund(ctx, claim, { attempt, call }, end)
 }

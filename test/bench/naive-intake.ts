@@ -12,6 +12,7 @@ const { ctx } = await createContext({
   config,
   databaseUrl: config.DATABASE_URL ?? '',
   gatewayBaseUrl: config.GATEWAY_BASE_URL ?? '',
+  encryptionKey: config.DATA_ENCRYPTION_KEY ?? '',
   log: createLog('info'),
 })
 const inbox = {

@@ -86,6 +86,7 @@ export async function startTestService(
     config: { ...decided, ...config },
     databaseUrl: database.url,
     gatewayBaseUrl,
+    encryptionKey: decided.DATA_ENCRYPTION_KEY ?? '',
     log: createLog(settings.LOG_LEVEL ?? 'silent'),
   })
   await ensureFirstKey(service.ctx.sql, KEY)

@@ -1,0 +1,199 @@
+import type { Context } from '../context.ts'
+import type { Tx } from '../db/client.ts'
+import type { Call, PreparedCall } from '../gateway/client.ts'
+import { compareAmounts } from '../money.ts'
+import { countRefundable } from '../payments/refundable.ts'
+import { openReceiver } from './receiver.ts'
+import type { RefundRow, RefundWork } from './rows.ts'
+import type { PaymentAtHand, RefundsAtHand, Snapshot } from './settle.ts'
+import { isDue, mayRepeat, move, NO_FAILURE } from './transitions.ts'
+
+/** An attempt that is recorded and whose bytes may leave once the record is committed. */
+export type Attempt = {
+  refundId: string
+  attemptId: number
+  prepared: PreparedCall<string | undefined>
+  /** The refund before the attempt: what it is again if not a byte was written. */
+  before: RefundRow
+}
+
+/** An attempt of ours and how it ended. */
+export type EndedAttempt = { attempt: Attempt; call: Call<string | undefined> }
+
+/**
+ * Picks at most one refund that may be sent now and records its attempt, in the commit that applied
+ * the snapshot. One refund of a payment is sent at a time: an attempt whose end is not known blocks
+ * every other of that payment.
+ * @returns undefined when there is nothing to send
+ */
+export async function recordAttempt(
+  ctx: Context,
+  tx: Tx,
+  { works, payments, unexplained }: RefundsAtHand,
+  snapshot: Snapshot,
+): Promise<Attempt | undefined> {
+  for (const payment of payments) {
+    const own = works.filter(({ now }) => now.paymentId === payment.paymentId)
+    const doubtful = own.find(({ now }) => now.status === 'unknown')
+    if (doubtful) {
+      const quiet = unexplained.get(payment.paymentId) === '0'
+      const fits = findObstacle(payment, own, doubtful) === undefined
+      if (isDue(doubtful) && quiet && fits && mayRepeat(doubtful.now, ctx.config)) {
+        return await writeAttempt(ctx, tx, doubtful, snapshot)
+      }
+      continue
+    }
+    // What the doubtful one blocked is taken up in the commit that ends the doubt, not at its own time.
+    const unblocked = own.some(
+      ({ before }) => before.status === 'unknown' || before.status === 'sending',
+    )
+    for (const work of own) {
+      if (work.now.status !== 'pending' || !(isDue(work) || unblocked)) continue
+      if (!ctx.config.REFUNDS_ENABLED && work.now.attempts === 0) continue
+      const obstacle = findObstacle(payment, own, work)
+      if (obstacle === undefined) return await writeAttempt(ctx, tx, work, snapshot)
+      const { reason, message } = obstacle
+      const cause = {
+        words: `check before sending: ${message}; nothing was sent`,
+        callId: snapshot.callId,
+      }
+      move(work, 'failed', cause, {
+        failureSource: 'service',
+        failureReason: reason,
+        failureMessage: message,
+      })
+    }
+  }
+  return undefined
+}
+
+/** What the newest snapshot has against the refund; the balance is counted without itself. */
+function findObstacle(payment: PaymentAtHand, own: readonly RefundWork[], work: RefundWork) {
+  if (payment.status !== 'SUCCESS' || payment.missing) {
+    const message = payment.missing
+      ? 'the payment is not listed any more'
+      : `the payment is ${payment.status}`
+    return { reason: 'payment_not_refundable', message }
+  }
+  const others = own.filter((one) => one !== work).map(({ now }) => now)
+  const left = countRefundable({
+    amount: payment.amount,
+    refundedNow: payment.refundedNow,
+    refundedAtFirst: payment.refundedAtFirst,
+    matched: [
+      ...others.filter(({ matched }) => matched).map(({ amount }) => amount),
+      ...payment.foreign.filter(({ matched }) => matched).map(({ amount }) => amount),
+    ],
+    reserved: others
+      .filter(({ matched, status }) => !matched && status !== 'failed')
+      .map(({ amount }) => amount),
+  })
+  if (compareAmounts(left, work.now.amount) >= 0) return undefined
+  return { reason: 'exceeds_refundable', message: `only ${left} is left to refund` }
+}
+
+async function writeAttempt(
+  ctx: Context,
+  tx: Tx,
+  work: RefundWork,
+  snapshot: Snapshot,
+): Promise<Attempt | undefined> {
+  const { merchantCode, transactionId, refundId, paymentId, amount, receiver } = work.now
+  const prepared = ctx.gateway.prepareRefund({
+    merchantCode,
+    refundId,
+    paymentId,
+    amount,
+    receiver: receiver ? openReceiver(ctx.sealer, receiver, refundId) : undefined,
+  })
+  // The lease must outlast the call, or somebody else could begin while its bytes are on their way.
+  const [row] = await tx<{ attemptId: number; recordedAt: string }[]>`
+    insert into refund_attempts (merchant_code, refund_id, body_sha256, snapshot_call_id, recorded_at)
+    select merchant_code, ${refundId}, ${prepared.bodySha256}, ${snapshot.callId}, clock_timestamp()
+    from transactions
+    where merchant_code = ${merchantCode} and transaction_id = ${transactionId} and lease_id is not null
+      and due_at > clock_timestamp() + ${ctx.config.GATEWAY_TIMEOUT_MS} * interval '1 millisecond'
+    returning id as "attemptId", recorded_at::text as "recordedAt"`
+  if (!row) return undefined
+  const before = work.now
+  move(
+    work,
+    'sending',
+    { words: 'attempt recorded', callId: snapshot.callId },
+    {
+      attempts: before.attempts + 1,
+      firstSentAt: before.firstSentAt ?? row.recordedAt,
+      lastSentAt: row.recordedAt,
+    },
+  )
+  return { refundId, attemptId: row.attemptId, prepared, before }
+}
+
+/** Writes how our own attempt ended; the caller holds the lease under which it was made. */
+export async function endAttempt(
+  tx: Tx,
+  work: RefundWork,
+  { attempt: { attemptId, before }, call: { outcome, record } }: EndedAttempt,
+): Promise<void> {
+  const code = outcome.kind === 'rejected' ? outcome.code : outcome.kind === 'answered' ? '0' : null
+  const message = 'reason' in outcome ? outcome.reason : outcome.message
+  const [row] = await tx<{ endedAt: string }[]>`
+    update refund_attempts set outcome = ${outcome.kind}, http_status = ${record.httpStatus ?? null},
+      code = ${code}, message = ${message}, duration_ms = ${record.durationMs}
+    where id = ${attemptId} and merchant_code = ${work.now.merchantCode}
+    returning clock_timestamp()::text as "endedAt"`
+  if (!row || work.now.status !== 'sending')
+    throw new Error(`attempt ${attemptId} is not under way`)
+  switch (outcome.kind) {
+    case 'answered': {
+      const cause = { words: 'the gateway accepted it (code 0)' }
+      move(work, 'accepted', cause, { gatewayRefundId: outcome.value ?? null, ...NO_FAILURE })
+      break
+    }
+    case 'rejected':
+      takeRefusal(work, outcome, row.endedAt)
+      break
+    case 'unavailable': {
+      const { attempts, firstSentAt, lastSentAt } = before
+      const cause = { words: `not a byte was sent: ${outcome.reason}` }
+      move(work, before.status, cause, { attempts, firstSentAt, lastSentAt })
+      break
+    }
+    case 'unknown':
+      move(work, 'unknown', { words: `no answer: ${outcome.reason}` }, { unanswered: true })
+  }
+}
+
+/**
+ * Whoever was sending lost the lease or died: its bytes may have left, and nobody heard an answer.
+ * The caller holds the lease, so nobody is sending now.
+ */
+export async function endInterruption(tx: Tx, work: RefundWork): Promise<void> {
+  if (work.now.status !== 'sending') return
+  const words = 'the attempt was interrupted: its bytes may have left'
+  move(work, 'unknown', { words }, { unanswered: true })
+  await tx`
+    update refund_attempts set outcome = 'unknown', message = 'interrupted'
+    where merchant_code = ${work.now.merchantCode} and refund_id = ${work.now.refundId} and outcome is null`
+}
+
+/** A code proves something only about the first attempt, and even then not at once. */
+function takeRefusal(
+  work: RefundWork,
+  { code, message }: { code: string; message: string },
+  refusedAt: string,
+): void {
+  const words = `the gateway answered code ${code}${message ? `: ${message}` : ''}`
+  const first = work.now.attempts === 1
+  move(
+    work,
+    'unknown',
+    { words },
+    {
+      ...(first ? { refusedCode: code, refusedAt } : {}),
+      failureSource: 'gateway',
+      failureReason: code,
+      failureMessage: message,
+    },
+  )
+}

@@ -1,0 +1,246 @@
+import type { Context } from '../context.ts'
+import type { Tx } from '../db/client.ts'
+import type { TransactionKey } from '../payments/apply.ts'
+import {
+  type Attribution,
+  attributeGrowth,
+  type ForeignRefund,
+  type OwnRefund,
+} from './attribute.ts'
+import { type Finding, takeNotifications } from './notifications.ts'
+import { hasVisibleChange, lockRefunds, type RefundWork, saveRefund } from './rows.ts'
+import { type Attempt, type EndedAttempt, endAttempt, endInterruption } from './send.ts'
+import {
+  endByTime,
+  isDue,
+  isOver,
+  move,
+  NO_FAILURE,
+  scheduleLook,
+  startWork,
+} from './transitions.ts'
+
+/** The answer that was applied in this commit: when it was sent and where it is recorded. */
+export type Snapshot = { asOf: string; callId: number }
+
+/** The refunds of a transaction while a settling commit holds them. */
+export type RefundsAtHand = {
+  works: RefundWork[]
+  payments: PaymentAtHand[]
+  /** Growth of a payment that nobody explains, by payment; only with a snapshot. */
+  unexplained: ReadonlyMap<string, string>
+}
+
+export type PaymentAtHand = {
+  paymentId: string
+  status: string
+  missing: boolean
+  amount: string
+  refundedNow: string
+  refundedAtFirst: string
+  foreign: ForeignRefund[]
+}
+
+/**
+ * Brings the refunds of a transaction up to date: the attempt that has just ended, interrupted ones,
+ * notifications, growth (with a snapshot), time. The caller holds the transaction's lease and row; payments are locked before refunds.
+ * Nothing is saved yet but what notifications leave behind: `saveRefunds` does.
+ * @returns undefined when the transaction has no refunds, and nobody else's were notified
+ */
+export async function bringUpRefunds(
+  ctx: Context,
+  tx: Tx,
+  key: TransactionKey,
+  { snapshot, ended }: { snapshot?: Snapshot | undefined; ended?: EndedAttempt },
+): Promise<RefundsAtHand | undefined> {
+  if (!(await concernsRefunds(tx, key))) return undefined
+  const payments = await lockPayments(tx, key)
+  const works = (await lockRefunds(tx, key, snapshot?.asOf ?? null)).map(startWork)
+  for (const work of works) {
+    if (ended && work.now.refundId === ended.attempt.refundId) await endAttempt(tx, work, ended)
+    else await endInterruption(tx, work)
+  }
+  const findings = await takeNotifications(tx, key, works)
+  const unexplained = new Map<string, string>()
+  if (snapshot) {
+    const foreign = await readForeign(tx, key)
+    for (const payment of payments) {
+      payment.foreign = foreign.filter((one) => one.paymentId === payment.paymentId)
+      const attribution = attributePayment(payment, works)
+      findings.push(...takeAttribution(attribution, payment, works, snapshot))
+      await markForeign(tx, key, attribution.matchedForeign)
+      payment.foreign = payment.foreign.map((one) => ({
+        ...one,
+        matched: one.matched || attribution.matchedForeign.includes(one.id),
+      }))
+      unexplained.set(payment.paymentId, attribution.unexplained)
+    }
+  }
+  for (const work of works) {
+    const rest = unexplained.get(work.now.paymentId)
+    const view =
+      snapshot && rest !== undefined ? { callId: snapshot.callId, unexplained: rest } : undefined
+    const { paymentId, refundId } = work.now
+    const disagreement = endByTime(work, view, ctx.config)
+    if (disagreement) findings.push({ ...disagreement, paymentId, refundId })
+  }
+  await recordFindings(ctx, tx, key, findings)
+  return { works, payments, unexplained }
+}
+
+/**
+ * Writes what was decided, and when to look again at each refund that is not over.
+ * @param attempt recorded in this commit, if any
+ * @returns whether anything a reader can see has changed
+ */
+export async function saveRefunds(
+  ctx: Context,
+  tx: Tx,
+  works: readonly RefundWork[],
+  attempt?: Attempt,
+): Promise<boolean> {
+  let changed = false
+  for (const work of works) {
+    const { now } = work
+    if (isOver(work)) {
+      work.dueInMs = null
+    } else if (attempt && now.status === 'pending') {
+      // Its turn comes as soon as this attempt has ended: it stays due.
+    } else if (work.moves.length > 0 || isDue(work)) {
+      // A move starts the backoff anew, but not one back to pending: the gateway is still out of reach.
+      const anew = work.moves.length > 0 && now.status !== 'pending'
+      work.now = { ...now, polls: anew ? 1 : now.polls + 1 }
+      work.dueInMs = scheduleLook(work, ctx.config)
+    }
+    changed ||= hasVisibleChange(work)
+    await saveRefund(tx, work)
+    if (isOver(work) && work.moves.length > 0) await planForgetting(ctx, tx, work)
+  }
+  return changed
+}
+
+async function concernsRefunds(
+  tx: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+): Promise<boolean> {
+  const [row] = await tx<{ concerns: boolean }[]>`
+    select exists (select 1 from refunds
+        where merchant_code = ${merchantCode} and transaction_id = ${transactionId})
+      or exists (select 1 from payments p join ipn_events e
+          on e.merchant_code = p.merchant_code and e.payment_id = p.payment_id and e.kind = 'refund'
+        where p.merchant_code = ${merchantCode} and p.transaction_id = ${transactionId}) as concerns`
+  return row?.concerns ?? false
+}
+
+async function lockPayments(
+  tx: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+): Promise<PaymentAtHand[]> {
+  const rows = await tx<Omit<PaymentAtHand, 'foreign'>[]>`
+    select payment_id as "paymentId", status, missing, amount, refunded_amount as "refundedNow",
+      refunded_at_first as "refundedAtFirst"
+    from payments where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
+    order by payment_id for update`
+  return rows.map((row) => ({ ...row, foreign: [] }))
+}
+
+function readForeign(tx: Tx, { merchantCode, transactionId }: TransactionKey) {
+  return tx<(ForeignRefund & { paymentId: string })[]>`
+    select f.request_id as id, f.payment_id as "paymentId", f.amount, f.matched
+    from foreign_refunds f join payments p
+      on p.merchant_code = f.merchant_code and p.payment_id = f.payment_id
+    where p.merchant_code = ${merchantCode} and p.transaction_id = ${transactionId}
+    order by f.first_seen_at, f.request_id for update of f`
+}
+
+function attributePayment(payment: PaymentAtHand, works: readonly RefundWork[]): Attribution {
+  const own = works.filter(({ now }) => now.paymentId === payment.paymentId)
+  return attributeGrowth({
+    atFirst: payment.refundedAtFirst,
+    now: payment.refundedNow,
+    own: own.flatMap(({ now }): OwnRefund[] => {
+      const { refundId: id, amount, matched, inferred, sentBeforeSnapshot: sentBefore } = now
+      const facts = { id, amount, matched, inferred, sentBefore }
+      if (now.status === 'succeeded')
+        return [{ ...facts, standing: now.inferred ? 'done' : 'known' }]
+      if (now.status !== 'accepted' && now.status !== 'unknown') return []
+      return [{ ...facts, standing: now.failureCode === null ? 'open' : 'failing' }]
+    }),
+    foreign: payment.foreign,
+    underReview: own.some(({ now }) => now.status === 'needs_review'),
+  })
+}
+
+function takeAttribution(
+  { matchedOwn, inferred, doubtful, unexplained }: Attribution,
+  payment: PaymentAtHand,
+  works: readonly RefundWork[],
+  { callId }: Snapshot,
+): Finding[] {
+  for (const work of works) {
+    const { refundId } = work.now
+    if (matchedOwn.includes(refundId)) work.now = { ...work.now, matched: true }
+    if (inferred.includes(refundId)) {
+      const words = `the payment's refunded amount grew to ${payment.refundedNow}, which only this explains`
+      move(work, 'succeeded', { words, callId }, { matched: true, inferred: true, ...NO_FAILURE })
+    }
+    if (doubtful.includes(refundId)) {
+      const words =
+        'the growth it was concluded from is gone, or belongs to a refund made elsewhere'
+      move(work, 'needs_review', { words, callId }, { matched: false, inferred: false })
+    }
+  }
+  if (unexplained === '0') return []
+  const theirs = `refundedAmount ${payment.refundedNow}`
+  const { paymentId } = payment
+  return unexplained.startsWith('-')
+    ? [
+        {
+          kind: 'refunded_amount_fell',
+          ours: `${unexplained.slice(1)} more was explained`,
+          theirs,
+          paymentId,
+        },
+      ]
+    : [{ kind: 'unexplained_growth', ours: `${unexplained} of it is nobody's`, theirs, paymentId }]
+}
+
+async function markForeign(
+  tx: Tx,
+  { merchantCode }: TransactionKey,
+  requestIds: readonly string[],
+) {
+  if (requestIds.length === 0) return
+  await tx`
+    update foreign_refunds set matched = true
+    where merchant_code = ${merchantCode} and request_id = any(${[...requestIds]}::text[]) and not matched`
+}
+
+async function recordFindings(
+  ctx: Context,
+  tx: Tx,
+  key: TransactionKey,
+  findings: readonly Finding[],
+) {
+  for (const { kind, ours, theirs, paymentId, refundId } of findings) {
+    const recorded = await tx`
+      insert into discrepancies (merchant_code, transaction_id, payment_id, refund_id, kind, ours, theirs)
+      values (${key.merchantCode}, ${key.transactionId}, ${paymentId}, ${refundId ?? null}, ${kind}, ${ours}, ${theirs})
+      on conflict do nothing`
+    if (recorded.count > 0) {
+      ctx.log.warn(
+        { ...key, kind, ours, theirs, paymentId, refundId },
+        'the gateway and our books disagree',
+      )
+    }
+  }
+}
+
+/** The account number is needed for as long as the end could still be revised. */
+async function planForgetting(ctx: Context, tx: Tx, { now }: RefundWork): Promise<void> {
+  if (now.status === 'needs_review') return
+  await tx`
+    update refunds
+    set forget_receiver_at = now() + ${ctx.config.REFUND_CONFIRM_FAILED_MS}::float8 * interval '1 millisecond'
+    where merchant_code = ${now.merchantCode} and refund_id = ${now.refundId}`
+}
