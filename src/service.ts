@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { once, setMaxListeners } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { createApp } from './app.ts'
@@ -43,6 +43,8 @@ export async function createContext(options: ServiceOptions) {
   const metrics = createMetrics()
   const stopping = new AbortController()
   const givingUp = new AbortController()
+  // Every call in flight listens, and so does every waiting reader: many are no leak.
+  setMaxListeners(0, stopping.signal, givingUp.signal)
   const gateway = createGatewayClient({
     baseUrl: gatewayBaseUrl,
     paygatePath: config.GATEWAY_PAYGATE_PATH,

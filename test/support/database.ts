@@ -5,11 +5,11 @@ import { type Database, openDatabase } from '../../src/db/client.ts'
 
 export type TestDatabase = Database & { url: string; drop(): Promise<void> }
 
-/** A database of the test's own, cloned from the migrated template. */
-export async function createTestDatabase(): Promise<TestDatabase> {
+/** A database of the test's own, cloned from the migrated template, or without any table. */
+export async function createTestDatabase({ empty = false } = {}): Promise<TestDatabase> {
   const admin = postgres(inject('serverUrl'), { max: 1, onnotice: () => {} })
   const name = `ipn_${randomBytes(6).toString('hex')}`
-  await admin.unsafe(`create database ${name} template ${inject('template')}`)
+  await admin.unsafe(`create database ${name} template ${empty ? 'template0' : inject('template')}`)
   const url = new URL(inject('serverUrl'))
   url.pathname = `/${name}`
   const database = openDatabase(url.href, 5)

@@ -1,0 +1,126 @@
+import { type DestinationStream, pino } from 'pino'
+import { z } from 'zod'
+import type { Context } from '../../src/context.ts'
+import type { Log } from '../../src/log.ts'
+import { type Claim, claimDue } from '../../src/sync/claim.ts'
+import { settleQuery } from '../../src/sync/settle.ts'
+import { syncDue } from '../../src/sync/sync-due.ts'
+import { MERCHANT, postIpn, type Rig, signIpn } from './service.ts'
+import { waitUntil } from './wait-until.ts'
+
+type Given = { id?: string; amount?: string; status?: string; paymentMethod?: string }
+
+/** A transaction at the gateway that has told nobody; one successful payment unless `payments` says else. */
+export async function makeTransaction(
+  rig: Rig,
+  transactionId: string,
+  payments: readonly Given[] = [{}],
+): Promise<void> {
+  const list = payments.map((one) => ({
+    amount: '10',
+    paymentMethod: 'CC',
+    status: 'SUCCESS',
+    ...one,
+  }))
+  await rig.control('POST', '/transactions', { transactionId, payments: list, ipn: false })
+}
+
+/** The gateway's notification, acknowledged. `more` makes its bytes differ from the last one's. */
+export async function notifyOf(rig: Rig, transactionId: string, more = {}): Promise<void> {
+  const { status } = await postIpn(
+    rig.service.url,
+    signIpn({ svc_TransactionID: transactionId, ...more }),
+  )
+  if (status !== 200) throw new Error(`the notification got ${status}`)
+}
+
+/** How the work item of a transaction stands; times in ms from the database's now. */
+export async function readItem({ database }: Rig, transactionId: string) {
+  const [row] = await database.sql<
+    {
+      state: string
+      version: number
+      attempts: number
+      polls: number
+      lastError: string | null
+      leased: boolean
+      abandoned: boolean
+      gapMs: number
+      dueInMs: number | null
+      dueAfterQueryMs: number | null
+      asOf: string | null
+      updatedAt: string
+    }[]
+  >`
+    select state, version, attempts, polls, last_error as "lastError", lease_id is not null as leased,
+      abandoned_at is not null as abandoned, gap_ms as "gapMs",
+      (extract(epoch from due_at - now()) * 1000)::float8 as "dueInMs",
+      (extract(epoch from due_at - queried_at) * 1000)::float8 as "dueAfterQueryMs",
+      as_of::text as "asOf", updated_at::text as "updatedAt"
+    from transactions where transaction_id = ${transactionId}`
+  if (!row) throw new Error(`no transaction ${transactionId}`)
+  return row
+}
+
+/** Its time has come: schedule, backoff and lease all end now. */
+export async function makeDueNow({ database }: Rig, transactionId: string): Promise<void> {
+  await database.sql`
+    update transactions set due_at = now() - interval '1 s' where transaction_id = ${transactionId}`
+}
+
+/** Asks the gateway once more about a transaction that waits for its time. */
+export async function syncAgain(
+  rig: Rig,
+  transactionId: string,
+  ctx: Context = rig.service.ctx,
+): Promise<void> {
+  await makeDueNow(rig, transactionId)
+  if ((await syncDue(ctx)) !== 1) throw new Error(`${transactionId} was not claimed`)
+}
+
+/** Claims the one transaction that is due. */
+export async function claimOne(ctx: Context): Promise<Claim> {
+  const [claim, ...others] = await claimDue(ctx, 10)
+  if (!claim || others.length > 0) throw new Error('not exactly one transaction is due')
+  return claim
+}
+
+/** Asks the gateway about a claim and settles it, as a round does. */
+export async function settleClaim(ctx: Context, claim: Claim) {
+  const sentAfterMs = performance.now() - claim.knownAt
+  return settleQuery(ctx, claim, await ctx.gateway.queryPayments(claim), sentAfterMs)
+}
+
+const Calls = z.object({
+  data: z.array(z.object({ transactionId: z.string().nullable(), outcome: z.string() })),
+})
+
+/** The queries about a transaction that reached the gateway. */
+export async function countQueries(rig: Rig, transactionId: string): Promise<number> {
+  const { data } = Calls.parse(await rig.control('GET', '/calls?command=QUERY_PT'))
+  return data.filter((call) => call.transactionId === transactionId).length
+}
+
+export async function waitForQueries(rig: Rig, transactionId: string, n: number): Promise<void> {
+  const arrived = async () => (await countQueries(rig, transactionId)) >= n
+  await waitUntil(arrived, { what: `${n} queries about ${transactionId}` })
+}
+
+/** A transaction of the test's merchant that is due and of which nobody knows anything. */
+export async function registerDue({ database }: Rig, transactionId: string): Promise<void> {
+  await database.sql`
+    insert into transactions (merchant_code, transaction_id, due_at)
+    values (${MERCHANT.merchantCode}, ${transactionId}, now())`
+}
+
+const Line = z.looseObject({ level: z.number(), msg: z.string() })
+
+/** A log whose lines can be looked at. */
+export function keepLog(): { log: Log; errors(): z.infer<typeof Line>[] } {
+  const lines: z.infer<typeof Line>[] = []
+  const stream: DestinationStream = { write: (line) => lines.push(Line.parse(JSON.parse(line))) }
+  return {
+    log: pino({ level: 'debug' }, stream),
+    errors: () => lines.filter(({ level }) => level >= 50),
+  }
+}

@@ -1,0 +1,218 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { makeDue } from '../src/db/due.ts'
+import type { Service } from '../src/service.ts'
+import { claimDue, releaseClaim } from '../src/sync/claim.ts'
+import { restSync, syncDue } from '../src/sync/sync-due.ts'
+import { expectUnblocked, waitUntilBlocked, whileUncommitted } from './support/locks.ts'
+import { type Rig, startRig, startTestService } from './support/service.ts'
+import {
+  claimOne,
+  countQueries,
+  keepLog,
+  makeDueNow,
+  makeTransaction,
+  readItem,
+  registerDue,
+  settleClaim,
+  waitForQueries,
+} from './support/sync.ts'
+
+/** Two processes on one database, neither with a loop that competes with the test. */
+const settings = { ROLE: 'web', GATEWAY_MAX_CONCURRENCY: '4' }
+let rig: Rig
+let other: Service
+beforeAll(async () => {
+  rig = await startRig({ settings })
+  other = await startTestService(rig.database, rig.sandbox.url, { settings })
+})
+afterEach(async () => {
+  await rig.control('DELETE', '/faults')
+  await rig.database.sql`truncate transactions, payments, gateway_calls, changes`
+})
+afterAll(async () => {
+  await other.stop()
+  await rig.stop()
+})
+
+const read = (id: string) => readItem(rig, id)
+
+describe('a claim', () => {
+  it('passes over rows that another process is taking, without waiting for it', async () => {
+    await registerDue(rig, 'T-1')
+    await registerDue(rig, 'T-2')
+    await whileUncommitted(
+      rig.database,
+      (held) => claimDue({ ...rig.service.ctx, sql: held }, 1),
+      async (commit, mine) => {
+        expect(mine).toHaveLength(1)
+        const theirs = await expectUnblocked(rig.database, claimDue(other.ctx, 10))
+        expect(theirs).toHaveLength(1)
+        expect(theirs[0]?.transactionId).not.toBe(mine[0]?.transactionId)
+        await commit()
+        expect(await claimDue(other.ctx, 10)).toEqual([])
+      },
+    )
+  })
+
+  it('takes at most as many as asked, whatever plan Postgres picks', async () => {
+    await rig.database.sql`
+      insert into transactions (merchant_code, transaction_id, due_at)
+      select 'UFLIYL', 'T-' || i, now() from generate_series(1, 50) as i`
+    const held = await rig.database.sql.reserve()
+    try {
+      for (const plan of ['hashjoin', 'mergejoin', 'hashagg', 'sort', 'material', 'memoize']) {
+        await held`select set_config(${`enable_${plan}`}, 'off', false)`
+      }
+      expect(await claimDue({ ...rig.service.ctx, sql: held }, 3)).toHaveLength(3)
+      await held`reset all`
+    } finally {
+      held.release()
+    }
+  })
+
+  it('takes the longest due first, and never what is leased or not due yet', async () => {
+    await registerDue(rig, 'T-NEWER')
+    await registerDue(rig, 'T-OLDER')
+    await makeDueNow(rig, 'T-OLDER')
+    await registerDue(rig, 'T-LATER')
+    await rig.database.sql`
+      update transactions set due_at = now() + interval '1 min' where transaction_id = 'T-LATER'`
+    const ids = async () => (await claimDue(other.ctx, 1)).map((claim) => claim.transactionId)
+    expect([await ids(), await ids(), await ids()]).toEqual([['T-OLDER'], ['T-NEWER'], []])
+  })
+
+  it('lasts longer than three calls', async () => {
+    await registerDue(rig, 'T-1')
+    await claimOne(rig.service.ctx)
+    const { leased, dueInMs } = await read('T-1')
+    expect(leased).toBe(true)
+    expect(dueInMs).toBeGreaterThan(17_000)
+    expect(dueInMs).toBeLessThanOrEqual(18_000)
+  })
+
+  it('leaves transactions of an account that is no longer in the settings alone, and rests', async () => {
+    await rig.database.sql`
+      insert into transactions (merchant_code, transaction_id, due_at) values ('GONE', 'T-1', now())`
+    const before = await read('T-1')
+    expect(await syncDue(rig.service.ctx)).toBe(0)
+    expect(await restSync(rig.service.ctx)).toBe(1000)
+    expect(await read('T-1')).toMatchObject({ version: before.version, leased: false, attempts: 0 })
+  })
+})
+
+describe('the loop rests', () => {
+  it('a moment while somebody holds the lock of a row that is due', async () => {
+    await registerDue(rig, 'T-1')
+    await whileUncommitted(
+      rig.database,
+      (held) => held`select from transactions where transaction_id = 'T-1' for update`,
+      async () => {
+        expect(await syncDue(rig.service.ctx)).toBe(0)
+        expect(await restSync(rig.service.ctx)).toBeGreaterThanOrEqual(20)
+      },
+    )
+  })
+
+  it('until the next row is due, and a second at most', async () => {
+    await registerDue(rig, 'T-1')
+    await rig.database.sql`update transactions set due_at = now() + interval '400 ms'`
+    const ms = await restSync(rig.service.ctx)
+    expect(ms).toBeGreaterThan(100)
+    expect(ms).toBeLessThanOrEqual(400)
+    await rig.database.sql`update transactions set due_at = now() + interval '1 h'`
+    expect(await restSync(rig.service.ctx)).toBe(1000)
+  })
+
+  it('only briefly while every call slot is taken, and claims nothing then', async () => {
+    for (const id of ['T-1', 'T-2', 'T-3', 'T-4', 'T-5']) await registerDue(rig, id)
+    await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'delay', delayMs: 200 })
+    const round = syncDue(rig.service.ctx)
+    await waitForQueries(rig, 'T-4', 1)
+    expect(rig.service.ctx.gateway.countFreeSlots()).toBe(0)
+    expect(await syncDue(rig.service.ctx)).toBe(0)
+    expect(await restSync(rig.service.ctx)).toBeLessThan(100)
+    expect((await read('T-5')).leased).toBe(false)
+    expect(await round).toBe(4)
+  })
+})
+
+describe('the fence', () => {
+  it('an expired lease is taken over, and what its old owner learned is not written', async () => {
+    await makeTransaction(rig, 'T-1')
+    await registerDue(rig, 'T-1')
+    const old = await claimOne(rig.service.ctx)
+    await makeDueNow(rig, 'T-1')
+    await whileUncommitted(
+      rig.database,
+      (held) => claimOne({ ...other.ctx, sql: held }),
+      async (commit, mine) => {
+        const late = settleClaim(rig.service.ctx, old)
+        await waitUntilBlocked(rig.database)
+        await commit()
+        expect(await late).toMatchObject({ next: 'lost', dueAgain: false })
+        expect(await rig.database.sql`select from gateway_calls`).toHaveLength(0)
+        expect(await rig.database.sql`select from payments`).toHaveLength(0)
+        expect(await read('T-1')).toMatchObject({ state: 'pending', leased: true, asOf: null })
+        expect(await settleClaim(other.ctx, mine)).toMatchObject({ next: 'rest' })
+      },
+    )
+    expect(await read('T-1')).toMatchObject({ state: 'paid', leased: false, dueInMs: null })
+  })
+
+  it('who lost the lease cannot give it back', async () => {
+    await registerDue(rig, 'T-1')
+    const old = await claimOne(rig.service.ctx)
+    await makeDueNow(rig, 'T-1')
+    await claimOne(other.ctx)
+    await releaseClaim(rig.service.ctx, old)
+    expect(await read('T-1')).toMatchObject({ leased: true })
+    expect((await read('T-1')).dueInMs).toBeGreaterThan(10_000)
+  })
+
+  it('a notification committed while the answer is being written leads to one more query', async () => {
+    await makeTransaction(rig, 'T-1')
+    await registerDue(rig, 'T-1')
+    const claim = await claimOne(rig.service.ctx)
+    await whileUncommitted(
+      rig.database,
+      (held) => held`update transactions as t set ${makeDue(held)} where transaction_id = 'T-1'`,
+      async (commit) => {
+        const settled = settleClaim(rig.service.ctx, claim)
+        await waitUntilBlocked(rig.database)
+        await commit()
+        expect(await settled).toMatchObject({ next: 'at once', dueAgain: true })
+      },
+    )
+    expect(await read('T-1')).toMatchObject({ state: 'paid', leased: false })
+    expect((await read('T-1')).dueInMs).not.toBeNull()
+  })
+})
+
+it('a process that gives up hands its claim back: due at once, no failure counted', async () => {
+  await registerDue(rig, 'T-1')
+  await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'acceptThenHang' })
+  const before = await countQueries(rig, 'T-1')
+  const givingUp = new AbortController()
+  const round = syncDue({ ...rig.service.ctx, givingUp: givingUp.signal })
+  await waitForQueries(rig, 'T-1', before + 1)
+  givingUp.abort()
+  await round
+  const { leased, dueInMs, attempts, lastError } = await read('T-1')
+  expect({ leased, attempts, lastError }).toEqual({ leased: false, attempts: 0, lastError: null })
+  expect(dueInMs).toBeLessThanOrEqual(0)
+  expect(await rig.database.sql`select from gateway_calls`).toHaveLength(0)
+})
+
+it('a query that cannot be settled is said aloud and comes again when its lease ends', async () => {
+  await makeTransaction(rig, 'T-BROKEN')
+  await registerDue(rig, 'T-BROKEN')
+  const { log, errors } = keepLog()
+  const { ctx } = rig.service
+  const gateway = { ...ctx.gateway, queryPayments: () => Promise.reject(new Error('no memory')) }
+  expect(await syncDue({ ...ctx, log, gateway })).toBe(1)
+  expect(errors()).toMatchObject([{ transactionId: 'T-BROKEN' }])
+  expect(await read('T-BROKEN')).toMatchObject({ leased: true, attempts: 0 })
+  await makeDueNow(rig, 'T-BROKEN')
+  await syncDue(other.ctx)
+  expect(await read('T-BROKEN')).toMatchObject({ leased: false, state: 'paid' })
+})
