@@ -45,14 +45,13 @@ type Environment = Readonly<Record<string, string | undefined>>
  */
 export function readConfig(env: Environment = process.env): Config {
   const parsed = parseSettings(env)
-  if ('problems' in parsed) throw new ConfigError(parsed.problems)
   const { DEMO, ...settings } = parsed.settings
-  const demo = DEMO ?? isUntouched(settings, env)
+  const demo = DEMO ?? (parsed.problems.has('DEMO') || isUntouched(settings, env))
   // A person reads the demo's output: no log lines between, unless asked for.
   if (demo && !env.LOG_LEVEL) settings.LOG_LEVEL = 'warn'
-  const problems = findConflicts(settings, demo)
-  const accounts = readAccounts(settings, demo, problems)
-  const [first, ...others] = accounts
+  const conflicts = findConflicts(settings, demo)
+  const [first, ...others] = readAccounts(settings, demo, conflicts)
+  const problems = mergeProblems(parsed.problems, conflicts)
   if (problems.length > 0 || !first) throw new ConfigError(problems)
   return { ...settings, demo, bodyTimeoutMs: BODY_TIMEOUT_MS, accounts: [first, ...others] }
 }
@@ -62,11 +61,10 @@ export function readConfig(env: Environment = process.env): Config {
  * @throws ConfigError
  */
 export function readSandboxConfig(env: Environment = process.env) {
-  const parsed = parseSettings(env)
-  if ('problems' in parsed) throw new ConfigError(parsed.problems)
-  const { settings } = parsed
-  const problems: string[] = []
-  const accounts = readAccounts(settings, true, problems)
+  const { settings, problems: wrong } = parseSettings(env)
+  const conflicts: string[] = []
+  const accounts = readAccounts(settings, true, conflicts)
+  const problems = mergeProblems(wrong, conflicts)
   if (problems.length > 0) throw new ConfigError(problems)
   return { ipnUrl: settings.SANDBOX_IPN_URL, options: describeSandbox(settings, accounts) }
 }
@@ -81,10 +79,17 @@ export function describeSandbox(
     port: settings.SANDBOX_PORT,
     fieldPrefix: settings.GATEWAY_FIELD_PREFIX,
     paygatePath: settings.GATEWAY_PAYGATE_PATH,
+    refundHashExclude: settings.GATEWAY_REFUND_HASH_EXCLUDE,
     ipnHashExclude: settings.IPN_HASH_EXCLUDE,
     refundHashExclude: settings.GATEWAY_REFUND_HASH_EXCLUDE,
     refundMs: settings.SANDBOX_REFUND_MS,
   }
+}
+
+/** All lines at once, one for each setting: a wrong value is not reported as missing as well. */
+function mergeProblems(wrong: ReadonlyMap<string, string>, conflicts: readonly string[]): string[] {
+  const others = conflicts.filter((line) => !wrong.has(line.split(' ')[0] ?? ''))
+  return [...wrong.values(), ...others]
 }
 
 /** Nobody has set anything that a production would need: a first look on a laptop. */
@@ -141,9 +146,9 @@ function readAccounts(
 ): MerchantAccount[] {
   const { GATEWAY_MERCHANT_CODE: code, GATEWAY_SECRET: key, MERCHANTS_FILE: file } = settings
   if (file) {
-    if (code || key) {
+    if (code || key || settings.GATEWAY_SECRET_PREVIOUS) {
       problems.push(
-        'MERCHANTS_FILE and GATEWAY_MERCHANT_CODE or GATEWAY_SECRET are set both; keep one, for example MERCHANTS_FILE alone',
+        'MERCHANTS_FILE is set together with GATEWAY_MERCHANT_CODE, GATEWAY_SECRET or GATEWAY_SECRET_PREVIOUS; keep one way, for example MERCHANTS_FILE=/etc/ipn-processor/merchants.json alone',
       )
     }
     return readMerchantsFile(file, problems)
@@ -176,7 +181,9 @@ function readMerchantsFile(file: string, problems: string[]): MerchantAccount[] 
       .parse(JSON.parse(readFileSync(file, 'utf8')))
     const codes = accounts.map((account) => account.merchantCode)
     const twice = codes.find((one, index) => codes.indexOf(one) !== index)
-    if (twice) problems.push(`MERCHANTS_FILE names the account ${twice} twice; keep one of them`)
+    if (twice) {
+      problems.push(`MERCHANTS_FILE ${file} names the account ${twice} twice; ${example}`)
+    }
     return accounts
   } catch (error) {
     problems.push(`MERCHANTS_FILE ${file} ${describe(error)}; ${example}`)

@@ -8,12 +8,12 @@ export const SETTINGS = {
   HOST: text({ example: '127.0.0.1' }).default('127.0.0.1'),
   PORT: whole({ max: 65_535 }).default(3000),
   ROLE: choice(['all', 'web', 'worker']).default('all'),
-  DATABASE_URL: url(['postgres:', 'postgresql:'], 'postgres://user:password@db.internal:5432/ipn'),
+  DATABASE_URL: databaseUrl(),
   DATA_DIR: text({ example: '.data' }).default('.data'),
   DATABASE_POOL: whole({ min: 2, max: 1_000 }).default(10),
   DEMO: onOff(),
   LOG_LEVEL: choice(['info', 'trace', 'debug', 'warn', 'error', 'fatal', 'silent']).default('info'),
-  GATEWAY_BASE_URL: url(['https:', 'http:'], 'https://gateway.example'),
+  GATEWAY_BASE_URL: webAddress('https://gateway.example'),
   GATEWAY_PAYGATE_PATH: text({
     form: /^\/[^?#\s]*$/,
     must: 'be a path that starts with /',
@@ -32,7 +32,8 @@ export const SETTINGS = {
   GATEWAY_TIMEOUT_MS: whole({ min: 1, max: 600_000 }).default(10_000),
   GATEWAY_MAX_CONCURRENCY: whole({ min: 1, max: 1_000 }).default(16),
   GATEWAY_ALLOW_HTTP: onOff().default(false),
-  IPN_HASH_EXCLUDE: names().default(['TransAmount', 'ExtData']),
+  GATEWAY_REFUND_HASH_EXCLUDE: names('RequestID').default(['RequestID']),
+  IPN_HASH_EXCLUDE: names('TransAmount,ExtData').default(['TransAmount', 'ExtData']),
   IPN_SIGNATURE: choice(['required', 'optional', 'off']).default('required'),
   IPN_ACCEPT_GET: onOff().default(false),
   IPN_ALLOW_CIDRS: cidrs(),
@@ -64,9 +65,7 @@ export const SETTINGS = {
     example: '<the output of: openssl rand -base64 32>',
   }).optional(),
   SANDBOX_PORT: whole({ max: 65_535 }).default(4010),
-  SANDBOX_IPN_URL: url(['https:', 'http:'], 'http://127.0.0.1:3000/ipn').default(
-    'http://127.0.0.1:3000/ipn',
-  ),
+  SANDBOX_IPN_URL: webAddress('http://127.0.0.1:3000/ipn').default('http://127.0.0.1:3000/ipn'),
   SANDBOX_REFUND_MS: whole().default(500),
 }
 
@@ -84,18 +83,33 @@ const SECRETS: readonly string[] = [
 type Environment = Readonly<Record<string, string | undefined>>
 export type Settings = z.infer<ReturnType<typeof buildSchema>>
 
-/** Parses the environment; an empty value counts as unset. Returns one line per setting that is wrong. */
-export function parseSettings(env: Environment): { settings: Settings } | { problems: string[] } {
+/**
+ * Parses the environment; an empty value counts as unset. `problems` holds one line for each setting
+ * that is wrong; `settings` has the default in its place, so that everything else can be checked too.
+ */
+export function parseSettings(env: Environment): {
+  settings: Settings
+  problems: ReadonlyMap<string, string>
+} {
+  const schema = buildSchema()
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
-  const parsed = buildSchema().safeParse(given)
-  if (parsed.success) return { settings: parsed.data }
-  return {
-    problems: parsed.error.issues.map(({ path, message }) => {
-      const name = String(path[0])
-      const shown = SECRETS.includes(name) ? '' : ` (it is "${given[name]}")`
-      return `${name} ${message.replace('; ', `${shown}; for example ${name}=`)}`
-    }),
+  const parsed = schema.safeParse(given)
+  if (parsed.success) return { settings: parsed.data, problems: new Map() }
+  const problems = new Map<string, string>()
+  for (const { path, message } of parsed.error.issues) {
+    const name = String(path[0])
+    const [what, example] = message.split('; ')
+    const shown = SECRETS.includes(name) ? '' : ` (it is ${quote(given[name] ?? '')})`
+    problems.set(name, `${name} ${what}${shown}; for example ${name}=${example}`)
   }
+  const rest = Object.entries(given).filter(([name]) => !problems.has(name))
+  return { settings: schema.parse(Object.fromEntries(rest)), problems }
+}
+
+/** A value on one line, cut, without the parts of an address that can hold a password or a token. */
+function quote(value: string): string {
+  const bare = value.replace(/^.*@/s, '…@').replace(/[?#].*$/s, '?…')
+  return JSON.stringify(bare.slice(0, 100))
 }
 
 function buildSchema() {
@@ -147,23 +161,39 @@ function onOff() {
     .optional()
 }
 
-function url(protocols: readonly string[], example: string) {
-  const schemes = protocols.map((protocol) => `${protocol}//`).join(' or ')
+function databaseUrl() {
   return z
     .string()
     .refine(
-      (value) => URL.canParse(value) && protocols.includes(new URL(value).protocol),
-      `must be an address that starts with ${schemes}; ${example}`,
+      (value) => /^postgres(ql)?:\/\//i.test(value) && URL.canParse(value),
+      'must be an address that starts with postgres://; postgres://user:password@db.internal:5432/ipn',
     )
     .optional()
 }
 
-function names() {
+/** What stands in an address beside host and path would silently never be used. */
+function webAddress(example: string) {
+  return z
+    .string()
+    .refine(
+      isWebAddress,
+      `must be an address that starts with https:// or http://, without user, query and fragment; ${example}`,
+    )
+    .optional()
+}
+
+function isWebAddress(value: string): boolean {
+  if (!/^https?:\/\/[^?#]*$/i.test(value) || !URL.canParse(value)) return false
+  const { username, password } = new URL(value)
+  return username === '' && password === ''
+}
+
+function names(example: string) {
   return z
     .string()
     .regex(
       /^[A-Za-z0-9]+(,[A-Za-z0-9]+)*$/,
-      'must be names joined by commas, without prefix, or none; TransAmount,ExtData',
+      `must be names joined by commas, without prefix, or none; ${example}`,
     )
     .transform((value) => (value === 'none' ? [] : value.split(',')))
 }
@@ -183,9 +213,10 @@ function cidrs() {
 }
 
 function parseCidr(value: string): Cidr | undefined {
-  const [address = '', length] = value.split('/')
+  const [address = '', length, ...others] = value.split('/')
   const version = isIP(address)
-  if (version === 0 || (length !== undefined && !/^\d{1,3}$/.test(length))) return undefined
+  if (version === 0 || others.length > 0 || (length !== undefined && !/^\d{1,3}$/.test(length)))
+    return undefined
   const bits = version === 4 ? 32 : 128
   const prefix = length === undefined ? bits : Number(length)
   return prefix <= bits ? { address, prefix, family: `ipv${version === 4 ? 4 : 6}` } : undefined

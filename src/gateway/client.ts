@@ -87,7 +87,15 @@ export function createGatewayClient(settings: GatewaySettings): GatewayClient {
   const base = new URL(settings.baseUrl)
   const path = base.pathname.replace(/\/$/, '') + settings.paygatePath
   const secrets = new Map(settings.accounts.map((one) => [one.merchantCode, one.secret]))
-  const pool = new Pool(base.origin, { connections: maxConcurrency, pipelining: 1 })
+  // The one time-out is the exchange's. A connection that is not made within it is given up with it:
+  // its place in the pool would be missing for the next call.
+  const pool = new Pool(base.origin, {
+    connections: maxConcurrency,
+    pipelining: 1,
+    connect: { timeout: timeoutMs },
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
   let inFlight = 0
 
   function prepare<T>(

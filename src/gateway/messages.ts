@@ -22,6 +22,13 @@ const MAX_TEXT = 128
 
 const number = z.custom<LosslessNumber>((value) => isLosslessNumber(value), 'is not a number')
 
+/** A code as one text for one value: neither `0.0` nor `1e-400` may be taken for something it is not. */
+const responseCode = number.transform(({ value }, ctx) => {
+  if (/^-?\d{1,9}(?:\.0{1,9})?$/.test(value)) return String(Number(value))
+  ctx.addIssue('is not a whole number')
+  return z.NEVER
+})
+
 const amount = number.transform((value, ctx) => {
   const text = parseAmount(value.value)
   if (text !== undefined) return text
@@ -71,12 +78,12 @@ export function readRefundAnswer(body: Buffer, prefix: string): Answer<string | 
 function readAnswer<T>(body: Buffer, prefix: string, data: z.ZodType<T>): Answer<T> {
   const answer = parseObject(body)
   if (!answer) return { kind: 'none', reason: 'the answer is not a JSON object' }
-  const code = number.safeParse(answer[`${prefix}_ResponseCode`])
-  if (!code.success) return { kind: 'none', reason: `${prefix}_ResponseCode is not a number` }
-  const message = shorten(answer[`${prefix}_ResponseMsg`])
-  if (Number(code.data.value) !== 0) {
-    return { kind: 'rejected', code: code.data.value, message }
+  const code = responseCode.safeParse(answer[`${prefix}_ResponseCode`])
+  if (!code.success) {
+    return { kind: 'none', reason: `${prefix}_ResponseCode ${code.error.issues[0]?.message}` }
   }
+  const message = shorten(answer[`${prefix}_ResponseMsg`])
+  if (code.data !== '0') return { kind: 'rejected', code: code.data, message }
   const parsed = data.safeParse(answer[`${prefix}_ResponseData`])
   if (parsed.success) return { kind: 'answered', value: parsed.data, message }
   const [issue] = parsed.error.issues

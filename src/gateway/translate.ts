@@ -27,23 +27,38 @@ const MAX_ID = 128
 export function parseJsonParams(text: string): { params: WireParams } | Malformed {
   try {
     const value = parse(text)
-    if (typeof value === 'object' && value && Object.getPrototypeOf(value) === Object.prototype) {
-      return { params: { ...value } }
+    if (typeof value !== 'object' || !value || Array.isArray(value) || isLosslessNumber(value)) {
+      return { problem: 'the body is not a JSON object' }
     }
-    return { problem: 'the body is not a JSON object' }
+    if (Object.hasOwn(value, '__proto__')) return PROTO
+    return { params: { ...value } }
   } catch {
     return { problem: 'the body is not valid JSON' }
   }
 }
 
+const PROTO: Malformed = { problem: 'a parameter is called __proto__' }
+
 /** Parses a form body or a query string. A name given twice is refused: nobody can say which one was signed. */
 export function parseFormParams(text: string): { params: WireParams } | Malformed {
+  if (!isEncodedUtf8(text)) return { problem: 'the body is not UTF-8 text' }
   const entries = [...new URLSearchParams(text)]
   const params = Object.fromEntries(entries)
-  if (Object.keys(params).length !== entries.length || Object.hasOwn(params, '__proto__')) {
+  if (Object.keys(params).length !== entries.length) {
     return { problem: 'a parameter is given twice' }
   }
+  if (Object.hasOwn(params, '__proto__')) return PROTO
   return { params }
+}
+
+/** Bytes that are no text would decode to a replacement character. A bare `%` stands for itself. */
+function isEncodedUtf8(text: string): boolean {
+  try {
+    decodeURIComponent(text.replace(/%(?![0-9a-f]{2})/gi, '%25'))
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Reads a payment's or a refund's notification (specification 6). */

@@ -33,6 +33,9 @@ export class InboxFullError extends Error {}
 const MAX_BATCH = 500
 const MAX_WAITING = 5_000
 
+/** Classes of SQLSTATE: connection, read-only, resources, shutdown and cancelling, the system itself. */
+const SERVER_TROUBLE = /^(08|25|53|57|58)/
+
 type Waiter = { arrival: Arrival; resolve: () => void; reject: (error: unknown) => void }
 
 /**
@@ -60,8 +63,10 @@ export function createInbox(sql: Sql): Inbox {
       )
       for (const { resolve } of batch) resolve()
     } catch (error) {
-      if (batch.length > 1 && error instanceof postgres.PostgresError) {
-        for (const one of batch) await commit([one])
+      if (batch.length > 1 && isAboutRows(error)) {
+        const middle = batch.length >> 1
+        await commit(batch.slice(0, middle))
+        await commit(batch.slice(middle))
       } else {
         for (const { reject } of batch) reject(error)
       }
@@ -78,6 +83,11 @@ export function createInbox(sql: Sql): Inbox {
     },
     drain: () => running ?? Promise.resolve(),
   }
+}
+
+/** Whether fewer rows could fare better. Trouble of the server's own meets all of them alike. */
+function isAboutRows(error: unknown): boolean {
+  return error instanceof postgres.PostgresError && !SERVER_TROUBLE.test(error.code)
 }
 
 /**

@@ -1,0 +1,226 @@
+import { describe, expect, it } from 'vitest'
+import { ConfigError, DEMO_ACCOUNT, readConfig, readSandboxConfig } from '../src/config.ts'
+import { SETTINGS } from '../src/settings.ts'
+
+type Environment = Record<string, string | undefined>
+
+const PRODUCTION = {
+  GATEWAY_BASE_URL: 'https://gateway.example',
+  GATEWAY_MERCHANT_CODE: 'SHOP1',
+  GATEWAY_SECRET: 'signing-secret',
+  DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
+}
+
+/** The lines that stop the start; none when it is not stopped. */
+function readProblems(env: Environment): readonly string[] {
+  try {
+    readConfig(env)
+    return []
+  } catch (error) {
+    if (error instanceof ConfigError) return error.lines
+    throw error
+  }
+}
+
+const WRONG: [string, string, RegExp][] = [
+  ['PORT', '70000', /whole number from 0 to 65535/],
+  ['PORT', '-1', /whole number/],
+  ['PORT', '1e3', /whole number/],
+  ['PORT', ' ', /whole number/],
+  ['ROLE', 'both', /one of all, web, worker/],
+  ['DATABASE_POOL', '1', /from 2 to 1000/],
+  ['DEMO', 'yes', /true or false/],
+  ['LOG_LEVEL', 'loud', /one of info/],
+  ['GATEWAY_BASE_URL', 'gateway.example', /starts with https:\/\//],
+  ['GATEWAY_BASE_URL', 'https:gateway.example', /starts with https:\/\//],
+  ['GATEWAY_BASE_URL', 'ftp://gateway.example', /starts with https:\/\//],
+  ['GATEWAY_BASE_URL', 'https://gateway.example/?shop=1', /without user, query and fragment/],
+  ['GATEWAY_BASE_URL', 'http://gateway.example', /https:\/\/ because .* GATEWAY_ALLOW_HTTP=true/],
+  ['GATEWAY_PAYGATE_PATH', 'api', /path that starts with \//],
+  ['GATEWAY_FIELD_PREFIX', 'svc_', /letters and digits/],
+  ['GATEWAY_MERCHANT_CODE', 'SHOP 1', /code the gateway issued/],
+  ['GATEWAY_ENCODING', 'xml', /one of json, form/],
+  ['GATEWAY_TIMEOUT_MS', '0', /from 1 to 600000/],
+  ['GATEWAY_MAX_CONCURRENCY', '0', /from 1 to 1000/],
+  ['GATEWAY_ALLOW_HTTP', '1', /true or false/],
+  ['GATEWAY_REFUND_HASH_EXCLUDE', 'Request ID', /names joined by commas/],
+  ['IPN_HASH_EXCLUDE', 'svc_ExtData', /without prefix, or none/],
+  ['IPN_SIGNATURE', 'on', /one of required, optional, off/],
+  ['IPN_ACCEPT_GET', 'TRUE', /true or false/],
+  ['IPN_ALLOW_CIDRS', '10.0.0.0/33,nonsense', /networks joined by commas/],
+  ['IPN_ALLOW_CIDRS', '10.0.0.0/8/8', /networks joined by commas/],
+  ['TRUSTED_PROXIES', '10.0.0.0/', /networks joined by commas/],
+  ['SYNC_BACKOFF_MS', '0', /at least 1/],
+  ['SYNC_BACKOFF_MAX_MS', '10', /not be below SYNC_BACKOFF_MS/],
+  ['SYNC_MAX_ATTEMPTS', 'many', /whole number/],
+  ['SYNC_MIN_GAP_MS', '0.5', /whole number/],
+  ['SYNC_MAX_GAP_MS', '10', /not be below SYNC_MIN_GAP_MS/],
+  ['SYNC_REPOLL_MS', '0', /at least 1/],
+  ['SYNC_REPOLL_MAX_MS', '0', /at least 1/],
+  ['SYNC_REPOLL_FOR_MS', '-1', /at least 0/],
+  ['SANDBOX_PORT', 'x', /from 0 to 65535/],
+  ['SANDBOX_IPN_URL', '/ipn', /starts with https:\/\//],
+  ['SANDBOX_REFUND_MS', 'x', /at least 0/],
+]
+
+const WRONG_SECRETS: [string, string][] = [
+  ['DATABASE_URL', 'mysql://root:hunter2@db/ipn'],
+  ['DATABASE_URL', 'postgres:hunter2'],
+  ['GATEWAY_SECRET', '\n'],
+  ['GATEWAY_SECRET_PREVIOUS', '\n'],
+  ['API_KEY', 'hunter2'],
+  ['API_KEY', `hunter2 ${'x'.repeat(32)}`],
+  ['DATA_ENCRYPTION_KEY', 'hunter2'],
+  ['DATA_ENCRYPTION_KEY', Buffer.alloc(31).toString('base64')],
+]
+
+describe('a wrong setting', () => {
+  it.each(WRONG)('%s=%s is one line with what is wrong and an example', (name, value, what) => {
+    const lines = readProblems({ ...PRODUCTION, [name]: value })
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toMatch(new RegExp(`^${name} .*; for example ${name}=`))
+    expect(lines[0]).toMatch(what)
+  })
+
+  it.each(WRONG_SECRETS)('%s is named, its value never shown', (name, value) => {
+    const lines = readProblems({ ...PRODUCTION, [name]: value })
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toMatch(new RegExp(`^${name} must .*; for example ${name}=`))
+    expect(lines[0]).not.toContain(value.trim() || 'it is')
+    expect(lines[0]).not.toContain('hunter2')
+  })
+
+  it('has a case here, unless any text will do or, as the file of merchants, it has its own tests', () => {
+    const tried = new Set([...WRONG, ...WRONG_SECRETS].map(([name]) => name))
+    const untried = Object.keys(SETTINGS).filter((name) => !tried.has(name))
+    expect(untried).toEqual(['HOST', 'DATA_DIR', 'MERCHANTS_FILE'])
+  })
+
+  it.each([
+    ['GATEWAY_BASE_URL', 'https://user:hunter2@gateway.example'],
+    ['GATEWAY_BASE_URL', 'ftp://user:hunter2@gateway.example'],
+    ['GATEWAY_BASE_URL', 'user:hunter2@gateway.example'],
+    ['GATEWAY_BASE_URL', 'https://gateway.example/?token=hunter2'],
+    ['SANDBOX_IPN_URL', 'http://user:hun/ter2@gateway.example'],
+  ])('%s shows nothing of the credentials in %s', (name, value) => {
+    const lines = readProblems({ ...PRODUCTION, [name]: value })
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).not.toMatch(/hunter2|hun\/ter2/)
+  })
+
+  it('stays one short line whatever the value holds', () => {
+    const lines = readProblems({ PORT: `1\nPORT=2\u001b[31m $& $' ${'x'.repeat(10_000)}` })
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).not.toMatch(/\p{Cc}/u)
+    expect(lines[0]).toContain("$& $'")
+    expect(lines[0]?.length).toBeLessThan(300)
+  })
+
+  it('does not hide the others, nor what is missing', () => {
+    const lines = readProblems({ PORT: 'x', ROLE: 'y', GATEWAY_BASE_URL: 'z', API_KEY: 'short' })
+    expect(lines.map((line) => line.split(' ')[0])).toEqual([
+      'PORT',
+      'ROLE',
+      'GATEWAY_BASE_URL',
+      'API_KEY',
+      'DATA_ENCRYPTION_KEY',
+      'GATEWAY_MERCHANT_CODE',
+      'GATEWAY_SECRET',
+    ])
+  })
+
+  it('stops the sandbox alone as well', () => {
+    expect(() => readSandboxConfig({ SANDBOX_PORT: 'x' })).toThrow(/^SANDBOX_PORT must/)
+    expect(() => readSandboxConfig({ GATEWAY_SECRET: 'x' })).toThrow(/^GATEWAY_MERCHANT_CODE is/)
+  })
+})
+
+describe('what a setting becomes', () => {
+  it('an empty value counts as unset', () => {
+    const empty = Object.fromEntries(Object.keys(SETTINGS).map((name) => [name, '']))
+    const { accounts, ...config } = readConfig(empty)
+    expect({ ...config, accounts }).toEqual(readConfig({}))
+    expect(readConfig({ ...PRODUCTION, PORT: '', IPN_HASH_EXCLUDE: '' })).toMatchObject({
+      PORT: 3000,
+      IPN_HASH_EXCLUDE: ['TransAmount', 'ExtData'],
+    })
+  })
+
+  it('none empties a list of exclusions', () => {
+    const none = { IPN_HASH_EXCLUDE: 'none', GATEWAY_REFUND_HASH_EXCLUDE: 'none' }
+    expect(readConfig({ ...PRODUCTION, ...none })).toMatchObject({
+      IPN_HASH_EXCLUDE: [],
+      GATEWAY_REFUND_HASH_EXCLUDE: [],
+    })
+    expect(readSandboxConfig(none).options).toMatchObject({
+      ipnHashExclude: [],
+      refundHashExclude: [],
+    })
+  })
+
+  it('networks are read in either family, and a bare address is one of its own', () => {
+    const networks = '203.0.113.0/24, 2001:db8::/32,198.51.100.7'
+    expect(readConfig({ ...PRODUCTION, IPN_ALLOW_CIDRS: networks }).IPN_ALLOW_CIDRS).toEqual([
+      { address: '203.0.113.0', prefix: 24, family: 'ipv4' },
+      { address: '2001:db8::', prefix: 32, family: 'ipv6' },
+      { address: '198.51.100.7', prefix: 32, family: 'ipv4' },
+    ])
+  })
+
+  it.each(['http://127.0.0.1:4010', 'http://localhost:4010', 'http://[::1]:4010', 'http://127.1'])(
+    'plain %s needs no permission',
+    (base) => {
+      expect(readProblems({ ...PRODUCTION, GATEWAY_BASE_URL: base })).toEqual([])
+    },
+  )
+
+  it.each(['http://127.0.0.1.evil.example', 'http://localhost.evil.example', 'http://10.0.0.1'])(
+    'plain %s needs GATEWAY_ALLOW_HTTP',
+    (base) => {
+      const env = { ...PRODUCTION, GATEWAY_BASE_URL: base }
+      expect(readProblems(env)).toHaveLength(1)
+      expect(readProblems({ ...env, GATEWAY_ALLOW_HTTP: 'true' })).toEqual([])
+    },
+  )
+})
+
+describe('demo mode', () => {
+  const isDemo = (env: Environment) => readConfig(env).demo
+
+  it('is what happens when nothing is set, with an account of its own', () => {
+    expect(readConfig({})).toMatchObject({ demo: true, accounts: [DEMO_ACCOUNT] })
+    expect(isDemo({ HOST: '::1', PORT: '8080', LOG_LEVEL: 'info' })).toBe(true)
+  })
+
+  it.each([
+    { DATABASE_URL: 'postgres://db/ipn' },
+    { API_KEY: 'x'.repeat(32) },
+    { GATEWAY_TIMEOUT_MS: '5000' },
+    { GATEWAY_ANYTHING: 'x' },
+    { HOST: '0.0.0.0' },
+    { MERCHANTS_FILE: '/nowhere' },
+  ])('is off when %j is set, and then a gateway is required', (env) => {
+    expect(readProblems(env).join('\n')).toMatch(/^GATEWAY_BASE_URL is not set/)
+  })
+
+  it('can be asked for and refused by name', () => {
+    expect(isDemo({ DEMO: 'true', HOST: '0.0.0.0', DATABASE_URL: 'postgres://db/ipn' })).toBe(true)
+    expect(readProblems({ DEMO: 'false' }).join('\n')).toMatch(/GATEWAY_BASE_URL is not set/)
+  })
+})
+
+describe('production', () => {
+  it('starts with a gateway, an account and a key for what is encrypted', () => {
+    expect(readConfig({ ...PRODUCTION, GATEWAY_SECRET_PREVIOUS: 'old' })).toMatchObject({
+      demo: false,
+      accounts: [{ merchantCode: 'SHOP1', secret: 'signing-secret', previousSecret: 'old' }],
+    })
+  })
+
+  it.each(Object.keys(PRODUCTION))('does not start without %s', (name) => {
+    const lines = readProblems({ ...PRODUCTION, [name]: undefined })
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toMatch(new RegExp(`^${name} is not set.*; for example ${name}=`))
+    expect(lines[0]).not.toContain(PRODUCTION.GATEWAY_SECRET)
+  })
+})

@@ -1,0 +1,77 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, expect, it } from 'vitest'
+import { ConfigError, readConfig } from '../src/config.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'ipn-merchants-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const FILE = join(folder, 'merchants.json')
+const TWO = [
+  { merchantCode: 'SHOP1', secret: 'hunter2', previousSecret: 'hunter1' },
+  { merchantCode: 'SHOP2', secret: 'hunter3' },
+]
+
+function read(content: unknown, more: Record<string, string> = {}) {
+  writeFileSync(FILE, typeof content === 'string' ? content : JSON.stringify(content))
+  return readConfig({
+    GATEWAY_BASE_URL: 'https://gateway.example',
+    DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
+    MERCHANTS_FILE: FILE,
+    ...more,
+  })
+}
+
+function readLines(content: unknown, more: Record<string, string> = {}): readonly string[] {
+  try {
+    read(content, more)
+    return []
+  } catch (error) {
+    if (error instanceof ConfigError) return error.lines
+    throw error
+  }
+}
+
+it('several accounts are read with their secrets', () => {
+  expect(read(TWO).accounts).toEqual(TWO)
+})
+
+it('members for other operations are no mistake', () => {
+  const content = [{ ...TWO[0], accessToken: 'token' }]
+  expect(read(content).accounts).toEqual([TWO[0]])
+})
+
+it.each([
+  ['not JSON', '[{"merchantCode":"SHOP1","secret":"hunter2"', /is not JSON/],
+  ['empty', '', /is not JSON/],
+  ['no list', TWO[0], /wrong at its top/],
+  ['without accounts', [], /wrong at its top: holds no account/],
+  ['with a secret missing', [{ merchantCode: 'SHOP1', hunter2: '' }], /wrong at 0\.secret/],
+  ['with an empty secret', [TWO[1], { ...TWO[0], secret: '' }], /wrong at 1\.secret: must not be/],
+  ['with a code of no form', [{ ...TWO[0], merchantCode: 'hunter2 ' }], /at 0\.merchantCode: must/],
+  ['with a secret that is a number', [{ ...TWO[0], secret: 2 }], /wrong at 0\.secret/],
+  ['with one account twice', [TWO[0], TWO[1], TWO[0]], /names the account SHOP1 twice/],
+])('a file %s is one line that names the place, without the content', (_what, content, why) => {
+  const lines = readLines(content)
+  expect(lines).toHaveLength(1)
+  expect(lines[0]).toMatch(/^MERCHANTS_FILE .*; for example \[\{"merchantCode"/)
+  expect(lines[0]).toMatch(why)
+  expect(lines[0]).not.toMatch(/hunter/)
+})
+
+it('a file that is not there is named', () => {
+  const file = join(folder, 'nothing.json')
+  expect(readLines(TWO, { MERCHANTS_FILE: file })).toEqual([
+    expect.stringMatching(/^MERCHANTS_FILE .*nothing\.json cannot be read; for example /),
+  ])
+})
+
+it.each(['GATEWAY_MERCHANT_CODE', 'GATEWAY_SECRET', 'GATEWAY_SECRET_PREVIOUS'])(
+  'the file together with %s is refused: one of them would be ignored',
+  (name) => {
+    const lines = readLines(TWO, { [name]: 'hunter4' })
+    expect(lines).toEqual([expect.stringMatching(/^MERCHANTS_FILE is set together with /)])
+    expect(lines.join()).not.toMatch(/hunter/)
+  },
+)
