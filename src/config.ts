@@ -79,7 +79,6 @@ export function describeSandbox(
     port: settings.SANDBOX_PORT,
     fieldPrefix: settings.GATEWAY_FIELD_PREFIX,
     paygatePath: settings.GATEWAY_PAYGATE_PATH,
-    refundHashExclude: settings.GATEWAY_REFUND_HASH_EXCLUDE,
     ipnHashExclude: settings.IPN_HASH_EXCLUDE,
     refundHashExclude: settings.GATEWAY_REFUND_HASH_EXCLUDE,
     refundMs: settings.SANDBOX_REFUND_MS,

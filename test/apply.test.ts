@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { Sql } from '../src/db/client.ts'
+import { emptyTables } from './support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from './support/locks.ts'
 import { MERCHANT, type Rig, startRig } from './support/service.ts'
 import {
@@ -15,7 +16,7 @@ let rig: Rig
 beforeAll(async () => {
   rig = await startRig({ settings: { ROLE: 'web' } })
 })
-afterEach(() => rig.database.sql`truncate transactions, payments, gateway_calls, changes`)
+afterEach(() => emptyTables(rig.database))
 afterAll(() => rig.stop())
 
 const change = (paymentId: string, to: object) => rig.control('PATCH', `/payments/${paymentId}`, to)

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { syncDue } from '../src/sync/sync-due.ts'
+import { emptyTables } from './support/database.ts'
 import { type Rig, startRig } from './support/service.ts'
 import {
   countQueries,
@@ -17,7 +18,7 @@ beforeAll(async () => {
 })
 afterEach(async () => {
   await rig.control('DELETE', '/faults')
-  await rig.database.sql`truncate transactions, payments, gateway_calls, changes, ipn_events`
+  await emptyTables(rig.database)
 })
 afterAll(() => rig.stop())
 

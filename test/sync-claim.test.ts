@@ -3,6 +3,7 @@ import { makeDue } from '../src/db/due.ts'
 import type { Service } from '../src/service.ts'
 import { claimDue, releaseClaim } from '../src/sync/claim.ts'
 import { restSync, syncDue } from '../src/sync/sync-due.ts'
+import { emptyTables } from './support/database.ts'
 import { expectUnblocked, waitUntilBlocked, whileUncommitted } from './support/locks.ts'
 import { type Rig, startRig, startTestService } from './support/service.ts'
 import {
@@ -27,7 +28,7 @@ beforeAll(async () => {
 })
 afterEach(async () => {
   await rig.control('DELETE', '/faults')
-  await rig.database.sql`truncate transactions, payments, gateway_calls, changes`
+  await emptyTables(rig.database)
 })
 afterAll(async () => {
   await other.stop()
@@ -128,7 +129,7 @@ describe('the loop rests', () => {
     await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'delay', delayMs: 200 })
     const round = syncDue(rig.service.ctx)
     await waitForQueries(rig, 'T-4', 1)
-    expect(rig.service.ctx.gateway.countFreeSlots()).toBe(0)
+    expect(rig.service.ctx.slots.countFree()).toBe(0)
     expect(await syncDue(rig.service.ctx)).toBe(0)
     expect(await restSync(rig.service.ctx)).toBeLessThan(100)
     expect((await read('T-5')).leased).toBe(false)

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { emptyTables } from '../support/database.ts'
 import { startRelay } from '../support/relay.ts'
 import { type Rig, startRig, startTestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -15,7 +16,7 @@ beforeAll(async () => {
 })
 beforeEach(async () => {
   await rig.control('DELETE', '/faults')
-  await rig.database.sql`truncate transactions, payments, gateway_calls, changes, ipn_events`
+  await emptyTables(rig.database)
 })
 afterAll(() => rig.stop())
 
