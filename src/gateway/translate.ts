@@ -1,4 +1,5 @@
 import { isLosslessNumber, parse } from 'lossless-json'
+import { parseAmount } from '../money.ts'
 import { isPrintable } from './messages.ts'
 import type { WireParams } from './signature.ts'
 
@@ -12,7 +13,7 @@ export type Notification = {
 } & (
   | { kind: 'payment'; transactionId: string }
   /** A refund's notification names a transaction of its own, which is not the payment's: it is not read. */
-  | { kind: 'refund'; requestId: string }
+  | { kind: 'refund'; requestId: string; amount: string | undefined; code: string | undefined }
 )
 
 /** What is wrong with a notification, in words for whoever sends it. */
@@ -78,7 +79,13 @@ export function readNotification(params: WireParams, prefix: string): Notificati
     return { problem: problems[0] ?? 'the notification cannot be read' }
   }
   return refund
-    ? { ...hints, kind: 'refund', requestId: id }
+    ? {
+        ...hints,
+        kind: 'refund',
+        requestId: id,
+        amount: parseAmount(readHint(params, `${prefix}_Amount`, problems) ?? ''),
+        code: readHint(params, `${prefix}_ResponseCode`, problems),
+      }
     : { ...hints, kind: 'payment', transactionId: id }
 }
 

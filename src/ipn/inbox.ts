@@ -36,6 +36,9 @@ const MAX_WAITING = 5_000
 /** Classes of SQLSTATE: connection, read-only, resources, shutdown and cancelling, the system itself. */
 const SERVER_TROUBLE = /^(08|25|53|57|58)/
 
+/** The form of our own request ids. */
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
 type Waiter = { arrival: Arrival; resolve: () => void; reject: (error: unknown) => void }
 
 /**
@@ -98,25 +101,30 @@ function isAboutRows(error: unknown): boolean {
 export async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Promise<void> {
   const events = foldEvents(arrivals)
   const due = foldTransactions(arrivals)
+  const refunds = events.flatMap(({ merchantCode, notification }) =>
+    notification.kind === 'refund' ? [{ ...notification, merchantCode }] : [],
+  )
   const learns = sql`(t.order_id is null and excluded.order_id is not null)
     or (t.merchant_txn_id is null and excluded.merchant_txn_id is not null)
     or (t.currency is null and excluded.currency is not null)`
   await sql`
     with events as (
       insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, payment_id, request_id,
-        verdict, body, content_type, address, headers, deliveries)
+        amount, code, verdict, body, content_type, address, headers, deliveries)
       select merchant_code, decode(fingerprint, 'hex'), kind, transaction_id, payment_id, request_id,
-        verdict, body, content_type, address, headers::jsonb, deliveries
+        amount::numeric, code, verdict, body, content_type, address, headers::jsonb, deliveries
       from unnest(
         ${events.map((e) => e.merchantCode)}::text[], ${events.map((e) => e.fingerprint.toString('hex'))}::text[],
         ${events.map((e) => e.notification.kind)}::text[],
         ${events.map((e) => (e.notification.kind === 'payment' ? e.notification.transactionId : null))}::text[],
         ${events.map((e) => e.notification.paymentId ?? null)}::text[],
         ${events.map((e) => (e.notification.kind === 'refund' ? e.notification.requestId : null))}::text[],
+        ${events.map((e) => (e.notification.kind === 'refund' && e.notification.amount) || null)}::text[],
+        ${events.map((e) => (e.notification.kind === 'refund' && e.notification.code) || null)}::text[],
         ${events.map((e) => e.verdict)}::text[], ${events.map((e) => e.body)}::text[],
         ${events.map((e) => e.contentType)}::text[], ${events.map((e) => e.address)}::text[],
         ${events.map((e) => JSON.stringify(e.headers))}::text[], ${events.map((e) => e.deliveries)}::int[]
-      ) as e (merchant_code, fingerprint, kind, transaction_id, payment_id, request_id,
+      ) as e (merchant_code, fingerprint, kind, transaction_id, payment_id, request_id, amount, code,
         verdict, body, content_type, address, headers, deliveries)
       order by merchant_code, fingerprint
       on conflict (merchant_code, fingerprint) do update set
@@ -124,13 +132,15 @@ export async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Pro
     ), due as (
       insert into transactions as t
         (merchant_code, transaction_id, order_id, merchant_txn_id, currency, ipn_count, due_at)
-      select merchant_code, transaction_id, order_id, merchant_txn_id, currency, deliveries, now()
-      from unnest(
+      select merchant_code, transaction_id, max(order_id), max(merchant_txn_id), max(currency),
+        sum(deliveries), now()
+      from (select * from unnest(
         ${due.map((d) => d.merchantCode)}::text[], ${due.map((d) => d.transactionId)}::text[],
         ${due.map((d) => d.orderId ?? null)}::text[], ${due.map((d) => d.merchantTxnId ?? null)}::text[],
         ${due.map((d) => d.currency ?? null)}::text[], ${due.map((d) => d.deliveries)}::int[]
-      ) as d (merchant_code, transaction_id, order_id, merchant_txn_id, currency, deliveries)
-      order by merchant_code, transaction_id
+      ) as named (merchant_code, transaction_id, order_id, merchant_txn_id, currency, deliveries)
+      ${refunds.length > 0 ? findRefunded(sql, refunds) : sql``}) as d
+      group by merchant_code, transaction_id order by merchant_code, transaction_id
       on conflict (merchant_code, transaction_id) do update set
         ipn_count = t.ipn_count + excluded.ipn_count,
         version = t.version + (${learns})::int,
@@ -141,6 +151,24 @@ export async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Pro
         ${makeDue(sql)}
     )
     select pg_notify(${SYNC_DUE}, '')`
+}
+
+type NotifiedRefund = { merchantCode: string; requestId: string; paymentId: string | undefined }
+
+/** The transactions, known already, whose payments a refund's notification is about. */
+function findRefunded(sql: Sql, refunds: readonly NotifiedRefund[]) {
+  const uuids = refunds.map(({ requestId }) => (UUID.test(requestId) ? requestId : null))
+  return sql`
+    union all
+    select p.merchant_code, p.transaction_id, null, null, null, 0
+    from payments p join unnest(
+        ${refunds.map((r) => r.merchantCode)}::text[], ${refunds.map((r) => r.paymentId ?? null)}::text[]
+      ) as n (merchant_code, payment_id) using (merchant_code, payment_id)
+    union all
+    select r.merchant_code, r.transaction_id, null, null, null, 0
+    from refunds r join unnest(${refunds.map((r) => r.merchantCode)}::text[], ${uuids}::text[])
+      as n (merchant_code, refund_id)
+      on r.merchant_code = n.merchant_code and r.refund_id = n.refund_id::uuid`
 }
 
 /** The same bytes of the same merchant, counted: one statement may touch a row once. */

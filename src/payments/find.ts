@@ -3,9 +3,13 @@ import type { Context } from '../context.ts'
 import { payments, transactions } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import type { Position } from '../http/page.ts'
+import { REFUNDABLE_SQL } from './refundable.ts'
 
 export type PaymentRow = typeof payments.$inferSelect
-export type PaymentWithCurrency = { payment: PaymentRow; currency: string | null }
+/** What may still be refunded, once for every select on payments. */
+export const refundable = sql<string>`${sql.raw(REFUNDABLE_SQL)}`
+
+export type PaymentAsRead = { payment: PaymentRow; currency: string | null; refundable: string }
 
 export type PaymentFilter = {
   merchants: readonly string[]
@@ -25,7 +29,7 @@ export async function findPayment(
   ctx: Context,
   merchants: readonly string[],
   paymentId: string,
-): Promise<PaymentWithCurrency> {
+): Promise<PaymentAsRead> {
   const [first, second] = await selectPayments(ctx).where(
     and(inArray(payments.merchantCode, [...merchants]), eq(payments.paymentId, paymentId)),
   )
@@ -45,7 +49,7 @@ export function listPayments(
   filter: PaymentFilter,
   limit: number,
   after: Position | undefined,
-): Promise<PaymentWithCurrency[]> {
+): Promise<PaymentAsRead[]> {
   const p = payments
   return selectPayments(ctx)
     .where(
@@ -66,7 +70,7 @@ export function listPayments(
 
 function selectPayments(ctx: Context) {
   return ctx.db
-    .select({ payment: payments, currency: transactions.currency })
+    .select({ payment: payments, currency: transactions.currency, refundable })
     .from(payments)
     .innerJoin(
       transactions,

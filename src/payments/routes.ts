@@ -3,7 +3,7 @@ import { narrowMerchants, requireScope } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
 import { answers, createRouter, Id, refusals, TimeParameter } from '../http/input.ts'
 import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../http/page.ts'
-import { findPayment, listPayments, type PaymentWithCurrency } from './find.ts'
+import { findPayment, listPayments, type PaymentAsRead } from './find.ts'
 import { Payment, showPayment } from './view.ts'
 
 const middleware = requireScope('payments:read')
@@ -51,10 +51,10 @@ export function paymentRoutes(ctx: Context) {
     })
 }
 
-function show({ payment, currency }: PaymentWithCurrency) {
-  return showPayment(payment, currency)
+function show({ payment, currency, refundable }: PaymentAsRead) {
+  return showPayment(payment, currency, refundable)
 }
 
-function locate({ payment: { firstSeenAt, paymentId, merchantCode } }: PaymentWithCurrency) {
+function locate({ payment: { firstSeenAt, paymentId, merchantCode } }: PaymentAsRead) {
   return { time: firstSeenAt, id: paymentId, merchantCode }
 }

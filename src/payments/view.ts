@@ -1,7 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { toIso } from '../db/client.ts'
 import { Amount, Id, Time } from '../http/input.ts'
-import { subtractAmount } from '../money.ts'
 import type { PaymentRow } from './find.ts'
 
 /** A payment as order systems see it. */
@@ -32,14 +31,19 @@ export const Payment = z
 const STATUSES = ['SUCCESS', 'FAILED', 'PROCESSING']
 const METHODS = ['QR', 'ATM', 'CC']
 
-export function showPayment(row: PaymentRow, currency: string | null): z.infer<typeof Payment> {
+/** @param refundable what is left by the balance; shown as `0` unless the payment succeeded and is listed */
+export function showPayment(
+  row: PaymentRow,
+  currency: string | null,
+  refundable: string,
+): z.infer<typeof Payment> {
   return {
     id: row.paymentId,
     transactionId: row.transactionId,
     status: row.status,
     amount: row.amount,
     refundedAmount: row.refundedAmount,
-    refundableAmount: countRefundable(row),
+    refundableAmount: row.status === 'SUCCESS' && !row.missing ? refundable : '0',
     currency,
     paymentMethod: row.paymentMethod,
     unrecognised: !STATUSES.includes(row.status) || !METHODS.includes(row.paymentMethod),
@@ -48,9 +52,4 @@ export function showPayment(row: PaymentRow, currency: string | null): z.infer<t
     updatedAt: toIso(row.updatedAt),
     asOf: toIso(row.asOf),
   }
-}
-
-/** What a refund may still ask for: nothing unless the payment succeeded and is still listed. */
-function countRefundable({ status, missing, amount, refundedAmount }: PaymentRow): string {
-  return status === 'SUCCESS' && !missing ? subtractAmount(amount, refundedAmount) : '0'
 }

@@ -51,8 +51,9 @@ async function readUnhandled(
   return await tx<RefundNotification[]>`
     select e.id, e.request_id as "requestId", e.payment_id as "paymentId", e.amount, e.code,
       e.verdict = 'verified' as verified, e.first_received_at::text as "receivedAt",
-      exists (select 1 from refunds r
-        where r.merchant_code = e.merchant_code and r.refund_id::text = e.request_id) as ours
+      case when e.request_id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then exists (
+        select 1 from refunds r
+        where r.merchant_code = e.merchant_code and r.refund_id = e.request_id::uuid) else false end as ours
     from ipn_events e
     where e.merchant_code = ${merchantCode} and e.kind = 'refund' and e.handled_at is null and (
       e.payment_id in (select p.payment_id from payments p

@@ -237,7 +237,7 @@ async function recordFindings(
 }
 
 /** The account number is needed for as long as the end could still be revised. */
-async function planForgetting(ctx: Context, tx: Tx, { now }: RefundWork): Promise<void> {
+export async function planForgetting(ctx: Context, tx: Tx, { now }: RefundWork): Promise<void> {
   if (now.status === 'needs_review') return
   await tx`
     update refunds

@@ -3,10 +3,13 @@ import type { Context } from '../context.ts'
 import { payments, transactions } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import type { Position } from '../http/page.ts'
-import type { PaymentRow } from '../payments/find.ts'
+import { type PaymentRow, refundable } from '../payments/find.ts'
 
 export type TransactionRow = typeof transactions.$inferSelect
-export type TransactionWithPayments = { transaction: TransactionRow; payments: PaymentRow[] }
+export type TransactionWithPayments = {
+  transaction: TransactionRow
+  payments: { payment: PaymentRow; refundable: string }[]
+}
 
 export type TransactionFilter = {
   merchants: readonly string[]
@@ -76,7 +79,7 @@ export async function listTransactions(
 function selectWithPayments(ctx: Context, where: SQL | undefined) {
   const t = transactions
   return ctx.db
-    .select({ transaction: t, payment: payments })
+    .select({ transaction: t, payment: payments, refundable })
     .from(t)
     .leftJoin(
       payments,
@@ -94,17 +97,21 @@ function selectWithPayments(ctx: Context, where: SQL | undefined) {
 
 /** Joined rows come sorted by transaction. */
 function groupPayments(
-  rows: readonly { transaction: TransactionRow; payment: PaymentRow | null }[],
+  rows: readonly {
+    transaction: TransactionRow
+    payment: PaymentRow | null
+    refundable: string
+  }[],
 ): TransactionWithPayments[] {
   const grouped: TransactionWithPayments[] = []
-  for (const { transaction, payment } of rows) {
+  for (const { transaction, payment, refundable } of rows) {
     const last = grouped.at(-1)
     const same =
       last?.transaction.transactionId === transaction.transactionId &&
       last.transaction.merchantCode === transaction.merchantCode
     const entry = same ? last : { transaction, payments: [] }
     if (!same) grouped.push(entry)
-    if (payment) entry.payments.push(payment)
+    if (payment) entry.payments.push({ payment, refundable })
   }
   return grouped
 }

@@ -53,7 +53,9 @@ export function showTransaction({
     paidAmount: t.paidAmount,
     refundedAmount: t.refundedAmount,
     duplicatePayment: t.duplicatePayment,
-    payments: payments.map((payment) => showPayment(payment, t.currency)),
+    payments: payments.map(({ payment, refundable }) =>
+      showPayment(payment, t.currency, refundable),
+    ),
     final: t.final,
     sync: {
       status: nameSyncStatus(t),

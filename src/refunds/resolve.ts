@@ -1,0 +1,57 @@
+import type { Context } from '../context.ts'
+import { makeDue, SYNC_DUE, TRANSACTION_CHANGED } from '../db/due.ts'
+import { DomainError } from '../errors.ts'
+import type { RefundRecord } from './find.ts'
+import { lockRefunds, saveRefund } from './rows.ts'
+import { planForgetting } from './settle.ts'
+import { move, NO_FAILURE, startWork } from './transitions.ts'
+
+export type Resolution = { outcome: 'succeeded' | 'failed'; reason: string }
+
+/**
+ * A person's decision on a refund that nobody else can tell the end of; kept with the key's name and the
+ * reason. `succeeded` keeps the amount reserved until growth shows it, `failed` gives it back.
+ * @throws DomainError `refund_not_in_review`
+ */
+export async function resolveRefund(
+  ctx: Context,
+  { refund }: RefundRecord,
+  { outcome, reason }: Resolution,
+  keyName: string,
+): Promise<void> {
+  const { merchantCode, transactionId, refundId } = refund
+  await ctx.sql.begin(async (tx) => {
+    await tx`
+      select from transactions t join payments p using (merchant_code, transaction_id)
+      where t.merchant_code = ${merchantCode} and t.transaction_id = ${transactionId}
+        and p.payment_id = ${refund.paymentId} for update of t, p`
+    const rows = await lockRefunds(tx, refund, null)
+    const row = rows.find((one) => one.refundId === refundId)
+    if (row?.status !== 'needs_review') {
+      throw new DomainError(
+        'refund_not_in_review',
+        `Refund ${refundId} waits for no decision: only needs_review does`,
+      )
+    }
+    const work = startWork(row)
+    const cause = { words: `decided with the key ${keyName}: ${reason}` }
+    if (outcome === 'succeeded')
+      move(work, 'succeeded', cause, { known: true, inferred: false, ...NO_FAILURE })
+    else {
+      move(work, 'failed', cause, {
+        failureSource: 'service',
+        failureReason: 'resolved',
+        failureMessage: reason,
+      })
+    }
+    await saveRefund(tx, work)
+    await planForgetting(ctx, tx, work)
+    await tx`
+      update transactions t set version = version + 1, updated_at = now(), ${makeDue(ctx.sql)}
+      where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
+    await tx`
+      select pg_notify(${SYNC_DUE}, ''),
+        pg_notify(${TRANSACTION_CHANGED}, ${JSON.stringify([merchantCode, transactionId])})`
+  })
+  ctx.log.info({ merchantCode, refundId, outcome, key: keyName }, 'refund resolved by a person')
+}

@@ -1,0 +1,82 @@
+import { z } from '@hono/zod-openapi'
+import { toIso } from '../db/client.ts'
+import { Amount, Id, Time } from '../http/input.ts'
+import type { Sealer } from '../seal.ts'
+import type { RefundRecord } from './find.ts'
+import { Proof } from './proof.ts'
+import { openReceiver, Receiver } from './receiver.ts'
+
+/** The states a merchant sees. */
+export const RefundState = z.enum([
+  'pending',
+  'accepted',
+  'unknown',
+  'succeeded',
+  'failed',
+  'needs_review',
+])
+
+/** A refund as order systems see it. */
+export const Refund = z
+  .object({
+    id: z.uuid().openapi({ description: 'Also the request id on the wire' }),
+    paymentId: Id,
+    transactionId: Id,
+    amount: Amount,
+    reason: z.string().nullable(),
+    status: RefundState,
+    currency: z.string().nullable(),
+    receiver: z
+      .object({ accountName: z.string(), accountNumber: z.string(), swiftCode: z.string() })
+      .nullable()
+      .openapi({ description: 'The account number masked' }),
+    inferred: z
+      .boolean()
+      .openapi({ description: 'Concluded from growth alone: no notification confirmed it' }),
+    gatewayRefundId: z.string().nullable(),
+    failure: z
+      .object({ source: z.enum(['gateway', 'service']), code: z.string(), message: z.string() })
+      .nullable(),
+    requestedAt: Time,
+    updatedAt: Time,
+    proof: Proof.optional(),
+  })
+  .openapi('Refund')
+
+export type RefundView = z.infer<typeof Refund>
+
+export function showRefund(sealer: Sealer, { refund: r, currency }: RefundRecord): RefundView {
+  return {
+    id: r.refundId,
+    paymentId: r.paymentId,
+    transactionId: r.transactionId,
+    amount: r.amount,
+    reason: r.reason,
+    status: r.status === 'sending' ? 'pending' : r.status,
+    currency,
+    receiver: r.receiverShown && openReceiver(sealer, r.receiverShown, r.refundId),
+    inferred: r.inferred,
+    gatewayRefundId: r.gatewayRefundId,
+    failure: r.failureSource && {
+      source: r.failureSource,
+      code: r.failureReason ?? '',
+      message: r.failureMessage ?? '',
+    },
+    requestedAt: toIso(r.requestedAt),
+    updatedAt: toIso(r.updatedAt),
+  }
+}
+
+/** What a refund would send, without its proof of anything. */
+export const RefundPreview = z
+  .object({
+    wouldSend: z.object({
+      amount: Amount,
+      currency: z.string().nullable(),
+      paymentId: Id,
+      receiver: Receiver.optional().openapi({ description: 'The account number masked' }),
+    }),
+    refundableAmount: Amount,
+    refundableAfter: Amount,
+  })
+  .openapi('RefundPreview')
