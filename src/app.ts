@@ -6,6 +6,8 @@ import type { Context } from './context.ts'
 import { isSchemaCurrent } from './db/migrate.ts'
 import type { AppEnv } from './http/app-env.ts'
 import { answerError, answerProblem } from './http/errors.ts'
+import { requireReadableAddress } from './http/input.ts'
+import { takeJsonBody } from './http/json-body.ts'
 import { ipnRoutes } from './ipn/routes.ts'
 import { paymentRoutes } from './payments/routes.ts'
 import { measureBacklog } from './sync/backlog.ts'
@@ -17,11 +19,6 @@ export function createApp(ctx: Context): Hono<AppEnv> {
   app.use(requestId())
   app.onError((error, c) => answerError(ctx.log, error, c))
   app.notFound((c) => answerProblem(c, 'not_found', `Nothing is served at ${c.req.path}`))
-  app.route('/', healthRoutes(ctx))
-  if (ctx.config.ROLE === 'worker') return app
-
-  app.route('/', ipnRoutes(ctx))
-  app.use('/v1/*', authenticate(ctx))
   app.use(
     methodNotAllowed({
       app,
@@ -30,6 +27,16 @@ export function createApp(ctx: Context): Hono<AppEnv> {
           headers: { allow: methods.join(', ') },
         }),
     }),
+  )
+  app.route('/', healthRoutes(ctx))
+  if (ctx.config.ROLE === 'worker') return app
+
+  app.route('/', ipnRoutes(ctx))
+  app.use(
+    '/v1/*',
+    authenticate(ctx),
+    requireReadableAddress,
+    takeJsonBody(ctx.config.bodyTimeoutMs),
   )
   app.route('/', transactionRoutes(ctx))
   app.route('/', paymentRoutes(ctx))
@@ -50,10 +57,13 @@ function healthRoutes(ctx: Context) {
           )
     })
     .get('/metrics', async (c) => {
-      // Without the database the rest is still worth reading: now more than ever.
-      await measureBacklog(ctx).catch((error: unknown) =>
-        ctx.log.warn({ err: error }, 'the backlog could not be measured'),
-      )
+      await measureBacklog(ctx).catch((error: unknown) => {
+        // Metrics matter most when the database is gone: the rest is served, and no old number is.
+        ctx.metrics.syncDue.set(Number.NaN)
+        ctx.metrics.syncLag.set(Number.NaN)
+        ctx.log.warn({ err: error }, 'the backlog could not be measured')
+      })
+      ctx.metrics.waitingReaders.set(ctx.waiters.count())
       return c.text(await ctx.metrics.registry.metrics(), 200, {
         'content-type': ctx.metrics.registry.contentType,
       })

@@ -33,6 +33,11 @@ export function createMetrics() {
       help: 'How long the oldest due transaction has been waiting',
       registers,
     }),
+    waitingReaders: new Gauge({
+      name: 'waiting_readers',
+      help: 'Requests with ?wait= that are held open now',
+      registers,
+    }),
     gatewayCall: new Histogram({
       name: 'gateway_call_seconds',
       help: 'Calls to the gateway, by operation and outcome',

@@ -14,6 +14,7 @@ export function readBody(
   request: IncomingMessage,
   { limit, timeoutMs }: { limit: number; timeoutMs: number },
 ): Promise<BodyResult> {
+  if (request.destroyed) return Promise.resolve({ kind: 'broken' })
   if (Number(request.headers['content-length']) > limit) {
     return Promise.resolve({ kind: 'too_large' })
   }

@@ -1,4 +1,5 @@
 import { OpenAPIHono, z } from '@hono/zod-openapi'
+import { createMiddleware } from 'hono/factory'
 import { DomainError } from '../errors.ts'
 import type { AppEnv } from './app-env.ts'
 import { Problem } from './errors.ts'
@@ -12,14 +13,38 @@ export function createRouter() {
         const message = issue.message
         const names = issue.code === 'unrecognized_keys' ? issue.keys : [undefined]
         return names.map((name) => ({
-          path: [...issue.path, ...(name === undefined ? [] : [name])].join('.'),
+          path: [...issue.path, ...(name === undefined ? [] : [name])].join('.') || 'body',
           message: name === undefined ? message : 'is not known here',
         }))
       })
-      const named = errors.map(({ path, message }) => `${path || 'body'}: ${message}`).join('; ')
+      const named = errors.map(({ path, message }) => `${path}: ${message}`).join('; ')
       throw new DomainError('invalid_request', named, { errors })
     },
   })
+}
+
+/**
+ * Refuses an address with escapes that are no text. The framework would take them for the text itself,
+ * and `%FF` would name the same thing as `%25FF`.
+ */
+export const requireReadableAddress = createMiddleware<AppEnv>(async (c, next) => {
+  const [path = '', query = ''] = c.req.url.split(/\?(.*)/s)
+  const unreadable = isReadable(path) ? query.split('&').find((part) => !isReadable(part)) : path
+  if (unreadable === undefined) return await next()
+  const named = unreadable === path ? 'path' : (unreadable.split('=')[0] ?? '')
+  const message = 'holds escapes that are not UTF-8 text'
+  throw new DomainError('invalid_request', `${named}: ${message}`, {
+    errors: [{ path: named, message }],
+  })
+})
+
+function isReadable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
 }
 
 const problem = (description: string) => ({
@@ -36,6 +61,14 @@ export const refusals = {
   422: problem('Input that does not fit, named by field'),
 }
 
+/** The refusals of a body, for the declaration of a route that takes one. */
+export const bodyRefusals = {
+  400: problem('The body is not JSON'),
+  408: problem('The body did not arrive in time'),
+  413: problem('The body is larger than 64 KiB'),
+  415: problem('The body is not declared as JSON'),
+}
+
 /** A JSON answer, for a route's declaration. */
 export function answers<T extends z.ZodType>(description: string, schema: T) {
   return { description, content: { 'application/json': { schema } } }
@@ -44,8 +77,8 @@ export function answers<T extends z.ZodType>(description: string, schema: T) {
 /** An identifier of the gateway's: 1 to 128 printable characters. */
 export const Id = z
   .string()
-  .min(1)
-  .max(128)
+  .max(128, 'is longer than 128 characters')
+  .refine((id) => id.trim() !== '', 'is empty')
   .refine((id) => !/\p{Cc}/u.test(id) && id.isWellFormed(), 'holds control characters')
 
 /** A decimal string, e.g. `"20000000"` or `"10000.50"`. */
@@ -53,9 +86,17 @@ export const Amount = z.string().openapi({ example: '10000.50' })
 
 export const Time = z.string().openapi({ format: 'date-time', example: '2026-11-21T09:00:00.000Z' })
 
+const NO_TIME = 'must be a time like 2026-11-21T09:00:00Z'
+
+/** ISO 8601 also knows a year 0, offsets beyond 15 hours and any number of digits; `timestamptz` does not. */
+function isPostgresTime(time: string): boolean {
+  return !/^0000|\.\d{10}|[+-](1[6-9]|2\d):?\d\d$/.test(time)
+}
+
 /** A point in time as a query parameter; kept as text, because Postgres reads more digits than `Date`. */
 export const TimeParameter = z.iso
-  .datetime({ offset: true, error: 'must be a time like 2026-11-21T09:00:00Z' })
+  .datetime({ offset: true, error: NO_TIME })
+  .refine(isPostgresTime, NO_TIME)
   .optional()
 
 /** Seconds to hold a request open, at most 60. */

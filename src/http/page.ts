@@ -6,11 +6,23 @@ export type Position = { time: string; id: string; merchantCode: string }
 
 export type Page<T> = { data: T[]; nextCursor: string | null }
 
+/** What no text column can hold. */
+const hasNoNul = (text: string) => !text.includes('\0')
+
 const POSITION = z.tuple([
-  z.string().regex(/^\d{4}-\d\d-\d\d [\d:.]+\+00$/),
-  z.string().min(1),
-  z.string(),
+  z
+    .string()
+    .regex(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?\+00$/)
+    .refine(isTime),
+  z.string().min(1).refine(hasNoNul),
+  z.string().refine(hasNoNul),
 ])
+
+/** The pattern lets the 31st of February through; the database would not. */
+function isTime(text: string): boolean {
+  const iso = text.replace(' ', 'T').replace('+00', 'Z')
+  return !iso.startsWith('0000') && z.iso.datetime().safeParse(iso).success
+}
 
 /** Query parameters of every list. */
 export const pageParameters = {
@@ -37,7 +49,10 @@ export function readCursor(cursor: string | undefined): Position | undefined {
   try {
     const text = Buffer.from(cursor, 'base64url').toString()
     const [time, id, merchantCode] = POSITION.parse(JSON.parse(text))
-    return { time, id, merchantCode }
+    const position = { time, id, merchantCode }
+    // Decoding passes over what is not Base64: only the very text that was given out is taken back.
+    if (writeCursor(position) !== cursor) throw new Error('not the text that was given out')
+    return position
   } catch {
     throw new DomainError('invalid_request', 'cursor: is not one this service gave', {
       errors: [{ path: 'cursor', message: 'is not one this service gave' }],

@@ -7,6 +7,8 @@ export type Waiters<T> = {
   wake(key: string): void
   /** Something may have been missed (the listener reconnected), or the process stops. */
   wakeAll(): void
+  /** How many readers watch at this moment. */
+  count(): number
 }
 
 export type Watch = {
@@ -73,5 +75,6 @@ export function createWaiters<T>(): Waiters<T> {
     wakeAll() {
       for (const key of [...watchers.keys()]) wake(key)
     },
+    count: () => [...watchers.values()].reduce((sum, { size }) => sum + size, 0),
   }
 }

@@ -1,6 +1,6 @@
 import postgres from 'postgres'
 import type { Sql } from '../db/client.ts'
-import { makeDue, SYNC_DUE } from '../db/due.ts'
+import { makeDue, SYNC_DUE, TRANSACTION_CHANGED } from '../db/due.ts'
 import type { SignatureVerdict } from '../gateway/signature.ts'
 import type { Notification } from '../gateway/translate.ts'
 
@@ -96,7 +96,8 @@ function isAboutRows(error: unknown): boolean {
 /**
  * One statement, one commit: the notifications, counted where their bytes are known, and their
  * transactions made due. Rows are written in key order, so that two batches never wait for each other
- * crosswise. One NOTIFY a commit: it costs a fifth of the intake's speed.
+ * crosswise. One NOTIFY a commit: it costs a fifth of the intake's speed; a second one only where a
+ * known transaction has learnt something that a waiting reader can see.
  */
 export async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Promise<void> {
   const events = foldEvents(arrivals)
@@ -149,8 +150,11 @@ export async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Pro
         merchant_txn_id = coalesce(t.merchant_txn_id, excluded.merchant_txn_id),
         currency = coalesce(t.currency, excluded.currency),
         ${makeDue(sql)}
+      returning merchant_code, transaction_id, updated_at = now() and first_seen_at < now() as learnt
     )
-    select pg_notify(${SYNC_DUE}, '')`
+    select pg_notify(${SYNC_DUE}, ''), (
+      select count(pg_notify(${TRANSACTION_CHANGED},
+        '[' || to_json(merchant_code) || ',' || to_json(transaction_id) || ']')) from due where learnt)`
 }
 
 type NotifiedRefund = { merchantCode: string; requestId: string; paymentId: string | undefined }

@@ -36,6 +36,12 @@ export async function requestSync(
         errors: [{ path: 'merchantCode', message }],
       })
     }
+    if (!ctx.config.accounts.some((account) => account.merchantCode === merchantCode)) {
+      throw new DomainError(
+        'merchant_not_found',
+        `The account ${merchantCode} is not in the settings any more: the gateway cannot be asked`,
+      )
+    }
     await tx`
       insert into transactions as t (merchant_code, transaction_id, due_at)
       values (${merchantCode}, ${transactionId}, now())

@@ -1,7 +1,15 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, requireScope } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
-import { answers, createRouter, Id, refusals, TimeParameter, WaitParameter } from '../http/input.ts'
+import {
+  answers,
+  bodyRefusals,
+  createRouter,
+  Id,
+  refusals,
+  TimeParameter,
+  WaitParameter,
+} from '../http/input.ts'
 import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../http/page.ts'
 import { findTransaction, listTransactions, type TransactionWithPayments } from './find.ts'
 import { requestSync } from './request-sync.ts'
@@ -61,7 +69,7 @@ const sync = createRoute({
       required: false,
     },
   },
-  responses: { 202: answers('The query is due', Transaction), ...refusals },
+  responses: { 202: answers('The query is due', Transaction), ...refusals, ...bodyRefusals },
 })
 
 const timeline = createRoute({

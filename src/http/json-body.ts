@@ -1,0 +1,50 @@
+import { createMiddleware } from 'hono/factory'
+import { DomainError } from '../errors.ts'
+import type { AppEnv } from './app-env.ts'
+import { readBody } from './body.ts'
+
+const MAX_BODY_BYTES = 64 * 1024
+
+const JSON_TYPE = /^application\/([\w.+-]+\+)?json$/i
+
+/**
+ * Takes the body of every request that may have one, and hands it on as JSON: without this a body
+ * of another type would be ignored, and an empty one declared as JSON refused. No body counts as `{}`.
+ * @throws DomainError `unsupported_media_type`, `body_too_large`, `body_too_slow` or `invalid_json`
+ */
+export function takeJsonBody(timeoutMs: number) {
+  return createMiddleware<AppEnv>(async (c, next) => {
+    if (c.req.method === 'GET' || c.req.method === 'HEAD') return await next()
+    const body = await readBody(c.env.incoming, { limit: MAX_BODY_BYTES, timeoutMs })
+    if (body.kind !== 'whole') {
+      // What is left of the body is not read: nothing else can come over this connection.
+      c.header('connection', 'close')
+      throw refuse(body.kind, timeoutMs)
+    }
+    const type = c.req.header('content-type')?.split(';')[0]?.trim() ?? ''
+    if (body.bytes.length > 0 && !JSON_TYPE.test(type)) {
+      throw new DomainError('unsupported_media_type', 'Send the body as `application/json`')
+    }
+    const { method, url, signal } = c.req.raw
+    const headers = new Headers(c.req.raw.headers)
+    headers.set('content-type', 'application/json')
+    c.req.raw = new Request(url, { method, headers, signal, body: decode(body.bytes) || '{}' })
+    await next()
+  })
+}
+
+function refuse(kind: 'too_large' | 'too_slow' | 'broken', timeoutMs: number): DomainError {
+  if (kind === 'too_large') return new DomainError('body_too_large', 'A body may have 64 KiB')
+  if (kind === 'too_slow') {
+    return new DomainError('body_too_slow', `The body was not whole after ${timeoutMs} ms`)
+  }
+  return new DomainError('invalid_json', 'The body broke off')
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw new DomainError('invalid_json', 'The body is not UTF-8 text')
+  }
+}

@@ -1,0 +1,119 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { z } from 'zod'
+import { Problem } from '../../src/http/errors.ts'
+import type { TestDatabase } from './database.ts'
+import { KEY, MERCHANT } from './service.ts'
+
+export const OTHER = { merchantCode: 'OTHER1', secret: 'secret-of-the-other-account' }
+
+/** A settings file with the accounts; `remove` it after the tests. */
+export function writeMerchantsFile(accounts: readonly object[]): { path: string; remove(): void } {
+  const folder = mkdtempSync(join(tmpdir(), 'ipn-merchants-'))
+  const path = join(folder, 'merchants.json')
+  writeFileSync(path, JSON.stringify(accounts))
+  return { path, remove: () => rmSync(folder, { recursive: true, force: true }) }
+}
+
+export function withKey(key = KEY, headers: Record<string, string> = {}) {
+  return { headers: { authorization: `Bearer ${key}`, ...headers } }
+}
+
+/** Checks that an answer is a problem with every member it must have, and returns it. */
+export async function expectProblem(response: Response, status: number, code: string) {
+  const text = await response.text()
+  expect({ status: response.status, text }).toMatchObject({ status })
+  expect(response.headers.get('content-type')).toBe('application/problem+json')
+  const problem = Problem.strict().parse(JSON.parse(text))
+  expect(problem).toMatchObject({ status, code })
+  for (const member of [problem.type, problem.title, problem.detail]) expect(member).not.toBe('')
+  expect(problem.requestId).toBe(response.headers.get('x-request-id'))
+  return problem
+}
+
+/** Checks that an answer is a 422 that names exactly this field. */
+export async function expectInvalid(response: Response, field: string) {
+  const problem = await expectProblem(response, 422, 'invalid_request')
+  expect(problem.errors?.map(({ path }) => path)).toEqual([field])
+  expect(problem.detail).toContain(field)
+  return problem
+}
+
+type Seed = {
+  transactionId: string
+  merchantCode?: string
+  orderId?: string
+  state?: string
+  final?: boolean
+  firstSeenAt?: string
+  dueAt?: string | null
+}
+
+/** Puts a transaction into the database as it would stand there after a query, with nothing due. */
+export async function seedTransaction(database: TestDatabase, seed: Seed): Promise<void> {
+  const { transactionId, merchantCode = MERCHANT.merchantCode, state = 'pending' } = seed
+  await database.sql`
+    insert into transactions
+      (merchant_code, transaction_id, order_id, currency, state, final, first_seen_at, due_at)
+    values (${merchantCode}, ${transactionId}, ${seed.orderId ?? null}, 'VND', ${state},
+      ${seed.final ?? state !== 'pending'}, coalesce(${seed.firstSeenAt ?? null}::timestamptz, now()),
+      ${seed.dueAt ?? null})`
+}
+
+type PaymentSeed = {
+  paymentId: string
+  transactionId: string
+  merchantCode?: string
+  status?: string
+  amount?: string
+  refundedAmount?: string
+  paymentMethod?: string
+  missing?: boolean
+  firstSeenAt?: string
+}
+
+/** Puts a payment into the database; its transaction has to be there. */
+export async function seedPayment(database: TestDatabase, seed: PaymentSeed): Promise<void> {
+  const { merchantCode = MERCHANT.merchantCode, refundedAmount = '0' } = seed
+  await database.sql`
+    insert into payments (merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
+      refunded_at_first, payment_method, missing, as_of, first_seen_at)
+    values (${merchantCode}, ${seed.paymentId}, ${seed.transactionId}, ${seed.status ?? 'SUCCESS'},
+      ${seed.amount ?? '1000'}, ${refundedAmount}, ${refundedAmount}, ${seed.paymentMethod ?? 'QR'},
+      ${seed.missing ?? false}, now(), coalesce(${seed.firstSeenAt ?? null}::timestamptz, now()))`
+}
+
+const Page = z.object({
+  data: z.array(z.record(z.string(), z.unknown())),
+  nextCursor: z.string().nullable(),
+})
+
+/** A list's page, whatever it lists. */
+export async function readPage(response: Response): Promise<z.infer<typeof Page>> {
+  const text = await response.text()
+  expect({ status: response.status, text }).toMatchObject({ status: 200 })
+  return Page.strict().parse(JSON.parse(text))
+}
+
+/** Follows a list to its end; `between` runs after every page. */
+export async function readAll(
+  get: (query: string) => Promise<Response>,
+  query: Record<string, string>,
+  between: (page: number) => Promise<void> = async () => {},
+): Promise<Record<string, unknown>[]> {
+  const all: Record<string, unknown>[] = []
+  let cursor: string | null = null
+  for (let page = 1; page <= 100; page += 1) {
+    const parameters: Record<string, string> = cursor === null ? query : { ...query, cursor }
+    const answer: z.infer<typeof Page> = await readPage(
+      await get(`?${new URLSearchParams(parameters)}`),
+    )
+    all.push(...answer.data)
+    cursor = answer.nextCursor
+    if (cursor === null) return all
+    await between(page)
+  }
+  throw new Error('the list has no end')
+}
