@@ -103,5 +103,5 @@ CREATE INDEX "refunds_of_transaction" ON "refunds" USING btree ("merchant_code",
 CREATE INDEX "refunds_newest" ON "refunds" USING btree ("merchant_code","requested_at" DESC NULLS FIRST,"refund_id" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "refunds_due" ON "refunds" USING btree ("due_at") WHERE "refunds"."due_at" is not null;--> statement-breakpoint
 CREATE INDEX "refunds_forget" ON "refunds" USING btree ("forget_receiver_at") WHERE "refunds"."receiver" is not null;--> statement-breakpoint
-CREATE INDEX "ipn_events_refund_payment" ON "ipn_events" USING btree ("merchant_code","payment_id") WHERE "ipn_events"."kind" = 'refund' and "ipn_events"."handled_at" is null;--> statement-breakpoint
+CREATE INDEX "ipn_events_refund_payment" ON "ipn_events" USING btree ("merchant_code","payment_id") WHERE "ipn_events"."kind" = 'refund';--> statement-breakpoint
 CREATE INDEX "ipn_events_refund_request" ON "ipn_events" USING btree ("merchant_code","request_id") WHERE "ipn_events"."kind" = 'refund';

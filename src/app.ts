@@ -10,6 +10,7 @@ import { requireReadableAddress } from './http/input.ts'
 import { takeJsonBody } from './http/json-body.ts'
 import { ipnRoutes } from './ipn/routes.ts'
 import { paymentRoutes } from './payments/routes.ts'
+import { refundRoutes } from './refunds/routes.ts'
 import { measureBacklog } from './sync/backlog.ts'
 import { transactionRoutes } from './transactions/routes.ts'
 
@@ -40,6 +41,7 @@ export function createApp(ctx: Context): Hono<AppEnv> {
   )
   app.route('/', transactionRoutes(ctx))
   app.route('/', paymentRoutes(ctx))
+  app.route('/', refundRoutes(ctx))
   return app
 }
 

@@ -12,6 +12,7 @@ import { createInbox } from './ipn/inbox.ts'
 import type { Log } from './log.ts'
 import { type Loop, startLoop } from './loop.ts'
 import { createMetrics } from './metrics.ts'
+import { forgetReceivers } from './refunds/forget.ts'
 import { createSealer } from './seal.ts'
 import { createSlots } from './slots.ts'
 import { beginSync, restSync } from './sync/sync-due.ts'
@@ -35,6 +36,7 @@ export type ServiceOptions = {
 /** How long calls in flight may go on once the process stops (ms); the whole stop stays below 10 s. */
 const GRACE_MS = 6_000
 const CLOSE_IDLE_MS = 50
+const FORGET_EVERY_MS = 60_000
 
 /** Opens everything a context needs. The schema has to be current. */
 export async function createContext(options: ServiceOptions) {
@@ -110,9 +112,20 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         stopping: ctx.stopping,
       })
       wake = sync.wake
-      loops.push(sync)
+      loops.push(sync, startForgetting())
     }
     return url
+  }
+
+  /** Not on the way of money: once a minute is soon enough. */
+  function startForgetting(): Loop {
+    return startLoop({
+      name: 'receivers',
+      log,
+      begin: async () => ({ count: await forgetReceivers(ctx), finished: Promise.resolve() }),
+      rest: () => Promise.resolve(FORGET_EVERY_MS),
+      stopping: ctx.stopping,
+    })
   }
 
   async function shutDown(): Promise<void> {

@@ -106,7 +106,7 @@ export const ipnEvents = pgTable(
     // A settling commit looks for notifications of the payments and refunds at hand.
     index('ipn_events_refund_payment')
       .on(t.merchantCode, t.paymentId)
-      .where(sql`${t.kind} = 'refund' and ${t.handledAt} is null`),
+      .where(sql`${t.kind} = 'refund'`),
     index('ipn_events_refund_request')
       .on(t.merchantCode, t.requestId)
       .where(sql`${t.kind} = 'refund'`),

@@ -124,7 +124,8 @@ export function transactionRoutes(ctx: Context) {
       const merchants = narrowMerchants(c.get('access'), merchantCode)
       const { transactionId } = c.req.valid('param')
       const { transaction } = await findTransaction(ctx, merchants, transactionId)
-      const rows = await readTimeline(ctx, transaction, limit, readCursor(cursor))
+      const withRefunds = c.get('access').scopes.includes('refunds:read')
+      const rows = await readTimeline(ctx, transaction, withRefunds, limit, readCursor(cursor))
       return c.json(
         cutPage(
           rows,

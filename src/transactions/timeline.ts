@@ -30,15 +30,38 @@ const Change = z.object({
   at: Time,
   type: z.literal('change'),
   paymentId: z.string().nullable(),
+  refundId: z.string().nullable(),
   field: z.string(),
   before: z.string().nullable(),
   after: z.string().nullable(),
   cause: z.string(),
 })
 
+const RefundAttempt = z.object({
+  at: Time,
+  type: z.literal('refund_attempt'),
+  refundId: z.string(),
+  outcome: z.string().nullable(),
+  code: z.string().nullable(),
+  message: z.string().nullable(),
+  httpStatus: z.int().nullable(),
+  durationMs: z.int().nullable(),
+  bodySha256: z.string(),
+})
+
+const Discrepancy = z.object({
+  at: Time,
+  type: z.literal('discrepancy'),
+  kind: z.string(),
+  paymentId: z.string().nullable(),
+  refundId: z.string().nullable(),
+  ours: z.string(),
+  theirs: z.string(),
+})
+
 /** One thing that happened to a transaction. */
 export const TimelineEntry = z
-  .discriminatedUnion('type', [Ipn, Query, Change])
+  .discriminatedUnion('type', [Ipn, Query, Change, RefundAttempt, Discrepancy])
   .openapi('TimelineEntry')
 
 export type TimelineRow = {
@@ -49,17 +72,18 @@ export type TimelineRow = {
 type Row = {
   at: string
   id: string
-  type: 'ipn' | 'query' | 'change'
+  type: z.infer<typeof TimelineEntry>['type']
   facts: Record<string, unknown>
 }
 
 /**
  * Everything that happened to a transaction, oldest first: each notification (repeats counted on it),
- * each query, each change. One more than `limit`, which says that there is a next page.
+ * each query, each change, and with `withRefunds` each step of its refunds. One more than `limit`, which says that there is a next page.
  */
 export async function readTimeline(
   ctx: Context,
   { merchantCode, transactionId }: TransactionKey,
+  withRefunds: boolean,
   limit: number,
   after: Position | undefined,
 ): Promise<TimelineRow[]> {
@@ -76,9 +100,11 @@ export async function readTimeline(
       from gateway_calls where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
       union all
       select at, '3-' || lpad(id::text, 19, '0'), 'change',
-        json_build_object('paymentId', payment_id, 'field', field, 'before', before, 'after', after,
+        json_build_object('paymentId', payment_id, 'refundId', refund_id, 'field', field, 'before', before, 'after', after,
           'cause', cause)
       from changes where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
+        and (refund_id is null or ${withRefunds})
+      ${withRefunds ? selectRefundSteps(ctx, { merchantCode, transactionId }) : ctx.sql``}
     ) as everything
     where ${after ? ctx.sql`(at, id) > (${after.time}::timestamptz, ${after.id})` : ctx.sql`true`}
     order by everything.at, id limit ${limit + 1}`
@@ -86,6 +112,29 @@ export async function readTimeline(
     position: { time: at, id, merchantCode },
     entry: TimelineEntry.parse({ ...showTimes(facts), type, at: toIso(at) }),
   }))
+}
+
+/** Notifications, attempts and disagreements about the refunds of a transaction. */
+function selectRefundSteps({ sql }: Context, { merchantCode, transactionId }: TransactionKey) {
+  return sql`
+    union all
+    select first_received_at, '1-' || lpad(id::text, 19, '0'), 'ipn',
+      json_build_object('kind', kind, 'deliveries', deliveries, 'lastReceivedAt', last_received_at::text,
+        'signature', verdict, 'address', address)
+    from ipn_events where merchant_code = ${merchantCode} and kind = 'refund' and payment_id in (
+      select payment_id from payments
+      where merchant_code = ${merchantCode} and transaction_id = ${transactionId})
+    union all
+    select a.recorded_at, '4-' || lpad(a.id::text, 19, '0'), 'refund_attempt',
+      json_build_object('refundId', a.refund_id, 'outcome', a.outcome, 'code', a.code, 'message', a.message,
+        'httpStatus', a.http_status, 'durationMs', a.duration_ms, 'bodySha256', encode(a.body_sha256, 'hex'))
+    from refund_attempts a join refunds r using (merchant_code, refund_id)
+    where r.merchant_code = ${merchantCode} and r.transaction_id = ${transactionId}
+    union all
+    select at, '5-' || lpad(id::text, 19, '0'), 'discrepancy',
+      json_build_object('kind', kind, 'paymentId', payment_id, 'refundId', refund_id, 'ours', ours,
+        'theirs', theirs)
+    from discrepancies where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
 }
 
 function showTimes(facts: Record<string, unknown>): Record<string, unknown> {

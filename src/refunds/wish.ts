@@ -1,0 +1,58 @@
+import { z } from '@hono/zod-openapi'
+import { isLosslessNumber, parse } from 'lossless-json'
+import { DomainError } from '../errors.ts'
+import { compareAmounts, parseAmount } from '../money.ts'
+import { Receiver } from './receiver.ts'
+
+const NO_AMOUNT = 'must be a decimal above zero with at most 18 digits before and 4 after the point'
+
+/** The body of a request to refund. */
+export const RefundRequest = z
+  .strictObject({
+    amount: z
+      .union([z.string(), z.number()], NO_AMOUNT)
+      .optional()
+      .openapi({ description: 'Left out: all that is left', example: '10000' }),
+    receiver: Receiver.optional().openapi({
+      description: 'Needed when the payment was made by QR',
+    }),
+    reason: z
+      .string()
+      .trim()
+      .max(500, 'must be at most 500 characters')
+      .refine((text) => !/\p{Cc}/u.test(text) && text.isWellFormed(), 'holds control characters')
+      .optional()
+      .openapi({ example: 'returned goods' }),
+  })
+  .openapi('RefundRequest')
+
+/**
+ * The amount exactly as the body has it: a JSON number is not read as binary floating point.
+ * @returns a decimal string, or undefined when the body has none
+ * @throws DomainError `invalid_request`, or `invalid_json` when a name is given twice
+ */
+export function readExactAmount(body: string): string | undefined {
+  const given = readMember(body, 'amount')
+  if (given === undefined) return undefined
+  const amount =
+    typeof given === 'string'
+      ? parseAmount(given)
+      : isLosslessNumber(given)
+        ? parseAmount(given.value)
+        : undefined
+  if (amount !== undefined && compareAmounts(amount, '0') > 0) return amount
+  throw new DomainError('invalid_request', `amount: ${NO_AMOUNT}`, {
+    errors: [{ path: 'amount', message: NO_AMOUNT }],
+  })
+}
+
+function readMember(body: string, name: string): unknown {
+  try {
+    const value = parse(body)
+    return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+      ? Object.entries(value).find(([key]) => key === name)?.[1]
+      : undefined
+  } catch {
+    throw new DomainError('invalid_json', 'The body gives a name twice')
+  }
+}

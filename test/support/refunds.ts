@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import { Payment } from '../../src/payments/view.ts'
+import { Refund, type RefundView } from '../../src/refunds/view.ts'
+import { type Rig, type RigOptions, startRig } from './service.ts'
+import { waitUntil } from './wait-until.ts'
+
+const Created = z.object({
+  transactionId: z.string(),
+  payments: z.array(z.object({ id: z.string() })),
+})
+const Ledger = z.object({
+  data: z.array(z.object({ requestId: z.string(), paymentId: z.string(), amount: z.string() })),
+})
+const Calls = z.object({
+  data: z.array(z.object({ command: z.string(), requestId: z.string().nullish() })),
+})
+
+export type RefundAnswer = { status: number; headers: Headers; body: RefundView; problem: unknown }
+
+export type RefundRig = Rig & {
+  /** A payment at the gateway, known to the service. */
+  pay(options?: {
+    amount?: string
+    paymentMethod?: string
+    status?: string
+  }): Promise<{ id: string; transactionId: string }>
+  /** Asks for a refund under a new idempotency key, unless one is given. */
+  refund(paymentId: string, body?: unknown, key?: string): Promise<RefundAnswer>
+  readRefund(refundId: string): Promise<RefundView>
+  payment(paymentId: string): Promise<z.infer<typeof Payment>>
+  /** Waits for succeeded, failed or needs_review. */
+  untilEnded(refundId: string): Promise<RefundView>
+  /** Amounts that really moved at the gateway, oldest first. */
+  moved(paymentId: string): Promise<string[]>
+  /** How often REFUND reached the gateway under this id. */
+  sent(refundId: string): Promise<number>
+}
+
+/** An installation whose gateway guards nothing but repeated ids: only the service's own guard counts. */
+export async function startRefundRig(options: RigOptions = {}): Promise<RefundRig> {
+  const rig = await startRig({
+    ...options,
+    settings: {
+      REFUND_BACKOFF_MS: '50',
+      REFUND_BACKOFF_MAX_MS: '200',
+      REFUND_RESEND_AFTER_MS: '100',
+      GATEWAY_TIMEOUT_MS: '400',
+      ...options.settings,
+    },
+  })
+  await rig.control('PUT', '/refund-mode', { guardsBalance: false, settleMs: 50 })
+  const readRefund = async (refundId: string) => {
+    const response = await rig.api(`/v1/refunds/${refundId}`)
+    return Refund.strict().parse(await response.json())
+  }
+  return {
+    ...rig,
+    readRefund,
+    async pay({ amount = '100', paymentMethod = 'CC', status = 'SUCCESS' } = {}) {
+      const created = Created.parse(
+        await rig.control('POST', '/transactions', {
+          payments: [{ amount, paymentMethod, status }],
+        }),
+      )
+      const id = created.payments[0]?.id ?? ''
+      const known = async () => (await rig.api(`/v1/payments/${id}`)).status === 200
+      await waitUntil(known, { what: `payment ${id}` })
+      return { id, transactionId: created.transactionId }
+    },
+    async refund(paymentId, body = {}, key = randomUUID()) {
+      const response = await rig.api(`/v1/payments/${paymentId}/refunds`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'idempotency-key': key },
+        body: JSON.stringify(body),
+      })
+      const json: unknown = await response.json()
+      const refund = Refund.strict().safeParse(json)
+      return {
+        status: response.status,
+        headers: response.headers,
+        problem: json,
+        get body() {
+          if (!refund.success) throw new Error(`no refund: ${JSON.stringify(json)}`)
+          return refund.data
+        },
+      }
+    },
+    async payment(paymentId) {
+      const response = await rig.api(`/v1/payments/${paymentId}`)
+      return Payment.strict().parse(await response.json())
+    },
+    async untilEnded(refundId) {
+      const ends = ['succeeded', 'failed', 'needs_review']
+      await waitUntil(async () => ends.includes((await readRefund(refundId)).status), {
+        what: `the end of refund ${refundId}`,
+      })
+      return await readRefund(refundId)
+    },
+    async moved(paymentId) {
+      const { data } = Ledger.parse(await rig.control('GET', '/ledger'))
+      return data.filter((one) => one.paymentId === paymentId).map(({ amount }) => amount)
+    },
+    async sent(refundId) {
+      const { data } = Calls.parse(await rig.control('GET', '/calls?command=REFUND'))
+      return data.filter((one) => one.requestId === refundId).length
+    },
+  }
+}
