@@ -29,7 +29,8 @@ function makeNotification(): { transactionId: string; body: string } {
   return { transactionId, body: JSON.stringify({ ...params, svc_SecureHash: hash }) }
 }
 
-async function acknowledge(pool: Pool): Promise<{ transactionId: string; ms: number }> {
+/** Sends a signed notification about a new transaction; resolves with its acknowledgement. */
+export async function acknowledge(pool: Pool): Promise<{ transactionId: string; ms: number }> {
   const { transactionId, body } = makeNotification()
   const headers = { 'content-type': 'application/json' }
   const started = performance.now()

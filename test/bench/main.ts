@@ -4,8 +4,12 @@ import { join } from 'node:path'
 import { startEmbeddedPostgres } from '../../src/db/embedded.ts'
 import { ACCOUNT, measureAck, measureReadable } from './intake.ts'
 import { findPort, startProcess, startProcessor } from './processes.ts'
+import { measureRequest, measureSending } from './refunds.ts'
 import { writeReport } from './report.ts'
 import { measureMemory, measureStart } from './start.ts'
+
+/** A gateway across the town: what its calls take in the measure of sending (ms). */
+const GATEWAY_MS = 20
 
 /** Everything in one run on one machine, each figure beside its baseline. */
 const folder = await mkdtemp(join(tmpdir(), 'ipn-bench-'))
@@ -37,8 +41,20 @@ try {
   const ack = await measureAck(service.url, `http://127.0.0.1:${naivePort}`)
   await naive.stop()
   const readable = await measureReadable(service.url)
-  await writeReport([ack, readable, ...start, idle], 'bench-results')
+  const request = await measureRequest(service.url, database.url)
+  const slowPort = await findPort()
+  const slow = await startProcess(
+    'test/bench/bare-gateway.ts',
+    { PORT: String(slowPort), DELAY_MS: String(GATEWAY_MS) },
+    () => true,
+  )
+  const slowUrl = `http://127.0.0.1:${slowPort}`
+  const other = await startProcessor(database.url, slowUrl, ACCOUNT)
   await service.stop()
+  const sending = await measureSending(other.url, slowUrl, database.url, GATEWAY_MS)
+  await writeReport([ack, readable, request, sending, ...start, idle], 'bench-results')
+  await other.stop()
+  await slow.stop()
   await gateway.stop()
 } finally {
   await database.stop()
