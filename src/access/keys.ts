@@ -16,12 +16,21 @@ export type Scope = (typeof SCOPES)[number]
 export const EVERY_MERCHANT = '*'
 
 /** A key as it is stored. The key itself is never kept: it is random, so a plain SHA-256 protects it. */
-export type ApiKey = { id: string; name: string; scopes: readonly string[]; merchantCode: string }
+export type ApiKey = {
+  id: string
+  name: string
+  scopes: readonly string[]
+  merchantCode: string
+  /** The largest single refund, and the most in one UTC day: decimal strings, null for no cap. */
+  refundMax: string | null
+  refundDailyMax: string | null
+}
 
 /** The live key with this text, if there is one. Looking up a hash tells an attacker nothing by its timing. */
 export async function findKey(sql: Sql, text: string): Promise<ApiKey | undefined> {
   const [key] = await sql<ApiKey[]>`
-    select id, name, scopes, merchant_code as "merchantCode" from api_keys
+    select id, name, scopes, merchant_code as "merchantCode", refund_max as "refundMax",
+      refund_daily_max as "refundDailyMax" from api_keys
     where hash = ${hashKey(text)} and revoked_at is null and (expires_at is null or expires_at > now())`
   return key
 }

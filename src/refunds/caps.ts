@@ -10,10 +10,10 @@ type Caps = { charge(amount: string): Promise<void> }
  * first lock of all, so that concurrent refunds of one key are counted one after the other.
  * @returns `charge`, which throws DomainError `refund_cap_exceeded` with what is left today
  */
-export async function chargeCaps(tx: Tx, { id }: Access): Promise<Caps> {
-  const [caps] = await tx<{ max: string | null; dailyMax: string | null }[]>`
-    select refund_max as max, refund_daily_max as "dailyMax" from api_keys where id = ${id}`
-  const { max = null, dailyMax = null } = caps ?? {}
+export async function chargeCaps(
+  tx: Tx,
+  { id, refundMax: max, refundDailyMax: dailyMax }: Access,
+): Promise<Caps> {
   if (dailyMax !== null) {
     await tx`
       insert into api_key_days (key_id, day) values (${id}, (now() at time zone 'UTC')::date)

@@ -10,10 +10,10 @@ import { chargeCaps } from './caps.ts'
 import { fingerprintWish, type RefundWish } from './idempotency.ts'
 import { maskReceiver, type Receiver, sealReceiver } from './receiver.ts'
 
-/** The payment a refund is asked of, and its account. */
-export type RefundTarget = { merchantCode: string; transactionId: string; paymentId: string }
+export type RequestedRefund = { refundId: string; merchantCode: string; replayed: boolean }
 
-export type RequestedRefund = { refundId: string; replayed: boolean }
+/** What a refund comes to; amounts are decimal strings. */
+export type RefundFacts = { amount: string; refundable: string; currency: string | null }
 
 /**
  * Takes a refund in: one transaction checks and stores the intent, whose id is the wire's request id
@@ -23,167 +23,191 @@ export type RequestedRefund = { refundId: string; replayed: boolean }
 export async function requestRefund(
   ctx: Context,
   access: Access,
-  target: RefundTarget,
+  merchants: readonly string[],
   idempotencyKey: string,
   wish: RefundWish,
 ): Promise<RequestedRefund> {
   const fingerprint = fingerprintWish(ctx.sealer, wish)
-  const replay = () => findReplay(ctx, target.merchantCode, idempotencyKey, fingerprint)
-  const known = await replay()
-  if (known) return known
-  refuseWhileDisabled(ctx)
-  const refundId = randomUUID()
+  const target = await findTarget(ctx, merchants, wish.paymentId, { idempotencyKey, fingerprint })
+  if (target.replay) return takeReplay(target, target.replay)
+  const intent = { refundId: randomUUID(), idempotencyKey, fingerprint }
   const stored = await ctx.sql
-    .begin(async (tx) => {
-      const { amount } = await checkWish(tx, access, target, wish)
-      const inserted = await tx`
-      insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, reason, receiver,
-        receiver_shown, idempotency_key, fingerprint, requested_by, status, due_at)
-      values (${target.merchantCode}, ${refundId}, ${target.transactionId}, ${target.paymentId}, ${amount},
-        ${wish.reason ?? null}, ${wish.receiver ? sealReceiver(ctx.sealer, wish.receiver, refundId) : null},
-        ${wish.receiver ? sealReceiver(ctx.sealer, maskReceiver(wish.receiver), refundId) : null},
-        ${idempotencyKey}, ${fingerprint}, ${access.name}, 'pending', now())
-      on conflict (merchant_code, idempotency_key) do nothing`
-      // Somebody stored the same key while we waited for the lock: nothing of ours may stay.
-      if (inserted.count === 0) throw new KeyTakenError()
-      await announceRefund(ctx, tx, target, refundId, access.name)
-      return { refundId, replayed: false }
-    })
+    .begin((tx) => storeIntent(ctx, tx, access, target, wish, intent))
     .catch((error: unknown) => {
       if (error instanceof KeyTakenError) return undefined
       throw error
     })
-  const result = stored ?? (await replay())
-  if (!result) throw new Error('an idempotency key was taken and is gone')
-  return result
+  if (stored)
+    return { refundId: intent.refundId, merchantCode: target.merchantCode, replayed: false }
+  const again = await findTarget(ctx, merchants, wish.paymentId, intent)
+  if (!again.replay) throw new Error('an idempotency key was taken and is gone')
+  return takeReplay(again, again.replay)
 }
-
-class KeyTakenError extends Error {}
 
 /** What a refund would do, with every refusal it would meet; nothing is stored. */
 export async function previewRefund(
   ctx: Context,
   access: Access,
-  target: RefundTarget,
+  merchants: readonly string[],
   wish: RefundWish,
-): Promise<{
-  amount: string
-  refundableAmount: string
-  refundableAfter: string
-  currency: string | null
-}> {
-  refuseWhileDisabled(ctx)
+): Promise<RefundFacts & { refundableAfter: string }> {
+  const refundId = randomUUID()
+  const intent = { refundId, idempotencyKey: refundId, fingerprint: Buffer.alloc(0) }
+  const target = await findTarget(ctx, merchants, wish.paymentId, intent)
   const rollBack = new Error('a preview leaves nothing behind')
-  let preview: { amount: string; refundable: string; currency: string | null } | undefined
+  let facts: RefundFacts | undefined
   await ctx.sql
     .begin(async (tx) => {
-      preview = await checkWish(tx, access, target, wish)
+      facts = await storeIntent(ctx, tx, access, target, wish, intent)
       throw rollBack
     })
     .catch((error: unknown) => {
       if (error !== rollBack) throw error
     })
-  if (!preview) throw new Error('the preview came to nothing')
-  const { amount, refundable, currency } = preview
-  return {
-    amount,
-    currency,
-    refundableAmount: refundable,
-    refundableAfter: subtractAmount(refundable, amount),
-  }
+  if (!facts) throw new Error('the preview came to nothing')
+  return { ...facts, refundableAfter: subtractAmount(facts.refundable, facts.amount) }
 }
 
-function refuseWhileDisabled(ctx: Context): void {
-  if (ctx.config.REFUNDS_ENABLED) return
-  throw new DomainError(
-    'refunds_disabled',
-    'New refunds are switched off for the moment; those under way go on',
-  )
+/** Somebody stored the same key while we waited for the lock: nothing of ours may stay. */
+class KeyTakenError extends Error {}
+
+type Intent = { refundId: string; idempotencyKey: string; fingerprint: Buffer }
+
+type Target = {
+  merchantCode: string
+  transactionId: string
+  paymentId: string
+  replay: { refundId: string; same: boolean } | null
 }
 
-async function findReplay(
+/** The payment, and the refund that the key stands for already: looked up before anything is checked. */
+async function findTarget(
   ctx: Context,
-  merchantCode: string,
-  idempotencyKey: string,
-  fingerprint: Buffer,
-): Promise<RequestedRefund | undefined> {
-  const [known] = await ctx.sql<{ refundId: string; same: boolean }[]>`
-    select refund_id as "refundId", fingerprint = ${fingerprint} as same from refunds
-    where merchant_code = ${merchantCode} and idempotency_key = ${idempotencyKey}`
-  if (!known) return undefined
-  if (known.same) return { refundId: known.refundId, replayed: true }
+  merchants: readonly string[],
+  paymentId: string,
+  { idempotencyKey, fingerprint }: Omit<Intent, 'refundId'>,
+): Promise<Target> {
+  const [target, second] = await ctx.sql<Target[]>`
+    select p.merchant_code as "merchantCode", p.transaction_id as "transactionId",
+      p.payment_id as "paymentId", (
+        select json_build_object('refundId', r.refund_id, 'same', r.fingerprint = ${fingerprint})
+        from refunds r
+        where r.merchant_code = p.merchant_code and r.idempotency_key = ${idempotencyKey}) as replay
+    from payments p where p.merchant_code = any(${[...merchants]}) and p.payment_id = ${paymentId}`
+  if (!target) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
+  if (!second) return target
+  const detail = 'Several merchant accounts have a payment of this id: name one with ?merchantCode='
+  throw new DomainError('ambiguous_merchant', detail)
+}
+
+function takeReplay(
+  { merchantCode }: Target,
+  { refundId, same }: { refundId: string; same: boolean },
+): RequestedRefund {
+  if (same) return { refundId, merchantCode, replayed: true }
   throw new DomainError(
     'idempotency_key_reused',
     'This Idempotency-Key was sent with another payment, amount, receiver or reason; use a new one for a new refund',
   )
 }
 
-/** Locks in order (the key's day, transaction, payment), then counts: a sum taken before the wait would be old. */
-async function checkWish(
+type Stored = {
+  status: string
+  missing: boolean
+  paymentMethod: string
+  currency: string | null
+  refundable: string
+  /** Null when nothing was stored. */
+  amount: string | null
+}
+
+/**
+ * Locks in order (the key's day, transaction, payment), then counts in a second statement: a sum taken
+ * before the wait would be old. That statement stores the intent only if everything allows it, with the
+ * trace of who asked; what it read says why it did not. Both are sent at once and run one after the other.
+ */
+async function storeIntent(
+  ctx: Context,
   tx: Tx,
   access: Access,
-  { merchantCode, transactionId, paymentId }: RefundTarget,
-  wish: RefundWish,
-): Promise<{ amount: string; refundable: string; currency: string | null }> {
+  { merchantCode, transactionId, paymentId }: Target,
+  { amount, receiver, reason }: RefundWish,
+  { refundId, idempotencyKey, fingerprint }: Intent,
+): Promise<RefundFacts> {
+  if (!ctx.config.REFUNDS_ENABLED) {
+    const detail = 'New refunds are switched off for the moment; those under way go on'
+    throw new DomainError('refunds_disabled', detail)
+  }
   const caps = await chargeCaps(tx, access)
-  const [payment] = await tx<
-    { status: string; missing: boolean; paymentMethod: string; currency: string | null }[]
-  >`
-    select p.status, p.missing, p.payment_method as "paymentMethod", t.currency
-    from transactions t join payments p using (merchant_code, transaction_id)
-    where t.merchant_code = ${merchantCode} and t.transaction_id = ${transactionId}
-      and p.payment_id = ${paymentId}
-    for update of t, p`
-  if (!payment) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
-  if (payment.status !== 'SUCCESS' || payment.missing) {
-    const why = payment.missing
-      ? 'the gateway does not list it any more'
-      : `it is ${payment.status}`
-    throw new DomainError(
+  const sealed = receiver ? sealReceiver(ctx.sealer, receiver, refundId) : null
+  const shown = receiver ? sealReceiver(ctx.sealer, maskReceiver(receiver), refundId) : null
+  const key = tx`merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
+  const [, rows] = await Promise.all([
+    tx`
+      select from transactions t join payments p using (merchant_code, transaction_id)
+      where t.merchant_code = ${merchantCode} and t.transaction_id = ${transactionId}
+        and p.payment_id = ${paymentId} for update of t, p`,
+    tx<Stored[]>`
+      with payment as (
+        select status, missing, payment_method, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
+        from payments where merchant_code = ${merchantCode} and payment_id = ${paymentId}
+      ), stored as (
+        insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, reason, receiver,
+          receiver_shown, idempotency_key, fingerprint, requested_by, status, due_at)
+        select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId},
+          coalesce(${amount ?? null}::numeric, refundable), ${reason ?? null}, ${sealed}, ${shown},
+          ${idempotencyKey}, ${fingerprint}, ${access.name}, 'pending', now()
+        from payment
+        where status = 'SUCCESS' and not missing and (payment_method <> 'QR' or ${receiver !== undefined})
+          and refundable > 0 and coalesce(${amount ?? null}::numeric, refundable) <= refundable
+        on conflict (merchant_code, idempotency_key) do nothing
+        returning refund_id, amount
+      ), recorded as (
+        insert into changes (merchant_code, transaction_id, payment_id, refund_id, field, after, cause)
+        select ${merchantCode}, ${transactionId}, ${paymentId}, refund_id, 'status', 'pending',
+          ${`requested with the key ${access.name}`} from stored
+      ), due as (
+        update transactions t set final = false, version = version + 1, updated_at = now(), ${makeDue(ctx.sql)}
+        where ${key} and exists (select from stored)
+        returning pg_notify(${SYNC_DUE}, ''),
+          pg_notify(${TRANSACTION_CHANGED}, ${JSON.stringify([merchantCode, transactionId])})
+      )
+      select status, missing, payment_method as "paymentMethod", refundable::text as refundable,
+        (select amount::text from stored) as amount, (select currency from transactions where ${key}) as currency
+      from payment`,
+  ])
+  const [found] = rows
+  if (!found) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
+  if (found.amount === null) throw explainRefusal(paymentId, found, amount, receiver)
+  await caps.charge(found.amount)
+  return { amount: found.amount, refundable: found.refundable, currency: found.currency }
+}
+
+/** Why nothing was stored, in the order in which the reasons matter to the caller. */
+function explainRefusal(
+  paymentId: string,
+  { status, missing, paymentMethod, refundable }: Stored,
+  amount: string | undefined,
+  receiver: Receiver | undefined,
+): Error {
+  if (status !== 'SUCCESS' || missing) {
+    const why = missing ? 'the gateway does not list it any more' : `it is ${status}`
+    return new DomainError(
       'payment_not_refundable',
       `Payment ${paymentId} cannot be refunded: ${why}`,
     )
   }
-  requireReceiver(payment.paymentMethod, wish.receiver)
-  const [balance] = await tx<{ refundable: string }[]>`
-    select ${tx.unsafe(REFUNDABLE_SQL)}::text as refundable from payments
-    where merchant_code = ${merchantCode} and payment_id = ${paymentId}`
-  const refundable = balance?.refundable ?? '0'
-  const amount = wish.amount ?? refundable
-  if (compareAmounts(amount, refundable) > 0 || compareAmounts(refundable, '0') === 0) {
-    throw new DomainError('exceeds_refundable', `Only ${refundable} is left to refund`, {
+  if (paymentMethod === 'QR' && !receiver) {
+    const message = 'is needed, because the payment was made by QR'
+    return new DomainError('receiver_required', `receiver: ${message}`, {
+      errors: [{ path: 'receiver', message }],
+    })
+  }
+  const isNothing = compareAmounts(refundable, '0') === 0
+  if (isNothing || compareAmounts(amount ?? refundable, refundable) > 0) {
+    return new DomainError('exceeds_refundable', `Only ${refundable} is left to refund`, {
       extra: { refundableAmount: refundable },
     })
   }
-  await caps.charge(amount)
-  return { amount, refundable, currency: payment.currency }
-}
-
-function requireReceiver(paymentMethod: string, receiver: Receiver | undefined): void {
-  if (paymentMethod !== 'QR' || receiver) return
-  const message = 'is needed, because the payment was made by QR'
-  throw new DomainError('receiver_required', `receiver: ${message}`, {
-    errors: [{ path: 'receiver', message }],
-  })
-}
-
-/** Records who asked, shows the reservation to readers, and wakes the pass that sends. */
-async function announceRefund(
-  ctx: Context,
-  tx: Tx,
-  { merchantCode, transactionId, paymentId }: RefundTarget,
-  refundId: string,
-  keyName: string,
-): Promise<void> {
-  await tx`
-    with recorded as (
-      insert into changes (merchant_code, transaction_id, payment_id, refund_id, field, after, cause)
-      values (${merchantCode}, ${transactionId}, ${paymentId}, ${refundId}, 'status', 'pending',
-        ${`requested with the key ${keyName}`})
-    ), due as (
-      update transactions t set final = false, version = version + 1, updated_at = now(), ${makeDue(ctx.sql)}
-      where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
-    )
-    select pg_notify(${SYNC_DUE}, ''),
-      pg_notify(${TRANSACTION_CHANGED}, ${JSON.stringify([merchantCode, transactionId])})`
+  return new KeyTakenError()
 }

@@ -3,7 +3,6 @@ import { narrowMerchants, requireScope } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
 import { answers, bodyRefusals, createRouter, Id, refusals, WaitParameter } from '../http/input.ts'
 import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../http/page.ts'
-import { findPayment } from '../payments/find.ts'
 import { findRefund, listRefunds, type RefundRecord } from './find.ts'
 import { readIdempotencyKey } from './idempotency.ts'
 import { gatherProof } from './proof.ts'
@@ -107,23 +106,24 @@ export function refundRoutes(ctx: Context) {
       const key = preview ? undefined : readIdempotencyKey(c.req.valid('header')['idempotency-key'])
       const access = c.get('access')
       const merchants = narrowMerchants(access, named)
-      const { payment } = await findPayment(ctx, merchants, c.req.valid('param').paymentId)
       const { receiver, reason } = c.req.valid('json')
       const amount = readExactAmount(await c.req.text())
-      const wish = { paymentId: payment.paymentId, amount, receiver, reason }
+      const { paymentId } = c.req.valid('param')
+      const wish = { paymentId, amount, receiver, reason }
       if (key === undefined) {
-        const { currency, ...would } = await previewRefund(ctx, access, payment, wish)
-        const wouldSend = {
-          amount: would.amount,
-          currency,
-          paymentId: payment.paymentId,
-          ...(receiver ? { receiver: maskReceiver(receiver) } : {}),
-        }
-        const { refundableAmount, refundableAfter } = would
+        const would = await previewRefund(ctx, access, merchants, wish)
+        const masked = receiver ? { receiver: maskReceiver(receiver) } : {}
+        const wouldSend = { amount: would.amount, currency: would.currency, paymentId, ...masked }
+        const { refundable: refundableAmount, refundableAfter } = would
         return c.json({ wouldSend, refundableAmount, refundableAfter }, 200)
       }
-      const { refundId, replayed } = await requestRefund(ctx, access, payment, key, wish)
-      const { merchantCode } = payment
+      const { refundId, merchantCode, replayed } = await requestRefund(
+        ctx,
+        access,
+        merchants,
+        key,
+        wish,
+      )
       ctx.log.info({ merchantCode, refundId, key: access.name, replayed }, 'refund requested')
       const refund = show(await findRefund(ctx, [merchantCode], refundId))
       const headers = { location: `/v1/refunds/${refundId}` }
