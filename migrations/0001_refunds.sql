@@ -25,6 +25,7 @@ CREATE TABLE "foreign_refunds" (
 	"payment_id" text NOT NULL,
 	"amount" numeric NOT NULL,
 	"matched" boolean DEFAULT false NOT NULL,
+	"matched_at" timestamp with time zone,
 	"ipn_event_id" bigint NOT NULL,
 	"first_seen_at" timestamp with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "foreign_refunds_pkey" PRIMARY KEY("merchant_code","request_id"),
@@ -83,7 +84,7 @@ CREATE TABLE "refunds" (
 	CONSTRAINT "refunds_amount_positive" CHECK ("refunds"."amount" > 0 and scale("refunds"."amount") <= 4),
 	CONSTRAINT "refunds_status_known" CHECK ("refunds"."status" in ('pending', 'sending', 'accepted', 'unknown', 'succeeded', 'failed', 'needs_review')),
 	CONSTRAINT "refunds_over_or_due" CHECK (("refunds"."status" in ('succeeded', 'failed', 'needs_review')) = ("refunds"."due_at" is null)),
-	CONSTRAINT "refunds_sent_has_attempt" CHECK ("refunds"."status" in ('pending', 'succeeded', 'failed') or "refunds"."attempts" > 0),
+	CONSTRAINT "refunds_sent_has_attempt" CHECK ("refunds"."status" in ('pending', 'succeeded', 'failed', 'needs_review') or "refunds"."attempts" > 0),
 	CONSTRAINT "refunds_matched_succeeded" CHECK (not "refunds"."matched" or "refunds"."status" = 'succeeded'),
 	CONSTRAINT "refunds_failed_says_why" CHECK ("refunds"."status" <> 'failed' or "refunds"."failure_source" is not null)
 );

@@ -320,7 +320,7 @@ export const refunds = pgTable(
     ),
     check(
       'refunds_sent_has_attempt',
-      sql`${t.status} in ('pending', 'succeeded', 'failed') or ${t.attempts} > 0`,
+      sql`${t.status} in ('pending', 'succeeded', 'failed', 'needs_review') or ${t.attempts} > 0`,
     ),
     check('refunds_matched_succeeded', sql`not ${t.matched} or ${t.status} = 'succeeded'`),
     check(
@@ -364,6 +364,7 @@ export const foreignRefunds = pgTable(
     paymentId: text('payment_id').notNull(),
     amount: amount('amount').notNull(),
     matched: boolean('matched').notNull().default(false),
+    matchedAt: time('matched_at'),
     ipnEventId: counter('ipn_event_id').notNull(),
     firstSeenAt: time('first_seen_at').notNull().defaultNow(),
   },
