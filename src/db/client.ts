@@ -21,6 +21,7 @@ export function openDatabase(url: string, connections: number): Database {
   const sql = postgres(url, {
     max: connections,
     connect_timeout: 5,
+    backoff: pauseBeforeReconnect,
     types: { int8: INT8 },
     onnotice: ignoreNotice,
     connection: {
@@ -31,6 +32,14 @@ export function openDatabase(url: string, connections: number): Database {
     },
   })
   return { sql, db: drizzle(sql, { schema }), close: () => sql.end({ timeout: 5 }) }
+}
+
+/**
+ * How long a connection waits before it tries again (s), with jitter. The driver's own pauses grow to
+ * 20 s: so long a notification would wait for its refusal, and a server that is back for its clients.
+ */
+function pauseBeforeReconnect(failures: number): number {
+  return (0.5 + Math.random() / 2) * Math.min(2 ** failures / 100, 0.5)
 }
 
 /** ISO 8601 in UTC with milliseconds, from the text Postgres writes (sessions run in UTC). */
