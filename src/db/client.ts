@@ -13,6 +13,9 @@ export type Database = { sql: Sql; db: Db; close(): Promise<void> }
 
 const INT8 = { to: 20, from: [20], serialize: String, parse: Number }
 
+/** Whoever closes has finished its work; a connection the server once cut off would be waited for in vain. */
+const CLOSE_WITHIN_S = 1
+
 /**
  * Opens a pool. Nothing is sent before the first query; a lost server is connected to again.
  * @param connections the pool's size
@@ -31,7 +34,7 @@ export function openDatabase(url: string, connections: number): Database {
       idle_in_transaction_session_timeout: 60_000,
     },
   })
-  return { sql, db: drizzle(sql, { schema }), close: () => sql.end({ timeout: 5 }) }
+  return { sql, db: drizzle(sql, { schema }), close: () => sql.end({ timeout: CLOSE_WITHIN_S }) }
 }
 
 /**
