@@ -13,6 +13,9 @@ export type Database = { sql: Sql; db: Db; close(): Promise<void> }
 
 const INT8 = { to: 20, from: [20], serialize: String, parse: Number }
 
+/** Whoever closes has finished its work; a connection the server once cut off would be waited for in vain. */
+const CLOSE_WITHIN_S = 1
+
 /**
  * Opens a pool. Nothing is sent before the first query; a lost server is connected to again.
  * @param connections the pool's size
@@ -21,8 +24,7 @@ export function openDatabase(url: string, connections: number): Database {
   const sql = postgres(url, {
     max: connections,
     connect_timeout: 5,
-    // In seconds, at most one: by default it grows to 20, and requests would wait for it.
-    backoff: (failures) => Math.min(0.05 * 2 ** failures, 1) * (0.5 + Math.random() / 2),
+    backoff: pauseBeforeReconnect,
     types: { int8: INT8 },
     onnotice: ignoreNotice,
     connection: {
@@ -32,7 +34,15 @@ export function openDatabase(url: string, connections: number): Database {
       idle_in_transaction_session_timeout: 60_000,
     },
   })
-  return { sql, db: drizzle(sql, { schema }), close: () => sql.end({ timeout: 5 }) }
+  return { sql, db: drizzle(sql, { schema }), close: () => sql.end({ timeout: CLOSE_WITHIN_S }) }
+}
+
+/**
+ * How long a connection waits before it tries again (s), with jitter. The driver's own pauses grow to
+ * 20 s: so long a notification would wait for its refusal, and a server that is back for its clients.
+ */
+function pauseBeforeReconnect(failures: number): number {
+  return (0.5 + Math.random() / 2) * Math.min(2 ** failures / 100, 0.5)
 }
 
 /** ISO 8601 in UTC with milliseconds, from the text Postgres writes (sessions run in UTC). */

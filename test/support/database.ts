@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import postgres from 'postgres'
 import { inject } from 'vitest'
-import { type Database, openDatabase } from '../../src/db/client.ts'
+import { type Database, openDatabase, type Tx } from '../../src/db/client.ts'
 
 export type TestDatabase = Database & { url: string; drop(): Promise<void> }
 
@@ -28,4 +28,48 @@ export async function createTestDatabase({ empty = false } = {}): Promise<TestDa
 export async function emptyTables({ sql }: Database): Promise<void> {
   await sql`truncate transactions, ipn_events, gateway_calls, changes, refund_attempts, foreign_refunds,
     discrepancies cascade`
+}
+
+/** How many rows each table of the service holds, empty ones left out. */
+export async function countRows({ sql }: TestDatabase): Promise<Record<string, number>> {
+  const tables = ['ipn_events', 'transactions', 'payments', 'changes', 'gateway_calls']
+  const counts = tables.map(async (table) => {
+    const [row] = await sql<{ n: number }[]>`select count(*) as n from ${sql(table)}`
+    return [table, row?.n ?? 0] as const
+  })
+  return Object.fromEntries((await Promise.all(counts)).filter(([, n]) => n > 0))
+}
+
+/** Runs a statement in a transaction of its own and keeps its locks until `release` is called. */
+export async function holdLocks(
+  { sql }: TestDatabase,
+  statement: (tx: Tx) => Promise<unknown>,
+): Promise<{ release(): Promise<void> }> {
+  let letGo = () => {}
+  const held = new Promise<void>((resolve) => {
+    letGo = resolve
+  })
+  let committed: Promise<unknown> | undefined
+  await new Promise<void>((resolve, reject) => {
+    committed = sql.begin(async (tx) => {
+      await statement(tx)
+      resolve()
+      await held
+    })
+    committed.catch(reject)
+  })
+  return {
+    async release() {
+      letGo()
+      await committed
+    },
+  }
+}
+
+/** The intake's commits that wait for a lock now, by process, each with whom it waits for. */
+export async function listBlockedCommits({ sql }: TestDatabase) {
+  return sql<{ pid: number; blockers: number[] }[]>`
+    select pid, pg_blocking_pids(pid) as blockers from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'
+      and query like '%insert into ipn_events%' order by query_start`
 }

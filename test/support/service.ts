@@ -131,13 +131,20 @@ export function signIpn(
 /** Posts a notification and returns status and parsed answer. */
 export async function postIpn(
   url: string,
-  body: Record<string, unknown> | string,
+  body: Record<string, unknown> | string | Uint8Array<ArrayBuffer>,
   headers: Record<string, string> = { 'content-type': 'application/json' },
 ): Promise<{ status: number; answer: unknown }> {
   const response = await fetch(`${url}/ipn`, {
     method: 'POST',
     headers,
-    body: typeof body === 'string' ? body : JSON.stringify(body),
+    body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
   })
   return { status: response.status, answer: await response.json() }
+}
+
+/** The same fields as a form body or a query string. */
+export function toForm(fields: Record<string, string | number>): string {
+  const form = new URLSearchParams()
+  for (const [name, value] of Object.entries(fields)) form.append(name, String(value))
+  return form.toString()
 }

@@ -1,0 +1,266 @@
+import { createHash } from 'node:crypto'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { type Database, openDatabase } from '../src/db/client.ts'
+import { SYNC_DUE } from '../src/db/due.ts'
+import { type Arrival, createInbox, type Inbox, InboxFullError } from '../src/ipn/inbox.ts'
+import {
+  createTestDatabase,
+  holdLocks,
+  listBlockedCommits,
+  type TestDatabase,
+} from './support/database.ts'
+import { waitUntil } from './support/wait-until.ts'
+
+let database: TestDatabase
+/** The pool of the inboxes; the other one holds locks and looks on. */
+let pool: Database
+let inbox: Inbox
+beforeEach(async () => {
+  database = await createTestDatabase()
+  pool = openDatabase(database.url, 4)
+  inbox = createInbox(pool.sql)
+})
+afterEach(async () => {
+  await pool.close()
+  await database.drop()
+})
+
+/** A notification about `transactionId`; `bytes` decides whether it is the same one again, and its place in order. */
+function arrival(transactionId: string, bytes = transactionId): Arrival {
+  return {
+    merchantCode: 'SHOP1',
+    fingerprint: createHash('sha256').update(bytes).digest(),
+    notification: {
+      kind: 'payment',
+      merchantCode: 'SHOP1',
+      transactionId,
+      paymentId: undefined,
+      orderId: undefined,
+      merchantTxnId: undefined,
+      currency: undefined,
+    },
+    verdict: 'verified',
+    body: '{}',
+    contentType: 'application/json',
+    address: '192.0.2.1',
+    headers: {},
+  }
+}
+
+/** The table refuses it: a refund that names no request. */
+function badArrival(bytes: string): Arrival {
+  const { notification, ...rest } = arrival(bytes)
+  const hints = { ...notification, kind: 'refund' as const }
+  return { ...rest, notification: { ...hints, requestId: null as unknown as string } }
+}
+
+const storeAll = (to: Inbox, arrivals: readonly Arrival[]) =>
+  Promise.allSettled(arrivals.map((one) => to.store(one)))
+
+const listStored = async () => {
+  const rows = await database.sql<{ id: string; deliveries: number }[]>`
+    select transaction_id as id, deliveries from ipn_events order by transaction_id`
+  return Object.fromEntries(rows.map(({ id, deliveries }) => [id, deliveries]))
+}
+
+/** Every commit of an inbox notifies once, so this counts commits. */
+async function countCommits(): Promise<() => number> {
+  let commits = 0
+  await database.sql.listen(SYNC_DUE, () => {
+    commits += 1
+  })
+  return () => commits
+}
+
+const lockEvent = (id: string) =>
+  holdLocks(database, (tx) => tx`select 1 from ipn_events where transaction_id = ${id} for update`)
+const lockTransaction = (id: string) =>
+  holdLocks(
+    database,
+    (tx) => tx`select 1 from transactions where transaction_id = ${id} for update`,
+  )
+const waitBlocked = (n: number) =>
+  waitUntil(async () => (await listBlockedCommits(database)).length === n, {
+    what: `${n} blocked commits`,
+  })
+
+it('what arrives while a commit runs shares the next one, and is answered only after it', async () => {
+  await inbox.store(arrival('GATE'))
+  const commits = await countCommits()
+  const lock = await lockEvent('GATE')
+  const answered: string[] = []
+  const store = (one: Arrival, name: string) =>
+    inbox.store(one).then(() => {
+      answered.push(name)
+    })
+  const first = store(arrival('GATE'), 'first')
+  await waitBlocked(1)
+  const others = Array.from({ length: 50 }, (_, n) => store(arrival(`T${n % 10}`, `${n}`), `${n}`))
+  expect(await listStored()).toEqual({ GATE: 1 })
+  expect(answered).toEqual([])
+  await lock.release()
+  await first
+  expect(answered).toEqual(['first'])
+  await Promise.all(others)
+  await waitUntil(() => commits() >= 2, { what: 'two commits' })
+  expect(commits()).toBe(2)
+  const [row] = await database.sql`
+    select (select count(*) from ipn_events) as events, (select count(*) from transactions) as transactions,
+      (select sum(ipn_count) from transactions)::int as told`
+  expect(row).toEqual({ events: 51, transactions: 11, told: 52 })
+})
+
+it('an idle inbox commits at once, one after the other', async () => {
+  const commits = await countCommits()
+  for (const id of ['A', 'B', 'C']) await inbox.store(arrival(id))
+  await waitUntil(() => commits() === 3, { what: 'three commits' })
+  expect(await listStored()).toEqual({ A: 1, B: 1, C: 1 })
+})
+
+it('the same bytes many times in one commit are one row that counts them', async () => {
+  await inbox.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const first = inbox.store(arrival('GATE'))
+  await waitBlocked(1)
+  const copies = storeAll(
+    inbox,
+    Array.from({ length: 20 }, () => arrival('SAME')),
+  )
+  await lock.release()
+  await first
+  expect((await copies).map(({ status }) => status)).toEqual(Array(20).fill('fulfilled'))
+  expect(await listStored()).toEqual({ GATE: 2, SAME: 20 })
+})
+
+it('the same bytes of two merchants are two rows', async () => {
+  const other = { ...arrival('SAME'), merchantCode: 'SHOP2' }
+  await inbox.store(arrival('SAME'))
+  await inbox.store(other)
+  const [row] = await database.sql`select count(*) as n from ipn_events`
+  expect(row?.n).toBe(2)
+})
+
+it('two batches that name the same rows in opposite order never wait for each other crosswise', async () => {
+  const names = ['A', 'M', 'Z']
+  for (const [lockRow, about] of [
+    [lockEvent, (id: string) => arrival(id)],
+    [lockTransaction, (id: string, from: string) => arrival(id, `${id} from ${from}`)],
+  ] as const) {
+    const inboxes = { first: createInbox(pool.sql), second: createInbox(pool.sql) }
+    for (const id of [...names, 'GATE first', 'GATE second']) await inbox.store(arrival(id))
+    const gates = {
+      first: await lockEvent('GATE first'),
+      second: await lockEvent('GATE second'),
+    }
+    const middle = await lockRow('M')
+    const stores: Promise<unknown>[] = []
+    let gathering = 0
+    // Both gather behind their gate, the second one backwards; then each goes as far as it can.
+    for (const [name, order] of [
+      ['first', names],
+      ['second', names.toReversed()],
+    ] as const) {
+      stores.push(inboxes[name].store(arrival(`GATE ${name}`)))
+      gathering += 1
+      await waitBlocked(gathering)
+      stores.push(
+        storeAll(
+          inboxes[name],
+          order.map((id) => about(id, name)),
+        ),
+      )
+    }
+    const commits = await countCommits()
+    await gates.first.release()
+    await gates.second.release()
+    await waitUntil(() => commits() === 2, { what: 'both gates' })
+    await waitBlocked(2)
+    await middle.release()
+    await Promise.all(stores)
+    await waitUntil(() => commits() >= 4, { what: 'both batches' })
+    expect(commits()).toBe(4)
+  }
+  const [row] = await database.sql`
+    select deadlocks::int from pg_stat_database where datname = current_database()`
+  expect(row?.deadlocks).toBe(0)
+})
+
+it('one bad row is refused alone, wherever it stands among its neighbours', async () => {
+  for (const at of [0, 6, 12]) {
+    await inbox.store(arrival('GATE'))
+    const lock = await lockEvent('GATE')
+    const first = inbox.store(arrival('GATE'))
+    await waitBlocked(1)
+    const batch = Array.from({ length: 13 }, (_, n) => arrival(`T${at}-${n}`))
+    batch[at] = badArrival(`BAD${at}`)
+    const results = storeAll(inbox, batch)
+    await lock.release()
+    await first
+    const failed = (await results).flatMap((one, n) =>
+      one.status === 'rejected' ? [[n, one.reason.constraint_name]] : [],
+    )
+    expect(failed).toEqual([[at, 'ipn_events_kind_has_its_id']])
+  }
+  expect(Object.keys(await listStored())).toHaveLength(1 + 3 * 12)
+})
+
+it("trouble of the server's own refuses the whole batch at once, and no row is tried alone", async () => {
+  await database.sql.unsafe(`
+    create sequence tries;
+    create function refuse() returns trigger language plpgsql as $$
+    begin perform nextval('tries'); raise 'no room' using errcode = 'disk_full'; end $$;
+    create trigger refuse before insert on transactions for each row
+      when (new.transaction_id = 'C') execute function refuse()`)
+  await inbox.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const first = inbox.store(arrival('GATE'))
+  await waitBlocked(1)
+  const results = storeAll(
+    inbox,
+    ['A', 'B', 'C', 'D'].map((id) => arrival(id)),
+  )
+  await lock.release()
+  await first
+  for (const one of await results) expect(one).toMatchObject({ reason: { code: '53100' } })
+  const [row] = await database.sql`select last_value::int as tries from tries`
+  expect(row?.tries).toBe(1)
+  await inbox.store(arrival('A'))
+  expect(await listStored()).toEqual({ A: 1, GATE: 2 })
+})
+
+it('a full inbox refuses the next one, forgets none, and takes again when there is room', async () => {
+  await inbox.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const first = inbox.store(arrival('GATE'))
+  await waitBlocked(1)
+  const same = arrival('SAME')
+  const taken = storeAll(
+    inbox,
+    Array.from({ length: 5_000 }, () => same),
+  )
+  await expect(inbox.store(same)).rejects.toThrow(InboxFullError)
+  await lock.release()
+  await first
+  expect((await taken).filter(({ status }) => status === 'rejected')).toEqual([])
+  await inbox.store(same)
+  expect(await listStored()).toEqual({ GATE: 2, SAME: 5_001 })
+})
+
+it('draining waits for everything taken so far', async () => {
+  await inbox.drain()
+  await inbox.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const stores = [inbox.store(arrival('GATE'))]
+  await waitBlocked(1)
+  stores.push(inbox.store(arrival('T1')))
+  let isDrained = false
+  const drained = inbox.drain().then(() => {
+    isDrained = true
+  })
+  await waitBlocked(1)
+  expect(isDrained).toBe(false)
+  await lock.release()
+  await drained
+  expect(await listStored()).toEqual({ GATE: 2, T1: 1 })
+  await Promise.all(stores)
+})

@@ -1,0 +1,61 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { Server } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { onTestFinished } from 'vitest'
+import { createGatewayClient, type GatewaySettings } from '../../src/gateway/client.ts'
+import { MERCHANT } from './service.ts'
+
+/** A client of a gateway at an address, closed after the test. */
+export function makeClient(baseUrl: string, settings: Partial<GatewaySettings> = {}) {
+  const client = createGatewayClient({
+    baseUrl,
+    paygatePath: '/api/v1/paygate/svcpay',
+    prefix: 'svc',
+    encoding: 'json',
+    timeoutMs: 5_000,
+    maxConcurrency: 4,
+    accounts: [MERCHANT],
+    ...settings,
+  })
+  onTestFinished(() => client.close())
+  const ask = (transactionId = 'T1', signal?: AbortSignal) =>
+    client.queryPayments({ merchantCode: MERCHANT.merchantCode, transactionId }, signal)
+  return { client, ask }
+}
+
+/** Listens on a free port of this machine until the test ends; connections are closed by force then. */
+export async function listen(server: Server): Promise<number> {
+  const sockets = new Set<{ destroy(): void }>()
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(async () => {
+    const closed = once(server, 'close')
+    server.close()
+    for (const socket of sockets) socket.destroy()
+    await closed
+  })
+  const address = server.address()
+  if (typeof address !== 'object' || address === null) throw new Error('the server has no port')
+  return address.port
+}
+
+export type Seen = { path: string; headers: IncomingMessage['headers']; body: string }
+
+/** A gateway that answers what the sandbox never would; `seen` has every request it got. */
+export async function serve(
+  respond: (response: ServerResponse, request: Seen) => void,
+): Promise<{ url: string; seen: Seen[] }> {
+  const seen: Seen[] = []
+  const server = createServer(async (request, response) => {
+    const { url: path = '', headers } = request
+    const one = { path, headers, body: await text(request) }
+    seen.push(one)
+    respond(response, one)
+  })
+  return { url: `http://127.0.0.1:${await listen(server)}`, seen }
+}
