@@ -35,7 +35,6 @@ export type ServiceOptions = {
 
 /** How long calls in flight may go on once the process stops (ms); the whole stop stays below 10 s. */
 const GRACE_MS = 6_000
-const CLOSE_IDLE_MS = 50
 const FORGET_EVERY_MS = 60_000
 
 /** Opens everything a context needs. The schema has to be current. */
@@ -90,6 +89,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { ctx, stopping, givingUp, database } = await createContext(options)
   const { config, log } = options
   const server = createServer(getRequestListener(createApp(ctx).fetch))
+  // A connection kept alive after its answer would hold the stop for seconds.
+  server.on('request', ({ socket }, response) =>
+    response.once('close', () => ctx.stopping.aborted && socket.end()),
+  )
   const loops: Loop[] = []
 
   async function start(): Promise<string> {
@@ -132,12 +135,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     stopping.abort()
     const giveUp = setTimeout(() => givingUp.abort(), GRACE_MS)
     const closed = new Promise((resolve) => server.close(resolve))
-    // A connection kept alive is idle only after its answer: without this, each would hold the stop for seconds.
-    const closeIdle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_MS)
     const cutOff = setTimeout(() => server.closeAllConnections(), GRACE_MS)
     await Promise.all([closed, ctx.inbox.drain(), ...loops.map((loop) => loop.stopped)])
     clearTimeout(giveUp)
-    clearInterval(closeIdle)
     clearTimeout(cutOff)
     await ctx.gateway.close()
     await database.close()

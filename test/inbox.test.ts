@@ -50,7 +50,7 @@ function arrival(transactionId: string, bytes = transactionId): Arrival {
 /** The table refuses it: a refund that names no request. */
 function badArrival(bytes: string): Arrival {
   const { notification, ...rest } = arrival(bytes)
-  const hints = { ...notification, kind: 'refund' as const }
+  const hints = { ...notification, kind: 'refund' as const, amount: undefined, code: undefined }
   return { ...rest, notification: { ...hints, requestId: null as unknown as string } }
 }
 

@@ -73,7 +73,16 @@ it("a refund's notification is stored and registers no transaction", async () =>
   const rows = await rig.database.sql`
     select kind, request_id as request, payment_id as payment, transaction_id as transaction
     from ipn_events where kind = 'refund'`
-  expect([...rows]).toEqual([{ kind: 'refund', request: 'REQ1', payment: '77', transaction: null }])
+  expect([...rows]).toEqual([
+    {
+      kind: 'refund',
+      amount: undefined,
+      code: undefined,
+      request: 'REQ1',
+      payment: '77',
+      transaction: null,
+    },
+  ])
   expect((await countRows(rig.database)).transactions).toBe(before.transactions)
   expect((await rig.api('/v1/transactions/REFUNDS-OWN')).status).toBe(404)
 })

@@ -1,0 +1,69 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { onTestFinished } from 'vitest'
+import { KEY, MERCHANT } from './service.ts'
+
+/** The real service as a process of its own, started as `npm start` does. */
+export type ServiceProcess = {
+  url: string
+  child: ChildProcess
+  /** Resolves with the exit code; null when a signal ended it. */
+  ended: Promise<number | null>
+  output(): { out: string; err: string }
+}
+
+type Environment = Record<string, string>
+
+/** Runs `src/main.ts` with exactly this environment; it is killed after the test, if it still runs. */
+export function runMain(env: Environment): Omit<ServiceProcess, 'url'> {
+  const root = fileURLToPath(new URL('../..', import.meta.url))
+  const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts'], {
+    cwd: root,
+    env: { PATH: process.env.PATH ?? '', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const written = { out: '', err: '' }
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    written.out += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text) => {
+    written.err += text
+  })
+  const ended = once(child, 'close').then(() => child.exitCode)
+  onTestFinished(async () => {
+    if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
+    await ended
+  })
+  return { child, ended, output: () => written }
+}
+
+/** Settings of a production-like process on a test's database and sandbox. */
+export function settingsFor(databaseUrl: string, gatewayUrl: string): Environment {
+  return {
+    PORT: '0',
+    LOG_LEVEL: 'info',
+    DATABASE_URL: databaseUrl,
+    GATEWAY_BASE_URL: gatewayUrl,
+    GATEWAY_MERCHANT_CODE: MERCHANT.merchantCode,
+    GATEWAY_SECRET: MERCHANT.secret,
+    DATA_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString('base64'),
+    API_KEY: KEY,
+  }
+}
+
+/**
+ * Starts the service and waits for the line that says it is ready.
+ * @throws Error with what it printed when it ends before
+ */
+export async function startServiceProcess(env: Environment): Promise<ServiceProcess> {
+  const process = runMain(env)
+  const url = await new Promise<string>((resolve, reject) => {
+    process.child.stdout?.on('data', () => {
+      const found = /"url":"([^"]+)".*"ready"/.exec(process.output().out)?.[1]
+      if (found) resolve(found)
+    })
+    process.ended.then(() => reject(new Error(`it ended: ${process.output().err}`)))
+  })
+  return { ...process, url }
+}
