@@ -17,6 +17,11 @@ import { transactionRoutes } from './transactions/routes.ts'
 export function createApp(ctx: Context): Hono<AppEnv> {
   const app = new Hono<AppEnv>()
   app.use(requestId())
+  app.use(async (c, next) => {
+    await next()
+    // A kept connection would hold the stop up for as long as its client keeps it.
+    if (ctx.stopping.aborted) c.header('connection', 'close')
+  })
   app.onError((error, c) => answerError(ctx.log, error, c))
   app.notFound((c) => answerProblem(c, 'not_found', `Nothing is served at ${c.req.path}`))
   app.use(
