@@ -1,4 +1,4 @@
-import { once } from 'node:events'
+import { once, setMaxListeners } from 'node:events'
 import { createServer } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { createApp } from './app.ts'
@@ -37,6 +37,8 @@ export async function createContext({ config, databaseUrl, gatewayBaseUrl, log }
   const metrics = createMetrics()
   const stopping = new AbortController()
   const givingUp = new AbortController()
+  // Every call in flight and every waiting reader listens to them; that is no leak to warn of.
+  setMaxListeners(0, stopping.signal, givingUp.signal)
   const gateway = createGatewayClient({
     baseUrl: gatewayBaseUrl,
     paygatePath: config.GATEWAY_PAYGATE_PATH,
