@@ -5,6 +5,7 @@ import { authenticate } from './access/authenticate.ts'
 import type { Context } from './context.ts'
 import { isSchemaCurrent } from './db/migrate.ts'
 import type { AppEnv } from './http/app-env.ts'
+import { within } from './http/deadline.ts'
 import { answerError, answerProblem } from './http/errors.ts'
 import { requireReadableAddress } from './http/input.ts'
 import { takeJsonBody } from './http/json-body.ts'
@@ -12,6 +13,12 @@ import { ipnRoutes } from './ipn/routes.ts'
 import { paymentRoutes } from './payments/routes.ts'
 import { measureBacklog } from './sync/backlog.ts'
 import { transactionRoutes } from './transactions/routes.ts'
+
+/**
+ * How long a probe waits for the database (ms). While a server refuses connections with an error of
+ * its own, as it does when it starts up, the driver holds queries back for as long as that goes on.
+ */
+const PROBE_MS = 2_000
 
 /** Everything that is served. A worker serves its health and metrics only. */
 export function createApp(ctx: Context): Hono<AppEnv> {
@@ -53,7 +60,9 @@ function healthRoutes(ctx: Context) {
   return new Hono<AppEnv>()
     .get('/healthz', (c) => c.json({ status: 'ok' }))
     .get('/readyz', async (c) => {
-      const ready = !ctx.stopping.aborted && (await isSchemaCurrent(ctx.sql).catch(() => false))
+      const ready =
+        !ctx.stopping.aborted &&
+        (await within(PROBE_MS, isSchemaCurrent(ctx.sql)).catch(() => false))
       return ready
         ? c.json({ status: 'ready' })
         : c.json(
@@ -62,7 +71,7 @@ function healthRoutes(ctx: Context) {
           )
     })
     .get('/metrics', async (c) => {
-      await measureBacklog(ctx).catch((error: unknown) => {
+      await within(PROBE_MS, measureBacklog(ctx)).catch((error: unknown) => {
         // Metrics matter most when the database is gone: the rest is served, and no old number is.
         ctx.metrics.syncDue.set(Number.NaN)
         ctx.metrics.syncLag.set(Number.NaN)

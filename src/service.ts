@@ -31,6 +31,9 @@ export type ServiceOptions = {
 /** How long calls in flight may go on once the process stops (ms); the whole stop stays below 10 s. */
 const GRACE_MS = 6_000
 
+/** How often connections without a request are closed while the process stops (ms). */
+const CLOSE_IDLE_MS = 50
+
 /** Opens everything a context needs. The schema has to be current. */
 export async function createContext({ config, databaseUrl, gatewayBaseUrl, log }: ServiceOptions) {
   const database = openDatabase(databaseUrl, config.DATABASE_POOL)
@@ -93,11 +96,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     stopping.abort()
     const giveUp = setTimeout(() => givingUp.abort(), GRACE_MS)
     const closed = new Promise((resolve) => server.close(resolve))
-    server.closeIdleConnections()
+    // More than once: a connection whose last answer is just going out is not idle yet.
+    const closeIdle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_MS)
     const cutOff = setTimeout(() => server.closeAllConnections(), GRACE_MS)
     await Promise.all([closed, ctx.inbox.drain(), ...loops.map((loop) => loop.stopped)])
     clearTimeout(giveUp)
     clearTimeout(cutOff)
+    clearInterval(closeIdle)
     await ctx.gateway.close()
     await database.close()
   }
