@@ -43,7 +43,8 @@ async function timed(read: Promise<Response>) {
   const response = await read
   const text = await response.text()
   const ms = performance.now() - started
-  return { ms, status: response.status, text, etag: response.headers.get('etag') }
+  const { status, headers } = response
+  return { ms, status, text, etag: headers.get('etag'), connection: headers.get('connection') }
 }
 
 const read = (id: string, wait: number, tag?: string) =>
@@ -250,7 +251,12 @@ it('a stopping service answers its waiting readers at once, as the transaction i
   await waiting(2, stopping)
   const started = performance.now()
   await stopping.stop()
-  expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 304])
+  expect(
+    (await Promise.all(answers)).map(({ status, connection }) => [status, connection]),
+  ).toEqual([
+    [200, 'close'],
+    [304, 'close'],
+  ])
   expect(performance.now() - started).toBeLessThan(2_000)
 })
 
