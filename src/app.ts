@@ -5,6 +5,7 @@ import { authenticate } from './access/authenticate.ts'
 import type { Context } from './context.ts'
 import { isSchemaCurrent } from './db/migrate.ts'
 import type { AppEnv } from './http/app-env.ts'
+import { within } from './http/deadline.ts'
 import { answerError, answerProblem } from './http/errors.ts'
 import { requireReadableAddress } from './http/input.ts'
 import { takeJsonBody } from './http/json-body.ts'
@@ -14,15 +15,16 @@ import { refundRoutes } from './refunds/routes.ts'
 import { measureBacklog } from './sync/backlog.ts'
 import { transactionRoutes } from './transactions/routes.ts'
 
+/**
+ * How long a probe waits for the database (ms). While a server refuses connections with an error of
+ * its own, as it does when it starts up, the driver holds queries back for as long as that goes on.
+ */
+const PROBE_MS = 2_000
+
 /** Everything that is served. A worker serves its health and metrics only. */
 export function createApp(ctx: Context): Hono<AppEnv> {
   const app = new Hono<AppEnv>()
   app.use(requestId())
-  // A connection kept open by its client would hold up the stop for seconds.
-  app.use(async (c, next) => {
-    await next()
-    if (ctx.stopping.aborted) c.header('connection', 'close')
-  })
   app.onError((error, c) => answerError(ctx.log, error, c))
   app.notFound((c) => answerProblem(c, 'not_found', `Nothing is served at ${c.req.path}`))
   app.use(
@@ -55,7 +57,9 @@ function healthRoutes(ctx: Context) {
   return new Hono<AppEnv>()
     .get('/healthz', (c) => c.json({ status: 'ok' }))
     .get('/readyz', async (c) => {
-      const ready = !ctx.stopping.aborted && (await isSchemaCurrent(ctx.sql).catch(() => false))
+      const ready =
+        !ctx.stopping.aborted &&
+        (await within(PROBE_MS, isSchemaCurrent(ctx.sql)).catch(() => false))
       return ready
         ? c.json({ status: 'ready' })
         : c.json(
@@ -64,7 +68,7 @@ function healthRoutes(ctx: Context) {
           )
     })
     .get('/metrics', async (c) => {
-      await measureBacklog(ctx).catch((error: unknown) => {
+      await within(PROBE_MS, measureBacklog(ctx)).catch((error: unknown) => {
         // Metrics matter most when the database is gone: the rest is served, and no old number is.
         ctx.metrics.syncDue.set(Number.NaN)
         ctx.metrics.syncLag.set(Number.NaN)

@@ -140,7 +140,13 @@ it('a full inbox answers 503 with Retry-After, and everything else is still take
   const arrival = {
     merchantCode: 'UFLIYL',
     fingerprint: createHash('sha256').update('filler').digest(),
-    notification: { ...NO_HINTS, kind: 'refund' as const, requestId: 'FILLER' },
+    notification: {
+      ...NO_HINTS,
+      kind: 'refund' as const,
+      requestId: 'FILLER',
+      amount: undefined,
+      code: undefined,
+    },
     verdict: 'verified' as const,
     body: '{}',
     contentType: 'application/json',

@@ -1,6 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, requireScope } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
+import { DomainError } from '../errors.ts'
 import {
   answers,
   bodyRefusals,
@@ -110,8 +111,10 @@ export function transactionRoutes(ctx: Context) {
     })
     .openapi(sync, async (c) => {
       const { transactionId } = c.req.valid('param')
-      const named = c.req.valid('json')?.merchantCode ?? c.req.valid('query').merchantCode
-      const merchants = narrowMerchants(c.get('access'), named)
+      const merchants = narrowMerchants(
+        c.get('access'),
+        chooseCode(c.req.valid('json')?.merchantCode, c.req.valid('query').merchantCode),
+      )
       const owner = await requestSync(ctx, merchants, transactionId)
       ctx.log.info(
         { transactionId, merchantCode: owner, key: c.get('access').name },
@@ -136,6 +139,17 @@ export function transactionRoutes(ctx: Context) {
         200,
       )
     })
+}
+
+/** @throws DomainError `invalid_request` when body and address name two accounts */
+function chooseCode(inBody: string | undefined, inQuery: string | undefined) {
+  if (inBody !== undefined && inQuery !== undefined && inBody !== inQuery) {
+    const message = 'is not the same in the body and in the address'
+    throw new DomainError('invalid_request', `merchantCode: ${message}`, {
+      errors: [{ path: 'merchantCode', message }],
+    })
+  }
+  return inBody ?? inQuery
 }
 
 function locate({

@@ -3,7 +3,13 @@ import postgres from 'postgres'
 import { inject } from 'vitest'
 import { type Database, openDatabase, type Tx } from '../../src/db/client.ts'
 
-export type TestDatabase = Database & { url: string; drop(): Promise<void> }
+export type TestDatabase = Database & {
+  url: string
+  /** Ends every connection of the services to it, and lets nobody connect until `letIn`. */
+  shutOut(): Promise<void>
+  letIn(): Promise<void>
+  drop(): Promise<void>
+}
 
 /** A database of the test's own, cloned from the migrated template, or without any table. */
 export async function createTestDatabase({ empty = false } = {}): Promise<TestDatabase> {
@@ -13,9 +19,19 @@ export async function createTestDatabase({ empty = false } = {}): Promise<TestDa
   const url = new URL(inject('serverUrl'))
   url.pathname = `/${name}`
   const database = openDatabase(url.href, 5)
+  database.sql.options.connection.application_name = 'test'
   return {
     ...database,
     url: url.href,
+    async shutOut() {
+      await admin.unsafe(`alter database ${name} with allow_connections false`)
+      await admin`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = ${name} and application_name <> 'test'`
+    },
+    async letIn() {
+      await admin.unsafe(`alter database ${name} with allow_connections true`)
+    },
     async drop() {
       await database.close()
       await admin.unsafe(`drop database if exists ${name} with (force)`)

@@ -15,6 +15,7 @@ export function makeClient(baseUrl: string, settings: Partial<GatewaySettings> =
     encoding: 'json',
     timeoutMs: 5_000,
     maxConcurrency: 4,
+    refundHashExclude: ['RequestID'],
     accounts: [MERCHANT],
     ...settings,
   })
