@@ -25,6 +25,11 @@ const PROBE_MS = 2_000
 export function createApp(ctx: Context): Hono<AppEnv> {
   const app = new Hono<AppEnv>()
   app.use(requestId())
+  // A connection kept open by its client would hold up the stop for seconds.
+  app.use(async (c, next) => {
+    await next()
+    if (ctx.stopping.aborted) c.header('connection', 'close')
+  })
   app.onError((error, c) => answerError(ctx.log, error, c))
   app.notFound((c) => answerProblem(c, 'not_found', `Nothing is served at ${c.req.path}`))
   app.use(

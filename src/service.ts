@@ -38,7 +38,6 @@ const GRACE_MS = 6_000
 const FORGET_EVERY_MS = 60_000
 
 /** How often connections without a request are closed while the process stops (ms). */
-const CLOSE_IDLE_MS = 50
 
 /** Opens everything a context needs. The schema has to be current. */
 export async function createContext(options: ServiceOptions) {

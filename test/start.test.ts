@@ -31,6 +31,7 @@ async function runToEnd(env: Record<string, string>) {
 
 it('every wrong or missing setting is one line that names it, and the exit code is 1', async () => {
   const { code, out, lines } = await runToEnd({
+    DEMO: 'true',
     PORT: 'http',
     IPN_SIGNATURE: 'maybe',
     GATEWAY_TIMEOUT_MS: '0',

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { SYNC_DUE } from '../src/db/due.ts'
 import { type Arrival, createInbox } from '../src/ipn/inbox.ts'
+import { emptyTables } from './support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from './support/locks.ts'
 import { MERCHANT, type Rig, startRig, startTestService } from './support/service.ts'
 import { countQueries, makeTransaction, notifyOf } from './support/sync.ts'
@@ -11,7 +12,7 @@ let rig: Rig
 beforeAll(async () => {
   rig = await startRig({ settings: { ROLE: 'web' } })
 })
-beforeEach(() => rig.database.sql`truncate transactions, payments, ipn_events`)
+beforeEach(() => emptyTables(rig.database))
 afterAll(() => rig.stop())
 
 /** A notification as the inbox takes it; `from` makes its bytes differ. */
