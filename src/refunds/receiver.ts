@@ -26,9 +26,11 @@ export const Receiver = z
 
 export type Receiver = z.infer<typeof Receiver>
 
-/** Only the last four characters of an account number are ever shown. */
+/** Of an account number the last four characters are shown, of a short one never more than half. */
 export function maskReceiver(receiver: Receiver): Receiver {
-  return { ...receiver, accountNumber: `•••• ${receiver.accountNumber.slice(-4)}` }
+  const { accountNumber } = receiver
+  const shown = Math.min(4, Math.floor(accountNumber.length / 2))
+  return { ...receiver, accountNumber: `•••• ${accountNumber.slice(-shown)}` }
 }
 
 /** A receiver at rest: encrypted, and bound to its refund. */
