@@ -38,12 +38,24 @@ export function sealReceiver(sealer: Sealer, receiver: Receiver, refundId: strin
   return sealer.seal(JSON.stringify(receiver), refundId)
 }
 
-/** @throws when the bytes were not sealed for this refund with the key of the settings */
-export function openReceiver(sealer: Sealer, sealed: Buffer, refundId: string): Receiver {
-  const { accountName, accountNumber, swiftCode } = OPENED.parse(
-    JSON.parse(sealer.open(sealed, refundId)),
-  )
+/** @returns undefined when the bytes were not sealed for this refund with the key of the settings */
+export function openReceiver(
+  sealer: Sealer,
+  sealed: Buffer,
+  refundId: string,
+): Receiver | undefined {
+  const text = unseal(sealer, sealed, refundId)
+  if (text === undefined) return undefined
+  const { accountName, accountNumber, swiftCode } = OPENED.parse(JSON.parse(text))
   return { accountName, accountNumber, swiftCode }
+}
+
+function unseal(sealer: Sealer, sealed: Buffer, refundId: string): string | undefined {
+  try {
+    return sealer.open(sealed, refundId)
+  } catch {
+    return undefined
+  }
 }
 
 const OPENED = z.object({

@@ -43,6 +43,9 @@ export const Refund = z
   })
   .openapi('Refund')
 
+/** There is a receiver, stored with another DATA_ENCRYPTION_KEY: a refund can be read without it. */
+const UNREADABLE = { accountName: '(unreadable)', accountNumber: '••••', swiftCode: '(unreadable)' }
+
 export type RefundView = z.infer<typeof Refund>
 
 export function showRefund(sealer: Sealer, { refund: r, currency }: RefundRecord): RefundView {
@@ -54,7 +57,7 @@ export function showRefund(sealer: Sealer, { refund: r, currency }: RefundRecord
     reason: r.reason,
     status: r.status === 'sending' ? 'pending' : r.status,
     currency,
-    receiver: r.receiverShown && openReceiver(sealer, r.receiverShown, r.refundId),
+    receiver: r.receiverShown && (openReceiver(sealer, r.receiverShown, r.refundId) ?? UNREADABLE),
     inferred: r.inferred,
     gatewayRefundId: r.gatewayRefundId,
     failure: r.failureSource && {
