@@ -36,7 +36,7 @@ export function readExactAmount(body: string): string | undefined {
   const given = readMember(body, 'amount')
   if (given === undefined) return undefined
   const amount =
-    typeof given === 'string'
+    typeof given === 'string' && !/e/i.test(given)
       ? parseAmount(given)
       : isLosslessNumber(given)
         ? parseAmount(given.value)
