@@ -31,7 +31,7 @@ export async function requestRefund(
   const replay = () => findReplay(ctx, target.merchantCode, idempotencyKey, fingerprint)
   const known = await replay()
   if (known) return known
-  refuseWhileDisabled(ctx)
+  refuseUnsendable(ctx, target)
   const refundId = randomUUID()
   const stored = await ctx.sql
     .begin(async (tx) => {
@@ -74,7 +74,7 @@ export async function previewRefund(
   refundableAfter: string
   currency: string | null
 }> {
-  refuseWhileDisabled(ctx)
+  refuseUnsendable(ctx, target)
   const rollBack = new Error('a preview leaves nothing behind')
   let preview: { amount: string; refundable: string; currency: string | null } | undefined
   await ctx.sql
@@ -95,12 +95,20 @@ export async function previewRefund(
   }
 }
 
-function refuseWhileDisabled(ctx: Context): void {
-  if (ctx.config.REFUNDS_ENABLED) return
-  throw new DomainError(
-    'refunds_disabled',
-    'New refunds are switched off for the moment; those under way go on',
-  )
+/** What this installation would not send now: taken in, it would leave some day, unexpected. */
+function refuseUnsendable(ctx: Context, { merchantCode }: RefundTarget): void {
+  if (!ctx.config.REFUNDS_ENABLED) {
+    throw new DomainError(
+      'refunds_disabled',
+      'New refunds are switched off for the moment; those under way go on',
+    )
+  }
+  if (!ctx.config.accounts.some((account) => account.merchantCode === merchantCode)) {
+    throw new DomainError(
+      'merchant_not_found',
+      `The account ${merchantCode} is not in the settings any more: the gateway cannot be asked`,
+    )
+  }
 }
 
 async function findReplay(
