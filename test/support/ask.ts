@@ -6,8 +6,7 @@ import { Problem } from '../../src/http/errors.ts'
 import { Refund, type RefundView } from '../../src/refunds/view.ts'
 import { seedPayment, seedTransaction } from './api.ts'
 import type { TestDatabase } from './database.ts'
-import { KEY, MERCHANT } from './service.ts'
-import { waitUntil } from './wait-until.ts'
+import { KEY, MERCHANT, type Rig } from './service.ts'
 
 export const RECEIVER = {
   accountName: 'NGUYEN VAN A',
@@ -84,6 +83,20 @@ export async function seedPaid(
   return { id: paymentId, transactionId }
 }
 
+/** The same, and it is at the gateway too. */
+export async function payQuietly(
+  { database, control }: Rig,
+  { paymentMethod = 'QR', amount = '100', ...more }: Parameters<typeof seedPaid>[1] = {},
+): Promise<{ id: string; transactionId: string }> {
+  const payment = await seedPaid(database, { paymentMethod, amount, ...more })
+  await control('POST', '/transactions', {
+    transactionId: payment.transactionId,
+    payments: [{ id: payment.id, amount, paymentMethod, status: 'SUCCESS' }],
+    ipn: false,
+  })
+  return payment
+}
+
 /** How many rows a refund leaves in each table that one can be seen in. */
 export async function countRows({ sql }: TestDatabase): Promise<Record<string, number>> {
   const [row] = await sql<Record<string, number>[]>`
@@ -127,17 +140,19 @@ export async function addCappedKey(
   return row?.id ?? ''
 }
 
-/** Whether a session waits for this very kind of statement's lock. */
-export async function waitUntilWaiting(
-  { sql }: TestDatabase,
-  statement: string,
-  sessions = 1,
-): Promise<void> {
-  const waiting = async () => {
+/** The columns of any table in which a text can be read, as text or as bytes. */
+export async function findInTables({ sql }: TestDatabase, text: string): Promise<string[]> {
+  const columns = await sql<{ table: string; column: string }[]>`
+    select table_name as table, column_name as column from information_schema.columns
+    where table_schema = 'public' and is_updatable = 'YES' order by 1, 2`
+  const found: string[] = []
+  for (const { table, column } of columns) {
     const [row] = await sql<{ n: number }[]>`
-      select count(*) as n from pg_stat_activity where datname = current_database()
-        and wait_event_type = 'Lock' and query like ${`%${statement}%`}`
-    return row?.n === sessions
+      select count(*) as n from ${sql(table)}
+      where position(${text} in ${sql(column)}::text) > 0
+        or position(encode(${text}::bytea, 'hex') in ${sql(column)}::text) > 0
+        or position(encode(${text}::bytea, 'base64') in ${sql(column)}::text) > 0`
+    if (row?.n) found.push(`${table}.${column}`)
   }
-  await waitUntil(waiting, { what: `${sessions} session(s) wait in: ${statement}` })
+  return found
 }
