@@ -10,6 +10,10 @@ beforeAll(async () => {
   await database.sql.unsafe(payment({ payment_id: `'P'` }))
   await database.sql.unsafe(event({}))
   await database.sql.unsafe(key({}))
+  await database.sql.unsafe(refund({}))
+  await database.sql.unsafe(discrepancy({}))
+  await database.sql.unsafe(foreign({}))
+  await database.sql.unsafe(insert('api_key_days', { key_id: ZERO, day: `'2026-01-01'` }))
 })
 afterAll(() => database.drop())
 
@@ -68,6 +72,45 @@ const call = (more: Columns) =>
     ...more,
   })
 
+const ZERO = `'00000000-0000-0000-0000-000000000000'`
+const ONE = `'00000000-0000-0000-0000-000000000001'`
+const refund = (more: Columns) =>
+  insert('refunds', {
+    merchant_code: `'M'`,
+    refund_id: ZERO,
+    transaction_id: `'T'`,
+    payment_id: `'P'`,
+    amount: '1',
+    idempotency_key: `'k'`,
+    fingerprint: `''`,
+    requested_by: `'n'`,
+    status: `'pending'`,
+    due_at: 'now()',
+    ...more,
+  })
+/** Another refund, so that only the constraint in question stands against it. */
+const next = (more: Columns) => refund({ refund_id: ONE, idempotency_key: `'l'`, ...more })
+const over = (status: string, more: Columns = {}) =>
+  next({ status: `'${status}'`, attempts: '1', due_at: 'null', ...more })
+const foreign = (more: Columns) =>
+  insert('foreign_refunds', {
+    merchant_code: `'M'`,
+    request_id: `'R'`,
+    payment_id: `'P'`,
+    amount: '1',
+    ipn_event_id: '1',
+    ...more,
+  })
+const discrepancy = (more: Columns) =>
+  insert('discrepancies', {
+    merchant_code: `'M'`,
+    transaction_id: `'T'`,
+    kind: `'k'`,
+    ours: `'a'`,
+    theirs: `'b'`,
+    ...more,
+  })
+
 /** What each constraint refuses, and nothing else about the row would. */
 const REFUSED: [constraint: string, statement: string][] = [
   ['merchant_accounts_pkey', insert('merchant_accounts', { merchant_code: `'M'` })],
@@ -106,6 +149,33 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['payments_amounts_exact', payment({ refunded_amount: '0.00001' })],
   ['payments_amounts_exact', payment({ refunded_amount: '1000000000000000000' })],
   ['gateway_calls_outcome_known', call({ outcome: `'fine'` })],
+  ['api_key_days_pkey', insert('api_key_days', { key_id: ZERO, day: `'2026-01-01'` })],
+  [
+    'api_key_days_refunded_not_negative',
+    insert('api_key_days', { key_id: ONE, day: `'2026-01-01'`, refunded: '-0.0001' }),
+  ],
+  ['refunds_pkey', next({ refund_id: ZERO })],
+  ['refunds_idempotency_key', next({ idempotency_key: `'k'` })],
+  ['refunds_payment', next({ payment_id: `'NOBODY'` })],
+  ['refunds_payment', next({ merchant_code: `'OTHER'` })],
+  ['refunds_amount_positive', next({ amount: '0' })],
+  ['refunds_amount_positive', next({ amount: '-1' })],
+  ['refunds_amount_positive', next({ amount: '0.00001' })],
+  ['refunds_status_known', next({ status: `'PENDING'`, attempts: '1' })],
+  ['refunds_over_or_due', next({ due_at: 'null' })],
+  ['refunds_over_or_due', over('accepted')],
+  ['refunds_over_or_due', over('succeeded', { due_at: 'now()' })],
+  ['refunds_over_or_due', over('needs_review', { due_at: 'now()' })],
+  ['refunds_sent_has_attempt', next({ status: `'sending'` })],
+  ['refunds_sent_has_attempt', next({ status: `'accepted'` })],
+  ['refunds_sent_has_attempt', next({ status: `'unknown'` })],
+  ['refunds_sent_has_attempt', over('needs_review', { attempts: '0' })],
+  ['refunds_matched_succeeded', next({ matched: 'true' })],
+  ['refunds_matched_succeeded', over('needs_review', { matched: 'true' })],
+  ['refunds_failed_says_why', over('failed')],
+  ['foreign_refunds_pkey', foreign({ payment_id: `'P2'` })],
+  ['foreign_refunds_amount_positive', foreign({ request_id: `'S'`, amount: '0' })],
+  ['discrepancies_once', discrepancy({})],
 ]
 
 it.each(REFUSED)('%s refuses: %s', async (constraint, statement) => {
@@ -114,11 +184,31 @@ it.each(REFUSED)('%s refuses: %s', async (constraint, statement) => {
   expect(error).toMatchObject({ constraint_name: constraint })
 })
 
+it.each([
+  ['a success matched to growth', over('succeeded', { matched: 'true' })],
+  ['a failure that says why', over('failed', { failure_source: `'service'`, attempts: '0' })],
+  ['a success notified before anything was sent', over('succeeded', { attempts: '0' })],
+])('a refund can be kept as %s', async (_, statement) => {
+  const rollBack = new Error('roll back')
+  const stored = database.sql.begin(async (tx) => {
+    await tx.unsafe(statement)
+    throw rollBack
+  })
+  await expect(stored).rejects.toBe(rollBack)
+})
+
 it('no constraint of the schema is left out above, but for keys of generated numbers', async () => {
   const rows = await database.sql<{ name: string }[]>`
     select conname as name from pg_constraint
     where connamespace = 'public'::regnamespace and contype in ('c', 'f', 'p', 'u')`
-  const generated = ['api_keys_pkey', 'changes_pkey', 'gateway_calls_pkey', 'ipn_events_pkey']
+  const generated = [
+    'api_keys_pkey',
+    'changes_pkey',
+    'discrepancies_pkey',
+    'gateway_calls_pkey',
+    'ipn_events_pkey',
+    'refund_attempts_pkey',
+  ]
   const tested = new Set([...REFUSED.map(([name]) => name), ...generated])
   expect(rows.map(({ name }) => name).sort()).toEqual([...tested].sort())
 })

@@ -43,13 +43,19 @@ export function writeCursor({ time, id, merchantCode }: Position): string {
   return Buffer.from(JSON.stringify([time, id, merchantCode])).toString('base64url')
 }
 
-/** @throws DomainError `invalid_request` for anything that `writeCursor` did not write */
-export function readCursor(cursor: string | undefined): Position | undefined {
+/**
+ * @param idForm what the ids of this list look like, where a database type asks for a form
+ * @throws DomainError `invalid_request` for anything that `writeCursor` did not write, and for another list's
+ */
+export function readCursor(
+  cursor: string | undefined,
+  idForm: z.ZodType<string> = z.string(),
+): Position | undefined {
   if (cursor === undefined) return undefined
   try {
     const text = Buffer.from(cursor, 'base64url').toString()
     const [time, id, merchantCode] = POSITION.parse(JSON.parse(text))
-    const position = { time, id, merchantCode }
+    const position = { time, id: idForm.parse(id), merchantCode }
     // Decoding passes over what is not Base64: only the very text that was given out is taken back.
     if (writeCursor(position) !== cursor) throw new Error('not the text that was given out')
     return position

@@ -26,9 +26,11 @@ export const Receiver = z
 
 export type Receiver = z.infer<typeof Receiver>
 
-/** Only the last four characters of an account number are ever shown. */
+/** Of an account number the last four characters are shown, of a short one never more than half. */
 export function maskReceiver(receiver: Receiver): Receiver {
-  return { ...receiver, accountNumber: `•••• ${receiver.accountNumber.slice(-4)}` }
+  const { accountNumber } = receiver
+  const shown = Math.min(4, Math.floor(accountNumber.length / 2))
+  return { ...receiver, accountNumber: `•••• ${accountNumber.slice(-shown)}` }
 }
 
 /** A receiver at rest: encrypted, and bound to its refund. */
@@ -36,12 +38,24 @@ export function sealReceiver(sealer: Sealer, receiver: Receiver, refundId: strin
   return sealer.seal(JSON.stringify(receiver), refundId)
 }
 
-/** @throws when the bytes were not sealed for this refund with the key of the settings */
-export function openReceiver(sealer: Sealer, sealed: Buffer, refundId: string): Receiver {
-  const { accountName, accountNumber, swiftCode } = OPENED.parse(
-    JSON.parse(sealer.open(sealed, refundId)),
-  )
+/** @returns undefined when the bytes were not sealed for this refund with the key of the settings */
+export function openReceiver(
+  sealer: Sealer,
+  sealed: Buffer,
+  refundId: string,
+): Receiver | undefined {
+  const text = unseal(sealer, sealed, refundId)
+  if (text === undefined) return undefined
+  const { accountName, accountNumber, swiftCode } = OPENED.parse(JSON.parse(text))
   return { accountName, accountNumber, swiftCode }
+}
+
+function unseal(sealer: Sealer, sealed: Buffer, refundId: string): string | undefined {
+  try {
+    return sealer.open(sealed, refundId)
+  } catch {
+    return undefined
+  }
 }
 
 const OPENED = z.object({

@@ -31,17 +31,17 @@ export async function requestRefund(
   const target = await findTarget(ctx, merchants, wish.paymentId, { idempotencyKey, fingerprint })
   if (target.replay) return takeReplay(target, target.replay)
   const intent = { refundId: randomUUID(), idempotencyKey, fingerprint }
-  const stored = await ctx.sql
-    .begin((tx) => storeIntent(ctx, tx, access, target, wish, intent))
-    .catch((error: unknown) => {
-      if (error instanceof KeyTakenError) return undefined
-      throw error
-    })
-  if (stored)
+  try {
+    await ctx.sql.begin((tx) => storeIntent(ctx, tx, access, target, wish, intent))
     return { refundId: intent.refundId, merchantCode: target.merchantCode, replayed: false }
-  const again = await findTarget(ctx, merchants, wish.paymentId, intent)
-  if (!again.replay) throw new Error('an idempotency key was taken and is gone')
-  return takeReplay(again, again.replay)
+  } catch (error) {
+    // A copy of this request may have been stored while we waited for its locks: then it is what left
+    // too little for us, and its refund is the answer.
+    if (!(error instanceof KeyTakenError || error instanceof DomainError)) throw error
+    const again = await findTarget(ctx, merchants, wish.paymentId, intent)
+    if (again.replay) return takeReplay(again, again.replay)
+    throw error
+  }
 }
 
 /** What a refund would do, with every refusal it would meet; nothing is stored. */
@@ -70,6 +70,18 @@ export async function previewRefund(
 
 /** Somebody stored the same key while we waited for the lock: nothing of ours may stay. */
 class KeyTakenError extends Error {}
+
+/** What this installation would not send now: taken in, it would leave some day, unexpected. */
+function refuseUnsendable(ctx: Context, merchantCode: string): void {
+  if (!ctx.config.REFUNDS_ENABLED) {
+    const detail = 'New refunds are switched off for the moment; those under way go on'
+    throw new DomainError('refunds_disabled', detail)
+  }
+  if (!ctx.config.accounts.some((account) => account.merchantCode === merchantCode)) {
+    const detail = `The account ${merchantCode} is not in the settings any more: the gateway cannot be asked`
+    throw new DomainError('merchant_not_found', detail)
+  }
+}
 
 type Intent = { refundId: string; idempotencyKey: string; fingerprint: Buffer }
 
@@ -134,10 +146,7 @@ async function storeIntent(
   { amount, receiver, reason }: RefundWish,
   { refundId, idempotencyKey, fingerprint }: Intent,
 ): Promise<RefundFacts> {
-  if (!ctx.config.REFUNDS_ENABLED) {
-    const detail = 'New refunds are switched off for the moment; those under way go on'
-    throw new DomainError('refunds_disabled', detail)
-  }
+  refuseUnsendable(ctx, merchantCode)
   const caps = await chargeCaps(tx, access)
   const sealed = receiver ? sealReceiver(ctx.sealer, receiver, refundId) : null
   const shown = receiver ? sealReceiver(ctx.sealer, maskReceiver(receiver), refundId) : null

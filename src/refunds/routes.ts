@@ -11,7 +11,7 @@ import { previewRefund, requestRefund } from './request.ts'
 import { resolveRefund } from './resolve.ts'
 import { Refund, RefundPreview, RefundState, showRefund } from './view.ts'
 import { waitForRefund } from './wait.ts'
-import { RefundRequest, readExactAmount } from './wish.ts'
+import { Reason, RefundRequest, readExactAmount } from './wish.ts'
 
 const merchantCode = z.string().optional()
 
@@ -82,11 +82,7 @@ const resolve = createRoute({
         'application/json': {
           schema: z.strictObject({
             outcome: z.enum(['succeeded', 'failed']),
-            reason: z
-              .string()
-              .trim()
-              .min(1, 'must not be empty')
-              .max(500, 'must be at most 500 characters'),
+            reason: Reason.min(1, 'must not be empty'),
           }),
         },
       },
@@ -141,7 +137,8 @@ export function refundRoutes(ctx: Context) {
     .openapi(list, async (c) => {
       const { limit = DEFAULT_LIMIT, cursor, merchantCode, ...filter } = c.req.valid('query')
       const merchants = narrowMerchants(c.get('access'), merchantCode)
-      const rows = await listRefunds(ctx, { ...filter, merchants }, limit, readCursor(cursor))
+      const after = readCursor(cursor, z.uuid())
+      const rows = await listRefunds(ctx, { ...filter, merchants }, limit, after)
       return c.json(cutPage(rows, limit, locate, show), 200)
     })
     .openapi(resolve, async (c) => {

@@ -39,7 +39,8 @@ export async function recordAttempt(
       const quiet = unexplained.get(payment.paymentId) === '0'
       const fits = findObstacle(payment, own, doubtful) === undefined
       if (isDue(doubtful) && quiet && fits && mayRepeat(doubtful.now, ctx.config)) {
-        return await writeAttempt(ctx, tx, doubtful, snapshot)
+        const attempt = await writeAttempt(ctx, tx, doubtful, snapshot)
+        if (attempt) return attempt
       }
       continue
     }
@@ -51,7 +52,11 @@ export async function recordAttempt(
       if (work.now.status !== 'pending' || !(isDue(work) || unblocked)) continue
       if (!ctx.config.REFUNDS_ENABLED && work.now.attempts === 0) continue
       const obstacle = findObstacle(payment, own, work)
-      if (obstacle === undefined) return await writeAttempt(ctx, tx, work, snapshot)
+      if (obstacle === undefined) {
+        const attempt = await writeAttempt(ctx, tx, work, snapshot)
+        if (attempt) return attempt
+        continue
+      }
       const { reason, message } = obstacle
       const cause = {
         words: `check before sending: ${message}; nothing was sent`,
@@ -98,14 +103,18 @@ async function writeAttempt(
   work: RefundWork,
   snapshot: Snapshot,
 ): Promise<Attempt | undefined> {
-  const { merchantCode, transactionId, refundId, paymentId, amount, receiver } = work.now
-  const prepared = ctx.gateway.prepareRefund({
-    merchantCode,
-    refundId,
-    paymentId,
-    amount,
-    receiver: receiver ? openReceiver(ctx.sealer, receiver, refundId) : undefined,
-  })
+  const { merchantCode, transactionId, refundId, paymentId, amount, receiver: sealed } = work.now
+  const receiver = sealed ? openReceiver(ctx.sealer, sealed, refundId) : undefined
+  if (sealed && !receiver) {
+    // It keeps its place: with the right key in the settings it is sent, without a receiver never.
+    ctx.log.error(
+      { merchantCode, refundId },
+      'a refund is not sent: its receiver was stored with another DATA_ENCRYPTION_KEY than that of the settings',
+    )
+    return undefined
+  }
+  const order = { merchantCode, refundId, paymentId, amount, receiver }
+  const prepared = ctx.gateway.prepareRefund(order)
   // The lease must outlast the call, or somebody else could begin while its bytes are on their way.
   const [row] = await tx<{ attemptId: number; recordedAt: string }[]>`
     insert into refund_attempts (merchant_code, refund_id, body_sha256, snapshot_call_id, recorded_at)

@@ -112,7 +112,8 @@ export async function saveRefunds(
       work.now = { ...now, polls: anew ? 1 : now.polls + 1 }
       work.dueInMs = scheduleLook(work, ctx.config)
     }
-    changed ||= hasVisibleChange(work)
+    // Once matched it is no longer reserved: more of the payment may be refundable.
+    changed ||= hasVisibleChange(work) || work.before.matched !== work.now.matched
     await saveRefund(tx, work)
     if (isOver(work) && work.moves.length > 0) await planForgetting(ctx, tx, work)
   }

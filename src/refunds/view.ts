@@ -4,7 +4,7 @@ import { Amount, Id, Time } from '../http/input.ts'
 import type { Sealer } from '../seal.ts'
 import type { RefundRecord } from './find.ts'
 import { Proof } from './proof.ts'
-import { openReceiver, Receiver } from './receiver.ts'
+import { openReceiver } from './receiver.ts'
 
 /** The states a merchant sees. */
 export const RefundState = z.enum([
@@ -16,6 +16,11 @@ export const RefundState = z.enum([
   'needs_review',
 ])
 
+/** A receiver as it is answered: its masked number is not of the form that a request must have. */
+const ShownReceiver = z
+  .object({ accountName: z.string(), accountNumber: z.string(), swiftCode: z.string() })
+  .openapi({ description: 'The account number masked' })
+
 /** A refund as order systems see it. */
 export const Refund = z
   .object({
@@ -26,10 +31,7 @@ export const Refund = z
     reason: z.string().nullable(),
     status: RefundState,
     currency: z.string().nullable(),
-    receiver: z
-      .object({ accountName: z.string(), accountNumber: z.string(), swiftCode: z.string() })
-      .nullable()
-      .openapi({ description: 'The account number masked' }),
+    receiver: ShownReceiver.nullable(),
     inferred: z
       .boolean()
       .openapi({ description: 'Concluded from growth alone: no notification confirmed it' }),
@@ -43,6 +45,9 @@ export const Refund = z
   })
   .openapi('Refund')
 
+/** There is a receiver, stored with another DATA_ENCRYPTION_KEY: a refund can be read without it. */
+const UNREADABLE = { accountName: '(unreadable)', accountNumber: '••••', swiftCode: '(unreadable)' }
+
 export type RefundView = z.infer<typeof Refund>
 
 export function showRefund(sealer: Sealer, { refund: r, currency }: RefundRecord): RefundView {
@@ -54,7 +59,7 @@ export function showRefund(sealer: Sealer, { refund: r, currency }: RefundRecord
     reason: r.reason,
     status: r.status === 'sending' ? 'pending' : r.status,
     currency,
-    receiver: r.receiverShown && openReceiver(sealer, r.receiverShown, r.refundId),
+    receiver: r.receiverShown && (openReceiver(sealer, r.receiverShown, r.refundId) ?? UNREADABLE),
     inferred: r.inferred,
     gatewayRefundId: r.gatewayRefundId,
     failure: r.failureSource && {
@@ -74,7 +79,7 @@ export const RefundPreview = z
       amount: Amount,
       currency: z.string().nullable(),
       paymentId: Id,
-      receiver: Receiver.optional().openapi({ description: 'The account number masked' }),
+      receiver: ShownReceiver.optional(),
     }),
     refundableAmount: Amount,
     refundableAfter: Amount,

@@ -6,6 +6,13 @@ import { Receiver } from './receiver.ts'
 
 const NO_AMOUNT = 'must be a decimal above zero with at most 18 digits before and 4 after the point'
 
+/** Why somebody asks for a refund or decides about one: a text that people read, and the database can hold. */
+export const Reason = z
+  .string()
+  .trim()
+  .max(500, 'must be at most 500 characters')
+  .refine((text) => !/\p{Cc}/u.test(text) && text.isWellFormed(), 'holds control characters')
+
 /** The body of a request to refund. */
 export const RefundRequest = z
   .strictObject({
@@ -16,13 +23,7 @@ export const RefundRequest = z
     receiver: Receiver.optional().openapi({
       description: 'Needed when the payment was made by QR',
     }),
-    reason: z
-      .string()
-      .trim()
-      .max(500, 'must be at most 500 characters')
-      .refine((text) => !/\p{Cc}/u.test(text) && text.isWellFormed(), 'holds control characters')
-      .optional()
-      .openapi({ example: 'returned goods' }),
+    reason: Reason.optional().openapi({ example: 'returned goods' }),
   })
   .openapi('RefundRequest')
 
@@ -35,7 +36,7 @@ export function readExactAmount(body: string): string | undefined {
   const given = readMember(body, 'amount')
   if (given === undefined) return undefined
   const amount =
-    typeof given === 'string'
+    typeof given === 'string' && !/e/i.test(given)
       ? parseAmount(given)
       : isLosslessNumber(given)
         ? parseAmount(given.value)

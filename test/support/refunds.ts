@@ -21,6 +21,7 @@ export type RefundAnswer = { status: number; headers: Headers; body: RefundView;
 export type RefundRig = Rig & {
   /** A payment at the gateway, known to the service. */
   pay(options?: {
+    id?: string
     amount?: string
     paymentMethod?: string
     status?: string
@@ -37,17 +38,19 @@ export type RefundRig = Rig & {
   sent(refundId: string): Promise<number>
 }
 
+/** Schedules by which a refund's life takes a moment. */
+export const QUICK_REFUNDS = {
+  REFUND_BACKOFF_MS: '50',
+  REFUND_BACKOFF_MAX_MS: '200',
+  REFUND_RESEND_AFTER_MS: '100',
+  GATEWAY_TIMEOUT_MS: '400',
+}
+
 /** An installation whose gateway guards nothing but repeated ids: only the service's own guard counts. */
 export async function startRefundRig(options: RigOptions = {}): Promise<RefundRig> {
   const rig = await startRig({
     ...options,
-    settings: {
-      REFUND_BACKOFF_MS: '50',
-      REFUND_BACKOFF_MAX_MS: '200',
-      REFUND_RESEND_AFTER_MS: '100',
-      GATEWAY_TIMEOUT_MS: '400',
-      ...options.settings,
-    },
+    settings: { ...QUICK_REFUNDS, ...options.settings },
   })
   await rig.control('PUT', '/refund-mode', { guardsBalance: false, settleMs: 50 })
   const readRefund = async (refundId: string) => {
@@ -57,10 +60,10 @@ export async function startRefundRig(options: RigOptions = {}): Promise<RefundRi
   return {
     ...rig,
     readRefund,
-    async pay({ amount = '100', paymentMethod = 'CC', status = 'SUCCESS' } = {}) {
+    async pay({ amount = '100', paymentMethod = 'CC', status = 'SUCCESS', ...more } = {}) {
       const created = Created.parse(
         await rig.control('POST', '/transactions', {
-          payments: [{ amount, paymentMethod, status }],
+          payments: [{ ...more, amount, paymentMethod, status }],
         }),
       )
       const id = created.payments[0]?.id ?? ''

@@ -116,11 +116,12 @@ export async function registerDue({ database }: Rig, transactionId: string): Pro
 const Line = z.looseObject({ level: z.number(), msg: z.string() })
 
 /** A log whose lines can be looked at. */
-export function keepLog(): { log: Log; errors(): z.infer<typeof Line>[] } {
+export function keepLog(): { log: Log; errors(): z.infer<typeof Line>[]; text(): string } {
   const lines: z.infer<typeof Line>[] = []
   const stream: DestinationStream = { write: (line) => lines.push(Line.parse(JSON.parse(line))) }
   return {
     log: pino({ level: 'debug' }, stream),
     errors: () => lines.filter(({ level }) => level >= 50),
+    text: () => JSON.stringify(lines),
   }
 }

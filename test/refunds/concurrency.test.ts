@@ -1,0 +1,231 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ask, expectRefused, expectTaken, seedPaid } from '../support/ask.ts'
+import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
+import { QUICK_REFUNDS, type RefundRig, startRefundRig } from '../support/refunds.ts'
+import {
+  MERCHANT,
+  postIpn,
+  type Rig,
+  signIpn,
+  startRig,
+  startTestService,
+} from '../support/service.ts'
+
+describe('through two services on one database', () => {
+  let rig: RefundRig
+  let other: Awaited<ReturnType<typeof startTestService>>
+  let urls: string[]
+  beforeAll(async () => {
+    rig = await startRefundRig()
+    other = await startTestService(rig.database, rig.sandbox.url, { settings: QUICK_REFUNDS })
+    urls = [rig.service.url, other.url]
+  })
+  afterAll(async () => {
+    await other.stop()
+    await rig.stop()
+  })
+  const askOften = (times: number, paymentId: string, body: object, key?: string) =>
+    Promise.all(
+      Array.from({ length: times }, (_, at) =>
+        ask({ url: urls[at % 2] ?? '', idempotencyKey: key ?? randomUUID() }, paymentId, body),
+      ),
+    )
+
+  it('50 refunds of 30 at once take no more than 90 out of 100', async () => {
+    const payment = await rig.pay({ amount: '100' })
+    const answers = await askOften(50, payment.id, { amount: '30' })
+    const taken = answers.filter(({ status }) => status === 202)
+    const refused = answers.filter(({ status }) => status !== 202)
+    expect([taken.length, refused.length]).toEqual([3, 47])
+    for (const response of refused) {
+      const problem = await expectRefused(response, 409, 'exceeds_refundable')
+      expect(Number(problem.refundableAmount)).toBeLessThan(30)
+    }
+    for (const response of taken) {
+      const { id } = await expectTaken(response)
+      expect(await rig.untilEnded(id)).toMatchObject({ status: 'succeeded' })
+      expect(await rig.sent(id)).toBe(1)
+    }
+    expect(await rig.moved(payment.id)).toEqual(['30', '30', '30'])
+    expect((await rig.payment(payment.id)).refundableAmount).toBe('10')
+  })
+
+  it.each([
+    ['a part', { amount: '30' }],
+    ['all that is left', {}],
+    ['all, by its amount', { amount: '100' }],
+  ])('20 copies of one request for %s are one refund, sent once', async (_, body) => {
+    const payment = await rig.pay({ amount: '100' })
+    const answers = await askOften(20, payment.id, body, `copies ${JSON.stringify(body)}`)
+    const fresh = answers.filter(({ headers }) => !headers.has('idempotent-replayed'))
+    const replayed = answers.filter(({ headers }) => headers.has('idempotent-replayed'))
+    expect([fresh.length, replayed.length]).toEqual([1, 19])
+    const ids = new Set<string>()
+    for (const response of fresh) ids.add((await expectTaken(response)).id)
+    for (const response of replayed) ids.add((await expectTaken(response, true)).id)
+    expect(ids.size).toBe(1)
+    for (const id of ids) {
+      await rig.untilEnded(id)
+      expect(await rig.sent(id)).toBe(1)
+    }
+    expect(await rig.moved(payment.id)).toHaveLength(1)
+  })
+
+  it('requests, settling and notifications at once on the same rows end without a deadlock', async () => {
+    const payments = await Promise.all(Array.from({ length: 4 }, () => rig.pay({ amount: '1000' })))
+    const notices = payments.map(({ transactionId }) => ({ svc_TransactionID: transactionId }))
+    const work = Array.from({ length: 40 }, async (_, at) => {
+      const url = urls[at % 2] ?? ''
+      const order = at % 3 === 0 ? notices : notices.toReversed()
+      const told = order.map((notice) =>
+        postIpn(url, signIpn({ ...notice, svc_OrderInfo: `${at}` })),
+      )
+      const payment = payments[at % 4]
+      const asked = await ask({ url }, payment?.id ?? '', { amount: '1' })
+      return { refund: await expectTaken(asked), told: await Promise.all(told) }
+    })
+    for (const { refund, told } of await Promise.all(work)) {
+      expect(told.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+      await rig.untilEnded(refund.id)
+    }
+    const [row] = await rig.database.sql<{ deadlocks: number }[]>`
+      select deadlocks from pg_stat_database where datname = current_database()`
+    expect(row).toEqual({ deadlocks: 0 })
+  })
+})
+
+describe('a request that meets another one between its steps', () => {
+  /** Without background work: only requests wait for locks. */
+  let rig: Rig
+  let url: string
+  beforeAll(async () => {
+    rig = await startRig({ settings: { ROLE: 'web' } })
+    url = rig.service.url
+  })
+  afterAll(() => rig.stop())
+
+  it('counts what is left only once it alone may: two that waited do not both fit', async () => {
+    const { id } = await seedPaid(rig.database)
+    const answers = await whileUncommitted(
+      rig.database,
+      (held) => held`select from payments where payment_id = ${id} for update`,
+      async (commit) => {
+        const asked = [1, 2].map(() => ask({ url }, id, { amount: '60' }))
+        await waitUntilBlocked(rig.database, 2)
+        await commit()
+        return await Promise.all(asked)
+      },
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([202, 409])
+  })
+
+  it('counts in a statement of its own after the wait: what was reserved meanwhile is seen', async () => {
+    const { id } = await seedPaid(rig.database)
+    const first = await expectTaken(await ask({ url }, id, { amount: '60' }))
+    await takeOut(first.id)
+    const response = await whileUncommitted(
+      rig.database,
+      async (held) => {
+        await held`select from payments where payment_id = ${id} for update`
+        await held`insert into refunds select * from taken_out`
+      },
+      async (commit) => {
+        const asked = ask({ url }, id, { amount: '60' })
+        await waitUntilBlocked(rig.database)
+        await commit()
+        return await asked
+      },
+    )
+    const problem = await expectRefused(response, 409, 'exceeds_refundable')
+    expect(problem.refundableAmount).toBe('40')
+  })
+
+  it('that stored its key on another payment is found by the constraint on the key', async () => {
+    const one = await seedPaid(rig.database)
+    const two = await seedPaid(rig.database)
+    const idempotencyKey = 'taken on another payment'
+    const first = await expectTaken(await ask({ url, idempotencyKey }, one.id, { amount: '60' }))
+    await takeOut(first.id)
+    const response = await whileUncommitted(
+      rig.database,
+      (held) => held`insert into refunds select * from taken_out`,
+      async (commit) => {
+        const asked = ask({ url, idempotencyKey }, two.id, { amount: '60' })
+        await waitUntilBlocked(rig.database)
+        await commit()
+        return await asked
+      },
+    )
+    await expectRefused(response, 422, 'idempotency_key_reused')
+    const rows = await rig.database.sql`select from refunds where payment_id = ${two.id}`
+    expect(rows).toHaveLength(0)
+  })
+
+  it.each([{ amount: '60' }, { amount: '10' }])(
+    'that is its twin (%j) answers with the twin, whether or not as much is left',
+    async (body) => {
+      const { id } = await seedPaid(rig.database)
+      const idempotencyKey = `twin ${body.amount}`
+      const first = await expectTaken(await ask({ url, idempotencyKey }, id, body))
+      await takeOut(first.id)
+      const response = await whileUncommitted(
+        rig.database,
+        (held) => held`insert into refunds select * from taken_out`,
+        async (commit) => {
+          const asked = ask({ url, idempotencyKey }, id, body)
+          await waitUntilBlocked(rig.database)
+          await commit()
+          return await asked
+        },
+      )
+      expect((await expectTaken(response, true)).id).toBe(first.id)
+    },
+  )
+
+  it('locks the transaction before the payment, as settling does', async () => {
+    const { id, transactionId } = await seedPaid(rig.database)
+    const { sql } = rig.database
+    const response = await whileUncommitted(
+      rig.database,
+      (held) => held`select from payments where payment_id = ${id} for update`,
+      async (commit) => {
+        const asked = ask({ url }, id, { amount: '60' })
+        await waitUntilBlocked(rig.database)
+        const free = await sql`
+          select from transactions where merchant_code = ${MERCHANT.merchantCode}
+            and transaction_id = ${transactionId} for update skip locked`
+        expect(free).toHaveLength(0)
+        await commit()
+        return await asked
+      },
+    )
+    await expectTaken(response)
+  })
+
+  it('waits for the transaction without holding the payment', async () => {
+    const { id, transactionId } = await seedPaid(rig.database)
+    const { sql } = rig.database
+    const response = await whileUncommitted(
+      rig.database,
+      (held) => held`select from transactions where transaction_id = ${transactionId} for update`,
+      async (commit) => {
+        const asked = ask({ url }, id, { amount: '60' })
+        await waitUntilBlocked(rig.database)
+        const free = await sql`select from payments where payment_id = ${id} for update skip locked`
+        expect(free).toHaveLength(1)
+        await commit()
+        return await asked
+      },
+    )
+    await expectTaken(response)
+  })
+
+  /** Takes a stored refund out, so that the test can store it again at the moment it chooses. */
+  async function takeOut(refundId: string): Promise<void> {
+    const { sql } = rig.database
+    await sql`drop table if exists taken_out`
+    await sql`create table taken_out as select * from refunds where refund_id = ${refundId}`
+    await sql`delete from refunds where refund_id = ${refundId}`
+  }
+})

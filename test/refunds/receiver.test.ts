@@ -1,0 +1,225 @@
+import { createHash } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { forgetReceivers } from '../../src/refunds/forget.ts'
+import { maskReceiver } from '../../src/refunds/receiver.ts'
+import { Refund, type RefundView } from '../../src/refunds/view.ts'
+import type { Service } from '../../src/service.ts'
+import { expectInvalid, readPage, withKey } from '../support/api.ts'
+import {
+  ask,
+  expectTaken,
+  findInTables,
+  MASKED,
+  payQuietly,
+  RECEIVER,
+  seedPaid,
+} from '../support/ask.ts'
+import { emptyTables } from '../support/database.ts'
+import { startGatewayTap } from '../support/gateway-tap.ts'
+import { QUICK_REFUNDS } from '../support/refunds.ts'
+import { type Rig, startRig, startTestService } from '../support/service.ts'
+import { keepLog } from '../support/sync.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+/** Takes requests in; what sends is started where it is needed. */
+let rig: Rig
+let url: string
+beforeAll(async () => {
+  rig = await startRig({ settings: { ROLE: 'web' } })
+  url = rig.service.url
+})
+beforeEach(() => emptyTables(rig.database))
+afterAll(() => rig.stop())
+
+describe('a receiver is refused', () => {
+  it.each([
+    ['accountName', ''],
+    ['accountName', '   '],
+    ['accountName', 'N'.repeat(141)],
+    ['accountName', 'NGUYEN\nVAN A'],
+    ['accountName', 'NGUYEN \ud800'],
+    ['accountName', 5],
+    ['accountName', undefined],
+    ['accountNumber', '123'],
+    ['accountNumber', '1'.repeat(35)],
+    ['accountNumber', '1234 5678'],
+    ['accountNumber', '123456789\n'],
+    ['accountNumber', 123456789],
+    ['accountNumber', undefined],
+    ['swiftCode', 'ASCBVNV'],
+    ['swiftCode', 'ASCBVNVXX'],
+    ['swiftCode', 'ascbvnvx'],
+    ['swiftCode', 'ASC1VNVX'],
+    ['swiftCode', undefined],
+  ])('when its %s is %j', async (field, value) => {
+    const { id } = await seedPaid(rig.database, { paymentMethod: 'QR' })
+    const response = await ask({ url }, id, { receiver: { ...RECEIVER, [field]: value } })
+    const problem = await expectInvalid(response, `receiver.${field}`)
+    expect(JSON.stringify(problem)).not.toContain(RECEIVER.accountNumber)
+  })
+
+  it.each(['ASCBVNVX', 'ASCBVNVXXXX', 'ASCBVN22'])('but not for the bank %s', async (swiftCode) => {
+    const { id } = await seedPaid(rig.database, { paymentMethod: 'QR' })
+    const refund = await expectTaken(
+      await ask({ url }, id, { receiver: { ...RECEIVER, swiftCode } }),
+    )
+    expect(refund.receiver).toEqual({ ...MASKED, swiftCode })
+  })
+})
+
+describe('on the wire a receiver', () => {
+  it('is the Base64 of its compact JSON in the order of the specification, under the published hash', async () => {
+    const tap = await startGatewayTap(rig.sandbox.url)
+    await startWorker({}, tap.url)
+    const payment = await payQuietly(rig, { paymentId: '1439211', amount: '20000000' })
+    const { swiftCode, accountNumber, accountName } = RECEIVER
+    const body = { amount: '10000.00', receiver: { swiftCode, accountNumber, accountName } }
+    const refund = await expectTaken(await ask({ url }, payment.id, body))
+    await untilStatus(refund.id, 'succeeded')
+    const [sent = '', ...more] = tap.refunds()
+    expect(more).toEqual([])
+    expect(JSON.parse(sent)).toEqual({
+      svc_Command: 'REFUND',
+      svc_MerchantCode: 'UFLIYL',
+      svc_RequestID: refund.id,
+      svc_PaymentID: '1439211',
+      svc_Amount: 10000,
+      svc_Receiver:
+        'eyJhY2NvdW50TmFtZSI6Ik5HVVlFTiBWQU4gQSIsImFjY291bnROdW1iZXIiOiIxMjM0NTY3ODkiLCJzd2lmdENvZGUiOiJBU0NCVk5WWCJ9',
+      svc_Version: '1',
+      svc_SecureHash: '88cafbc3bc1312a4dbae11dedf17819ea6462b85a218298417a917f1797597fa',
+    })
+    const [row] = await rig.database.sql<{ sha256: string }[]>`
+      select encode(body_sha256, 'hex') as sha256 from refund_attempts where refund_id = ${refund.id}`
+    expect(row?.sha256).toBe(createHash('sha256').update(sent).digest('hex'))
+  })
+})
+
+describe('at rest a receiver', () => {
+  it('is readable in no table and no answer, while it waits and after it was sent', async () => {
+    const payment = await payQuietly(rig)
+    const { log, text } = keepLog()
+    rig.service.ctx.log = log
+    const body = { amount: '10', receiver: RECEIVER, reason: 'returned' }
+    const given = { url, idempotencyKey: 'at rest' }
+    const refund = await expectTaken(await ask(given, payment.id, body))
+    expect(refund.receiver).toEqual(MASKED)
+    const isReadable = () => findInTables(rig.database, RECEIVER.accountNumber)
+    expect(await isReadable()).toEqual([])
+    const worker = await startWorker()
+    worker.ctx.log = log
+    await untilStatus(refund.id, 'succeeded')
+    const broken = { ...body, receiver: { ...RECEIVER, swiftCode: '?' } }
+    const answers = [
+      await ask(given, payment.id, body),
+      await ask(given, payment.id, { ...body, amount: '11' }),
+      await ask(given, payment.id, broken),
+      await ask({ url, query: '?dryRun=true' }, payment.id, body),
+      await rig.api(`/v1/refunds/${refund.id}?include=proof`),
+      await rig.api('/v1/refunds'),
+      await rig.api(`/v1/transactions/${payment.transactionId}/timeline`),
+      await rig.api(`/v1/transactions/${payment.transactionId}`),
+      await fetch(`${url}/metrics`, withKey()),
+    ]
+    for (const answer of answers) expect(await answer.text()).not.toContain('123456789')
+    for (const secret of [RECEIVER.accountNumber, RECEIVER.accountName]) {
+      expect(await findInTables(rig.database, secret)).toEqual([])
+    }
+    expect(await findInTables(rig.database, 'returned')).toContain('refunds.reason')
+    expect(text()).toContain('refund requested')
+    expect(text()).toContain('refund sent')
+    expect(text()).not.toContain('123456789')
+    expect(text()).not.toContain(RECEIVER.accountName)
+  })
+
+  it('shows of a short number no more than half', () => {
+    const mask = (accountNumber: string) =>
+      maskReceiver({ ...RECEIVER, accountNumber }).accountNumber
+    expect(mask('1234')).toBe('•••• 34')
+    expect(mask('12345')).toBe('•••• 45')
+    expect(mask('12345678')).toBe('•••• 5678')
+    expect(mask(`${'A'.repeat(30)}WXYZ`)).toBe('•••• WXYZ')
+  })
+
+  it('is forgotten once its refund is over and REFUND_CONFIRM_FAILED_MS have passed, not before', async () => {
+    const { database, service } = rig
+    const worker = await startWorker({ REFUND_CONFIRM_FAILED_MS: '3600000' })
+    const ended = await payQuietly(rig)
+    const refund = await expectTaken(await ask({ url }, ended.id, { receiver: RECEIVER }))
+    await untilStatus(refund.id, 'succeeded')
+    await worker.stop()
+    const open = await payQuietly(rig)
+    const waiting = await expectTaken(await ask({ url }, open.id, { receiver: RECEIVER }))
+    expect(await forgetReceivers(service.ctx)).toBe(0)
+    const [row] = await database.sql<{ afterMs: number }[]>`
+      select (extract(epoch from forget_receiver_at - updated_at) * 1000)::float8 as "afterMs"
+      from refunds where refund_id = ${refund.id}`
+    expect(row?.afterMs).toBe(3_600_000)
+    await database.sql`update refunds set forget_receiver_at = forget_receiver_at - interval '1 hour'`
+    expect(await forgetReceivers(service.ctx)).toBe(1)
+    const kept = await database.sql`select refund_id from refunds where receiver is not null`
+    expect(kept).toEqual([{ refund_id: waiting.id }])
+    expect((await readRefund(refund.id)).receiver).toEqual(MASKED)
+  })
+})
+
+describe('under another DATA_ENCRYPTION_KEY', () => {
+  const DATA_ENCRYPTION_KEY = Buffer.alloc(32, 8).toString('base64')
+
+  it('a refund keeps its place, is not sent, and the log says why; other refunds go on', async () => {
+    const payment = await payQuietly(rig)
+    const refund = await expectTaken(await ask({ url }, payment.id, { receiver: RECEIVER }))
+    const plain = await payQuietly(rig, { paymentMethod: 'CC' })
+    const other = await expectTaken(await ask({ url }, plain.id))
+    const wrong = await startWorker({ DATA_ENCRYPTION_KEY })
+    const { log, errors } = keepLog()
+    wrong.ctx.log = log
+    await waitUntil(() => errors().length > 2, { what: 'three looks at the refund' })
+    for (const { msg } of errors()) expect(msg).toMatch(/not sent: .* DATA_ENCRYPTION_KEY/)
+    await untilStatus(other.id, 'succeeded')
+    await wrong.stop()
+    expect(await readRefund(refund.id)).toMatchObject({ status: 'pending', receiver: MASKED })
+    await startWorker()
+    await untilStatus(refund.id, 'succeeded')
+    const calls = await rig.control('GET', '/calls?command=REFUND')
+    const asked = Calls.parse(calls).data.filter(({ requestId }) => requestId === refund.id)
+    expect(asked).toMatchObject([{ params: { svc_Receiver: MASKED } }])
+  })
+
+  it('refunds are read, with a receiver that is said to be unreadable', async () => {
+    const payment = await payQuietly(rig)
+    const refund = await expectTaken(await ask({ url }, payment.id, { receiver: RECEIVER }))
+    const settings = { ROLE: 'web', DATA_ENCRYPTION_KEY }
+    const wrong = await startTestService(rig.database, rig.sandbox.url, { settings })
+    onTestFinished(() => wrong.stop())
+    const one = await fetch(`${wrong.url}/v1/refunds/${refund.id}`, withKey())
+    const unreadable = { receiver: { accountNumber: '••••', accountName: '(unreadable)' } }
+    expect(Refund.parse(await one.json())).toMatchObject({ id: refund.id, ...unreadable })
+    const { data } = await readPage(await fetch(`${wrong.url}/v1/refunds`, withKey()))
+    expect(data).toMatchObject([{ id: refund.id, ...unreadable }])
+  })
+})
+
+const Calls = z.object({ data: z.array(z.looseObject({ requestId: z.string().nullable() })) })
+
+/** What sends and settles, until the test is over; its looks at a refund are close together. */
+async function startWorker(
+  settings: Record<string, string> = {},
+  gatewayUrl = rig.sandbox.url,
+): Promise<Service> {
+  const worker = await startTestService(rig.database, gatewayUrl, {
+    settings: { ...QUICK_REFUNDS, ROLE: 'worker', ...settings },
+  })
+  onTestFinished(() => worker.stop())
+  return worker
+}
+
+async function readRefund(refundId: string): Promise<RefundView> {
+  return Refund.parse(await (await rig.api(`/v1/refunds/${refundId}`)).json())
+}
+
+async function untilStatus(refundId: string, status: RefundView['status']): Promise<void> {
+  const reached = async () => (await readRefund(refundId)).status === status
+  await waitUntil(reached, { what: `refund ${refundId} ${status}` })
+}

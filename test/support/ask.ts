@@ -1,0 +1,158 @@
+import { randomUUID } from 'node:crypto'
+import { expect } from 'vitest'
+import { z } from 'zod'
+import type { Access } from '../../src/access/authenticate.ts'
+import { Problem } from '../../src/http/errors.ts'
+import { Refund, type RefundView } from '../../src/refunds/view.ts'
+import { seedPayment, seedTransaction } from './api.ts'
+import type { TestDatabase } from './database.ts'
+import { KEY, MERCHANT, type Rig } from './service.ts'
+
+export const RECEIVER = {
+  accountName: 'NGUYEN VAN A',
+  accountNumber: '123456789',
+  swiftCode: 'ASCBVNVX',
+}
+export const MASKED = { ...RECEIVER, accountNumber: '•••• 6789' }
+
+type Asked = { url: string; key?: string; query?: string; idempotencyKey?: string | null }
+
+/** Posts a wish for a refund, its body as it is given when it is a text; `idempotencyKey: null` sends none. */
+export async function ask(
+  { url, key = KEY, query = '', idempotencyKey = randomUUID() }: Asked,
+  paymentId: string,
+  body: unknown = {},
+): Promise<Response> {
+  return await fetch(`${url}/v1/payments/${paymentId}/refunds${query}`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      ...(idempotencyKey === null ? {} : { 'idempotency-key': idempotencyKey }),
+    },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+}
+
+/** Checks that a refund was taken in, and returns it. */
+export async function expectTaken(response: Response, replayed = false): Promise<RefundView> {
+  const text = await response.text()
+  expect({ status: response.status, text }).toMatchObject({ status: 202 })
+  const refund = Refund.strict().parse(JSON.parse(text))
+  expect(response.headers.get('location')).toBe(`/v1/refunds/${refund.id}`)
+  expect(response.headers.get('idempotent-replayed')).toBe(replayed ? 'true' : null)
+  return refund
+}
+
+const Refusal = Problem.extend({
+  refundableAmount: z.string().optional(),
+  leftToday: z.string().optional(),
+})
+
+/** Checks that a refund was refused with this status and code, and returns the problem. */
+export async function expectRefused(response: Response, status: number, code: string) {
+  const text = await response.text()
+  expect({ status: response.status, text }).toMatchObject({ status })
+  const problem = Refusal.strict().parse(JSON.parse(text))
+  expect(problem).toMatchObject({ status, code })
+  return problem
+}
+
+let payments = 0
+
+/** A payment as it stands in the database after a query, with nothing due; every one has new ids. */
+export async function seedPaid(
+  database: TestDatabase,
+  more: { amount?: string; merchantCode?: string; paymentId?: string } & Record<
+    string,
+    unknown
+  > = {},
+): Promise<{ id: string; transactionId: string }> {
+  payments += 1
+  const { paymentId = `P-${payments}`, merchantCode = MERCHANT.merchantCode } = more
+  const transactionId = `T-${payments}`
+  await seedTransaction(database, { transactionId, merchantCode, state: 'paid' })
+  await seedPayment(database, {
+    amount: '100',
+    paymentMethod: 'CC',
+    ...more,
+    merchantCode,
+    paymentId,
+    transactionId,
+  })
+  return { id: paymentId, transactionId }
+}
+
+/** The same, and it is at the gateway too. */
+export async function payQuietly(
+  { database, control }: Rig,
+  { paymentMethod = 'QR', amount = '100', ...more }: Parameters<typeof seedPaid>[1] = {},
+): Promise<{ id: string; transactionId: string }> {
+  const payment = await seedPaid(database, { paymentMethod, amount, ...more })
+  await control('POST', '/transactions', {
+    transactionId: payment.transactionId,
+    payments: [{ id: payment.id, amount, paymentMethod, status: 'SUCCESS' }],
+    ipn: false,
+  })
+  return payment
+}
+
+/** How many rows a refund leaves in each table that one can be seen in. */
+export async function countRows({ sql }: TestDatabase): Promise<Record<string, number>> {
+  const [row] = await sql<Record<string, number>[]>`
+    select (select count(*) from refunds) as refunds, (select count(*) from changes) as changes,
+      (select count(*) from refund_attempts) as attempts, (select count(*) from api_key_days) as days,
+      (select coalesce(sum(version), 0)::int8 from transactions) as versions,
+      (select count(*) from transactions where due_at is not null) as due,
+      (select count(*) from gateway_calls) as calls`
+  return row ?? {}
+}
+
+/** The stored refund moves to a status, in SQL: what brought it there does not matter. */
+export async function moveTo(
+  { sql }: TestDatabase,
+  refundId: string,
+  status: RefundView['status'] | 'sending',
+  more: { failureMessage?: string } = {},
+): Promise<void> {
+  const over = ['succeeded', 'failed', 'needs_review'].includes(status)
+  const failed = status === 'failed'
+  await sql`
+    update refunds set status = ${status}, attempts = 1, first_sent_at = now(), last_sent_at = now(),
+      known = ${status === 'succeeded'}, matched = false,
+      due_at = ${over ? null : sql`now() + interval '1 hour'`},
+      failure_source = ${failed ? 'gateway' : null}, failure_reason = ${failed ? '33' : null},
+      failure_message = ${failed ? (more.failureMessage ?? 'refused') : null}
+    where refund_id = ${refundId}`
+}
+
+/** Adds a key with caps. */
+export async function addCappedKey(
+  { sql }: TestDatabase,
+  text: string,
+  caps: { max?: string; dailyMax?: string },
+): Promise<Access['id']> {
+  const [row] = await sql<{ id: string }[]>`
+    insert into api_keys (name, hash, scopes, merchant_code, refund_max, refund_daily_max)
+    values ('capped', sha256(${text}::bytea), '{refunds:write,refunds:read}', '*', ${caps.max ?? null},
+      ${caps.dailyMax ?? null})
+    returning id`
+  return row?.id ?? ''
+}
+
+/** The columns of any table in which a text can be read, as text or as bytes. */
+export async function findInTables({ sql }: TestDatabase, text: string): Promise<string[]> {
+  const columns = await sql<{ table: string; column: string }[]>`
+    select table_name as table, column_name as column from information_schema.columns
+    where table_schema = 'public' and is_updatable = 'YES' order by 1, 2`
+  const found: string[] = []
+  for (const { table, column } of columns) {
+    const [row] = await sql<{ n: number }[]>`
+      select count(*) as n from ${sql(table)}
+      where position(${text} in ${sql(column)}::text) > 0
+        or position(encode(${text}::bytea, 'hex') in ${sql(column)}::text) > 0
+        or position(encode(${text}::bytea, 'base64') in ${sql(column)}::text) > 0`
+    if (row?.n) found.push(`${table}.${column}`)
+  }
+  return found
+}
