@@ -25,7 +25,7 @@ export type RefundLab = RefundRig & {
   open(options?: { amount?: string; paymentMethod?: string }): Promise<LabPayment>
   /** Asks for a refund without letting a pass see it. */
   ask(payment: LabPayment, amount: string): Promise<string>
-  /** One pass over the transaction, everything in it being due. */
+  /** One pass over the transaction, everything in it being due; no other one is. */
   pass(payment: LabPayment): Promise<void>
   /** Asks, and lets one pass send it. */
   send(payment: LabPayment, amount: string): Promise<string>
@@ -64,7 +64,9 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
       update refunds set due_at = now() - interval '1 s'
       where transaction_id = ${transactionId} and due_at is not null`
     await sql`
-      update transactions set due_at = now() - interval '1 s' where transaction_id = ${transactionId}`
+      update transactions set due_at = now() + case when transaction_id = ${transactionId}
+        then interval '-1 s' else interval '1 hour' end
+      where transaction_id = ${transactionId} or (due_at is not null and lease_id is null)`
     if ((await syncDue(rig.service.ctx)) !== 1) throw new Error(`${transactionId} was not claimed`)
   }
   async function ask({ id }: LabPayment, amount: string): Promise<string> {
