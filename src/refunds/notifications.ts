@@ -13,8 +13,8 @@ type RefundNotification = {
   code: string | null
   verified: boolean
   receivedAt: string
-  /** The request id is one of ours, in whatever transaction. */
-  ours: boolean
+  /** It was received before the snapshot at hand was asked for. */
+  beforeSnapshot: boolean
 }
 
 export type Finding = Disagreement & { paymentId: string; refundId?: string }
@@ -25,16 +25,18 @@ export type Finding = Disagreement & { paymentId: string; refundId?: string }
  * joins values without names, so alone it does not prove which field said what. A verified success with
  * a foreign request id becomes a row that explains growth. Anything else was a hint to ask, no more.
  * The caller holds the rows of the transaction, its payments and its refunds.
+ * @param asOf when the snapshot at hand was sent, if there is one
  */
 export async function takeNotifications(
   tx: Tx,
   key: TransactionKey,
   works: readonly RefundWork[],
+  asOf: string | null,
 ): Promise<Finding[]> {
-  const notifications = await readUnhandled(tx, key)
+  const notifications = await readUnhandled(tx, key, asOf)
   const findings: Finding[] = []
   for (const one of notifications) {
-    const own = works.find(({ now }) => now.refundId === one.requestId)
+    const own = works.find(({ now }) => now.refundId === one.requestId.toLowerCase())
     const finding = own ? takeOwn(own, one) : await takeForeign(tx, key, one)
     if (finding) findings.push(finding)
   }
@@ -44,35 +46,39 @@ export async function takeNotifications(
   return findings
 }
 
+/** A request id of ours belongs to its refund's transaction, whatever payment the notification names. */
 async function readUnhandled(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
+  asOf: string | null,
 ): Promise<RefundNotification[]> {
   return await tx<RefundNotification[]>`
     select e.id, e.request_id as "requestId", e.payment_id as "paymentId", e.amount, e.code,
       e.verdict = 'verified' as verified, e.first_received_at::text as "receivedAt",
-      case when e.request_id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then exists (
-        select 1 from refunds r
-        where r.merchant_code = e.merchant_code and r.refund_id = e.request_id::uuid) else false end as ours
-    from ipn_events e
-    where e.merchant_code = ${merchantCode} and e.kind = 'refund' and e.handled_at is null and (
-      e.payment_id in (select p.payment_id from payments p
-        where p.merchant_code = ${merchantCode} and p.transaction_id = ${transactionId})
-      or e.request_id in (select r.refund_id::text from refunds r
-        where r.merchant_code = ${merchantCode} and r.transaction_id = ${transactionId}))
+      coalesce(e.first_received_at < ${asOf}::timestamptz, false) as "beforeSnapshot"
+    from ipn_events e left join refunds r
+      on r.merchant_code = e.merchant_code and r.refund_id = case
+        when e.request_id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then e.request_id::uuid end
+    where e.merchant_code = ${merchantCode} and e.kind = 'refund' and e.handled_at is null
+      and case when r.refund_id is not null then r.transaction_id = ${transactionId}
+        else e.payment_id in (select p.payment_id from payments p
+          where p.merchant_code = ${merchantCode} and p.transaction_id = ${transactionId}) end
     order by e.id`
 }
 
 function takeOwn(work: RefundWork, one: RefundNotification): Finding | undefined {
   const { refundId, paymentId, amount } = work.now
   const same =
-    one.paymentId === paymentId && one.amount !== null && compareAmounts(one.amount, amount) === 0
+    one.requestId === refundId &&
+    one.paymentId === paymentId &&
+    one.amount !== null &&
+    compareAmounts(one.amount, amount) === 0
   if (!one.verified) return undefined
   if (!same) {
     return {
       kind: 'notification_mismatch',
-      ours: `payment ${paymentId}, amount ${amount}`,
-      theirs: `payment ${one.paymentId}, amount ${one.amount}`,
+      ours: `request ${refundId}, payment ${paymentId}, amount ${amount}`,
+      theirs: `request ${one.requestId}, payment ${one.paymentId}, amount ${one.amount}`,
       paymentId,
       refundId,
     }
@@ -82,23 +88,28 @@ function takeOwn(work: RefundWork, one: RefundNotification): Finding | undefined
     end === 'success'
       ? takeSuccess(work, one.id)
       : end === 'failure'
-        ? takeFailure(work, one.id, { code: one.code ?? '', at: one.receivedAt })
+        ? takeFailure(work, one.id, {
+            code: one.code ?? '',
+            at: one.receivedAt,
+            beforeSnapshot: one.beforeSnapshot,
+          })
         : undefined
   return disagreement && { ...disagreement, paymentId, refundId }
 }
 
+/** One that came before the payment was first seen, with its amount refunded by then, explains no growth. */
 async function takeForeign(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
-  { id, requestId, paymentId, amount, code, verified, ours }: RefundNotification,
+  { id, requestId, paymentId, amount, code, verified, receivedAt }: RefundNotification,
 ): Promise<undefined> {
-  if (!verified || ours || readEnd(code) !== 'success' || paymentId === null || amount === null)
-    return
+  if (!verified || readEnd(code) !== 'success' || paymentId === null || amount === null) return
   if (compareAmounts(amount, '0') === 0) return
   await tx`
     insert into foreign_refunds (merchant_code, request_id, payment_id, amount, ipn_event_id)
     select merchant_code, ${requestId}, payment_id, ${amount}, ${id} from payments
     where merchant_code = ${merchantCode} and payment_id = ${paymentId} and transaction_id = ${transactionId}
+      and not (${receivedAt}::timestamptz < first_seen_at and refunded_at_first >= ${amount})
     on conflict do nothing`
 }
 

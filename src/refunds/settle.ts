@@ -8,8 +8,14 @@ import {
   type OwnRefund,
 } from './attribute.ts'
 import { type Finding, takeNotifications } from './notifications.ts'
-import { hasVisibleChange, lockRefunds, type RefundWork, saveRefund } from './rows.ts'
-import { type Attempt, type EndedAttempt, endAttempt, endInterruption } from './send.ts'
+import {
+  hasVisibleChange,
+  lockRefunds,
+  type RefundStatus,
+  type RefundWork,
+  saveRefund,
+} from './rows.ts'
+import { type EndedAttempt, endAttempt, endInterruption } from './send.ts'
 import {
   endByTime,
   isDue,
@@ -60,7 +66,7 @@ export async function bringUpRefunds(
     if (ended && work.now.refundId === ended.attempt.refundId) await endAttempt(tx, work, ended)
     else await endInterruption(tx, work)
   }
-  const findings = await takeNotifications(tx, key, works)
+  const findings = await takeNotifications(tx, key, works, snapshot?.asOf ?? null)
   const unexplained = new Map<string, string>()
   if (snapshot) {
     const foreign = await readForeign(tx, key)
@@ -90,22 +96,25 @@ export async function bringUpRefunds(
 
 /**
  * Writes what was decided, and when to look again at each refund that is not over.
- * @param attempt recorded in this commit, if any
+ * @param hadTurn whether those that wait could have been sent in this commit; otherwise they stay due
  * @returns whether anything a reader can see has changed
  */
 export async function saveRefunds(
   ctx: Context,
   tx: Tx,
   works: readonly RefundWork[],
-  attempt?: Attempt,
+  hadTurn: boolean,
 ): Promise<boolean> {
   let changed = false
   for (const work of works) {
     const { now } = work
+    const waits = now.status === 'pending' && work.moves.length === 0
     if (isOver(work)) {
       work.dueInMs = null
-    } else if (attempt && now.status === 'pending') {
-      // Its turn comes as soon as this attempt has ended: it stays due.
+    } else if (waits && isUnblocked(works, now.paymentId)) {
+      work.dueInMs = 0
+    } else if (waits && !hadTurn) {
+      // It stays due, or comes at its own time.
     } else if (work.moves.length > 0 || isDue(work)) {
       // A move starts the backoff anew, but not one back to pending: the gateway is still out of reach.
       const anew = work.moves.length > 0 && now.status !== 'pending'
@@ -118,6 +127,14 @@ export async function saveRefunds(
     if (isOver(work) && work.moves.length > 0) await planForgetting(ctx, tx, work)
   }
   return changed
+}
+
+/** The attempt that kept others of the payment from being sent has come to an end in this commit. */
+function isUnblocked(works: readonly RefundWork[], paymentId: string): boolean {
+  const own = works.filter(({ now }) => now.paymentId === paymentId)
+  const blocks = (status: RefundStatus) => status === 'unknown' || status === 'sending'
+  const ended = own.some(({ before, now }) => blocks(before.status) && now.status !== 'pending')
+  return ended && !own.some(({ now }) => blocks(now.status))
 }
 
 async function concernsRefunds(

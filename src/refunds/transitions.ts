@@ -64,11 +64,12 @@ export function takeSuccess(work: RefundWork, ipnEventId: number): Disagreement 
 export function takeFailure(
   work: RefundWork,
   ipnEventId: number,
-  { code, at }: { code: string; at: string },
+  { code, at, beforeSnapshot }: { code: string; at: string; beforeSnapshot: boolean },
 ): Disagreement | undefined {
   const { status } = work.now
   if (status === 'accepted' || status === 'unknown') {
-    work.now = { ...work.now, failureCode: code, failureNotifiedAt: at }
+    const told = { failureCode: code, failureNotifiedAt: at, failureBeforeSnapshot: beforeSnapshot }
+    work.now = { ...work.now, ...told }
     return undefined
   }
   if (status !== 'succeeded') return undefined
@@ -133,7 +134,9 @@ export function endByTime(
     return undefined
   }
   if (!open || (now.sinceSentMs ?? 0) < settings.REFUND_RESOLVE_FOR_MS) return undefined
-  if (now.status === 'unknown') {
+  // Notified as failed, and growth speaks against it: no query will ever decide that.
+  const torn = snapshot !== undefined && now.failureCode !== null && now.failureBeforeSnapshot
+  if (now.status === 'unknown' || torn) {
     move(work, 'needs_review', {
       words: `no end within ${settings.REFUND_RESOLVE_FOR_MS} ms of the last attempt`,
     })

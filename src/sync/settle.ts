@@ -70,14 +70,16 @@ async function settle(
   const hand = await bringUpRefunds(ctx, tx, claim, { snapshot })
   const maySend = hand && snapshot && !ctx.stopping.aborted
   const attempt = maySend ? await recordAttempt(ctx, tx, hand, snapshot) : undefined
-  const refundsChanged = hand ? await saveRefunds(ctx, tx, hand.works, attempt) : false
+  const refundsChanged = hand
+    ? await saveRefunds(ctx, tx, hand.works, attempt === undefined)
+    : false
 
   if (applied || refundsChanged) {
     const payments = applied?.payments ?? listFacts(hand)
     const changed = refundsChanged || applied?.changed === true
     await summariseTransaction(tx, claim, { payments, hand, changed, snapshot, state: row.state })
   }
-  const end = judgeEnd(call, row.newer, applied?.payments ?? [])
+  const end = awaitGrowth(judgeEnd(call, row.newer, applied?.payments ?? []), hand)
   return attempt ? { attempt, end } : await endClaim(ctx, tx, claim, end)
 }
 
@@ -96,8 +98,9 @@ export async function settleRefund(
     const row = await lockLeased(tx, claim, 0)
     if (!row) return LOST
     const hand = await bringUpRefunds(ctx, tx, claim, { ended })
+    const next = awaitGrowth(end, hand)
     if (hand) {
-      const changed = await saveRefunds(ctx, tx, hand.works)
+      const changed = await saveRefunds(ctx, tx, hand.works, false)
       const facts = {
         payments: listFacts(hand),
         hand,
@@ -107,7 +110,7 @@ export async function settleRefund(
       }
       await summariseTransaction(tx, claim, facts)
     }
-    return await endClaim(ctx, tx, claim, end)
+    return await endClaim(ctx, tx, claim, next)
   })
 }
 
@@ -164,6 +167,15 @@ function judgeEnd(
     return { kind: 'open', why: 'a payment is not listed any more' }
   }
   return final ? { kind: 'final' } : { kind: 'open', why: `${state}, not final` }
+}
+
+/** A refund that happened shows in the payment's sum sooner or later: until it does, the sum is not settled. */
+function awaitGrowth(end: QueryEnd, hand: RefundsAtHand | undefined): QueryEnd {
+  if (end.kind !== 'final' || !hand) return end
+  const unseen =
+    hand.works.some(({ now }) => now.status === 'succeeded' && !now.matched) ||
+    hand.payments.some(({ foreign }) => foreign.some(({ matched }) => !matched))
+  return unseen ? { kind: 'open', why: 'a refund does not show in its payment yet' } : end
 }
 
 function listFacts(hand: RefundsAtHand | undefined): PaymentFacts[] {

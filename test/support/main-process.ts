@@ -21,12 +21,16 @@ export async function startMain(env: Record<string, string>) {
     const [code] = await exited
     return typeof code === 'number' ? code : null
   }
+  async function kill(): Promise<void> {
+    child.kill('SIGKILL')
+    await exited
+  }
   onTestFinished(async () => {
     await stop()
   })
   for await (const line of createInterface(child.stdout)) {
     const ready = Ready.safeParse(JSON.parse(line))
-    if (ready.success) return { url: ready.data.url, stop }
+    if (ready.success) return { url: ready.data.url, stop, kill }
   }
   throw new Error('the program ended before it was ready')
 }

@@ -1,0 +1,276 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { syncDue } from '../../src/sync/sync-due.ts'
+import { type RefundLab, startRefundLab, waitForSent } from '../support/refund-lab.ts'
+import { postIpn, signIpn } from '../support/service.ts'
+import { countQueries, makeDueNow, waitForQueries } from '../support/sync.ts'
+
+const OTHER = { merchantCode: 'OTHER', secret: 'another-secret-of-another-account' }
+const ME = { merchantCode: 'UFLIYL', secret: '311235E7043244EC8306F96720748C56' }
+
+let lab: RefundLab
+beforeAll(async () => {
+  lab = await startRefundLab()
+})
+afterEach(() => lab.clear())
+afterAll(() => lab.stop())
+
+const statusOf = async (refundId: string) => (await lab.row(refundId)).status
+
+describe('a notification of our own refund', () => {
+  it('of success settles it before any growth, and its amount stays reserved', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.tell(payment, refundId, '30')
+    await lab.pass(payment)
+    expect(await lab.readRefund(refundId)).toMatchObject({ status: 'succeeded', inferred: false })
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+  })
+
+  it('that comes before the answer to our own call settles it, whatever the answer is', async () => {
+    const payment = await lab.open()
+    await lab.fault('delay', { delayMs: 200 })
+    const refundId = await lab.ask(payment, '30')
+    const sending = lab.pass(payment)
+    await waitForSent(lab, refundId)
+    await lab.tell(payment, refundId, '30')
+    await sending
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', known: true })
+  })
+
+  it('of success that comes before the growth is followed by queries until the growth shows', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.tell(payment, refundId, '30')
+    await lab.pass(payment)
+    expect(await lab.payment(payment.id)).toMatchObject({ refundedAmount: '0' })
+    expect(await lab.transaction(payment.transactionId)).toMatchObject({
+      sync: { status: 'queued' },
+    })
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
+    expect(await lab.transaction(payment.transactionId)).toMatchObject({
+      state: 'partially_refunded',
+      sync: { status: 'settled' },
+    })
+  })
+
+  it('repeated or changed in its words only changes nothing more', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.settle(refundId)
+    for (const message of ['one', 'one', 'two']) {
+      await lab.tell(payment, refundId, '30', { message })
+      await lab.pass(payment)
+    }
+    const changes = await lab.database.sql`
+      select after from changes where refund_id = ${refundId} order by id`
+    expect(changes.map(({ after }) => after)).toEqual([
+      'pending',
+      'sending',
+      'accepted',
+      'succeeded',
+    ])
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+  })
+
+  it.each(['accepted', 'unknown'])(
+    'of failure fails one that is %s in the pass it brings',
+    async (state) => {
+      const payment = await lab.open()
+      if (state === 'unknown') await lab.fault('acceptThenReset')
+      const refundId = await lab.send(payment, '30')
+      expect(await statusOf(refundId)).toBe(state)
+      await lab.settle(refundId, 'failure')
+      await lab.tell(payment, refundId, '30', { code: 5 })
+      await lab.pass(payment)
+      expect(await lab.readRefund(refundId)).toMatchObject({
+        status: 'failed',
+        failure: { source: 'gateway', code: '5' },
+      })
+      expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '100' })
+    },
+  )
+
+  it('of failure, received after the query was sent, waits for a later query', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.fault('delay', { command: 'QUERY_PT', delayMs: 200 })
+    const queries = await countQueries(lab, payment.transactionId)
+    const passing = lab.pass(payment)
+    await waitForQueries(lab, payment.transactionId, queries + 1)
+    await lab.tell(payment, refundId, '30', { code: 5 })
+    await passing
+    const { failureCode, status } = await lab.row(refundId)
+    expect([failureCode, status]).toEqual(['5', 'accepted'])
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('failed')
+  })
+
+  it('of failure with growth of its amount settles nothing, and a person decides in the end', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.settle(refundId)
+    await lab.tell(payment, refundId, '30', { code: 5 })
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('accepted')
+    expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
+    await lab.age(refundId, 259_200_000)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+  })
+
+  it('of failure after success sends it to a person, and is a disagreement', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.tell(payment, refundId, '30')
+    await lab.pass(payment)
+    await lab.tell(payment, refundId, '30', { code: 5 })
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.disagreements(payment)).toEqual(['failure_after_success'])
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+  })
+
+  it('of success after it failed makes it succeed and takes its amount again', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.tell(payment, refundId, '30', { code: 5 })
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('failed')
+    await lab.tell(payment, refundId, '30')
+    await lab.pass(payment)
+    expect(await lab.readRefund(refundId)).toMatchObject({ status: 'succeeded', failure: null })
+    expect(await lab.disagreements(payment)).toEqual(['success_after_failure'])
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+  })
+
+  it('of success ends a review', async () => {
+    const payment = await lab.open()
+    await lab.fault('reset')
+    const refundId = await lab.send(payment, '30')
+    await lab.age(refundId, 259_200_000)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+    await lab.tell(payment, refundId, '30')
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('succeeded')
+  })
+
+  it.each([9, 99, 'soon', '00x'])('with code %s changes nothing', async (code) => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.tell(payment, refundId, '30', { code })
+    await lab.pass(payment)
+    const { status, failureCode } = await lab.row(refundId)
+    expect([status, failureCode]).toEqual(['accepted', null])
+  })
+})
+
+describe('a verified notification that names our refund', () => {
+  it.each([
+    ['another amount', { amount: 31 }],
+    ['another payment', { paymentId: 'P-elsewhere' }],
+    ['its id in other letters', { requestId: 'upper' }],
+  ])('with %s settles nothing and is a disagreement', async (_, told) => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    const changed = 'requestId' in told ? { requestId: refundId.toUpperCase() } : told
+    await lab.tell(payment, refundId, '30', changed)
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'accepted', known: false })
+    expect(await lab.disagreements(payment)).toEqual(['notification_mismatch'])
+    expect(await lab.database.sql`select from foreign_refunds`).toHaveLength(0)
+  })
+
+  it('and a payment of another transaction is a disagreement, whichever is looked at first', async () => {
+    const [ours, other] = [await lab.open(), await lab.open()]
+    const refundId = await lab.send(ours, '30')
+    await lab.tell(ours, refundId, '30', { paymentId: other.id })
+    await lab.pass(other)
+    await lab.pass(ours)
+    expect(await statusOf(refundId)).toBe('accepted')
+    expect(await lab.disagreements(ours)).toEqual(['notification_mismatch'])
+    expect(await lab.database.sql`select from foreign_refunds`).toHaveLength(0)
+    expect(await lab.payment(other.id)).toMatchObject({ refundableAmount: '100' })
+  })
+})
+
+describe('a notification about nobody we know', () => {
+  it('is stored, registers no transaction and settles nothing', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    const strange = { paymentId: 'P-unknown', requestId: 'R-unknown' }
+    await lab.tell(payment, refundId, '30', strange)
+    await lab.pass(payment)
+    expect(await lab.database.sql`select from ipn_events where kind = 'refund'`).toHaveLength(1)
+    expect(await lab.database.sql`select from transactions`).toHaveLength(1)
+    expect(await statusOf(refundId)).toBe('accepted')
+  })
+})
+
+describe.each(['off', 'optional'])('with IPN_SIGNATURE=%s', (rule) => {
+  let lax: RefundLab
+  beforeAll(async () => {
+    lax = await startRefundLab({ settings: { IPN_SIGNATURE: rule } })
+  })
+  afterAll(() => lax.stop())
+
+  it.each([0, 5])('a forged notification with code %i never settles a refund', async (code) => {
+    const payment = await lax.open()
+    const refundId = await lax.send(payment, '30')
+    const fields = {
+      svc_Command: 'REFUND',
+      svc_RequestID: refundId,
+      svc_PaymentID: payment.id,
+      svc_Amount: 30,
+      svc_ResponseCode: code,
+    }
+    const { svc_SecureHash: _, ...unsigned } = signIpn(fields, { exclude: [] })
+    const forged = rule === 'off' ? { ...unsigned, svc_SecureHash: 'a'.repeat(64) } : unsigned
+    expect((await postIpn(lax.service.url, forged)).status).toBe(200)
+    await lax.pass(payment)
+    const { status, failureCode } = await lax.row(refundId)
+    expect([status, failureCode]).toEqual(['accepted', null])
+    expect(await lax.database.sql`select from foreign_refunds`).toHaveLength(0)
+  })
+
+  it('a forged notification of a portal refund explains no growth', async () => {
+    const payment = await lax.open()
+    const body = signIpn({
+      svc_Command: 'REFUND',
+      svc_RequestID: 'R-portal',
+      svc_PaymentID: payment.id,
+      svc_Amount: 30,
+      svc_ResponseCode: 0,
+    })
+    const { svc_SecureHash: _, ...unsigned } = body
+    await postIpn(lax.service.url, unsigned)
+    await lax.show(payment, '30')
+    await lax.pass(payment)
+    expect(await lax.disagreements(payment)).toEqual(['unexplained_growth'])
+  })
+})
+
+describe('another account', () => {
+  it('with its own good signature cannot touch our refund by our ids', async () => {
+    const rig = await startRefundLab({
+      settings: {
+        MERCHANTS_FILE: new URL('../fixtures/two-merchants.json', import.meta.url).pathname,
+      },
+      sandbox: { accounts: [ME, OTHER] },
+    })
+    try {
+      const payment = await rig.open()
+      const refundId = await rig.send(payment, '30')
+      await rig.tell(payment, refundId, '30', OTHER)
+      await makeDueNow(rig, payment.transactionId)
+      await syncDue(rig.service.ctx)
+      expect((await rig.row(refundId)).status).toBe('accepted')
+      expect(await rig.disagreements(payment)).toEqual([])
+      expect(await rig.database.sql`select from foreign_refunds`).toHaveLength(0)
+    } finally {
+      await rig.stop()
+    }
+  })
+})

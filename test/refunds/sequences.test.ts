@@ -1,0 +1,275 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { syncDue } from '../../src/sync/sync-due.ts'
+import {
+  type LabPayment,
+  type RefundLab,
+  startRefundLab,
+  waitForSent,
+} from '../support/refund-lab.ts'
+import { readItem } from '../support/sync.ts'
+
+let lab: RefundLab
+beforeAll(async () => {
+  lab = await startRefundLab()
+})
+afterEach(() => lab.clear())
+afterAll(() => lab.stop())
+
+const RESEND_MS = 30_000
+const statusOf = async (refundId: string) => (await lab.row(refundId)).status
+const sum = (amounts: readonly string[]) => amounts.reduce((a, b) => a + Number(b), 0)
+
+/** Our books against the gateway's: what succeeded moved once, what failed never, and all of it fits. */
+async function expectSumsAgree(payment: LabPayment): Promise<void> {
+  const ledger = await lab.moved(payment.id)
+  expect(sum(ledger)).toBeLessThanOrEqual(100)
+  const rows = await lab.database.sql<{ amount: string; status: string }[]>`
+    select amount, status from refunds where payment_id = ${payment.id}`
+  const foreign = await lab.database.sql<{ amount: string }[]>`
+    select amount from foreign_refunds where payment_id = ${payment.id}`
+  const ended = rows.every(({ status }) => status === 'succeeded' || status === 'failed')
+  const happened = rows.filter(({ status }) => status === 'succeeded')
+  if (ended) expect(sum([...happened, ...foreign].map(({ amount }) => amount))).toBe(sum(ledger))
+  const { refundableAmount, refundedAmount } = await lab.payment(payment.id)
+  expect(Number(refundableAmount)).toBeLessThanOrEqual(100 - sum(ledger))
+  expect(Number(refundedAmount)).toBe(sum(ledger))
+}
+
+async function portalRefund(payment: LabPayment, amount: string): Promise<void> {
+  await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount })
+}
+
+describe('two refunds of equal amount', () => {
+  it('with one answer lost: one growth settles neither, both settle both', async () => {
+    const payment = await lab.open()
+    const first = await lab.send(payment, '30')
+    await lab.fault('acceptThenReset')
+    const second = await lab.send(payment, '30')
+    expect([await statusOf(first), await statusOf(second)]).toEqual(['accepted', 'unknown'])
+    await lab.settle(second)
+    await lab.pass(payment)
+    expect([await statusOf(first), await statusOf(second)]).toEqual(['accepted', 'unknown'])
+    expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
+    await lab.settle(first)
+    await lab.pass(payment)
+    expect([await statusOf(first), await statusOf(second)]).toEqual(['succeeded', 'succeeded'])
+    expect(await lab.sent(second)).toBe(1)
+    await expectSumsAgree(payment)
+  })
+
+  it('with one answer lost: a notification of one leaves the growth to the other', async () => {
+    const payment = await lab.open()
+    const first = await lab.send(payment, '30')
+    await lab.fault('acceptThenReset')
+    const second = await lab.send(payment, '30')
+    await lab.settle(first)
+    await lab.tell(payment, first, '30')
+    await lab.pass(payment)
+    expect([await statusOf(first), await statusOf(second)]).toEqual(['succeeded', 'unknown'])
+    await lab.settle(second)
+    await lab.pass(payment)
+    expect(await lab.row(second)).toMatchObject({ status: 'succeeded', inferred: true })
+    await expectSumsAgree(payment)
+  })
+
+  it('one of which never happened: its growth is not taken for the other again', async () => {
+    const payment = await lab.open()
+    const first = await lab.send(payment, '30')
+    await lab.settle(first)
+    await lab.pass(payment)
+    expect(await statusOf(first)).toBe('succeeded')
+    await lab.fault('reset')
+    const second = await lab.send(payment, '30')
+    await lab.pass(payment)
+    expect(await statusOf(second)).toBe('unknown')
+    await expectSumsAgree(payment)
+  })
+})
+
+describe('a portal refund of the same amount while ours is open', () => {
+  it('notified before its growth is seen explains the growth, and ours stays open', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await portalRefund(payment, '30')
+    await lab.tell(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('accepted')
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('succeeded')
+    await expectSumsAgree(payment)
+  })
+
+  it('notified after its growth was taken for ours: a person looks, until ours is notified', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await portalRefund(payment, '30')
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+    await lab.tell(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '40' })
+    await lab.settle(refundId)
+    await lab.tell(payment, refundId, '30')
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
+    await expectSumsAgree(payment)
+  })
+
+  it('never notified: ours, notified later as well, finds its own growth', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await portalRefund(payment, '30')
+    await lab.pass(payment)
+    await lab.settle(refundId)
+    await lab.tell(payment, refundId, '30')
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: false })
+    expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '40' })
+  })
+})
+
+describe('a portal refund between request and send', () => {
+  it('that leaves too little fails ours by our own word, and nothing is sent', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '80')
+    await portalRefund(payment, '50')
+    await lab.pass(payment)
+    expect(await lab.readRefund(refundId)).toMatchObject({
+      status: 'failed',
+      failure: { source: 'service', code: 'exceeds_refundable' },
+    })
+    expect(await lab.sent(refundId)).toBe(0)
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '50' })
+  })
+
+  it('whose growth lags behind its notification counts all the same', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '80')
+    await lab.show(payment, '0')
+    await portalRefund(payment, '50')
+    await lab.tell(payment, 'portal-1', '50')
+    await lab.pass(payment)
+    expect(await lab.readRefund(refundId)).toMatchObject({ status: 'failed' })
+    expect(await lab.sent(refundId)).toBe(0)
+    await lab.show(payment, null)
+    await lab.pass(payment)
+    await expectSumsAgree(payment)
+  })
+
+  it('from before we knew the payment is not counted twice', async () => {
+    const payment = await lab.open()
+    await lab.database.sql`truncate transactions, payments cascade`
+    await portalRefund(payment, '30')
+    await lab.tell(payment, 'portal-1', '30')
+    await lab.database.sql`
+      insert into transactions (merchant_code, transaction_id, due_at)
+      values ('UFLIYL', ${payment.transactionId}, now())`
+    await lab.pass(payment)
+    const refundId = await lab.send(payment, '70')
+    expect(await statusOf(refundId)).toBe('accepted')
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('succeeded')
+  })
+})
+
+describe('growth', () => {
+  it('that comes hours late settles the refund then, and it is not repeated once accepted', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.show(payment, '0')
+    await lab.settle(refundId)
+    for (let hour = 0; hour < 5; hour += 1) {
+      await lab.age(refundId, 3_600_000)
+      await lab.pass(payment)
+    }
+    expect(await statusOf(refundId)).toBe('accepted')
+    await lab.show(payment, null)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('succeeded')
+    expect(await lab.sent(refundId)).toBe(1)
+    await expectSumsAgree(payment)
+  })
+
+  it('that counted an unsettled refund falls back when it fails: a person looks', async () => {
+    await lab.mode({ countsUnsettled: true })
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+    await lab.settle(refundId, 'failure')
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+    await expectSumsAgree(payment)
+  })
+
+  it('that falls back after a notified success frees nothing', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.settle(refundId)
+    await lab.tell(payment, refundId, '30')
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ matched: true })
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    expect(await lab.disagreements(payment)).toEqual(['refunded_amount_fell'])
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+    expect((await lab.refund(payment.id, { amount: '71' })).status).toBe(409)
+    const all = await lab.send(payment, '70')
+    expect(await statusOf(all)).toBe('accepted')
+  })
+})
+
+describe('one send of a payment at a time', () => {
+  it('the second waits while the first has no end, and goes out as soon as the doubt ends', async () => {
+    const payment = await lab.open()
+    await lab.fault('acceptThenHang')
+    const first = await lab.ask(payment, '30')
+    const second = await lab.ask(payment, '20')
+    await lab.pass(payment)
+    expect([await statusOf(first), await statusOf(second)]).toEqual(['unknown', 'pending'])
+    await lab.pass(payment)
+    expect(await lab.sent(second)).toBe(0)
+    await lab.settle(first)
+    await lab.database.sql`
+      update refunds set due_at = now() + interval '1 hour' where refund_id = ${second}`
+    await lab.database.sql`update transactions set due_at = now()`
+    expect(await syncDue(lab.service.ctx)).toBe(1)
+    expect([await statusOf(first), await statusOf(second)]).toEqual(['succeeded', 'accepted'])
+    await lab.settle(second)
+    await lab.pass(payment)
+    await expectSumsAgree(payment)
+  })
+
+  it('the second is due at once when a repeat of the first is accepted', async () => {
+    const payment = await lab.open()
+    await lab.fault('reset')
+    const first = await lab.send(payment, '30')
+    const second = await lab.ask(payment, '20')
+    await lab.age(first, RESEND_MS)
+    await lab.pass(payment)
+    expect([await statusOf(first), await statusOf(second)]).toEqual(['accepted', 'pending'])
+    expect((await lab.row(second)).dueInMs).toBeLessThanOrEqual(0)
+    expect((await readItem(lab, payment.transactionId)).dueInMs).toBeLessThanOrEqual(0)
+  })
+
+  it('a refund under review, or accepted, keeps nobody waiting', async () => {
+    const payment = await lab.open()
+    await lab.fault('reset')
+    const first = await lab.send(payment, '30')
+    await lab.age(first, 259_200_000)
+    await lab.pass(payment)
+    const second = await lab.send(payment, '20')
+    const third = await lab.send(payment, '10')
+    expect([await statusOf(first), await statusOf(second), await statusOf(third)]).toEqual([
+      'needs_review',
+      'accepted',
+      'accepted',
+    ])
+    await waitForSent(lab, third)
+  })
+})

@@ -1,0 +1,233 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { syncDue } from '../../src/sync/sync-due.ts'
+import { type RefundLab, startRefundLab } from '../support/refund-lab.ts'
+import { startTestService } from '../support/service.ts'
+
+let lab: RefundLab
+beforeAll(async () => {
+  lab = await startRefundLab()
+})
+afterEach(() => lab.clear())
+afterAll(() => lab.stop())
+
+const CONFIRM_MS = 600_000
+const RESEND_MS = 30_000
+const RESOLVE_MS = 259_200_000
+const FAULTS = ['acceptThenReset', 'acceptThenHang', 'truncate', 'reset', 'http500', 'garbage']
+
+describe('a refund that was refused', () => {
+  it('is unknown with its reservation kept, and failed only after the window', async () => {
+    const payment = await lab.open()
+    await lab.fault('code', { code: 33 })
+    const refundId = await lab.send(payment, '30')
+    expect(await lab.readRefund(refundId)).toMatchObject({
+      status: 'unknown',
+      failure: { source: 'gateway', code: '33' },
+    })
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+    await lab.age(refundId, CONFIRM_MS - 20_000)
+    await lab.pass(payment)
+    expect((await lab.row(refundId)).status).toBe('unknown')
+    await lab.age(refundId, 20_000)
+    await lab.pass(payment)
+    expect(await lab.readRefund(refundId)).toMatchObject({
+      status: 'failed',
+      failure: { source: 'gateway', code: '33' },
+    })
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '100' })
+    expect(await lab.sent(refundId)).toBe(1)
+  })
+
+  it('though its money moves, succeeds by growth and is not sent again', async () => {
+    const payment = await lab.open()
+    await lab.fault('acceptThenCode', { code: 33 })
+    const refundId = await lab.send(payment, '30')
+    await lab.settle(refundId)
+    await lab.age(refundId, CONFIRM_MS)
+    await lab.pass(payment)
+    expect(await lab.readRefund(refundId)).toMatchObject({
+      status: 'succeeded',
+      inferred: true,
+      failure: null,
+    })
+    expect(await lab.sent(refundId)).toBe(1)
+  })
+
+  it.each([9, 99])('with code %i is not sent again, and ends with a person', async (code) => {
+    const payment = await lab.open()
+    await lab.fault('code', { code })
+    const refundId = await lab.send(payment, '30')
+    await lab.age(refundId, CONFIRM_MS)
+    await lab.pass(payment)
+    expect((await lab.row(refundId)).status).toBe('unknown')
+    await lab.age(refundId, RESOLVE_MS)
+    await lab.pass(payment)
+    expect((await lab.row(refundId)).status).toBe('needs_review')
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+    expect(await lab.sent(refundId)).toBe(1)
+  })
+
+  it('on the repeat of an attempt without an answer never fails by that code', async () => {
+    const payment = await lab.open()
+    await lab.fault('acceptThenReset')
+    const refundId = await lab.send(payment, '30')
+    await lab.fault('code', { code: 33 })
+    await lab.age(refundId, RESEND_MS)
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({
+      status: 'unknown',
+      attempts: 2,
+      refusedCode: null,
+    })
+    await lab.age(refundId, CONFIRM_MS)
+    await lab.fault('code', { code: 33 })
+    await lab.pass(payment)
+    expect((await lab.row(refundId)).status).toBe('unknown')
+  })
+})
+
+describe('a refund without an answer', () => {
+  it.each(FAULTS)('after %s is sent again only later, under the same id', async (kind) => {
+    const payment = await lab.open()
+    await lab.fault(kind)
+    const refundId = await lab.send(payment, '30')
+    expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', unanswered: true })
+    await lab.pass(payment)
+    expect(await lab.sent(refundId)).toBe(1)
+    await lab.age(refundId, RESEND_MS)
+    await lab.pass(payment)
+    expect(await lab.sent(refundId)).toBe(2)
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    expect((await lab.row(refundId)).status).toBe('succeeded')
+    expect(await lab.moved(payment.id)).toEqual(['30'])
+  })
+
+  it('is not sent again once growth shows it, nor when the query has no answer', async () => {
+    const payment = await lab.open()
+    await lab.fault('acceptThenReset')
+    const refundId = await lab.send(payment, '30')
+    await lab.age(refundId, RESEND_MS)
+    await lab.fault('http500', { command: 'QUERY_PT' })
+    await lab.pass(payment)
+    expect(await lab.sent(refundId)).toBe(1)
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    expect(await lab.sent(refundId)).toBe(1)
+    expect((await lab.row(refundId)).status).toBe('succeeded')
+  })
+
+  it('is not sent again beside growth that nobody explains', async () => {
+    const payment = await lab.open()
+    await lab.fault('reset')
+    const refundId = await lab.send(payment, '30')
+    await lab.show(payment, '10')
+    await lab.age(refundId, RESEND_MS)
+    await lab.pass(payment)
+    expect(await lab.sent(refundId)).toBe(1)
+    expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
+  })
+
+  it('ends with a person, reservation kept, when nobody can tell', async () => {
+    const payment = await lab.open()
+    await lab.fault('reset')
+    const refundId = await lab.send(payment, '30')
+    await lab.age(refundId, RESOLVE_MS)
+    await lab.pass(payment)
+    expect((await lab.row(refundId)).status).toBe('needs_review')
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+    expect(await lab.sent(refundId)).toBe(1)
+  })
+})
+
+describe('an accepted refund', () => {
+  it('without an end stays accepted, and is a disagreement once', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    expect((await lab.row(refundId)).status).toBe('accepted')
+    await lab.age(refundId, RESOLVE_MS)
+    await lab.pass(payment)
+    await lab.pass(payment)
+    expect((await lab.row(refundId)).status).toBe('accepted')
+    expect(await lab.disagreements(payment)).toEqual(['refund_without_end'])
+    expect(await lab.sent(refundId)).toBe(1)
+  })
+})
+
+describe('before sending', () => {
+  it('a query without an answer leaves the refund pending, and nothing is sent', async () => {
+    const payment = await lab.open()
+    await lab.fault('http500', { command: 'QUERY_PT' })
+    const refundId = await lab.send(payment, '30')
+    expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0 })
+    expect(await lab.sent(refundId)).toBe(0)
+  })
+
+  it.each([
+    ['FAILED', { status: 'FAILED' }],
+    ['not listed any more', { listed: false }],
+  ])('a payment that is %s fails the refund by our own word', async (_, change) => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await lab.control('PATCH', `/payments/${payment.id}`, change)
+    await lab.pass(payment)
+    expect(await lab.readRefund(refundId)).toMatchObject({
+      status: 'failed',
+      failure: { source: 'service', code: 'payment_not_refundable' },
+    })
+    expect(await lab.sent(refundId)).toBe(0)
+  })
+})
+
+describe('with refunds switched off', () => {
+  it('nothing without a recorded attempt is sent, and what is under way is resolved', async () => {
+    const [waiting, going] = [await lab.open(), await lab.open()]
+    await lab.fault('reset')
+    const sent = await lab.send(going, '30')
+    const unsent = await lab.ask(waiting, '30')
+    const off = await startTestService(lab.database, lab.sandbox.url, {
+      settings: { ROLE: 'web', REFUNDS_ENABLED: 'false' },
+    })
+    try {
+      await lab.age(sent, RESEND_MS)
+      await lab.database.sql`update transactions set due_at = now()`
+      await lab.database.sql`update refunds set due_at = now()`
+      expect(await syncDue(off.ctx)).toBe(2)
+      expect((await lab.row(unsent)).status).toBe('pending')
+      expect(await lab.sent(unsent)).toBe(0)
+      expect((await lab.row(sent)).status).toBe('accepted')
+      expect(await lab.sent(sent)).toBe(2)
+    } finally {
+      await off.stop()
+    }
+  })
+})
+
+describe('where the gateway does not refuse repeated ids', () => {
+  let careful: RefundLab
+  beforeAll(async () => {
+    careful = await startRefundLab({ settings: { GATEWAY_REFUND_DEDUPES: 'false' } })
+  })
+  afterAll(() => careful.stop())
+
+  it.each([...FAULTS, 'acceptThenCode'])(
+    'a refund is sent once, whatever %s hides',
+    async (kind) => {
+      await careful.mode({ dedupes: false })
+      const payment = await careful.open()
+      await careful.fault(kind, { code: 33 })
+      const refundId = await careful.send(payment, '30')
+      for (const ms of [RESEND_MS, CONFIRM_MS / 2]) {
+        await careful.age(refundId, ms)
+        await careful.pass(payment)
+      }
+      const moves = kind.startsWith('accept') || kind === 'truncate'
+      if (moves) await careful.settle(refundId)
+      await careful.age(refundId, RESOLVE_MS)
+      await careful.pass(payment)
+      expect((await careful.row(refundId)).status).toBe(moves ? 'succeeded' : 'needs_review')
+      expect(await careful.sent(refundId)).toBe(1)
+      expect(await careful.moved(payment.id)).toEqual(moves ? ['30'] : [])
+    },
+  )
+})

@@ -1,0 +1,215 @@
+import { describe, expect, it } from 'vitest'
+import type { RefundRow, RefundStatus } from '../../src/refunds/rows.ts'
+import {
+  endByTime,
+  mayRepeat,
+  scheduleLook,
+  startWork,
+  takeFailure,
+  takeSuccess,
+} from '../../src/refunds/transitions.ts'
+import { makeRefundRow, REFUND_SETTINGS } from '../support/refund-row.ts'
+
+const at = (status: RefundStatus, facts: Partial<RefundRow> = {}) =>
+  startWork(makeRefundRow({ status, ...facts }))
+const QUIET = { callId: 1, unexplained: '0' }
+const {
+  REFUND_CONFIRM_FAILED_MS: CONFIRM,
+  REFUND_RESOLVE_FOR_MS: RESOLVE,
+  REFUND_RESEND_AFTER_MS: RESEND,
+} = REFUND_SETTINGS
+/** Refused with a code that is an end, by the answer to the first and only attempt, long enough ago. */
+const REFUSED = {
+  unanswered: false,
+  refusedCode: '33',
+  sinceRefusedMs: CONFIRM,
+  refusedToSnapshotMs: CONFIRM,
+}
+const end = (facts: Partial<RefundRow>, view: typeof QUIET | undefined = QUIET) => {
+  const work = at(facts.status ?? 'unknown', facts)
+  const disagreement = endByTime(work, view, REFUND_SETTINGS)
+  return { status: work.now.status, kind: disagreement?.kind, now: work.now, moves: work.moves }
+}
+
+describe('a notification of success', () => {
+  it.each(['pending', 'sending', 'accepted', 'unknown', 'needs_review'] as const)(
+    'makes a refund that is %s succeed',
+    (status) => {
+      const work = at(status, { failureSource: 'gateway', failureReason: '33', failureCode: '1' })
+      expect(takeSuccess(work, 7)).toBeUndefined()
+      expect(work.now).toMatchObject({
+        status: 'succeeded',
+        known: true,
+        failureSource: null,
+        failureCode: null,
+      })
+      expect(work.moves).toMatchObject([
+        { from: status, to: 'succeeded', cause: { ipnEventId: 7 } },
+      ])
+    },
+  )
+
+  it('makes a failed refund succeed, and is a disagreement', () => {
+    const work = at('failed', { failureSource: 'gateway' })
+    expect(takeSuccess(work, 7)).toMatchObject({ kind: 'success_after_failure' })
+    expect(work.now).toMatchObject({ status: 'succeeded', known: true, failureSource: null })
+  })
+
+  it('turns what was inferred into what is known, without a move', () => {
+    const work = at('succeeded', { inferred: true, matched: true })
+    expect(takeSuccess(work, 7)).toBeUndefined()
+    expect(work.now).toMatchObject({ known: true, inferred: false, matched: true })
+    expect(work.moves).toEqual([])
+  })
+})
+
+describe('a notification of failure', () => {
+  const FAILURE = { code: '1', at: '2026-01-02', beforeSnapshot: true }
+
+  it.each(['accepted', 'unknown'] as const)('leaves a refund that is %s where it is', (status) => {
+    const work = at(status)
+    expect(takeFailure(work, 7, FAILURE)).toBeUndefined()
+    expect(work.now).toMatchObject({ status, failureCode: '1', failureBeforeSnapshot: true })
+  })
+
+  it('after success sends the refund to a person, unmatched, and is a disagreement', () => {
+    const work = at('succeeded', { known: true, matched: true })
+    expect(takeFailure(work, 7, FAILURE)).toMatchObject({ kind: 'failure_after_success' })
+    expect(work.now).toMatchObject({ status: 'needs_review', known: false, matched: false })
+  })
+
+  it.each(['pending', 'sending', 'failed', 'needs_review'] as const)(
+    'changes nothing on a refund that is %s',
+    (status) => {
+      const work = at(status)
+      expect(takeFailure(work, 7, FAILURE)).toBeUndefined()
+      expect(work.now).toBe(work.before)
+    },
+  )
+
+  it.each(['accepted', 'unknown'] as const)(
+    'fails a refund that is %s once a query sent later shows growth explained without it',
+    (status) => {
+      const told = { status, failureCode: '1', failureBeforeSnapshot: true }
+      expect(end(told)).toMatchObject({
+        status: 'failed',
+        now: { failureSource: 'gateway', failureReason: '1' },
+      })
+      expect(end({ ...told, failureBeforeSnapshot: false }).status).toBe(status)
+      expect(end(told, { callId: 1, unexplained: '30' }).status).toBe(status)
+      expect(end(told, { callId: 1, unexplained: '-30' }).status).toBe(status)
+      expect(endByTime(at(status, told), undefined, REFUND_SETTINGS)).toBeUndefined()
+    },
+  )
+})
+
+describe('a non-zero code', () => {
+  it('to the first and only attempt fails the refund after the window, with a later query', () => {
+    expect(end(REFUSED)).toMatchObject({
+      status: 'failed',
+      now: { failureSource: 'gateway', failureReason: '33' },
+    })
+  })
+
+  it.each([
+    ['the window is not over', { refusedToSnapshotMs: CONFIRM - 1 }],
+    ['the last query was sent before the window ended', { refusedToSnapshotMs: null }],
+    ['it was a second attempt', { attempts: 2 }],
+    ['an attempt ended without an answer', { unanswered: true }],
+    ['the code is 9', { refusedCode: '9' }],
+    ['the code is 99', { refusedCode: '99' }],
+    ['the gateway accepted it since', { status: 'accepted' as const }],
+  ])('proves nothing when %s', (_, facts: Partial<RefundRow>) => {
+    const { status } = end({ ...REFUSED, ...facts })
+    expect(status).toBe(facts.status ?? 'unknown')
+  })
+
+  it.each(['30', '-30'])('proves nothing beside growth of %s that nobody explains', (grown) => {
+    expect(end(REFUSED, { callId: 1, unexplained: grown }).status).toBe('unknown')
+  })
+
+  it('proves nothing without a query', () => {
+    const work = at('unknown', REFUSED)
+    endByTime(work, undefined, REFUND_SETTINGS)
+    expect(work.now.status).toBe('unknown')
+  })
+})
+
+describe('time', () => {
+  it('sends an unknown refund to a person, even while the gateway is silent', () => {
+    const work = at('unknown', { sinceSentMs: RESOLVE })
+    expect(endByTime(work, undefined, REFUND_SETTINGS)).toBeUndefined()
+    expect(work.now.status).toBe('needs_review')
+    expect(end({ sinceSentMs: RESOLVE - 1 }).status).toBe('unknown')
+  })
+
+  it.each(['9', '99'])('sends a refund refused with code %s to a person', (code) => {
+    expect(end({ ...REFUSED, refusedCode: code, sinceSentMs: RESOLVE }).status).toBe('needs_review')
+  })
+
+  it('only notes an accepted refund that has no end', () => {
+    const accepted = { status: 'accepted' as const, unanswered: false, sinceSentMs: RESOLVE }
+    expect(end(accepted)).toMatchObject({ status: 'accepted', kind: 'refund_without_end' })
+    expect(end({ ...accepted, sinceSentMs: RESOLVE - 1 }).kind).toBeUndefined()
+  })
+
+  it('sends a refund to a person whose notified failure is contradicted by growth for too long', () => {
+    const torn = { failureCode: '1', failureBeforeSnapshot: true, sinceSentMs: RESOLVE }
+    const grown = { callId: 1, unexplained: '30' }
+    expect(end({ ...torn, status: 'accepted' }, grown).status).toBe('needs_review')
+    expect(end({ ...torn, status: 'unknown' }, grown).status).toBe('needs_review')
+  })
+
+  it.each(['pending', 'sending', 'succeeded', 'failed', 'needs_review'] as const)(
+    'moves no refund that is %s',
+    (status) => {
+      const facts = { ...REFUSED, status, sinceSentMs: 2 * RESOLVE, failureCode: '1' }
+      expect(end({ ...facts, failureBeforeSnapshot: true }).moves).toEqual([])
+    },
+  )
+})
+
+describe('a repeat under the same id', () => {
+  const unanswered = { sinceSentMs: RESEND, sinceFirstSentMs: RESEND }
+  const may = (facts: Partial<RefundRow>, settings = {}) =>
+    mayRepeat(makeRefundRow({ ...unanswered, ...facts }), { ...REFUND_SETTINGS, ...settings })
+
+  it('is allowed some time after an attempt without an answer', () => {
+    expect(may({})).toBe(true)
+    expect(may({}, { REFUNDS_ENABLED: false })).toBe(true)
+  })
+
+  it.each([
+    ['too early', { sinceSentMs: RESEND - 1 }],
+    ['after a code, which was an answer', { unanswered: false, refusedCode: '33' }],
+    ['once it was accepted', { status: 'accepted' as const }],
+    ['under review', { status: 'needs_review' as const }],
+    ['once it succeeded', { status: 'succeeded' as const }],
+    ['after its failure was notified', { failureCode: '1' }],
+    ['for ever', { sinceFirstSentMs: RESOLVE }],
+  ])('is not allowed %s', (_, facts) => {
+    expect(may(facts)).toBe(false)
+  })
+
+  it('is never allowed where the gateway does not refuse repeated ids', () => {
+    expect(may({}, { GATEWAY_REFUND_DEDUPES: false })).toBe(false)
+  })
+})
+
+describe('the next look', () => {
+  const look = (facts: Partial<RefundRow>) =>
+    scheduleLook(at(facts.status ?? 'unknown', facts), REFUND_SETTINGS)
+
+  it('comes later and later, up to a limit', () => {
+    const polls = [1, 2, 3, 30].map((n) => look({ status: 'accepted', polls: n }))
+    expect(polls).toEqual([2_001, 4_001, 8_001, 900_001])
+  })
+
+  it.each([
+    ['a repeat is allowed', {}, RESEND],
+    ['a refusal is proved', { unanswered: false, refusedCode: '33', sinceRefusedMs: 0 }, CONFIRM],
+    ['a person has to decide', { sinceSentMs: RESOLVE - 10_000 }, 10_000],
+  ])('is not missed when %s', (_, facts, ms) => {
+    expect(look({ polls: 30, ...facts })).toBe(ms + 1)
+  })
+})

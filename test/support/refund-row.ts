@@ -1,0 +1,49 @@
+import type { RefundRow } from '../../src/refunds/rows.ts'
+import type { RefundSettings } from '../../src/refunds/transitions.ts'
+
+/** A refund sent once and not answered, unless `facts` say else. */
+export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
+  return {
+    merchantCode: 'M',
+    transactionId: 'T',
+    refundId: '00000000-0000-4000-8000-000000000001',
+    paymentId: 'P',
+    amount: '30',
+    receiver: null,
+    status: 'unknown',
+    attempts: 1,
+    firstSentAt: '2026-01-01',
+    lastSentAt: '2026-01-01',
+    unanswered: true,
+    refusedCode: null,
+    refusedAt: null,
+    failureCode: null,
+    failureNotifiedAt: null,
+    gatewayRefundId: null,
+    known: false,
+    inferred: false,
+    matched: false,
+    failureSource: null,
+    failureReason: null,
+    failureMessage: null,
+    polls: 1,
+    sinceFirstSentMs: 0,
+    sinceSentMs: 0,
+    sinceRefusedMs: null,
+    dueInMs: 0,
+    refusedToSnapshotMs: null,
+    sentBeforeSnapshot: true,
+    failureBeforeSnapshot: false,
+    ...facts,
+  }
+}
+
+export const REFUND_SETTINGS: RefundSettings = {
+  REFUND_BACKOFF_MS: 2_000,
+  REFUND_BACKOFF_MAX_MS: 900_000,
+  REFUND_RESOLVE_FOR_MS: 259_200_000,
+  REFUND_CONFIRM_FAILED_MS: 600_000,
+  REFUND_RESEND_AFTER_MS: 30_000,
+  GATEWAY_REFUND_DEDUPES: true,
+  REFUNDS_ENABLED: true,
+}
