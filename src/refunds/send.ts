@@ -84,9 +84,10 @@ function findObstacle(payment: PaymentAtHand, own: readonly RefundWork[], work: 
       ...others.filter(({ matched }) => matched).map(({ amount }) => amount),
       ...payment.foreign.filter(({ matched }) => matched).map(({ amount }) => amount),
     ],
-    reserved: others
-      .filter(({ matched, status }) => !matched && status !== 'failed')
-      .map(({ amount }) => amount),
+    reserved: [
+      ...others.filter(({ matched, status }) => !matched && status !== 'failed'),
+      ...payment.foreign.filter(({ matched }) => !matched),
+    ].map(({ amount }) => amount),
   })
   if (compareAmounts(left, work.now.amount) >= 0) return undefined
   return { reason: 'exceeds_refundable', message: `only ${left} is left to refund` }

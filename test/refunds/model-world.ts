@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import type { Context } from '../../src/context.ts'
+import { makeDue } from '../../src/db/due.ts'
 import { openRefund, settleRefund } from '../../src/sandbox/refunds.ts'
 import type { SandboxPayment, SandboxRefund, SandboxState } from '../../src/sandbox/state.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
@@ -143,8 +144,8 @@ export async function closeWorld(world: World): Promise<void> {
 export async function runPass(world: World, { ask }: { ask: boolean }): Promise<void> {
   if (ask) {
     await world.rig.database.sql`
-      update transactions set due_at = least(due_at, now())
-      where transaction_id = ${world.transactionId} and lease_id is null`
+      update transactions as t set ${makeDue(world.ctx.sql)}
+      where transaction_id = ${world.transactionId}`
   }
   for (let rounds = 0; rounds < 20; rounds += 1) {
     const asleep = new Promise<Omit<Pause, 'round'>>((resolve) => {
