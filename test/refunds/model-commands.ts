@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import { Refund } from '../../src/refunds/view.ts'
@@ -42,34 +43,51 @@ function pick<T>(list: readonly T[], index: number): T | undefined {
   return list[index % Math.max(1, list.length)]
 }
 
-/** `of` picks the payment; no amount asks for all that is left; `again` repeats the last request. */
-function request(of: number, amount: number | undefined, again: boolean): Command {
-  return step(`request(${of}, ${amount}, ${again})`, async (world) => {
-    const last = again ? world.asked.at(-1) : undefined
-    const paymentId = last?.paymentId ?? pick(world.payments, of)?.id ?? ''
-    const body = last?.body ?? (amount === undefined ? {} : { amount: String(amount) })
-    const key = last?.key ?? `${world.transactionId} ${world.asked.length}`
-    const response = await world.rig.api(`/v1/payments/${paymentId}/refunds`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'idempotency-key': key },
-      body: JSON.stringify(body),
-    })
-    const answer: unknown = await response.json()
-    if (last) {
-      expect({ status: response.status, answer }).toMatchObject({
-        status: 202,
-        answer: { id: last.id },
-      })
-      return
-    }
-    if (response.status !== 202) {
-      expect({ status: response.status, answer }).toMatchObject({ status: 409 })
-      return
-    }
-    const { id, amount: granted } = Refund.parse(answer)
-    world.asked.push({ id, paymentId, amount: Number(granted), key, body })
-    await expectRoom(world, paymentId)
+/** `of` picks the payment; no amount asks for all that is left. */
+function request(of: number, amount: number | undefined): Command {
+  return step(`request(${of}, ${amount})`, async (world) => {
+    const wish = makeWish(world, of, amount)
+    await ask(world, wish)
+    await expectRoom(world, wish.paymentId)
   })
+}
+
+/** Several at once, which wait for one another in the database. */
+function requestTogether(of: number, amount: number): Command {
+  return step(`requestTogether(${of}, ${amount})`, async (world) => {
+    const wishes = [0, 1, 2].map(() => makeWish(world, of, amount))
+    await Promise.all(wishes.map((wish) => ask(world, wish)))
+    for (const { paymentId } of wishes) await expectRoom(world, paymentId)
+  })
+}
+
+/** The same request again is the same refund, whatever became of it. */
+const repeatRequest = step('repeatRequest()', async (world) => {
+  const last = world.asked.at(-1)
+  if (last) expect(await ask(world, last)).toBe(last.id)
+})
+
+type Wish = { paymentId: string; key: string; body: object }
+
+function makeWish(world: World, of: number, amount: number | undefined): Wish {
+  const paymentId = pick(world.payments, of)?.id ?? ''
+  const body = amount === undefined ? {} : { amount: String(amount) }
+  return { paymentId, key: randomUUID(), body }
+}
+
+/** @returns the refund's id, or undefined when nothing was left */
+async function ask(world: World, { paymentId, key, body }: Wish): Promise<string | undefined> {
+  const response = await world.rig.api(`/v1/payments/${paymentId}/refunds`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'idempotency-key': key },
+    body: JSON.stringify(body),
+  })
+  const answer: unknown = await response.json()
+  if (response.status === 409) return undefined
+  expect({ status: response.status, answer }).toMatchObject({ status: 202 })
+  const { id } = Refund.parse(answer)
+  if (!world.asked.some((one) => one.id === id)) world.asked.push({ id, paymentId, key, body })
+  return id
 }
 
 /** A request is let in only if there is room, as far as anybody has told us of refunds made elsewhere. */
@@ -221,10 +239,10 @@ const fates: readonly SendFate[] = [
 ]
 
 export const commands: fc.Arbitrary<Command>[] = [
-  fc
-    .tuple(payment, fc.option(amount, { nil: undefined }), fc.constant(false))
-    .map((of) => request(...of)),
-  fc.tuple(payment, amount, fc.nat(3)).map(([of, much, again]) => request(of, much, again === 0)),
+  fc.tuple(payment, fc.option(amount, { nil: undefined })).map((of) => request(...of)),
+  fc.tuple(payment, amount).map((of) => request(...of)),
+  fc.tuple(payment, amount).map((of) => requestTogether(...of)),
+  fc.constant(repeatRequest),
   fc.constant(send({ kind: 'through' })),
   fc.constantFrom(...fates).map(send),
   fc.constantFrom(...fates).map(send),

@@ -28,7 +28,7 @@ export type WorldOptions = {
 }
 
 /** A refund that the service took in. */
-export type Asked = { id: string; paymentId: string; amount: number; key: string; body: object }
+export type Asked = { id: string; paymentId: string; key: string; body: object }
 
 /** The service, the gateway and what the test knows of one transaction between them. */
 export type World = WorldOptions & {

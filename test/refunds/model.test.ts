@@ -8,7 +8,7 @@ import { closeWorld, type Stage, startStage, type WorldOptions } from './model-w
 const RUNS = Number(process.env.MODEL_RUNS ?? 150)
 const STEPS = 60
 /** Longer than any machine needs; a failure that is being shrunk is reported as far as it got. */
-const LIMIT_MS = 240_000
+const LIMIT_MS = Number(process.env.MODEL_LIMIT_MS ?? 240_000)
 
 let stage: Stage
 beforeAll(async () => {
