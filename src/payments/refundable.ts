@@ -8,7 +8,10 @@ export type BalanceFacts = {
   refundedAtFirst: string
   /** Refunds, ours and others', whose amounts were found in the growth between the two. */
   matched: readonly string[]
-  /** Refunds of ours that have not failed and are not matched: their money may still move. */
+  /**
+   * Refunds of ours that have not failed and are not matched: their money may still move. And others'
+   * that a notification told of and that are not matched: their money has moved, and the ledger lags.
+   */
   reserved: readonly string[]
 }
 
@@ -35,7 +38,10 @@ export const REFUNDABLE_SQL = `greatest(0, payments.amount
        where f.merchant_code = payments.merchant_code and f.payment_id = payments.payment_id and f.matched))
   - (select coalesce(sum(r.amount), 0) from refunds r
      where r.merchant_code = payments.merchant_code and r.payment_id = payments.payment_id
-       and not r.matched and r.status <> 'failed'))`
+       and not r.matched and r.status <> 'failed')
+  - (select coalesce(sum(f.amount), 0) from foreign_refunds f
+     where f.merchant_code = payments.merchant_code and f.payment_id = payments.payment_id
+       and not f.matched))`
 
 function sum(amounts: readonly string[]): Big {
   return amounts.reduce((total, amount) => total.plus(amount), new Big(0))

@@ -36,6 +36,8 @@ export type SandboxOptions = {
 export type Sandbox = {
   url: string
   port: number
+  /** What it knows and does, for whoever runs it in the same process. */
+  state: SandboxState
   setIpnUrl(url: string): void
   /** Closes every connection, drops what waits, and resolves when nothing of it runs any more. */
   stop(): Promise<void>
@@ -72,6 +74,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   return {
     url: `http://${isIPv6(host) ? `[${host}]` : host}:${port}`,
     port,
+    state,
     setIpnUrl(url) {
       state.ipnUrl = url
     },
