@@ -69,7 +69,6 @@ it('begins the next round before the claims of the last are worked off', async (
   const finished = new Promise<void>((resolve) => {
     finish = resolve
   })
-  onTestFinished(() => finish())
   let first = true
   const { rounds, errors } = run(async () => {
     const round = first ? { count: 1, finished } : NOTHING
@@ -78,6 +77,7 @@ it('begins the next round before the claims of the last are worked off', async (
   })
   await reach(rounds, 2)
   expect(errors()).toEqual([])
+  finish()
 })
 
 it('a round that throws is said aloud, and the loop goes on', async () => {

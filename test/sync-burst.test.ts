@@ -28,7 +28,7 @@ const letPass = (ms: number) => rig.database.sql`
   update transactions set queried_at = queried_at - ${ms} * interval '1 millisecond'`
 
 describe('notifications during a running query', () => {
-  it('lead to exactly one more, at the distance of the gap', async () => {
+  it('do not start a second one beside it, and lead to exactly one more', async () => {
     await makeTransaction(rig, 'T-1')
     await notifyOf(rig, 'T-1')
     await rig.control('POST', '/faults', {
@@ -41,8 +41,11 @@ describe('notifications during a running query', () => {
     await waitForQueries(rig, 'T-1', 1)
     for (const n of [1, 2, 3]) await notifyOf(rig, 'T-1', { svc_Amount: n })
     expect((await read('T-1')).leased).toBe(true)
+    expect((await read('T-1')).dueInMs).toBeGreaterThan(10_000)
+    expect(await syncDue(rig.service.ctx)).toBe(0)
     expect(await running).toBe(1)
     expect(await read('T-1')).toMatchObject({ state: 'paid', leased: false, attempts: 0 })
+    expect((await read('T-1')).dueInMs).toBeLessThanOrEqual(0)
 
     await syncAgain(rig, 'T-1')
     expect(await read('T-1')).toMatchObject({ dueInMs: null })
