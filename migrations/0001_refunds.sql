@@ -64,6 +64,7 @@ CREATE TABLE "refunds" (
 	"first_sent_at" timestamp with time zone,
 	"last_sent_at" timestamp with time zone,
 	"unanswered" boolean DEFAULT false NOT NULL,
+	"refunded_before" numeric,
 	"refused_code" text,
 	"refused_at" timestamp with time zone,
 	"failure_code" text,
@@ -102,7 +103,7 @@ CREATE INDEX "refund_attempts_refund" ON "refund_attempts" USING btree ("merchan
 CREATE INDEX "refunds_of_payment" ON "refunds" USING btree ("merchant_code","payment_id");--> statement-breakpoint
 CREATE INDEX "refunds_of_transaction" ON "refunds" USING btree ("merchant_code","transaction_id");--> statement-breakpoint
 CREATE INDEX "refunds_newest" ON "refunds" USING btree ("merchant_code","requested_at" DESC NULLS FIRST,"refund_id" DESC NULLS FIRST);--> statement-breakpoint
-CREATE INDEX "refunds_due" ON "refunds" USING btree ("due_at") WHERE "refunds"."due_at" is not null;--> statement-breakpoint
+CREATE INDEX "refunds_open" ON "refunds" USING btree ("status") WHERE "refunds"."status" not in ('succeeded', 'failed');--> statement-breakpoint
 CREATE INDEX "refunds_forget" ON "refunds" USING btree ("forget_receiver_at") WHERE "refunds"."receiver" is not null;--> statement-breakpoint
 CREATE INDEX "ipn_events_refund_payment" ON "ipn_events" USING btree ("merchant_code","payment_id") WHERE "ipn_events"."kind" = 'refund';--> statement-breakpoint
-CREATE INDEX "ipn_events_refund_request" ON "ipn_events" USING btree ("merchant_code","request_id") WHERE "ipn_events"."kind" = 'refund';
+CREATE INDEX "ipn_events_refund_unhandled" ON "ipn_events" USING btree ("merchant_code","payment_id") WHERE "ipn_events"."kind" = 'refund' and "ipn_events"."handled_at" is null;

@@ -17,5 +17,5 @@ export function repoll(polls: number, { base, max }: { base: number; max: number
 }
 
 function grow(n: number, base: number, max: number): number {
-  return Math.min(max, base * 2 ** Math.min(Math.max(n - 1, 0), 50))
+  return Math.min(max, base * 2 ** (n - 1))
 }

@@ -28,7 +28,9 @@ export function createLog(level: string): Log {
 }
 
 /** Without the parameters that database errors carry: they can hold a customer's data. */
-function describeError(error: unknown) {
+function describeError(thrown: unknown) {
+  // The query builder wraps the driver's error in one whose message quotes every parameter.
+  const error = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown
   if (!(error instanceof Error)) return { type: typeof error, message: String(error) }
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
   return { type: error.name, code, message: error.message, stack: error.stack }

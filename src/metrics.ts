@@ -38,6 +38,12 @@ export function createMetrics() {
       help: 'Requests with ?wait= that are held open now',
       registers,
     }),
+    refunds: new Gauge({
+      name: 'refunds',
+      help: 'Refunds that are not over, by status; needs_review waits for a person',
+      labelNames: ['status'],
+      registers,
+    }),
     gatewayCall: new Histogram({
       name: 'gateway_call_seconds',
       help: 'Calls to the gateway, by operation and outcome',

@@ -15,6 +15,7 @@ import { createMetrics } from './metrics.ts'
 import { forgetReceivers } from './refunds/forget.ts'
 import { createSealer } from './seal.ts'
 import { createSlots } from './slots.ts'
+import { sweepNotifications } from './sync/sweep.ts'
 import { beginSync, restSync } from './sync/sync-due.ts'
 
 export type Service = {
@@ -35,7 +36,7 @@ export type ServiceOptions = {
 
 /** How long calls in flight may go on once the process stops (ms); the whole stop stays below 10 s. */
 const GRACE_MS = 6_000
-const FORGET_EVERY_MS = 60_000
+const TIDY_EVERY_MS = 60_000
 
 /** How often connections without a request are closed while the process stops (ms). */
 
@@ -117,18 +118,21 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         stopping: ctx.stopping,
       })
       wake = sync.wake
-      loops.push(sync, startForgetting())
+      loops.push(sync, startTidying())
     }
     return url
   }
 
   /** Not on the way of money: once a minute is soon enough. */
-  function startForgetting(): Loop {
+  function startTidying(): Loop {
     return startLoop({
-      name: 'receivers',
+      name: 'tidying',
       log,
-      begin: async () => ({ count: await forgetReceivers(ctx), finished: Promise.resolve() }),
-      rest: () => Promise.resolve(FORGET_EVERY_MS),
+      begin: async () => {
+        await sweepNotifications(ctx)
+        return { count: await forgetReceivers(ctx), finished: Promise.resolve() }
+      },
+      rest: () => Promise.resolve(TIDY_EVERY_MS),
       stopping: ctx.stopping,
     })
   }

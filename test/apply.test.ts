@@ -226,11 +226,18 @@ describe('a payment id that belongs to another transaction', () => {
     expect(await readPayments('T-OTHER')).toMatchObject([{ id: 'x2', amount: '5' }])
   })
 
-  it('of another merchant is no matter: payment ids are one per merchant', async () => {
+  it('at another merchant is no matter: ids are one per merchant, and rows are touched by theirs', async () => {
     await insertOther('SHOP2')
     await insertForeign(rig.database.sql, 'm1', 'SHOP2')
-    await sync('T-OWN', [{ id: 'm1' }])
-    expect(await readPayments('T-OWN')).toMatchObject([{ id: 'm1', amount: '10' }])
-    expect(await readPayments('T-OTHER')).toMatchObject([{ id: 'm1', amount: '5' }])
+    await insertForeign(rig.database.sql, 'm2', 'SHOP2')
+    await sync('T-OTHER', [{ id: 'm1' }])
+    const rows = await rig.database.sql`
+      select merchant_code as merchant, payment_id as id, amount, missing from payments
+      order by merchant_code, payment_id`
+    expect(rows).toEqual([
+      { merchant: 'SHOP2', id: 'm1', amount: '5', missing: false },
+      { merchant: 'SHOP2', id: 'm2', amount: '5', missing: false },
+      { merchant: MERCHANT.merchantCode, id: 'm1', amount: '10', missing: false },
+    ])
   })
 })

@@ -78,6 +78,7 @@ it('begins the next round before the claims of the last are worked off', async (
   await reach(rounds, 2)
   finish()
   expect(errors()).toEqual([])
+  finish()
 })
 
 it('a round that throws is said aloud, and the loop goes on', async () => {

@@ -79,7 +79,7 @@ describe('the intake', () => {
 })
 
 describe('a worker in another process', () => {
-  it('is woken by the commit of a notification: five in a row take no second each', async () => {
+  it('is woken by the commit of a notification: it asks long before it would have looked by itself', async () => {
     const worker = await startTestService(rig.database, rig.sandbox.url, {
       settings: { ROLE: 'worker' },
     })
@@ -89,10 +89,11 @@ describe('a worker in another process', () => {
         await notifyOf(rig, id)
         expect(await rig.transaction(id, '?wait=20')).toMatchObject({ state: 'paid' })
       }
-      await settle('W-0')
-      const started = performance.now()
       for (const id of ['W-1', 'W-2', 'W-3', 'W-4', 'W-5']) await settle(id)
-      expect(performance.now() - started).toBeLessThan(2_500)
+      // Left alone it looks a second after its last round: the quickest of five tells, on a slow machine too.
+      const [waited] = await rig.database.sql<{ ms: number }[]>`
+        select min(extract(epoch from queried_at - asked_for_at) * 1000)::float8 as ms from transactions`
+      expect(waited?.ms).toBeLessThan(300)
       expect((await rig.api('/healthz')).status).toBe(200)
       expect((await fetch(`${worker.url}/healthz`)).status).toBe(200)
       expect((await fetch(`${worker.url}/ipn`, { method: 'POST' })).status).toBe(404)

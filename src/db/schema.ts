@@ -103,13 +103,14 @@ export const ipnEvents = pgTable(
     unique('ipn_events_fingerprint').on(t.merchantCode, t.fingerprint),
     // The timeline of a transaction reads its notifications.
     index('ipn_events_transaction').on(t.merchantCode, t.transactionId),
-    // A settling commit looks for notifications of the payments and refunds at hand.
+    // Whether a transaction has refund notifications, and its timeline.
     index('ipn_events_refund_payment')
       .on(t.merchantCode, t.paymentId)
       .where(sql`${t.kind} = 'refund'`),
-    index('ipn_events_refund_request')
-      .on(t.merchantCode, t.requestId)
-      .where(sql`${t.kind} = 'refund'`),
+    // A settling commit and the sweep look for what nobody acted on: few, unless the payment is unknown.
+    index('ipn_events_refund_unhandled')
+      .on(t.merchantCode, t.paymentId)
+      .where(sql`${t.kind} = 'refund' and ${t.handledAt} is null`),
     check('ipn_events_deliveries_positive', sql`${t.deliveries} > 0`),
     check(
       'ipn_events_kind_has_its_id',
@@ -265,6 +266,8 @@ export const refunds = pgTable(
     lastSentAt: time('last_sent_at'),
     /** An attempt ended without an answer: no code can prove any more that nothing happened. */
     unanswered: boolean('unanswered').notNull().default(false),
+    /** `refundedAmount` when it was first sent, if a refund known by then did not show in it yet. */
+    refundedBefore: amount('refunded_before'),
     /** The non-zero code of the only attempt, and when it came. */
     refusedCode: text('refused_code'),
     refusedAt: time('refused_at'),
@@ -306,8 +309,9 @@ export const refunds = pgTable(
       t.requestedAt.desc().nullsFirst(),
       t.refundId.desc().nullsFirst(),
     ),
-    // The claim of the pass, and the pass that forgets receivers.
-    index('refunds_due').on(t.dueAt).where(sql`${t.dueAt} is not null`),
+    // The gauge of open refunds.
+    index('refunds_open').on(t.status).where(sql`${t.status} not in ('succeeded', 'failed')`),
+    // The pass that forgets receivers.
     index('refunds_forget').on(t.forgetReceiverAt).where(sql`${t.receiver} is not null`),
     check('refunds_amount_positive', sql`${t.amount} > 0 and scale(${t.amount}) <= 4`),
     check(

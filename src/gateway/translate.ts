@@ -84,9 +84,20 @@ export function readNotification(params: WireParams, prefix: string): Notificati
         kind: 'refund',
         requestId: id,
         amount: parseAmount(readHint(params, `${prefix}_Amount`, problems) ?? ''),
-        code: readHint(params, `${prefix}_ResponseCode`, problems),
+        code: isCodePinned(params, prefix)
+          ? readHint(params, `${prefix}_ResponseCode`, problems)
+          : undefined,
       }
     : { ...hints, kind: 'payment', transactionId: id }
+}
+
+/**
+ * The hash joins values without their names. A refund's code stands right behind the request id, which
+ * is compared whole; another name sorted in between could take digits of one and make up the other.
+ */
+function isCodePinned(params: WireParams, prefix: string): boolean {
+  const [before, code] = [`${prefix}_RequestID`, `${prefix}_ResponseCode`]
+  return !Object.keys(params).some((name) => name > before && name < code)
 }
 
 function readId(params: WireParams, name: string, problems: string[]): string | undefined {

@@ -108,6 +108,8 @@ export async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Pro
   const learns = sql`(t.order_id is null and excluded.order_id is not null)
     or (t.merchant_txn_id is null and excluded.merchant_txn_id is not null)
     or (t.currency is null and excluded.currency is not null)`
+  // The same bytes under a secret that has been put right since: now they may settle what they say.
+  const verifiedNow = sql`excluded.verdict = 'verified' and ipn_events.verdict <> 'verified'`
   await sql`
     with events as (
       insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, payment_id, request_id,
@@ -129,7 +131,9 @@ export async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Pro
         verdict, body, content_type, address, headers, deliveries)
       order by merchant_code, fingerprint
       on conflict (merchant_code, fingerprint) do update set
-        deliveries = ipn_events.deliveries + excluded.deliveries, last_received_at = now()
+        deliveries = ipn_events.deliveries + excluded.deliveries, last_received_at = now(),
+        handled_at = case when ${verifiedNow} then null else ipn_events.handled_at end,
+        verdict = case when ${verifiedNow} then excluded.verdict else ipn_events.verdict end
     ), due as (
       insert into transactions as t
         (merchant_code, transaction_id, order_id, merchant_txn_id, currency, ipn_count, due_at)

@@ -40,6 +40,7 @@ export async function takeNotifications(
     const finding = own ? takeOwn(own, one) : await takeForeign(tx, key, one)
     if (finding) findings.push(finding)
   }
+  if (notifications.length === 0) return findings
   await tx`
     update ipn_events set handled_at = now()
     where merchant_code = ${key.merchantCode} and id = any(${notifications.map(({ id }) => id)}::bigint[])`
@@ -113,8 +114,10 @@ async function takeForeign(
     on conflict do nothing`
 }
 
-/** Codes 9 and 99 are no end, and neither is one that cannot be read. */
+/** Codes 9 and 99 are no end, and neither is one that is no plain whole number: `05` may be a `0` cut elsewhere. */
 function readEnd(code: string | null): 'success' | 'failure' | undefined {
-  if (code === null || !/^-?\d{1,9}$/.test(code) || code === '9' || code === '99') return undefined
-  return Number(code) === 0 ? 'success' : 'failure'
+  if (code === null || !/^(0|-?[1-9]\d{0,8})$/.test(code) || code === '9' || code === '99') {
+    return undefined
+  }
+  return code === '0' ? 'success' : 'failure'
 }

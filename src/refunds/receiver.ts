@@ -26,11 +26,14 @@ export const Receiver = z
 
 export type Receiver = z.infer<typeof Receiver>
 
-/** Of an account number the last four characters are shown, of a short one never more than half. */
 export function maskReceiver(receiver: Receiver): Receiver {
-  const { accountNumber } = receiver
+  return { ...receiver, accountNumber: maskAccount(receiver.accountNumber) }
+}
+
+/** Of an account number the last four characters are shown, of a short one never more than half. */
+export function maskAccount(accountNumber: string): string {
   const shown = Math.min(4, Math.floor(accountNumber.length / 2))
-  return { ...receiver, accountNumber: `•••• ${accountNumber.slice(-shown)}` }
+  return `•••• ${accountNumber.slice(-shown)}`
 }
 
 /** A receiver at rest: encrypted, and bound to its refund. */

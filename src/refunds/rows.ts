@@ -23,6 +23,8 @@ export type RefundRow = {
   firstSentAt: string | null
   lastSentAt: string | null
   unanswered: boolean
+  /** `refundedAmount` when it was first sent, if a refund known by then did not show in it yet; else null. */
+  refundedBefore: string | null
   refusedCode: string | null
   refusedAt: string | null
   failureCode: string | null
@@ -71,7 +73,7 @@ export async function lockRefunds(
   return await tx<RefundRow[]>`
     select merchant_code as "merchantCode", transaction_id as "transactionId", refund_id as "refundId",
       payment_id as "paymentId", amount, receiver, status, attempts, first_sent_at as "firstSentAt",
-      last_sent_at as "lastSentAt", unanswered, refused_code as "refusedCode", refused_at as "refusedAt",
+      last_sent_at as "lastSentAt", unanswered, refunded_before as "refundedBefore", refused_code as "refusedCode", refused_at as "refusedAt",
       failure_code as "failureCode", failure_notified_at as "failureNotifiedAt",
       gateway_refund_id as "gatewayRefundId", known, inferred, matched, failure_source as "failureSource",
       failure_reason as "failureReason", failure_message as "failureMessage", polls,
@@ -103,7 +105,7 @@ export async function saveRefund(tx: Tx, work: RefundWork): Promise<void> {
     update refunds set
       status = ${now.status}, attempts = ${now.attempts}, first_sent_at = ${now.firstSentAt},
       last_sent_at = ${now.lastSentAt}, unanswered = ${now.unanswered},
-      refused_code = ${now.refusedCode}, refused_at = ${now.refusedAt},
+      refunded_before = ${now.refundedBefore}, refused_code = ${now.refusedCode}, refused_at = ${now.refusedAt},
       failure_code = ${now.failureCode}, failure_notified_at = ${now.failureNotifiedAt},
       gateway_refund_id = ${now.gatewayRefundId}, known = ${now.known}, inferred = ${now.inferred},
       matched = ${now.matched}, failure_source = ${now.failureSource},

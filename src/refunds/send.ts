@@ -1,9 +1,9 @@
 import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
-import type { Call, PreparedCall } from '../gateway/client.ts'
+import type { Call, Outcome, PreparedCall } from '../gateway/client.ts'
 import { compareAmounts } from '../money.ts'
 import { countRefundable } from '../payments/refundable.ts'
-import { openReceiver } from './receiver.ts'
+import { maskAccount, openReceiver } from './receiver.ts'
 import type { RefundRow, RefundWork } from './rows.ts'
 import type { PaymentAtHand, RefundsAtHand, Snapshot } from './settle.ts'
 import { isDue, mayRepeat, move, NO_FAILURE } from './transitions.ts'
@@ -15,6 +15,8 @@ export type Attempt = {
   prepared: PreparedCall<string | undefined>
   /** The refund before the attempt: what it is again if not a byte was written. */
   before: RefundRow
+  /** The receiver's account number: the gateway's message may quote it, and it is not to be kept. */
+  account: string | undefined
 }
 
 /** An attempt of ours and how it ended. */
@@ -39,7 +41,7 @@ export async function recordAttempt(
       const quiet = unexplained.get(payment.paymentId) === '0'
       const fits = findObstacle(payment, own, doubtful) === undefined
       if (isDue(doubtful) && quiet && fits && mayRepeat(doubtful.now, ctx.config)) {
-        const attempt = await writeAttempt(ctx, tx, doubtful, snapshot)
+        const attempt = await writeAttempt(ctx, tx, doubtful, { snapshot, payment, own })
         if (attempt) return attempt
       }
       continue
@@ -53,7 +55,7 @@ export async function recordAttempt(
       if (!ctx.config.REFUNDS_ENABLED && work.now.attempts === 0) continue
       const obstacle = findObstacle(payment, own, work)
       if (obstacle === undefined) {
-        const attempt = await writeAttempt(ctx, tx, work, snapshot)
+        const attempt = await writeAttempt(ctx, tx, work, { snapshot, payment, own })
         if (attempt) return attempt
         continue
       }
@@ -103,7 +105,11 @@ async function writeAttempt(
   ctx: Context,
   tx: Tx,
   work: RefundWork,
-  snapshot: Snapshot,
+  {
+    snapshot,
+    payment,
+    own,
+  }: { snapshot: Snapshot; payment: PaymentAtHand; own: readonly RefundWork[] },
 ): Promise<Attempt | undefined> {
   const { merchantCode, transactionId, refundId, paymentId, amount, receiver: sealed } = work.now
   const receiver = sealed ? openReceiver(ctx.sealer, sealed, refundId) : undefined
@@ -127,25 +133,32 @@ async function writeAttempt(
     returning id as "attemptId", recorded_at::text as "recordedAt"`
   if (!row) return undefined
   const before = work.now
+  const unseen =
+    own.some(({ now }) => now.status === 'succeeded' && !now.matched) ||
+    payment.foreign.some(({ matched }) => !matched)
   move(
     work,
     'sending',
     { words: 'attempt recorded', callId: snapshot.callId },
     {
       attempts: before.attempts + 1,
+      refundedBefore: unseen ? payment.refundedNow : before.refundedBefore,
       firstSentAt: before.firstSentAt ?? row.recordedAt,
       lastSentAt: row.recordedAt,
     },
   )
-  return { refundId, attemptId: row.attemptId, prepared, before }
+  const account = receiver?.accountNumber
+  return { refundId, attemptId: row.attemptId, prepared, before, account }
 }
 
 /** Writes how our own attempt ended; the caller holds the lease under which it was made. */
 export async function endAttempt(
   tx: Tx,
   work: RefundWork,
-  { attempt: { attemptId, before }, call: { outcome, record } }: EndedAttempt,
+  { attempt: { attemptId, before, account }, call }: EndedAttempt,
 ): Promise<void> {
+  const { record } = call
+  const outcome = hideAccount(call.outcome, account)
   const code = outcome.kind === 'rejected' ? outcome.code : outcome.kind === 'answered' ? '0' : null
   const message = 'reason' in outcome ? outcome.reason : outcome.message
   const [row] = await tx<{ endedAt: string }[]>`
@@ -173,6 +186,11 @@ export async function endAttempt(
     case 'unknown':
       move(work, 'unknown', { words: `no answer: ${outcome.reason}` }, { unanswered: true })
   }
+}
+
+function hideAccount<T>(outcome: Outcome<T>, account: string | undefined): Outcome<T> {
+  if (account === undefined || !('message' in outcome)) return outcome
+  return { ...outcome, message: outcome.message.replaceAll(account, maskAccount(account)) }
 }
 
 /**

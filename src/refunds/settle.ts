@@ -51,7 +51,7 @@ export type PaymentAtHand = {
  * Brings the refunds of a transaction up to date: the attempt that has just ended, interrupted ones,
  * notifications, growth (with a snapshot), time. The caller holds the transaction's lease and row; payments are locked before refunds.
  * Nothing is saved yet but what notifications leave behind: `saveRefunds` does.
- * @returns undefined when the transaction has no refunds, and nobody else's were notified
+ * @returns undefined when the transaction has no refunds, nobody else's were notified, and nothing grew
  */
 export async function bringUpRefunds(
   ctx: Context,
@@ -83,10 +83,13 @@ export async function bringUpRefunds(
     }
   }
   for (const work of works) {
-    const rest = unexplained.get(work.now.paymentId)
-    const view =
-      snapshot && rest !== undefined ? { callId: snapshot.callId, unexplained: rest } : undefined
     const { paymentId, refundId } = work.now
+    const rest = unexplained.get(paymentId)
+    const refundedNow = payments.find((one) => one.paymentId === paymentId)?.refundedNow
+    const view =
+      snapshot && rest !== undefined && refundedNow !== undefined
+        ? { callId: snapshot.callId, unexplained: rest, refundedNow }
+        : undefined
     const disagreement = endByTime(work, view, ctx.config)
     if (disagreement) findings.push({ ...disagreement, paymentId, refundId })
   }
@@ -116,8 +119,9 @@ export async function saveRefunds(
     } else if (waits && !hadTurn) {
       // It stays due, or comes at its own time.
     } else if (work.moves.length > 0 || isDue(work)) {
-      // A move starts the backoff anew, but not one back to pending: the gateway is still out of reach.
-      const anew = work.moves.length > 0 && now.status !== 'pending'
+      // News start the backoff anew; a repetition that changed nothing does not, nor one that never left.
+      const news = work.moves.some(({ to }) => to === 'accepted') || now.attempts === 1
+      const anew = work.moves.length > 0 && news && now.status !== 'pending'
       work.now = { ...now, polls: anew ? 1 : now.polls + 1 }
       work.dueInMs = scheduleLook(work, ctx.config)
     }
@@ -146,7 +150,10 @@ async function concernsRefunds(
         where merchant_code = ${merchantCode} and transaction_id = ${transactionId})
       or exists (select 1 from payments p join ipn_events e
           on e.merchant_code = p.merchant_code and e.payment_id = p.payment_id and e.kind = 'refund'
-        where p.merchant_code = ${merchantCode} and p.transaction_id = ${transactionId}) as concerns`
+        where p.merchant_code = ${merchantCode} and p.transaction_id = ${transactionId})
+      or exists (select 1 from payments p
+        where p.merchant_code = ${merchantCode} and p.transaction_id = ${transactionId}
+          and p.refunded_amount <> p.refunded_at_first) as concerns`
   return row?.concerns ?? false
 }
 

@@ -1,3 +1,4 @@
+import { Big } from 'big.js'
 import { repoll } from '../backoff.ts'
 import type { Config } from '../config.ts'
 import type { Cause, RefundRow, RefundStatus, RefundWork } from './rows.ts'
@@ -95,6 +96,8 @@ export type SnapshotView = {
   callId: number
   /** Growth that nobody explains; `0` for none. */
   unexplained: string
+  /** `refundedAmount` of the payment, whoever explains it. */
+  refundedNow: string
 }
 
 /** Whether time, or a snapshot that agrees, ends a refund: the confirmed failures, and what nobody can tell. */
@@ -120,7 +123,7 @@ export function endByTime(
     )
     return undefined
   }
-  if (quiet && provesRefusal(now, settings)) {
+  if (quiet && provesRefusal(now, settings) && !couldShow(now, snapshot)) {
     const words = `refused with code ${now.refusedCode}, and nothing moved in ${settings.REFUND_CONFIRM_FAILED_MS} ms since`
     move(
       work,
@@ -158,6 +161,15 @@ function provesRefusal(now: RefundRow, settings: RefundSettings): boolean {
 }
 
 /**
+ * When it was first sent, a refund known by then did not show yet, and the payment grew by as much
+ * since: which of the two is in there nobody can say, so the refusal is not believed.
+ */
+function couldShow(now: RefundRow, { refundedNow }: SnapshotView): boolean {
+  if (now.refundedBefore === null) return false
+  return new Big(refundedNow).minus(now.refundedBefore).gte(now.amount)
+}
+
+/**
  * Whether the attempt may be repeated under the same id, if a fresh snapshot shows no growth. Repeating
  * ends, so that `needs_review`, which is counted from the last attempt, is reached.
  */
@@ -168,8 +180,14 @@ export function mayRepeat(now: RefundRow, settings: RefundSettings): boolean {
     now.unanswered &&
     now.failureCode === null &&
     (now.sinceFirstSentMs ?? 0) < settings.REFUND_RESOLVE_FOR_MS &&
-    (now.sinceSentMs ?? 0) >= settings.REFUND_RESEND_AFTER_MS
+    (now.sinceSentMs ?? 0) >= resendAfter(now, settings)
   )
+}
+
+/** Each repetition waits twice as long as the last (ms): thousands of them would tell nothing more. */
+function resendAfter(now: RefundRow, settings: RefundSettings): number {
+  const { REFUND_RESEND_AFTER_MS: base, REFUND_BACKOFF_MAX_MS } = settings
+  return repoll(now.attempts, { base, max: Math.max(base, REFUND_BACKOFF_MAX_MS) })
 }
 
 /** How long until the next look at a refund that is not over (ms): doubling, but never past a deadline of its own. */
@@ -182,7 +200,7 @@ export function scheduleLook({ now }: RefundWork, settings: RefundSettings): num
     if (now.refusedCode !== null && !now.unanswered) {
       steps.push(settings.REFUND_CONFIRM_FAILED_MS - (now.sinceRefusedMs ?? 0))
     } else if (settings.GATEWAY_REFUND_DEDUPES) {
-      steps.push(settings.REFUND_RESEND_AFTER_MS - sinceSent)
+      steps.push(resendAfter(now, settings) - sinceSent)
     }
   }
   // A deadline that has passed asks for nothing more; a millisecond more keeps the look after it.

@@ -1,5 +1,7 @@
 import type { Context } from '../context.ts'
-import { type Claim, claimDue, findNextDue, releaseClaim } from './claim.ts'
+import type { Call } from '../gateway/client.ts'
+import type { Attempt } from '../refunds/send.ts'
+import { type Claim, claimDue, findNextDue, leaseMs, releaseClaim } from './claim.ts'
 import type { Settled } from './lease.ts'
 import { type Sending, settleQuery, settleRefund } from './settle.ts'
 
@@ -82,10 +84,27 @@ async function syncOne(ctx: Context, claim: Claim): Promise<boolean> {
 
 /** Sends the refund whose attempt is recorded: its bytes leave once, and its end is written under the same lease. */
 async function sendRefund(ctx: Context, claim: Claim, { attempt, end }: Sending): Promise<Settled> {
-  const call = await attempt.prepared.send(ctx.givingUp)
+  const call = await sendInTime(ctx, claim, attempt)
   ctx.log.info(
     { merchantCode: claim.merchantCode, refundId: attempt.refundId, outcome: call.outcome.kind },
     'refund sent',
   )
   return await settleRefund(ctx, claim, { attempt, call }, end)
+}
+
+/** A process that was held up between the record and the bytes must not send under a lease that is over. */
+function sendInTime(
+  ctx: Context,
+  claim: Claim,
+  { prepared }: Attempt,
+): Promise<Call<string | undefined>> {
+  const timeoutMs = ctx.config.GATEWAY_TIMEOUT_MS
+  const heldMs = performance.now() - claim.knownAt
+  if (heldMs < leaseMs(timeoutMs) - timeoutMs) return prepared.send(ctx.givingUp)
+  const reason = 'the lease was nearly over before the first byte'
+  const record = { command: 'REFUND' as const, bodySha256: prepared.bodySha256, durationMs: 0 }
+  return Promise.resolve({
+    outcome: { kind: 'unavailable', reason },
+    record: { ...record, httpStatus: undefined },
+  })
 }

@@ -32,7 +32,7 @@ describe('a payment that is PROCESSING at first', () => {
       payments: [{ id: '501', status: 'SUCCESS' }],
       sync: { status: 'settled' },
     })
-    expect(performance.now() - changed).toBeLessThan(2_000)
+    expect(performance.now() - changed).toBeLessThan(10_000)
   })
 
   it('wakes a reader that holds its ETag, once there is something new to see', async () => {

@@ -15,6 +15,7 @@ export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
     firstSentAt: '2026-01-01',
     lastSentAt: '2026-01-01',
     unanswered: true,
+    refundedBefore: null,
     refusedCode: null,
     refusedAt: null,
     failureCode: null,
