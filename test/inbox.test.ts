@@ -132,12 +132,21 @@ it('the same bytes many times in one commit are one row that counts them', async
   expect(await listStored()).toEqual({ GATE: 2, SAME: 20 })
 })
 
-it('the same bytes of two merchants are two rows', async () => {
-  const other = { ...arrival('SAME'), merchantCode: 'SHOP2' }
-  await inbox.store(arrival('SAME'))
-  await inbox.store(other)
-  const [row] = await database.sql`select count(*) as n from ipn_events`
-  expect(row?.n).toBe(2)
+it('the same bytes of two merchants are two rows, in one commit as well', async () => {
+  await inbox.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const first = inbox.store(arrival('GATE'))
+  await waitBlocked(1)
+  const both = storeAll(inbox, [arrival('SAME'), { ...arrival('SAME'), merchantCode: 'SHOP2' }])
+  await lock.release()
+  await Promise.all([first, both])
+  const rows = await database.sql`
+    select merchant_code as merchant, deliveries from ipn_events
+    where transaction_id = 'SAME' order by merchant_code`
+  expect([...rows]).toEqual([
+    { merchant: 'SHOP1', deliveries: 1 },
+    { merchant: 'SHOP2', deliveries: 1 },
+  ])
 })
 
 it('two batches that name the same rows in opposite order never wait for each other crosswise', async () => {
