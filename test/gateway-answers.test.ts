@@ -70,7 +70,11 @@ describe('no answer in the sense of the specification is unknown', () => {
     ['null', 'null', /not a JSON object/],
     ['a number', '0', /not a JSON object/],
     ['more after it', `${listing()}x`, /not a JSON object/],
-    ['bytes that are no UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), /not a JSON object/],
+    [
+      'bytes that are no UTF-8',
+      Buffer.from(change('SUCCESS', '\xff'), 'latin1'),
+      /not a JSON object/,
+    ],
     ['nesting without end', '['.repeat(100_000), /not a JSON object/],
     ['a member twice', '{"svc_ResponseCode":0,"svc_ResponseCode":1}', /not a JSON object/],
     ['no code', '{"svc_ResponseData":[]}', /svc_ResponseCode is not a number/],

@@ -142,10 +142,10 @@ describe('the outcome', () => {
     'of the fault %s, longer than the time-out, is unknown within it',
     async (kind) => {
       await setFault({ kind, ...(kind === 'delay' ? { delayMs: 60_000 } : {}), times: 1 })
-      const { outcome, record } = await makeClient(sandbox.url, { timeoutMs: 80 }).ask(ID)
-      expect(outcome).toEqual({ kind: 'unknown', reason: 'no answer within 80 ms' })
-      expect(record.durationMs).toBeGreaterThanOrEqual(79)
-      expect(record.durationMs).toBeLessThan(2_000)
+      const { outcome, record } = await makeClient(sandbox.url, { timeoutMs: 500 }).ask(ID)
+      expect(outcome).toEqual({ kind: 'unknown', reason: 'no answer within 500 ms' })
+      expect(record.durationMs).toBeGreaterThanOrEqual(499)
+      expect(record.durationMs).toBeLessThan(5_000)
     },
   )
 
@@ -167,7 +167,7 @@ describe('the outcome', () => {
 
   it('beyond the call slots is unavailable, and a slot is free again after its call', async () => {
     await setFault({ kind: 'acceptThenHang', times: 2 })
-    const { ask } = makeClient(sandbox.url, { maxConcurrency: 2, timeoutMs: 300 })
+    const { ask } = makeClient(sandbox.url, { maxConcurrency: 2, timeoutMs: 1_000 })
     const before = await countCalls()
     const hanging = [ask(ID), ask(ID)]
     expect((await ask(ID)).outcome).toEqual({

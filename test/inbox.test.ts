@@ -47,11 +47,11 @@ function arrival(transactionId: string, bytes = transactionId): Arrival {
   }
 }
 
-/** The table refuses it: a refund that names no request. */
-function badArrival(bytes: string): Arrival {
-  const { notification, ...rest } = arrival(bytes)
+/** Of a refund: it touches no transaction. `requestId` may be what the table refuses. */
+function refundArrival(bytes: string, requestId: string | null = bytes): Arrival {
+  const { notification, ...rest } = arrival(`refund ${bytes}`)
   const hints = { ...notification, kind: 'refund' as const, amount: undefined, code: undefined }
-  return { ...rest, notification: { ...hints, requestId: null as unknown as string } }
+  return { ...rest, notification: { ...hints, requestId: requestId as string } }
 }
 
 const storeAll = (to: Inbox, arrivals: readonly Arrival[]) =>
@@ -73,7 +73,11 @@ async function countCommits(): Promise<() => number> {
 }
 
 const lockEvent = (id: string) =>
-  holdLocks(database, (tx) => tx`select 1 from ipn_events where transaction_id = ${id} for update`)
+  holdLocks(
+    database,
+    (tx) =>
+      tx`select 1 from ipn_events where coalesce(transaction_id, request_id) = ${id} for update`,
+  )
 const lockTransaction = (id: string) =>
   holdLocks(
     database,
@@ -132,22 +136,32 @@ it('the same bytes many times in one commit are one row that counts them', async
   expect(await listStored()).toEqual({ GATE: 2, SAME: 20 })
 })
 
-it('the same bytes of two merchants are two rows', async () => {
-  const other = { ...arrival('SAME'), merchantCode: 'SHOP2' }
-  await inbox.store(arrival('SAME'))
-  await inbox.store(other)
-  const [row] = await database.sql`select count(*) as n from ipn_events`
-  expect(row?.n).toBe(2)
+it('the same bytes of two merchants are two rows, in one commit as well', async () => {
+  await inbox.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const first = inbox.store(arrival('GATE'))
+  await waitBlocked(1)
+  const both = storeAll(inbox, [arrival('SAME'), { ...arrival('SAME'), merchantCode: 'SHOP2' }])
+  await lock.release()
+  await Promise.all([first, both])
+  const rows = await database.sql`
+    select merchant_code as merchant, deliveries from ipn_events
+    where transaction_id = 'SAME' order by merchant_code`
+  expect([...rows]).toEqual([
+    { merchant: 'SHOP1', deliveries: 1 },
+    { merchant: 'SHOP2', deliveries: 1 },
+  ])
 })
 
 it('two batches that name the same rows in opposite order never wait for each other crosswise', async () => {
   const names = ['A', 'M', 'Z']
   for (const [lockRow, about] of [
-    [lockEvent, (id: string) => arrival(id)],
+    [lockEvent, (id: string) => refundArrival(id)],
     [lockTransaction, (id: string, from: string) => arrival(id, `${id} from ${from}`)],
   ] as const) {
     const inboxes = { first: createInbox(pool.sql), second: createInbox(pool.sql) }
-    for (const id of [...names, 'GATE first', 'GATE second']) await inbox.store(arrival(id))
+    for (const id of ['GATE first', 'GATE second', ...names]) await inbox.store(arrival(id))
+    for (const id of names) await inbox.store(refundArrival(id))
     const gates = {
       first: await lockEvent('GATE first'),
       second: await lockEvent('GATE second'),
@@ -192,7 +206,7 @@ it('one bad row is refused alone, wherever it stands among its neighbours', asyn
     const first = inbox.store(arrival('GATE'))
     await waitBlocked(1)
     const batch = Array.from({ length: 13 }, (_, n) => arrival(`T${at}-${n}`))
-    batch[at] = badArrival(`BAD${at}`)
+    batch[at] = refundArrival(`BAD${at}`, null)
     const results = storeAll(inbox, batch)
     await lock.release()
     await first

@@ -83,6 +83,12 @@ describe('the address list', () => {
     expect(await listEvents(rig)).toMatchObject([{ address: '203.0.113.9', deliveries: 5 }])
   })
 
+  it('what is no address is never kept as one', async () => {
+    const rig = await startHere({ settings: { TRUSTED_PROXIES: '127.0.0.0/8' } })
+    expect((await post(rig, '203.0.113.9, <script>')).status).toBe(200)
+    expect(await listEvents(rig)).toMatchObject([{ address: '127.0.0.1' }])
+  })
+
   it('an IPv4 peer on a dual-stack socket is known by its IPv4 address', async () => {
     const rig = await startHere({ settings: { HOST: '::', IPN_ALLOW_CIDRS: '127.0.0.1' } })
     const url = rig.service.url.replace('[::]', '127.0.0.1')
@@ -116,20 +122,24 @@ describe('the signature rule', () => {
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 401])
   })
 
-  it('the setting of exclusions rules what of a payment is signed, and never what of a refund', async () => {
-    const rig = await startHere({ settings: { IPN_HASH_EXCLUDE: 'none' } })
-    const fields = { svc_TransactionID: 'T1', svc_TransAmount: 5 }
-    const refund = { svc_Command: 'REFUND', svc_RequestID: 'R1', svc_TransAmount: 5 }
-    const bodies = [
-      signIpn(fields, { exclude: [] }),
-      signIpn(fields, { exclude: ['TransAmount'] }),
-      signIpn(refund, { exclude: [] }),
-      signIpn(refund, { exclude: ['TransAmount'] }),
-    ]
-    const answers = []
-    for (const body of bodies) answers.push((await postIpn(rig.service.url, body)).status)
-    expect(answers).toEqual([200, 401, 200, 401])
-  })
+  it.each([
+    [{ IPN_HASH_EXCLUDE: 'none' }, [200, 401, 200, 401]],
+    [{}, [401, 200, 200, 401]],
+  ])(
+    'with %j exclusions rule what of a payment is signed, and never what of a refund',
+    async (settings, statuses) => {
+      const rig = await startHere({ settings })
+      const payment = { svc_TransactionID: 'T1', svc_TransAmount: 5 }
+      const refund = { svc_Command: 'REFUND', svc_RequestID: 'R1', svc_TransAmount: 5 }
+      const bodies = [payment, refund].flatMap((fields) => [
+        signIpn(fields, { exclude: [] }),
+        signIpn(fields, { exclude: ['TransAmount'] }),
+      ])
+      const answers = []
+      for (const body of bodies) answers.push((await postIpn(rig.service.url, body)).status)
+      expect(answers).toEqual(statuses)
+    },
+  )
 })
 
 describe('several accounts', () => {

@@ -44,6 +44,7 @@ it('members for other operations are no mistake', () => {
 
 it.each([
   ['not JSON', '[{"merchantCode":"SHOP1","secret":"hunter2"', /is not JSON/],
+  ['that is a secret alone', 'hunter2', /is not JSON/],
   ['empty', '', /is not JSON/],
   ['no list', TWO[0], /wrong at its top/],
   ['without accounts', [], /wrong at its top: holds no account/],
