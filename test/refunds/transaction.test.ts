@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { ask, expectRefused, expectTaken, payQuietly } from '../support/ask.ts'
 import { emptyTables } from '../support/database.ts'
-import { QUICK_REFUNDS } from '../support/refunds.ts'
+import { PATIENT_REFUNDS } from '../support/refunds.ts'
 import { type Rig, startRig } from '../support/service.ts'
 import { syncAgain } from '../support/sync.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -11,7 +11,7 @@ import { waitUntil } from '../support/wait-until.ts'
 let rig: Rig
 let url: string
 beforeAll(async () => {
-  rig = await startRig({ settings: { ...QUICK_REFUNDS, ROLE: 'web' } })
+  rig = await startRig({ settings: { ...PATIENT_REFUNDS, ROLE: 'web' } })
   url = rig.service.url
 })
 beforeEach(async () => {
