@@ -13,7 +13,7 @@ import {
   seedPaid,
 } from '../support/ask.ts'
 import { emptyTables } from '../support/database.ts'
-import { QUICK_REFUNDS, startRefundRig } from '../support/refunds.ts'
+import { PATIENT_REFUNDS, startRefundRig } from '../support/refunds.ts'
 import { type Rig, startRig, startTestService } from '../support/service.ts'
 
 let rig: Rig
@@ -106,7 +106,7 @@ describe('a preview', () => {
 })
 
 it('a preview reaches the gateway neither at once nor with the next pass', async () => {
-  const whole = await startRefundRig({ settings: QUICK_REFUNDS })
+  const whole = await startRefundRig({ settings: PATIENT_REFUNDS })
   try {
     const previewed = await whole.pay()
     await read(await ask({ url: whole.service.url, query: '?dryRun=true' }, previewed.id))

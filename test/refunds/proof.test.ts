@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Refund } from '../../src/refunds/view.ts'
 import { readPage, withKey } from '../support/api.ts'
-import { type RefundRig, startRefundRig } from '../support/refunds.ts'
+import { PATIENT_REFUNDS, type RefundRig, startRefundRig } from '../support/refunds.ts'
 import { addKey } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -10,7 +10,9 @@ const PAYMENTS = 'key-that-reads-payments-only-0123456789'
 
 let rig: RefundRig
 beforeAll(async () => {
-  rig = await startRefundRig({ settings: { REFUND_RESEND_AFTER_MS: '3600000' } })
+  rig = await startRefundRig({
+    settings: { ...PATIENT_REFUNDS, REFUND_RESEND_AFTER_MS: '3600000' },
+  })
   await addKey(rig.database, PAYMENTS, ['payments:read'])
 })
 afterAll(() => rig.stop())

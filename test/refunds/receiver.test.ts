@@ -17,7 +17,7 @@ import {
 } from '../support/ask.ts'
 import { emptyTables } from '../support/database.ts'
 import { startGatewayTap } from '../support/gateway-tap.ts'
-import { QUICK_REFUNDS } from '../support/refunds.ts'
+import { PATIENT_REFUNDS } from '../support/refunds.ts'
 import { type Rig, startRig, startTestService } from '../support/service.ts'
 import { keepLog } from '../support/sync.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -209,7 +209,7 @@ async function startWorker(
   gatewayUrl = rig.sandbox.url,
 ): Promise<Service> {
   const worker = await startTestService(rig.database, gatewayUrl, {
-    settings: { ...QUICK_REFUNDS, ROLE: 'worker', ...settings },
+    settings: { ...PATIENT_REFUNDS, ROLE: 'worker', ...settings },
   })
   onTestFinished(() => worker.stop())
   return worker

@@ -6,7 +6,7 @@ import { expectInvalid, expectProblem, readPage, withKey } from '../support/api.
 import { ask, expectRefused, expectTaken, moveTo, payQuietly } from '../support/ask.ts'
 import { emptyTables } from '../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
-import { QUICK_REFUNDS } from '../support/refunds.ts'
+import { PATIENT_REFUNDS } from '../support/refunds.ts'
 import { addKey, type Rig, startRig } from '../support/service.ts'
 import { readItem, syncAgain } from '../support/sync.ts'
 
@@ -15,7 +15,7 @@ const OPERATOR = 'key-of-operations-only-01234567890123456'
 /** Passes run when a test says so. */
 let rig: Rig
 beforeAll(async () => {
-  rig = await startRig({ settings: { ...QUICK_REFUNDS, ROLE: 'web' } })
+  rig = await startRig({ settings: { ...PATIENT_REFUNDS, ROLE: 'web' } })
   await addKey(rig.database, OPERATOR, ['ops'])
 })
 beforeEach(() => emptyTables(rig.database))

@@ -46,6 +46,9 @@ export const QUICK_REFUNDS = {
   GATEWAY_TIMEOUT_MS: '400',
 }
 
+/** The same where no answer may be lost to a busy machine: a test that counts calls. */
+export const PATIENT_REFUNDS = { ...QUICK_REFUNDS, GATEWAY_TIMEOUT_MS: '5000' }
+
 /** An installation whose gateway guards nothing but repeated ids: only the service's own guard counts. */
 export async function startRefundRig(options: RigOptions = {}): Promise<RefundRig> {
   const rig = await startRig({

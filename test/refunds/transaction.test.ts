@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { syncDue } from '../../src/sync/sync-due.ts'
+import { ask, expectRefused, expectTaken, payQuietly } from '../support/ask.ts'
+import { emptyTables } from '../support/database.ts'
+import { PATIENT_REFUNDS } from '../support/refunds.ts'
+import { type Rig, startRig } from '../support/service.ts'
+import { syncAgain } from '../support/sync.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+/** Passes run when a test says so. */
+let rig: Rig
+let url: string
+beforeAll(async () => {
+  rig = await startRig({ settings: { ...PATIENT_REFUNDS, ROLE: 'web' } })
+  url = rig.service.url
+})
+beforeEach(async () => {
+  await emptyTables(rig.database)
+  await rig.control('PUT', '/refund-mode', { guardsBalance: false, settleMs: null })
+})
+afterAll(() => rig.stop())
+
+async function read(transactionId: string) {
+  const response = await rig.api(`/v1/transactions/${transactionId}`)
+  const etag = response.headers.get('etag')
+  const { final, state, payments } = await rig.transaction(transactionId)
+  return { etag, final, state, left: payments[0]?.refundableAmount }
+}
+
+const untilHeld = () =>
+  waitUntil(() => rig.service.ctx.waiters.count() === 1, { what: 'a waiting reader' })
+
+describe('a transaction', () => {
+  it('is no longer final, has less to refund and another ETag as soon as a refund is taken in', async () => {
+    const payment = await payQuietly(rig, { paymentMethod: 'CC' })
+    const before = await read(payment.transactionId)
+    expect(before).toMatchObject({ final: true, state: 'paid', left: '100' })
+    await expectTaken(await ask({ url }, payment.id, { amount: '30' }))
+    const after = await read(payment.transactionId)
+    expect(after).toMatchObject({ final: false, state: 'paid', left: '70' })
+    expect(after.etag).not.toBe(before.etag)
+  })
+
+  it('looks as before when a refund was refused, previewed or replayed', async () => {
+    const payment = await payQuietly(rig, { paymentMethod: 'CC' })
+    const given = { url, idempotencyKey: 'once' }
+    await expectTaken(await ask(given, payment.id, { amount: '30' }))
+    const before = await read(payment.transactionId)
+    await expectTaken(await ask(given, payment.id, { amount: '30' }), true)
+    const tooMuch = await ask({ url }, payment.id, { amount: '71' })
+    await expectRefused(tooMuch, 409, 'exceeds_refundable')
+    await ask({ url, query: '?dryRun=true' }, payment.id, { amount: '30' })
+    expect(await read(payment.transactionId)).toEqual(before)
+  })
+
+  it('wakes those who wait for it when a refund is taken in', async () => {
+    const payment = await payQuietly(rig, { paymentMethod: 'CC' })
+    const { etag } = await read(payment.transactionId)
+    const headers = { 'if-none-match': etag ?? '' }
+    const waiting = rig.api(`/v1/transactions/${payment.transactionId}?wait=20`, { headers })
+    await untilHeld()
+    await expectTaken(await ask({ url }, payment.id, { amount: '30' }))
+    const response = await waiting
+    expect(response.status).toBe(200)
+    expect(await response.json()).toMatchObject({ final: false })
+  })
+
+  it('is final again with the refund over, and gives back what did not move', async () => {
+    const payment = await payQuietly(rig, { paymentMethod: 'CC' })
+    const refund = await expectTaken(await ask({ url }, payment.id, { amount: '30' }))
+    const asked = await read(payment.transactionId)
+    await rig.control('PATCH', `/payments/${payment.id}`, { listed: false })
+    const ended = rig.api(`/v1/refunds/${refund.id}?wait=20`)
+    await untilHeld()
+    await syncAgain(rig, payment.transactionId)
+    const failure = { source: 'service', code: 'payment_not_refundable' }
+    expect(await (await ended).json()).toMatchObject({ status: 'failed', failure })
+    expect((await read(payment.transactionId)).etag).not.toBe(asked.etag)
+    await rig.control('PATCH', `/payments/${payment.id}`, { listed: true })
+    await syncAgain(rig, payment.transactionId)
+    expect(await read(payment.transactionId)).toMatchObject({ final: true, left: '100' })
+  })
+
+  it('is refunded and final once the gateway shows what was asked for', async () => {
+    const payment = await payQuietly(rig, { paymentMethod: 'CC' })
+    const refund = await expectTaken(await ask({ url }, payment.id))
+    expect(await syncDue(rig.service.ctx)).toBe(1)
+    const accepted = await read(payment.transactionId)
+    expect(accepted).toMatchObject({ final: false, state: 'paid', left: '0' })
+    await rig.control('POST', `/refunds/${refund.id}/settle`, { outcome: 'success' })
+    await syncAgain(rig, payment.transactionId)
+    const after = await read(payment.transactionId)
+    expect(after).toMatchObject({ final: true, state: 'refunded', left: '0' })
+    expect(after.etag).not.toBe(accepted.etag)
+  })
+})
