@@ -35,11 +35,11 @@ export async function recordAttempt(
   for (const payment of payments) {
     const own = works.filter(({ now }) => now.paymentId === payment.paymentId)
     const doubtful = own.find(({ now }) => now.status === 'unknown')
+    const quiet = unexplained.get(payment.paymentId) === '0'
     if (doubtful) {
-      const quiet = unexplained.get(payment.paymentId) === '0'
       const fits = findObstacle(payment, own, doubtful) === undefined
       if (isDue(doubtful) && quiet && fits && mayRepeat(doubtful.now, ctx.config)) {
-        return await writeAttempt(ctx, tx, doubtful, snapshot)
+        return await writeAttempt(ctx, tx, doubtful, snapshot, quiet)
       }
       continue
     }
@@ -51,7 +51,7 @@ export async function recordAttempt(
       if (work.now.status !== 'pending' || !(isDue(work) || unblocked)) continue
       if (!ctx.config.REFUNDS_ENABLED && work.now.attempts === 0) continue
       const obstacle = findObstacle(payment, own, work)
-      if (obstacle === undefined) return await writeAttempt(ctx, tx, work, snapshot)
+      if (obstacle === undefined) return await writeAttempt(ctx, tx, work, snapshot, quiet)
       const { reason, message } = obstacle
       const cause = {
         words: `check before sending: ${message}; nothing was sent`,
@@ -98,6 +98,7 @@ async function writeAttempt(
   tx: Tx,
   work: RefundWork,
   snapshot: Snapshot,
+  quiet: boolean,
 ): Promise<Attempt | undefined> {
   const { merchantCode, transactionId, refundId, paymentId, amount, receiver } = work.now
   const prepared = ctx.gateway.prepareRefund({
@@ -125,6 +126,7 @@ async function writeAttempt(
       attempts: before.attempts + 1,
       firstSentAt: before.firstSentAt ?? row.recordedAt,
       lastSentAt: row.recordedAt,
+      sentAmidGrowth: before.firstSentAt === null ? !quiet : before.sentAmidGrowth,
     },
   )
   return { refundId, attemptId: row.attemptId, prepared, before }

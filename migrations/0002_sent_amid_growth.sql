@@ -1,0 +1,1 @@
+ALTER TABLE "refunds" ADD COLUMN "sent_amid_growth" boolean DEFAULT false NOT NULL;
