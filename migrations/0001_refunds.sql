@@ -63,6 +63,7 @@ CREATE TABLE "refunds" (
 	"attempts" integer DEFAULT 0 NOT NULL,
 	"first_sent_at" timestamp with time zone,
 	"last_sent_at" timestamp with time zone,
+	"sent_amid_growth" boolean DEFAULT false NOT NULL,
 	"unanswered" boolean DEFAULT false NOT NULL,
 	"refunded_before" numeric,
 	"refused_code" text,

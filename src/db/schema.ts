@@ -264,6 +264,8 @@ export const refunds = pgTable(
     attempts: integer('attempts').notNull().default(0),
     firstSentAt: time('first_sent_at'),
     lastSentAt: time('last_sent_at'),
+    /** Growth that nobody explained was there when it was first sent: growth alone proves nothing of it. */
+    sentAmidGrowth: boolean('sent_amid_growth').notNull().default(false),
     /** An attempt ended without an answer: no code can prove any more that nothing happened. */
     unanswered: boolean('unanswered').notNull().default(false),
     /** `refundedAmount` when it was first sent, if a refund known by then did not show in it yet. */

@@ -13,6 +13,8 @@ export type OwnRefund = {
   matched: boolean
   /** Only a snapshot sent after the refund can show it. */
   sentBefore: boolean
+  /** Growth that nobody explained was there before it was sent, and could be taken for its own. */
+  sentAmidGrowth: boolean
   /** Its success was concluded from growth alone. */
   inferred: boolean
 }
@@ -46,8 +48,8 @@ export type Attribution = {
 /**
  * Matches growth of a payment's refunded amount to refunds, every unit once: first to refunds known to
  * have happened, ours before others', oldest first, each only whole; then, by inference, to the open
- * ones of ours when together they make up what remains (one alone, or all of them). Anything else
- * settles nobody. What was inferred gives way to growth that went away, and to a foreign refund of the
+ * ones of ours when together they make up what remains (one alone, or all of them), and nothing remained
+ * before they were sent. Anything else settles nobody. What was inferred gives way to growth that went away, and to a foreign refund of the
  * same amount that finds no growth of its own: the two cannot be told apart, so a person has to look.
  */
 export function attributeGrowth({ atFirst, now, own, foreign, underReview }: Growth): Attribution {
@@ -89,7 +91,9 @@ export function attributeGrowth({ atFirst, now, own, foreign, underReview }: Gro
   const open = own.filter(({ standing, matched }) => standing === 'open' && !matched)
   const sum = open.reduce((total, { amount }) => total.plus(amount), new Big(0))
   const mayInfer =
-    !underReview && doubtful.length === 0 && open.every(({ sentBefore }) => sentBefore)
+    !underReview &&
+    doubtful.length === 0 &&
+    open.every((one) => one.sentBefore && !one.sentAmidGrowth)
   if (mayInfer && left.gt(0) && left.eq(sum)) {
     inferred.push(...open.map(({ id }) => id))
     left = new Big(0)

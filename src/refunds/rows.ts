@@ -22,6 +22,7 @@ export type RefundRow = {
   attempts: number
   firstSentAt: string | null
   lastSentAt: string | null
+  sentAmidGrowth: boolean
   unanswered: boolean
   /** `refundedAmount` when it was first sent, if a refund known by then did not show in it yet; else null. */
   refundedBefore: string | null
@@ -73,7 +74,8 @@ export async function lockRefunds(
   return await tx<RefundRow[]>`
     select merchant_code as "merchantCode", transaction_id as "transactionId", refund_id as "refundId",
       payment_id as "paymentId", amount, receiver, status, attempts, first_sent_at as "firstSentAt",
-      last_sent_at as "lastSentAt", unanswered, refunded_before as "refundedBefore", refused_code as "refusedCode", refused_at as "refusedAt",
+      last_sent_at as "lastSentAt", sent_amid_growth as "sentAmidGrowth", unanswered,
+      refunded_before as "refundedBefore", refused_code as "refusedCode", refused_at as "refusedAt",
       failure_code as "failureCode", failure_notified_at as "failureNotifiedAt",
       gateway_refund_id as "gatewayRefundId", known, inferred, matched, failure_source as "failureSource",
       failure_reason as "failureReason", failure_message as "failureMessage", polls,
@@ -104,8 +106,9 @@ export async function saveRefund(tx: Tx, work: RefundWork): Promise<void> {
   const saved = await tx`
     update refunds set
       status = ${now.status}, attempts = ${now.attempts}, first_sent_at = ${now.firstSentAt},
-      last_sent_at = ${now.lastSentAt}, unanswered = ${now.unanswered},
-      refunded_before = ${now.refundedBefore}, refused_code = ${now.refusedCode}, refused_at = ${now.refusedAt},
+      last_sent_at = ${now.lastSentAt}, sent_amid_growth = ${now.sentAmidGrowth},
+      unanswered = ${now.unanswered}, refunded_before = ${now.refundedBefore},
+      refused_code = ${now.refusedCode}, refused_at = ${now.refusedAt},
       failure_code = ${now.failureCode}, failure_notified_at = ${now.failureNotifiedAt},
       gateway_refund_id = ${now.gatewayRefundId}, known = ${now.known}, inferred = ${now.inferred},
       matched = ${now.matched}, failure_source = ${now.failureSource},

@@ -37,11 +37,11 @@ export async function recordAttempt(
   for (const payment of payments) {
     const own = works.filter(({ now }) => now.paymentId === payment.paymentId)
     const doubtful = own.find(({ now }) => now.status === 'unknown')
+    const quiet = unexplained.get(payment.paymentId) === '0'
     if (doubtful) {
-      const quiet = unexplained.get(payment.paymentId) === '0'
       const fits = findObstacle(payment, own, doubtful) === undefined
       if (isDue(doubtful) && quiet && fits && mayRepeat(doubtful.now, ctx.config)) {
-        const attempt = await writeAttempt(ctx, tx, doubtful, { snapshot, payment, own })
+        const attempt = await writeAttempt(ctx, tx, doubtful, { snapshot, payment, own, quiet })
         if (attempt) return attempt
       }
       continue
@@ -55,7 +55,7 @@ export async function recordAttempt(
       if (!ctx.config.REFUNDS_ENABLED && work.now.attempts === 0) continue
       const obstacle = findObstacle(payment, own, work)
       if (obstacle === undefined) {
-        const attempt = await writeAttempt(ctx, tx, work, { snapshot, payment, own })
+        const attempt = await writeAttempt(ctx, tx, work, { snapshot, payment, own, quiet })
         if (attempt) return attempt
         continue
       }
@@ -109,7 +109,8 @@ async function writeAttempt(
     snapshot,
     payment,
     own,
-  }: { snapshot: Snapshot; payment: PaymentAtHand; own: readonly RefundWork[] },
+    quiet,
+  }: { snapshot: Snapshot; payment: PaymentAtHand; own: readonly RefundWork[]; quiet: boolean },
 ): Promise<Attempt | undefined> {
   const { merchantCode, transactionId, refundId, paymentId, amount, receiver: sealed } = work.now
   const receiver = sealed ? openReceiver(ctx.sealer, sealed, refundId) : undefined
@@ -145,6 +146,7 @@ async function writeAttempt(
       refundedBefore: unseen ? payment.refundedNow : before.refundedBefore,
       firstSentAt: before.firstSentAt ?? row.recordedAt,
       lastSentAt: row.recordedAt,
+      sentAmidGrowth: before.firstSentAt === null ? !quiet : before.sentAmidGrowth,
     },
   )
   const account = receiver?.accountNumber

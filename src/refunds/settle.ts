@@ -184,8 +184,9 @@ function attributePayment(payment: PaymentAtHand, works: readonly RefundWork[]):
     atFirst: payment.refundedAtFirst,
     now: payment.refundedNow,
     own: own.flatMap(({ now }): OwnRefund[] => {
-      const { refundId: id, amount, matched, inferred, sentBeforeSnapshot: sentBefore } = now
-      const facts = { id, amount, matched, inferred, sentBefore }
+      const { refundId: id, amount, matched, inferred, sentAmidGrowth } = now
+      const sentBefore = now.sentBeforeSnapshot
+      const facts = { id, amount, matched, inferred, sentBefore, sentAmidGrowth }
       if (now.status === 'succeeded')
         return [{ ...facts, standing: now.inferred ? 'done' : 'known' }]
       if (now.status !== 'accepted' && now.status !== 'unknown') return []

@@ -5,10 +5,10 @@ import { type Command, commands, type Model } from './model-commands.ts'
 import { closeWorld, type Stage, startStage, type WorldOptions } from './model-world.ts'
 
 /** Runs, and steps of one run at most. */
-const RUNS = Number(process.env.MODEL_RUNS ?? 150)
+const RUNS = Number(process.env.MODEL_RUNS ?? 120)
 const STEPS = 60
-/** Longer than any machine needs; a failure that is being shrunk is reported as far as it got. */
-const LIMIT_MS = Number(process.env.MODEL_LIMIT_MS ?? 240_000)
+/** A slow machine plays fewer runs, and a failure is shrunk no further, once this time is over. */
+const LIMIT_MS = Number(process.env.MODEL_LIMIT_MS ?? 150_000)
 
 let stage: Stage
 beforeAll(async () => {

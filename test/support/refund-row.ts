@@ -14,6 +14,7 @@ export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
     attempts: 1,
     firstSentAt: '2026-01-01',
     lastSentAt: '2026-01-01',
+    sentAmidGrowth: false,
     unanswered: true,
     refundedBefore: null,
     refusedCode: null,
