@@ -14,6 +14,7 @@ const own = (id: string, amount: string, facts: Partial<OwnRefund> = {}): OwnRef
   standing: 'open',
   matched: false,
   sentBefore: true,
+  sentAmidGrowth: false,
   inferred: false,
   ...facts,
 })
@@ -153,6 +154,7 @@ const ownRefund = fc
     standing: fc.constantFrom('known' as const, 'open', 'failing', 'done'),
     matched: fc.boolean(),
     sentBefore: fc.boolean(),
+    sentAmidGrowth: fc.boolean(),
   })
   .map(
     ({ standing, matched, ...rest }): Omit<OwnRefund, 'id'> => ({
