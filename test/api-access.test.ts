@@ -68,6 +68,7 @@ describe('without a valid key', () => {
   it.each([
     ['no header', undefined],
     ['another scheme', `Basic ${MINE}`],
+    ['a word before the scheme', `Basic Bearer ${MINE}`],
     ['the key alone', MINE],
     ['no key after the scheme', 'Bearer '],
     ['an unknown key', `Bearer ${MINE}x`],
@@ -150,8 +151,10 @@ describe('a key bound to one account', () => {
     ] as const) {
       for (const route of ONE('BOTH').filter(({ path }) => !path.includes('timeline'))) {
         const response = await call(route, key)
-        const wanted = route.path.includes('payments') ? { amount } : { merchantCode }
-        expect(await response.json()).toMatchObject(wanted)
+        const wanted = { merchantCode, payments: [{ amount }] }
+        expect(await response.json()).toMatchObject(
+          route.path.includes('payments') ? { amount } : wanted,
+        )
       }
     }
   })
