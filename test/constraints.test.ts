@@ -169,7 +169,6 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['refunds_sent_has_attempt', next({ status: `'sending'` })],
   ['refunds_sent_has_attempt', next({ status: `'accepted'` })],
   ['refunds_sent_has_attempt', next({ status: `'unknown'` })],
-  ['refunds_sent_has_attempt', over('needs_review', { attempts: '0' })],
   ['refunds_matched_succeeded', next({ matched: 'true' })],
   ['refunds_matched_succeeded', over('needs_review', { matched: 'true' })],
   ['refunds_failed_says_why', over('failed')],

@@ -62,9 +62,10 @@ function toBalance({ amount, now, atFirst, own, foreign }: Facts): BalanceFacts 
     refundedNow: now,
     refundedAtFirst: atFirst,
     matched: [...mine, ...foreign].filter((one) => one.matched).map((one) => one.amount),
-    reserved: mine
-      .filter(({ matched, status }) => !matched && status !== 'failed')
-      .map((one) => one.amount),
+    reserved: [
+      ...mine.filter(({ matched, status }) => !matched && status !== 'failed'),
+      ...foreign.filter(({ matched }) => !matched),
+    ].map((one) => one.amount),
   }
 }
 

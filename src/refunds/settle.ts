@@ -60,8 +60,12 @@ export async function bringUpRefunds(
   { snapshot, ended }: { snapshot?: Snapshot | undefined; ended?: EndedAttempt },
 ): Promise<RefundsAtHand | undefined> {
   if (!(await concernsRefunds(tx, key))) return undefined
-  const payments = await lockPayments(tx, key)
-  const works = (await lockRefunds(tx, key, snapshot?.asOf ?? null)).map(startWork)
+  // Sent together, run one after the other: payments are locked first.
+  const [payments, rows] = await Promise.all([
+    lockPayments(tx, key),
+    lockRefunds(tx, key, snapshot?.asOf ?? null),
+  ])
+  const works = rows.map(startWork)
   for (const work of works) {
     if (ended && work.now.refundId === ended.attempt.refundId) await endAttempt(tx, work, ended)
     else await endInterruption(tx, work)
