@@ -65,6 +65,22 @@ describe('a pass that lost its lease', () => {
     expect(await lab.sent(refundId)).toBe(1)
   })
 
+  it('writes nothing even when its answer comes before the next one has looked', async () => {
+    const payment = await lab.open()
+    await lab.fault('delay', { delayMs: 800 })
+    const refundId = await lab.ask(payment, '30')
+    const passing = lab.pass(payment)
+    await waitForSent(lab, refundId)
+    await loseLease(payment)
+    await lab.fault('delay', { command: 'QUERY_PT', delayMs: 900 })
+    const queries = await countQueries(lab, payment.transactionId)
+    const taking = syncDue(other.ctx)
+    await waitForQueries(lab, payment.transactionId, queries + 1)
+    await passing
+    expect(await taking).toBe(1)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', gatewayRefundId: null })
+  })
+
   it('while it asked sends nothing: the other one did', async () => {
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '30')

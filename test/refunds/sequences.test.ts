@@ -251,7 +251,11 @@ describe('one send of a payment at a time', () => {
     const first = await lab.send(payment, '30')
     const second = await lab.ask(payment, '20')
     await lab.age(first, RESEND_MS)
-    await lab.pass(payment)
+    await lab.database.sql`
+      update refunds set due_at = now() + case when refund_id = ${second}
+        then interval '1 hour' else interval '-1 s' end`
+    await lab.database.sql`update transactions set due_at = now()`
+    expect(await syncDue(lab.service.ctx)).toBe(1)
     expect([await statusOf(first), await statusOf(second)]).toEqual(['accepted', 'pending'])
     expect((await lab.row(second)).dueInMs).toBeLessThanOrEqual(0)
     expect((await readItem(lab, payment.transactionId)).dueInMs).toBeLessThanOrEqual(0)
