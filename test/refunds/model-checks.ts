@@ -124,7 +124,7 @@ export async function decide(world: World, id: string): Promise<void> {
 
 const ROUNDS = 8
 
-/** Everything settles, every notification arrives, time passes, people decide: the books agree with the ledger. */
+/** Everything settles, every notification arrives, time passes, people decide: the books agree with the ledger, to the unit. */
 export async function finish(world: World): Promise<void> {
   await wake(world)
   await checkBooks(world)
@@ -149,6 +149,12 @@ export async function finish(world: World): Promise<void> {
   for (const { id, status } of await readRefunds(world)) {
     const moved = standAtGateway(world, id) === 'succeeded'
     expect({ id, status }).toEqual({ id, status: moved ? 'succeeded' : 'failed' })
+  }
+  for (const payment of world.payments) {
+    const left = Number((await world.rig.payment(payment.id)).refundableAmount)
+    expect(sum([{ amount: left }, { amount: countTaken(payment) }]), 'what is left').toBe(
+      Number(payment.amount),
+    )
   }
 }
 
