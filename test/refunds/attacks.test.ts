@@ -1,0 +1,180 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { endByTime, mayRepeat, startWork } from '../../src/refunds/transitions.ts'
+import { sweepNotifications } from '../../src/sync/sweep.ts'
+import { syncDue } from '../../src/sync/sync-due.ts'
+import { findInTables, RECEIVER } from '../support/ask.ts'
+import { type RefundLab, startRefundLab } from '../support/refund-lab.ts'
+import { makeRefundRow, REFUND_SETTINGS } from '../support/refund-row.ts'
+import { MERCHANT, postIpn, signIpn, startTestService } from '../support/service.ts'
+
+let lab: RefundLab
+beforeAll(async () => {
+  lab = await startRefundLab()
+})
+afterEach(() => lab.clear())
+afterAll(() => lab.stop())
+
+const status = async (refundId: string) => (await lab.row(refundId)).status
+
+describe('a verified notification', () => {
+  it('whose values were cut anew so that a failure reads as a success settles nothing', async () => {
+    const payment = await lab.open()
+    await lab.fault('code', { code: 33, times: 1 })
+    const refundId = await lab.send(payment, '30')
+    const genuine = signIpn(
+      {
+        svc_Command: 'REFUND',
+        svc_RequestID: refundId,
+        svc_PaymentID: payment.id,
+        svc_Amount: 30,
+        svc_ResponseCode: 33,
+        svc_ResponseMsg: 'Failed',
+        svc_TransactionID: '240830080146',
+      },
+      { exclude: [] },
+    )
+    const forged = {
+      ...genuine,
+      svc_RequestIDx: '33Failed24083',
+      svc_ResponseCode: '0',
+      svc_ResponseMsg: '',
+      svc_TransactionID: '080146',
+    }
+    expect(await postIpn(lab.service.url, forged)).toMatchObject({ status: 200 })
+    const [event] = await lab.database.sql`select verdict from ipn_events where kind = 'refund'`
+    expect(event?.verdict).toBe('verified')
+    await lab.pass(payment)
+    expect(await status(refundId)).toBe('unknown')
+  })
+
+  it.each(['05', '09', '0.0', '1e1'])(
+    'with the code %s, which is no plain number, settles nothing',
+    async (code) => {
+      const payment = await lab.open()
+      const refundId = await lab.send(payment, '30')
+      await lab.tell(payment, refundId, '30', { code })
+      await lab.pass(payment)
+      expect(await status(refundId)).toBe('accepted')
+      expect((await lab.row(refundId)).failureCode).toBeNull()
+    },
+  )
+
+  it('settles although the same bytes came before the secret was put right', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    const body = signIpn(
+      {
+        svc_Command: 'REFUND',
+        svc_RequestID: refundId,
+        svc_PaymentID: payment.id,
+        svc_Amount: 30,
+        svc_ResponseCode: 0,
+      },
+      { exclude: [] },
+    )
+    const early = await startTestService(lab.database, lab.sandbox.url, {
+      settings: { ROLE: 'web', IPN_SIGNATURE: 'off', GATEWAY_SECRET: 'a secret of last year' },
+    })
+    onTestFinished(() => early.stop())
+    expect((await postIpn(early.url, body)).status).toBe(200)
+    await lab.pass(payment)
+    expect(await status(refundId)).toBe('accepted')
+    expect((await postIpn(lab.service.url, body)).status).toBe(200)
+    await lab.pass(payment)
+    expect(await status(refundId)).toBe('succeeded')
+  })
+
+  it('that neither the intake nor the sync could place is found by the sweep', async () => {
+    const payment = await lab.open()
+    await lab.database.sql`
+      insert into ipn_events (merchant_code, fingerprint, kind, payment_id, request_id, amount, code, verdict,
+        body, content_type, address, headers, deliveries, last_received_at)
+      values (${MERCHANT.merchantCode}, '\\x01', 'refund', ${payment.id}, 'PORTAL', 30, '0', 'verified', '{}',
+        '', '', '{}', 1, now() - interval '1 minute')`
+    expect(await sweepNotifications(lab.service.ctx)).toBe(1)
+    await lab.pass(payment)
+    expect(await lab.database.sql`select request_id from foreign_refunds`).toHaveLength(1)
+    expect(await sweepNotifications(lab.service.ctx)).toBe(0)
+  })
+})
+
+describe('a refusal of the only attempt', () => {
+  const refused = {
+    unanswered: false,
+    refusedCode: '33',
+    sinceRefusedMs: REFUND_SETTINGS.REFUND_CONFIRM_FAILED_MS,
+    refusedToSnapshotMs: REFUND_SETTINGS.REFUND_CONFIRM_FAILED_MS,
+  }
+  const end = (refundedBefore: string | null, refundedNow: string) => {
+    const work = startWork(makeRefundRow({ ...refused, refundedBefore }))
+    endByTime(work, { callId: 1, unexplained: '0', refundedNow }, REFUND_SETTINGS)
+    return work.now.status
+  }
+
+  it('is not believed when growth of its amount was owed to another refund as it was sent', () => {
+    expect(end('0', '30')).toBe('unknown')
+    expect(end('0', '29')).toBe('failed')
+    expect(end(null, '30')).toBe('failed')
+  })
+
+  it('is sent knowing what another refund still owes', async () => {
+    const payment = await lab.open()
+    await lab.show(payment, '0')
+    await lab.mode({ ipn: 'normal' })
+    await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '30' })
+    await lab.mode({})
+    await lab.fault('acceptThenCode', { code: 33, times: 1 })
+    const refundId = await lab.send(payment, '30')
+    expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', refundedBefore: '0' })
+  })
+})
+
+it('repetitions of an attempt come at twice the distance each time', () => {
+  const base = REFUND_SETTINGS.REFUND_RESEND_AFTER_MS
+  const may = (attempts: number, sinceSentMs: number) =>
+    mayRepeat(makeRefundRow({ attempts, sinceSentMs }), REFUND_SETTINGS)
+  expect([may(1, base - 1), may(1, base)]).toEqual([false, true])
+  expect([may(3, 4 * base - 1), may(3, 4 * base)]).toEqual([false, true])
+})
+
+it("the receiver's account number in the gateway's message is kept nowhere", async () => {
+  const payment = await lab.open({ paymentMethod: 'QR' })
+  const gateway = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    const refund = Buffer.concat(chunks).toString().includes('"REFUND"')
+    const paid = {
+      id: payment.id,
+      status: 'SUCCESS',
+      amount: 100,
+      paymentMethod: 'QR',
+      refundedAmount: 0,
+    }
+    response.end(
+      JSON.stringify({
+        svc_ResponseCode: refund ? 33 : 0,
+        svc_ResponseData: refund ? {} : [paid],
+        svc_ResponseMsg: refund ? `account ${RECEIVER.accountNumber} not found` : 'Success',
+      }),
+    )
+  })
+  gateway.listen(0, '127.0.0.1')
+  await once(gateway, 'listening')
+  onTestFinished(() => void gateway.close())
+  const address = gateway.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  const other = await startTestService(lab.database, `http://127.0.0.1:${port}`, {
+    settings: { ROLE: 'web' },
+  })
+  onTestFinished(() => other.stop())
+  const { body } = await lab.refund(payment.id, { amount: '30', receiver: RECEIVER })
+  await lab.database.sql`update transactions set due_at = now() - interval '1 s'`
+  await syncDue(other.ctx)
+  expect(await lab.readRefund(body.id)).toMatchObject({
+    status: 'unknown',
+    failure: { code: '33', message: 'account •••• 6789 not found' },
+  })
+  expect(await findInTables(lab.database, RECEIVER.accountNumber)).toEqual([])
+})
