@@ -199,12 +199,12 @@ function lag(of: number, on: boolean): Command {
 }
 
 /**
- * Time passes. One exception, the meaning of the confirm window: a gateway that refuses a refund by its
+ * Time passes, and the pass `works` through what became due. One exception, the meaning of the confirm window: a gateway that refuses a refund by its
  * answer and makes it all the same shows so before the window is over. A sleeping process has lost its
  * lease, and somebody else goes on; it does not sleep for days.
  */
-function pass(ms: number): Command {
-  return step(`pass(${ms})`, async (world) => {
+function pass(ms: number, works: boolean): Command {
+  return step(`pass(${ms}, ${works})`, async (world) => {
     if (world.pause?.refundId !== undefined && ms >= SCHEDULE.resolveMs) await wake(world)
     for (const [id, until] of world.deniedUntil) {
       if (world.clockMs + ms < until) continue
@@ -217,7 +217,7 @@ function pass(ms: number): Command {
       }
     }
     await shiftTime(world, ms)
-    if (world.pause) await runPass(world, { ask: false })
+    if (world.pause || works) await runPass(world, { ask: false })
   })
 }
 
@@ -232,6 +232,14 @@ function decideOne(which: number): Command {
 const index = fc.nat(5)
 const payment = fc.nat(1)
 const amount = fc.constantFrom(10, 10, 20, 30, 60)
+
+const times = fc.constantFrom(
+  SCHEDULE.leaseMs,
+  SCHEDULE.resendMs,
+  SCHEDULE.resendMs,
+  SCHEDULE.confirmMs,
+  SCHEDULE.resolveMs,
+)
 
 const fates: readonly SendFate[] = [
   { kind: 'unreachable' },
@@ -276,14 +284,7 @@ export const commands: fc.Arbitrary<Command>[] = [
   index.map(notifyOpen),
   fc.tuple(payment, amount, fc.boolean()).map((of) => refundInPortal(...of)),
   fc.tuple(payment, fc.boolean()).map((of) => lag(...of)),
-  fc
-    .constantFrom(
-      SCHEDULE.leaseMs,
-      SCHEDULE.resendMs,
-      SCHEDULE.resendMs,
-      SCHEDULE.confirmMs,
-      SCHEDULE.resolveMs,
-    )
-    .map(pass),
+  fc.tuple(times, fc.boolean()).map((of) => pass(...of)),
+  fc.tuple(times, fc.constant(true)).map((of) => pass(...of)),
   index.map(decideOne),
 ]

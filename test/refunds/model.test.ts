@@ -5,7 +5,7 @@ import { type Command, commands, type Model } from './model-commands.ts'
 import { closeWorld, type Stage, startStage, type WorldOptions } from './model-world.ts'
 
 /** Runs, and steps of one run at most. */
-const RUNS = Number(process.env.MODEL_RUNS ?? 120)
+const RUNS = Number(process.env.MODEL_RUNS ?? 240)
 const STEPS = 60
 /** A slow machine plays fewer runs, and a failure is shrunk no further, once this time is over. */
 const LIMIT_MS = Number(process.env.MODEL_LIMIT_MS ?? 150_000)
