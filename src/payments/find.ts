@@ -30,9 +30,10 @@ export async function findPayment(
   merchants: readonly string[],
   paymentId: string,
 ): Promise<PaymentAsRead> {
-  const [first, second] = await selectPayments(ctx).where(
-    and(inArray(payments.merchantCode, [...merchants]), eq(payments.paymentId, paymentId)),
-  )
+  const [first, second] = await selectPayments(ctx)
+    .where(and(inArray(payments.merchantCode, [...merchants]), eq(payments.paymentId, paymentId)))
+    .prepare('find_payment')
+    .execute()
   if (!first) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
   if (second) {
     throw new DomainError(
@@ -66,8 +67,11 @@ export function listPayments(
     )
     .orderBy(desc(p.firstSeenAt), desc(p.paymentId), desc(p.merchantCode))
     .limit(limit + 1)
+    .prepare('list_payments')
+    .execute()
 }
 
+/** What reads is prepared under its text: without, each read would be parsed anew, in a round trip of its own. */
 function selectPayments(ctx: Context) {
   return ctx.db
     .select({ payment: payments, currency: transactions.currency, refundable })

@@ -23,9 +23,10 @@ export async function findRefund(
   merchants: readonly string[],
   refundId: string,
 ): Promise<RefundRecord> {
-  const [found] = await selectRefunds(ctx).where(
-    and(inArray(refunds.merchantCode, [...merchants]), eq(refunds.refundId, refundId)),
-  )
+  const [found] = await selectRefunds(ctx)
+    .where(and(inArray(refunds.merchantCode, [...merchants]), eq(refunds.refundId, refundId)))
+    .prepare('find_refund')
+    .execute()
   if (!found) throw new DomainError('refund_not_found', `No refund ${refundId}`)
   return found
 }
@@ -53,6 +54,8 @@ export function listRefunds(
     )
     .orderBy(desc(r.requestedAt), desc(r.refundId), desc(r.merchantCode))
     .limit(limit + 1)
+    .prepare('list_refunds')
+    .execute()
 }
 
 function selectRefunds(ctx: Context) {

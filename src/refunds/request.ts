@@ -9,8 +9,13 @@ import { REFUNDABLE_SQL } from '../payments/refundable.ts'
 import { chargeCaps } from './caps.ts'
 import { fingerprintWish, type RefundWish } from './idempotency.ts'
 import { maskReceiver, type Receiver, sealReceiver } from './receiver.ts'
+import type { ShownRefund } from './view.ts'
 
-export type RequestedRefund = { refundId: string; merchantCode: string; replayed: boolean }
+/** `stored` is the refund as it was just stored; one that was stored before has to be read. */
+export type RequestedRefund = { refundId: string; merchantCode: string } & (
+  | { replayed: true }
+  | { replayed: false; stored: ShownRefund }
+)
 
 /** What a refund comes to; amounts are decimal strings. */
 export type RefundFacts = { amount: string; refundable: string; currency: string | null }
@@ -32,8 +37,11 @@ export async function requestRefund(
   if (target.replay) return takeReplay(target, target.replay)
   const intent = { refundId: randomUUID(), idempotencyKey, fingerprint }
   try {
-    await ctx.sql.begin((tx) => storeIntent(ctx, tx, access, target, wish, intent))
-    return { refundId: intent.refundId, merchantCode: target.merchantCode, replayed: false }
+    const { stored } = await ctx.sql.begin((tx) =>
+      storeIntent(ctx, tx, access, target, wish, intent),
+    )
+    const { merchantCode } = target
+    return { refundId: intent.refundId, merchantCode, replayed: false, stored }
   } catch (error) {
     // A copy of this request may have been stored while we waited for its locks: then it is what left
     // too little for us, and its refund is the answer.
@@ -131,6 +139,7 @@ type Stored = {
   refundable: string
   /** Null when nothing was stored. */
   amount: string | null
+  now: string
 }
 
 /**
@@ -145,7 +154,7 @@ async function storeIntent(
   { merchantCode, transactionId, paymentId }: Target,
   { amount, receiver, reason }: RefundWish,
   { refundId, idempotencyKey, fingerprint }: Intent,
-): Promise<RefundFacts> {
+): Promise<RefundFacts & { stored: ShownRefund }> {
   refuseUnsendable(ctx, merchantCode)
   const caps = await chargeCaps(tx, access)
   const sealed = receiver ? sealReceiver(ctx.sealer, receiver, refundId) : null
@@ -182,14 +191,32 @@ async function storeIntent(
           pg_notify(${TRANSACTION_CHANGED}, ${JSON.stringify([merchantCode, transactionId])})
       )
       select status, missing, payment_method as "paymentMethod", refundable::text as refundable,
-        (select amount::text from stored) as amount, (select currency from transactions where ${key}) as currency
+        (select amount::text from stored) as amount, (select currency from transactions where ${key}) as currency,
+        now()::text as now
       from payment`,
   ])
   const [found] = rows
   if (!found) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
   if (found.amount === null) throw explainRefusal(paymentId, found, amount, receiver)
   await caps.charge(found.amount)
-  return { amount: found.amount, refundable: found.refundable, currency: found.currency }
+  const { currency, refundable, now } = found
+  const refund = { ...NEW_REFUND, refundId, paymentId, transactionId, amount: found.amount }
+  const facts = { reason: reason ?? null, receiverShown: shown, requestedAt: now, updatedAt: now }
+  return {
+    amount: found.amount,
+    refundable,
+    currency,
+    stored: { refund: { ...refund, ...facts }, currency },
+  }
+}
+
+const NEW_REFUND = {
+  status: 'pending' as const,
+  inferred: false,
+  gatewayRefundId: null,
+  failureSource: null,
+  failureReason: null,
+  failureMessage: null,
 }
 
 /** Why nothing was stored, in the order in which the reasons matter to the caller. */

@@ -113,15 +113,12 @@ export function refundRoutes(ctx: Context) {
         const { refundable: refundableAmount, refundableAfter } = would
         return c.json({ wouldSend, refundableAmount, refundableAfter }, 200)
       }
-      const { refundId, merchantCode, replayed } = await requestRefund(
-        ctx,
-        access,
-        merchants,
-        key,
-        wish,
-      )
+      const requested = await requestRefund(ctx, access, merchants, key, wish)
+      const { refundId, merchantCode, replayed } = requested
       ctx.log.info({ merchantCode, refundId, key: access.name, replayed }, 'refund requested')
-      const refund = show(await findRefund(ctx, [merchantCode], refundId))
+      const refund = replayed
+        ? show(await findRefund(ctx, [merchantCode], refundId))
+        : showRefund(ctx.sealer, requested.stored)
       const headers = { location: `/v1/refunds/${refundId}` }
       return c.json(refund, 202, replayed ? { ...headers, 'idempotent-replayed': 'true' } : headers)
     })

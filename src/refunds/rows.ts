@@ -103,27 +103,36 @@ export function hasVisibleChange({ before, now, moves }: RefundWork): boolean {
 export async function saveRefund(tx: Tx, work: RefundWork): Promise<void> {
   const { before, now, moves, dueInMs } = work
   if (now === before && dueInMs === before.dueInMs) return
-  const saved = await tx`
-    update refunds set
-      status = ${now.status}, attempts = ${now.attempts}, first_sent_at = ${now.firstSentAt},
-      last_sent_at = ${now.lastSentAt}, sent_amid_growth = ${now.sentAmidGrowth},
-      unanswered = ${now.unanswered}, refunded_before = ${now.refundedBefore},
-      refused_code = ${now.refusedCode}, refused_at = ${now.refusedAt},
-      failure_code = ${now.failureCode}, failure_notified_at = ${now.failureNotifiedAt},
-      gateway_refund_id = ${now.gatewayRefundId}, known = ${now.known}, inferred = ${now.inferred},
-      matched = ${now.matched}, failure_source = ${now.failureSource},
-      failure_reason = ${now.failureReason}, failure_message = ${now.failureMessage},
-      polls = ${now.polls},
-      updated_at = case when ${hasVisibleChange(work)} then now() else updated_at end,
-      due_at = now() + ${dueInMs}::float8 * interval '1 millisecond'
-    where merchant_code = ${now.merchantCode} and refund_id = ${now.refundId}
-      and status = ${before.status}`
-  if (saved.count !== 1) throw new Error(`refund ${now.refundId} moved while it was decided about`)
-  for (const { from, to, cause } of moves) {
-    await tx`
+  const [saved] = await tx<{ count: number }[]>`
+    with saved as (
+      update refunds set
+        status = ${now.status}, attempts = ${now.attempts}, first_sent_at = ${now.firstSentAt},
+        last_sent_at = ${now.lastSentAt}, sent_amid_growth = ${now.sentAmidGrowth},
+        unanswered = ${now.unanswered}, refunded_before = ${now.refundedBefore},
+        refused_code = ${now.refusedCode}, refused_at = ${now.refusedAt},
+        failure_code = ${now.failureCode}, failure_notified_at = ${now.failureNotifiedAt},
+        gateway_refund_id = ${now.gatewayRefundId}, known = ${now.known}, inferred = ${now.inferred},
+        matched = ${now.matched}, failure_source = ${now.failureSource},
+        failure_reason = ${now.failureReason}, failure_message = ${now.failureMessage},
+        polls = ${now.polls},
+        updated_at = case when ${hasVisibleChange(work)} then now() else updated_at end,
+        due_at = now() + ${dueInMs}::float8 * interval '1 millisecond'
+      where merchant_code = ${now.merchantCode} and refund_id = ${now.refundId}
+        and status = ${before.status}
+      returning merchant_code, transaction_id, payment_id, refund_id
+    ), recorded as (
       insert into changes (merchant_code, transaction_id, payment_id, refund_id, field, before, after,
         call_id, ipn_event_id, cause)
-      values (${now.merchantCode}, ${now.transactionId}, ${now.paymentId}, ${now.refundId},
-        'status', ${from}, ${to}, ${cause.callId ?? null}, ${cause.ipnEventId ?? null}, ${cause.words})`
-  }
+      select merchant_code, transaction_id, payment_id, refund_id, 'status', m.before, m.after,
+        m.call_id::bigint, m.ipn_event_id::bigint, m.cause
+      from saved, unnest(
+        ${moves.map(({ from }) => from)}::text[], ${moves.map(({ to }) => to)}::text[],
+        ${moves.map(({ cause }) => cause.callId?.toString() ?? null)}::text[],
+        ${moves.map(({ cause }) => cause.ipnEventId?.toString() ?? null)}::text[],
+        ${moves.map(({ cause }) => cause.words)}::text[]
+      ) with ordinality as m (before, after, call_id, ipn_event_id, cause, at)
+      order by m.at
+    )
+    select count(*) as count from saved`
+  if (saved?.count !== 1) throw new Error(`refund ${now.refundId} moved while it was decided about`)
 }

@@ -59,7 +59,7 @@ export async function bringUpRefunds(
   key: TransactionKey,
   { snapshot, ended }: { snapshot?: Snapshot | undefined; ended?: EndedAttempt },
 ): Promise<RefundsAtHand | undefined> {
-  if (!(await concernsRefunds(tx, key))) return undefined
+  if (!ended && !(await concernsRefunds(tx, key))) return undefined
   // Sent together, run one after the other: payments are locked first.
   const [payments, rows] = await Promise.all([
     lockPayments(tx, key),

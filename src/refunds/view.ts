@@ -50,7 +50,29 @@ const UNREADABLE = { accountName: '(unreadable)', accountNumber: '••••',
 
 export type RefundView = z.infer<typeof Refund>
 
-export function showRefund(sealer: Sealer, { refund: r, currency }: RefundRecord): RefundView {
+/** What of a stored refund is shown. */
+export type ShownRefund = {
+  refund: Pick<
+    RefundRecord['refund'],
+    | 'refundId'
+    | 'paymentId'
+    | 'transactionId'
+    | 'amount'
+    | 'reason'
+    | 'status'
+    | 'receiverShown'
+    | 'inferred'
+    | 'gatewayRefundId'
+    | 'failureSource'
+    | 'failureReason'
+    | 'failureMessage'
+    | 'requestedAt'
+    | 'updatedAt'
+  >
+  currency: string | null
+}
+
+export function showRefund(sealer: Sealer, { refund: r, currency }: ShownRefund): RefundView {
   return {
     id: r.refundId,
     paymentId: r.paymentId,

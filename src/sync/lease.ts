@@ -92,9 +92,8 @@ export async function endClaim(
       case
         when want <> claimed then 'at once'
         when ${step.kind === 'abandon'} and t.due_at is not null then 'again'
-        else ${step.kind} end as next`
-  const key = JSON.stringify([claim.merchantCode, claim.transactionId])
-  await tx`select pg_notify(${TRANSACTION_CHANGED}, ${key})`
+        else ${step.kind} end as next,
+      pg_notify(${TRANSACTION_CHANGED}, ${JSON.stringify([claim.merchantCode, claim.transactionId])})`
   if (!row) throw new Error('the claim was not ended')
-  return { ...row, lastError: step.lastError }
+  return { next: row.next, dueAgain: row.dueAgain, lastError: step.lastError }
 }

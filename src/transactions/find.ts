@@ -93,6 +93,8 @@ function selectWithPayments(ctx: Context, where: SQL | undefined) {
       payments.firstSeenAt,
       payments.paymentId,
     )
+    .prepare('find_transactions')
+    .execute()
 }
 
 /** Joined rows come sorted by transaction. */

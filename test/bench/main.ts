@@ -41,7 +41,8 @@ try {
   const ack = await measureAck(service.url, `http://127.0.0.1:${naivePort}`)
   await naive.stop()
   const readable = await measureReadable(service.url)
-  const request = await measureRequest(service.url, database.url)
+  const web = await startProcessor(database.url, gatewayUrl, ACCOUNT, 'web')
+  const requests = await measureRequest(service, web, database.url)
   const slowPort = await findPort()
   const slow = await startProcess(
     'test/bench/bare-gateway.ts',
@@ -50,9 +51,9 @@ try {
   )
   const slowUrl = `http://127.0.0.1:${slowPort}`
   const other = await startProcessor(database.url, slowUrl, ACCOUNT)
-  await service.stop()
+  await web.stop()
   const sending = await measureSending(other.url, slowUrl, database.url, GATEWAY_MS)
-  await writeReport([ack, readable, request, sending, ...start, idle], 'bench-results')
+  await writeReport([ack, readable, ...requests, sending, ...start, idle], 'bench-results')
   await other.stop()
   await slow.stop()
   await gateway.stop()

@@ -41,12 +41,14 @@ export async function startProcessor(
   databaseUrl: string,
   gatewayUrl: string,
   account: { merchantCode: string; secret: string; apiKey: string },
+  role: 'all' | 'web' = 'all',
 ): Promise<Started> {
   const port = await findPort()
   const started = await startProcess(
     'src/main.ts',
     {
       PORT: String(port),
+      ROLE: role,
       DATABASE_URL: databaseUrl,
       GATEWAY_BASE_URL: gatewayUrl,
       GATEWAY_MERCHANT_CODE: account.merchantCode,

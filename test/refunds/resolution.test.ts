@@ -8,7 +8,7 @@ import { emptyTables } from '../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { PATIENT_REFUNDS } from '../support/refunds.ts'
 import { addKey, type Rig, startRig } from '../support/service.ts'
-import { readItem, syncAgain } from '../support/sync.ts'
+import { makeDueNow, readItem, syncAgain } from '../support/sync.ts'
 
 const OPERATOR = 'key-of-operations-only-01234567890123456'
 
@@ -111,6 +111,7 @@ describe("a person's decision", () => {
     expect(await readOne(id)).toMatchObject({ status: 'needs_review' })
     expect(await readLeft(payment.id)).toBe('40')
     await resolve(id, { outcome: 'succeeded', reason: 'on their statement' })
+    await makeDueNow(rig, payment.transactionId)
     const before = await readItem(rig, payment.transactionId)
     expect(await syncDue(rig.service.ctx)).toBe(1)
     expect(await readLeft(payment.id)).toBe('70')
