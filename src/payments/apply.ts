@@ -18,6 +18,7 @@ export class ForeignPaymentError extends Error {}
  * Writes what the gateway listed over what is stored, with a row in `changes` for every difference.
  * A payment that is not listed any more is kept and marked missing. The caller holds the
  * transaction's row, and has checked that the answer is the newest.
+ * @param known from `lockKnown`
  * @returns the payments as they are now, and whether a reader could see a difference
  * @throws ForeignPaymentError
  */
@@ -26,13 +27,9 @@ export async function applyPayments(
   key: TransactionKey,
   listed: readonly ListedPayment[],
   source: Source,
+  known: readonly StoredPayment[],
 ): Promise<{ payments: StoredPayment[]; changed: boolean }> {
   const { merchantCode, transactionId } = key
-  const known = await tx<StoredPayment[]>`
-    select payment_id as "paymentId", status, amount, refunded_amount as "refundedAmount",
-      payment_method as "paymentMethod", missing
-    from payments where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
-    order by payment_id for update`
   const { payments, changes } = comparePayments(known, listed)
   const touched = new Set(changes.map(({ paymentId }) => paymentId))
   const written = await tx`
@@ -57,6 +54,18 @@ export async function applyPayments(
   }
   await recordChanges(tx, key, changes, source.callId)
   return { payments, changed: changes.length > 0 }
+}
+
+/** The payments of a transaction as they are stored, locked for `applyPayments`. */
+export async function lockKnown(
+  tx: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+): Promise<StoredPayment[]> {
+  return await tx<StoredPayment[]>`
+    select payment_id as "paymentId", status, amount, refunded_amount as "refundedAmount",
+      payment_method as "paymentMethod", missing
+    from payments where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
+    order by payment_id for update`
 }
 
 /** What the stored payments become, and every difference. Amounts equal by value keep their old writing. */

@@ -5,7 +5,7 @@ import type { RefundWork } from './rows.ts'
 import { type Disagreement, takeFailure, takeSuccess } from './transitions.ts'
 
 /** A refund's notification that nobody acted on yet. */
-type RefundNotification = {
+export type RefundNotification = {
   id: number
   requestId: string
   paymentId: string | null
@@ -25,15 +25,14 @@ export type Finding = Disagreement & { paymentId: string; refundId?: string }
  * joins values without names, so alone it does not prove which field said what. A verified success with
  * a foreign request id becomes a row that explains growth. Anything else was a hint to ask, no more.
  * The caller holds the rows of the transaction, its payments and its refunds.
- * @param asOf when the snapshot at hand was sent, if there is one
+ * @param notifications from `readUnhandled`
  */
 export async function takeNotifications(
   tx: Tx,
   key: TransactionKey,
   works: readonly RefundWork[],
-  asOf: string | null,
+  notifications: readonly RefundNotification[],
 ): Promise<Finding[]> {
-  const notifications = await readUnhandled(tx, key, asOf)
   const findings: Finding[] = []
   for (const one of notifications) {
     const own = works.find(({ now }) => now.refundId === one.requestId.toLowerCase())
@@ -47,8 +46,12 @@ export async function takeNotifications(
   return findings
 }
 
-/** A request id of ours belongs to its refund's transaction, whatever payment the notification names. */
-async function readUnhandled(
+/**
+ * The refund notifications that concern a transaction and that nobody acted on, oldest first. A request
+ * id of ours belongs to its refund's transaction, whatever payment the notification names.
+ * @param asOf when the snapshot at hand was sent, if there is one
+ */
+export async function readUnhandled(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
   asOf: string | null,

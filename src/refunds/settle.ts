@@ -7,7 +7,7 @@ import {
   type ForeignRefund,
   type OwnRefund,
 } from './attribute.ts'
-import { type Finding, takeNotifications } from './notifications.ts'
+import { type Finding, readUnhandled, takeNotifications } from './notifications.ts'
 import {
   hasVisibleChange,
   lockRefunds,
@@ -61,19 +61,21 @@ export async function bringUpRefunds(
 ): Promise<RefundsAtHand | undefined> {
   if (!ended && !(await concernsRefunds(tx, key))) return undefined
   // Sent together, run one after the other: payments are locked first.
-  const [payments, rows] = await Promise.all([
+  const [payments, rows, notifications, knownForeign] = await Promise.all([
     lockPayments(tx, key),
     lockRefunds(tx, key, snapshot?.asOf ?? null),
+    readUnhandled(tx, key, snapshot?.asOf ?? null),
+    readForeign(tx, key),
   ])
   const works = rows.map(startWork)
   for (const work of works) {
     if (ended && work.now.refundId === ended.attempt.refundId) await endAttempt(tx, work, ended)
     else await endInterruption(tx, work)
   }
-  const findings = await takeNotifications(tx, key, works, snapshot?.asOf ?? null)
+  const findings = await takeNotifications(tx, key, works, notifications)
   const unexplained = new Map<string, string>()
   if (snapshot) {
-    const foreign = await readForeign(tx, key)
+    const foreign = notifications.length > 0 ? await readForeign(tx, key) : knownForeign
     for (const payment of payments) {
       payment.foreign = foreign.filter((one) => one.paymentId === payment.paymentId)
       const attribution = attributePayment(payment, works)

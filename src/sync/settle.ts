@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
 import type { Call } from '../gateway/client.ts'
 import type { ListedPayment } from '../gateway/messages.ts'
-import { applyPayments, ForeignPaymentError } from '../payments/apply.ts'
+import { applyPayments, ForeignPaymentError, lockKnown } from '../payments/apply.ts'
 import { type Attempt, type EndedAttempt, recordAttempt } from '../refunds/send.ts'
 import {
   bringUpRefunds,
@@ -62,11 +62,15 @@ async function settle(
 ): Promise<Settled | Sending> {
   const row = await lockLeased(tx, claim, sentAfterMs)
   if (!row) return LOST
-  const callId = await recordCall(tx, claim, call, row.asOf)
+  // Sent together, run one after the other.
+  const [callId, known] = await Promise.all([
+    recordCall(tx, claim, call, row.asOf),
+    lockKnown(tx, claim),
+  ])
   const { outcome } = call
   const listed = outcome.kind === 'answered' && row.newer ? outcome.value : undefined
   const snapshot = listed && { asOf: row.asOf, callId }
-  const applied = snapshot && (await applyPayments(tx, claim, listed, snapshot))
+  const applied = snapshot && (await applyPayments(tx, claim, listed, snapshot, known))
   const hand = await bringUpRefunds(ctx, tx, claim, { snapshot })
   const maySend = hand && snapshot && !ctx.stopping.aborted
   const attempt = maySend ? await recordAttempt(ctx, tx, hand, snapshot) : undefined

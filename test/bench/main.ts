@@ -51,10 +51,10 @@ try {
   )
   const slowUrl = `http://127.0.0.1:${slowPort}`
   const other = await startProcessor(database.url, slowUrl, ACCOUNT)
-  await web.stop()
-  const sending = await measureSending(other.url, slowUrl, database.url, GATEWAY_MS)
+  const sending = await measureSending(other, web, slowUrl, database.url, GATEWAY_MS)
   await writeReport([ack, readable, ...requests, sending, ...start, idle], 'bench-results')
   await other.stop()
+  await web.stop()
   await slow.stop()
   await gateway.stop()
 } finally {
