@@ -1,6 +1,7 @@
 import { ensureFirstKey } from './access/keys.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
-import { EmbeddedPostgresError, startEmbeddedPostgres } from './db/embedded.ts'
+import { EmbeddedPostgresError } from './db/embedded/error.ts'
+import { startEmbeddedPostgres } from './db/embedded/start.ts'
 import { migrateDatabase } from './db/migrate.ts'
 import { createLog, type Log } from './log.ts'
 import { startService } from './service.ts'

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { describe, expect, it } from 'vitest'
-import { readProcess } from '../src/db/embedded-processes.ts'
+import { readProcess } from '../src/db/embedded/processes.ts'
 import {
   killAll,
   listChildren,

@@ -2,9 +2,9 @@ import { chmodSync, chownSync, cpSync, existsSync, readlinkSync, rmSync, statSyn
 import { dirname, join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { completeBinaries, findPackage } from '../src/db/embedded-binaries.ts'
-import { EmbeddedPostgresError } from '../src/db/embedded-error.ts'
-import { parsePsLine } from '../src/db/embedded-processes.ts'
+import { completeBinaries, findPackage } from '../src/db/embedded/binaries.ts'
+import { EmbeddedPostgresError } from '../src/db/embedded/error.ts'
+import { parsePsLine } from '../src/db/embedded/processes.ts'
 import { isRoot, makeFolder, query, readAnswer, runFixture, startHere } from './support/embedded.ts'
 
 const NOBODY = { uid: 65534, gid: 65534 }

@@ -2,13 +2,13 @@ import { mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import { takeOwnership } from '../src/db/embedded-owner.ts'
-import { nameProcess } from '../src/db/embedded-processes.ts'
+import { takeOwnership } from '../src/db/embedded/owner.ts'
+import { nameProcess } from '../src/db/embedded/processes.ts'
 import { makeFolder, readAnswer, runFixture } from './support/embedded.ts'
 
 // Lets a test act between the moment a claim was read and the moment it is judged.
 const between = vi.hoisted(() => ({ act: () => {} }))
-vi.mock(import('../src/db/embedded-processes.ts'), async (importOriginal) => {
+vi.mock(import('../src/db/embedded/processes.ts'), async (importOriginal) => {
   const real = await importOriginal()
   const isSameProcess = (name: string) => {
     between.act()

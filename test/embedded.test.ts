@@ -1,8 +1,9 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { EmbeddedPostgresError, startEmbeddedPostgres } from '../src/db/embedded.ts'
-import { readProcess } from '../src/db/embedded-processes.ts'
+import { EmbeddedPostgresError } from '../src/db/embedded/error.ts'
+import { readProcess } from '../src/db/embedded/processes.ts'
+import { startEmbeddedPostgres } from '../src/db/embedded/start.ts'
 import {
   makeFolder,
   query,

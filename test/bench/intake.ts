@@ -41,7 +41,11 @@ export async function acknowledge(pool: Pool): Promise<{ transactionId: string; 
 }
 
 /** Acknowledgement one request at a time, beside one insert per request; alternating rounds. */
-export async function measureAck(serviceUrl: string, naiveUrl: string): Promise<Measure> {
+export async function measureAck(
+  how: string,
+  serviceUrl: string,
+  naiveUrl: string,
+): Promise<Measure> {
   const service = new Pool(serviceUrl)
   const naive = new Pool(naiveUrl)
   const times = { service: [] as number[], naive: [] as number[] }
@@ -59,7 +63,7 @@ export async function measureAck(serviceUrl: string, naiveUrl: string): Promise<
   await Promise.all([service.close(), naive.close()])
   const ratio = median(times.service) / median(times.naive)
   return {
-    name: 'acknowledgement p50 at one request at a time / one insert per request',
+    name: `acknowledgement p50, one request at a time, ${how} / one insert per request`,
     value: `${ratio.toFixed(2)} (${median(times.service).toFixed(2)} ms)`,
     baseline: `${median(times.naive).toFixed(2)} ms`,
     target: '≤ 1.3',

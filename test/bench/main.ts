@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { startEmbeddedPostgres } from '../../src/db/embedded.ts'
+import { startEmbeddedPostgres } from '../../src/db/embedded/start.ts'
 import { ACCOUNT, measureAck, measureReadable } from './intake.ts'
 import { findPort, startProcess, startProcessor } from './processes.ts'
 import { measureRequest, measureSending } from './refunds.ts'
@@ -38,10 +38,14 @@ try {
     },
     (line) => line === 'ready',
   )
-  const ack = await measureAck(service.url, `http://127.0.0.1:${naivePort}`)
+  const web = await startProcessor(database.url, gatewayUrl, ACCOUNT, 'web')
+  const naiveUrl = `http://127.0.0.1:${naivePort}`
+  const acks = [
+    await measureAck('serving only', web.url, naiveUrl),
+    await measureAck('with its sync at work', service.url, naiveUrl),
+  ]
   await naive.stop()
   const readable = await measureReadable(service.url)
-  const web = await startProcessor(database.url, gatewayUrl, ACCOUNT, 'web')
   const requests = await measureRequest(service, web, database.url)
   const slowPort = await findPort()
   const slow = await startProcess(
@@ -52,7 +56,7 @@ try {
   const slowUrl = `http://127.0.0.1:${slowPort}`
   const other = await startProcessor(database.url, slowUrl, ACCOUNT)
   const sending = await measureSending(other, web, slowUrl, database.url, GATEWAY_MS)
-  await writeReport([ack, readable, ...requests, sending, ...start, idle], 'bench-results')
+  await writeReport([...acks, readable, ...requests, sending, ...start, idle], 'bench-results')
   await other.stop()
   await web.stop()
   await slow.stop()

@@ -8,8 +8,8 @@ import { fileURLToPath } from 'node:url'
 import postgres from 'postgres'
 import { onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { type EmbeddedOptions, startEmbeddedPostgres } from '../../src/db/embedded.ts'
-import { readProcess } from '../../src/db/embedded-processes.ts'
+import { readProcess } from '../../src/db/embedded/processes.ts'
+import { type EmbeddedOptions, startEmbeddedPostgres } from '../../src/db/embedded/start.ts'
 import { waitUntil } from './wait-until.ts'
 
 export const isRoot = process.getuid?.() === 0

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import type { TestProject } from 'vitest/node'
-import { startEmbeddedPostgres } from '../../src/db/embedded.ts'
+import { startEmbeddedPostgres } from '../../src/db/embedded/start.ts'
 import { migrateDatabase } from '../../src/db/migrate.ts'
 
 declare module 'vitest' {

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { EmbeddedPostgresError } from './embedded-error.ts'
+import { EmbeddedPostgresError } from './error.ts'
 
 /** Whose rights the server has: our own when empty. */
 export type ServerUser = { uid?: number; gid?: number }

@@ -11,8 +11,8 @@ import {
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { z } from 'zod'
-import { EmbeddedPostgresError } from './embedded-error.ts'
-import { describeLaunch, type ServerUser } from './embedded-user.ts'
+import { EmbeddedPostgresError } from './error.ts'
+import { describeLaunch, type ServerUser } from './user.ts'
 
 const Links = z.array(z.object({ source: z.string(), target: z.string() }))
 const Package = z.object({ version: z.string() })

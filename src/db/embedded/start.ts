@@ -1,12 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { initialiseCluster, readPassword } from './embedded-cluster.ts'
-import { EmbeddedPostgresError } from './embedded-error.ts'
-import { type Place, preparePlace } from './embedded-files.ts'
-import { takeOwnership } from './embedded-owner.ts'
-import { isSameProcess } from './embedded-processes.ts'
-import { adoptServer, findServer, launchServer, type Server } from './embedded-server.ts'
-
-export { EmbeddedPostgresError }
+import { initialiseCluster, readPassword } from './cluster.ts'
+import { EmbeddedPostgresError } from './error.ts'
+import { type Place, preparePlace } from './files.ts'
+import { takeOwnership } from './owner.ts'
+import { isSameProcess } from './processes.ts'
+import { adoptServer, findServer, launchServer, type Server } from './server.ts'
 
 export type EmbeddedPostgres = {
   /** Role `postgres`, database `postgres`, loopback only. */

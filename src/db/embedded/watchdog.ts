@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
-import { describeLaunch, type ServerUser } from './embedded-user.ts'
+import { describeLaunch, type ServerUser } from './user.ts'
 
 // A shell holds the other end of a pipe of ours. However this process dies, the pipe closes and
 // `cat` ends; then SIGINT (fast shutdown) until the program is gone, SIGQUIT (immediate) after 5 s.

@@ -1,7 +1,7 @@
 import { readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { EmbeddedPostgresError } from './embedded-error.ts'
-import { isSameProcess, nameProcess } from './embedded-processes.ts'
+import { EmbeddedPostgresError } from './error.ts'
+import { isSameProcess, nameProcess } from './processes.ts'
 
 export type Ownership = { release(): void }
 

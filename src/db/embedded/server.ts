@@ -2,9 +2,9 @@ import { EventEmitter, once } from 'node:events'
 import { readFileSync, readlinkSync, rmSync, symlinkSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
-import type { Place } from './embedded-files.ts'
-import { isSameProcess, nameProcess, readProcess } from './embedded-processes.ts'
-import { guard, isWatchdog, runGuarded } from './embedded-watchdog.ts'
+import type { Place } from './files.ts'
+import { isSameProcess, nameProcess, readProcess } from './processes.ts'
+import { guard, isWatchdog, runGuarded } from './watchdog.ts'
 
 export type Server = {
   pid: number

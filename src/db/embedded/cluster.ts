@@ -13,10 +13,10 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { EmbeddedPostgresError } from './embedded-error.ts'
-import type { Place } from './embedded-files.ts'
-import type { ServerUser } from './embedded-user.ts'
-import { runGuarded } from './embedded-watchdog.ts'
+import { EmbeddedPostgresError } from './error.ts'
+import type { Place } from './files.ts'
+import type { ServerUser } from './user.ts'
+import { runGuarded } from './watchdog.ts'
 
 const PASSWORD_FILE = 'ipn-password'
 const UNFINISHED = 'postgres.init-'

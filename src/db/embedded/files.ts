@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { prepareBinaries } from './embedded-binaries.ts'
-import { EmbeddedPostgresError } from './embedded-error.ts'
-import { canReach, findServerUser, type ServerUser } from './embedded-user.ts'
+import { prepareBinaries } from './binaries.ts'
+import { EmbeddedPostgresError } from './error.ts'
+import { canReach, findServerUser, type ServerUser } from './user.ts'
 
 export type Place = {
   /** Holds the cluster and all that belongs to it. */
