@@ -103,7 +103,8 @@ describe('the embedded database, after a crash,', { timeout: 60_000 }, () => {
     const watchdogs = listChildren(owner.pid ?? 0)
     const programs = watchdogs.flatMap(listChildren)
     killAll(...watchdogs, ...programs, owner.pid ?? 0)
-    await waitUntil(() => programs.every((pid) => !readProcess(pid)), { what: 'initdb is gone' })
+    const killed = [...programs, owner.pid ?? 0]
+    await waitUntil(() => killed.every((pid) => !readProcess(pid)), { what: 'everything is gone' })
     expect(existsSync(join(folder, 'postgres'))).toBe(false)
 
     const database = await startHere(folder)
