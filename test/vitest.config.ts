@@ -9,5 +9,7 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 60_000,
     maxWorkers: 2,
+    // Some tests play with processes and time-outs: on a shared machine a second look is fair, a third is not.
+    retry: process.env.CI ? 1 : 0,
   },
 })
