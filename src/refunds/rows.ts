@@ -38,6 +38,7 @@ export type RefundRow = {
   failureReason: string | null
   failureMessage: string | null
   polls: number
+  sinceRequestedMs: number
   /** Since the first and the last attempt; null before the first. */
   sinceFirstSentMs: number | null
   sinceSentMs: number | null
@@ -80,6 +81,7 @@ export async function lockRefunds(
       gateway_refund_id as "gatewayRefundId", known, inferred, matched, failure_source as "failureSource",
       failure_reason as "failureReason", failure_message as "failureMessage", polls,
       (extract(epoch from due_at - now()) * 1000)::float8 as "dueInMs",
+      (extract(epoch from clock_timestamp() - requested_at) * 1000)::float8 as "sinceRequestedMs",
       (extract(epoch from clock_timestamp() - first_sent_at) * 1000)::float8 as "sinceFirstSentMs",
       (extract(epoch from clock_timestamp() - last_sent_at) * 1000)::float8 as "sinceSentMs",
       (extract(epoch from clock_timestamp() - refused_at) * 1000)::float8 as "sinceRefusedMs",

@@ -277,3 +277,22 @@ describe('one send of a payment at a time', () => {
     await waitForSent(lab, third)
   })
 })
+
+it('a refund that is short only because the growth of accepted ones is not matched yet waits for it', async () => {
+  const payment = await lab.open()
+  const [first, second, third] = [
+    await lab.send(payment, '30'),
+    await lab.send(payment, '30'),
+    await lab.ask(payment, '30'),
+  ]
+  await lab.settle(first)
+  await lab.pass(payment)
+  expect(await lab.row(third)).toMatchObject({ status: 'pending', attempts: 0 })
+  await lab.settle(second)
+  await lab.pass(payment)
+  expect(await lab.row(third)).toMatchObject({ status: 'accepted' })
+  await lab.settle(third)
+  await lab.pass(payment)
+  expect(await lab.moved(payment.id)).toEqual(['30', '30', '30'])
+  expect((await lab.row(third)).status).toBe('succeeded')
+})

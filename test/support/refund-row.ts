@@ -29,6 +29,7 @@ export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
     failureReason: null,
     failureMessage: null,
     polls: 1,
+    sinceRequestedMs: 0,
     sinceFirstSentMs: 0,
     sinceSentMs: 0,
     sinceRefusedMs: null,
