@@ -47,6 +47,8 @@ export type RefundRow = {
   /** From the refusal, and from the first attempt and the failure's notification, to the sending of the snapshot. */
   refusedToSnapshotMs: number | null
   sentBeforeSnapshot: boolean
+  /** Asked for before the snapshot at hand was: only then may it be sent on what that shows. */
+  requestedBeforeSnapshot: boolean
   failureBeforeSnapshot: boolean
 }
 
@@ -86,6 +88,7 @@ export async function lockRefunds(
       (extract(epoch from clock_timestamp() - last_sent_at) * 1000)::float8 as "sinceSentMs",
       (extract(epoch from clock_timestamp() - refused_at) * 1000)::float8 as "sinceRefusedMs",
       (extract(epoch from ${asOf}::timestamptz - refused_at) * 1000)::float8 as "refusedToSnapshotMs",
+      coalesce(requested_at < ${asOf}::timestamptz, false) as "requestedBeforeSnapshot",
       coalesce(first_sent_at < ${asOf}::timestamptz, true) as "sentBeforeSnapshot",
       coalesce(failure_notified_at < ${asOf}::timestamptz, false) as "failureBeforeSnapshot"
     from refunds where merchant_code = ${merchantCode} and transaction_id = ${transactionId}

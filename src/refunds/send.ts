@@ -53,6 +53,7 @@ export async function recordAttempt(
     for (const work of own) {
       if (work.now.status !== 'pending' || !(isDue(work) || unblocked)) continue
       if (!ctx.config.REFUNDS_ENABLED && work.now.attempts === 0) continue
+      if (!work.now.requestedBeforeSnapshot) continue
       const obstacle = findObstacle(payment, own, work)
       if (obstacle === undefined) {
         const attempt = await writeAttempt(ctx, tx, work, { snapshot, payment, own, quiet })

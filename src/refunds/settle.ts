@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
+import { addAmounts } from '../money.ts'
 import type { TransactionKey } from '../payments/apply.ts'
 import {
   type Attribution,
@@ -94,7 +95,12 @@ export async function bringUpRefunds(
     const refundedNow = payments.find((one) => one.paymentId === paymentId)?.refundedNow
     const view =
       snapshot && rest !== undefined && refundedNow !== undefined
-        ? { callId: snapshot.callId, unexplained: rest, refundedNow }
+        ? {
+            callId: snapshot.callId,
+            unexplained: rest,
+            refundedNow,
+            inferred: sumInferred(works, paymentId),
+          }
         : undefined
     const disagreement = endByTime(work, view, ctx.config)
     if (disagreement) findings.push({ ...disagreement, paymentId, refundId })
@@ -122,7 +128,7 @@ export async function saveRefunds(
       work.dueInMs = null
     } else if (waits && isUnblocked(works, now.paymentId)) {
       work.dueInMs = 0
-    } else if (waits && !hadTurn) {
+    } else if (waits && !(hadTurn && now.requestedBeforeSnapshot)) {
       // It stays due, or comes at its own time.
     } else if (work.moves.length > 0 || isDue(work)) {
       // News start the backoff anew; a repetition that changed nothing does not, nor one that never left.
@@ -182,6 +188,11 @@ function readForeign(tx: Tx, { merchantCode, transactionId }: TransactionKey) {
       on p.merchant_code = f.merchant_code and p.payment_id = f.payment_id
     where p.merchant_code = ${merchantCode} and p.transaction_id = ${transactionId}
     order by f.first_seen_at, f.request_id for update of f`
+}
+
+function sumInferred(works: readonly RefundWork[], paymentId: string): string {
+  const own = works.filter(({ now }) => now.paymentId === paymentId)
+  return addAmounts(own.filter(({ now }) => now.inferred).map(({ now }) => now.amount))
 }
 
 function attributePayment(payment: PaymentAtHand, works: readonly RefundWork[]): Attribution {

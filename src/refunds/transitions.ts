@@ -98,6 +98,8 @@ export type SnapshotView = {
   unexplained: string
   /** `refundedAmount` of the payment, whoever explains it. */
   refundedNow: string
+  /** How much of it was given to refunds by inference alone, that nobody confirmed. */
+  inferred: string
 }
 
 /** Whether time, or a snapshot that agrees, ends a refund: the confirmed failures, and what nobody can tell. */
@@ -161,10 +163,12 @@ function provesRefusal(now: RefundRow, settings: RefundSettings): boolean {
 }
 
 /**
- * When it was first sent, a refund known by then did not show yet, and the payment grew by as much
- * since: which of the two is in there nobody can say, so the refusal is not believed.
+ * Whether the refused refund may hide in growth that was given to another: to one that was inferred and
+ * may have failed since, or to one known when this was first sent that did not show yet, if the payment
+ * grew by as much since. Which of the two is in there nobody can say, so the refusal is not believed.
  */
-function couldShow(now: RefundRow, { refundedNow }: SnapshotView): boolean {
+function couldShow(now: RefundRow, { refundedNow, inferred }: SnapshotView): boolean {
+  if (new Big(inferred).gte(now.amount)) return true
   if (now.refundedBefore === null) return false
   return new Big(refundedNow).minus(now.refundedBefore).gte(now.amount)
 }

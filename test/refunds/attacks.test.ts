@@ -109,7 +109,7 @@ describe('a refusal of the only attempt', () => {
   }
   const end = (refundedBefore: string | null, refundedNow: string) => {
     const work = startWork(makeRefundRow({ ...refused, refundedBefore }))
-    endByTime(work, { callId: 1, unexplained: '0', refundedNow }, REFUND_SETTINGS)
+    endByTime(work, { callId: 1, unexplained: '0', refundedNow, inferred: '0' }, REFUND_SETTINGS)
     return work.now.status
   }
 
@@ -129,6 +129,29 @@ describe('a refusal of the only attempt', () => {
     const refundId = await lab.send(payment, '30')
     expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', refundedBefore: '0' })
   })
+})
+
+it('a refund asked for while a query is on its way is not sent on what that query saw', async () => {
+  const payment = await lab.open()
+  const { ctx } = lab.service
+  let refundId = ''
+  const gateway: typeof ctx.gateway = {
+    ...ctx.gateway,
+    async queryPayments(query, signal) {
+      const call = await ctx.gateway.queryPayments(query, signal)
+      await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '60' })
+      refundId = await lab.ask(payment, '60')
+      return call
+    },
+  }
+  await lab.database.sql`
+    update transactions set due_at = now() - interval '1 s'
+    where transaction_id = ${payment.transactionId}`
+  expect(await syncDue({ ...ctx, gateway })).toBe(1)
+  expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0 })
+  await lab.pass(payment)
+  expect(await lab.row(refundId)).toMatchObject({ status: 'failed', failureSource: 'service' })
+  expect(await lab.sent(refundId)).toBe(0)
 })
 
 it('repetitions of an attempt come at twice the distance each time', () => {

@@ -24,7 +24,8 @@ afterAll(async () => {
 describe('refunds, whatever happens in whatever order', () => {
   it('never move twice, never too much, and end where the ledger is', async () => {
     const { MODEL_SEED, MODEL_PATH, MODEL_REPLAY } = process.env
-    const seed = MODEL_SEED ? Number(MODEL_SEED) : Date.now() & 0x7fff_ffff
+    // In CI a change is judged by the same runs each time; by hand every look is a new one.
+    const seed = Number(MODEL_SEED ?? (process.env.CI ? 1 : Date.now() & 0x7fff_ffff))
     let steps = 0
     const property = fc.asyncProperty<[WorldOptions, Iterable<Command>]>(
       fc.record({

@@ -12,7 +12,7 @@ import { makeRefundRow, REFUND_SETTINGS } from '../support/refund-row.ts'
 
 const at = (status: RefundStatus, facts: Partial<RefundRow> = {}) =>
   startWork(makeRefundRow({ status, ...facts }))
-const QUIET = { callId: 1, unexplained: '0', refundedNow: '0' }
+const QUIET = { callId: 1, unexplained: '0', refundedNow: '0', inferred: '0' }
 const {
   REFUND_CONFIRM_FAILED_MS: CONFIRM,
   REFUND_RESOLVE_FOR_MS: RESOLVE,
@@ -96,8 +96,8 @@ describe('a notification of failure', () => {
         now: { failureSource: 'gateway', failureReason: '1' },
       })
       expect(end({ ...told, failureBeforeSnapshot: false }).status).toBe(status)
-      expect(end(told, { callId: 1, unexplained: '30', refundedNow: '0' }).status).toBe(status)
-      expect(end(told, { callId: 1, unexplained: '-30', refundedNow: '0' }).status).toBe(status)
+      expect(end(told, { ...QUIET, unexplained: '30' }).status).toBe(status)
+      expect(end(told, { ...QUIET, unexplained: '-30' }).status).toBe(status)
       expect(endByTime(at(status, told), undefined, REFUND_SETTINGS)).toBeUndefined()
     },
   )
@@ -124,8 +124,13 @@ describe('a non-zero code', () => {
     expect(status).toBe(facts.status ?? 'unknown')
   })
 
+  it('proves nothing beside growth that another was inferred from, and that could be its own', () => {
+    expect(end(REFUSED, { ...QUIET, refundedNow: '30', inferred: '30' }).status).toBe('unknown')
+    expect(end(REFUSED, { ...QUIET, refundedNow: '29', inferred: '29' }).status).toBe('failed')
+  })
+
   it.each(['30', '-30'])('proves nothing beside growth of %s that nobody explains', (grown) => {
-    expect(end(REFUSED, { callId: 1, unexplained: grown, refundedNow: '0' }).status).toBe('unknown')
+    expect(end(REFUSED, { ...QUIET, unexplained: grown }).status).toBe('unknown')
   })
 
   it('proves nothing without a query', () => {
@@ -155,7 +160,7 @@ describe('time', () => {
 
   it('sends a refund to a person whose notified failure is contradicted by growth for too long', () => {
     const torn = { failureCode: '1', failureBeforeSnapshot: true, sinceSentMs: RESOLVE }
-    const grown = { callId: 1, unexplained: '30', refundedNow: '0' }
+    const grown = { ...QUIET, unexplained: '30' }
     expect(end({ ...torn, status: 'accepted' }, grown).status).toBe('needs_review')
     expect(end({ ...torn, status: 'unknown' }, grown).status).toBe('needs_review')
   })

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -70,6 +71,20 @@ async function expectAllRight(kinds: readonly Kind[]): Promise<void> {
   }
 }
 
+/** One that nobody listens at, below those that the system hands out to others. */
+async function findIdlePort(): Promise<number> {
+  const port = randomInt(20_000, 32_000)
+  const server = createServer().listen(port, '127.0.0.1')
+  try {
+    await once(server, 'listening')
+  } catch {
+    return await findIdlePort()
+  }
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
 describe('the gateway misbehaves for a while, with many transactions at once', () => {
   it.each([
     ['answers HTTP 500', { kind: 'http500' }],
@@ -107,16 +122,11 @@ describe('the gateway misbehaves for a while, with many transactions at once', (
 })
 
 it('the gateway is down (nobody listens) and comes back: nothing is lost', async () => {
-  const placeholder = createServer().listen(0, '127.0.0.1')
-  await once(placeholder, 'listening')
-  const address = placeholder.address()
-  const port = typeof address === 'object' && address ? address.port : 0
-  placeholder.close()
-  await once(placeholder, 'close')
+  const port = await findIdlePort()
 
   const gateway = `http://127.0.0.1:${port}`
   const settings = { SYNC_BACKOFF_MAX_MS: '200', SYNC_MAX_ATTEMPTS: '1000' }
-  const kinds = describeKinds('DOWN')
+  const kinds = describeKinds(`DOWN-${port}`)
   // The service at work here asks the closed port; the rig's own one is kept from taking any.
   await rig.service.stop()
   const service = await startTestService(rig.database, gateway, { settings })
@@ -124,7 +134,10 @@ it('the gateway is down (nobody listens) and comes back: nothing is lost', async
     rig.sandbox.setIpnUrl(`${service.url}/ipn`)
     await play(kinds)
     const refused = `attempts >= 2 and last_error = 'ECONNREFUSED'`
-    await waitUntil(async () => (await count(refused)) === MANY, { what: 'all were refused twice' })
+    await waitUntil(async () => (await count(refused)) === MANY, {
+      what: 'all were refused twice',
+      timeoutMs: 20_000,
+    })
     expect(await rig.database.sql`select from payments`).toHaveLength(0)
 
     // The gateway is back at that address: a plain relay to the sandbox.

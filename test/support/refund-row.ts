@@ -36,6 +36,7 @@ export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
     dueInMs: 0,
     refusedToSnapshotMs: null,
     sentBeforeSnapshot: true,
+    requestedBeforeSnapshot: true,
     failureBeforeSnapshot: false,
     ...facts,
   }
