@@ -2,12 +2,25 @@ import { readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { merchantCode, parseSettings, type Settings, secret } from './settings.ts'
 
+/** Where the access token for virtual cards comes from: given as it is, or fetched (OAuth 2.0 client credentials). */
+export type TokenSource =
+  | { kind: 'static'; accessToken: string }
+  | {
+      kind: 'client'
+      url: string
+      clientId: string
+      clientSecret: string
+      scope?: string | undefined
+    }
+
 /** One account at the gateway. Its secrets live here and nowhere else: never in the database. */
 export type MerchantAccount = {
   merchantCode: string
   secret: string
   /** Also accepted on incoming notifications while the secret is being changed. */
   previousSecret?: string | undefined
+  /** Without one the account has no virtual cards. */
+  token?: TokenSource | undefined
 }
 
 export type Config = Omit<Settings, 'DEMO'> & {
