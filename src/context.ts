@@ -1,12 +1,15 @@
 import type { Config } from './config.ts'
 import type { Database } from './db/client.ts'
 import type { GatewayClient } from './gateway/client.ts'
+import type { Group } from './group.ts'
 import type { Waiters } from './http/wait.ts'
 import type { Inbox } from './ipn/inbox.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 import type { Sealer } from './seal.ts'
 import type { Slots } from './slots.ts'
+import type { Answered } from './sync/lease.ts'
+import type { Ending } from './sync/settle.ts'
 import type { TransactionWithPayments } from './transactions/find.ts'
 
 /** What every part of the service works with. A function that takes it talks to the database or the gateway. */
@@ -19,6 +22,8 @@ export type Context = {
   gateway: GatewayClient
   /** Transactions this process may work on at once: each makes one call to the gateway at a time. */
   slots: Slots
+  /** Answers that are settled in shared commits. */
+  settling: Group<Answered, Ending>
   /** Encrypts what must not be readable in the database. */
   sealer: Sealer
   inbox: Inbox

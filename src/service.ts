@@ -7,6 +7,7 @@ import type { Context } from './context.ts'
 import { openDatabase } from './db/client.ts'
 import { SYNC_DUE, TRANSACTION_CHANGED } from './db/due.ts'
 import { createGatewayClient } from './gateway/client.ts'
+import { createGroup } from './group.ts'
 import { createWaiters } from './http/wait.ts'
 import { createInbox } from './ipn/inbox.ts'
 import type { Log } from './log.ts'
@@ -73,6 +74,7 @@ export async function createContext(options: ServiceOptions) {
     db: database.db,
     gateway,
     slots: createSlots(config.GATEWAY_MAX_CONCURRENCY),
+    settling: createGroup(config.GATEWAY_MAX_CONCURRENCY),
     sealer: createSealer(encryptionKey),
     inbox: createInbox(database.sql),
     waiters: createWaiters(),

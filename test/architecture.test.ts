@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest'
  * above its own, never a neighbour in its row. What is in no row may import nothing.
  */
 const LAYERS: readonly (readonly string[])[] = [
-  ['backoff', 'errors', 'log', 'metrics', 'money', 'seal', 'settings', 'slots'],
+  ['backoff', 'errors', 'group', 'log', 'metrics', 'money', 'seal', 'settings', 'slots'],
   ['config', 'loop'],
   ['db', 'gateway', 'http'],
   ['access'],

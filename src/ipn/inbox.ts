@@ -3,6 +3,7 @@ import type { Sql } from '../db/client.ts'
 import { makeDue, SYNC_DUE, TRANSACTION_CHANGED } from '../db/due.ts'
 import type { SignatureVerdict } from '../gateway/signature.ts'
 import type { Notification } from '../gateway/translate.ts'
+import { createGroup } from '../group.ts'
 
 /** A notification that passed every check and is about to be acknowledged. */
 export type Arrival = {
@@ -39,52 +40,29 @@ const SERVER_TROUBLE = /^(08|25|53|57|58)/
 /** The form of our own request ids. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-type Waiter = { arrival: Arrival; resolve: () => void; reject: (error: unknown) => void }
-
-/**
- * Group commit: what arrives while a commit runs shares the next one, and each is answered only after
- * its own commit. An idle inbox commits at once. One bad row never fails its neighbours.
- */
+/** Group commit; one bad row never fails its neighbours. */
 export function createInbox(sql: Sql): Inbox {
-  let waiting: Waiter[] = []
-  let running: Promise<void> | undefined
-
-  async function run(): Promise<void> {
-    while (waiting.length > 0) {
-      const batch = waiting.slice(0, MAX_BATCH)
-      waiting = waiting.slice(MAX_BATCH)
-      await commit(batch)
-    }
-    running = undefined
-  }
-
-  async function commit(batch: readonly Waiter[]): Promise<void> {
-    try {
-      await storeArrivals(
-        sql,
-        batch.map(({ arrival }) => arrival),
-      )
-      for (const { resolve } of batch) resolve()
-    } catch (error) {
-      if (batch.length > 1 && isAboutRows(error)) {
-        const middle = batch.length >> 1
-        await commit(batch.slice(0, middle))
-        await commit(batch.slice(middle))
-      } else {
-        for (const { reject } of batch) reject(error)
-      }
-    }
-  }
-
+  const group = createGroup<Arrival, void>(MAX_BATCH)
   return {
     store(arrival) {
-      if (waiting.length >= MAX_WAITING) return Promise.reject(new InboxFullError())
-      return new Promise((resolve, reject) => {
-        waiting.push({ arrival, resolve, reject })
-        running ??= run()
-      })
+      if (group.countWaiting() >= MAX_WAITING) return Promise.reject(new InboxFullError())
+      return group.add(arrival, (batch) => commit(sql, batch))
     },
-    drain: () => running ?? Promise.resolve(),
+    drain: group.drain,
+  }
+}
+
+async function commit(sql: Sql, batch: readonly Arrival[]): Promise<PromiseSettledResult<void>[]> {
+  try {
+    await storeArrivals(sql, batch)
+    return batch.map(() => ({ status: 'fulfilled', value: undefined }))
+  } catch (reason) {
+    if (batch.length > 1 && isAboutRows(reason)) {
+      const middle = batch.length >> 1
+      const first = await commit(sql, batch.slice(0, middle))
+      return [...first, ...(await commit(sql, batch.slice(middle)))]
+    }
+    return batch.map(() => ({ status: 'rejected', reason }))
   }
 }
 

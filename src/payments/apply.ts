@@ -14,58 +14,101 @@ type Change = { paymentId: string; field: string; before: string | null; after: 
 /** The gateway lists a payment under two transactions: an answer that cannot be true is not applied. */
 export class ForeignPaymentError extends Error {}
 
+/** What the gateway listed for a transaction, and what is stored of it. */
+export type Answer = {
+  key: TransactionKey
+  listed: readonly ListedPayment[]
+  source: Source
+  /** From `lockKnown`. */
+  known: readonly StoredPayment[]
+}
+
+/** The payments of a transaction as they are now, and whether a reader could see a difference. */
+export type Applied = { payments: StoredPayment[]; changed: boolean }
+
 /**
  * Writes what the gateway listed over what is stored, with a row in `changes` for every difference.
  * A payment that is not listed any more is kept and marked missing. The caller holds the
- * transaction's row, and has checked that the answer is the newest.
- * @param known from `lockKnown`
- * @returns the payments as they are now, and whether a reader could see a difference
+ * transactions' rows, and has checked that the answers are the newest.
+ * @returns in the order of the answers
  * @throws ForeignPaymentError
  */
-export async function applyPayments(
+export async function applyPayments(tx: Tx, answers: readonly Answer[]): Promise<Applied[]> {
+  const compared = answers.map((answer) => ({
+    ...answer,
+    ...comparePayments(answer.known, answer.listed),
+  }))
+  const rows = compared.flatMap(({ key, source, payments, changes }) =>
+    payments.map((payment) => ({
+      ...key,
+      ...payment,
+      asOf: source.asOf,
+      touched: changes.some(({ paymentId }) => paymentId === payment.paymentId),
+    })),
+  )
+  const changes = compared.flatMap(({ key, source, changes: some }) =>
+    some.map((change) => ({ ...key, ...change, callId: source.callId })),
+  )
+  // Sent together, run one after the other.
+  const [written] = await Promise.all([writePayments(tx, rows), recordChanges(tx, changes)])
+  if (written !== rows.length) {
+    throw new ForeignPaymentError('the answer lists a payment of another transaction')
+  }
+  return compared.map((one) => ({ payments: one.payments, changed: one.changes.length > 0 }))
+}
+
+async function writePayments(
   tx: Tx,
-  key: TransactionKey,
-  listed: readonly ListedPayment[],
-  source: Source,
-  known: readonly StoredPayment[],
-): Promise<{ payments: StoredPayment[]; changed: boolean }> {
-  const { merchantCode, transactionId } = key
-  const { payments, changes } = comparePayments(known, listed)
-  const touched = new Set(changes.map(({ paymentId }) => paymentId))
+  rows: readonly (TransactionKey & StoredPayment & { asOf: string; touched: boolean })[],
+): Promise<number> {
+  if (rows.length === 0) return 0
   const written = await tx`
+    with listed as (
+      select * from unnest(
+        ${rows.map((p) => p.merchantCode)}::text[], ${rows.map((p) => p.transactionId)}::text[],
+        ${rows.map((p) => p.paymentId)}::text[], ${rows.map((p) => p.status)}::text[],
+        ${rows.map((p) => p.amount)}::text[], ${rows.map((p) => p.refundedAmount)}::text[],
+        ${rows.map((p) => p.paymentMethod)}::text[], ${rows.map((p) => String(p.missing))}::text[],
+        ${rows.map((p) => p.asOf)}::text[], ${rows.map((p) => String(p.touched))}::text[]
+      ) as l (merchant_code, transaction_id, payment_id, status, amount, refunded_amount, payment_method,
+        missing, as_of, touched)
+    )
     insert into payments as p (merchant_code, transaction_id, payment_id, status, amount,
-      refunded_amount, refunded_at_first, payment_method, missing, as_of)
-    select ${merchantCode}, ${transactionId}, payment_id, status, amount::numeric,
-      refunded_amount::numeric, refunded_amount::numeric, payment_method, missing::bool, ${source.asOf}
-    from unnest(
-      ${payments.map((p) => p.paymentId)}::text[], ${payments.map((p) => p.status)}::text[],
-      ${payments.map((p) => p.amount)}::text[], ${payments.map((p) => p.refundedAmount)}::text[],
-      ${payments.map((p) => p.paymentMethod)}::text[], ${payments.map((p) => String(p.missing))}::text[]
-    ) as listed (payment_id, status, amount, refunded_amount, payment_method, missing)
-    order by payment_id
+      refunded_amount, refunded_at_first, payment_method, missing, as_of, updated_at)
+    select merchant_code, transaction_id, payment_id, status, amount::numeric, refunded_amount::numeric,
+      refunded_amount::numeric, payment_method, missing::bool, as_of::timestamptz,
+      case when touched::bool then now() else '-infinity' end
+    from listed order by merchant_code, payment_id
     on conflict (merchant_code, payment_id) do update set
       status = excluded.status, amount = excluded.amount, refunded_amount = excluded.refunded_amount,
       payment_method = excluded.payment_method, missing = excluded.missing,
       as_of = case when excluded.missing then p.as_of else excluded.as_of end,
-      updated_at = case when p.payment_id = any(${[...touched]}::text[]) then now() else p.updated_at end
+      updated_at = greatest(p.updated_at, excluded.updated_at)
     where p.transaction_id = excluded.transaction_id`
-  if (written.count !== payments.length) {
-    throw new ForeignPaymentError('the answer lists a payment of another transaction')
-  }
-  await recordChanges(tx, key, changes, source.callId)
-  return { payments, changed: changes.length > 0 }
+  return written.count
 }
 
-/** The payments of a transaction as they are stored, locked for `applyPayments`. */
+/**
+ * The payments of transactions as they are stored, locked for `applyPayments`, in the order of the keys.
+ */
 export async function lockKnown(
   tx: Tx,
-  { merchantCode, transactionId }: TransactionKey,
-): Promise<StoredPayment[]> {
-  return await tx<StoredPayment[]>`
-    select payment_id as "paymentId", status, amount, refunded_amount as "refundedAmount",
-      payment_method as "paymentMethod", missing
-    from payments where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
-    order by payment_id for update`
+  keys: readonly TransactionKey[],
+): Promise<StoredPayment[][]> {
+  const rows = await tx<(TransactionKey & StoredPayment)[]>`
+    select merchant_code as "merchantCode", transaction_id as "transactionId", payment_id as "paymentId",
+      status, amount, refunded_amount as "refundedAmount", payment_method as "paymentMethod", missing
+    from payments join unnest(
+        ${keys.map((one) => one.merchantCode)}::text[], ${keys.map((one) => one.transactionId)}::text[]
+      ) as k (merchant_code, transaction_id) using (merchant_code, transaction_id)
+    order by merchant_code, payment_id for update of payments`
+  return keys.map((key) =>
+    rows
+      .filter(
+        (row) => row.merchantCode === key.merchantCode && row.transactionId === key.transactionId,
+      )
+      .map(({ merchantCode: _, transactionId: __, ...payment }) => payment),
+  )
 }
 
 /** What the stored payments become, and every difference. Amounts equal by value keep their old writing. */
@@ -110,15 +153,16 @@ function listChanges(before: StoredPayment | undefined, after: StoredPayment): C
 
 async function recordChanges(
   tx: Tx,
-  { merchantCode, transactionId }: TransactionKey,
-  changes: readonly Change[],
-  callId: number,
+  changes: readonly (TransactionKey & Change & { callId: number })[],
 ): Promise<void> {
   if (changes.length === 0) return
   await tx`
     insert into changes (merchant_code, transaction_id, payment_id, field, before, after, call_id, cause)
-    select ${merchantCode}, ${transactionId}, c.payment_id, c.field, c.before, c.after, ${callId}, 'query'
-    from unnest(${changes.map((c) => c.paymentId)}::text[], ${changes.map((c) => c.field)}::text[],
-      ${changes.map((c) => c.before)}::text[], ${changes.map((c) => c.after)}::text[]
-    ) as c (payment_id, field, before, after)`
+    select merchant_code, transaction_id, payment_id, field, before, after, call_id::bigint, 'query'
+    from unnest(
+      ${changes.map((c) => c.merchantCode)}::text[], ${changes.map((c) => c.transactionId)}::text[],
+      ${changes.map((c) => c.paymentId)}::text[], ${changes.map((c) => c.field)}::text[],
+      ${changes.map((c) => c.before)}::text[], ${changes.map((c) => c.after)}::text[],
+      ${changes.map((c) => String(c.callId))}::text[]
+    ) as c (merchant_code, transaction_id, payment_id, field, before, after, call_id)`
 }

@@ -52,15 +52,13 @@ export type PaymentAtHand = {
  * Brings the refunds of a transaction up to date: the attempt that has just ended, interrupted ones,
  * notifications, growth (with a snapshot), time. The caller holds the transaction's lease and row; payments are locked before refunds.
  * Nothing is saved yet but what notifications leave behind: `saveRefunds` does.
- * @returns undefined when the transaction has no refunds, nobody else's were notified, and nothing grew
  */
 export async function bringUpRefunds(
   ctx: Context,
   tx: Tx,
   key: TransactionKey,
   { snapshot, ended }: { snapshot?: Snapshot | undefined; ended?: EndedAttempt },
-): Promise<RefundsAtHand | undefined> {
-  if (!ended && !(await concernsRefunds(tx, key))) return undefined
+): Promise<RefundsAtHand> {
   // Sent together, run one after the other: payments are locked first.
   const [payments, rows, notifications, knownForeign] = await Promise.all([
     lockPayments(tx, key),
@@ -151,22 +149,6 @@ function isUnblocked(works: readonly RefundWork[], paymentId: string): boolean {
   const blocks = (status: RefundStatus) => status === 'unknown' || status === 'sending'
   const ended = own.some(({ before, now }) => blocks(before.status) && now.status !== 'pending')
   return ended && !own.some(({ now }) => blocks(now.status))
-}
-
-async function concernsRefunds(
-  tx: Tx,
-  { merchantCode, transactionId }: TransactionKey,
-): Promise<boolean> {
-  const [row] = await tx<{ concerns: boolean }[]>`
-    select exists (select 1 from refunds
-        where merchant_code = ${merchantCode} and transaction_id = ${transactionId})
-      or exists (select 1 from payments p join ipn_events e
-          on e.merchant_code = p.merchant_code and e.payment_id = p.payment_id and e.kind = 'refund'
-        where p.merchant_code = ${merchantCode} and p.transaction_id = ${transactionId})
-      or exists (select 1 from payments p
-        where p.merchant_code = ${merchantCode} and p.transaction_id = ${transactionId}
-          and p.refunded_amount <> p.refunded_at_first) as concerns`
-  return row?.concerns ?? false
 }
 
 async function lockPayments(

@@ -11,6 +11,8 @@ export type Claim = TransactionKey & {
   attempts: number
   polls: number
   askedForMs: number
+  /** Some of its refunds may be under way: it is settled in a commit of its own. */
+  hasRefunds: boolean
 }
 
 /** Long enough for a call to end in any way and its answer to be written (ms). */
@@ -41,7 +43,9 @@ export async function claimDue(ctx: Context, limit: number): Promise<Claim[]> {
     where t.merchant_code = picked.merchant_code and t.transaction_id = picked.transaction_id
     returning t.merchant_code as "merchantCode", t.transaction_id as "transactionId",
       lease_id as "leaseId", clock_timestamp()::text as "claimedAt", attempts, polls,
-      (extract(epoch from now() - asked_for_at) * 1000)::float8 as "askedForMs"`
+      (extract(epoch from now() - asked_for_at) * 1000)::float8 as "askedForMs",
+      exists (select from refunds as r where r.merchant_code = t.merchant_code
+        and r.transaction_id = t.transaction_id) as "hasRefunds"`
   const knownAt = performance.now()
   return rows.map((row) => ({ ...row, knownAt }))
 }

@@ -1,49 +1,45 @@
 import postgres from 'postgres'
 import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
-import type { Call } from '../gateway/client.ts'
-import type { ListedPayment } from '../gateway/messages.ts'
-import { applyPayments, ForeignPaymentError, lockKnown } from '../payments/apply.ts'
+import { ForeignPaymentError } from '../payments/apply.ts'
+import { findRefunded } from '../refunds/concern.ts'
 import { type Attempt, type EndedAttempt, recordAttempt } from '../refunds/send.ts'
-import {
-  bringUpRefunds,
-  type RefundsAtHand,
-  type Snapshot,
-  saveRefunds,
-} from '../refunds/settle.ts'
+import { bringUpRefunds, type RefundsAtHand, saveRefunds } from '../refunds/settle.ts'
 import { isOver } from '../refunds/transitions.ts'
-import { type PaymentFacts, summarisePayments } from '../transactions/state.ts'
+import type { PaymentFacts } from '../transactions/state.ts'
+import { holdAnswers, judgeEnd, listAnswered, writeAnswers } from './answers.ts'
 import type { Claim } from './claim.ts'
-import { endClaim, LOST, lockLeased, recordCall, type Settled } from './lease.ts'
+import { type Answered, endClaims, LOST, lockLeased, type Settled } from './lease.ts'
 import type { QueryEnd } from './schedule.ts'
+import { summariseTransactions } from './summarise.ts'
 
 /** A refund's attempt was recorded instead of ending the claim: send it, then `settleRefund`. */
 export type Sending = { attempt: Attempt; end: QueryEnd }
 
-/** Not final by documented meaning: waiting for the payer, and processing. */
-const OPEN_CODES = ['9', '99']
+/** `apart`: refunds have to be looked at, or something is wrong with an answer: one commit for each. */
+export type Ending = Settled | 'apart'
 
 /**
  * Writes what a query brought, in one commit: the call, the payments, the refunds, the changes, the sum,
- * and when to ask next, or which refund to send now under the same lease. Nothing is written when the lease went to somebody else meanwhile. An answer that
- * cannot be true, or that the database refuses, counts as none: it is tried again and abandoned in the end.
- * @param sentAfterMs from `claim.claimedAt` to the sending, by the monotonic clock
+ * and when to ask next, or which refund to send now under the same lease. Answers that come while a
+ * commit is on its way share the next one, but for those with refunds. Nothing is written when the lease
+ * went to somebody else meanwhile. An answer that cannot be true, or that the database refuses, counts
+ * as none: it is tried again and abandoned in the end.
  */
-export async function settleQuery(
-  ctx: Context,
-  claim: Claim,
-  call: Call<ListedPayment[]>,
-  sentAfterMs: number,
-): Promise<Settled | Sending> {
+export async function settleQuery(ctx: Context, answer: Answered): Promise<Settled | Sending> {
+  const ending = answer.claim.hasRefunds
+    ? 'apart'
+    : await ctx.settling.add(answer, (answers) => settleTogether(ctx, answers))
+  if (ending !== 'apart') return ending
   try {
-    return await ctx.sql.begin((tx) => settle(ctx, tx, claim, call, sentAfterMs))
+    return await ctx.sql.begin((tx) => settleApart(ctx, tx, answer))
   } catch (error) {
     const reason = explainUnusable(error)
     if (reason === undefined) throw error
-    const { merchantCode, transactionId } = claim
+    const { merchantCode, transactionId } = answer.claim
     ctx.log.error({ err: error, merchantCode, transactionId }, 'an answer could not be stored')
-    const outcome = { kind: 'unknown' as const, reason }
-    return await ctx.sql.begin((tx) => settle(ctx, tx, claim, { ...call, outcome }, sentAfterMs))
+    const call = { ...answer.call, outcome: { kind: 'unknown' as const, reason } }
+    return await ctx.sql.begin((tx) => settleApart(ctx, tx, { ...answer, call }))
   }
 }
 
@@ -53,38 +49,75 @@ function explainUnusable(error: unknown): string | undefined {
   return refused ? `the database refused the answer (${error.code})` : undefined
 }
 
-async function settle(
+/** One bad answer fails no other: then each has a commit of its own, where it shows whose it was. */
+async function settleTogether(
   ctx: Context,
-  tx: Tx,
-  claim: Claim,
-  call: Call<ListedPayment[]>,
-  sentAfterMs: number,
-): Promise<Settled | Sending> {
-  const row = await lockLeased(tx, claim, sentAfterMs)
-  if (!row) return LOST
-  // Sent together, run one after the other.
-  const [callId, known] = await Promise.all([
-    recordCall(tx, claim, call, row.asOf),
-    lockKnown(tx, claim),
-  ])
-  const { outcome } = call
-  const listed = outcome.kind === 'answered' && row.newer ? outcome.value : undefined
-  const snapshot = listed && { asOf: row.asOf, callId }
-  const applied = snapshot && (await applyPayments(tx, claim, listed, snapshot, known))
-  const hand = await bringUpRefunds(ctx, tx, claim, { snapshot })
-  const maySend = hand && snapshot && !ctx.stopping.aborted
-  const attempt = maySend ? await recordAttempt(ctx, tx, hand, snapshot) : undefined
-  const refundsChanged = hand
-    ? await saveRefunds(ctx, tx, hand.works, attempt === undefined)
-    : false
+  answers: readonly Answered[],
+): Promise<PromiseSettledResult<Ending>[]> {
+  try {
+    const endings = await ctx.sql.begin((tx) => settleMany(ctx, tx, answers))
+    return endings.map((value) => ({ status: 'fulfilled', value }))
+  } catch (error) {
+    if (explainUnusable(error) === undefined) {
+      return answers.map(() => ({ status: 'rejected', reason: error }))
+    }
+    return answers.map(() => ({ status: 'fulfilled', value: 'apart' }))
+  }
+}
 
+async function settleMany(ctx: Context, tx: Tx, answers: readonly Answered[]): Promise<Ending[]> {
+  const held = await holdAnswers(tx, answers)
+  const concerned = await findRefunded(
+    tx,
+    held.map(({ claim, call }) => ({ key: claim, listed: listAnswered(call) })),
+  )
+  const written = await writeAnswers(
+    tx,
+    held.filter((_, index) => !concerned[index]),
+  )
+  const summaries = written.flatMap(({ claim, row, applied, snapshot }) =>
+    applied ? [{ claim, ...applied, refundsOpen: false, snapshot, state: row.state }] : [],
+  )
+  const ends = written.map(({ claim, call, row, applied }) => ({
+    claim,
+    end: judgeEnd(call, row.newer, applied?.payments ?? []),
+  }))
+  // Sent together, run one after the other.
+  const [, settled] = await Promise.all([
+    summariseTransactions(tx, summaries),
+    endClaims(ctx, tx, ends),
+  ])
+  const endings = new Map<string, Ending>()
+  for (const [index, { claim }] of held.entries())
+    if (concerned[index]) endings.set(claim.leaseId, 'apart')
+  for (const [index, { claim }] of written.entries())
+    endings.set(claim.leaseId, settled[index] ?? LOST)
+  return answers.map(({ claim }) => endings.get(claim.leaseId) ?? LOST)
+}
+
+async function settleApart(ctx: Context, tx: Tx, answer: Answered): Promise<Settled | Sending> {
+  const [one] = await writeAnswers(tx, await holdAnswers(tx, [answer]))
+  if (!one) return LOST
+  const { claim, call, row, snapshot, applied } = one
+  const hand = await bringUpRefunds(ctx, tx, claim, { snapshot })
+  const maySend = snapshot && !ctx.stopping.aborted
+  const attempt = maySend ? await recordAttempt(ctx, tx, hand, snapshot) : undefined
+  const refundsChanged = await saveRefunds(ctx, tx, hand.works, attempt === undefined)
   if (applied || refundsChanged) {
     const payments = applied?.payments ?? listFacts(hand)
     const changed = refundsChanged || applied?.changed === true
-    await summariseTransaction(tx, claim, { payments, hand, changed, snapshot, state: row.state })
+    const refundsOpen = hasOpenRefunds(hand)
+    await summariseTransactions(tx, [
+      { claim, payments, changed, refundsOpen, snapshot, state: row.state },
+    ])
   }
   const end = awaitGrowth(judgeEnd(call, row.newer, applied?.payments ?? []), hand)
   return attempt ? { attempt, end } : await endClaim(ctx, tx, claim, end)
+}
+
+async function endClaim(ctx: Context, tx: Tx, claim: Claim, end: QueryEnd): Promise<Settled> {
+  const [settled] = await endClaims(ctx, tx, [{ claim, end }])
+  return settled ?? LOST
 }
 
 /**
@@ -99,91 +132,40 @@ export async function settleRefund(
   end: QueryEnd,
 ): Promise<Settled> {
   return await ctx.sql.begin(async (tx) => {
-    const row = await lockLeased(tx, claim, 0)
+    const row = (await lockLeased(tx, [{ claim, sentAfterMs: 0 }])).get(claim.leaseId)
     if (!row) return LOST
     const hand = await bringUpRefunds(ctx, tx, claim, { ended })
-    const next = awaitGrowth(end, hand)
-    if (hand) {
-      const changed = await saveRefunds(ctx, tx, hand.works, false)
-      const facts = {
+    const changed = await saveRefunds(ctx, tx, hand.works, false)
+    const refundsOpen = hasOpenRefunds(hand)
+    await summariseTransactions(tx, [
+      {
+        claim,
         payments: listFacts(hand),
-        hand,
         changed,
+        refundsOpen,
         snapshot: undefined,
         state: row.state,
-      }
-      await summariseTransaction(tx, claim, facts)
-    }
-    return await endClaim(ctx, tx, claim, next)
+      },
+    ])
+    return await endClaim(ctx, tx, claim, awaitGrowth(end, hand))
   })
 }
 
-/** What the transaction adds up to now, with a change where its state moved. */
-async function summariseTransaction(
-  tx: Tx,
-  { merchantCode, transactionId }: Claim,
-  {
-    payments,
-    hand,
-    changed,
-    snapshot,
-    state,
-  }: {
-    payments: readonly PaymentFacts[]
-    hand: RefundsAtHand | undefined
-    changed: boolean
-    snapshot: Snapshot | undefined
-    state: string
-  },
-): Promise<void> {
-  const summary = summarisePayments(payments)
-  if (summary.state !== state) {
-    await tx`
-      insert into changes (merchant_code, transaction_id, field, before, after, call_id, cause)
-      values (${merchantCode}, ${transactionId}, 'state', ${state}, ${summary.state},
-        ${snapshot?.callId ?? null}, 'query')`
-  }
-  const refundsOpen = hand?.works.some((work) => !isOver(work)) ?? false
-  await tx`
-    update transactions set
-      state = ${summary.state}, final = ${summary.final && !refundsOpen},
-      paid_amount = ${summary.paidAmount}, refunded_amount = ${summary.refundedAmount},
-      duplicate_payment = ${summary.duplicatePayment}, as_of = coalesce(${snapshot?.asOf ?? null}, as_of),
-      version = version + ${changed ? 1 : 0},
-      updated_at = case when ${changed} then now() else updated_at end
-    where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
-}
-
-/** What the query means for the schedule. Refunds have their own due times beside it. */
-function judgeEnd(
-  { outcome }: Call<ListedPayment[]>,
-  newer: boolean,
-  payments: readonly (PaymentFacts & { missing: boolean })[],
-): QueryEnd {
-  if (outcome.kind === 'rejected') {
-    const open = OPEN_CODES.includes(outcome.code)
-    return { kind: open ? 'open' : 'failed', why: `code ${outcome.code}: ${outcome.message}` }
-  }
-  if (outcome.kind !== 'answered') return { kind: 'failed', why: outcome.reason }
-  if (!newer) return { kind: 'overtaken' }
-  const { final, state } = summarisePayments(payments)
-  if (payments.some(({ missing }) => missing)) {
-    return { kind: 'open', why: 'a payment is not listed any more' }
-  }
-  return final ? { kind: 'final' } : { kind: 'open', why: `${state}, not final` }
-}
-
 /** A refund that happened shows in the payment's sum sooner or later: until it does, the sum is not settled. */
-function awaitGrowth(end: QueryEnd, hand: RefundsAtHand | undefined): QueryEnd {
-  if (end.kind !== 'final' || !hand) return end
+function awaitGrowth(end: QueryEnd, hand: RefundsAtHand): QueryEnd {
+  if (end.kind !== 'final') return end
   const unseen =
     hand.works.some(({ now }) => now.status === 'succeeded' && !now.matched) ||
     hand.payments.some(({ foreign }) => foreign.some(({ matched }) => !matched))
   return unseen ? { kind: 'open', why: 'a refund does not show in its payment yet' } : end
 }
 
-function listFacts(hand: RefundsAtHand | undefined): PaymentFacts[] {
-  return (hand?.payments ?? []).map(({ status, amount, refundedNow }) => ({
+function hasOpenRefunds({ works }: RefundsAtHand): boolean {
+  return works.some((work) => !isOver(work))
+}
+
+function listFacts({ payments }: RefundsAtHand): PaymentFacts[] {
+  return payments.map(({ status, amount, refundedNow }) => ({
     status,
     amount,
     refundedAmount: refundedNow,

@@ -64,7 +64,7 @@ async function syncOne(ctx: Context, claim: Claim): Promise<boolean> {
       await releaseClaim(ctx, claim)
       return false
     }
-    const settled = await settleQuery(ctx, claim, call, sentAfterMs)
+    const settled = await settleQuery(ctx, { claim, call, sentAfterMs })
     const { next, lastError, dueAgain } =
       'attempt' in settled ? await sendRefund(ctx, claim, settled) : settled
     ctx.log.debug({ merchantCode, transactionId, outcome: call.outcome.kind, next }, 'queried')

@@ -88,7 +88,8 @@ export async function claimOne(ctx: Context): Promise<Claim> {
 /** Asks the gateway about a claim and settles it, as a round does. */
 export async function settleClaim(ctx: Context, claim: Claim) {
   const sentAfterMs = performance.now() - claim.knownAt
-  return settleQuery(ctx, claim, await ctx.gateway.queryPayments(claim), sentAfterMs)
+  const call = await ctx.gateway.queryPayments(claim)
+  return settleQuery(ctx, { claim, call, sentAfterMs })
 }
 
 const Calls = z.object({

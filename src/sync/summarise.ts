@@ -1,0 +1,58 @@
+import type { Tx } from '../db/client.ts'
+import type { TransactionKey } from '../payments/apply.ts'
+import type { Snapshot } from '../refunds/settle.ts'
+import { type PaymentFacts, summarisePayments } from '../transactions/state.ts'
+
+/** A transaction whose row the caller holds, and what it adds up to now. */
+export type TransactionNews = {
+  claim: TransactionKey
+  payments: readonly PaymentFacts[]
+  refundsOpen: boolean
+  /** A reader sees a difference. */
+  changed: boolean
+  /** The answer that was applied, if one was. */
+  snapshot: Snapshot | undefined
+  /** The state before. */
+  state: string
+}
+
+/** Writes what transactions add up to, with a row in `changes` where a state moved. */
+export async function summariseTransactions(
+  tx: Tx,
+  news: readonly TransactionNews[],
+): Promise<void> {
+  if (news.length === 0) return
+  const rows = news.map(({ claim, payments, refundsOpen, changed, snapshot, state }) => {
+    const summary = summarisePayments(payments)
+    const final = summary.final && !refundsOpen
+    return { ...claim, ...summary, final, changed, snapshot, before: state }
+  })
+  const moved = rows.filter(({ state, before }) => state !== before)
+  // Sent together, run one after the other.
+  await Promise.all([
+    moved.length > 0 &&
+      tx`
+        insert into changes (merchant_code, transaction_id, field, before, after, call_id, cause)
+        select merchant_code, transaction_id, 'state', before, after, call_id::bigint, 'query'
+        from unnest(
+          ${moved.map((r) => r.merchantCode)}::text[], ${moved.map((r) => r.transactionId)}::text[],
+          ${moved.map((r) => r.before)}::text[], ${moved.map((r) => r.state)}::text[],
+          ${moved.map((r) => r.snapshot?.callId.toString() ?? null)}::text[]
+        ) as m (merchant_code, transaction_id, before, after, call_id)`,
+    tx`
+      update transactions as t set
+        state = s.state, final = s.final::bool, paid_amount = s.paid::numeric,
+        refunded_amount = s.refunded::numeric, duplicate_payment = s.duplicate::bool,
+        as_of = coalesce(s.as_of::timestamptz, t.as_of), version = version + s.changed::bool::int,
+        updated_at = case when s.changed::bool then now() else updated_at end
+      from unnest(
+        ${rows.map((r) => r.merchantCode)}::text[], ${rows.map((r) => r.transactionId)}::text[],
+        ${rows.map((r) => r.state)}::text[], ${rows.map((r) => String(r.final))}::text[],
+        ${rows.map((r) => r.paidAmount)}::text[], ${rows.map((r) => r.refundedAmount)}::text[],
+        ${rows.map((r) => String(r.duplicatePayment))}::text[],
+        ${rows.map((r) => r.snapshot?.asOf ?? null)}::text[],
+        ${rows.map((r) => String(r.changed))}::text[]
+      ) as s (merchant_code, transaction_id, state, final, paid, refunded, duplicate, as_of, changed)
+      where t.merchant_code = s.merchant_code and t.transaction_id = s.transaction_id`,
+  ])
+}
