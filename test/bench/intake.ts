@@ -1,99 +1,145 @@
-import { Pool } from 'undici'
-import { computeSecureHash } from '../../src/gateway/signature.ts'
-import type { Measure } from './report.ts'
-import { median, percentile } from './report.ts'
+import { latencyOf, rateOf } from './load-client.ts'
+import { measureWithPgbench } from './pgbench.ts'
+import { measureCpuMs } from './processes.ts'
+import { describeRounds, type Measure, median } from './report.ts'
+import type { Stage } from './stage.ts'
 
-export const ACCOUNT = {
-  merchantCode: 'BENCH',
-  secret: 'bench-secret',
-  apiKey: 'bench-key-with-every-scope-0123456789',
-}
+const ROUNDS = 3
+const ROUND_MS = 4_000
+const CONNECTIONS = 64
+const SERVERS = ['web', 'storesNothing', 'oneInsert'] as const
 
-const ROUNDS = 7
-const PER_ROUND = 150
-let serial = 0
+type Rounds = Record<(typeof SERVERS)[number], number[]>
 
-/** A signed notification about a transaction nobody has heard of. */
-function makeNotification(): { transactionId: string; body: string } {
-  serial += 1
-  const transactionId = `B${Date.now()}X${serial}`
-  const params = {
-    svc_Command: 'PAY',
-    svc_MerchantCode: ACCOUNT.merchantCode,
-    svc_TransactionID: transactionId,
-    svc_OrderID: `O${serial}`,
-    svc_Currency: 'VND',
-    svc_ResponseCode: 0,
-  }
-  const hash = computeSecureHash(params, ACCOUNT.secret, { prefix: 'svc', exclude: [] })
-  return { transactionId, body: JSON.stringify({ ...params, svc_SecureHash: hash }) }
-}
-
-/** Sends a signed notification about a new transaction; resolves with its acknowledgement. */
-export async function acknowledge(pool: Pool): Promise<{ transactionId: string; ms: number }> {
-  const { transactionId, body } = makeNotification()
-  const headers = { 'content-type': 'application/json' }
-  const started = performance.now()
-  const answer = await pool.request({ path: '/ipn', method: 'POST', headers, body })
-  await answer.body.dump()
-  if (answer.statusCode !== 200) throw new Error(`acknowledged with ${answer.statusCode}`)
-  return { transactionId, ms: performance.now() - started }
-}
-
-/** Acknowledgement one request at a time, beside one insert per request; alternating rounds. */
-export async function measureAck(
-  how: string,
-  serviceUrl: string,
-  naiveUrl: string,
-): Promise<Measure> {
-  const service = new Pool(serviceUrl)
-  const naive = new Pool(naiveUrl)
-  const times = { service: [] as number[], naive: [] as number[] }
+/**
+ * Notifications a second with 64 connections, beside the same stack that stores nothing, one insert per
+ * request, and pgbench with the same statement; alternating rounds.
+ */
+export async function measureIntake(
+  stage: Stage,
+  size: number,
+): Promise<{ measures: Measure[]; oneInsertRate: number }> {
+  const rates: Rounds = { web: [], storesNothing: [], oneInsert: [] }
   for (let round = -1; round < ROUNDS; round += 1) {
-    for (const [name, pool] of [
-      ['service', service],
-      ['naive', naive],
-    ] as const) {
-      const taken: number[] = []
-      for (let i = 0; i < PER_ROUND; i += 1) taken.push((await acknowledge(pool)).ms)
+    for (const name of SERVERS) {
+      const job = { url: stage[name].url, kind: 'ipn' as const, connections: CONNECTIONS }
+      const result = await stage.load.run({ ...job, forMs: round < 0 ? 1500 : ROUND_MS })
       // The first round only warms up.
-      if (round >= 0) times[name].push(median(taken))
+      if (round >= 0) rates[name].push(rateOf(result))
     }
   }
-  await Promise.all([service.close(), naive.close()])
-  const ratio = median(times.service) / median(times.naive)
-  return {
-    name: `acknowledgement p50, one request at a time, ${how} / one insert per request`,
-    value: `${ratio.toFixed(2)} (${median(times.service).toFixed(2)} ms)`,
-    baseline: `${median(times.naive).toFixed(2)} ms`,
-    target: '≤ 1.3',
-    met: ratio <= 1.3,
-  }
+  const pgbench = await measureWithPgbench(stage.database, CONNECTIONS)
+  const own = median(rates.web)
+  const value = describeRounds(rates.web, '/s')
+  const beside = (what: string, baseline: number[], target?: Measure['target']): Measure => ({
+    name: `intake / ${what}`,
+    size,
+    result: own / median(baseline),
+    value,
+    baseline: describeRounds(baseline, '/s'),
+    ...(target ? { target } : {}),
+  })
+  const measures = [
+    beside('the same stack storing nothing', rates.storesNothing, { atLeast: 0.8 }),
+    beside('one insert per request', rates.oneInsert, { atLeast: 2 }),
+    ...(pgbench ? [beside('pgbench, the same statement, 64 clients', pgbench)] : []),
+  ]
+  return { measures, oneInsertRate: median(rates.oneInsert) }
 }
 
-/** From the acknowledgement to a readable, final payment; the gateway answers at once. */
-export async function measureReadable(serviceUrl: string): Promise<Measure> {
-  const pool = new Pool(serviceUrl)
-  const taken: number[] = []
-  for (let i = 0; i < 200; i += 1) {
-    const { transactionId } = await acknowledge(pool)
-    const started = performance.now()
-    const answer = await pool.request({
-      path: `/v1/transactions/${transactionId}?wait=10`,
-      method: 'GET',
-      headers: { authorization: `Bearer ${ACCOUNT.apiKey}` },
-    })
-    const text = await answer.body.text()
-    if (!text.includes('"state":"paid"')) throw new Error(`not paid: ${text}`)
-    taken.push(performance.now() - started)
+/** The acknowledgement, one request at a time and at half of what one insert per request can take. */
+export async function measureAck(
+  stage: Stage,
+  size: number,
+  oneInsertRate: number,
+): Promise<Measure[]> {
+  const alone = await measureLatency(stage, 7, { connections: 1, count: 200 })
+  const half = await measureLatency(stage, ROUNDS, {
+    connections: CONNECTIONS,
+    forMs: ROUND_MS,
+    rate: oneInsertRate / 2,
+  })
+  const compare = (
+    name: string,
+    percent: number,
+    rounds: typeof alone,
+    target?: Measure['target'],
+  ): Measure => {
+    const of = (which: 'web' | 'oneInsert') => rounds[which].map((one) => latencyOf(one, percent))
+    return {
+      name: `ack p${percent}, ${name} / one insert per request`,
+      size,
+      result: median(of('web')) / median(of('oneInsert')),
+      value: describeRounds(of('web'), 'ms', 2),
+      baseline: describeRounds(of('oneInsert'), 'ms', 2),
+      ...(percent === 50 ? { growing: { figure: median(of('web')), atMost: 1.3 } } : {}),
+      ...(target ? { target } : {}),
+    }
   }
-  await pool.close()
-  const p50 = median(taken)
-  return {
-    name: 'acknowledgement → readable payment p50, gateway at 0 ms',
-    value: `${p50.toFixed(1)} ms`,
-    baseline: `p99 ${percentile(taken, 99).toFixed(1)} ms`,
-    target: '≤ 40 ms',
-    met: p50 <= 40,
+  return [
+    compare('one request at a time', 50, alone, { atMost: 1.15 }),
+    compare('one request at a time', 99, alone),
+    compare('at half of its capacity', 50, half),
+    compare('at half of its capacity', 99, half, { atMost: 1 }),
+    compare('at half of its capacity', 99.9, half),
+  ]
+}
+
+async function measureLatency(
+  { load, web, oneInsert }: Stage,
+  rounds: number,
+  job: { connections: number; count?: number; forMs?: number; rate?: number },
+) {
+  const results: Record<'web' | 'oneInsert', Awaited<ReturnType<typeof load.run>>[]> = {
+    web: [],
+    oneInsert: [],
   }
+  for (let round = -1; round < rounds; round += 1) {
+    for (const [name, { url }] of [
+      ['web', web],
+      ['oneInsert', oneInsert],
+    ] as const) {
+      const result = await load.run({ url, kind: 'ipn', ...job })
+      if (round >= 0) results[name].push(result)
+    }
+  }
+  return results
+}
+
+/** What a notification costs: CPU of the service and of Postgres at a steady rate, and bytes on disk. */
+export async function measureCost(stage: Stage, size: number, rate: number): Promise<Measure[]> {
+  const { database, load, web } = stage
+  const disk = async () => {
+    const [row] = await database.sql`select pg_database_size(current_database())::float8 as bytes`
+    return row?.bytes
+  }
+  const bytesBefore = await disk()
+  const before = await measureCpuMs(web.child, database.sql)
+  const { count } = await load.run({
+    url: web.url,
+    kind: 'ipn',
+    connections: CONNECTIONS,
+    forMs: 6_000,
+    rate,
+  })
+  const after = await measureCpuMs(web.child, database.sql)
+  const service = (after.own - before.own) / count
+  const server = (after.database - before.database) / count
+  return [
+    {
+      name: 'CPU per notification (ms), service and Postgres',
+      size,
+      result: service + server,
+      value: `${service.toFixed(3)} + ${server.toFixed(3)} ms`,
+      baseline: '',
+      growing: { figure: service + server, atMost: 1.2 },
+    },
+    {
+      name: 'bytes on disk per notification',
+      size,
+      result: Math.max(0, (await disk()) - bytesBefore) / count,
+      value: '',
+      baseline: '',
+    },
+  ]
 }

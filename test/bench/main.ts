@@ -1,67 +1,79 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { startEmbeddedPostgres } from '../../src/db/embedded/start.ts'
-import { ACCOUNT, measureAck, measureReadable } from './intake.ts'
-import { findPort, startProcess, startProcessor } from './processes.ts'
+import { parseArgs } from 'node:util'
+import { startBenchDatabase } from './database.ts'
+import { fill } from './fill.ts'
+import { measureAck, measureCost, measureIntake } from './intake.ts'
+import { measureMemory, measureScale } from './long.ts'
+import { drawPlots } from './plot.ts'
+import { measureReads, measureWaiters } from './reads.ts'
 import { measureRequest, measureSending } from './refunds.ts'
-import { writeReport } from './report.ts'
-import { measureMemory, measureStart } from './start.ts'
+import { describeMachine, type Measure, writeReport, writeSize } from './report.ts'
+import { type Stage, startStage } from './stage.ts'
+import { measureIdle, measureStart } from './start.ts'
+import { measureReadable, measureSync, settleAll } from './sync.ts'
 
-/** A gateway across the town: what its calls take in the measure of sending (ms). */
-const GATEWAY_MS = 20
+const FOLDER = 'bench-results'
 
 /** Everything in one run on one machine, each figure beside its baseline. */
-const folder = await mkdtemp(join(tmpdir(), 'ipn-bench-'))
-const database = await startEmbeddedPostgres({ dataDir: folder })
+const { values } = parseArgs({
+  options: {
+    sizes: { type: 'string', default: '10000,1000000,5000000' },
+    /** Leaves out what takes minutes: memory after 500 thousand, and several processes. */
+    short: { type: 'boolean', default: false },
+  },
+})
+const sizes = values.sizes.split(',').map(Number)
+const measures: Measure[] = await measureStart()
+const database = await startBenchDatabase()
+const machine = describeMachine(database.name)
+let stage: Stage | undefined
 try {
-  const start = await measureStart()
-  const gatewayPort = await findPort()
-  const gateway = await startProcess(
-    'test/bench/bare-gateway.ts',
-    { PORT: String(gatewayPort) },
-    () => true,
-  )
-  const gatewayUrl = `http://127.0.0.1:${gatewayPort}`
-  const service = await startProcessor(database.url, gatewayUrl, ACCOUNT)
-  const idle = await measureMemory('memory of the idle service', service, '')
-  const naivePort = await findPort()
-  const naive = await startProcess(
-    'test/bench/naive-intake.ts',
-    {
-      PORT: String(naivePort),
-      DATABASE_URL: database.url,
-      GATEWAY_BASE_URL: gatewayUrl,
-      GATEWAY_MERCHANT_CODE: ACCOUNT.merchantCode,
-      GATEWAY_SECRET: ACCOUNT.secret,
-      DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
-    },
-    (line) => line === 'ready',
-  )
-  const web = await startProcessor(database.url, gatewayUrl, ACCOUNT, 'web')
-  const naiveUrl = `http://127.0.0.1:${naivePort}`
-  const acks = [
-    await measureAck('serving only', web.url, naiveUrl),
-    await measureAck('with its sync at work', service.url, naiveUrl),
-  ]
-  await naive.stop()
-  const readable = await measureReadable(service.url)
-  const requests = await measureRequest(service, web, database.url)
-  const slowPort = await findPort()
-  const slow = await startProcess(
-    'test/bench/bare-gateway.ts',
-    { PORT: String(slowPort), DELAY_MS: String(GATEWAY_MS) },
-    () => true,
-  )
-  const slowUrl = `http://127.0.0.1:${slowPort}`
-  const other = await startProcessor(database.url, slowUrl, ACCOUNT)
-  const sending = await measureSending(other, web, slowUrl, database.url, GATEWAY_MS)
-  await writeReport([...acks, readable, ...requests, sending, ...start, idle], 'bench-results')
-  await other.stop()
-  await web.stop()
-  await slow.stop()
-  await gateway.stop()
+  stage = await startStage(database)
+  measures.push(await measureIdle(stage.web))
+  let stored = 0
+  for (const size of sizes) {
+    console.log(`filling up to ${writeSize(size)} transactions`)
+    await fill(database.sql, stored, size)
+    stored = size
+    measures.push(...(await measureAll(stage, size)))
+  }
+  measures.push(...compareSizes(measures, sizes))
+  if (!values.short) {
+    measures.push(...(await measureScale(stage, stored)), await measureMemory(stage, stored))
+  }
 } finally {
+  await stage?.stop()
   await database.stop()
-  await rm(folder, { recursive: true, force: true })
+}
+await writeReport(measures, machine, FOLDER)
+await drawPlots(measures, FOLDER)
+
+async function measureAll(on: Stage, size: number): Promise<Measure[]> {
+  const { measures: intake, oneInsertRate } = await measureIntake(on, size)
+  const of = [...intake, ...(await measureAck(on, size, oneInsertRate))]
+  of.push(...(await measureCost(on, size, oneInsertRate / 2)))
+  await settleAll(on)
+  of.push(...(await measureReads(on, size)), await measureWaiters(on, size))
+  of.push(await measureReadable(on, size), await measureSync(on, size))
+  of.push(...(await measureRequest(on, size)), await measureSending(on, size))
+  for (const { name, result, value, baseline } of of) {
+    console.log(`${writeSize(size)}: ${name}: ${result.toFixed(2)}  ${value}  ${baseline}`)
+  }
+  return of
+}
+
+/** What grows with the number of stored transactions, between the least and the most. */
+function compareSizes(all: readonly Measure[], of: readonly number[]): Measure[] {
+  const [least, most] = [Math.min(...of), Math.max(...of)]
+  return all.flatMap(({ name, size, growing }) => {
+    const small = all.find((one) => one.name === name && one.size === least)?.growing
+    if (!growing || !small || size !== most || least === most) return []
+    return {
+      name: `${name.split(' / ')[0]}: at ${writeSize(most)} / at ${writeSize(least)}`,
+      size,
+      result: growing.figure / small.figure,
+      value: growing.figure.toFixed(2),
+      baseline: small.figure.toFixed(2),
+      target: { atMost: growing.atMost },
+    }
+  })
 }

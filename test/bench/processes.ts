@@ -1,9 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
+import { readdir, readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import type postgres from 'postgres'
 
 export type Started = { url: string; readyMs: number; child: ChildProcess; stop(): Promise<void> }
 
@@ -41,7 +42,7 @@ export async function startProcessor(
   databaseUrl: string,
   gatewayUrl: string,
   account: { merchantCode: string; secret: string; apiKey: string },
-  role: 'all' | 'web' = 'all',
+  role: 'all' | 'web' | 'worker' = 'all',
 ): Promise<Started> {
   const port = await findPort()
   const started = await startProcess(
@@ -65,6 +66,34 @@ export async function startProcessor(
 export async function readRssMb(child: ChildProcess): Promise<number> {
   const status = await readFile(`/proc/${child.pid}/status`, 'utf8')
   return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024
+}
+
+/** CPU used so far (ms): by a process, and by the whole Postgres server. */
+export async function measureCpuMs(
+  child: ChildProcess,
+  sql: postgres.Sql,
+): Promise<{ own: number; database: number }> {
+  const [row] = await sql`select pg_backend_pid() as pid`
+  const { parent } = await readStat(row?.pid)
+  const processes = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
+  const stats = await Promise.all(processes.map((pid) => readStat(pid)))
+  const backends = stats.filter((stat) => stat.parent === parent)
+  const postmaster = await readStat(parent)
+  const alive = backends.reduce((total, { cpuMs }) => total + cpuMs, 0)
+  return {
+    own: (await readStat(child.pid ?? 0)).cpuMs,
+    database: alive + postmaster.cpuMs + postmaster.endedChildrenMs,
+  }
+}
+
+async function readStat(pid: number) {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
+  const fields = text
+    .slice(text.lastIndexOf(')') + 2)
+    .split(' ')
+    .map(Number)
+  const ticks = (from: number) => ((fields[from] ?? 0) + (fields[from + 1] ?? 0)) * 10
+  return { parent: fields[1] ?? 0, cpuMs: ticks(11), endedChildrenMs: ticks(13) }
 }
 
 export async function findPort(): Promise<number> {

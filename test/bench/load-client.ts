@@ -1,0 +1,41 @@
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { Job, LoadResult } from './load.ts'
+
+export type Load = {
+  run(job: Job): Promise<LoadResult>
+  stop(): void
+}
+
+/** The process that makes requests. */
+export function startLoad(): Load {
+  const file = fileURLToPath(new URL('load.ts', import.meta.url))
+  const child = fork(file, { execArgv: ['--import', 'tsx'] })
+  return {
+    async run(job) {
+      const answered = once(child, 'message')
+      child.send(job)
+      const [result]: (LoadResult & { error?: string })[] = await answered
+      if (!result || result.error) throw new Error(`the load failed: ${result?.error}`)
+      const bad = Object.keys(result.statuses).filter((status) => !['200', '503'].includes(status))
+      if (bad.length > 0) throw new Error(`answered ${JSON.stringify(result.statuses)}`)
+      return result
+    },
+    stop() {
+      child.kill()
+    },
+  }
+}
+
+/** Requests per second. */
+export function rateOf({ count, seconds }: LoadResult): number {
+  return count / seconds
+}
+
+/** A percentile of the latencies (ms). */
+export function latencyOf({ latencies }: LoadResult, percent: number): number {
+  return (
+    latencies[Math.min(latencies.length - 1, Math.floor((latencies.length * percent) / 100))] ?? 0
+  )
+}
