@@ -7,6 +7,8 @@ import type { Stage } from './stage.ts'
 const ROUNDS = 3
 const ROUND_MS = 4_000
 const CONNECTIONS = 64
+/** Notifications a second while CPU is counted: steady, and the same at every size. */
+const COST_RATE = 500
 const SERVERS = ['web', 'storesNothing', 'oneInsert'] as const
 
 type Rounds = Record<(typeof SERVERS)[number], number[]>
@@ -107,7 +109,7 @@ async function measureLatency(
 }
 
 /** What a notification costs: CPU of the service and of Postgres at a steady rate, and bytes on disk. */
-export async function measureCost(stage: Stage, size: number, rate: number): Promise<Measure[]> {
+export async function measureCost(stage: Stage, size: number): Promise<Measure[]> {
   const { database, load, web } = stage
   const disk = async () => {
     const [row] = await database.sql`select pg_database_size(current_database())::float8 as bytes`
@@ -120,7 +122,7 @@ export async function measureCost(stage: Stage, size: number, rate: number): Pro
     kind: 'ipn',
     connections: CONNECTIONS,
     forMs: 6_000,
-    rate,
+    rate: COST_RATE,
   })
   const after = await measureCpuMs(web.child, database.sql)
   const service = (after.own - before.own) / count

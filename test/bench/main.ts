@@ -19,6 +19,10 @@ const { values } = parseArgs({
     sizes: { type: 'string', default: '10000,1000000,5000000' },
     /** Leaves out what takes minutes: memory after 500 thousand, and several processes. */
     short: { type: 'boolean', default: false },
+    /** Only these, a comma list: intake, cost, reads, waiters, readable, sync, refunds. */
+    only: { type: 'string', default: '' },
+    /** Writes a CPU profile of each serving or working process. */
+    profile: { type: 'boolean', default: false },
   },
 })
 const sizes = values.sizes.split(',').map(Number)
@@ -27,7 +31,7 @@ const database = await startBenchDatabase()
 const machine = describeMachine(database.name)
 let stage: Stage | undefined
 try {
-  stage = await startStage(database)
+  stage = await startStage(database, values.profile ? `${FOLDER}/profiles` : undefined)
   measures.push(await measureIdle(stage.web))
   let stored = 0
   for (const size of sizes) {
@@ -48,13 +52,21 @@ await writeReport(measures, machine, FOLDER)
 await drawPlots(measures, FOLDER)
 
 async function measureAll(on: Stage, size: number): Promise<Measure[]> {
-  const { measures: intake, oneInsertRate } = await measureIntake(on, size)
-  const of = [...intake, ...(await measureAck(on, size, oneInsertRate))]
-  of.push(...(await measureCost(on, size, oneInsertRate / 2)))
+  const wanted = (group: string) => !values.only || values.only.split(',').includes(group)
+  const of: Measure[] = []
+  if (wanted('intake')) {
+    const { measures: intake, oneInsertRate } = await measureIntake(on, size)
+    of.push(...intake, ...(await measureAck(on, size, oneInsertRate)))
+  }
+  if (wanted('cost')) of.push(...(await measureCost(on, size)))
   await settleAll(on)
-  of.push(...(await measureReads(on, size)), await measureWaiters(on, size))
-  of.push(await measureReadable(on, size), await measureSync(on, size))
-  of.push(...(await measureRequest(on, size)), await measureSending(on, size))
+  if (wanted('reads')) of.push(...(await measureReads(on, size)))
+  if (wanted('waiters')) of.push(await measureWaiters(on, size))
+  if (wanted('readable')) of.push(await measureReadable(on, size))
+  if (wanted('sync')) of.push(await measureSync(on, size))
+  if (wanted('refunds')) {
+    of.push(...(await measureRequest(on, size)), await measureSending(on, size))
+  }
   for (const { name, result, value, baseline } of of) {
     console.log(`${writeSize(size)}: ${name}: ${result.toFixed(2)}  ${value}  ${baseline}`)
   }

@@ -15,9 +15,10 @@ export async function startProcess(
   file: string,
   env: Record<string, string>,
   isReady: (line: string) => boolean,
+  nodeArgs: readonly string[] = [],
 ): Promise<Omit<Started, 'url'>> {
   const started = performance.now()
-  const child = spawn(process.execPath, ['--import', 'tsx', file], {
+  const child = spawn(process.execPath, [...nodeArgs, '--import', 'tsx', file], {
     cwd: ROOT,
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -43,6 +44,7 @@ export async function startProcessor(
   gatewayUrl: string,
   account: { merchantCode: string; secret: string; apiKey: string },
   role: 'all' | 'web' | 'worker' = 'all',
+  profiles?: string,
 ): Promise<Started> {
   const port = await findPort()
   const started = await startProcess(
@@ -58,6 +60,7 @@ export async function startProcessor(
       DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
     },
     (line) => line.includes('"msg":"ready"'),
+    profiles ? ['--cpu-prof', `--cpu-prof-dir=${profiles}`] : [],
   )
   return { ...started, url: `http://127.0.0.1:${port}` }
 }

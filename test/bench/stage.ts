@@ -23,46 +23,56 @@ export type Stage = {
   stop(): Promise<void>
 }
 
-export async function startStage(database: BenchDatabase): Promise<Stage> {
+/** @param profiles the folder where processes of the service leave their CPU profiles */
+export async function startStage(database: BenchDatabase, profiles?: string): Promise<Stage> {
   const started: { stop(): Promise<void> }[] = []
   const keep = <T extends { stop(): Promise<void> }>(one: T) => {
     started.push(one)
     return one
   }
-  const gateway = keep(await startGateway(0))
-  const slow = keep(await startGateway(GATEWAY_MS))
-  const processor = async (gatewayUrl: string, role: 'web' | 'worker') =>
-    keep(await startProcessor(database.url, gatewayUrl, ACCOUNT, role))
-  const baseline = async (file: string, env: Record<string, string>) =>
-    keep(
-      await startBaseline(file, {
-        DATABASE_URL: database.url,
-        GATEWAY_BASE_URL: gateway.url,
-        ...env,
-      }),
-    )
-  const stage = {
-    database,
-    load: startLoad(),
-    web: await processor(gateway.url, 'web'),
-    worker: await processor(gateway.url, 'worker'),
-    slowWorker: await processor(slow.url, 'worker'),
-    slowGatewayUrl: slow.url,
-    storesNothing: await baseline('intake.ts', { STORES: 'nothing' }),
-    oneInsert: await baseline('intake.ts', {}),
-    constant: await baseline('constant.ts', {}),
+  try {
+    return await open()
+  } catch (error) {
+    await Promise.all(started.map((one) => one.stop()))
+    throw error
   }
-  // Whoever is measured wakes them: two of them would share the work.
-  sleepWorker(stage.worker)
-  sleepWorker(stage.slowWorker)
-  return {
-    ...stage,
-    async stop() {
-      wakeWorker(stage.worker)
-      wakeWorker(stage.slowWorker)
-      stage.load.stop()
-      await Promise.all(started.map((one) => one.stop()))
-    },
+
+  async function open(): Promise<Stage> {
+    const gateway = keep(await startGateway(0))
+    const slow = keep(await startGateway(GATEWAY_MS))
+    const processor = async (gatewayUrl: string, role: 'web' | 'worker') =>
+      keep(await startProcessor(database.url, gatewayUrl, ACCOUNT, role, profiles))
+    const baseline = async (file: string, env: Record<string, string>) =>
+      keep(
+        await startBaseline(file, {
+          DATABASE_URL: database.url,
+          GATEWAY_BASE_URL: gateway.url,
+          ...env,
+        }),
+      )
+    const stage = {
+      database,
+      load: startLoad(),
+      web: await processor(gateway.url, 'web'),
+      worker: await processor(gateway.url, 'worker'),
+      slowWorker: await processor(slow.url, 'worker'),
+      slowGatewayUrl: slow.url,
+      storesNothing: await baseline('intake.ts', { STORES: 'nothing' }),
+      oneInsert: await baseline('intake.ts', {}),
+      constant: await baseline('constant.ts', {}),
+    }
+    // Whoever is measured wakes them: two of them would share the work.
+    sleepWorker(stage.worker)
+    sleepWorker(stage.slowWorker)
+    return {
+      ...stage,
+      async stop() {
+        wakeWorker(stage.worker)
+        wakeWorker(stage.slowWorker)
+        stage.load.stop()
+        await Promise.all(started.map((one) => one.stop()))
+      },
+    }
   }
 }
 
