@@ -84,7 +84,10 @@ function chooseSecret(
     (one) => one !== undefined,
   )
   const otherSecrets = [
-    ...previous.map((one) => ({ what: 'with the previous secret', secret: one })),
+    ...previous.map((one) => ({
+      what: 'with the previous secret, which is accepted on notifications only',
+      secret: one,
+    })),
     ...accounts.map((one) => ({
       what: `with the secret configured for the account ${one.merchantCode}`,
       secret: one.secret,

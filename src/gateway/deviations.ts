@@ -1,26 +1,8 @@
-import { createHash, createHmac } from 'node:crypto'
 import { isLosslessNumber, stringify } from 'lossless-json'
 import { parseAmount, shortenAmount } from '../money.ts'
-import {
-  computeSecureHash,
-  listSignedParams,
-  type SignatureRule,
-  type WireParams,
-} from './signature.ts'
-
-type Entry = { name: string; text: string }
-
-/** One way to come to a hash; without `order` and `hash` it is the right one for what it holds. */
-export type Attempt = {
-  params: WireParams
-  rule: SignatureRule
-  secret: string
-  order?: (entries: Entry[]) => Entry[]
-  hash?: (entries: readonly Entry[], secret: string) => string
-}
-
-/** A slip that senders make; `what` completes "It was made …". */
-export type Deviation = { what: string; apply(attempt: Attempt): Attempt }
+import { deviateAssembly } from './assemblies.ts'
+import type { Attempt, Deviation, Entry } from './attempt.ts'
+import type { SignatureRule, WireParams } from './signature.ts'
 
 /** What the slips of one message are made of. */
 export type Material = {
@@ -35,21 +17,13 @@ export type Material = {
   encoded: ReadonlyMap<string, string>
 }
 
-/** The hash of an attempt. @throws NotSignableError when a value is a nested object */
-export function computeAttempt({ params, rule, secret, order, hash }: Attempt): string {
-  if (!order && !hash) return computeSecureHash(params, secret, rule)
-  const listed = listSignedParams(params, rule)
-  const entries = order ? order(listed) : listed
-  return hash ? hash(entries, secret) : sha256(entries.map(({ text }) => text).join('') + secret)
-}
-
 /** The slips worth trying, the usual ones first. */
 export function listDeviations(material: Material): Deviation[] {
   return [
     ...deviateNames(material),
     ...deviateSecret(material),
     ...deviateValues(material),
-    ...deviateAssembly(material),
+    ...deviateAssembly(material.params, material.rule),
   ]
 }
 
@@ -188,71 +162,4 @@ function padTo(decimals: number): (amount: string) => string {
     const [whole = '', part = ''] = amount.split('.')
     return `${whole}.${part.padEnd(decimals, '0')}`
   }
-}
-
-const SEPARATORS = ['', '&', '|', ',', ';', ':', '-', '.', '_', ' ', '\n']
-
-function deviateAssembly({ params, rule: { prefix } }: Material): Deviation[] {
-  const bodyOrder = Object.keys(params)
-  const order = (what: string, sort: (a: Entry, b: Entry) => number): Deviation => ({
-    what,
-    apply: (attempt) => ({ ...attempt, order: (entries) => entries.toSorted(sort) }),
-  })
-  const at = ({ name }: Entry) => bodyOrder.indexOf(name)
-  const orders = [
-    order('with the names in the order of the body', (a, b) => at(a) - at(b)),
-    order('with the names sorted without regard to case', (a, b) =>
-      a.name.toLowerCase() < b.name.toLowerCase() ? -1 : 1,
-    ),
-  ]
-  const parts = [
-    { what: 'values', write: ({ text }: Entry) => text },
-    { what: 'name=value pairs', write: ({ name, text }: Entry) => `${name}=${text}` },
-    {
-      what: 'name=value pairs without prefix',
-      write: ({ name, text }: Entry) => `${name.slice(prefix.length + 1)}=${text}`,
-    },
-  ]
-  const styles = parts.flatMap(({ what, write }) =>
-    SEPARATORS.flatMap((separator) => {
-      const joined =
-        separator === '' ? 'without separator' : `joined by ${JSON.stringify(separator)}`
-      return listPlaces(separator).map(
-        ({ where, hash }): Deviation => ({
-          what: `with ${what} ${joined}${where}`,
-          apply: (attempt) => ({
-            ...attempt,
-            hash: (entries, secret) => hash(entries.map(write).join(separator), secret),
-          }),
-        }),
-      )
-    }),
-  )
-  return [...orders, ...styles]
-}
-
-function listPlaces(separator: string) {
-  return [
-    {
-      where: ', the secret right behind',
-      hash: (text: string, secret: string) => sha256(text + secret),
-    },
-    {
-      where: ', the secret behind a separator of its own',
-      hash: (text: string, secret: string) => sha256(text + separator + secret),
-    },
-    {
-      where: ', the secret in front',
-      hash: (text: string, secret: string) => sha256(secret + text),
-    },
-    {
-      where: ', by HMAC-SHA256 under the secret',
-      hash: (text: string, secret: string) =>
-        createHmac('sha256', secret).update(text).digest('hex'),
-    },
-  ]
-}
-
-function sha256(text: string): string {
-  return createHash('sha256').update(text).digest('hex')
 }

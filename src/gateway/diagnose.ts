@@ -1,10 +1,5 @@
-import {
-  type Attempt,
-  computeAttempt,
-  type Deviation,
-  listDeviations,
-  type Material,
-} from './deviations.ts'
+import { type Attempt, computeAttempt, type Deviation } from './attempt.ts'
+import { listDeviations, type Material } from './deviations.ts'
 import { NotSignableError } from './signature.ts'
 
 /** Beyond so many slips they are tried one by one only: pairs grow with the square. */

@@ -213,7 +213,7 @@ describe('a wrong hash is explained by', () => {
       GATEWAY_SECRET_PREVIOUS: 'old-secret',
     }
     expect((await check(query(sha256(`${QUERY_TEXT}old-secret`)), { env })).slips).toEqual([
-      'with the previous secret',
+      'with the previous secret, which is accepted on notifications only',
     ])
     const both = { ...env, SIGNING_SECRET: 'new-secret' }
     expect((await check(query(sha256(QUERY_TEXT + SECRET)), { env: both })).slips).toEqual([
