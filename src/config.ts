@@ -82,6 +82,32 @@ export function readSandboxConfig(env: Environment = process.env) {
   return { ipnUrl: settings.SANDBOX_IPN_URL, options: describeSandbox(settings, accounts) }
 }
 
+const SIGNING_SETTINGS =
+  /^(SIGNING_SECRET|MERCHANTS_FILE|IPN_HASH_EXCLUDE|GATEWAY_(FIELD_PREFIX|MERCHANT_CODE|SECRET|SECRET_PREVIOUS|REFUND_HASH_EXCLUDE)) /
+
+/**
+ * What signing by hand needs: `SIGNING_SECRET`, or else the configured accounts (the demo's, when there is
+ * none). Other settings may be wrong, and so may the accounts beside a `SIGNING_SECRET`.
+ * @throws ConfigError
+ */
+export function readSigningConfig(env: Environment = process.env) {
+  const { settings, problems: wrong } = parseSettings(env)
+  const conflicts: string[] = []
+  const accounts = readAccounts(settings, true, conflicts)
+  const secret = settings.SIGNING_SECRET
+  const problems = mergeProblems(wrong, secret ? [] : conflicts)
+  const ours = problems.filter((line) => SIGNING_SETTINGS.test(line))
+  if (ours.length > 0) throw new ConfigError(ours)
+  return {
+    secret,
+    previousSecret: settings.GATEWAY_SECRET_PREVIOUS,
+    accounts,
+    prefix: settings.GATEWAY_FIELD_PREFIX,
+    ipnHashExclude: settings.IPN_HASH_EXCLUDE,
+    refundHashExclude: settings.GATEWAY_REFUND_HASH_EXCLUDE,
+  }
+}
+
 /** A sandbox gateway with the same accounts and wire rules as the service. */
 export function describeSandbox(
   settings: Omit<Settings, 'DEMO'>,

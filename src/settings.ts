@@ -63,6 +63,7 @@ export const SETTINGS = {
     must: 'be 32 bytes in Base64',
     example: '<the output of: openssl rand -base64 32>',
   }).optional(),
+  SIGNING_SECRET: secret().optional(),
   SANDBOX_PORT: whole({ max: 65_535 }).default(4010),
   SANDBOX_IPN_URL: webAddress('http://127.0.0.1:3000/ipn').default('http://127.0.0.1:3000/ipn'),
   SANDBOX_REFUND_MS: whole().default(500),
@@ -77,6 +78,7 @@ const SECRETS: readonly string[] = [
   'GATEWAY_SECRET_PREVIOUS',
   'API_KEY',
   'DATA_ENCRYPTION_KEY',
+  'SIGNING_SECRET',
 ] satisfies SettingName[]
 
 type Environment = Readonly<Record<string, string | undefined>>

@@ -18,7 +18,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['sync'],
   ['app'],
   ['service'],
-  ['demo'],
+  ['cli', 'demo'],
   ['main'],
 ]
 

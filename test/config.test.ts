@@ -77,6 +77,7 @@ const WRONG_SECRETS: [string, string][] = [
   ['DATABASE_URL', 'postgres:hunter2'],
   ['GATEWAY_SECRET', '\n'],
   ['GATEWAY_SECRET_PREVIOUS', '\n'],
+  ['SIGNING_SECRET', '\n'],
   ['API_KEY', 'hunter2'],
   ['API_KEY', `hunter2 ${'x'.repeat(32)}`],
   ['DATA_ENCRYPTION_KEY', 'hunter2'],

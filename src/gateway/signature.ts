@@ -48,8 +48,17 @@ export function listSignedParams(
  * @throws NotSignableError when a value is a nested object
  */
 export function computeSecureHash(params: WireParams, secret: string, rule: SignatureRule): string {
-  const values = listSignedParams(params, rule).map(({ text }) => text)
-  return createHash('sha256').update(values.join('')).update(secret).digest('hex')
+  return createHash('sha256').update(joinSignedValues(params, rule)).update(secret).digest('hex')
+}
+
+/**
+ * The text that is hashed, up to the secret, which ends it: the values in hashing order, nothing between.
+ * @throws NotSignableError when a value is a nested object
+ */
+export function joinSignedValues(params: WireParams, rule: SignatureRule): string {
+  return listSignedParams(params, rule)
+    .map(({ text }) => text)
+    .join('')
 }
 
 /**

@@ -10,7 +10,7 @@ import { misbehave, sendAnswer } from './misbehave.ts'
 import { answerQuery } from './queries.ts'
 import { maskReceiver } from './receiver.ts'
 import { acceptRefund } from './refunds.ts'
-import { queryRequest, refundRequest } from './requests.ts'
+import { queryRequest, readRequest, refundRequest } from './requests.ts'
 import type { Book, SandboxState } from './state.ts'
 import { readFields, readParams } from './wire.ts'
 
@@ -90,8 +90,16 @@ async function execute(state: SandboxState, call: Call): Promise<Answer> {
     case 'REFUND':
       return admit(state, call, refundRequest, acceptRefund)
     default:
-      return refuse('unknownCommand', call.command)
+      return refuseCommand(call, `${state.settings.fieldPrefix}_Command`)
   }
+}
+
+function refuseCommand({ fields: { Command: command } }: Call, name: string): Answer {
+  if (command === undefined || command === null || command === '') {
+    return refuse('missingParameter', name)
+  }
+  if (typeof command !== 'string') return refuse('wrongType', `${name} must be a string`)
+  return refuse('unknownCommand', command)
 }
 
 async function admit<T extends { Version: string; MerchantCode: string }>(
@@ -100,11 +108,11 @@ async function admit<T extends { Version: string; MerchantCode: string }>(
   schema: z.ZodType<T>,
   run: (state: SandboxState, book: Book, request: T) => Answer | Promise<Answer>,
 ): Promise<Answer> {
-  const { data: request, error } = schema.safeParse(call.fields)
-  if (error !== undefined) {
-    const field = String(error.issues[0]?.path[0])
-    return refuse('badParameter', `${state.settings.fieldPrefix}_${field}`)
-  }
+  const read = readRequest(schema, call.fields)
+  const wire = (name: string) => `${state.settings.fieldPrefix}_${name}`
+  if (read.kind === 'missing') return refuse('missingParameter', wire(read.name))
+  if (read.kind === 'wrongType') return refuse('wrongType', `${wire(read.name)} ${read.must}`)
+  const { request } = read
   if (request.Version !== '1') return refuse('unsupportedVersion', request.Version)
   if (call.book === undefined) return refuse('unknownMerchant')
   if (call.signature !== 'verified') return refuse('badSignature')

@@ -14,7 +14,8 @@ export function readParams(
   body: string,
   prefix: string,
 ): WireParams | undefined {
-  if (contentType?.startsWith('application/x-www-form-urlencoded')) return readForm(body, prefix)
+  if (/^application\/x-www-form-urlencoded\b/i.test(contentType ?? ''))
+    return readForm(body, prefix)
   try {
     const value = parse(body)
     return isObject(value) ? value : undefined

@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import { KEY, MERCHANT } from './service.ts'
 
-/** The real service as a process of its own, started as `npm start` does. */
+/** The real service, or the sandbox gateway, as a process of its own, started as `npm start` does. */
 export type ServiceProcess = {
   url: string
   child: ChildProcess
@@ -17,8 +18,12 @@ type Environment = Record<string, string>
 
 /** Runs `src/main.ts` with exactly this environment; it is killed after the test, if it still runs. */
 export function runMain(env: Environment): Omit<ServiceProcess, 'url'> {
+  return runProgram('src/main.ts', env)
+}
+
+function runProgram(file: string, env: Environment): Omit<ServiceProcess, 'url'> {
   const root = fileURLToPath(new URL('../..', import.meta.url))
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts'], {
+  const child = spawn(process.execPath, ['--import', 'tsx', file], {
     cwd: root,
     env: { PATH: process.env.PATH ?? '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -56,14 +61,42 @@ export function settingsFor(databaseUrl: string, gatewayUrl: string): Environmen
  * Starts the service and waits for the line that says it is ready.
  * @throws Error with what it printed when it ends before
  */
-export async function startServiceProcess(env: Environment): Promise<ServiceProcess> {
-  const process = runMain(env)
+export function startServiceProcess(env: Environment): Promise<ServiceProcess> {
+  return untilReady(runMain(env), /"url":"([^"]+)".*"ready"/)
+}
+
+/**
+ * Starts the sandbox gateway as `npm run sandbox` does and waits for its address.
+ * @throws Error with what it printed when it ends before
+ */
+export function startSandboxProcess(env: Environment): Promise<ServiceProcess> {
+  return untilReady(runProgram('src/sandbox/main.ts', env), /^Sandbox gateway +(\S+)/)
+}
+
+/** @param announced what it prints once it listens, with its address */
+async function untilReady(
+  process: Omit<ServiceProcess, 'url'>,
+  announced: RegExp,
+): Promise<ServiceProcess> {
   const url = await new Promise<string>((resolve, reject) => {
     process.child.stdout?.on('data', () => {
-      const found = /"url":"([^"]+)".*"ready"/.exec(process.output().out)?.[1]
+      const found = announced.exec(process.output().out)?.[1]
       if (found) resolve(found)
     })
     process.ended.then(() => reject(new Error(`it ended: ${process.output().err}`)))
   })
   return { ...process, url }
+}
+
+/** A port that nobody listens on, out of the range from which systems take those of outgoing connections. */
+export async function pickPort(): Promise<string> {
+  for (;;) {
+    const port = 20_000 + Math.floor(Math.random() * 10_000)
+    const server = createServer()
+    const taken = await new Promise<boolean>((resolve) => {
+      server.once('error', () => resolve(true))
+      server.listen(port, '127.0.0.1', () => server.close(() => resolve(false)))
+    })
+    if (!taken) return String(port)
+  }
 }

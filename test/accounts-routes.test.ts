@@ -1,0 +1,193 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createApp } from '../src/app.ts'
+import { type Accounts, callAs, SHARED, startTwoAccounts, type Tenant } from './support/accounts.ts'
+import { expectProblem, readPage } from './support/api.ts'
+import { KEY } from './support/service.ts'
+
+let accounts: Accounts
+beforeAll(async () => {
+  accounts = await startTwoAccounts()
+})
+afterAll(() => accounts.stop())
+
+type Ids = Pick<Tenant, 'transactionId' | 'paymentId' | 'refundId'>
+
+/** A route on one object: what its owner gets, and what anybody else is told. */
+type One = {
+  id: keyof Ids
+  owner: number
+  stranger: string
+  body?: object
+  /** Each is tried: a query could take another way to the rows. */
+  queries?: string[]
+}
+
+/**
+ * Every route under `/v1`, by method and path as they are registered: a new one needs a row here. Those
+ * that read come first: what the others begin would show in them.
+ */
+const ONES: Record<string, One> = {
+  'GET /v1/transactions/:transactionId': {
+    id: 'transactionId',
+    owner: 200,
+    stranger: 'transaction_not_found',
+    queries: ['', '?wait=0', '?wait=30'],
+  },
+  'GET /v1/transactions/:transactionId/timeline': {
+    id: 'transactionId',
+    owner: 200,
+    stranger: 'transaction_not_found',
+    queries: ['', '?limit=1'],
+  },
+  'GET /v1/payments/:paymentId': { id: 'paymentId', owner: 200, stranger: 'payment_not_found' },
+  'GET /v1/refunds/:refundId': {
+    id: 'refundId',
+    owner: 200,
+    stranger: 'refund_not_found',
+    queries: ['', '?wait=0', '?wait=30', '?include=proof'],
+  },
+  'POST /v1/refunds/:refundId/resolution': {
+    id: 'refundId',
+    owner: 409,
+    stranger: 'refund_not_found',
+    body: { outcome: 'failed', reason: 'a test' },
+  },
+  'POST /v1/payments/:paymentId/refunds': {
+    id: 'paymentId',
+    owner: 202,
+    stranger: 'payment_not_found',
+    body: { amount: '1' },
+  },
+  'POST /v1/transactions/:transactionId/sync': {
+    id: 'transactionId',
+    owner: 202,
+    stranger: 'merchant_not_found',
+  },
+}
+
+/** Lists, with the member that tells whose an entry is, and a filter by what only the other account has. */
+const LISTS: Record<string, { id: keyof Ids; member: string; filter?: (other: Ids) => string }> = {
+  'GET /v1/transactions': { id: 'transactionId', member: 'transactionId' },
+  'GET /v1/payments': { id: 'paymentId', member: 'id' },
+  'GET /v1/refunds': {
+    id: 'refundId',
+    member: 'id',
+    filter: ({ paymentId }) => `paymentId=${paymentId}`,
+  },
+}
+
+/** A request as the row says; its idempotency key is the same text for whoever sends it. */
+function send(
+  asker: { key: string },
+  route: string,
+  ids: Partial<Ids>,
+  row: Partial<One> = {},
+  query = '',
+) {
+  const [method = '', pattern = ''] = route.split(' ')
+  const path = pattern.replace(/:(\w+)/, (_, name: keyof Ids) => ids[name] ?? '')
+  return callAs(accounts.rig, asker, path + query, {
+    method,
+    headers: { 'idempotency-key': `one-text-for-both-${ids.paymentId}` },
+    ...(row.body ? { body: JSON.stringify(row.body) } : {}),
+  })
+}
+
+const name = (query: string, merchantCode: string) =>
+  `${query}${query === '' ? '?' : '&'}merchantCode=${merchantCode}`
+
+it('every route has a row here', () => {
+  const served = createApp(accounts.rig.service.ctx)
+    .routes.filter(({ method, path }) => path.startsWith('/v1/') && method !== 'ALL')
+    .map(({ method, path }) => `${method} ${path}`)
+  expect(served).not.toEqual([])
+  expect([...new Set(served)].sort()).toEqual(Object.keys({ ...ONES, ...LISTS }).sort())
+})
+
+describe.each(Object.entries(ONES))('%s', (route, row) => {
+  const queries = row.queries ?? ['']
+  const isSync = route.endsWith('/sync')
+  const isRead = route.startsWith('GET')
+
+  it.each(queries)('%s: a key of one account finds nothing of the other', async (query) => {
+    const { mine, theirs } = accounts
+    for (const [asker, owner] of [
+      [mine, theirs],
+      [theirs, mine],
+    ] as const) {
+      const named = name(query, owner.merchantCode)
+      await expectProblem(await send(asker, route, owner, row, named), 404, row.stranger)
+      if (isSync) continue
+      await expectProblem(await send(asker, route, owner, row, query), 404, row.stranger)
+    }
+  })
+
+  it('the owner is answered, alone or when it names itself', async () => {
+    const { mine, theirs } = accounts
+    for (const owner of [mine, theirs]) {
+      expect((await send(owner, route, owner, row)).status).toBe(row.owner)
+      const named = await send(owner, route, owner, row, name('', owner.merchantCode))
+      expect(named.status).toBe(row.owner)
+    }
+  })
+
+  it('a key of all accounts needs to name one where both have the id, and gets that one', async () => {
+    if (row.id === 'refundId') return
+    const { mine, theirs } = accounts
+    const all = { key: KEY }
+    await expectProblem(await send(all, route, SHARED, row), 409, 'ambiguous_merchant')
+    for (const { merchantCode, ...tenant } of [mine, theirs]) {
+      const named = await send(all, route, SHARED, row, name('', merchantCode))
+      const own = await send({ key: tenant.key }, route, SHARED, row)
+      expect([named.status, own.status]).toEqual([row.owner, row.owner])
+      const [shown, seen] = [await named.text(), await own.text()]
+      if (isRead) expect(shown).toBe(seen)
+      if (row.id === 'transactionId' && !route.endsWith('timeline')) {
+        expect(JSON.parse(shown)).toMatchObject({ merchantCode, paidAmount: tenant.sharedAmount })
+      }
+    }
+  })
+})
+
+describe.each(Object.entries(LISTS))('%s', (route, { id, member, filter }) => {
+  const read = async (asker: { key: string }, query = '') =>
+    (await readPage(await send(asker, route, {}, {}, query))).data.map((one) => String(one[member]))
+
+  it("holds its own entries and none of the other's", async () => {
+    const { mine, theirs } = accounts
+    for (const [owner, other] of [
+      [mine, theirs],
+      [theirs, mine],
+    ] as const) {
+      const listed = await read(owner)
+      expect(listed).toContain(owner[id])
+      expect(listed).not.toContain(other[id])
+      expect(new Set(listed).size).toBe(listed.length)
+      expect(await read(owner, `?merchantCode=${other.merchantCode}`)).toEqual([])
+      if (filter) expect(await read(owner, `?${filter(other)}`)).toEqual([])
+    }
+  })
+
+  it("a cursor of the other's list leads to nothing of it", async () => {
+    const { mine, theirs } = accounts
+    for (const [asker, other] of [
+      [mine, theirs],
+      [theirs, mine],
+    ] as const) {
+      const own = await read(asker)
+      const { nextCursor } = await readPage(await send(other, route, {}, {}, '?limit=1'))
+      const after = await read(asker, `?cursor=${nextCursor}`)
+      expect(after.filter((one) => !own.includes(one))).toEqual([])
+    }
+  })
+
+  it('a key of all accounts sees both, or the one it names', async () => {
+    const { mine, theirs } = accounts
+    const all = { key: KEY }
+    expect(await read(all)).toEqual(expect.arrayContaining([mine[id], theirs[id]]))
+    for (const owner of [mine, theirs]) {
+      const named = await read(all, `?merchantCode=${owner.merchantCode}`)
+      expect(named).toEqual(await read(owner))
+    }
+  })
+})
