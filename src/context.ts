@@ -1,3 +1,4 @@
+import type { ApiKey } from './access/keys.ts'
 import type { Config } from './config.ts'
 import type { Database } from './db/client.ts'
 import type { GatewayClient } from './gateway/client.ts'
@@ -10,7 +11,7 @@ import type { Sealer } from './seal.ts'
 import type { Slots } from './slots.ts'
 import type { Answered } from './sync/lease.ts'
 import type { Ending } from './sync/settle.ts'
-import type { TransactionWithPayments } from './transactions/find.ts'
+import type { TransactionWithPayments, Wanted } from './transactions/find.ts'
 
 /** What every part of the service works with. A function that takes it talks to the database or the gateway. */
 export type Context = {
@@ -27,6 +28,11 @@ export type Context = {
   /** Encrypts what must not be readable in the database. */
   sealer: Sealer
   inbox: Inbox
+  /** Look-ups that come while one is on its way share the next: a statement for all of them. */
+  lookUps: {
+    keys: Group<string, ApiKey | undefined>
+    transactions: Group<Wanted, TransactionWithPayments[]>
+  }
   /** Readers that wait for a transaction to change. */
   waiters: Waiters<TransactionWithPayments>
   /** Every merchant account ever configured: what a key for all of them may read. */

@@ -18,6 +18,7 @@ import { createSealer } from './seal.ts'
 import { createSlots } from './slots.ts'
 import { sweepNotifications } from './sync/sweep.ts'
 import { beginSync, restSync } from './sync/sync-due.ts'
+import { MAX_SHARED } from './transactions/find.ts'
 
 export type Service = {
   ctx: Context
@@ -38,8 +39,6 @@ export type ServiceOptions = {
 /** How long calls in flight may go on once the process stops (ms); the whole stop stays below 10 s. */
 const GRACE_MS = 6_000
 const TIDY_EVERY_MS = 60_000
-
-/** How often connections without a request are closed while the process stops (ms). */
 
 /** Opens everything a context needs. The schema has to be current. */
 export async function createContext(options: ServiceOptions) {
@@ -77,6 +76,7 @@ export async function createContext(options: ServiceOptions) {
     settling: createGroup(config.GATEWAY_MAX_CONCURRENCY),
     sealer: createSealer(encryptionKey),
     inbox: createInbox(database.sql),
+    lookUps: { keys: createGroup(MAX_SHARED), transactions: createGroup(MAX_SHARED) },
     waiters: createWaiters(),
     merchants,
     stopping: stopping.signal,

@@ -70,7 +70,7 @@ describe('without a tag', () => {
     await seedTransaction(rig.database, { transactionId: 'T-OPEN' })
     const answer = read('T-OPEN', 60)
     await waiting(1)
-    const reads = vi.spyOn(rig.service.ctx.db, 'select')
+    const reads = vi.spyOn(rig.service.ctx.lookUps.transactions, 'add')
     await change('T-OPEN', 'paid', false)
     await waitUntil(() => reads.mock.calls.length > 0, { what: 'the look at the change' })
     await waiting(1)
@@ -175,7 +175,7 @@ describe('many readers of one transaction', () => {
     const answers = Array.from({ length: 200 }, () => read('T-MANY', 60))
     await waiting(200)
     await rig.service.ctx.sql`select 1`
-    const reads = vi.spyOn(rig.service.ctx.db, 'select')
+    const reads = vi.spyOn(rig.service.ctx.lookUps.transactions, 'add')
     await change('T-MANY', 'paid', true)
     const all = await Promise.all(answers)
     expect(all.filter(({ status, text }) => status === 200 && JSON.parse(text).final)).toHaveLength(
@@ -192,7 +192,7 @@ describe('many readers of one transaction', () => {
     const quiet = read('T-OTHER', 2)
     const answer = read('T-ONE', 60)
     await waiting(2)
-    const reads = vi.spyOn(rig.service.ctx.db, 'select')
+    const reads = vi.spyOn(rig.service.ctx.lookUps.transactions, 'add')
     await change('T-ONE', 'paid', true)
     await answer
     expect(reads.mock.calls.length).toBe(1)

@@ -26,13 +26,22 @@ export type ApiKey = {
   refundDailyMax: string | null
 }
 
-/** The live key with this text, if there is one. Looking up a hash tells an attacker nothing by its timing. */
-export async function findKey(sql: Sql, text: string): Promise<ApiKey | undefined> {
-  const [key] = await sql<ApiKey[]>`
-    select id, name, scopes, merchant_code as "merchantCode", refund_max as "refundMax",
-      refund_daily_max as "refundDailyMax" from api_keys
-    where hash = ${hashKey(text)} and revoked_at is null and (expires_at is null or expires_at > now())`
-  return key
+/**
+ * The live keys with these texts, in one round trip. Looking up a hash tells an attacker nothing by its
+ * timing.
+ */
+export async function findKeys(
+  sql: Sql,
+  texts: readonly string[],
+): Promise<PromiseSettledResult<ApiKey | undefined>[]> {
+  const hashes = texts.map((text) => hashKey(text).toString('hex'))
+  const rows = await sql<(ApiKey & { hash: string })[]>`
+    select encode(hash, 'hex') as hash, id, name, scopes, merchant_code as "merchantCode",
+      refund_max as "refundMax", refund_daily_max as "refundDailyMax" from api_keys
+    where hash in (select decode(h, 'hex') from unnest(${hashes}::text[]) as h)
+      and revoked_at is null and (expires_at is null or expires_at > now())`
+  const keys = new Map(rows.map(({ hash, ...key }) => [hash, key]))
+  return hashes.map((hash) => ({ status: 'fulfilled', value: keys.get(hash) }))
 }
 
 /** Makes sure that a key with every scope and merchant exists. A key that was revoked stays revoked. */

@@ -48,11 +48,15 @@ function pauseBeforeReconnect(failures: number): number {
   return (0.5 + Math.random() / 2) * Math.min(2 ** failures / 100, 0.5)
 }
 
-/** ISO 8601 in UTC with milliseconds, from the text Postgres writes (sessions run in UTC). */
+/** ISO 8601 in UTC with milliseconds, from the text Postgres writes (sessions run in UTC), as a column or in JSON. */
 export function toIso(time: string): string
 export function toIso(time: string | null): string | null
 export function toIso(time: string | null): string | null {
-  return time === null ? null : new Date(time.replace(' ', 'T').replace(/\+00$/, 'Z')).toISOString()
+  if (time === null) return null
+  // `2026-11-21 09:00:00.123456+00`: cut, not parsed, because every answer holds several.
+  if (time[10] !== ' ' || !time.endsWith('+00')) return new Date(time).toISOString()
+  const fraction = time[19] === '.' ? time.slice(20, time.length - 3) : ''
+  return `${time.slice(0, 10)}T${time.slice(11, 19)}.${fraction.slice(0, 3).padEnd(3, '0')}Z`
 }
 
 function ignoreNotice(): void {}

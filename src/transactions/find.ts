@@ -1,8 +1,10 @@
 import { and, desc, eq, gte, inArray, lt, type SQL, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
+import type { Db } from '../db/client.ts'
 import { payments, transactions } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import type { Position } from '../http/page.ts'
+import type { TransactionKey } from '../payments/apply.ts'
 import { type PaymentRow, refundable } from '../payments/find.ts'
 
 export type TransactionRow = typeof transactions.$inferSelect
@@ -21,8 +23,15 @@ export type TransactionFilter = {
   to?: string | undefined
 }
 
+/** What is looked for: a transaction's id, and the accounts the asker may see. */
+export type Wanted = { merchants: readonly string[]; transactionId: string }
+
+/** A hundred look-ups at once are as many as pay. */
+export const MAX_SHARED = 100
+
 /**
- * A transaction with its payments, in one round trip.
+ * A transaction with its payments, in one round trip, which look-ups that come while another is on its
+ * way share.
  * @param merchants the accounts the asker may see
  * @throws DomainError `transaction_not_found`, or `ambiguous_merchant` when several accounts have the id
  */
@@ -31,12 +40,10 @@ export async function findTransaction(
   merchants: readonly string[],
   transactionId: string,
 ): Promise<TransactionWithPayments> {
-  const key = and(
-    inArray(transactions.merchantCode, [...merchants]),
-    eq(transactions.transactionId, transactionId),
+  const [first, second] = await ctx.lookUps.transactions.add(
+    { merchants, transactionId },
+    (wanted) => findMany(ctx, wanted),
   )
-  const found = groupPayments(await selectWithPayments(ctx, key))
-  const [first, second] = found
   if (!first) throw new DomainError('transaction_not_found', `No transaction ${transactionId}`)
   if (second) {
     throw new DomainError(
@@ -45,6 +52,49 @@ export async function findTransaction(
     )
   }
   return first
+}
+
+async function findMany(
+  ctx: Context,
+  wanted: readonly Wanted[],
+): Promise<PromiseSettledResult<TransactionWithPayments[]>[]> {
+  const pairs = wanted.flatMap(({ merchants, transactionId }) =>
+    merchants.map((merchantCode) => ({ merchantCode, transactionId })),
+  )
+  const rows = await prepareLookUp(ctx.db).execute({
+    codes: pairs.map(({ merchantCode }) => merchantCode),
+    ids: pairs.map(({ transactionId }) => transactionId),
+  })
+  const byKey = new Map(
+    groupPayments(rows).map((found) => [writeKey(found.transaction), found] as const),
+  )
+  return wanted.map(({ merchants, transactionId }) => ({
+    status: 'fulfilled',
+    value: merchants.flatMap(
+      (merchantCode) => byKey.get(writeKey({ merchantCode, transactionId })) ?? [],
+    ),
+  }))
+}
+
+function writeKey({ merchantCode, transactionId }: TransactionKey): string {
+  return `${merchantCode} ${transactionId}`
+}
+
+type LookUp = ReturnType<typeof buildLookUp>
+const lookUps = new WeakMap<Db, LookUp>()
+
+/** The statement is built once for a pool: building it costs more than all else in a read. */
+function prepareLookUp(db: Db): LookUp {
+  const known = lookUps.get(db) ?? buildLookUp(db)
+  lookUps.set(db, known)
+  return known
+}
+
+function buildLookUp(db: Db) {
+  const { merchantCode, transactionId } = transactions
+  const [codes, ids] = [sql.placeholder('codes'), sql.placeholder('ids')]
+  const where = sql`(${merchantCode}, ${transactionId}) in (select * from unnest(${codes}::text[], ${ids}::text[]))`
+  return selectWithPayments(db, where).prepare('find_transactions')
 }
 
 /** Transactions with their payments, newest first; one more than `limit`, which says that there is a next page. */
@@ -73,12 +123,13 @@ export async function listTransactions(
     .orderBy(desc(t.firstSeenAt), desc(t.transactionId), desc(t.merchantCode))
     .limit(limit + 1)
   const key = sql`(${t.merchantCode}, ${t.transactionId}) in ${page}`
-  return groupPayments(await selectWithPayments(ctx, key))
+  const rows = await selectWithPayments(ctx.db, key).prepare('list_transactions').execute()
+  return groupPayments(rows)
 }
 
-function selectWithPayments(ctx: Context, where: SQL | undefined) {
+function selectWithPayments(db: Db, where: SQL | undefined) {
   const t = transactions
-  return ctx.db
+  return db
     .select({ transaction: t, payment: payments, refundable })
     .from(t)
     .leftJoin(
@@ -93,8 +144,6 @@ function selectWithPayments(ctx: Context, where: SQL | undefined) {
       payments.firstSeenAt,
       payments.paymentId,
     )
-    .prepare('find_transactions')
-    .execute()
 }
 
 /** Joined rows come sorted by transaction. */
