@@ -4,6 +4,7 @@ import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { DomainError, type FieldError, type RefusalCode } from '../errors.ts'
 import type { Log } from '../log.ts'
+import { maskCardText } from '../mask.ts'
 import type { AppEnv } from './app-env.ts'
 
 /** The one table from refusals to statuses. */
@@ -88,6 +89,7 @@ export function answerError(log: Log, error: Error, c: HttpContext<AppEnv>): Res
     return answerProblem(c, 'invalid_json', 'The body could not be read as JSON')
   }
   const requestId = c.get('requestId')
-  log.error({ err: error, requestId, method: c.req.method, path: c.req.path }, 'request failed')
+  const path = maskCardText(c.req.path)
+  log.error({ err: error, requestId, method: c.req.method, path }, 'request failed')
   return answerProblem(c, 'internal_error', `Something went wrong here; quote request ${requestId}`)
 }
