@@ -25,7 +25,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['config', 'loop'],
   ['db', 'gateway', 'http'],
   ['access'],
-  ['ipn', 'payments'],
+  ['cards', 'ipn', 'payments'],
   ['transactions'],
   ['refunds'],
   ['sync'],
