@@ -22,7 +22,7 @@ export type CardGatewaySettings = {
 export type CardRequest = {
   /** Whose token is sent; unimportant where one is shared. */
   merchantCode: string | undefined
-  /** Not `.` and not `..`: everything else is escaped. */
+  /** Escaped, so that it cannot leave its place; `.` and `..` could, and are no card. */
   virtualCardRequestId?: string | undefined
   /** Passed on by the same names; what is undefined is left out. */
   query?: Readonly<Record<string, string | undefined>>
@@ -127,6 +127,7 @@ export function createCardGateway(settings: CardGatewaySettings): CardGateway {
     async readCards(request) {
       const keeper = keepers.get(request.merchantCode)
       if (!keeper) throw new Error('the account has no access token')
+      if (isDots(request.virtualCardRequestId)) return { kind: 'missing', message: '' }
       const first = await readOnce(request, keeper)
       const again = first.kind === 'unauthorized' && first.refused && keeper.renewable
       return again ? await readOnce(request, keeper) : first
@@ -135,6 +136,11 @@ export function createCardGateway(settings: CardGatewaySettings): CardGateway {
       await Promise.all([pool.destroy(), ...[...keepers.values()].map((keeper) => keeper.close())])
     },
   }
+}
+
+/** What no escape keeps in its place (RFC 3986, 5.2.4). */
+function isDots(id: string | undefined): boolean {
+  return id === '.' || id === '..'
 }
 
 /** What an answer other than 401 says. Redirects are not followed: they are no answer. */

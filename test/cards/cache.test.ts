@@ -106,5 +106,6 @@ it('what is kept is bounded: the oldest makes room, and what is too large is not
   expect(asked).toEqual(['a', 'b', 'c', 'd', 'a'])
   await get('e', 100)
   await get('e', 100)
+  for (const key of ['c', 'd', 'a']) await get(key)
   expect(asked.slice(5)).toEqual(['e', 'e'])
 })

@@ -13,7 +13,7 @@ import {
   writeList,
 } from '../support/cards.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { addKey, KEY } from '../support/service.ts'
+import { addKey, KEY, MERCHANT } from '../support/service.ts'
 
 let database: TestDatabase
 beforeAll(async () => {
@@ -125,6 +125,13 @@ describe('a card', () => {
     expect((await get(`/${encodeURIComponent(id)}`)).status).toBe(200)
     expect(reads.map(({ path }) => path)).toEqual([`${CARDS}/${escaped}`])
   })
+})
+
+it.each(['.', '..'])('no card is called %s, and the gateway is not asked for it', async (id) => {
+  const { service, reads } = await startWith(writeDetail())
+  const asked = { merchantCode: MERCHANT.merchantCode, virtualCardRequestId: id }
+  expect(await service.ctx.cards.readCards(asked)).toEqual({ kind: 'missing', message: '' })
+  expect(reads).toEqual([])
 })
 
 describe('a list', () => {
