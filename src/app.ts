@@ -2,6 +2,7 @@ import { Hono } from 'hono'
 import { methodNotAllowed } from 'hono/method-not-allowed'
 import { requestId } from 'hono/request-id'
 import { authenticate } from './access/authenticate.ts'
+import { cardRoutes } from './cards/routes.ts'
 import type { Context } from './context.ts'
 import { isSchemaCurrent } from './db/migrate.ts'
 import type { AppEnv } from './http/app-env.ts'
@@ -45,15 +46,18 @@ export function createApp(ctx: Context): Hono<AppEnv> {
   if (ctx.config.ROLE === 'worker') return app
 
   app.route('/', ipnRoutes(ctx))
-  app.use(
-    '/v1/*',
-    authenticate(ctx),
-    requireReadableAddress,
-    takeJsonBody(ctx.config.bodyTimeoutMs),
-  )
+  for (const merchants of ['/v1/*', '/v2/*']) {
+    app.use(
+      merchants,
+      authenticate(ctx),
+      requireReadableAddress,
+      takeJsonBody(ctx.config.bodyTimeoutMs),
+    )
+  }
   app.route('/', transactionRoutes(ctx))
   app.route('/', paymentRoutes(ctx))
   app.route('/', refundRoutes(ctx))
+  app.route('/', cardRoutes(ctx))
   return app
 }
 

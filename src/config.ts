@@ -1,12 +1,13 @@
-import { readFileSync } from 'node:fs'
-import { z } from 'zod'
-import { merchantCode, parseSettings, type Settings, secret } from './settings.ts'
+import { readMerchantsFile } from './merchants-file.ts'
+import { parseSettings, type Settings } from './settings.ts'
+import { decideTokenSource, type NameWord } from './token-source.ts'
 
 /** Where the access token for virtual cards comes from: given as it is, or fetched (OAuth 2.0 client credentials). */
 export type TokenSource =
   | { kind: 'static'; accessToken: string }
   | {
       kind: 'client'
+      /** An address, or a path below the gateway's own. */
       url: string
       clientId: string
       clientSecret: string
@@ -28,6 +29,8 @@ export type Config = Omit<Settings, 'DEMO'> & {
   /** How long the body of a request may take to arrive (ms). */
   bodyTimeoutMs: number
   accounts: readonly [MerchantAccount, ...MerchantAccount[]]
+  /** One token for the cards of several accounts: only keys for all of them read cards then. */
+  sharedToken?: TokenSource
 }
 
 /** The settings are wrong: `lines` names each one, says what is wrong and shows an example. */
@@ -48,6 +51,12 @@ const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/
 export const DEMO_ACCOUNT: MerchantAccount = {
   merchantCode: 'DEMO',
   secret: 'demo-secret-of-the-sandbox',
+  token: {
+    kind: 'client',
+    url: '/v2/auth/oauth2/token',
+    clientId: 'demo',
+    clientSecret: 'demo-client-secret-of-the-sandbox',
+  },
 }
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -63,10 +72,17 @@ export function readConfig(env: Environment = process.env): Config {
   // A person reads the demo's output: no log lines between, unless asked for.
   if (demo && !env.LOG_LEVEL) settings.LOG_LEVEL = 'warn'
   const conflicts = findConflicts(settings, demo)
-  const [first, ...others] = readAccounts(settings, demo, conflicts)
+  const { accounts, sharedToken } = readAccounts(settings, demo, conflicts)
+  const [first, ...others] = accounts
   const problems = mergeProblems(parsed.problems, conflicts)
   if (problems.length > 0 || !first) throw new ConfigError(problems)
-  return { ...settings, demo, bodyTimeoutMs: BODY_TIMEOUT_MS, accounts: [first, ...others] }
+  return {
+    ...settings,
+    demo,
+    bodyTimeoutMs: BODY_TIMEOUT_MS,
+    accounts: [first, ...others],
+    ...(sharedToken ? { sharedToken } : {}),
+  }
 }
 
 /**
@@ -76,10 +92,11 @@ export function readConfig(env: Environment = process.env): Config {
 export function readSandboxConfig(env: Environment = process.env) {
   const { settings, problems: wrong } = parseSettings(env)
   const conflicts: string[] = []
-  const accounts = readAccounts(settings, true, conflicts)
+  const { accounts, sharedToken } = readAccounts(settings, true, conflicts)
   const problems = mergeProblems(wrong, conflicts)
   if (problems.length > 0) throw new ConfigError(problems)
-  return { ipnUrl: settings.SANDBOX_IPN_URL, options: describeSandbox(settings, accounts) }
+  const options = describeSandbox(settings, accounts, sharedToken)
+  return { ipnUrl: settings.SANDBOX_IPN_URL, options }
 }
 
 const SIGNING_SETTINGS =
@@ -112,9 +129,11 @@ export function readSigningConfig(env: Environment = process.env) {
 export function describeSandbox(
   settings: Omit<Settings, 'DEMO'>,
   accounts: readonly MerchantAccount[],
+  sharedToken: TokenSource | undefined,
 ) {
   return {
     accounts,
+    ...(sharedToken ? { sharedToken } : {}),
     port: settings.SANDBOX_PORT,
     fieldPrefix: settings.GATEWAY_FIELD_PREFIX,
     paygatePath: settings.GATEWAY_PAYGATE_PATH,
@@ -177,20 +196,65 @@ function isPlainRemote(url: URL): boolean {
   return url.protocol === 'http:' && !LOOPBACK.test(url.hostname)
 }
 
+type Accounts = { accounts: MerchantAccount[]; sharedToken?: TokenSource }
+
 function readAccounts(
   settings: Omit<Settings, 'DEMO'>,
   demo: boolean,
   problems: string[],
-): MerchantAccount[] {
-  const { GATEWAY_MERCHANT_CODE: code, GATEWAY_SECRET: key, MERCHANTS_FILE: file } = settings
-  if (file) {
-    if (code || key || settings.GATEWAY_SECRET_PREVIOUS) {
-      problems.push(
-        'MERCHANTS_FILE is set together with GATEWAY_MERCHANT_CODE, GATEWAY_SECRET or GATEWAY_SECRET_PREVIOUS; keep one way, for example MERCHANTS_FILE=/etc/ipn-processor/merchants.json alone',
-      )
-    }
-    return readMerchantsFile(file, problems)
+): Accounts {
+  const { MERCHANTS_FILE: file } = settings
+  const token = readToken(settings, problems)
+  const accounts = file
+    ? readMerchantsFile(file, refusePlain(settings), problems)
+    : readOneAccount(settings, demo, problems)
+  const { GATEWAY_MERCHANT_CODE: code, GATEWAY_SECRET: key } = settings
+  if (file && (code || key || settings.GATEWAY_SECRET_PREVIOUS)) {
+    problems.push(
+      'MERCHANTS_FILE is set together with GATEWAY_MERCHANT_CODE, GATEWAY_SECRET or GATEWAY_SECRET_PREVIOUS; keep one way, for example MERCHANTS_FILE=/etc/ipn-processor/merchants.json alone',
+    )
   }
+  if (!token) return { accounts }
+  if (file && accounts.some((account) => account.token)) {
+    problems.push(
+      'MERCHANTS_FILE gives accounts a token of their own, and GATEWAY_ACCESS_TOKEN or GATEWAY_CLIENT_ID gives one for all; keep one way, for example MERCHANTS_FILE=/etc/ipn-processor/merchants.json alone',
+    )
+  }
+  const [only, ...others] = accounts
+  if (only && others.length === 0) return { accounts: [{ ...only, token }] }
+  return { accounts, sharedToken: token }
+}
+
+function readToken(settings: Omit<Settings, 'DEMO'>, problems: string[]): TokenSource | undefined {
+  const words = {
+    accessToken: settings.GATEWAY_ACCESS_TOKEN,
+    tokenUrl: settings.GATEWAY_TOKEN_URL,
+    clientId: settings.GATEWAY_CLIENT_ID,
+    clientSecret: settings.GATEWAY_CLIENT_SECRET,
+    tokenScope: settings.GATEWAY_TOKEN_SCOPE,
+  }
+  const name: NameWord = (word) => {
+    const setting = `GATEWAY_${word.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
+    const value =
+      word === 'tokenUrl' ? 'https://gateway.example/v2/auth/oauth2/token' : '<as issued>'
+    return { name: setting, example: `${setting}=${value}` }
+  }
+  const { source, problem } = decideTokenSource(words, name, refusePlain(settings))
+  if (problem) problems.push(problem)
+  return source
+}
+
+/** An address a secret must not travel to. */
+function refusePlain({ GATEWAY_ALLOW_HTTP: allowHttp }: Omit<Settings, 'DEMO'>) {
+  return (url: URL) => !allowHttp && isPlainRemote(url)
+}
+
+function readOneAccount(
+  settings: Omit<Settings, 'DEMO'>,
+  demo: boolean,
+  problems: string[],
+): MerchantAccount[] {
+  const { GATEWAY_MERCHANT_CODE: code, GATEWAY_SECRET: key } = settings
   if (demo && !code && !key) return [DEMO_ACCOUNT]
   if (!code) {
     problems.push('GATEWAY_MERCHANT_CODE is not set; for example GATEWAY_MERCHANT_CODE=SHOP1')
@@ -202,39 +266,4 @@ function readAccounts(
   }
   if (!code || !key) return []
   return [{ merchantCode: code, secret: key, previousSecret: settings.GATEWAY_SECRET_PREVIOUS }]
-}
-
-function readMerchantsFile(file: string, problems: string[]): MerchantAccount[] {
-  const example = `for example [{"merchantCode":"SHOP1","secret":"<the signing secret>"}]`
-  try {
-    const accounts = z
-      .array(
-        z.object({
-          merchantCode: merchantCode(),
-          secret: secret(),
-          previousSecret: secret().optional(),
-        }),
-      )
-      .min(1, 'holds no account')
-      .parse(JSON.parse(readFileSync(file, 'utf8')))
-    const codes = accounts.map((account) => account.merchantCode)
-    const twice = codes.find((one, index) => codes.indexOf(one) !== index)
-    if (twice) {
-      problems.push(`MERCHANTS_FILE ${file} names the account ${twice} twice; ${example}`)
-    }
-    return accounts
-  } catch (error) {
-    problems.push(`MERCHANTS_FILE ${file} ${describe(error)}; ${example}`)
-    return []
-  }
-}
-
-/** What is wrong with the file, without any of its content: it holds secrets. */
-function describe(error: unknown): string {
-  if (error instanceof z.ZodError) {
-    const [issue] = error.issues
-    return `is wrong at ${issue?.path.join('.') || 'its top'}: ${issue?.message.split('; ')[0]}`
-  }
-  if (error instanceof SyntaxError) return 'is not JSON'
-  return 'cannot be read'
 }

@@ -1,6 +1,8 @@
 import type { ApiKey } from './access/keys.ts'
+import type { CardCache } from './cards/cache.ts'
 import type { Config } from './config.ts'
 import type { Database } from './db/client.ts'
+import type { CardGateway } from './gateway/cards.ts'
 import type { GatewayClient } from './gateway/client.ts'
 import type { Group } from './group.ts'
 import type { Waiters } from './http/wait.ts'
@@ -21,6 +23,9 @@ export type Context = {
   sql: Database['sql']
   db: Database['db']
   gateway: GatewayClient
+  /** The gateway's card operations, with their tokens. */
+  cards: CardGateway
+  cardCache: CardCache
   /** Transactions this process may work on at once: each makes one call to the gateway at a time. */
   slots: Slots
   /** Answers that are settled in shared commits. */

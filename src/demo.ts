@@ -14,7 +14,7 @@ const PLAY_WITHIN_MS = 10_000
 
 /** The sandbox gateway as the demo's gateway, with the same account and signature rules as the service. */
 export function startDemoGateway(config: Config): Promise<Sandbox> {
-  return startSandbox(describeSandbox(config, config.accounts))
+  return startSandbox(describeSandbox(config, config.accounts, config.sharedToken))
 }
 
 /** The demo's encryption key: made at the first start, readable by its owner only. */

@@ -1,4 +1,5 @@
 import { type Logger, pino } from 'pino'
+import { maskCardText } from './mask.ts'
 
 export type Log = Logger
 
@@ -16,9 +17,13 @@ export function createLog(level: string): Log {
         'secret',
         'apiKey',
         'authorization',
+        'accessToken',
+        'clientSecret',
         'headers.authorization',
         'receiver',
         '*.secret',
+        '*.accessToken',
+        '*.clientSecret',
         '*.receiver',
       ],
       censor: '[hidden]',
@@ -31,7 +36,10 @@ export function createLog(level: string): Log {
 function describeError(thrown: unknown) {
   // The query builder wraps the driver's error in one whose message quotes every parameter.
   const error = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown
-  if (!(error instanceof Error)) return { type: typeof error, message: String(error) }
+  if (!(error instanceof Error)) {
+    return { type: typeof error, message: maskCardText(String(error)) }
+  }
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
-  return { type: error.name, code, message: error.message, stack: error.stack }
+  const stack = maskCardText(error.stack ?? '')
+  return { type: error.name, code, message: maskCardText(error.message), stack }
 }

@@ -2,10 +2,12 @@ import { once, setMaxListeners } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { createApp } from './app.ts'
+import { createCardCache } from './cards/cache.ts'
 import type { Config } from './config.ts'
 import type { Context } from './context.ts'
 import { openDatabase } from './db/client.ts'
 import { SYNC_DUE, TRANSACTION_CHANGED } from './db/due.ts'
+import { createCardGateway } from './gateway/cards.ts'
 import { createGatewayClient } from './gateway/client.ts'
 import { createGroup } from './group.ts'
 import { createWaiters } from './http/wait.ts'
@@ -61,8 +63,21 @@ export async function createContext(options: ServiceOptions) {
     onCall: (command, outcome, durationMs) =>
       metrics.gatewayCall.observe({ command, outcome }, durationMs / 1000),
   })
+  const cards = createCardGateway({
+    baseUrl: gatewayBaseUrl,
+    prefix: config.GATEWAY_FIELD_PREFIX,
+    timeoutMs: config.GATEWAY_TIMEOUT_MS,
+    maxConcurrency: config.GATEWAY_MAX_CONCURRENCY,
+    accounts: config.accounts,
+    sharedToken: config.sharedToken,
+    signal: givingUp.signal,
+    onCall: (command, outcome, durationMs, reason) => {
+      metrics.gatewayCall.observe({ command, outcome }, durationMs / 1000)
+      if (command === 'token' && reason) log.warn({ reason }, 'no access token was given')
+    },
+  })
   const merchants = await registerAccounts(database.sql, config).catch(async (error: unknown) => {
-    await Promise.all([gateway.close(), database.close()])
+    await Promise.all([gateway.close(), cards.close(), database.close()])
     throw error
   })
   const ctx: Context = {
@@ -72,6 +87,8 @@ export async function createContext(options: ServiceOptions) {
     sql: database.sql,
     db: database.db,
     gateway,
+    cards,
+    cardCache: createCardCache(config.CARDS_CACHE_MS),
     slots: createSlots(config.GATEWAY_MAX_CONCURRENCY),
     settling: createGroup(config.GATEWAY_MAX_CONCURRENCY),
     sealer: createSealer(encryptionKey),
@@ -147,7 +164,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await Promise.all([closed, ctx.inbox.drain(), ...loops.map((loop) => loop.stopped)])
     clearTimeout(giveUp)
     clearTimeout(cutOff)
-    await ctx.gateway.close()
+    await Promise.all([ctx.gateway.close(), ctx.cards.close()])
     await database.close()
   }
   let stopped: Promise<void> | undefined

@@ -28,6 +28,12 @@ export const SETTINGS = {
   GATEWAY_SECRET: secret().optional(),
   GATEWAY_SECRET_PREVIOUS: secret().optional(),
   MERCHANTS_FILE: text({ example: '/etc/ipn-processor/merchants.json' }).optional(),
+  GATEWAY_ACCESS_TOKEN: accessToken().optional(),
+  GATEWAY_TOKEN_URL: webAddress('https://gateway.example/v2/auth/oauth2/token'),
+  GATEWAY_CLIENT_ID: clientId().optional(),
+  GATEWAY_CLIENT_SECRET: clientSecret().optional(),
+  GATEWAY_TOKEN_SCOPE: tokenScope().optional(),
+  CARDS_CACHE_MS: whole({ max: 86_400_000 }).default(0),
   GATEWAY_ENCODING: choice(['json', 'form']).default('json'),
   GATEWAY_TIMEOUT_MS: whole({ min: 1, max: 600_000 }).default(10_000),
   GATEWAY_MAX_CONCURRENCY: whole({ min: 1, max: 1_000 }).default(16),
@@ -76,6 +82,8 @@ const SECRETS: readonly string[] = [
   'DATABASE_URL',
   'GATEWAY_SECRET',
   'GATEWAY_SECRET_PREVIOUS',
+  'GATEWAY_ACCESS_TOKEN',
+  'GATEWAY_CLIENT_SECRET',
   'API_KEY',
   'DATA_ENCRYPTION_KEY',
   'SIGNING_SECRET',
@@ -129,6 +137,27 @@ export function secret() {
   return text({ must: 'not be empty', example: '<the signing secret>' })
 }
 
+/** Fit for a header as it is (RFC 6750, 2.1). */
+export function accessToken() {
+  const form = /^[\x21-\x7e]{1,8192}$/
+  return text({ form, must: 'be a token without spaces', example: '<the access token>' })
+}
+
+export function clientId() {
+  return text({ form: /^[\x20-\x7e]{1,256}$/, must: 'be the id of a client', example: 'shop1' })
+}
+
+export function clientSecret() {
+  const form = /^[\x20-\x7e]{1,1024}$/
+  return text({ form, must: 'be 1 to 1024 plain characters', example: '<the client secret>' })
+}
+
+/** RFC 6749, 3.3. */
+export function tokenScope() {
+  const form = /^[\x21-\x7e]+( [\x21-\x7e]+)*$/
+  return text({ form, must: 'be words joined by single spaces', example: 'cards:read' })
+}
+
 function text({
   form = /./,
   must = 'be a text',
@@ -173,7 +202,7 @@ function databaseUrl() {
 }
 
 /** What stands in an address beside host and path would silently never be used. */
-function webAddress(example: string) {
+export function webAddress(example: string) {
   return z
     .string()
     .refine(

@@ -8,11 +8,24 @@ import { describe, expect, it } from 'vitest'
  * above its own, never a neighbour in its row. What is in no row may import nothing.
  */
 const LAYERS: readonly (readonly string[])[] = [
-  ['backoff', 'errors', 'group', 'log', 'metrics', 'money', 'seal', 'settings', 'slots'],
+  ['mask'],
+  [
+    'backoff',
+    'errors',
+    'group',
+    'log',
+    'metrics',
+    'money',
+    'seal',
+    'settings',
+    'slots',
+    'token-source',
+  ],
+  ['merchants-file'],
   ['config', 'loop'],
   ['db', 'gateway', 'http'],
   ['access'],
-  ['ipn', 'payments'],
+  ['cards', 'ipn', 'payments'],
   ['transactions'],
   ['refunds'],
   ['sync'],

@@ -39,6 +39,10 @@ const WRONG: [string, string, RegExp][] = [
   ['GATEWAY_PAYGATE_PATH', 'api', /path that starts with \//],
   ['GATEWAY_FIELD_PREFIX', 'svc_', /letters and digits/],
   ['GATEWAY_MERCHANT_CODE', 'SHOP 1', /code the gateway issued/],
+  ['GATEWAY_TOKEN_URL', 'gateway.example/token', /starts with https:\/\//],
+  ['GATEWAY_CLIENT_ID', 'shöp', /id of a client/],
+  ['GATEWAY_TOKEN_SCOPE', 'cards:read  more', /words joined by single spaces/],
+  ['CARDS_CACHE_MS', '-1', /from 0 to 86400000/],
   ['GATEWAY_ENCODING', 'xml', /one of json, form/],
   ['GATEWAY_TIMEOUT_MS', '0', /from 1 to 600000/],
   ['GATEWAY_MAX_CONCURRENCY', '0', /from 1 to 1000/],
@@ -78,6 +82,8 @@ const WRONG_SECRETS: [string, string][] = [
   ['GATEWAY_SECRET', '\n'],
   ['GATEWAY_SECRET_PREVIOUS', '\n'],
   ['SIGNING_SECRET', '\n'],
+  ['GATEWAY_ACCESS_TOKEN', 'Bearer hunter2'],
+  ['GATEWAY_CLIENT_SECRET', 'hünter2'],
   ['API_KEY', 'hunter2'],
   ['API_KEY', `hunter2 ${'x'.repeat(32)}`],
   ['DATA_ENCRYPTION_KEY', 'hunter2'],
@@ -192,6 +198,49 @@ describe('what a setting becomes', () => {
       expect(readProblems({ ...env, GATEWAY_ALLOW_HTTP: 'true' })).toEqual([])
     },
   )
+})
+
+describe('the access token for cards', () => {
+  const TOKEN_URL = 'https://login.example/token'
+  const CLIENT = { GATEWAY_CLIENT_ID: 'shop', GATEWAY_CLIENT_SECRET: 'hunter2' }
+
+  it('is given as it is, or fetched: by default below the gateway', () => {
+    const read = (more: Environment) => readConfig({ ...PRODUCTION, ...more }).accounts[0].token
+    expect(read({})).toBeUndefined()
+    expect(read({ GATEWAY_ACCESS_TOKEN: 'T1' })).toEqual({ kind: 'static', accessToken: 'T1' })
+    const client = { kind: 'client', clientId: 'shop', clientSecret: 'hunter2' }
+    expect(read(CLIENT)).toEqual({ ...client, url: '/v2/auth/oauth2/token' })
+    expect(
+      read({ ...CLIENT, GATEWAY_TOKEN_URL: TOKEN_URL, GATEWAY_TOKEN_SCOPE: 'cards:read' }),
+    ).toEqual({ ...client, url: TOKEN_URL, scope: 'cards:read' })
+  })
+
+  it.each([
+    ['GATEWAY_ACCESS_TOKEN', /^\S+ is set together with GATEWAY_CLIENT_ID; keep one way/, {}],
+    ['GATEWAY_CLIENT_SECRET', /^\S+ is not set, and GATEWAY_CLIENT_ID needs it/, undefined],
+    ['GATEWAY_CLIENT_ID', /^\S+ is not set, and GATEWAY_CLIENT_SECRET needs it/, undefined],
+    ['GATEWAY_TOKEN_URL', /^\S+ must start with https:\/\/ .*GATEWAY_ALLOW_HTTP=true/, {}],
+  ])('%s that does not fit the others is one line', (name, what, value) => {
+    const wrong = name === 'GATEWAY_TOKEN_URL' ? 'http://login.example/token' : 'T1'
+    const lines = readProblems({ ...PRODUCTION, ...CLIENT, [name]: value && wrong })
+    expect(lines).toEqual([expect.stringMatching(what)])
+    expect(lines[0]).toMatch(new RegExp(`for example ${name}=`))
+    expect(lines[0]).not.toContain('hunter2')
+  })
+
+  it('needs its client, not an address or a scope alone', () => {
+    for (const alone of [{ GATEWAY_TOKEN_URL: TOKEN_URL }, { GATEWAY_TOKEN_SCOPE: 'cards' }]) {
+      const lines = readProblems({ ...PRODUCTION, ...alone })
+      expect(lines).toEqual([expect.stringMatching(/^GATEWAY_CLIENT_ID is not set/)])
+    }
+  })
+
+  it('may be fetched over plain http from this machine, or where that is allowed', () => {
+    const env = { ...PRODUCTION, ...CLIENT }
+    expect(readProblems({ ...env, GATEWAY_TOKEN_URL: 'http://127.0.0.1:1/token' })).toEqual([])
+    const remote = { ...env, GATEWAY_TOKEN_URL: 'http://login.example/token' }
+    expect(readProblems({ ...remote, GATEWAY_ALLOW_HTTP: 'true' })).toEqual([])
+  })
 })
 
 describe('demo mode', () => {

@@ -37,9 +37,56 @@ it('several accounts are read with their secrets', () => {
   expect(read(TWO).accounts).toEqual(TWO)
 })
 
-it('members for other operations are no mistake', () => {
-  const content = [{ ...TWO[0], accessToken: 'token' }]
-  expect(read(content).accounts).toEqual([TWO[0]])
+const CLIENT = { clientId: 'shop', clientSecret: 'hunter4' }
+
+it('an account has its own access token for cards, given or fetched, or none', () => {
+  const tokens = (content: unknown) => read(content).accounts.map(({ token }) => token)
+  const tokenUrl = 'https://login.example/token'
+  expect(
+    tokens([
+      { ...TWO[0], accessToken: 'T1' },
+      { ...TWO[1], ...CLIENT, tokenUrl, tokenScope: 'cards' },
+      { ...TWO[1], merchantCode: 'SHOP3' },
+    ]),
+  ).toEqual([
+    { kind: 'static', accessToken: 'T1' },
+    { kind: 'client', url: tokenUrl, ...CLIENT, scope: 'cards' },
+    undefined,
+  ])
+})
+
+it('one token of the settings is shared by several accounts, and the own one of a single account', () => {
+  const token = { kind: 'static', accessToken: 'T1' }
+  const shared = read(TWO, { GATEWAY_ACCESS_TOKEN: 'T1' })
+  expect(shared).toMatchObject({ accounts: TWO, sharedToken: token })
+  const single = read(TWO.slice(1), { GATEWAY_ACCESS_TOKEN: 'T1' })
+  expect(single.accounts).toEqual([{ ...TWO[1], token }])
+  expect(single.sharedToken).toBeUndefined()
+})
+
+it('a token for all beside one of an account is refused: nobody could say which is used', () => {
+  const lines = readLines([{ ...TWO[0], accessToken: 'hunter5' }, TWO[1]], {
+    GATEWAY_ACCESS_TOKEN: 'hunter6',
+  })
+  expect(lines).toEqual([
+    expect.stringMatching(/^MERCHANTS_FILE gives accounts a token.*; keep one/),
+  ])
+  expect(lines.join()).not.toMatch(/hunter/)
+})
+
+it.each([
+  ['both ways', { ...CLIENT, accessToken: 'hunter5' }, /accessToken is set together with clientId/],
+  ['half a client', { clientId: 'shop' }, /clientSecret is not set, and clientId needs it/],
+  [
+    'a plain address',
+    { ...CLIENT, tokenUrl: 'http://login.example/hunter' },
+    /tokenUrl must start with https/,
+  ],
+])('an account whose token says %s is one line that names the account', (_what, words, why) => {
+  const lines = readLines([TWO[1], { ...TWO[0], ...words }])
+  expect(lines).toEqual([expect.stringMatching(/^MERCHANTS_FILE .* is wrong at SHOP1: /)])
+  expect(lines[0]).toMatch(why)
+  expect(lines[0]).not.toMatch(/hunter/)
 })
 
 it.each([
@@ -52,6 +99,16 @@ it.each([
   ['with an empty secret', [TWO[1], { ...TWO[0], secret: '' }], /wrong at 1\.secret: must not be/],
   ['with a code of no form', [{ ...TWO[0], merchantCode: 'hunter2 ' }], /at 0\.merchantCode: must/],
   ['with a secret that is a number', [{ ...TWO[0], secret: 2 }], /wrong at 0\.secret/],
+  [
+    'with an unknown member',
+    [{ ...TWO[0], hunterToken: '' }],
+    /at 0: it has a member that is none/,
+  ],
+  [
+    'with a token unfit for a header',
+    [{ ...TWO[0], accessToken: 'hunter 5' }],
+    /0\.accessToken: must/,
+  ],
   ['with one account twice', [TWO[0], TWO[1], TWO[0]], /names the account SHOP1 twice/],
 ])('a file %s is one line that names the place, without the content', (_what, content, why) => {
   const lines = readLines(content)

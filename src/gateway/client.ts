@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 import { LosslessNumber, stringify } from 'lossless-json'
-import { Pool } from 'undici'
 import type { MerchantAccount } from '../config.ts'
 import { shortenAmount } from '../money.ts'
-import { type ExchangeResult, exchange } from './exchange.ts'
+import { type ExchangeResult, exchange, openPool } from './exchange.ts'
 import {
   type Answer,
   type ListedPayment,
@@ -87,15 +86,7 @@ export function createGatewayClient(settings: GatewaySettings): GatewayClient {
   const base = new URL(settings.baseUrl)
   const path = base.pathname.replace(/\/$/, '') + settings.paygatePath
   const secrets = new Map(settings.accounts.map((one) => [one.merchantCode, one.secret]))
-  // The one time-out is the exchange's. A connection that is not made within it is given up with it:
-  // its place in the pool would be missing for the next call.
-  const pool = new Pool(base.origin, {
-    connections: maxConcurrency,
-    pipelining: 1,
-    connect: { timeout: timeoutMs },
-    headersTimeout: 0,
-    bodyTimeout: 0,
-  })
+  const pool = openPool(base.origin, { connections: maxConcurrency, timeoutMs })
   let inFlight = 0
 
   function prepare<T>(
@@ -122,7 +113,10 @@ export function createGatewayClient(settings: GatewaySettings): GatewayClient {
         const started = performance.now()
         const result = await sendOnce(body, signal)
         const durationMs = performance.now() - started
-        const outcome = result.kind === 'answer' ? judge(result, read) : result
+        const outcome =
+          result.kind === 'answer'
+            ? judge(result, read)
+            : { kind: result.kind, reason: result.reason }
         settings.onCall?.(command, outcome.kind, durationMs)
         const httpStatus = 'status' in result ? result.status : undefined
         return {

@@ -1,4 +1,4 @@
-import type { Dispatcher } from 'undici'
+import { type Dispatcher, Pool } from 'undici'
 
 export type Exchange = {
   path: string
@@ -10,14 +10,32 @@ export type Exchange = {
   signal?: AbortSignal | undefined
 }
 
+/** `late` says that the time was over. */
 export type ExchangeResult =
   | { kind: 'answer'; status: number; body: Buffer }
   /** Not a byte of the request was written: the gateway cannot have acted. */
-  | { kind: 'unavailable'; reason: string }
+  | { kind: 'unavailable'; reason: string; late?: true }
   /** Something was written and no whole answer came back: the gateway may have acted. */
-  | { kind: 'unknown'; reason: string; status?: number }
+  | { kind: 'unknown'; reason: string; status?: number; late?: true }
 
 const MAX_ANSWER_BYTES = 1024 * 1024
+
+/**
+ * Connections to one origin. The one time-out is the exchange's: a connection that is not made within it
+ * is given up with it, because its place in the pool would be missing for the next call.
+ */
+export function openPool(
+  origin: string,
+  { connections, timeoutMs }: { connections: number; timeoutMs: number },
+): Pool {
+  return new Pool(origin, {
+    connections,
+    pipelining: 1,
+    connect: { timeout: timeoutMs },
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
+}
 
 /**
  * Sends one request over a pool, once: no redirect is followed and nothing is repeated. Never rejects.
@@ -39,12 +57,12 @@ export function exchange(pool: Dispatcher, request: Exchange): Promise<ExchangeR
       request.signal?.removeEventListener('abort', interrupt)
       resolve(result)
     }
-    function fail(reason: string): void {
+    function fail(reason: string, more: { late?: true } = {}): void {
       if (controller) {
-        end({ kind: 'unknown', reason, ...(status === undefined ? {} : { status }) })
+        end({ kind: 'unknown', reason, ...(status === undefined ? {} : { status }), ...more })
         controller.abort(new Error(reason))
       } else {
-        end({ kind: 'unavailable', reason })
+        end({ kind: 'unavailable', reason, ...more })
       }
     }
     function interrupt(): void {
@@ -52,7 +70,7 @@ export function exchange(pool: Dispatcher, request: Exchange): Promise<ExchangeR
     }
 
     const timer = setTimeout(
-      () => fail(`no answer within ${request.timeoutMs} ms`),
+      () => fail(`no answer within ${request.timeoutMs} ms`, { late: true }),
       request.timeoutMs,
     )
     if (request.signal?.aborted) {
@@ -81,7 +99,8 @@ export function exchange(pool: Dispatcher, request: Exchange): Promise<ExchangeR
           end({ kind: 'answer', status: status ?? 0, body: Buffer.concat(chunks) })
         },
         onResponseError(_controller, error) {
-          fail(describeError(error))
+          const reason = describeError(error)
+          fail(reason, reason === 'UND_ERR_CONNECT_TIMEOUT' ? { late: true } : {})
         },
       },
     )

@@ -4,6 +4,7 @@ import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { DomainError, type FieldError, type RefusalCode } from '../errors.ts'
 import type { Log } from '../log.ts'
+import { maskCardText } from '../mask.ts'
 import type { AppEnv } from './app-env.ts'
 
 /** The one table from refusals to statuses. */
@@ -29,6 +30,13 @@ const PROBLEMS: Record<RefusalCode, { status: ContentfulStatusCode; title: strin
   refunds_disabled: { status: 403, title: 'New refunds are switched off' },
   refund_cap_exceeded: { status: 403, title: 'Above the cap of this key' },
   refund_not_in_review: { status: 409, title: 'The refund waits for no decision' },
+  card_not_found: { status: 404, title: 'No such virtual card' },
+  cards_token_shared: { status: 403, title: 'Cards are for keys of every account' },
+  cards_not_configured: { status: 503, title: 'The account has no access token for cards' },
+  gateway_refused: { status: 502, title: 'The gateway refused' },
+  gateway_failed: { status: 502, title: 'No usable answer from the gateway' },
+  gateway_token_refused: { status: 502, title: 'No access token that the gateway takes' },
+  gateway_timeout: { status: 504, title: 'The gateway took too long' },
   method_not_allowed: { status: 405, title: 'Method not allowed' },
   internal_error: { status: 500, title: 'Internal error' },
   unavailable: { status: 503, title: 'Not available at the moment' },
@@ -88,6 +96,7 @@ export function answerError(log: Log, error: Error, c: HttpContext<AppEnv>): Res
     return answerProblem(c, 'invalid_json', 'The body could not be read as JSON')
   }
   const requestId = c.get('requestId')
-  log.error({ err: error, requestId, method: c.req.method, path: c.req.path }, 'request failed')
+  const path = maskCardText(c.req.path)
+  log.error({ err: error, requestId, method: c.req.method, path }, 'request failed')
   return answerProblem(c, 'internal_error', `Something went wrong here; quote request ${requestId}`)
 }

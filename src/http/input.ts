@@ -69,9 +69,21 @@ export const bodyRefusals = {
   415: problem('The body is not declared as JSON'),
 }
 
+/** What can go wrong behind this service, for the declaration of a route that asks the gateway at once. */
+export const gatewayRefusals = {
+  502: problem('The gateway refused, or gave no usable answer'),
+  503: problem('Not set up, or not available at the moment'),
+  504: problem('The gateway took too long'),
+}
+
 /** A JSON answer, for a route's declaration. */
 export function answers<T extends z.ZodType>(description: string, schema: T) {
   return { description, content: { 'application/json': { schema } } }
+}
+
+/** The same for an answer that is written as text, because `c.json` would write its numbers anew. */
+export function answersText(description: string, schema: z.ZodType): { description: string } {
+  return answers(description, schema)
 }
 
 /** An identifier of the gateway's: 1 to 128 printable characters. */

@@ -1,0 +1,112 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { parseAccept } from 'hono/utils/accept'
+import { requireScope } from '../access/authenticate.ts'
+import type { Context } from '../context.ts'
+import { answersText, createRouter, gatewayRefusals, Id, refusals } from '../http/input.ts'
+import { chooseAccount } from './choose-account.ts'
+import { type CardLanguage, listCards, readCard } from './read.ts'
+
+const middleware = requireScope('cards:read')
+
+/** As the gateway gave it (specification 2.1 to 2.3), members that no table names included. */
+const Envelope = z
+  .looseObject({
+    code: z.number(),
+    state: z.number().optional(),
+    data: z.looseObject({}),
+    message: z.string().optional(),
+  })
+  .openapi('CardEnvelope')
+
+/** Some servers decode what is escaped, and some take a backslash for a slash: neither may leave its place. */
+const CardId = Id.refine((id) => !/[/\\]/.test(id), 'holds a slash')
+
+const NO_DAY = 'must be a day like 2026-11-21'
+const day = z.iso.date(NO_DAY).optional()
+
+function whole(digits: number, message: string) {
+  return z.string().regex(new RegExp(`^[1-9]\\d{0,${digits - 1}}$`), message)
+}
+
+const filters = z
+  .strictObject({
+    pageIndex: whole(9, 'must be a whole number of at least 1').optional(),
+    pageSize: whole(3, 'must be a whole number from 1 to 100')
+      .refine((size) => Number(size) <= 100, 'must be a whole number from 1 to 100')
+      .optional(),
+    dateFr: day,
+    dateTo: day,
+    requestId: Id.optional(),
+    status: Id.optional(),
+    cardBrand: Id.optional(),
+    merchantCode: z.string().optional(),
+  })
+  .refine(({ dateFr = '', dateTo }) => dateTo === undefined || dateFr <= dateTo, {
+    path: ['dateTo'],
+    message: 'must not be before dateFr',
+  })
+
+const headers = z.object({ 'accept-language': z.string().optional() })
+
+const readOne = createRoute({
+  method: 'get',
+  path: '/v2/vc/virtual-cards/{virtualCardRequestId}',
+  summary: 'One virtual card, read from the gateway and masked',
+  middleware,
+  request: {
+    params: z.object({ virtualCardRequestId: CardId }),
+    query: z.strictObject({ merchantCode: z.string().optional() }),
+    headers,
+  },
+  responses: {
+    200: answersText('The card, as the gateway gave it', Envelope),
+    ...refusals,
+    ...gatewayRefusals,
+  },
+})
+
+const list = createRoute({
+  method: 'get',
+  path: '/v2/vc/virtual-cards',
+  summary: 'Virtual cards, read from the gateway',
+  middleware,
+  request: { query: filters, headers },
+  responses: {
+    200: answersText('A page, as the gateway gave it', Envelope),
+    ...refusals,
+    ...gatewayRefusals,
+  },
+})
+
+/** For the asker alone, and for now. */
+const ANSWER_HEADERS = { 'content-type': 'application/json', 'cache-control': 'private, no-store' }
+
+/** The merchants' routes on virtual cards: the gateway's own paths, read through. */
+export function cardRoutes(ctx: Context) {
+  return createRouter()
+    .openapi(readOne, async (c) => {
+      const { merchantCode } = c.req.valid('query')
+      const account = chooseAccount(ctx.config, c.get('access'), merchantCode)
+      const { virtualCardRequestId } = c.req.valid('param')
+      const language = chooseLanguage(c.req.valid('header')['accept-language'])
+      const text = await readCard(ctx, account, virtualCardRequestId, language)
+      return c.body(text, 200, ANSWER_HEADERS)
+    })
+    .openapi(list, async (c) => {
+      const { merchantCode, ...query } = c.req.valid('query')
+      const account = chooseAccount(ctx.config, c.get('access'), merchantCode)
+      const language = chooseLanguage(c.req.valid('header')['accept-language'])
+      const text = await listCards(ctx, account, query, language)
+      return c.body(text, 200, ANSWER_HEADERS)
+    })
+}
+
+/** The first of the asker's languages that the specification knows; without one the gateway's default. */
+function chooseLanguage(header: string | undefined): CardLanguage {
+  const wanted = parseAccept(header ?? '').filter(({ q }) => q > 0)
+  for (const { type } of wanted) {
+    const [language] = type.toLowerCase().split('-')
+    if (language === 'vi' || language === 'en') return language
+  }
+  return undefined
+}

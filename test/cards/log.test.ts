@@ -1,0 +1,52 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { expectProblem } from '../support/api.ts'
+import { CARDS } from '../support/cards.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { KEY, startTestService } from '../support/service.ts'
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database.drop())
+
+it('an unexpected error is told and logged without the card number of its path', async () => {
+  const service = await startTestService(database, 'http://127.0.0.1:1', {
+    settings: { ROLE: 'web', GATEWAY_ACCESS_TOKEN: 'T1' },
+  })
+  try {
+    service.ctx.cards.readCards = () => Promise.reject(new Error('out of order'))
+    const logged = vi.spyOn(service.ctx.log, 'error')
+    const response = await fetch(`${service.url}${CARDS}/4111111111111111`, {
+      headers: { authorization: `Bearer ${KEY}` },
+    })
+    const problem = await expectProblem(response, 500, 'internal_error')
+    expect(JSON.stringify(problem)).not.toContain('411111')
+    expect(logged).toHaveBeenCalledWith(
+      expect.objectContaining({ path: `${CARDS}/411111******1111` }),
+      expect.any(String),
+    )
+  } finally {
+    await service.stop()
+  }
+})
+
+it('no error is written to the log with a card number, no object with a token', async () => {
+  const program = `
+    import { createLog } from './src/log.ts'
+    const log = createLog('info')
+    log.error({ err: new Error('card 4111111111111111') }, 'first')
+    log.error({ err: '4111111111111111', token: { accessToken: 'hunter2' } }, 'second')
+    log.error({ clientSecret: 'hunter2' }, 'third')`
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ['--import', 'tsx', '--input-type=module', '--eval', program],
+    { cwd: fileURLToPath(new URL('../..', import.meta.url)) },
+  )
+  expect(stdout.trim().split('\n')).toHaveLength(3)
+  expect(stdout).toContain('411111******1111')
+  expect(stdout).not.toMatch(/4111111|hunter2/)
+})
