@@ -143,6 +143,16 @@ describe('delivery', () => {
     )
   })
 
+  it('is over once it is acknowledged, whatever is tried again beside it', async () => {
+    await makeTransaction('DONE')
+    await expectReceived(1)
+    answers = Array.from({ length: 3 }, () => ({ status: 200, body: '{"respcode":1}' }))
+    await makeTransaction('REFUSED')
+    await expectReceived(4)
+    const told = received.map((body) => readNotice(body).svc_TransactionID)
+    expect(told).toEqual(['DONE', 'REFUSED', 'REFUSED', 'REFUSED'])
+  })
+
   it('is given up after the last attempt, and nobody listening is no failure', async () => {
     sandbox.setIpnUrl('http://127.0.0.1:9/ipn')
     await makeTransaction('T1')
