@@ -10,8 +10,10 @@ import { makeCardRoutes } from './card-routes.ts'
 import { makeControlRoutes } from './control.ts'
 import { makeGatewayRoute } from './gateway.ts'
 import { addCards } from './make-cards.ts'
+import { makePageRoutes } from './page.ts'
 import { makeRandom, pickFirstPaymentId } from './random.ts'
 import { makeRefundMode, refundModeInput } from './refund-mode.ts'
+import { requireSameOrigin } from './same-origin.ts'
 import { openBooks, type SandboxAccount, type SandboxState } from './state.ts'
 import { makeTokenRoute } from './token-route.ts'
 import { openTokens } from './tokens.ts'
@@ -66,6 +68,8 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   app.post(state.settings.paygatePath, makeGatewayRoute(state))
   app.post('/v2/auth/oauth2/token', makeTokenRoute(state))
   app.route('/v2/vc/virtual-cards', makeCardRoutes(state))
+  app.use('/sandbox/*', requireSameOrigin)
+  app.route('/', makePageRoutes(state))
   app.route('/sandbox', makeControlRoutes(state))
 
   const host = options.host ?? '127.0.0.1'
