@@ -62,11 +62,8 @@ export function makeTokenRoute(state: SandboxState) {
 function grant({ tokens }: SandboxState, params: Readonly<Record<string, unknown>>): Answer {
   const { data: request, error } = tokenRequest.safeParse(params)
   if (error !== undefined) {
-    return refuse(
-      400,
-      'invalid_request',
-      `${error.issues[0]?.path.join('.')} is missing or no text`,
-    )
+    const name = error.issues[0]?.path.join('.')
+    return refuse(400, 'invalid_request', `${name} is missing or no text (JSON has to be declared)`)
   }
   if (request.grant_type !== 'client_credentials') {
     return refuse(400, 'unsupported_grant_type', 'grant_type must be client_credentials')
