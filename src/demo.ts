@@ -38,7 +38,7 @@ export async function presentDemo(service: Service, sandbox: Sandbox | undefined
     ...(played?.story ?? []),
     '',
     `Service   ${url}`,
-    ...(sandbox ? [`Sandbox   ${sandbox.url}   (plays the gateway)`] : []),
+    ...(sandbox ? [`Sandbox   ${sandbox.url}   (plays the gateway; open it in a browser)`] : []),
     `API key   ${key}   (new at every start)`,
     '',
     'Try, in another terminal:',

@@ -1,48 +1,31 @@
-import { once } from 'node:events'
-import { createServer, type Server } from 'node:http'
 import { parse } from 'lossless-json'
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { verifySecureHash } from '../src/gateway/signature.ts'
-import { type Sandbox, startSandbox } from '../src/sandbox/server.ts'
+import {
+  type MerchantAnswer,
+  type SandboxRig,
+  SHOP,
+  useMerchant,
+  useSandbox,
+} from './support/sandbox.ts'
 
-const SECRET = '311235E7043244EC8306F96720748C56'
 const RULE = { prefix: 'svc', exclude: ['TransAmount', 'ExtData'] }
 
-let sandbox: Sandbox
-let merchant: Server
+let sandbox: SandboxRig
 let received: string[]
-let answers: { status: number; body: string }[]
+let answers: MerchantAnswer[]
 
 beforeEach(async () => {
-  received = []
-  answers = []
-  merchant = createServer(async (request, response) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of request) chunks.push(chunk)
-    received.push(Buffer.concat(chunks).toString('utf8'))
-    const { status, body } = answers.shift() ?? { status: 200, body: '{"respcode":0}' }
-    response.writeHead(status).end(body)
-  })
-  merchant.listen(0, '127.0.0.1')
-  await once(merchant, 'listening')
-  const address = z.object({ port: z.number() }).parse(merchant.address())
-  sandbox = await startSandbox({
-    accounts: [{ merchantCode: 'UFLIYL', secret: SECRET }],
-    ipnUrl: `http://127.0.0.1:${address.port}/ipn`,
-    ipnRetryMs: [5, 10],
-  })
-})
-afterEach(async () => {
-  await sandbox.stop()
-  merchant.closeAllConnections()
-  merchant.close()
+  const merchant = await useMerchant()
+  received = merchant.received
+  answers = merchant.answers
+  sandbox = await useSandbox({ ipnUrl: merchant.ipnUrl, ipnRetryMs: [5, 10] })
 })
 
 const eventually = (check: () => unknown) => vi.waitFor(check, { timeout: 5000, interval: 5 })
 
-const control = (method: string, path: string, body: unknown) =>
-  fetch(`${sandbox.url}/sandbox${path}`, { method, body: JSON.stringify(body) })
+const control = (method: string, path: string, body: unknown) => sandbox.control(method, path, body)
 
 const makeTransaction = (transactionId: string, more: object = {}) =>
   control('POST', '/transactions', {
@@ -77,8 +60,8 @@ describe('a payment notification', () => {
       svc_ExtData: { shop: 'H1' },
     })
     expect(received[0]).toContain('"svc_Amount":10000.50,')
-    expect(verifySecureHash(notice, [SECRET], RULE)).toBe('verified')
-    expect(verifySecureHash({ ...notice, svc_Amount: 1 }, [SECRET], RULE)).toBe('wrong')
+    expect(verifySecureHash(notice, [SHOP.secret], RULE)).toBe('verified')
+    expect(verifySecureHash({ ...notice, svc_Amount: 1 }, [SHOP.secret], RULE)).toBe('wrong')
   })
 
   it.each([
@@ -125,10 +108,10 @@ describe('a payment notification', () => {
 
 describe('delivery', () => {
   it('is repeated with the same bytes until it is acknowledged', async () => {
-    answers = [
+    answers.push(
       { status: 200, body: '{"respcode":1,"respmsg":"not stored"}' },
       { status: 503, body: '{"respcode":0}' },
-    ]
+    )
     await makeTransaction('T1')
     await expectReceived(3)
     expect(new Set(received).size).toBe(1)
@@ -141,6 +124,16 @@ describe('delivery', () => {
         ],
       }),
     )
+  })
+
+  it('is over once it is acknowledged, whatever is tried again beside it', async () => {
+    await makeTransaction('DONE')
+    await expectReceived(1)
+    answers.push(...Array.from({ length: 3 }, () => ({ status: 200, body: '{"respcode":1}' })))
+    await makeTransaction('REFUSED')
+    await expectReceived(4)
+    const told = received.map((body) => readNotice(body).svc_TransactionID)
+    expect(told).toEqual(['DONE', 'REFUSED', 'REFUSED', 'REFUSED'])
   })
 
   it('is given up after the last attempt, and nobody listening is no failure', async () => {

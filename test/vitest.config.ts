@@ -3,6 +3,12 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
+  // The package's own name leads to its sources; the other conditions are the defaults.
+  ssr: {
+    resolve: {
+      conditions: ['ipn-processor-source', 'module', 'node', 'development|production'],
+    },
+  },
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/start-database.ts'],

@@ -1,5 +1,7 @@
-import { type Context, Hono } from 'hono'
+import { Hono } from 'hono'
 import { z } from 'zod'
+import { answerControl } from './control-answer.ts'
+import { makeCardControl } from './control-cards.ts'
 import { faultInput } from './faults.ts'
 import { findBook, findOpenRefund, findPayment, findTransaction } from './find.ts'
 import { ControlError, readCode, readInput, readPositiveAmount } from './input.ts'
@@ -7,6 +9,7 @@ import { listEntries } from './journal.ts'
 import { notifyPayment } from './notices.ts'
 import { makeRefundMode, refundModeInput } from './refund-mode.ts'
 import { fitsBalance, openRefund, settleRefund, showRefund } from './refunds.ts'
+import { seedInput, seedSandbox } from './seed.ts'
 import type { SandboxState } from './state.ts'
 import {
   addTransaction,
@@ -16,7 +19,6 @@ import {
   showTransaction,
   transactionInput,
 } from './transactions.ts'
-import { writeJson } from './wire.ts'
 
 const settlement = z.strictObject({
   outcome: z.enum(['success', 'failure']),
@@ -31,10 +33,11 @@ const portalRefund = z.strictObject({ amount: readPositiveAmount })
  */
 export function makeControlRoutes(state: SandboxState): Hono {
   const app = new Hono()
+  app.route('/', makeCardControl(state))
 
   app.onError((error, c) => {
     if (!(error instanceof ControlError)) throw error
-    return answer(c, { path: error.path, message: error.message }, error.status)
+    return answerControl(c, { path: error.path, message: error.message }, error.status)
   })
 
   app.post('/transactions', async (c) => {
@@ -44,18 +47,18 @@ export function makeControlRoutes(state: SandboxState): Hono {
       const plan = input.ipn
       state.background.run(() => notifyPayment(state, transaction, plan))
     }
-    return answer(c, showTransaction(transaction), 201)
+    return answerControl(c, showTransaction(transaction), 201)
   })
 
   app.get('/transactions/:transactionId', (c) =>
-    answer(c, showTransaction(findTransaction(state, c))),
+    answerControl(c, showTransaction(findTransaction(state, c))),
   )
 
   app.post('/transactions/:transactionId/ipn', async (c) => {
     const transaction = findTransaction(state, c)
     const plan = readInput(planInput, await c.req.text())
     state.background.run(() => notifyPayment(state, transaction, plan))
-    return answer(c, showTransaction(transaction), 202)
+    return answerControl(c, showTransaction(transaction), 202)
   })
 
   app.patch('/payments/:paymentId', async (c) => {
@@ -65,7 +68,7 @@ export function makeControlRoutes(state: SandboxState): Hono {
     if (c.req.query('ipn') === 'true') {
       state.background.run(() => notifyPayment(state, payment.transaction))
     }
-    return answer(c, showPayment(payment))
+    return answerControl(c, showPayment(payment))
   })
 
   app.post('/payments/:paymentId/portal-refund', async (c) => {
@@ -76,7 +79,7 @@ export function makeControlRoutes(state: SandboxState): Hono {
     }
     const refund = openRefund(state, payment, amount)
     state.background.run(() => settleRefund(state, refund))
-    return answer(c, showRefund(refund), 201)
+    return answerControl(c, showRefund(refund), 201)
   })
 
   app.post('/refunds/:requestId/settle', async (c) => {
@@ -85,19 +88,19 @@ export function makeControlRoutes(state: SandboxState): Hono {
     state.background.run(() =>
       settleRefund(state, refund, outcome === 'failure' ? code : undefined),
     )
-    return answer(c, showRefund(refund))
+    return answerControl(c, showRefund(refund))
   })
 
   app.put('/refund-mode', async (c) => {
     const input = readInput(refundModeInput, await c.req.text())
     state.refundMode = makeRefundMode(input, state.settings.refundMs)
-    return answer(c, state.refundMode)
+    return answerControl(c, state.refundMode)
   })
 
   app.post('/faults', async (c) => {
     const fault = readInput(faultInput, await c.req.text())
     state.faults.push(fault)
-    return answer(c, fault, 201)
+    return answerControl(c, fault, 201)
   })
 
   app.delete('/faults', (c) => {
@@ -105,17 +108,21 @@ export function makeControlRoutes(state: SandboxState): Hono {
     return c.body(null, 204)
   })
 
-  app.get('/calls', (c) => answer(c, { data: listEntries(state.journal, c.req.query('command')) }))
+  app.get('/calls', (c) =>
+    answerControl(c, { data: listEntries(state.journal, c.req.query('command')) }),
+  )
 
-  app.get('/ledger', (c) => answer(c, { data: state.ledger }))
+  app.post('/seed', async (c) => {
+    const input = readInput(seedInput, await c.req.text())
+    const { population, transactions } = seedSandbox(state, input)
+    const { ipn } = input
+    if (ipn !== false) {
+      for (const one of transactions) state.background.run(() => notifyPayment(state, one, ipn))
+    }
+    return answerControl(c, population, 201)
+  })
+
+  app.get('/ledger', (c) => answerControl(c, { data: state.ledger }))
 
   return app
-}
-
-function answer(
-  c: Context,
-  value: unknown,
-  status: 200 | 201 | 202 | 404 | 409 | 422 = 200,
-): Response {
-  return c.body(writeJson(value), status, { 'content-type': 'application/json; charset=utf-8' })
 }

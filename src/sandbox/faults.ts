@@ -4,7 +4,7 @@ import { readCode, readCount, readNumber } from './input.ts'
 /** How a client sees each kind stands in `misbehave.ts`; what it does to a notification in `notify.ts`. */
 export const faultInput = z
   .strictObject({
-    command: z.enum(['QUERY_PT', 'REFUND', 'cards', 'ipn', '*']),
+    command: z.enum(['QUERY_PT', 'REFUND', 'cards', 'token', 'ipn', '*']),
     kind: z.enum([
       'delay',
       'http500',

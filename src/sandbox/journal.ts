@@ -32,7 +32,35 @@ export type DeliveryEntry = {
   rawBodySha256: string
 }
 
-export type JournalEntry = CallEntry | DeliveryEntry
+/**
+ * A request for virtual cards. `status` and `code` (the envelope's) were answered; `workCode` is what
+ * the work came to. Of the token only what it was worth is kept.
+ */
+export type CardsEntry = {
+  command: 'cards'
+  at: string
+  outcome: 'received' | 'answered' | FaultKind
+  operation: 'detail' | 'list'
+  status: number | null
+  code: number | null
+  workCode: number | null
+  token: 'accepted' | 'missing' | 'unknown' | 'expired'
+  virtualCardRequestId: string | null
+  query: Readonly<Record<string, string>>
+  language: string | null
+}
+
+/** A request for a token; the client is named only when it is known. */
+export type TokenEntry = {
+  command: 'token'
+  at: string
+  outcome: 'received' | 'answered' | FaultKind
+  status: number | null
+  workStatus: number | null
+  clientId: string | null
+}
+
+export type JournalEntry = CallEntry | DeliveryEntry | CardsEntry | TokenEntry
 
 export type Journal = { entries: JournalEntry[]; limit: number }
 

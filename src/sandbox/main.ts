@@ -1,23 +1,45 @@
-import { ConfigError, readSandboxConfig } from '../config.ts'
+import { ConfigError, DEMO_ACCOUNT, readSandboxConfig } from '../config.ts'
 import { startSandbox } from './server.ts'
+import { makeDefaultClient } from './tokens.ts'
 
 /** The sandbox gateway alone: `npm run sandbox`. */
 async function main(): Promise<void> {
   const { options, ipnUrl } = readSandboxConfig()
   const sandbox = await startSandbox({ ...options, ipnUrl })
-  const accounts = options.accounts.map(({ merchantCode }) => merchantCode).join(', ')
-  process.stdout.write(
-    [
-      `Sandbox gateway   ${sandbox.url}   account ${accounts}`,
-      `Notifications     ${ipnUrl}`,
-      'Make a payment:',
-      `  curl -H 'Content-Type: application/json' -d '{"payments":[{"amount":"150000","paymentMethod":"QR","status":"SUCCESS"}]}' ${sandbox.url}/sandbox/transactions`,
-      '',
-    ].join('\n'),
-  )
+  process.stdout.write(`${describe(sandbox.url, ipnUrl, options.accounts).join('\n')}\n`)
   const stop = () => void sandbox.stop().then(() => process.exit(0))
   process.once('SIGTERM', stop)
   process.once('SIGINT', stop)
+}
+
+type Account = ReturnType<typeof readSandboxConfig>['options']['accounts'][number]
+
+/** Of secrets only those everybody knows: the demo's, and those of default clients. */
+function describe(url: string, ipnUrl: string, accounts: readonly Account[]): string[] {
+  const json = "-H 'Content-Type: application/json'"
+  const merchants = accounts.map(({ merchantCode, secret }) =>
+    secret === DEMO_ACCOUNT.secret ? `${merchantCode}, secret ${secret}` : merchantCode,
+  )
+  const clients = accounts.map(({ merchantCode, token }) => {
+    const { clientId, clientSecret } = makeDefaultClient(merchantCode)
+    if (token === undefined) return `client ${clientId}, secret ${clientSecret}`
+    return token.kind === 'client' ? `client ${token.clientId}` : `static, of ${merchantCode}`
+  })
+  return [
+    'Sandbox gateway: plays the payment gateway, no money moves.',
+    '',
+    `Address         ${url}   (open it in a browser)`,
+    `Notifications   ${ipnUrl}`,
+    `Merchant        ${merchants.join('; ')}`,
+    `Card tokens     ${clients.join('; ')}`,
+    '',
+    'Make a payment, which sends its notification:',
+    `  curl ${json} -d '{"payments":[{"amount":"150000","paymentMethod":"QR","status":"SUCCESS"}]}' ${url}/sandbox/transactions`,
+    'See what was asked, and what became of the notification:',
+    `  curl ${url}/sandbox/calls`,
+    '',
+    'Stop with Ctrl-C.',
+  ]
 }
 
 main().catch((error: unknown) => {

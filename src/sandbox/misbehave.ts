@@ -10,12 +10,22 @@ import { writeAnswer } from './wire.ts'
 
 type GatewayContext = Context<{ Bindings: HttpBindings }>
 
+/** One request and how it is answered; `T` is what its work comes to. */
+export type Exchange<T> = {
+  c: GatewayContext
+  state: SandboxState
+  /** Checks and executes the request; a kind that never calls it does no work. */
+  work: () => Promise<T>
+  refuse: (code: number) => T
+  send: (answer: T) => Response
+  write: (answer: T) => string
+}
+
 type Misbehaviour = {
   c: GatewayContext
   state: SandboxState
   entry: CallEntry
   fault: Fault
-  /** Checks and executes the request; a kind that never calls it does no work. */
   work: () => Promise<Answer>
 }
 
@@ -32,13 +42,30 @@ export function sendAnswer(
   })
 }
 
+/** Treats one gateway operation as the fault says. */
+export function misbehave({ c, state, entry, fault, work }: Misbehaviour): Promise<Response> {
+  return followFault(fault, {
+    c,
+    state,
+    work,
+    refuse: refuseWithCode,
+    send: (answer) => sendAnswer(c, state, entry, answer),
+    write: (answer) => writeEntryAnswer(state, entry, answer),
+  })
+}
+
+/** Whether a fault's code, for cards and tokens, is an HTTP status. */
+export function isErrorStatus(code: number): boolean {
+  return code >= 400 && code <= 599
+}
+
 /** Treats one request as the fault says; which kinds do the work is the point of the fault. */
-export async function misbehave(given: Misbehaviour): Promise<Response> {
-  const { c, state, entry, fault, work } = given
+export async function followFault<T>(fault: Fault, exchange: Exchange<T>): Promise<Response> {
+  const { c, state, work, refuse, send, write } = exchange
   switch (fault.kind) {
     case 'delay':
       if (!(await state.background.wait(fault.delayMs))) return resetConnection(c)
-      return sendAnswer(c, state, entry, await work())
+      return send(await work())
     case 'http500':
       return c.text('Internal Server Error', 500)
     case 'reset':
@@ -46,9 +73,9 @@ export async function misbehave(given: Misbehaviour): Promise<Response> {
     case 'garbage':
       return c.html('<html><body>Service temporarily unavailable</body></html>')
     case 'code':
-      return sendAnswer(c, state, entry, refuseWithCode(fault.code))
+      return send(refuse(fault.code))
     case 'truncate':
-      return sendHalf(c, writeEntryAnswer(state, entry, await work()))
+      return sendHalf(c, write(await work()))
     case 'acceptThenReset':
       await work()
       return resetConnection(c)
@@ -57,7 +84,7 @@ export async function misbehave(given: Misbehaviour): Promise<Response> {
       return holdConnection(c)
     case 'acceptThenCode':
       await work()
-      return sendAnswer(c, state, entry, refuseWithCode(fault.code))
+      return send(refuse(fault.code))
   }
 }
 

@@ -33,7 +33,7 @@ export async function notify(
   const url = state.ipnUrl
   if (url === undefined) return
   const deliver = async () => {
-    const waitMs = shuffle ? Math.floor(state.random() * delayMs) : delayMs
+    const waitMs = shuffle ? Math.floor(state.deliveryRandom() * delayMs) : delayMs
     if (!(await state.background.wait(waitMs))) return
     if (await attemptDelivery(state, notification, url, 1)) return
     state.background.run(() => retryDelivery(state, notification, url))
@@ -57,7 +57,7 @@ async function attemptDelivery(
   url: string,
   attempt: number,
 ): Promise<boolean> {
-  const fault = takeFault(state.faults, 'ipn', state.random)
+  const fault = takeFault(state.faults, 'ipn', state.deliveryRandom)
   const entry = recordEntry<DeliveryEntry>(state.journal, {
     command: 'ipn',
     at: new Date().toISOString(),

@@ -110,7 +110,12 @@ export function showRefund({ payment, mode: _, successTold: __, ...refund }: San
   return { ...refund, paymentId: payment.id, transactionId, merchantCode: book.merchantCode }
 }
 
-function moveMoney(state: SandboxState, refund: SandboxRefund): void {
+/** Moves the money of an accepted refund, and enters it in the ledger under that time. */
+export function moveMoney(
+  state: SandboxState,
+  refund: SandboxRefund,
+  at: string = new Date().toISOString(),
+): void {
   const { payment, requestId, transId, amount } = refund
   refund.status = 'succeeded'
   payment.refundedAmount = addAmounts([payment.refundedAmount, amount])
@@ -120,7 +125,7 @@ function moveMoney(state: SandboxState, refund: SandboxRefund): void {
     paymentId: payment.id,
     merchantCode: payment.transaction.book.merchantCode,
     amount,
-    at: new Date().toISOString(),
+    at,
   })
 }
 

@@ -4,16 +4,25 @@ import { isIPv6 } from 'node:net'
 import { getRequestListener, type HttpBindings } from '@hono/node-server'
 import { Hono } from 'hono'
 import { Agent } from 'undici'
+import type { TokenSource } from '../config.ts'
 import { makeBackground } from './background.ts'
+import { makeCardRoutes } from './card-routes.ts'
 import { makeControlRoutes } from './control.ts'
 import { makeGatewayRoute } from './gateway.ts'
+import { addCards } from './make-cards.ts'
+import { makePageRoutes } from './page.ts'
 import { makeRandom, pickFirstPaymentId } from './random.ts'
 import { makeRefundMode, refundModeInput } from './refund-mode.ts'
-import { openBooks, type SandboxState } from './state.ts'
+import { requireSameOrigin } from './same-origin.ts'
+import { openBooks, type SandboxAccount, type SandboxState } from './state.ts'
+import { makeTokenRoute } from './token-route.ts'
+import { openTokens } from './tokens.ts'
 
 export type SandboxOptions = {
   /** The first account is the default of control routes that name none. */
-  accounts: readonly { merchantCode: string; secret: string }[]
+  accounts: readonly SandboxAccount[]
+  /** A token that sees the cards of all accounts. */
+  sharedToken?: TokenSource | undefined
   /** Where notifications go; none are sent while it is not set. */
   ipnUrl?: string
   host?: string
@@ -27,6 +36,8 @@ export type SandboxOptions = {
   refundMs?: number
   /** Milliseconds between the attempts to deliver a notification; its length ends the attempts. */
   ipnRetryMs?: readonly number[]
+  /** Seconds a token for virtual cards lives. */
+  tokenLifetimeS?: number
   /** For the dice of faults and the shuffling of notifications. */
   seed?: number
   /** Entries the journal keeps. */
@@ -55,6 +66,10 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const app = new Hono<{ Bindings: HttpBindings }>()
   app.get('/healthz', (c) => c.json({ status: 'ok' }))
   app.post(state.settings.paygatePath, makeGatewayRoute(state))
+  app.post('/v2/auth/oauth2/token', makeTokenRoute(state))
+  app.route('/v2/vc/virtual-cards', makeCardRoutes(state))
+  app.use('/sandbox/*', requireSameOrigin)
+  app.route('/', makePageRoutes(state))
   app.route('/sandbox', makeControlRoutes(state))
 
   const host = options.host ?? '127.0.0.1'
@@ -87,6 +102,9 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
 
 function makeState(options: SandboxOptions): SandboxState {
   const refundMs = options.refundMs ?? 500
+  const seed = options.seed ?? 1
+  const books = openBooks(options.accounts)
+  for (const [name, book] of books) addCards(book, { seed: 1, name })
   return {
     settings: {
       fieldPrefix: options.fieldPrefix ?? 'svc',
@@ -96,14 +114,19 @@ function makeState(options: SandboxOptions): SandboxState {
       refundMs,
       ipnRetryMs: options.ipnRetryMs ?? [1000, 2000, 5000, 10_000],
     },
-    books: openBooks(options.accounts),
+    books,
     faults: [],
     journal: { entries: [], limit: options.journalLimit ?? 100_000 },
     ledger: [],
     refundMode: makeRefundMode(refundModeInput.parse({}), refundMs),
     ipnUrl: options.ipnUrl,
     lastPaymentId: pickFirstPaymentId(),
-    random: makeRandom(options.seed ?? 1),
+    random: makeRandom(seed),
+    deliveryRandom: makeRandom(seed),
+    tokens: openTokens(options.accounts, options.sharedToken, {
+      lifetimeS: options.tokenLifetimeS ?? 3600,
+      nested: false,
+    }),
     background: makeBackground(),
     agent: new Agent({
       connections: 256,

@@ -1,8 +1,11 @@
 import type { Agent } from 'undici'
+import type { TokenSource } from '../config.ts'
 import type { Background } from './background.ts'
+import type { SandboxCard } from './cards.ts'
 import type { Fault } from './faults.ts'
 import type { Journal } from './journal.ts'
 import type { RefundMode } from './refund-mode.ts'
+import type { Tokens } from './tokens.ts'
 
 export type Settings = {
   fieldPrefix: string
@@ -11,6 +14,13 @@ export type Settings = {
   ipnHashExclude: readonly string[]
   refundMs: number
   ipnRetryMs: readonly number[]
+}
+
+/** Without a `token` the account's cards are read with its default client. */
+export type SandboxAccount = {
+  merchantCode: string
+  secret: string
+  token?: TokenSource | undefined
 }
 
 /** Amounts are decimal strings. `refundedAmountShown` overrides what QUERY_PT says. */
@@ -66,6 +76,7 @@ export type Book = {
   transactions: Map<string, SandboxTransaction>
   payments: Map<string, SandboxPayment>
   refunds: Map<string, SandboxRefund[]>
+  cards: Map<string, SandboxCard>
 }
 
 /** All of one sandbox, lost when it stops. */
@@ -78,15 +89,16 @@ export type SandboxState = {
   refundMode: RefundMode
   ipnUrl: string | undefined
   lastPaymentId: number
+  /** The dice of faults. Deliveries have dice of their own: when they are thrown nobody can foresee. */
   random: () => number
+  deliveryRandom: () => number
+  tokens: Tokens
   background: Background
   agent: Agent
 }
 
 /** An empty book for every account; the first account is the default of the control routes. */
-export function openBooks(
-  accounts: readonly { merchantCode: string; secret: string }[],
-): Map<string, Book> {
+export function openBooks(accounts: readonly SandboxAccount[]): Map<string, Book> {
   return new Map(
     accounts.map(({ merchantCode, secret }) => [
       merchantCode,
@@ -96,6 +108,7 @@ export function openBooks(
         transactions: new Map(),
         payments: new Map(),
         refunds: new Map(),
+        cards: new Map(),
       },
     ]),
   )

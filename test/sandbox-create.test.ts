@@ -1,0 +1,104 @@
+import { execFile } from 'node:child_process'
+import { cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { createSandbox, type TestSandbox } from 'ipn-processor/sandbox'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { useMerchant } from './support/sandbox.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const run = promisify(execFile)
+
+async function create(...options: Parameters<typeof createSandbox>): Promise<TestSandbox> {
+  const sandbox = await createSandbox(...options)
+  onTestFinished(() => sandbox.stop())
+  return sandbox
+}
+
+describe('a sandbox for tests', () => {
+  it('makes a payment, and has delivered its notification when that resolves', async () => {
+    const { ipnUrl, received } = await useMerchant()
+    const sandbox = await create()
+    sandbox.setIpnUrl(ipnUrl)
+    const made = await sandbox.makePayment({ amount: '10000.50', orderId: 'DH1' })
+    expect(made).toEqual({
+      transactionId: expect.stringMatching(/^\d{12}[A-Z]{6}$/),
+      paymentId: expect.stringMatching(/^\d+$/),
+    })
+    expect(JSON.parse(received[0] ?? '')).toMatchObject({
+      svc_MerchantCode: 'DEMO',
+      svc_TransactionID: made.transactionId,
+      svc_OrderID: 'DH1',
+    })
+    expect(sandbox.listCalls('ipn')).toMatchObject([{ outcome: 'acknowledged', attempt: 1 }])
+  })
+
+  it('adds to a transaction that exists, with the ids it is given', async () => {
+    const sandbox = await create()
+    const transactionId = 'T1'
+    await sandbox.makePayment({ transactionId, amount: 5, status: 'FAILED' })
+    expect(await sandbox.makePayment({ transactionId, amount: 5, paymentId: '77' })).toEqual({
+      transactionId,
+      paymentId: '77',
+    })
+  })
+
+  it('misbehaves until it is told to behave', async () => {
+    const sandbox = await create()
+    const ask = async () => (await fetch(`${sandbox.url}/v2/vc/virtual-cards`)).status
+    sandbox.addFault({ command: 'cards', kind: 'code', code: 503 })
+    expect(await ask()).toBe(503)
+    sandbox.clearFaults()
+    expect(await ask()).toBe(401)
+  })
+
+  it('names what is wrong', async () => {
+    const sandbox = await create()
+    await expect(sandbox.makePayment({ amount: '1.23456' })).rejects.toThrow(/^amount: expected/)
+    await expect(sandbox.makePayment({ amount: 1, merchantCode: 'X' })).rejects.toThrow(
+      'merchantCode: no such account',
+    )
+    expect(() => sandbox.addFault({ command: 'ipn', kind: 'delay' })).toThrow(
+      'delayMs: a delay needs',
+    )
+  })
+})
+
+/** Two runs of the compiler. */
+const BUILT_WITHIN_MS = 120_000
+
+const CONSUMER = `
+import { createSandbox } from 'ipn-processor/sandbox'
+const sandbox = await createSandbox({ refundMs: 10 })
+const { paymentId } = await sandbox.makePayment({ amount: '150000', paymentId: '4711' })
+sandbox.addFault({ command: 'QUERY_PT', kind: 'reset', times: 1 })
+await sandbox.stop()
+console.log(paymentId)
+`
+
+describe('the package', () => {
+  it(
+    'gives a merchant the sandbox as JavaScript with its types, built by npm run build',
+    async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'consumer-'))
+      onTestFinished(() => rm(folder, { recursive: true, force: true }))
+      const installed = join(folder, 'node_modules', 'ipn-processor')
+      const tsc = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc')
+      const build = ['-p', join(ROOT, 'tsconfig.build.json'), '--outDir', join(installed, 'dist')]
+      await run(process.execPath, [tsc, ...build])
+      await cp(join(ROOT, 'package.json'), join(installed, 'package.json'))
+      await symlink(join(ROOT, 'node_modules'), join(installed, 'node_modules'))
+      await writeFile(join(folder, 'consumer.mts'), CONSUMER)
+      await writeFile(join(folder, 'consumer.mjs'), CONSUMER)
+      expect(await run(process.execPath, ['consumer.mjs'], { cwd: folder })).toMatchObject({
+        stdout: '4711\n',
+      })
+      const strict = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext']
+      const types = ['--typeRoots', join(ROOT, 'node_modules', '@types'), '--types', 'node']
+      await run(process.execPath, [tsc, ...strict, ...types, 'consumer.mts'], { cwd: folder })
+    },
+    BUILT_WITHIN_MS,
+  )
+})

@@ -1,0 +1,92 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts'
+
+export const SHOP = { merchantCode: 'UFLIYL', secret: '311235E7043244EC8306F96720748C56' }
+
+/** A sandbox gateway of one test, and the hands to control it with. */
+export type SandboxRig = Sandbox & {
+  control(method: string, path: string, body?: unknown): Promise<Response>
+  /** Entries of the journal, as JSON gives them. */
+  readCalls(command: string): Promise<Record<string, unknown>[]>
+  askToken(body?: Record<string, unknown>): Promise<Response>
+  /** A token of the first account's default client. */
+  fetchToken(): Promise<string>
+  /** Reads virtual cards; `token: null` sends no header. */
+  readCards(path: string, more?: { token?: string | null; language?: string }): Promise<Response>
+}
+
+const Calls = z.object({ data: z.array(z.record(z.string(), z.unknown())) })
+const Token = z.object({ access_token: z.string() })
+
+/** Starts a sandbox that ends with the test. */
+export async function useSandbox(options: Partial<SandboxOptions> = {}): Promise<SandboxRig> {
+  const sandbox = await startSandbox({ accounts: [SHOP], ...options })
+  onTestFinished(() => sandbox.stop())
+  const { url } = sandbox
+
+  const control = (method: string, path: string, body?: unknown) =>
+    fetch(`${url}/sandbox${path}`, {
+      method,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+  const askToken = (body: Record<string, unknown> = {}) =>
+    fetch(`${url}/v2/auth/oauth2/token`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        grant_type: 'client_credentials',
+        client_id: 'UFLIYL',
+        client_secret: 'sandbox-UFLIYL',
+        ...body,
+      }),
+    })
+  const fetchToken = async () => Token.parse(await (await askToken()).json()).access_token
+
+  return {
+    ...sandbox,
+    control,
+    askToken,
+    fetchToken,
+    async readCalls(command) {
+      const answer = await control('GET', `/calls?command=${command}`)
+      return Calls.parse(await answer.json()).data
+    },
+    async readCards(path, { token, language } = {}) {
+      const bearer = token === undefined ? await fetchToken() : token
+      return fetch(`${url}/v2/vc/virtual-cards${path}`, {
+        headers: {
+          ...(bearer === null ? {} : { authorization: `Bearer ${bearer}` }),
+          ...(language === undefined ? {} : { 'accept-language': language }),
+        },
+      })
+    },
+  }
+}
+
+/** A merchant that takes notifications: `answers` are given in turn, then it acknowledges. */
+export type Merchant = { ipnUrl: string; received: string[]; answers: MerchantAnswer[] }
+export type MerchantAnswer = { status: number; body: string }
+
+/** Starts a merchant's address for notifications, which ends with the test. */
+export async function useMerchant(): Promise<Merchant> {
+  const received: string[] = []
+  const answers: MerchantAnswer[] = []
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    received.push(Buffer.concat(chunks).toString('utf8'))
+    const { status, body } = answers.shift() ?? { status: 200, body: '{"respcode":0}' }
+    response.writeHead(status).end(body)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const { port } = z.object({ port: z.number() }).parse(server.address())
+  return { ipnUrl: `http://127.0.0.1:${port}/ipn`, received, answers }
+}
