@@ -110,7 +110,7 @@ const SIGNING_SETTINGS =
 export function readSigningConfig(env: Environment = process.env) {
   const { settings, problems: wrong } = parseSettings(env)
   const conflicts: string[] = []
-  const accounts = readAccounts(settings, true, conflicts)
+  const { accounts } = readAccounts(settings, true, conflicts)
   const secret = settings.SIGNING_SECRET
   const problems = mergeProblems(wrong, secret ? [] : conflicts)
   const ours = problems.filter((line) => SIGNING_SETTINGS.test(line))
