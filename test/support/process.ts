@@ -70,7 +70,7 @@ export function startServiceProcess(env: Environment): Promise<ServiceProcess> {
  * @throws Error with what it printed when it ends before
  */
 export function startSandboxProcess(env: Environment): Promise<ServiceProcess> {
-  return untilReady(runProgram('src/sandbox/main.ts', env), /^Sandbox gateway +(\S+)/)
+  return untilReady(runProgram('src/sandbox/main.ts', env), /^Address +(\S+)/m)
 }
 
 /** @param announced what it prints once it listens, with its address */
