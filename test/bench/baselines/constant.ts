@@ -1,41 +1,44 @@
 import { createServer } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
-import { Hono } from 'hono'
+import type { ApiKey } from '../../../src/access/keys.ts'
+import { createApp } from '../../../src/app.ts'
+import { readConfig } from '../../../src/config.ts'
+import { createGroup } from '../../../src/group.ts'
+import { createLog } from '../../../src/log.ts'
+import { createContext } from '../../../src/service.ts'
+import { findTransaction, type TransactionWithPayments } from '../../../src/transactions/find.ts'
 
-/** The baseline of reads: the same HTTP stack, answering a transaction it need not look for. */
-const transaction = {
-  transactionId: 'B0000000000X000',
-  merchantCode: 'BENCH',
-  orderId: 'O000000000000',
-  merchantTxnId: 'M000000000000',
-  currency: 'VND',
-  state: 'paid',
-  paidAmount: '20000000',
-  refundedAmount: '0',
-  duplicatePayment: false,
-  payments: [
-    {
-      id: 'P-B0000000000X000',
-      transactionId: 'B0000000000X000',
-      status: 'SUCCESS',
-      amount: '20000000',
-      refundedAmount: '0',
-      refundableAmount: '20000000',
-      currency: 'VND',
-      paymentMethod: 'CC',
-      unrecognised: false,
-      missing: false,
-      firstSeenAt: '2026-01-01T00:00:00.000Z',
-      updatedAt: '2026-01-01T00:00:00.000Z',
-      asOf: '2026-01-01T00:00:00.000Z',
-    },
-  ],
-  final: true,
-  sync: { status: 'settled', asOf: '2026-01-01T00:00:00.000Z', nextAttemptAt: null, attempts: 0 },
-  ipnCount: 1,
-  firstSeenAt: '2026-01-01T00:00:00.000Z',
-  updatedAt: '2026-01-01T00:00:00.000Z',
+/** The baseline of reads: the same HTTP stack, answering the first transaction it was asked for, whatever the id. */
+const config = readConfig()
+const { ctx } = await createContext({
+  config,
+  databaseUrl: config.DATABASE_URL ?? '',
+  gatewayBaseUrl: config.GATEWAY_BASE_URL ?? '',
+  encryptionKey: config.DATA_ENCRYPTION_KEY ?? '',
+  log: createLog('info'),
+})
+const key: ApiKey = {
+  id: '00000000-0000-4000-8000-000000000000',
+  name: 'bench',
+  scopes: ['payments:read'],
+  merchantCode: '*',
+  refundMax: null,
+  refundDailyMax: null,
 }
-const app = new Hono().get('/v1/transactions/:id', (c) => c.json(transaction))
-const port = Number(process.env.PORT)
-createServer(getRequestListener(app.fetch)).listen(port, '127.0.0.1', () => console.log('ready'))
+let constant: TransactionWithPayments | undefined
+const app = createApp({
+  ...ctx,
+  lookUps: {
+    keys: { ...createGroup(1), add: () => Promise.resolve(key) },
+    transactions: {
+      ...createGroup(1),
+      async add({ merchants, transactionId }) {
+        constant ??= await findTransaction(ctx, merchants, transactionId)
+        return [constant]
+      },
+    },
+  },
+})
+createServer(getRequestListener(app.fetch)).listen(config.PORT, '127.0.0.1', () => {
+  console.log('ready')
+})
