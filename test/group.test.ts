@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest'
+import { createGroup } from '../src/group.ts'
+
+/** Runs that end when the test says so. */
+function holdRuns() {
+  const runs: { items: readonly number[]; end(): void }[] = []
+  const run = (items: readonly number[]) =>
+    new Promise<PromiseSettledResult<string>[]>((resolve) => {
+      const end = () =>
+        resolve(items.map((item) => ({ status: 'fulfilled', value: `did ${item}` })))
+      runs.push({ items, end })
+    })
+  const took = () => runs.map(({ items }) => items)
+  return { run, runs, took }
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+describe('a group', () => {
+  it('runs at once when idle, and what comes meanwhile shares the next run', async () => {
+    const { run, runs, took } = holdRuns()
+    const group = createGroup<number, string>(10)
+    const results = [1, 2, 3].map((item) => group.add(item, run))
+    expect(took()).toEqual([[1]])
+    expect(group.countWaiting()).toBe(2)
+    runs[0]?.end()
+    expect(await results[0]).toBe('did 1')
+    await turn()
+    expect(took()).toEqual([[1], [2, 3]])
+    runs[1]?.end()
+    expect(await Promise.all(results)).toEqual(['did 1', 'did 2', 'did 3'])
+    await turn()
+    const again = group.add(4, run)
+    expect(took()).toEqual([[1], [2, 3], [4]])
+    runs[2]?.end()
+    expect(await again).toBe('did 4')
+  })
+
+  it('takes no more at once than it may', async () => {
+    const { run, runs, took } = holdRuns()
+    const group = createGroup<number, string>(2)
+    const results = [1, 2, 3, 4].map((item) => group.add(item, run))
+    for (const at of [0, 1, 2]) {
+      runs[at]?.end()
+      await turn()
+    }
+    expect(took()).toEqual([[1], [2, 3], [4]])
+    await Promise.all(results)
+  })
+
+  it('gives each its own result, and all of them the trouble of their run', async () => {
+    const group = createGroup<number, number>(10)
+    const first = await Promise.allSettled([
+      group.add(1, async () => {
+        throw new Error('down')
+      }),
+      group.add(2, async (items) =>
+        items.map((item) =>
+          item % 2 ? { status: 'rejected', reason: item } : { status: 'fulfilled', value: item },
+        ),
+      ),
+      group.add(3, () => Promise.resolve([])),
+    ])
+    expect(
+      first.map((one) => (one.status === 'fulfilled' ? one.value : String(one.reason))),
+    ).toEqual(['Error: down', 2, '3'])
+    await expect(group.add(4, () => Promise.resolve([]))).rejects.toThrow('forgot')
+  })
+
+  it('is drained when everything added has its result, also what came while it drained', async () => {
+    const { run, runs } = holdRuns()
+    const group = createGroup<number, string>(1)
+    let drained = false
+    const results = [group.add(1, run), group.add(2, run)]
+    const drain = group.drain().then(() => {
+      drained = true
+    })
+    runs[0]?.end()
+    await turn()
+    expect(drained).toBe(false)
+    runs[1]?.end()
+    await drain
+    expect(await Promise.all(results)).toEqual(['did 1', 'did 2'])
+  })
+})
