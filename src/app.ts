@@ -4,6 +4,7 @@ import { requestId } from 'hono/request-id'
 import { authenticate } from './access/authenticate.ts'
 import { cardRoutes } from './cards/routes.ts'
 import type { Context } from './context.ts'
+import { isDatabaseAway } from './db/client.ts'
 import { isSchemaCurrent } from './db/migrate.ts'
 import type { AppEnv } from './http/app-env.ts'
 import { within } from './http/deadline.ts'
@@ -31,7 +32,11 @@ export function createApp(ctx: Context): Hono<AppEnv> {
     await next()
     if (ctx.stopping.aborted) c.header('connection', 'close')
   })
-  app.onError((error, c) => answerError(ctx.log, error, c))
+  app.onError((error, c) => {
+    if (!isDatabaseAway(error)) return answerError(ctx.log, error, c)
+    ctx.log.error({ err: error, requestId: c.get('requestId') }, 'the database is out of reach')
+    return answerProblem(c, 'unavailable', 'The database is out of reach; ask again in a moment')
+  })
   app.notFound((c) => answerProblem(c, 'not_found', `Nothing is served at ${c.req.path}`))
   app.use(
     methodNotAllowed({

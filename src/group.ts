@@ -19,28 +19,51 @@ type Waiter<T, R> = {
   reject: (error: unknown) => void
 }
 
-/** One run at a time, each with everything that gathered during the one before. */
-export function createGroup<T, R>(maxSize: number): Group<T, R> {
-  let waiting: Waiter<T, R>[] = []
-  let running: Promise<void> | undefined
+/** So many that are slow may be on their way beside each other. */
+const MAX_RUNS = 4
 
-  async function work(): Promise<void> {
-    while (waiting.length > 0) {
-      const batch = waiting.slice(0, maxSize)
-      waiting = waiting.slice(maxSize)
-      await runTogether(batch)
+/**
+ * One run at a time, each with everything that gathered during the one before.
+ * @param patienceMs a run that takes longer holds up the next no more; never by default
+ */
+export function createGroup<T, R>(
+  maxSize: number,
+  patienceMs = Number.POSITIVE_INFINITY,
+): Group<T, R> {
+  let waiting: Waiter<T, R>[] = []
+  let busy = false
+  const runs = new Set<Promise<void>>()
+
+  function start(): void {
+    if (busy || waiting.length === 0 || runs.size >= MAX_RUNS) return
+    busy = true
+    const batch = waiting.slice(0, maxSize)
+    waiting = waiting.slice(maxSize)
+    let held = true
+    const goOn = () => {
+      if (held) busy = false
+      held = false
+      start()
     }
-    running = undefined
+    const timer = Number.isFinite(patienceMs) ? setTimeout(goOn, patienceMs) : undefined
+    const run = runTogether(batch).then(() => {
+      clearTimeout(timer)
+      runs.delete(run)
+      goOn()
+    })
+    runs.add(run)
   }
 
   return {
     add: (item, run) =>
       new Promise((resolve, reject) => {
         waiting.push({ item, run, resolve, reject })
-        running ??= work()
+        start()
       }),
     countWaiting: () => waiting.length,
-    drain: () => running ?? Promise.resolve(),
+    async drain() {
+      while (runs.size > 0) await Promise.all(runs)
+    },
   }
 }
 

@@ -40,6 +40,8 @@ export type ServiceOptions = {
 
 /** How long calls in flight may go on once the process stops (ms); the whole stop stays below 10 s. */
 const GRACE_MS = 6_000
+/** A statement that waits for a lock, or on a connection that hangs, holds up no others for longer (ms). */
+const PATIENCE_MS = 100
 const TIDY_EVERY_MS = 60_000
 
 /** Opens everything a context needs. The schema has to be current. */
@@ -90,10 +92,13 @@ export async function createContext(options: ServiceOptions) {
     cards,
     cardCache: createCardCache(config.CARDS_CACHE_MS),
     slots: createSlots(config.GATEWAY_MAX_CONCURRENCY),
-    settling: createGroup(config.GATEWAY_MAX_CONCURRENCY),
+    settling: createGroup(config.GATEWAY_MAX_CONCURRENCY, PATIENCE_MS),
     sealer: createSealer(encryptionKey),
     inbox: createInbox(database.sql),
-    lookUps: { keys: createGroup(MAX_SHARED), transactions: createGroup(MAX_SHARED) },
+    lookUps: {
+      keys: createGroup(MAX_SHARED, PATIENCE_MS),
+      transactions: createGroup(MAX_SHARED, PATIENCE_MS),
+    },
     waiters: createWaiters(),
     merchants,
     stopping: stopping.signal,

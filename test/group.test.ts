@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createGroup } from '../src/group.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 /** Runs that end when the test says so. */
 function holdRuns() {
@@ -46,6 +47,19 @@ describe('a group', () => {
     }
     expect(took()).toEqual([[1], [2, 3], [4]])
     await Promise.all(results)
+  })
+
+  it('waits no longer for a slow run than it has patience, and runs four at most beside each other', async () => {
+    const { run, runs, took } = holdRuns()
+    const group = createGroup<number, string>(1, 5)
+    const results = [1, 2, 3, 4, 5].map((item) => group.add(item, run))
+    await waitUntil(() => runs.length === 4, { what: 'four runs beside each other' })
+    runs[2]?.end()
+    expect(await results[2]).toBe('did 3')
+    await waitUntil(() => runs.length === 5, { what: 'the fifth' })
+    expect(took()).toEqual([[1], [2], [3], [4], [5]])
+    for (const one of runs) one.end()
+    expect(await Promise.all(results)).toHaveLength(5)
   })
 
   it('gives each its own result, and all of them the trouble of their run', async () => {

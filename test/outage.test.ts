@@ -42,6 +42,11 @@ it('without its database it is not ready, acknowledges nothing, still measures, 
   const refused = await postIpn(rig.service.url, notification)
   expect(refused.status).toBeGreaterThanOrEqual(500)
   expect(refused.answer).toMatchObject({ respcode: 1 })
+  for (const path of ['/v1/transactions/T-OUT', '/v1/payments', '/v1/refunds']) {
+    const away = await rig.api(path)
+    expect([away.status, away.headers.get('retry-after')]).toEqual([503, '1'])
+    expect(await away.json()).toMatchObject({ code: 'unavailable' })
+  }
   const metrics = await rig.api('/metrics')
   expect(metrics.status).toBe(200)
   expect(await metrics.text()).toContain('ipn_received_total{verdict="store_failed"} 1')

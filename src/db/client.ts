@@ -48,6 +48,17 @@ function pauseBeforeReconnect(failures: number): number {
   return (0.5 + Math.random() / 2) * Math.min(2 ** failures / 100, 0.5)
 }
 
+/** Codes of the driver and of the system, and classes of SQLSTATE: connection, resources, shutdown, the system itself. */
+const AWAY =
+  /^(CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|(08|53|58)...|57P0.)$/
+
+/** Whether the database is out of reach, so that the same question may be answered a moment later. */
+export function isDatabaseAway(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
+  return AWAY.test(code) || isDatabaseAway(error.cause)
+}
+
 /** ISO 8601 in UTC with milliseconds, from the text Postgres writes (sessions run in UTC), as a column or in JSON. */
 export function toIso(time: string): string
 export function toIso(time: string | null): string | null

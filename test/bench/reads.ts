@@ -105,7 +105,7 @@ export async function measureWaiters(
   const started = performance.now()
   await sql`
     with changed as (
-      update transactions set final = true, state = 'failed' where transaction_id = any(${ids}::text[])
+      update transactions set final = true, state = 'failed' where merchant_code = ${ACCOUNT.merchantCode} and transaction_id = any(${ids}::text[])
       returning merchant_code, transaction_id)
     select pg_notify('transaction_changed', '[' || to_json(merchant_code) || ',' || to_json(transaction_id) || ']')
     from changed`
