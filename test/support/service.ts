@@ -64,7 +64,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
 }
 
 export async function startTestService(
-  database: TestDatabase,
+  database: Pick<TestDatabase, 'url'>,
   gatewayBaseUrl: string,
   { settings = {}, config = {} }: RigOptions = {},
 ): Promise<Service> {
