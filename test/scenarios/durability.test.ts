@@ -1,9 +1,17 @@
 import { expect, it } from 'vitest'
 import { openDatabase } from '../../src/db/client.ts'
-import { readProcess } from '../../src/db/embedded/processes.ts'
 import { migrateDatabase } from '../../src/db/migrate.ts'
-import { killAll, listChildren, makeFolder, query, startHere } from '../support/embedded.ts'
+import { listChildren, makeFolder, query, startHere } from '../support/embedded.ts'
 import { postIpn, signIpn, startTestService } from '../support/service.ts'
+
+/** The server ends its processes by itself once it sees that one of them was killed. */
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL')
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error
+  }
+}
 
 it('what was acknowledged is there after Postgres, every process of it, was killed right behind the answer', async () => {
   const folder = makeFolder()
@@ -32,7 +40,7 @@ it('what was acknowledged is there after Postgres, every process of it, was kill
       if (acknowledged.length === 200) processes = [...listChildren(server.pid), server.pid]
       if (acknowledged.length === 300 && !killed) {
         killed = true
-        killAll(...processes.filter((pid) => readProcess(pid) !== undefined))
+        for (const pid of processes) killIfThere(pid)
       }
     }
   }
