@@ -1,6 +1,6 @@
 import { ConfigError, DEMO_ACCOUNT, readSandboxConfig } from '../config.ts'
+import { makeDefaultClient } from './cards/tokens.ts'
 import { startSandbox } from './server.ts'
-import { makeDefaultClient } from './tokens.ts'
 
 /** The sandbox gateway alone: `npm run sandbox`. */
 async function main(): Promise<void> {
