@@ -129,3 +129,15 @@ it.each([
     )
   },
 )
+
+it('the sandbox alone says whom it knows, and of secrets only those that everybody knows', async () => {
+  const demo = await startSandboxProcess({ SANDBOX_PORT: '0' })
+  const said = () => demo.output().out
+  await waitUntil(async () => said().includes('Ctrl-C'), { what: 'all that it says' })
+  expect(said()).toMatch(/^Merchant +DEMO, secret demo-secret-of-the-sandbox$/m)
+  expect(said()).toMatch(/^Card tokens +client DEMO, secret sandbox-DEMO$/m)
+  const own = await startSandboxProcess({ ...ACCOUNT, SANDBOX_PORT: '0' })
+  await waitUntil(async () => own.output().out.includes('Ctrl-C'), { what: 'all that it says' })
+  expect(own.output().out).toMatch(/^Card tokens +client shop$/m)
+  expect(own.output().out).not.toMatch(new RegExp(`${MERCHANT.secret}|hunter2`))
+})
