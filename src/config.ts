@@ -54,8 +54,8 @@ export const DEMO_ACCOUNT: MerchantAccount = {
   token: {
     kind: 'client',
     url: '/v2/auth/oauth2/token',
-    clientId: 'demo',
-    clientSecret: 'demo-client-secret-of-the-sandbox',
+    clientId: 'DEMO',
+    clientSecret: 'sandbox-DEMO',
   },
 }
 

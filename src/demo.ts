@@ -43,12 +43,12 @@ export async function presentDemo(service: Service, sandbox: Sandbox | undefined
     '',
     'Try, in another terminal:',
     `  curl ${auth} ${url}/v1/transactions/${played?.transactionId ?? ''}`,
-    `  curl ${auth} '${url}/v1/payments?limit=5'`,
     ...(sandbox
       ? [
+          `  curl ${auth} '${url}/v2/vc/virtual-cards?status=ACTIVED'`,
           `  curl -H 'Content-Type: application/json' -d '{"payments":[{"amount":"150000","paymentMethod":"ATM","status":"PROCESSING"}]}' ${sandbox.url}/sandbox/transactions`,
         ]
-      : []),
+      : [`  curl ${auth} '${url}/v1/payments?limit=5'`]),
     '',
     'Stop with Ctrl-C.',
   ]

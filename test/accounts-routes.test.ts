@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { createApp } from '../src/app.ts'
 import { type Accounts, callAs, SHARED, startTwoAccounts, type Tenant } from './support/accounts.ts'
 import { expectProblem, readPage } from './support/api.ts'
@@ -10,20 +11,22 @@ beforeAll(async () => {
 })
 afterAll(() => accounts.stop())
 
-type Ids = Pick<Tenant, 'transactionId' | 'paymentId' | 'refundId'>
+type Ids = Pick<Tenant, 'transactionId' | 'paymentId' | 'refundId' | 'cardId'>
 
 /** A route on one object: what its owner gets, and what anybody else is told. */
 type One = {
   id: keyof Ids
   owner: number
   stranger: string
+  /** To whoever names the owner's account; without it the same. */
+  naming?: string
   body?: object
   /** Each is tried: a query could take another way to the rows. */
   queries?: string[]
 }
 
 /**
- * Every route under `/v1`, by method and path as they are registered: a new one needs a row here. Those
+ * Every route for merchants, by method and path as they are registered: a new one needs a row here. Those
  * that read come first: what the others begin would show in them.
  */
 const ONES: Record<string, One> = {
@@ -63,6 +66,12 @@ const ONES: Record<string, One> = {
     owner: 202,
     stranger: 'merchant_not_found',
   },
+  'GET /v2/vc/virtual-cards/:virtualCardRequestId': {
+    id: 'cardId',
+    owner: 200,
+    stranger: 'card_not_found',
+    naming: 'merchant_not_found',
+  },
 }
 
 /** Lists, with the member that tells whose an entry is, and a filter by what only the other account has. */
@@ -76,6 +85,8 @@ const LISTS: Record<string, { id: keyof Ids; member: string; filter?: (other: Id
   },
 }
 
+const CARDS = 'GET /v2/vc/virtual-cards'
+
 /** A request as the row says; its idempotency key is the same text for whoever sends it. */
 function send(
   asker: { key: string },
@@ -85,7 +96,7 @@ function send(
   query = '',
 ) {
   const [method = '', pattern = ''] = route.split(' ')
-  const path = pattern.replace(/:(\w+)/, (_, name: keyof Ids) => ids[name] ?? '')
+  const path = pattern.replace(/:(\w+)/, () => (row.id && ids[row.id]) ?? '')
   return callAs(accounts.rig, asker, path + query, {
     method,
     headers: { 'idempotency-key': `one-text-for-both-${ids.paymentId}` },
@@ -93,15 +104,19 @@ function send(
   })
 }
 
+/** But for the id of the answer, which is never the same. */
+const readText = async (response: Response) =>
+  (await response.text()).replace(/"svcResponseId":"[^"]*"/, '')
+
 const name = (query: string, merchantCode: string) =>
   `${query}${query === '' ? '?' : '&'}merchantCode=${merchantCode}`
 
 it('every route has a row here', () => {
   const served = createApp(accounts.rig.service.ctx)
-    .routes.filter(({ method, path }) => path.startsWith('/v1/') && method !== 'ALL')
+    .routes.filter(({ method, path }) => /^\/v\d/.test(path) && method !== 'ALL')
     .map(({ method, path }) => `${method} ${path}`)
   expect(served).not.toEqual([])
-  expect([...new Set(served)].sort()).toEqual(Object.keys({ ...ONES, ...LISTS }).sort())
+  expect([...new Set(served)].sort()).toEqual([...Object.keys({ ...ONES, ...LISTS }), CARDS].sort())
 })
 
 describe.each(Object.entries(ONES))('%s', (route, row) => {
@@ -116,7 +131,11 @@ describe.each(Object.entries(ONES))('%s', (route, row) => {
       [theirs, mine],
     ] as const) {
       const named = name(query, owner.merchantCode)
-      await expectProblem(await send(asker, route, owner, row, named), 404, row.stranger)
+      await expectProblem(
+        await send(asker, route, owner, row, named),
+        404,
+        row.naming ?? row.stranger,
+      )
       if (isSync) continue
       await expectProblem(await send(asker, route, owner, row, query), 404, row.stranger)
     }
@@ -131,16 +150,18 @@ describe.each(Object.entries(ONES))('%s', (route, row) => {
     }
   })
 
-  it('a key of all accounts needs to name one where both have the id, and gets that one', async () => {
+  it('a key of all accounts needs to name one where both may have the id, and gets that one', async () => {
     if (row.id === 'refundId') return
     const { mine, theirs } = accounts
     const all = { key: KEY }
-    await expectProblem(await send(all, route, SHARED, row), 409, 'ambiguous_merchant')
     for (const { merchantCode, ...tenant } of [mine, theirs]) {
-      const named = await send(all, route, SHARED, row, name('', merchantCode))
-      const own = await send({ key: tenant.key }, route, SHARED, row)
+      // No card is known without asking, and its account has to be named to ask.
+      const ids = row.id === 'cardId' ? tenant : SHARED
+      await expectProblem(await send(all, route, ids, row), 409, 'ambiguous_merchant')
+      const named = await send(all, route, ids, row, name('', merchantCode))
+      const own = await send({ key: tenant.key }, route, ids, row)
       expect([named.status, own.status]).toEqual([row.owner, row.owner])
-      const [shown, seen] = [await named.text(), await own.text()]
+      const [shown, seen] = [await readText(named), await readText(own)]
       if (isRead) expect(shown).toBe(seen)
       if (row.id === 'transactionId' && !route.endsWith('timeline')) {
         expect(JSON.parse(shown)).toMatchObject({ merchantCode, paidAmount: tenant.sharedAmount })
@@ -188,6 +209,43 @@ describe.each(Object.entries(LISTS))('%s', (route, { id, member, filter }) => {
     for (const owner of [mine, theirs]) {
       const named = await read(all, `?merchantCode=${owner.merchantCode}`)
       expect(named).toEqual(await read(owner))
+    }
+  })
+})
+
+const CardPage = z.object({
+  data: z.object({ docs: z.array(z.object({ merchantCode: z.string() })), totalDocs: z.number() }),
+})
+
+/** Whose cards a list holds, each account once. */
+async function listCardOwners(response: Response): Promise<string[]> {
+  expect(response.status).toBe(200)
+  const { docs } = CardPage.parse(await response.json()).data
+  return [...new Set(docs.map(({ merchantCode }) => merchantCode))].sort()
+}
+
+describe(CARDS, () => {
+  it("holds an account's own cards, and none of the other's", async () => {
+    const { mine, theirs } = accounts
+    for (const [owner, other] of [
+      [mine, theirs],
+      [theirs, mine],
+    ] as const) {
+      const own = await send(owner, CARDS, {}, {}, '?pageSize=100')
+      expect(await listCardOwners(own)).toEqual([owner.merchantCode])
+      const batch = `?requestId=BATCH-${other.merchantCode}-1`
+      expect(await listCardOwners(await send(owner, CARDS, {}, {}, batch))).toEqual([])
+      const named = await send(owner, CARDS, {}, {}, name('', other.merchantCode))
+      await expectProblem(named, 404, 'merchant_not_found')
+    }
+  })
+
+  it('is given to a key of all accounts for the one it names', async () => {
+    const all = { key: KEY }
+    await expectProblem(await send(all, CARDS, {}), 409, 'ambiguous_merchant')
+    for (const { merchantCode } of [accounts.mine, accounts.theirs]) {
+      const named = await send(all, CARDS, {}, {}, name('', merchantCode))
+      expect(await listCardOwners(named)).toEqual([merchantCode])
     }
   })
 })

@@ -42,6 +42,15 @@ const SHARED_TYPES = ['context.ts', 'http/app-env.ts']
 const SANDBOX_MAY = ['gateway/signature.ts', 'money.ts', 'config.ts', 'settings.ts']
 const MAY_IMPORT_SANDBOX = ['demo.ts']
 
+/** The same rule between the folders of the sandbox; the files beside them hold what they share. */
+const SANDBOX_LAYERS: readonly (readonly string[])[] = [
+  ['faults'],
+  ['ipn'],
+  ['cards', 'paygate'],
+  ['control'],
+  ['page'],
+]
+
 const ROOT = fileURLToPath(new URL('../src', import.meta.url))
 
 type Import = { from: string; to: string; typeOnly: boolean }
@@ -101,6 +110,18 @@ describe('imports', () => {
 
   it('point one way, by the table', () => {
     expect(imports.filter((one) => !isAllowed(one)).map(show)).toEqual([])
+  })
+
+  it('point one way between the folders of the sandbox, too', () => {
+    const layerOf = (file: string) =>
+      SANDBOX_LAYERS.findIndex((layer) => layer.some((at) => file.startsWith(`sandbox/${at}/`)))
+    const between = imports.filter(
+      ({ from, to }) => layerOf(from) !== -1 && layerOf(to) !== -1 && dirname(from) !== dirname(to),
+    )
+    expect(between.length).toBeGreaterThan(10)
+    expect(between.filter(({ from, to }) => layerOf(to) >= layerOf(from)).map(show)).toEqual([])
+    const folders = files.flatMap((file) => /^sandbox\/([^/]+)\//.exec(file)?.[1] ?? [])
+    expect([...new Set(folders)].sort()).toEqual(SANDBOX_LAYERS.flat().sort())
   })
 
   it('of the shared types are of types only, in them and of them', () => {

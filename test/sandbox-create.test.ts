@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { createSandbox, type TestSandbox } from 'ipn-processor/sandbox'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
 import { useMerchant } from './support/sandbox.ts'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
@@ -43,6 +44,20 @@ describe('a sandbox for tests', () => {
       transactionId,
       paymentId: '77',
     })
+  })
+
+  it("gives the demo's account a token for its cards, to the client that everybody knows", async () => {
+    const { url } = await create()
+    const client = { client_id: 'DEMO', client_secret: 'sandbox-DEMO' }
+    const given = await fetch(`${url}/v2/auth/oauth2/token`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ grant_type: 'client_credentials', ...client }),
+    })
+    const { access_token } = z.object({ access_token: z.string() }).parse(await given.json())
+    const headers = { authorization: `Bearer ${access_token}` }
+    const read = await fetch(`${url}/v2/vc/virtual-cards/VC-DEMO-0001`, { headers })
+    expect(read.status).toBe(200)
   })
 
   it('misbehaves until it is told to behave', async () => {

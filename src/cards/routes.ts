@@ -24,15 +24,15 @@ const CardId = Id.refine((id) => !/[/\\]/.test(id), 'holds a slash')
 const NO_DAY = 'must be a day like 2026-11-21'
 const day = z.iso.date(NO_DAY).optional()
 
-function whole(digits: number, message: string) {
-  return z.string().regex(new RegExp(`^[1-9]\\d{0,${digits - 1}}$`), message)
-}
-
 const filters = z
   .strictObject({
-    pageIndex: whole(9, 'must be a whole number of at least 1').optional(),
-    pageSize: whole(3, 'must be a whole number from 1 to 100')
-      .refine((size) => Number(size) <= 100, 'must be a whole number from 1 to 100')
+    pageIndex: z
+      .string()
+      .regex(/^[1-9]\d{0,8}$/, 'must be a whole number of at least 1')
+      .optional(),
+    pageSize: z
+      .string()
+      .regex(/^([1-9]\d?|100)$/, 'must be a whole number from 1 to 100')
       .optional(),
     dateFr: day,
     dateTo: day,

@@ -1,4 +1,4 @@
-import { LosslessNumber, parse } from 'lossless-json'
+import { isLosslessNumber, LosslessNumber, parse } from 'lossless-json'
 import { z } from 'zod'
 import { maskCardData, maskCardText } from '../mask.ts'
 
@@ -26,9 +26,10 @@ const number = z.custom<LosslessNumber>(
   (value) => value instanceof LosslessNumber,
   'is not a number',
 )
-const owned = z.looseObject(
-  { merchantCode: z.string('is not a string').nullish() },
-  'is not an object',
+/** Parsed numbers are objects, too: they must not pass for one. */
+const owned = z.preprocess(
+  (value) => (isLosslessNumber(value) ? undefined : value),
+  z.looseObject({ merchantCode: z.string('is not a string').nullish() }, 'is not an object'),
 )
 const detail = owned.transform(({ merchantCode }) => [merchantCode ?? undefined])
 const list = z

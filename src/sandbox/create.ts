@@ -1,12 +1,12 @@
 import { DEMO_ACCOUNT } from '../config.ts'
-import { type Fault, faultInput } from './faults.ts'
-import { findBook } from './find.ts'
+import { findBook } from './control/find.ts'
+import { type Fault, faultInput } from './faults/faults.ts'
 import { ControlError, readInput } from './input.ts'
+import { notifyPayment } from './ipn/notices.ts'
 import { type JournalEntry, listEntries } from './journal.ts'
-import { notifyPayment } from './notices.ts'
+import { addTransaction, transactionInput } from './paygate/transactions.ts'
 import { type SandboxOptions, startSandbox } from './server.ts'
 import type { SandboxState, SandboxTransaction } from './state.ts'
-import { addTransaction, transactionInput } from './transactions.ts'
 
 /** Amounts are decimal text or numbers. What is left out: ATM, SUCCESS, made-up ids, the first account. */
 export type PaymentWish = {

@@ -1,5 +1,5 @@
 import type { SignatureVerdict } from '../gateway/signature.ts'
-import type { FaultKind } from './faults.ts'
+import type { FaultKind } from './faults/faults.ts'
 
 /** A request to the gateway operations. `code` was answered; `workCode` is what the work came to. */
 export type CallEntry = {

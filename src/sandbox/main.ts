@@ -1,6 +1,6 @@
 import { ConfigError, DEMO_ACCOUNT, readSandboxConfig } from '../config.ts'
+import { makeDefaultClient } from './cards/tokens.ts'
 import { startSandbox } from './server.ts'
-import { makeDefaultClient } from './tokens.ts'
 
 /** The sandbox gateway alone: `npm run sandbox`. */
 async function main(): Promise<void> {
@@ -21,9 +21,11 @@ function describe(url: string, ipnUrl: string, accounts: readonly Account[]): st
     secret === DEMO_ACCOUNT.secret ? `${merchantCode}, secret ${secret}` : merchantCode,
   )
   const clients = accounts.map(({ merchantCode, token }) => {
-    const { clientId, clientSecret } = makeDefaultClient(merchantCode)
-    if (token === undefined) return `client ${clientId}, secret ${clientSecret}`
-    return token.kind === 'client' ? `client ${token.clientId}` : `static, of ${merchantCode}`
+    const known = makeDefaultClient(merchantCode)
+    if (token?.kind === 'static') return `static, of ${merchantCode}`
+    const { clientId, clientSecret } = token ?? known
+    const isPublic = clientSecret === known.clientSecret
+    return `client ${clientId}${isPublic ? `, secret ${clientSecret}` : ''}`
   })
   return [
     'Sandbox gateway: plays the payment gateway, no money moves.',

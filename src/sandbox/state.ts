@@ -1,11 +1,11 @@
 import type { Agent } from 'undici'
 import type { TokenSource } from '../config.ts'
 import type { Background } from './background.ts'
-import type { SandboxCard } from './cards.ts'
-import type { Fault } from './faults.ts'
+import type { SandboxCard } from './cards/card.ts'
+import type { Tokens } from './cards/tokens.ts'
+import type { Fault } from './faults/faults.ts'
 import type { Journal } from './journal.ts'
-import type { RefundMode } from './refund-mode.ts'
-import type { Tokens } from './tokens.ts'
+import type { RefundMode } from './paygate/refund-mode.ts'
 
 export type Settings = {
   fieldPrefix: string

@@ -1,6 +1,6 @@
 import { isLosslessNumber, isNumber, LosslessNumber, parse, stringify } from 'lossless-json'
 import { computeSecureHash, type WireParams } from '../gateway/signature.ts'
-import type { Answer } from './codes.ts'
+import type { Answer } from './paygate/codes.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 

@@ -170,6 +170,8 @@ describe('a list', () => {
     ['pageIndex', 'pageIndex=1&pageIndex=2'],
     ['pageSize', 'pageSize=101'],
     ['pageSize', 'pageSize=0'],
+    ['pageSize', 'pageSize=ten'],
+    ['pageIndex', 'pageIndex=1234567890'],
     ['dateFr', 'dateFr=2026-02-29'],
     ['dateFr', 'dateFr=2026-2-1'],
     ['dateTo', 'dateTo=21.11.2026'],

@@ -1,5 +1,5 @@
 import type { GatewayClient, PreparedCall } from '../../src/gateway/client.ts'
-import type { FaultKind } from '../../src/sandbox/faults.ts'
+import type { FaultKind } from '../../src/sandbox/faults/faults.ts'
 import type { SandboxState } from '../../src/sandbox/state.ts'
 
 /** What happens to the next REFUND between our process and the gateway. */

@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-const file = writeMerchantsFile([MERCHANT])
+const file = writeMerchantsFile([{ ...MERCHANT, accessToken: 'token-for-cards-as-issued' }])
 afterAll(() => file.remove())
 
 const Made = z.object({
@@ -34,7 +34,12 @@ const Calls = z.object({
 })
 const RECEIVER = { accountName: 'NGUYỄN VĂN A', accountNumber: '123456789', swiftCode: 'ASCBVNVX' }
 
-const ACCOUNT = { GATEWAY_MERCHANT_CODE: MERCHANT.merchantCode, GATEWAY_SECRET: MERCHANT.secret }
+const ACCOUNT = {
+  GATEWAY_MERCHANT_CODE: MERCHANT.merchantCode,
+  GATEWAY_SECRET: MERCHANT.secret,
+  GATEWAY_CLIENT_ID: 'shop',
+  GATEWAY_CLIENT_SECRET: 'client-secret-hunter2',
+}
 
 it.each([
   ['as they come', ACCOUNT],
@@ -50,7 +55,7 @@ it.each([
     },
   ],
 ])(
-  'sandbox and service, two processes %s: notified, asked, stored, read, refunded',
+  'sandbox and service, two processes %s: notified, asked, stored, read, refunded; cards read',
   async (_, shared) => {
     const port = await pickPort()
     const sandbox = await startSandboxProcess({
@@ -103,8 +108,13 @@ it.each([
       Transaction.parse(await get(path)).payments[0]?.refundableAmount === '10000.00'
     await waitUntil(refunded, { what: 'the figures after the refund' })
 
+    const cards = '/v2/vc/virtual-cards'
+    const card = { merchantCode: MERCHANT.merchantCode, status: 'ACTIVED' }
+    expect(await get(`${cards}?status=ACTIVED`)).toMatchObject({ data: { docs: [card, card] } })
+    expect(await get(`${cards}/VC-${MERCHANT.merchantCode}-0001`)).toMatchObject({ data: card })
+
     const calls = Calls.parse(await (await fetch(`${sandbox.url}/sandbox/calls`)).json()).data
-    const asking = calls.filter(({ command }) => command !== 'ipn')
+    const asking = calls.filter(({ command }) => /^[A-Z_]+$/.test(command))
     expect(new Set(asking.map(({ command }) => command))).toEqual(new Set(['QUERY_PT', 'REFUND']))
     expect(asking.filter(({ code, signature }) => code !== 0 || signature !== 'verified')).toEqual(
       [],
@@ -114,6 +124,20 @@ it.each([
     expect(await service.ended).toBe(0)
     sandbox.child.kill('SIGTERM')
     expect(await sandbox.ended).toBe(0)
-    expect(service.output().out + sandbox.output().out).not.toContain(MERCHANT.secret)
+    expect(service.output().out + sandbox.output().out).not.toMatch(
+      new RegExp(`${MERCHANT.secret}|hunter2|token-for-cards`),
+    )
   },
 )
+
+it('the sandbox alone says whom it knows, and of secrets only those that everybody knows', async () => {
+  const demo = await startSandboxProcess({ SANDBOX_PORT: '0' })
+  const said = () => demo.output().out
+  await waitUntil(async () => said().includes('Ctrl-C'), { what: 'all that it says' })
+  expect(said()).toMatch(/^Merchant +DEMO, secret demo-secret-of-the-sandbox$/m)
+  expect(said()).toMatch(/^Card tokens +client DEMO, secret sandbox-DEMO$/m)
+  const own = await startSandboxProcess({ ...ACCOUNT, SANDBOX_PORT: '0' })
+  await waitUntil(async () => own.output().out.includes('Ctrl-C'), { what: 'all that it says' })
+  expect(own.output().out).toMatch(/^Card tokens +client shop$/m)
+  expect(own.output().out).not.toMatch(new RegExp(`${MERCHANT.secret}|hunter2`))
+})

@@ -1,9 +1,10 @@
 import { z } from 'zod'
+import { makeDefaultClient } from '../../src/sandbox/cards/tokens.ts'
 import { OTHER, writeMerchantsFile } from './api.ts'
 import { addKey, MERCHANT, type Rig, startRig } from './service.ts'
 import { waitUntil } from './wait-until.ts'
 
-const SCOPES = ['payments:read', 'refunds:read', 'refunds:write', 'ops']
+const SCOPES = ['payments:read', 'refunds:read', 'refunds:write', 'cards:read', 'ops']
 
 /** One of two accounts, with a key that is bound to it and what it alone has. */
 export type Tenant = {
@@ -13,6 +14,7 @@ export type Tenant = {
   transactionId: string
   paymentId: string
   refundId: string
+  cardId: string
   /** Of the payment whose id both accounts have. */
   sharedAmount: string
 }
@@ -27,10 +29,12 @@ const Taken = z.object({ id: z.uuid() })
 /**
  * Two accounts on one installation and one gateway. Each has a transaction of its own and one whose id
  * the other has too, and a refund that the gateway accepted and will never end: nothing is due any more.
+ * Each reads its own cards, with a token of its own.
  */
 export async function startTwoAccounts(): Promise<Accounts> {
   const accounts = [MERCHANT, OTHER]
-  const file = writeMerchantsFile(accounts)
+  const clients = accounts.map(({ merchantCode }) => makeDefaultClient(merchantCode))
+  const file = writeMerchantsFile(accounts.map((account, at) => ({ ...account, ...clients[at] })))
   const settings = {
     MERCHANTS_FILE: file.path,
     REFUND_BACKOFF_MS: '900000',
@@ -93,7 +97,8 @@ async function setUp(
   }
   const taken = await askRefund(rig, { key }, own.paymentId, `set-up-${name}`)
   const { id } = Taken.parse(await taken.json())
-  return { ...account, ...own, key, refundId: id, sharedAmount }
+  const cardId = `VC-${account.merchantCode}-0001`
+  return { ...account, ...own, key, refundId: id, cardId, sharedAmount }
 }
 
 /** Refunds that are not accepted yet, and queries that are due or under way. */

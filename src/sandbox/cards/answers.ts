@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { isErrorStatus } from './misbehave.ts'
-import { writeJson } from './wire.ts'
+import { isErrorStatus } from '../faults/misbehave.ts'
+import { writeJson } from '../wire.ts'
 
 /** `code` 1 and `state` 2 are what success is known to carry; the others are the sandbox's own. */
 const ANSWERS = {

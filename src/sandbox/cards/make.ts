@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
-import type { SandboxCard } from './cards.ts'
-import { makePick, makeRandom, type Pick } from './random.ts'
-import type { Book } from './state.ts'
+import { makePick, makeRandom, type Pick } from '../random.ts'
+import type { Book } from '../state.ts'
+import type { SandboxCard } from './card.ts'
 
 /** The specification shows the first two (section 3); such gateways are known to send the others. */
 export const CARD_STATUSES = [

@@ -1,16 +1,11 @@
 import { Hono } from 'hono'
 import { z } from 'zod'
-import { answerControl } from './control-answer.ts'
-import { makeCardControl } from './control-cards.ts'
-import { faultInput } from './faults.ts'
-import { findBook, findOpenRefund, findPayment, findTransaction } from './find.ts'
-import { ControlError, readCode, readInput, readPositiveAmount } from './input.ts'
-import { listEntries } from './journal.ts'
-import { notifyPayment } from './notices.ts'
-import { makeRefundMode, refundModeInput } from './refund-mode.ts'
-import { fitsBalance, openRefund, settleRefund, showRefund } from './refunds.ts'
-import { seedInput, seedSandbox } from './seed.ts'
-import type { SandboxState } from './state.ts'
+import { faultInput } from '../faults/faults.ts'
+import { ControlError, readCode, readInput, readPositiveAmount } from '../input.ts'
+import { notifyPayment } from '../ipn/notices.ts'
+import { listEntries } from '../journal.ts'
+import { makeRefundMode, refundModeInput } from '../paygate/refund-mode.ts'
+import { fitsBalance, openRefund, settleRefund, showRefund } from '../paygate/refunds.ts'
 import {
   addTransaction,
   paymentChange,
@@ -18,7 +13,12 @@ import {
   showPayment,
   showTransaction,
   transactionInput,
-} from './transactions.ts'
+} from '../paygate/transactions.ts'
+import type { SandboxState } from '../state.ts'
+import { answerControl } from './answer.ts'
+import { makeCardControl } from './card-routes.ts'
+import { findBook, findOpenRefund, findPayment, findTransaction } from './find.ts'
+import { seedInput, seedSandbox } from './seed.ts'
 
 const settlement = z.strictObject({
   outcome: z.enum(['success', 'failure']),

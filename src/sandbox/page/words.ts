@@ -1,5 +1,5 @@
-import type { DeliveryEntry, JournalEntry } from './journal.ts'
-import type { SandboxState, Settings } from './state.ts'
+import type { DeliveryEntry, JournalEntry } from '../journal.ts'
+import type { SandboxState, Settings } from '../state.ts'
 
 /** A sentence for a person, and whether it is good news. */
 export type News = { tone: 'good' | 'bad' | 'soft'; text: string }

@@ -2,11 +2,8 @@ import { once } from 'node:events'
 import type { HttpBindings } from '@hono/node-server'
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
-import { type Answer, refuseWithCode } from './codes.ts'
+import type { SandboxState } from '../state.ts'
 import type { Fault } from './faults.ts'
-import type { CallEntry } from './journal.ts'
-import type { SandboxState } from './state.ts'
-import { writeAnswer } from './wire.ts'
 
 type GatewayContext = Context<{ Bindings: HttpBindings }>
 
@@ -19,39 +16,6 @@ export type Exchange<T> = {
   refuse: (code: number) => T
   send: (answer: T) => Response
   write: (answer: T) => string
-}
-
-type Misbehaviour = {
-  c: GatewayContext
-  state: SandboxState
-  entry: CallEntry
-  fault: Fault
-  work: () => Promise<Answer>
-}
-
-/** Answers as the specification says (4.3): HTTP 200 and JSON, whatever the code. */
-export function sendAnswer(
-  c: GatewayContext,
-  state: SandboxState,
-  entry: CallEntry,
-  answer: Answer,
-): Response {
-  entry.code = answer.code
-  return c.body(writeEntryAnswer(state, entry, answer), 200, {
-    'content-type': 'application/json; charset=utf-8',
-  })
-}
-
-/** Treats one gateway operation as the fault says. */
-export function misbehave({ c, state, entry, fault, work }: Misbehaviour): Promise<Response> {
-  return followFault(fault, {
-    c,
-    state,
-    work,
-    refuse: refuseWithCode,
-    send: (answer) => sendAnswer(c, state, entry, answer),
-    write: (answer) => writeEntryAnswer(state, entry, answer),
-  })
 }
 
 /** Whether a fault's code, for cards and tokens, is an HTTP status. */
@@ -86,10 +50,6 @@ export async function followFault<T>(fault: Fault, exchange: Exchange<T>): Promi
       await work()
       return send(refuse(fault.code))
   }
-}
-
-function writeEntryAnswer(state: SandboxState, { command }: CallEntry, answer: Answer): string {
-  return writeAnswer(answer, { command, prefix: state.settings.fieldPrefix })
 }
 
 function resetConnection({ env: { incoming } }: GatewayContext): Response {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { request } from 'undici'
 import { z } from 'zod'
-import { takeFault } from './faults.ts'
-import { type DeliveryEntry, recordEntry } from './journal.ts'
-import type { SandboxState } from './state.ts'
+import { takeFault } from '../faults/faults.ts'
+import { type DeliveryEntry, recordEntry } from '../journal.ts'
+import type { SandboxState } from '../state.ts'
 
 /** `transactionId` is `svc_TransactionID`: of a refund's notification the refund's own id. */
 export type Notification = {

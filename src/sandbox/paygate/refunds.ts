@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { addAmounts, compareAmounts, parseAmount } from '../money.ts'
+import { addAmounts, compareAmounts, parseAmount } from '../../money.ts'
+import { notifyRefund } from '../ipn/notices.ts'
+import { ONCE } from '../ipn/notify.ts'
+import { makeRefundId } from '../random.ts'
+import type { Book, SandboxPayment, SandboxRefund, SandboxState } from '../state.ts'
 import { type Answer, refuse, refuseWithCode, succeed } from './codes.ts'
-import { notifyRefund } from './notices.ts'
-import { ONCE } from './notify.ts'
 import { sumUnsettled } from './queries.ts'
-import { makeRefundId } from './random.ts'
 import { readReceiver } from './receiver.ts'
 import type { RefundRequest } from './requests.ts'
-import type { Book, SandboxPayment, SandboxRefund, SandboxState } from './state.ts'
 
 const TOO_MANY_DECIMALS = /^\d+\.\d{5,}$/
 const SUCCESS = { code: 0, message: 'Success' }

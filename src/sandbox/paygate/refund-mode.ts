@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { readCount } from './input.ts'
+import { readCount } from '../input.ts'
 
 /** The body of `PUT /sandbox/refund-mode`: it replaces the whole mode, what is left out is default. */
 export const refundModeInput = z.strictObject({

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { answerCards, type CardAnswer } from './card-answers.ts'
-import { type SandboxCard, showListedCard } from './cards.ts'
-import type { Book } from './state.ts'
+import type { Book } from '../state.ts'
+import { answerCards, type CardAnswer } from './answers.ts'
+import { type SandboxCard, showListedCard } from './card.ts'
 
 const MAX_PAGE_SIZE = 100
 

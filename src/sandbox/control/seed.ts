@@ -1,7 +1,8 @@
 import { z } from 'zod'
-import { findBook } from './find.ts'
-import { readNumber } from './input.ts'
-import { addCards } from './make-cards.ts'
+import { addCards } from '../cards/make.ts'
+import { readNumber } from '../input.ts'
+import { moveMoney, openRefund, showRefund } from '../paygate/refunds.ts'
+import { addTransaction, planInput, showTransaction } from '../paygate/transactions.ts'
 import {
   makePick,
   makeRandom,
@@ -9,16 +10,15 @@ import {
   makeRequestId,
   makeTransactionId,
   type Pick,
-} from './random.ts'
-import { moveMoney, openRefund, showRefund } from './refunds.ts'
+} from '../random.ts'
 import type {
   Book,
   SandboxPayment,
   SandboxRefund,
   SandboxState,
   SandboxTransaction,
-} from './state.ts'
-import { addTransaction, planInput, showTransaction } from './transactions.ts'
+} from '../state.ts'
+import { findBook } from './find.ts'
 
 /** The body of `POST /sandbox/seed`. No notification is sent unless `ipn` says how. */
 export const seedInput = z.strictObject({

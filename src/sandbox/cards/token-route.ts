@@ -1,12 +1,12 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { Context } from 'hono'
 import { z } from 'zod'
-import { takeFault } from './faults.ts'
-import { recordEntry, type TokenEntry } from './journal.ts'
-import { followFault, isErrorStatus } from './misbehave.ts'
-import type { SandboxState } from './state.ts'
+import { takeFault } from '../faults/faults.ts'
+import { followFault, isErrorStatus } from '../faults/misbehave.ts'
+import { recordEntry, type TokenEntry } from '../journal.ts'
+import type { SandboxState } from '../state.ts'
+import { readParams, writeJson } from '../wire.ts'
 import { findClient, isKnownClient, issueToken } from './tokens.ts'
-import { readParams, writeJson } from './wire.ts'
 
 const text = z.string().min(1)
 

@@ -1,12 +1,12 @@
 import type { Context } from 'hono'
-import { ControlError } from './input.ts'
+import { ControlError } from '../input.ts'
 import type {
   Book,
   SandboxPayment,
   SandboxRefund,
   SandboxState,
   SandboxTransaction,
-} from './state.ts'
+} from '../state.ts'
 
 /**
  * The account of that merchant code, or the first one.

@@ -1,8 +1,8 @@
 import { isLosslessNumber, LosslessNumber } from 'lossless-json'
 import { z } from 'zod'
-import { ControlError, readAmount, readNumber } from './input.ts'
-import { makeCard } from './make-cards.ts'
-import type { Book } from './state.ts'
+import { ControlError, readAmount, readNumber } from '../input.ts'
+import type { Book } from '../state.ts'
+import { makeCard } from './make.ts'
 
 const text = z.string().min(1)
 

@@ -2,17 +2,21 @@ import { createHash } from 'node:crypto'
 import type { HttpBindings } from '@hono/node-server'
 import type { Context } from 'hono'
 import type { z } from 'zod'
-import { type SignatureVerdict, verifySecureHash, type WireParams } from '../gateway/signature.ts'
-import { type Answer, refuse } from './codes.ts'
-import { takeFault } from './faults.ts'
-import { type CallEntry, recordEntry } from './journal.ts'
-import { misbehave, sendAnswer } from './misbehave.ts'
+import {
+  type SignatureVerdict,
+  verifySecureHash,
+  type WireParams,
+} from '../../gateway/signature.ts'
+import { takeFault } from '../faults/faults.ts'
+import { followFault } from '../faults/misbehave.ts'
+import { type CallEntry, recordEntry } from '../journal.ts'
+import type { Book, SandboxState } from '../state.ts'
+import { readFields, readParams, writeAnswer } from '../wire.ts'
+import { type Answer, refuse, refuseWithCode } from './codes.ts'
 import { answerQuery } from './queries.ts'
 import { maskReceiver } from './receiver.ts'
 import { acceptRefund } from './refunds.ts'
 import { queryRequest, readRequest, refundRequest } from './requests.ts'
-import type { Book, SandboxState } from './state.ts'
-import { readFields, readParams } from './wire.ts'
 
 type Call = {
   params: WireParams | undefined
@@ -31,10 +35,11 @@ export function makeGatewayRoute(state: SandboxState) {
     const bytes = await c.req.arrayBuffer().catch(() => undefined)
     if (bytes === undefined) return c.body(null, 400)
     const body = Buffer.from(bytes)
+    const { fieldPrefix: prefix } = state.settings
     const call = readCall(state, c.req.header('content-type'), body.toString('utf8'))
     const fault = takeFault(state.faults, call.command, state.random)
     const entry = recordEntry<CallEntry>(state.journal, {
-      ...describeCall(call, state.settings.fieldPrefix),
+      ...describeCall(call, prefix),
       outcome: fault?.kind ?? 'received',
       rawBodySha256: createHash('sha256').update(body).digest('hex'),
     })
@@ -43,10 +48,16 @@ export function makeGatewayRoute(state: SandboxState) {
       entry.workCode = answer.code
       return answer
     }
-    if (fault !== undefined) return misbehave({ c, state, entry, fault, work })
+    const write = (answer: Answer) => writeAnswer(answer, { command: call.command, prefix })
+    // HTTP 200 and JSON, whatever the code (specification 4.3).
+    const send = (answer: Answer) => {
+      entry.code = answer.code
+      return c.body(write(answer), 200, { 'content-type': 'application/json; charset=utf-8' })
+    }
+    if (fault) return followFault(fault, { c, state, work, refuse: refuseWithCode, send, write })
     const answer = await work()
     entry.outcome = 'answered'
-    return sendAnswer(c, state, entry, answer)
+    return send(answer)
   }
 }
 

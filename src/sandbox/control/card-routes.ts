@@ -1,10 +1,10 @@
 import { Hono } from 'hono'
-import { cardInput, putCard, showCard } from './cards.ts'
-import { answerControl } from './control-answer.ts'
+import { cardInput, putCard, showCard } from '../cards/card.ts'
+import { expireTokens, tokenModeInput } from '../cards/tokens.ts'
+import { readInput } from '../input.ts'
+import type { SandboxState } from '../state.ts'
+import { answerControl } from './answer.ts'
 import { findBook } from './find.ts'
-import { readInput } from './input.ts'
-import type { SandboxState } from './state.ts'
-import { expireTokens, tokenModeInput } from './tokens.ts'
 
 /** Control of virtual cards and their tokens. No answer repeats what `raw` holds. */
 export function makeCardControl(state: SandboxState): Hono {

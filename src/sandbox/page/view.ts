@@ -1,8 +1,8 @@
 import { html } from 'hono/html'
-import { listPageTables, type PageTable } from './page-tables.ts'
-import { describeNotification, type News } from './page-words.ts'
-import type { SandboxState } from './state.ts'
-import { makeDefaultClient } from './tokens.ts'
+import { makeDefaultClient } from '../cards/tokens.ts'
+import type { SandboxState } from '../state.ts'
+import { listPageTables, type PageTable } from './tables.ts'
+import { describeNotification, type News } from './words.ts'
 
 export const METHODS = ['QR', 'ATM', 'CC'] as const
 export const STATUSES = ['SUCCESS', 'PROCESSING', 'FAILED'] as const

@@ -1,5 +1,5 @@
-import { describeEntry, type News } from './page-words.ts'
-import type { Book, SandboxState } from './state.ts'
+import type { Book, SandboxState } from '../state.ts'
+import { describeEntry, type News } from './words.ts'
 
 /** A table of the start page: its newest rows, and how many there are in all. */
 export type PageTable = {

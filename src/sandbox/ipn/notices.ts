@@ -1,13 +1,13 @@
 import { LosslessNumber } from 'lossless-json'
-import { type DeliveryPlan, notify, ONCE } from './notify.ts'
 import type {
   Book,
   SandboxPayment,
   SandboxRefund,
   SandboxState,
   SandboxTransaction,
-} from './state.ts'
-import { writeSigned } from './wire.ts'
+} from '../state.ts'
+import { writeSigned } from '../wire.ts'
+import { type DeliveryPlan, notify, ONCE } from './notify.ts'
 
 /** Codes a payment's notification carries for each status; 99 means not final. */
 const STATUS_CODES: ReadonlyMap<string, { code: number; message: string }> = new Map([

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
-import type { TokenSource } from '../config.ts'
-import { readCount } from './input.ts'
+import type { TokenSource } from '../../config.ts'
+import { readCount } from '../input.ts'
 
 /** The body of `PUT /sandbox/token-mode`: it replaces the whole mode, what is left out is default. */
 export const tokenModeInput = z.strictObject({

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { readCode, readCount, readNumber } from './input.ts'
+import { readCode, readCount, readNumber } from '../input.ts'
 
-/** How a client sees each kind stands in `misbehave.ts`; what it does to a notification in `notify.ts`. */
+/** How a client sees each kind stands in `misbehave.ts`; what it does to a notification in `ipn/notify.ts`. */
 export const faultInput = z
   .strictObject({
     command: z.enum(['QUERY_PT', 'REFUND', 'cards', 'token', 'ipn', '*']),

@@ -1,5 +1,5 @@
 import type { Context } from 'hono'
-import { writeJson } from './wire.ts'
+import { writeJson } from '../wire.ts'
 
 /** Answers a control request in JSON; amounts keep their digits. */
 export function answerControl(

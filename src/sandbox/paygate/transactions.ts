@@ -1,14 +1,14 @@
 import { z } from 'zod'
-import { ControlError, readAmount, readCount } from './input.ts'
-import type { DeliveryPlan } from './notify.ts'
-import { makeTransactionId } from './random.ts'
+import { ControlError, readAmount, readCount } from '../input.ts'
+import type { DeliveryPlan } from '../ipn/notify.ts'
+import { makeTransactionId } from '../random.ts'
 import {
   type Book,
   nextPaymentId,
   type SandboxPayment,
   type SandboxState,
   type SandboxTransaction,
-} from './state.ts'
+} from '../state.ts'
 
 const id = z.string().min(1).max(128)
 

@@ -1,8 +1,8 @@
 import { LosslessNumber } from 'lossless-json'
-import { addAmounts } from '../money.ts'
+import { addAmounts } from '../../money.ts'
+import type { Book, SandboxPayment, SandboxState } from '../state.ts'
 import { type Answer, refuse, succeed } from './codes.ts'
 import type { QueryRequest } from './requests.ts'
-import type { Book, SandboxPayment, SandboxState } from './state.ts'
 
 /** QUERY_PT: the payments of a transaction (specification 4.3.1, entries 2.4). */
 export function answerQuery(state: SandboxState, book: Book, request: QueryRequest): Answer {

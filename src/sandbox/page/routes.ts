@@ -1,14 +1,14 @@
 import { Hono } from 'hono'
 import { secureHeaders } from 'hono/secure-headers'
 import { z } from 'zod'
-import { findBook } from './find.ts'
-import { readPositiveAmount } from './input.ts'
-import { notifyPayment } from './notices.ts'
-import { PAGE_STYLE } from './page-style.ts'
-import { METHODS, STATUSES, showPage } from './page-view.ts'
-import { requireSameOrigin } from './same-origin.ts'
-import type { SandboxState } from './state.ts'
-import { addTransaction } from './transactions.ts'
+import { findBook } from '../control/find.ts'
+import { requireSameOrigin } from '../control/same-origin.ts'
+import { readPositiveAmount } from '../input.ts'
+import { notifyPayment } from '../ipn/notices.ts'
+import { addTransaction } from '../paygate/transactions.ts'
+import type { SandboxState } from '../state.ts'
+import { PAGE_STYLE } from './style.ts'
+import { METHODS, STATUSES, showPage } from './view.ts'
 
 /** How long the form waits for the notification to be answered, so that the page can tell. */
 const TELL_WITHIN_MS = 2_000
