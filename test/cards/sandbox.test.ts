@@ -202,10 +202,10 @@ it('a careless gateway: neither number nor CVV leaves, is logged or stored', asy
   await control('POST', '/faults', { command: 'cards', kind: 'garbage' })
   for (const path of [`/${number}`, `?requestId=${number}`]) {
     const problem = await expectProblem(await get(path), 502, 'gateway_failed')
-    expect(JSON.stringify(problem)).not.toMatch(open)
+    expect(JSON.stringify(problem)).not.toContain(number.slice(0, 7))
   }
   expect(logged()).not.toBe('')
-  expect(logged()).not.toMatch(open)
+  expect(logged()).not.toMatch(new RegExp(`${number.slice(0, 7)}|open987`))
   for (const text of [number, 'open987', 'VC-OPEN', CLIENT.GATEWAY_CLIENT_SECRET]) {
     expect(await findInTables(database, text)).toEqual([])
   }
