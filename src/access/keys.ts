@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Sql } from '../db/client.ts'
+import { runInTransaction } from '../db/transaction.ts'
 
 export const SCOPES = [
   'payments:read',
@@ -54,7 +55,7 @@ export async function ensureFirstKey(sql: Sql, text: string): Promise<void> {
 
 /** Puts the key of this demo run in the place of the last one: its text is shown once and kept nowhere. */
 export async function replaceDemoKey(sql: Sql, text: string): Promise<void> {
-  await sql.begin(async (tx) => {
+  await runInTransaction(sql, async (tx) => {
     await tx`delete from api_keys where name = 'demo'`
     await tx`
       insert into api_keys (name, hash, scopes, merchant_code)

@@ -5,7 +5,7 @@ import * as schema from './schema.ts'
 /** The driver. Statements that carry a guarantee are written out in SQL with it. */
 export type Sql = postgres.Sql<{ int8: number }>
 /** A unit of work: whoever gets it as a first parameter writes in its caller's commit. */
-export type Tx = postgres.TransactionSql<{ int8: number }>
+export type Tx = postgres.ISql<{ int8: number }>
 /** The query builder over the same pool, for reads whose filters vary. */
 export type Db = PostgresJsDatabase<typeof schema>
 

@@ -3,6 +3,7 @@ import type { Access } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
 import { makeDue, SYNC_DUE, TRANSACTION_CHANGED } from '../db/due.ts'
+import { runInTransaction } from '../db/transaction.ts'
 import { DomainError } from '../errors.ts'
 import { compareAmounts, subtractAmount } from '../money.ts'
 import { REFUNDABLE_SQL } from '../payments/refundable.ts'
@@ -37,7 +38,7 @@ export async function requestRefund(
   if (target.replay) return takeReplay(target, target.replay)
   const intent = { refundId: randomUUID(), idempotencyKey, fingerprint }
   try {
-    const { stored } = await ctx.sql.begin((tx) =>
+    const { stored } = await runInTransaction(ctx.sql, (tx) =>
       storeIntent(ctx, tx, access, target, wish, intent),
     )
     const { merchantCode } = target
@@ -64,14 +65,12 @@ export async function previewRefund(
   const target = await findTarget(ctx, merchants, wish.paymentId, intent)
   const rollBack = new Error('a preview leaves nothing behind')
   let facts: RefundFacts | undefined
-  await ctx.sql
-    .begin(async (tx) => {
-      facts = await storeIntent(ctx, tx, access, target, wish, intent)
-      throw rollBack
-    })
-    .catch((error: unknown) => {
-      if (error !== rollBack) throw error
-    })
+  await runInTransaction(ctx.sql, async (tx) => {
+    facts = await storeIntent(ctx, tx, access, target, wish, intent)
+    throw rollBack
+  }).catch((error: unknown) => {
+    if (error !== rollBack) throw error
+  })
   if (!facts) throw new Error('the preview came to nothing')
   return { ...facts, refundableAfter: subtractAmount(facts.refundable, facts.amount) }
 }

@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import { makeDue, SYNC_DUE, TRANSACTION_CHANGED } from '../db/due.ts'
+import { runInTransaction } from '../db/transaction.ts'
 import { DomainError } from '../errors.ts'
 import type { RefundRecord } from './find.ts'
 import { lockRefunds, saveRefund } from './rows.ts'
@@ -20,7 +21,7 @@ export async function resolveRefund(
   keyName: string,
 ): Promise<void> {
   const { merchantCode, transactionId, refundId } = refund
-  await ctx.sql.begin(async (tx) => {
+  await runInTransaction(ctx.sql, async (tx) => {
     await tx`
       select from transactions t join payments p using (merchant_code, transaction_id)
       where t.merchant_code = ${merchantCode} and t.transaction_id = ${transactionId}

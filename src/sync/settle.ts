@@ -1,6 +1,7 @@
 import postgres from 'postgres'
 import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
+import { runInTransaction } from '../db/transaction.ts'
 import { ForeignPaymentError } from '../payments/apply.ts'
 import { findRefunded } from '../refunds/concern.ts'
 import { type Attempt, type EndedAttempt, recordAttempt } from '../refunds/send.ts'
@@ -32,14 +33,14 @@ export async function settleQuery(ctx: Context, answer: Answered): Promise<Settl
     : await ctx.settling.add(answer, (answers) => settleTogether(ctx, answers))
   if (ending !== 'apart') return ending
   try {
-    return await ctx.sql.begin((tx) => settleApart(ctx, tx, answer))
+    return await runInTransaction(ctx.sql, (tx) => settleApart(ctx, tx, answer))
   } catch (error) {
     const reason = explainUnusable(error)
     if (reason === undefined) throw error
     const { merchantCode, transactionId } = answer.claim
     ctx.log.error({ err: error, merchantCode, transactionId }, 'an answer could not be stored')
     const call = { ...answer.call, outcome: { kind: 'unknown' as const, reason } }
-    return await ctx.sql.begin((tx) => settleApart(ctx, tx, { ...answer, call }))
+    return await runInTransaction(ctx.sql, (tx) => settleApart(ctx, tx, { ...answer, call }))
   }
 }
 
@@ -55,7 +56,7 @@ async function settleTogether(
   answers: readonly Answered[],
 ): Promise<PromiseSettledResult<Ending>[]> {
   try {
-    const endings = await ctx.sql.begin((tx) => settleMany(ctx, tx, answers))
+    const endings = await runInTransaction(ctx.sql, (tx) => settleMany(ctx, tx, answers))
     return endings.map((value) => ({ status: 'fulfilled', value }))
   } catch (error) {
     if (explainUnusable(error) === undefined) {
@@ -131,7 +132,7 @@ export async function settleRefund(
   ended: EndedAttempt,
   end: QueryEnd,
 ): Promise<Settled> {
-  return await ctx.sql.begin(async (tx) => {
+  return await runInTransaction(ctx.sql, async (tx) => {
     const row = (await lockLeased(tx, [{ claim, sentAfterMs: 0 }])).get(claim.leaseId)
     if (!row) return LOST
     const hand = await bringUpRefunds(ctx, tx, claim, { ended })

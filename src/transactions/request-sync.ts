@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import { makeDue, SYNC_DUE } from '../db/due.ts'
+import { runInTransaction } from '../db/transaction.ts'
 import { DomainError } from '../errors.ts'
 
 /**
@@ -15,7 +16,7 @@ export async function requestSync(
   merchants: readonly string[],
   transactionId: string,
 ): Promise<string> {
-  return await ctx.sql.begin(async (tx) => {
+  return await runInTransaction(ctx.sql, async (tx) => {
     const known = await tx<{ merchantCode: string }[]>`
       select merchant_code as "merchantCode" from transactions
       where merchant_code = any(${[...merchants]}) and transaction_id = ${transactionId}`

@@ -1,0 +1,105 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type Database, openDatabase, type Tx } from '../src/db/client.ts'
+import { runInTransaction } from '../src/db/transaction.ts'
+import { createTestDatabase, type TestDatabase } from './support/database.ts'
+
+let database: TestDatabase
+let own: Database
+beforeEach(async () => {
+  database = await createTestDatabase()
+  // One connection: what is left of a unit of work meets the next.
+  own = openDatabase(database.url, 1)
+  await database.sql`create table kept (x int)`
+})
+afterEach(async () => {
+  await own.close()
+  await database.drop()
+})
+
+const kept = async () => (await database.sql`select x from kept order by x`).map(({ x }) => x)
+
+/** The server ends the connection of a unit of work. */
+async function cutOff(tx: Tx): Promise<void> {
+  const [row] = await tx`select pg_backend_pid() as pid`
+  const ended = tx`select pg_sleep(30)`.catch((error: unknown) => error)
+  await database.sql`select pg_terminate_backend(${row?.pid})`
+  throw await ended
+}
+
+/** The pool works as before, and what its units of work do is whole. */
+async function expectSound(): Promise<void> {
+  for (let n = 1; n <= 3; n += 1) {
+    const work = runInTransaction(own.sql, async (tx) => {
+      await tx`insert into kept values (${n})`
+      if (n === 2) throw new Error('thought better of it')
+    })
+    await work.catch((error: unknown) => expect(String(error)).toContain('thought better'))
+  }
+  expect(await kept()).toEqual([1, 3])
+}
+
+describe('a unit of work', () => {
+  it('returns what the work does, after its commit', async () => {
+    const result = await runInTransaction(own.sql, async (tx) => {
+      await tx`insert into kept values (7)`
+      expect(await kept()).toEqual([])
+      return 'done'
+    })
+    expect([result, await kept()]).toEqual(['done', [7]])
+  })
+
+  it('leaves nothing behind when the work throws, or a statement fails', async () => {
+    const own_ = new Error('no')
+    const thrown = runInTransaction(own.sql, async (tx) => {
+      await tx`insert into kept values (8)`
+      throw own_
+    })
+    await expect(thrown).rejects.toBe(own_)
+    const failed = runInTransaction(own.sql, async (tx) => {
+      await tx`insert into kept values (9)`
+      await Promise.all([tx`select 1 / 0`, tx`insert into kept values (10)`])
+    })
+    await expect(failed).rejects.toThrow('division by zero')
+    expect(await kept()).toEqual([])
+    await expectSound()
+  })
+
+  it('whose connection the server ends is refused, the process lives, and the next ones are whole', async () => {
+    const lost = runInTransaction(own.sql, async (tx) => {
+      await tx`insert into kept values (11)`
+      await cutOff(tx)
+    })
+    await expect(lost).rejects.toThrow()
+    // What the driver would still write to the dead connection it writes in a turn of its own.
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    await own.sql`select 1`.catch(() => {})
+    await expectSound()
+  })
+
+  it('of a process that slept too long in the middle is refused, and writes nothing', async () => {
+    const lost = runInTransaction(own.sql, async (tx) => {
+      await tx`set local idle_in_transaction_session_timeout = 100`
+      await tx`insert into kept values (12)`
+      // Nothing of this process runs meanwhile, as if it had been stopped.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600)
+      await tx`insert into kept values (13)`
+      await tx`insert into kept values (14)`
+    })
+    await expect(lost).rejects.toThrow()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    await own.sql`select 1`.catch(() => {})
+    await expectSound()
+  })
+
+  it('never shares its connection, however many statements are on their way', async () => {
+    const crowd = Array.from({ length: 250 }, (_, n) => own.sql`select ${n}::int as n`)
+    const work = Array.from({ length: 20 }, (_, n) =>
+      runInTransaction(own.sql, async (tx) => {
+        await tx`insert into kept values (${n})`
+        if (n % 2) throw new Error('undone')
+      }).catch(() => {}),
+    )
+    await Promise.all([...crowd, ...work])
+    expect(await kept()).toEqual([0, 2, 4, 6, 8, 10, 12, 14, 16, 18])
+  })
+})
