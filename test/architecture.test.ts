@@ -101,6 +101,11 @@ function isAllowed({ from, to, typeOnly }: Import): boolean {
 
 const show = ({ from, to }: Import) => `${from} → ${to}`
 
+it("units of work go through `runInTransaction`: the driver's own is not safe when a connection is lost", () => {
+  expect(files.filter((file) => /\bsql\s*\.begin\(|\.savepoint\(/.test(read(file)))).toEqual([])
+  expect(files.filter((file) => read(file).includes('runInTransaction(')).length).toBeGreaterThan(4)
+})
+
 describe('imports', () => {
   it('are found: the reader of this test sees the files and what they import', () => {
     expect(imports.length).toBeGreaterThan(150)

@@ -1,5 +1,6 @@
 import { and, desc, eq, gte, inArray, lt, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
+import { andLimit } from '../db/client.ts'
 import { payments, transactions } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import type { Position } from '../http/page.ts'
@@ -65,8 +66,7 @@ export function listPayments(
             < (${after.time}::timestamptz, ${after.id}, ${after.merchantCode})`,
       ),
     )
-    .orderBy(desc(p.firstSeenAt), desc(p.paymentId), desc(p.merchantCode))
-    .limit(limit + 1)
+    .orderBy(desc(p.firstSeenAt), desc(p.paymentId), andLimit(desc(p.merchantCode), limit + 1))
     .prepare('list_payments')
     .execute()
 }

@@ -1,5 +1,6 @@
 import { and, desc, eq, inArray, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
+import { andLimit } from '../db/client.ts'
 import { refunds, transactions } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import type { Position } from '../http/page.ts'
@@ -52,8 +53,7 @@ export function listRefunds(
             < (${after.time}::timestamptz, ${after.id}::uuid, ${after.merchantCode})`,
       ),
     )
-    .orderBy(desc(r.requestedAt), desc(r.refundId), desc(r.merchantCode))
-    .limit(limit + 1)
+    .orderBy(desc(r.requestedAt), desc(r.refundId), andLimit(desc(r.merchantCode), limit + 1))
     .prepare('list_refunds')
     .execute()
 }

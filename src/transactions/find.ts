@@ -1,6 +1,6 @@
 import { and, desc, eq, gte, inArray, lt, type SQL, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
-import type { Db } from '../db/client.ts'
+import { andLimit, type Db } from '../db/client.ts'
 import { payments, transactions } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import type { Position } from '../http/page.ts'
@@ -120,8 +120,7 @@ export async function listTransactions(
             < (${after.time}::timestamptz, ${after.id}, ${after.merchantCode})`,
       ),
     )
-    .orderBy(desc(t.firstSeenAt), desc(t.transactionId), desc(t.merchantCode))
-    .limit(limit + 1)
+    .orderBy(desc(t.firstSeenAt), desc(t.transactionId), andLimit(desc(t.merchantCode), limit + 1))
   const key = sql`(${t.merchantCode}, ${t.transactionId}) in ${page}`
   const rows = await selectWithPayments(ctx.db, key).prepare('list_transactions').execute()
   return groupPayments(rows)
