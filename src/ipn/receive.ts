@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Context } from '../context.ts'
+import { listExcluded } from '../gateway/kinds.ts'
 import { verifySecureHash } from '../gateway/signature.ts'
 import { parseFormParams, parseJsonParams, readNotification } from '../gateway/translate.ts'
 
@@ -22,7 +23,7 @@ export type Receipt =
  * @throws InboxFullError and database errors: the gateway has to send again
  */
 export async function receiveNotification(ctx: Context, delivery: Delivery): Promise<Receipt> {
-  const { GATEWAY_FIELD_PREFIX: prefix, IPN_SIGNATURE: rule, IPN_HASH_EXCLUDE } = ctx.config
+  const { GATEWAY_FIELD_PREFIX: prefix, IPN_SIGNATURE: rule } = ctx.config
   const parsed =
     delivery.format === 'json' ? parseJsonParams(delivery.body) : parseFormParams(delivery.body)
   if ('problem' in parsed) return { verdict: 'malformed', why: parsed.problem }
@@ -41,7 +42,10 @@ export async function receiveNotification(ctx: Context, delivery: Delivery): Pro
   if (!account) return { verdict: 'unknown_merchant', why: `unknown ${prefix}_MerchantCode` }
 
   const secrets = [account.secret, account.previousSecret].filter((one) => one !== undefined)
-  const exclude = notification.kind === 'payment' ? IPN_HASH_EXCLUDE : []
+  const exclude = listExcluded(notification.kind === 'payment' ? 'ipn' : 'refund-ipn', {
+    ipnHashExclude: ctx.config.IPN_HASH_EXCLUDE,
+    refundHashExclude: ctx.config.GATEWAY_REFUND_HASH_EXCLUDE,
+  })
   const verdict = verifySecureHash(params, secrets, { prefix, exclude })
   if (rule !== 'off' && verdict !== 'verified' && !(rule === 'optional' && verdict === 'missing')) {
     return { verdict: 'bad_signature', why: `${prefix}_SecureHash is ${verdict}` }
