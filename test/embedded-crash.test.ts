@@ -67,6 +67,7 @@ describe('the embedded database, after a crash,', { timeout: 60_000 }, () => {
     const { owner, server, url } = await startElsewhere(folder)
     await query(url, ...STORE)
     killAll(owner, server)
+    await waitUntilGone(owner)
     const again = await startHere(folder)
     expect(await query(again.url, READ_BACK)).toEqual([{ x: 42 }])
   })
@@ -118,6 +119,7 @@ describe('the embedded database, after a crash,', { timeout: 60_000 }, () => {
     const client = postgres(url, { max: 1 })
     await client`select 1`
     killAll(watchdog, owner)
+    await waitUntilGone(owner)
     // The smart shutdown: no new connections, an end when the last one has closed.
     process.kill(server, 'SIGTERM')
     await waitUntil(() => isEnding(folder), { what: 'the server is ending' })
