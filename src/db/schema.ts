@@ -100,9 +100,11 @@ export const ipnEvents = pgTable(
     lastReceivedAt: time('last_received_at').notNull().defaultNow(),
   },
   (t) => [
-    unique('ipn_events_fingerprint').on(t.merchantCode, t.fingerprint),
-    // The timeline of a transaction reads its notifications.
-    index('ipn_events_transaction').on(t.merchantCode, t.transactionId),
+    // Known bytes, and the timeline's notifications of a transaction. Ids begin with their time, so new rows
+    // meet at the index's end; by the fingerprint alone each fell on a page of its own.
+    unique('ipn_events_fingerprint')
+      .on(t.merchantCode, t.transactionId, t.fingerprint)
+      .nullsNotDistinct(),
     // Whether a transaction has refund notifications, and its timeline.
     index('ipn_events_refund_payment')
       .on(t.merchantCode, t.paymentId)

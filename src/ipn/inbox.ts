@@ -107,8 +107,8 @@ export async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Pro
         ${events.map((e) => JSON.stringify(e.headers))}::text[], ${events.map((e) => e.deliveries)}::int[]
       ) as e (merchant_code, fingerprint, kind, transaction_id, payment_id, request_id, amount, code,
         verdict, body, content_type, address, headers, deliveries)
-      order by merchant_code, fingerprint
-      on conflict (merchant_code, fingerprint) do update set
+      order by merchant_code, transaction_id, fingerprint
+      on conflict (merchant_code, transaction_id, fingerprint) do update set
         deliveries = ipn_events.deliveries + excluded.deliveries, last_received_at = now(),
         handled_at = case when ${verifiedNow} then null else ipn_events.handled_at end,
         verdict = case when ${verifiedNow} then excluded.verdict else ipn_events.verdict end

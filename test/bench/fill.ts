@@ -29,6 +29,12 @@ function at(n: number): string {
   return new Date(Date.UTC(2025, 0, 1) + n * 6_000).toISOString()
 }
 
+/** As the gateway makes them: the time first, then what nobody can guess. */
+function makeId(n: number): string {
+  const time = at(n).replace(/\D/g, '').slice(2, 14)
+  return `${time}${createHash('md5').update(String(n)).digest('hex').slice(0, 6).toUpperCase()}`
+}
+
 /** Brings the number of stored, settled transactions to `size`, loaded by COPY, with fresh statistics. */
 export async function fill(sql: postgres.Sql, from: number, size: number): Promise<void> {
   for (const [table, write] of Object.entries(TABLES)) {
@@ -43,7 +49,7 @@ function* makeChunks(from: number, to: number, write: (id: string, n: number) =>
   for (let start = from; start < to; start += CHUNK) {
     const lines: string[] = []
     for (let n = start; n < Math.min(to, start + CHUNK); n += 1) {
-      lines.push(write(`F${createHash('md5').update(String(n)).digest('hex').slice(0, 17)}`, n))
+      lines.push(write(makeId(n), n))
     }
     yield `${lines.join('\n')}\n`
   }

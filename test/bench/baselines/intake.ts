@@ -1,8 +1,8 @@
 import { createServer } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
+import { createApp } from '../../../src/app.ts'
 import { readConfig } from '../../../src/config.ts'
 import { type Inbox, storeArrivals } from '../../../src/ipn/inbox.ts'
-import { ipnRoutes } from '../../../src/ipn/routes.ts'
 import { createLog } from '../../../src/log.ts'
 import { createContext } from '../../../src/service.ts'
 
@@ -21,7 +21,7 @@ const inbox: Inbox = {
   },
   drain: () => Promise.resolve(),
 }
-const app = ipnRoutes({ ...ctx, inbox })
+const app = createApp({ ...ctx, inbox })
 createServer(getRequestListener(app.fetch)).listen(config.PORT, '127.0.0.1', () => {
   console.log('ready')
 })
