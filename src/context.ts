@@ -1,4 +1,4 @@
-import type { ApiKey } from './access/keys.ts'
+import type { KnownKeys } from './access/known-keys.ts'
 import type { CardCache } from './cards/cache.ts'
 import type { Config } from './config.ts'
 import type { Database } from './db/client.ts'
@@ -33,11 +33,9 @@ export type Context = {
   /** Encrypts what must not be readable in the database. */
   sealer: Sealer
   inbox: Inbox
+  keys: KnownKeys
   /** Look-ups that come while one is on its way share the next: a statement for all of them. */
-  lookUps: {
-    keys: Group<string, ApiKey | undefined>
-    transactions: Group<Wanted, TransactionWithPayments[]>
-  }
+  lookUps: { transactions: Group<Wanted, TransactionWithPayments[]> }
   /** Readers that wait for a transaction to change. */
   waiters: Waiters<TransactionWithPayments>
   /** Every merchant account ever configured: what a key for all of them may read. */

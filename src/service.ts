@@ -1,6 +1,7 @@
 import { once, setMaxListeners } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
+import { createKnownKeys } from './access/known-keys.ts'
 import { createApp } from './app.ts'
 import { createCardCache } from './cards/cache.ts'
 import type { Config } from './config.ts'
@@ -95,10 +96,8 @@ export async function createContext(options: ServiceOptions) {
     settling: createGroup(config.GATEWAY_MAX_CONCURRENCY, PATIENCE_MS),
     sealer: createSealer(encryptionKey),
     inbox: createInbox(database.sql),
-    lookUps: {
-      keys: createGroup(MAX_SHARED, PATIENCE_MS),
-      transactions: createGroup(MAX_SHARED, PATIENCE_MS),
-    },
+    keys: createKnownKeys(database.sql),
+    lookUps: { transactions: createGroup(MAX_SHARED, PATIENCE_MS) },
     waiters: createWaiters(),
     merchants,
     stopping: stopping.signal,

@@ -85,22 +85,24 @@ describe('without a valid key', () => {
     }
   })
 
-  it('a key that expired or was revoked is none from that moment on', async () => {
+  it('a key that expired or was revoked writes nothing from that moment on, and soon reads nothing', async () => {
     const { sql } = rig.database
-    const [route] = LISTS
-    if (!route) throw new Error('no route')
+    const read = { method: 'GET', path: '/v1/transactions' }
+    const write = { method: 'POST', path: '/v1/transactions/T-MINE/sync' }
     for (const column of ['expires_at', 'revoked_at']) {
       const key = `key-that-ends-by-${column}-0123456789`
       await addKey(rig.database, key, SCOPES)
-      expect((await call(route, key)).status).toBe(200)
+      expect((await call(read, key)).status).toBe(200)
       await sql`
         update api_keys set ${sql(column)} = now() + interval '1 hour' * ${column === 'expires_at' ? 1 : 0}
         where hash = sha256(${key}::bytea)`
       if (column === 'expires_at') {
-        expect((await call(route, key)).status).toBe(200)
+        expect((await call(write, key)).status).toBe(202)
         await sql`update api_keys set expires_at = now() where hash = sha256(${key}::bytea)`
       }
-      await expectProblem(await call(route, key), 401, 'unauthenticated')
+      await expectProblem(await call(write, key), 401, 'unauthenticated')
+      const isRefused = async () => (await call(read, key)).status === 401
+      await waitUntil(isRefused, { what: 'the end of what is believed' })
     }
   })
 

@@ -2,7 +2,7 @@ import { createMiddleware } from 'hono/factory'
 import type { Context } from '../context.ts'
 import { DomainError } from '../errors.ts'
 import type { AppEnv } from '../http/app-env.ts'
-import { type ApiKey, EVERY_MERCHANT, findKeys, type Scope } from './keys.ts'
+import { type ApiKey, EVERY_MERCHANT, type Scope } from './keys.ts'
 
 /** Who asks, and whose rows it may touch. */
 export type Access = ApiKey & {
@@ -11,16 +11,15 @@ export type Access = ApiKey & {
 }
 
 /**
- * Reads `Authorization: Bearer <key>` and finds the key.
+ * Reads `Authorization: Bearer <key>` and finds the key. One that was revoked or has expired writes
+ * nothing from that moment on; for a second more it may read.
  * @throws DomainError `unauthenticated`
  */
 export function authenticate(ctx: Context) {
   return createMiddleware<AppEnv>(async (c, next) => {
     const text = /^Bearer +([\x21-\x7e]{1,256})$/i.exec(c.req.header('authorization') ?? '')?.[1]
-    const key =
-      text === undefined
-        ? undefined
-        : await ctx.lookUps.keys.add(text, (texts) => findKeys(ctx.sql, texts))
+    const asOf = c.req.method === 'GET' ? 'lately' : 'now'
+    const key = text === undefined ? undefined : await ctx.keys.find(text, asOf)
     if (!key) throw new DomainError('unauthenticated', 'Send `Authorization: Bearer <API key>`')
     const merchants = key.merchantCode === EVERY_MERCHANT ? ctx.merchants : [key.merchantCode]
     c.set('access', { ...key, merchants })

@@ -28,18 +28,18 @@ export type ApiKey = {
 }
 
 /**
- * The live keys with these texts, in one round trip. Looking up a hash tells an attacker nothing by its
+ * The live keys with these hashes, in one round trip. Looking up a hash tells an attacker nothing by its
  * timing.
+ * @param hashes SHA-256, hexadecimal
  */
 export async function findKeys(
   sql: Sql,
-  texts: readonly string[],
+  hashes: readonly string[],
 ): Promise<PromiseSettledResult<ApiKey | undefined>[]> {
-  const hashes = texts.map((text) => hashKey(text).toString('hex'))
   const rows = await sql<(ApiKey & { hash: string })[]>`
     select encode(hash, 'hex') as hash, id, name, scopes, merchant_code as "merchantCode",
       refund_max as "refundMax", refund_daily_max as "refundDailyMax" from api_keys
-    where hash in (select decode(h, 'hex') from unnest(${hashes}::text[]) as h)
+    where hash in (select decode(h, 'hex') from unnest(${[...hashes]}::text[]) as h)
       and revoked_at is null and (expires_at is null or expires_at > now())`
   const keys = new Map(rows.map(({ hash, ...key }) => [hash, key]))
   return hashes.map((hash) => ({ status: 'fulfilled', value: keys.get(hash) }))
@@ -63,6 +63,7 @@ export async function replaceDemoKey(sql: Sql, text: string): Promise<void> {
   })
 }
 
-function hashKey(text: string): Buffer {
+/** What is kept of a key. */
+export function hashKey(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }

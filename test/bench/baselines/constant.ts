@@ -28,8 +28,8 @@ const key: ApiKey = {
 let constant: TransactionWithPayments | undefined
 const app = createApp({
   ...ctx,
+  keys: { find: () => Promise.resolve(key) },
   lookUps: {
-    keys: { ...createGroup(1), add: () => Promise.resolve(key) },
     transactions: {
       ...createGroup(1),
       async add({ merchants, transactionId }) {
