@@ -25,7 +25,7 @@ export async function measureIntake(
   for (let round = -1; round < ROUNDS; round += 1) {
     for (const name of SERVERS) {
       const job = { url: stage[name].url, kind: 'ipn' as const, connections: CONNECTIONS }
-      const result = await stage.load.run({ ...job, forMs: round < 0 ? 1500 : ROUND_MS })
+      const result = await stage.load.run({ ...job, forMs: ROUND_MS })
       // The first round only warms up.
       if (round >= 0) rates[name].push(rateOf(result))
     }

@@ -1,6 +1,6 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
+import { findBuilt } from './build.ts'
 import type { Job, LoadResult } from './load.ts'
 
 export type Load = {
@@ -10,8 +10,7 @@ export type Load = {
 
 /** The process that makes requests. */
 export function startLoad(): Load {
-  const file = fileURLToPath(new URL('load.ts', import.meta.url))
-  const child = fork(file, { execArgv: ['--import', 'tsx'] })
+  const child = fork(findBuilt('test/bench/load.ts'), { execArgv: [] })
   return {
     async run(job) {
       const answered = once(child, 'message')

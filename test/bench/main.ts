@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { build } from './build.ts'
 import { startBenchDatabase } from './database.ts'
 import { fill } from './fill.ts'
 import { measureAck, measureCost, measureIntake } from './intake.ts'
@@ -26,6 +27,7 @@ const { values } = parseArgs({
   },
 })
 const sizes = values.sizes.split(',').map(Number)
+await build()
 const measures: Measure[] = await measureStart()
 const database = await startBenchDatabase()
 const machine = describeMachine(database.name)

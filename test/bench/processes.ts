@@ -5,12 +5,13 @@ import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import type postgres from 'postgres'
+import { findBuilt } from './build.ts'
 
 export type Started = { url: string; readyMs: number; child: ChildProcess; stop(): Promise<void> }
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** Runs a source file as a process of its own, and waits for the line that says it is ready. */
+/** Runs a file as a process of its own, a source or a compiled one, and waits for the line that says it is ready. */
 export async function startProcess(
   file: string,
   env: Record<string, string>,
@@ -18,11 +19,15 @@ export async function startProcess(
   nodeArgs: readonly string[] = [],
 ): Promise<Omit<Started, 'url'>> {
   const started = performance.now()
-  const child = spawn(process.execPath, [...nodeArgs, '--import', 'tsx', file], {
-    cwd: ROOT,
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+  const child = spawn(
+    process.execPath,
+    [...nodeArgs, ...(file.endsWith('.ts') ? ['--import', 'tsx'] : []), file],
+    {
+      cwd: ROOT,
+      env: { PATH: process.env.PATH, ...env },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  )
   const exited = once(child, 'exit')
   await new Promise<void>((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`${file} ended with ${code}`)))
@@ -48,7 +53,7 @@ export async function startProcessor(
 ): Promise<Started> {
   const port = await findPort()
   const started = await startProcess(
-    'src/main.ts',
+    findBuilt('src/main.ts'),
     {
       PORT: String(port),
       ROLE: role,

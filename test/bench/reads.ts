@@ -6,6 +6,8 @@ import { describeRounds, type Measure, median, percentile } from './report.ts'
 import type { Stage } from './stage.ts'
 
 const ROUNDS = 3
+/** So long it takes until the compiler has seen what is asked (ms). */
+const WARM_UP_MS = 8_000
 const CONNECTIONS = 32
 const HEADERS = { authorization: `Bearer ${ACCOUNT.apiKey}` }
 
@@ -19,7 +21,7 @@ export async function measureReads(stage: Stage, size: number): Promise<Measure[
   const latencies: number[] = []
   const job = { kind: 'get' as const, connections: CONNECTIONS, headers: HEADERS, paths }
   for (let round = -1; round < ROUNDS; round += 1) {
-    const forMs = round < 0 ? 1500 : 3000
+    const forMs = round < 0 ? WARM_UP_MS : 3000
     const own = await load.run({ ...job, url: web.url, forMs })
     const bare = await load.run({ ...job, url: constant.url, forMs })
     if (round < 0) continue

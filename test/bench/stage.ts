@@ -1,3 +1,4 @@
+import { findBuilt } from './build.ts'
 import type { BenchDatabase } from './database.ts'
 import { type Load, startLoad } from './load-client.ts'
 import { ACCOUNT } from './notifications.ts'
@@ -87,7 +88,7 @@ export function wakeWorker({ child }: Started): void {
 async function startGateway(delayMs: number): Promise<Started> {
   const port = String(await findPort())
   const env = { PORT: port, DELAY_MS: String(delayMs) }
-  const started = await startProcess('test/bench/bare-gateway.ts', env, () => true)
+  const started = await startProcess(findBuilt('test/bench/bare-gateway.ts'), env, () => true)
   return { ...started, url: `http://127.0.0.1:${port}` }
 }
 
@@ -101,7 +102,7 @@ async function startBaseline(file: string, more: Record<string, string>): Promis
     ...more,
   }
   const started = await startProcess(
-    `test/bench/baselines/${file}`,
+    findBuilt(`test/bench/baselines/${file}`),
     env,
     (line) => line === 'ready',
   )
