@@ -22,7 +22,8 @@ const MAX_ANSWER_BYTES = 1024 * 1024
 
 /**
  * Connections to one origin. The one time-out is the exchange's: a connection that is not made within it
- * is given up with it, because its place in the pool would be missing for the next call.
+ * is given up with it, because its place in the pool would be missing for the next call. Certificates are
+ * verified whatever `NODE_TLS_REJECT_UNAUTHORIZED` says, against Node's authorities and `NODE_EXTRA_CA_CERTS`.
  */
 export function openPool(
   origin: string,
@@ -31,7 +32,7 @@ export function openPool(
   return new Pool(origin, {
     connections,
     pipelining: 1,
-    connect: { timeout: timeoutMs },
+    connect: { timeout: timeoutMs, rejectUnauthorized: true },
     headersTimeout: 0,
     bodyTimeout: 0,
   })
