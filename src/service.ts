@@ -11,6 +11,7 @@ import { SYNC_DUE, TRANSACTION_CHANGED } from './db/due.ts'
 import { createCardGateway } from './gateway/cards.ts'
 import { createGatewayClient } from './gateway/client.ts'
 import { createGroup } from './group.ts'
+import { protect } from './http/protect.ts'
 import { createWaiters } from './http/wait.ts'
 import { createInbox } from './ipn/inbox.ts'
 import type { Log } from './log.ts'
@@ -115,6 +116,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { ctx, stopping, givingUp, database } = await createContext(options)
   const { config, log } = options
   const server = createServer(getRequestListener(createApp(ctx).fetch))
+  server.prependListener('request', (_, response) => protect(response))
   // A connection kept alive after its answer would hold the stop for seconds.
   server.on('request', ({ socket }, response) =>
     response.once('close', () => ctx.stopping.aborted && socket.end()),

@@ -1,8 +1,8 @@
-import type { HttpBindings } from '@hono/node-server'
 import { Hono, type Context as HttpContext } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Context } from '../context.ts'
 import { compileNetworks, findClientAddress } from '../http/address.ts'
+import type { AppEnv } from '../http/app-env.ts'
 import { readBody } from '../http/body.ts'
 import { InboxFullError } from './inbox.ts'
 import { type Delivery, receiveNotification } from './receive.ts'
@@ -28,7 +28,7 @@ export function ipnRoutes(ctx: Context) {
   const isAllowed = IPN_ALLOW_CIDRS ? compileNetworks(IPN_ALLOW_CIDRS) : () => true
   const methods = IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST']
 
-  async function answer(c: HttpContext<{ Bindings: HttpBindings }>): Promise<Answer> {
+  async function answer(c: HttpContext<AppEnv>): Promise<Answer> {
     if (!methods.includes(c.req.method)) {
       const headers = { allow: methods.join(', ') }
       return { status: 405, verdict: 'method', why: `use ${methods.join(' or ')}`, headers }
@@ -45,10 +45,7 @@ export function ipnRoutes(ctx: Context) {
     return { status: STATUS[receipt.verdict], ...receipt }
   }
 
-  async function readDelivery(
-    c: HttpContext<{ Bindings: HttpBindings }>,
-    address: string,
-  ): Promise<Delivery | Answer> {
+  async function readDelivery(c: HttpContext<AppEnv>, address: string): Promise<Delivery | Answer> {
     const headers = pickHeaders(c)
     if (c.req.method === 'GET') {
       const body = new URL(c.req.url).search.slice(1)
@@ -82,11 +79,11 @@ export function ipnRoutes(ctx: Context) {
     return { format, body: text, contentType, address, headers }
   }
 
-  return new Hono<{ Bindings: HttpBindings }>().all('/ipn', async (c) => {
+  return new Hono<AppEnv>().all('/ipn', async (c) => {
     const started = performance.now()
     const result = await answer(c).catch((error: unknown): Answer => {
       ctx.log.error(
-        { err: error },
+        { err: error, requestId: c.get('requestId') },
         'a notification could not be stored; the gateway has to send it again',
       )
       const status = error instanceof InboxFullError ? 503 : 500
@@ -100,8 +97,10 @@ export function ipnRoutes(ctx: Context) {
     ctx.metrics.ipnReceived.inc({ verdict: result.verdict })
     ctx.metrics.ipnAck.observe((performance.now() - started) / 1000)
     if (result.verdict === 'stored') return c.json({ respcode: 0, respmsg: 'received' })
-    if (result.status < 500)
-      ctx.log.warn({ verdict: result.verdict, why: result.why }, 'notification refused')
+    if (result.status < 500) {
+      const { verdict, why } = result
+      ctx.log.warn({ verdict, why, requestId: c.get('requestId') }, 'notification refused')
+    }
     return c.json({ respcode: 1, respmsg: result.why ?? 'refused' }, result.status, result.headers)
   })
 }
