@@ -1,6 +1,7 @@
 import { Hono } from 'hono'
 import { methodNotAllowed } from 'hono/method-not-allowed'
 import { requestId } from 'hono/request-id'
+import { auditRefusals } from './access/audit.ts'
 import { authenticate } from './access/authenticate.ts'
 import { cardRoutes } from './cards/routes.ts'
 import type { Context } from './context.ts'
@@ -51,14 +52,13 @@ export function createApp(ctx: Context): Hono<AppEnv> {
   if (ctx.config.ROLE === 'worker') return app
 
   app.route('/', ipnRoutes(ctx))
-  for (const merchants of ['/v1/*', '/v2/*']) {
-    app.use(
-      merchants,
-      authenticate(ctx),
-      requireReadableAddress,
-      takeJsonBody(ctx.config.bodyTimeoutMs),
-    )
-  }
+  const admit = [
+    authenticate(ctx),
+    requireReadableAddress,
+    auditRefusals(ctx),
+    takeJsonBody(ctx.config.bodyTimeoutMs),
+  ] as const
+  for (const merchants of ['/v1/*', '/v2/*']) app.use(merchants, ...admit)
   app.route('/', transactionRoutes(ctx))
   app.route('/', paymentRoutes(ctx))
   app.route('/', refundRoutes(ctx))

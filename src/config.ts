@@ -125,6 +125,20 @@ export function readSigningConfig(env: Environment = process.env) {
   }
 }
 
+/**
+ * Where the database is: what the command line needs of the settings. Others may be wrong.
+ * @throws ConfigError
+ */
+export function readDatabaseConfig(env: Environment = process.env) {
+  const { settings, problems } = parseSettings(env)
+  const ours = [...problems].flatMap(([name, line]) =>
+    /^DATA(BASE_URL|_DIR)$/.test(name) ? [line] : [],
+  )
+  if (ours.length > 0) throw new ConfigError(ours)
+  const { DATABASE_URL: databaseUrl, DATA_DIR: dataDir } = settings
+  return { databaseUrl, dataDir }
+}
+
 /** A sandbox gateway with the same accounts and wire rules as the service. */
 export function describeSandbox(
   settings: Omit<Settings, 'DEMO'>,

@@ -2,6 +2,7 @@
 export type RefusalCode =
   | 'unauthenticated'
   | 'scope_missing'
+  | 'rate_limited'
   | 'invalid_json'
   | 'body_too_slow'
   | 'body_too_large'

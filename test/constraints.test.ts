@@ -10,12 +10,16 @@ beforeAll(async () => {
   await database.sql.unsafe(payment({ payment_id: `'P'` }))
   await database.sql.unsafe(event({}))
   await database.sql.unsafe(key({}))
+  await database.sql.unsafe(key({ hash: THIRD_HASH, replaces: ZERO, chain_id: ZERO }))
   await database.sql.unsafe(refund({}))
   await database.sql.unsafe(discrepancy({}))
   await database.sql.unsafe(foreign({}))
   await database.sql.unsafe(insert('api_key_days', { key_id: ZERO, day: `'2026-01-01'` }))
 })
 afterAll(() => database.drop())
+
+const OTHER_HASH = `decode(repeat('11', 32), 'hex')`
+const THIRD_HASH = `decode(repeat('22', 32), 'hex')`
 
 type Columns = Record<string, string>
 
@@ -116,6 +120,10 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['merchant_accounts_pkey', insert('merchant_accounts', { merchant_code: `'M'` })],
   ['api_keys_hash', key({ name: `'other'` })],
   ['api_keys_hash_is_sha256', key({ hash: `'short'` })],
+  ['api_keys_replaced_once', key({ hash: OTHER_HASH, replaces: ZERO, chain_id: ONE })],
+  ['api_keys_rate_positive', key({ hash: OTHER_HASH, rate_per_minute: '0' })],
+  ['api_keys_chain_whole', key({ hash: OTHER_HASH, replaces: ONE })],
+  ['api_keys_chain_whole', key({ hash: OTHER_HASH, chain_id: ONE })],
   ['ipn_events_fingerprint', event({ body: `'other'` })],
   ['ipn_events_deliveries_positive', event({ fingerprint: `'g'`, deliveries: '0' })],
   ['ipn_events_kind_has_its_id', event({ fingerprint: `'g'`, transaction_id: 'null' })],
@@ -202,6 +210,7 @@ it('no constraint of the schema is left out above, but for keys of generated num
     where connamespace = 'public'::regnamespace and contype in ('c', 'f', 'p', 'u')`
   const generated = [
     'api_keys_pkey',
+    'audit_entries_pkey',
     'changes_pkey',
     'discrepancies_pkey',
     'gateway_calls_pkey',

@@ -25,11 +25,16 @@ export type ApiKey = {
   /** The largest single refund, and the most in one UTC day: decimal strings, null for no cap. */
   refundMax: string | null
   refundDailyMax: string | null
+  /** Requests a minute, null for no limit. */
+  ratePerMinute: number | null
+  /** The first of the keys that it replaced by rotation, or itself: the day's total and the rate are counted on it. */
+  chainId: string
 }
 
 /**
- * The live keys with these hashes, in one round trip. Looking up a hash tells an attacker nothing by its
- * timing.
+ * The live keys with these hashes, in one round trip. The time it takes depends on the SHA-256 of what
+ * was sent: an attacker who learns of a near miss knows the start of a hash, which leads to no key of 256
+ * random bits. So equality in the index needs no comparison in constant time after it.
  * @param hashes SHA-256, hexadecimal
  */
 export async function findKeys(
@@ -38,7 +43,8 @@ export async function findKeys(
 ): Promise<PromiseSettledResult<ApiKey | undefined>[]> {
   const rows = await sql<(ApiKey & { hash: string })[]>`
     select encode(hash, 'hex') as hash, id, name, scopes, merchant_code as "merchantCode",
-      refund_max as "refundMax", refund_daily_max as "refundDailyMax" from api_keys
+      refund_max as "refundMax", refund_daily_max as "refundDailyMax",
+      rate_per_minute as "ratePerMinute", coalesce(chain_id, id) as "chainId" from api_keys
     where hash in (select decode(h, 'hex') from unnest(${[...hashes]}::text[]) as h)
       and revoked_at is null and (expires_at is null or expires_at > now())`
   const keys = new Map(rows.map(({ hash, ...key }) => [hash, key]))
@@ -63,7 +69,7 @@ export async function replaceDemoKey(sql: Sql, text: string): Promise<void> {
   })
 }
 
-/** What is kept of a key. */
+/** What is stored of a key: its SHA-256. */
 export function hashKey(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }

@@ -1,6 +1,8 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { ConfigError } from '../config.ts'
 import { KINDS } from '../gateway/kinds.ts'
+import { addAuditCommand } from './audit.ts'
+import { addKeyCommands } from './keys.ts'
 import type { Options } from './prepare.ts'
 import { sign } from './sign.ts'
 import { UsageError } from './usage-error.ts'
@@ -32,6 +34,9 @@ function buildProgram(): Command {
       process.stdout.write(text)
       process.exitCode = valid ? EXIT.done : EXIT.invalid
     })
+  const print = (text: string) => void process.stdout.write(text)
+  addKeyCommands(program, print)
+  addAuditCommand(program, print)
   return program
 }
 

@@ -48,17 +48,52 @@ export const apiKeys = pgTable(
     /** The largest single refund, and the most in one UTC day; null = no cap. */
     refundMax: amount('refund_max'),
     refundDailyMax: amount('refund_daily_max'),
+    /** Requests a minute, counted by each process; null = no limit. */
+    ratePerMinute: integer('rate_per_minute'),
+    /** The key whose place it took, and the first of those before it: caps and rate count for them together. */
+    replaces: uuid('replaces'),
+    chainId: uuid('chain_id'),
     createdAt: time('created_at').notNull().defaultNow(),
     expiresAt: time('expires_at'),
     revokedAt: time('revoked_at'),
   },
   (t) => [
     unique('api_keys_hash').on(t.hash),
+    // Rotated once: two of a chain are live at most.
+    unique('api_keys_replaced_once').on(t.replaces),
     check('api_keys_hash_is_sha256', sql`length(${t.hash}) = 32`),
+    check('api_keys_rate_positive', sql`${t.ratePerMinute} > 0`),
+    check('api_keys_chain_whole', sql`(${t.replaces} is null) = (${t.chainId} is null)`),
   ],
 )
 
-/** What a key has asked to refund on a UTC day: the row that serialises its daily cap. */
+/**
+ * Append-only: who asked for what, for every write over the API and every change of a key. What was done
+ * is written in its own commit, what was refused after it. Never a secret, an amount or a name of a customer.
+ */
+export const auditEntries = pgTable(
+  'audit_entries',
+  {
+    id: bigserial('id', { mode: 'number' }).primaryKey(),
+    at: time('at').notNull().defaultNow(),
+    /** Null for the command line. */
+    keyId: uuid('key_id'),
+    /** The key's name, or the user of the command line. */
+    actor: text('actor').notNull(),
+    /** The method and route, or the command. */
+    operation: text('operation').notNull(),
+    merchantCode: text('merchant_code'),
+    /** What was written: the id of a refund, a transaction or a key. Of a refusal: what was asked about. */
+    objectId: text('object_id'),
+    requestId: text('request_id'),
+    /** `done`, or the code of the refusal. */
+    outcome: text('outcome').notNull(),
+  },
+  // Who touched this.
+  (t) => [index('audit_entries_object').on(t.objectId)],
+)
+
+/** What a key, with those it replaced, has asked to refund on a UTC day: the row that serialises its daily cap. */
 export const apiKeyDays = pgTable(
   'api_key_days',
   {

@@ -11,6 +11,7 @@ import type { AppEnv } from './app-env.ts'
 const PROBLEMS: Record<RefusalCode, { status: ContentfulStatusCode; title: string }> = {
   unauthenticated: { status: 401, title: 'No valid API key' },
   scope_missing: { status: 403, title: 'The key lacks a scope' },
+  rate_limited: { status: 429, title: 'Too many requests of this key' },
   invalid_json: { status: 400, title: 'The body is not JSON' },
   body_too_slow: { status: 408, title: 'The body did not arrive in time' },
   body_too_large: { status: 413, title: 'The body is too large' },
@@ -71,6 +72,7 @@ export function answerProblem(
   } = {},
 ): Response {
   const { status, title } = PROBLEMS[code]
+  c.set('refusal', code)
   const problem = {
     type: `urn:ipn-processor:problem:${code}`,
     title,

@@ -59,6 +59,9 @@ export const refusals = {
   404: problem('Not there, or not yours'),
   409: problem('Several merchant accounts have this id: name one with `merchantCode`'),
   422: problem('Input that does not fit, named by field'),
+  429: problem(
+    'More requests a minute than the key may make; `Retry-After` says when to come again',
+  ),
 }
 
 /** The refusals of a body, for the declaration of a route that takes one. */

@@ -7,16 +7,17 @@ type Caps = { charge(amount: string): Promise<void> }
 
 /**
  * The caps of a key: the largest single refund and the total of a UTC day. Locks the key's day row, the
- * first lock of all, so that concurrent refunds of one key are counted one after the other.
+ * first lock of all, so that concurrent refunds of one key are counted one after the other. A rotated key
+ * and its successor share that row: rotation gives no second day.
  * @returns `charge`, which throws DomainError `refund_cap_exceeded` with what is left today
  */
 export async function chargeCaps(
   tx: Tx,
-  { id, refundMax: max, refundDailyMax: dailyMax }: Access,
+  { chainId, refundMax: max, refundDailyMax: dailyMax }: Access,
 ): Promise<Caps> {
   if (dailyMax !== null) {
     await tx`
-      insert into api_key_days (key_id, day) values (${id}, (now() at time zone 'UTC')::date)
+      insert into api_key_days (key_id, day) values (${chainId}, (now() at time zone 'UTC')::date)
       on conflict do nothing`
   }
   const [day] =
@@ -24,7 +25,7 @@ export async function chargeCaps(
       ? []
       : await tx<{ refunded: string; day: string }[]>`
           select refunded, day::text from api_key_days
-          where key_id = ${id} and day = (now() at time zone 'UTC')::date for update`
+          where key_id = ${chainId} and day = (now() at time zone 'UTC')::date for update`
   return {
     async charge(amount) {
       const left = dailyMax === null ? null : subtractAmount(dailyMax, day?.refunded ?? '0')
@@ -41,7 +42,7 @@ export async function chargeCaps(
       if (!day) return
       await tx`
         update api_key_days set refunded = ${addAmounts([day.refunded, amount])}
-        where key_id = ${id} and day = ${day.day}`
+        where key_id = ${chainId} and day = ${day.day}`
     },
   }
 }

@@ -18,6 +18,8 @@ export type RequestedRefund = { refundId: string; merchantCode: string } & (
   | { replayed: false; stored: ShownRefund }
 )
 
+const REQUESTING = 'POST /v1/payments/{paymentId}/refunds'
+
 /** What a refund comes to; amounts are decimal strings. */
 export type RefundFacts = { amount: string; refundable: string; currency: string | null }
 
@@ -183,6 +185,10 @@ async function storeIntent(
         insert into changes (merchant_code, transaction_id, payment_id, refund_id, field, after, cause)
         select ${merchantCode}, ${transactionId}, ${paymentId}, refund_id, 'status', 'pending',
           ${`requested with the key ${access.name}`} from stored
+      ), audited as (
+        insert into audit_entries (key_id, actor, operation, merchant_code, object_id, request_id, outcome)
+        select ${access.id}, ${access.name}, ${REQUESTING}, ${merchantCode}, refund_id, ${access.requestId}, 'done'
+        from stored
       ), due as (
         update transactions t set final = false, version = version + 1, updated_at = now(), ${makeDue(ctx.sql)}
         where ${key} and exists (select from stored)

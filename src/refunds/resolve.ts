@@ -1,3 +1,5 @@
+import { recordWrite } from '../access/audit.ts'
+import type { Access } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
 import { makeDue, SYNC_DUE, TRANSACTION_CHANGED } from '../db/due.ts'
 import { runInTransaction } from '../db/transaction.ts'
@@ -6,6 +8,8 @@ import type { RefundRecord } from './find.ts'
 import { lockRefunds, saveRefund } from './rows.ts'
 import { planForgetting } from './settle.ts'
 import { move, NO_FAILURE, startWork } from './transitions.ts'
+
+const RESOLVING = 'POST /v1/refunds/{refundId}/resolution'
 
 export type Resolution = { outcome: 'succeeded' | 'failed'; reason: string }
 
@@ -18,7 +22,7 @@ export async function resolveRefund(
   ctx: Context,
   { refund }: RefundRecord,
   { outcome, reason }: Resolution,
-  keyName: string,
+  access: Access,
 ): Promise<void> {
   const { merchantCode, transactionId, refundId } = refund
   await runInTransaction(ctx.sql, async (tx) => {
@@ -35,7 +39,7 @@ export async function resolveRefund(
       )
     }
     const work = startWork(row)
-    const cause = { words: `decided with the key ${keyName}: ${reason}` }
+    const cause = { words: `decided with the key ${access.name}: ${reason}` }
     if (outcome === 'succeeded')
       move(work, 'succeeded', cause, { known: true, inferred: false, ...NO_FAILURE })
     else {
@@ -53,6 +57,10 @@ export async function resolveRefund(
     await tx`
       select pg_notify(${SYNC_DUE}, ''),
         pg_notify(${TRANSACTION_CHANGED}, ${JSON.stringify([merchantCode, transactionId])})`
+    await recordWrite(tx, access, { operation: RESOLVING, merchantCode, objectId: refundId })
   })
-  ctx.log.info({ merchantCode, refundId, outcome, key: keyName }, 'refund resolved by a person')
+  ctx.log.info(
+    { merchantCode, refundId, outcome, key: access.name, requestId: access.requestId },
+    'refund resolved by a person',
+  )
 }

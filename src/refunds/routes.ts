@@ -115,7 +115,8 @@ export function refundRoutes(ctx: Context) {
       }
       const requested = await requestRefund(ctx, access, merchants, key, wish)
       const { refundId, merchantCode, replayed } = requested
-      ctx.log.info({ merchantCode, refundId, key: access.name, replayed }, 'refund requested')
+      const { name, requestId } = access
+      ctx.log.info({ merchantCode, refundId, key: name, requestId, replayed }, 'refund requested')
       const refund = replayed
         ? show(await findRefund(ctx, [merchantCode], refundId))
         : showRefund(ctx.sealer, requested.stored)
@@ -142,7 +143,7 @@ export function refundRoutes(ctx: Context) {
       const access = c.get('access')
       const merchants = narrowMerchants(access, c.req.valid('query').merchantCode)
       const found = await findRefund(ctx, merchants, c.req.valid('param').refundId)
-      await resolveRefund(ctx, found, c.req.valid('json'), access.name)
+      await resolveRefund(ctx, found, c.req.valid('json'), access)
       return c.json(show(await findRefund(ctx, merchants, found.refund.refundId)), 200)
     })
 }

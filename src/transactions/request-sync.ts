@@ -1,7 +1,11 @@
+import { recordWrite } from '../access/audit.ts'
+import type { Access } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
 import { makeDue, SYNC_DUE } from '../db/due.ts'
 import { runInTransaction } from '../db/transaction.ts'
 import { DomainError } from '../errors.ts'
+
+const ASKING = 'POST /v1/transactions/{transactionId}/sync'
 
 /**
  * Makes a transaction due now, in its own commit. One whose notification never came is registered;
@@ -13,6 +17,7 @@ import { DomainError } from '../errors.ts'
  */
 export async function requestSync(
   ctx: Context,
+  access: Access,
   merchants: readonly string[],
   transactionId: string,
 ): Promise<string> {
@@ -48,6 +53,7 @@ export async function requestSync(
       values (${merchantCode}, ${transactionId}, now())
       on conflict (merchant_code, transaction_id) do update set ${makeDue(ctx.sql)}`
     await tx`select pg_notify(${SYNC_DUE}, '')`
+    await recordWrite(tx, access, { operation: ASKING, merchantCode, objectId: transactionId })
     return merchantCode
   })
 }

@@ -115,11 +115,10 @@ export function transactionRoutes(ctx: Context) {
         c.get('access'),
         chooseCode(c.req.valid('json')?.merchantCode, c.req.valid('query').merchantCode),
       )
-      const owner = await requestSync(ctx, merchants, transactionId)
-      ctx.log.info(
-        { transactionId, merchantCode: owner, key: c.get('access').name },
-        'sync requested',
-      )
+      const access = c.get('access')
+      const owner = await requestSync(ctx, access, merchants, transactionId)
+      const { name: key, requestId } = access
+      ctx.log.info({ transactionId, merchantCode: owner, key, requestId }, 'sync requested')
       return c.json(showTransaction(await findTransaction(ctx, [owner], transactionId)), 202)
     })
     .openapi(timeline, async (c) => {

@@ -36,6 +36,18 @@ export function preparePlace(dataDir: string, log: (line: string) => void): Plac
   return { home, cluster: join(home, 'postgres'), user, bin }
 }
 
+/** The cluster of `dataDir`, if it was ever made. */
+export function findCluster(dataDir: string): string | undefined {
+  if (!existsSync(dataDir)) return undefined
+  const wanted = realpathSync(dataDir)
+  const homes = process.getuid?.() === 0 ? [wanted, nameMovedHome(wanted)] : [wanted]
+  return homes.map((home) => join(home, 'postgres')).find((folder) => existsSync(folder))
+}
+
+function nameMovedHome(wanted: string): string {
+  return join(SHARED, createHash('sha256').update(wanted).digest('hex').slice(0, 16))
+}
+
 function choosePlaceAsUser(wanted: string): { home: string; user: ServerUser } {
   const cluster = join(wanted, 'postgres')
   if (existsSync(cluster) && statSync(cluster).uid !== process.getuid?.()) {
@@ -47,8 +59,7 @@ function choosePlaceAsUser(wanted: string): { home: string; user: ServerUser } {
 }
 
 function choosePlaceAsRoot(wanted: string): { home: string; user: ServerUser } {
-  const name = createHash('sha256').update(wanted).digest('hex').slice(0, 16)
-  const moved = join(SHARED, name)
+  const moved = nameMovedHome(wanted)
   makeShared(SHARED)
   const home = [wanted, moved].find((folder) => existsSync(join(folder, 'postgres')))
   if (home === undefined) {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { initialiseCluster, readPassword } from './cluster.ts'
 import { EmbeddedPostgresError } from './error.ts'
-import { type Place, preparePlace } from './files.ts'
+import { findCluster, type Place, preparePlace } from './files.ts'
 import { takeOwnership } from './owner.ts'
 import { isSameProcess } from './processes.ts'
 import { adoptServer, findServer, launchServer, type Server } from './server.ts'
@@ -61,6 +61,22 @@ export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<E
   }
 }
 
+/**
+ * The database of `dataDir` for a program beside the service: its address while a process runs it,
+ * `stopped` when none does, `none` when it was never made.
+ */
+export function findEmbeddedPostgres(dataDir: string): { url: string } | 'stopped' | 'none' {
+  const cluster = findCluster(dataDir)
+  if (cluster === undefined) return 'none'
+  const running = findServer(cluster)
+  if (!running || running.state === 'orphaned') return 'stopped'
+  return { url: writeUrl(readPassword(cluster), running.port) }
+}
+
+function writeUrl(password: string, port: number): string {
+  return `postgres://postgres:${password}@127.0.0.1:${port}/postgres`
+}
+
 async function bringUp(
   place: Place,
   settings: Record<string, string>,
@@ -94,7 +110,7 @@ function describe(
 ): EmbeddedPostgres {
   let stopped: Promise<void> | undefined
   return {
-    url: `postgres://postgres:${password}@127.0.0.1:${server.port}/postgres`,
+    url: writeUrl(password, server.port),
     pid: server.pid,
     dataDir: cluster,
     adopted: server.adopted,

@@ -24,6 +24,8 @@ const key: ApiKey = {
   merchantCode: '*',
   refundMax: null,
   refundDailyMax: null,
+  ratePerMinute: null,
+  chainId: '00000000-0000-4000-8000-000000000000',
 }
 let constant: TransactionWithPayments | undefined
 const app = createApp({

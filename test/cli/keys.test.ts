@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { migrateDatabase } from '../../src/db/migrate.ts'
+import { expectProblem, withKey } from '../support/api.ts'
+import { runCli } from '../support/cli.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { makeFolder, startHere } from '../support/embedded.ts'
+import { MERCHANT, type Rig, startRig } from '../support/service.ts'
+
+const Made = z.object({ id: z.uuid(), key: z.string().regex(/^ipn_[\w-]{43}$/) })
+const Rotated = Made.extend({ replaces: z.uuid(), oldKeyEndsAt: z.iso.datetime() })
+const Listed = z.array(
+  z.object({
+    id: z.uuid(),
+    name: z.string(),
+    state: z.string(),
+    merchantCode: z.string(),
+    scopes: z.array(z.string()),
+    refundMax: z.string().nullable(),
+    refundDailyMax: z.string().nullable(),
+    ratePerMinute: z.number().nullable(),
+    expiresAt: z.string().nullable(),
+    replaces: z.string().nullable(),
+  }),
+)
+
+let rig: Rig
+beforeAll(async () => {
+  rig = await startRig({ settings: { ROLE: 'web' } })
+})
+afterAll(() => rig.stop())
+
+const keys = (...args: string[]) => runCli(['keys', ...args], { DATABASE_URL: rig.database.url })
+/** A write, because reads believe a key for a second more. */
+const use = (key: string) =>
+  fetch(`${rig.service.url}/v1/transactions/T-1/sync`, { method: 'POST', ...withKey(key) })
+
+async function make(name: string, ...more: string[]) {
+  const args = ['create', name, '--scopes', 'payments:read', '--merchant', '*', '--json', ...more]
+  const { code, out, err } = await keys(...args)
+  expect({ code, err }).toEqual({ code: 0, err: '' })
+  return Made.parse(JSON.parse(out))
+}
+
+async function findListed(id: string) {
+  const { out } = await keys('list', '--json')
+  return Listed.parse(JSON.parse(out)).find((key) => key.id === id)
+}
+
+it('a key is made with scopes, account, caps, rate and end, shown once, and only its hash is stored', async () => {
+  const name = `shop-${randomUUID()}`
+  const { code, out, err } = await keys(
+    ...['create', name, '--scopes', 'payments:read,refunds:write'],
+    ...['--merchant', MERCHANT.merchantCode, '--refund-max', '500000'],
+    ...['--refund-daily-max', '2000000.50', '--rate', '600', '--expires', '90d'],
+  )
+  expect({ code, err }).toEqual({ code: 0, err: '' })
+  const key = /^(ipn_[\w-]{43})\n/.exec(out)?.[1] ?? ''
+  const id = /key ([0-9a-f-]{36}) /.exec(out)?.[1] ?? ''
+  expect((await use(key)).status).toBe(202)
+  expect(await findListed(id)).toMatchObject({
+    name,
+    state: 'live',
+    merchantCode: MERCHANT.merchantCode,
+    scopes: ['payments:read', 'refunds:write'],
+    refundMax: '500000',
+    refundDailyMax: '2000000.50',
+    ratePerMinute: 600,
+    replaces: null,
+  })
+  const [row] = await rig.database.sql<{ row: string; right: boolean; days: number }[]>`
+    select to_jsonb(k)::text as row, hash = sha256(${key}::bytea) as right,
+      extract(day from expires_at - now())::int as days from api_keys k where id = ${id}`
+  expect(row).toMatchObject({ right: true, days: 89 })
+  expect(row?.row).not.toContain(key.slice(4))
+  const list = await keys('list')
+  expect(list.out).toContain(name)
+  expect(list.out).toContain('≤ 500000, ≤ 2000000.50 a day')
+  expect(list.out).not.toContain(key.slice(4))
+})
+
+it('rotated, two keys are live until the grace is over; a second rotation in between is refused', async () => {
+  const old = await make('rotated')
+  const rotated = Rotated.parse(
+    JSON.parse((await keys('rotate', old.id, '--grace', '2h', '--json')).out),
+  )
+  expect(rotated.replaces).toBe(old.id)
+  expect([(await use(old.key)).status, (await use(rotated.key)).status]).toEqual([202, 202])
+  const again = await keys('rotate', old.id)
+  expect(again).toMatchObject({ code: 2, out: '' })
+  expect(again.err).toBe(`error: the key was rotated before: its successor is ${rotated.id}\n`)
+  // Two hours later.
+  await rig.database.sql`
+    update api_keys set expires_at = expires_at - interval '2 hours' where id = ${old.id}`
+  await expectProblem(await use(old.key), 401, 'unauthenticated')
+  expect((await use(rotated.key)).status).toBe(202)
+  expect(await findListed(old.id)).toMatchObject({ state: 'expired' })
+})
+
+it('rotated without grace, the old key ends at once', async () => {
+  const old = await make('leaked')
+  const { out } = await keys('rotate', 'leaked', '--grace', '0')
+  expect(out).toContain(`in the place of ${old.id},`)
+  await expectProblem(await use(old.key), 401, 'unauthenticated')
+  expect((await use(/^(ipn_\S+)/.exec(out)?.[1] ?? '')).status).toBe(202)
+})
+
+it('revoked, a key writes nothing from the next request on, and another time it is said to be so', async () => {
+  const { id, key } = await make('revoked')
+  expect((await use(key)).status).toBe(202)
+  expect(await keys('revoke', 'revoked')).toMatchObject({ code: 0, err: '' })
+  await expectProblem(await use(key), 401, 'unauthenticated')
+  expect((await keys('revoke', id)).out).toContain('was revoked before')
+  expect((await keys('rotate', id)).err).toContain('the key has ended')
+  expect(await findListed(id)).toMatchObject({ state: 'revoked' })
+})
+
+it('what was done to keys is in the audit, with the user, and no key in it', async () => {
+  const { id, key } = await make('audited')
+  await keys('revoke', id)
+  const env = { DATABASE_URL: rig.database.url }
+  const { out } = await runCli(['audit', '--object', id, '--json'], env)
+  expect(JSON.parse(out)).toMatchObject([
+    { operation: 'keys revoke', objectId: id, outcome: 'done', keyId: null },
+    { operation: 'keys create', objectId: id, actor: expect.stringMatching(/^cli \(.+\)$/) },
+  ])
+  const table = await runCli(['audit', '--limit', '5'], env)
+  expect(table.out.split('\n')[1]).toContain('keys revoke')
+  expect(out + table.out).not.toContain(key)
+})
+
+describe('a call that cannot be carried out is one line and exit code 2, and changes nothing', () => {
+  const create = ['create', 'x', '--merchant', '*', '--scopes', 'ops']
+  it.each([
+    ['no scopes', ['create', 'x', '--merchant', '*'], /--scopes <names>' not specified/],
+    ['no account', ['create', 'x', '--scopes', 'all'], /--merchant <code>' not specified/],
+    ['an unknown scope', [...create, '--scopes', 'ops,gods'], /some of payments:read,/],
+    [
+      'an unknown account',
+      [...create, '--merchant', 'NOBODY'],
+      /no merchant account NOBODY; there is UFLIYL/,
+    ],
+    ['a cap of nothing', [...create, '--refund-max', '0'], /Write an amount like 500000/],
+    ['a cap too exact', [...create, '--refund-daily-max', '0.00001'], /Write an amount/],
+    ['no rate', [...create, '--rate', '0'], /Write a whole number/],
+    [
+      'an end that is over',
+      [...create, '--expires', '2020-01-01T00:00:00Z'],
+      /That is over already/,
+    ],
+    ['an end that is none', [...create, '--expires', 'soon'], /Write a duration like 90d/],
+    ['the name of the demo', ['create', 'demo', ...create.slice(2)], /other than demo/],
+    ['an unknown key', ['revoke', 'ipn_something'], /^error: no key has this id, and no live key/],
+  ])('%s', async (_, args, words) => {
+    const before = await rig.database.sql`select count(*) from api_keys`
+    const { code, out, err } = await keys(...args)
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err.trimEnd()).toMatch(words)
+    expect(err.trimEnd().split('\n')).toHaveLength(1)
+    expect(err).not.toContain('ipn_')
+    expect(await rig.database.sql`select count(*) from api_keys`).toEqual(before)
+  })
+
+  it('a name that two live keys have', async () => {
+    await make('twice')
+    await make('twice')
+    expect((await keys('revoke', 'twice')).err).toContain('several live keys have this name')
+  })
+
+  it('no database, one that is out of reach, one that refuses, one that is empty', async () => {
+    const list = (env: Record<string, string>) => runCli(['keys', 'list'], env)
+    const empty = await createTestDatabase({ empty: true })
+    const refusing = new URL(rig.database.url)
+    refusing.pathname = '/nothing_here'
+    const tries = [
+      await list({ DATA_DIR: makeFolder() }),
+      await list({ DATABASE_URL: 'postgres://127.0.0.1:1/x' }),
+      await list({ DATABASE_URL: refusing.href }),
+      await list({ DATABASE_URL: empty.url }),
+      await list({ DATABASE_URL: 'mysql://db' }),
+    ]
+    await empty.drop()
+    const words = [
+      /^error: there is no database in DATA_DIR: start the service once, or set DATABASE_URL\n$/,
+      /^error: the database is out of reach \(\w+\): check DATABASE_URL, and that it runs\n$/,
+      /^error: the database refuses the connection \(3D000\): check .*\n$/,
+      /^error: the database is not up to date: start the service once.*\n$/,
+      /^error: DATABASE_URL must be an address that starts with postgres:.*\n$/,
+    ]
+    for (const [at, { code, out, err }] of tries.entries()) {
+      expect({ code, out }).toEqual({ code: 2, out: '' })
+      expect(err).toMatch(words[at] ?? /never/)
+    }
+  })
+})
+
+it('the embedded database is worked on while it runs, and while it does not', async () => {
+  const folder = makeFolder()
+  const database = await startHere(folder)
+  await migrateDatabase(database.url)
+  const create = ['keys', 'create', 'mine', '--scopes', 'all', '--merchant', '*', '--json']
+  const made = await runCli(create, { DATA_DIR: folder })
+  expect(made).toMatchObject({ code: 0, err: '' })
+  await database.stop()
+  const { code, out, err } = await runCli(['keys', 'list'], { DATA_DIR: folder })
+  expect({ code, err }).toEqual({ code: 0, err: '' })
+  expect(out).toContain(Made.parse(JSON.parse(made.out)).id)
+})
