@@ -88,6 +88,7 @@ function healthRoutes(ctx: Context) {
         ctx.metrics.syncLag.set(Number.NaN)
         ctx.log.warn({ err: error }, 'the backlog could not be measured')
       })
+      ctx.metrics.ipnWaiting.set(ctx.inbox.measure().waiting)
       ctx.metrics.waitingReaders.set(ctx.waiters.count())
       return c.text(await ctx.metrics.registry.metrics(), 200, {
         'content-type': ctx.metrics.registry.contentType,

@@ -23,6 +23,11 @@ export function createMetrics() {
       buckets: LATENCIES_S,
       registers,
     }),
+    ipnWaiting: new Gauge({
+      name: 'ipn_waiting',
+      help: 'Notifications that wait for a commit now',
+      registers,
+    }),
     syncDue: new Gauge({
       name: 'sync_due',
       help: 'Transactions whose query is due now',

@@ -1,5 +1,5 @@
 import { once, setMaxListeners } from 'node:events'
-import { createServer, type Server } from 'node:http'
+import type { Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { createKnownKeys } from './access/known-keys.ts'
 import { createApp } from './app.ts'
@@ -12,6 +12,7 @@ import { createCardGateway } from './gateway/cards.ts'
 import { createGatewayClient } from './gateway/client.ts'
 import { createGroup } from './group.ts'
 import { protect } from './http/protect.ts'
+import { openServer, SERVER_LIMITS, type ServerLimits } from './http/server.ts'
 import { createWaiters } from './http/wait.ts'
 import { createInbox } from './ipn/inbox.ts'
 import type { Log } from './log.ts'
@@ -38,6 +39,8 @@ export type ServiceOptions = {
   /** 32 bytes in Base64. */
   encryptionKey: string
   log: Log
+  /** Other limits than those of a production. */
+  serverLimits?: Partial<ServerLimits>
 }
 
 /** How long calls in flight may go on once the process stops (ms); the whole stop stays below 10 s. */
@@ -115,7 +118,8 @@ export async function createContext(options: ServiceOptions) {
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { ctx, stopping, givingUp, database } = await createContext(options)
   const { config, log } = options
-  const server = createServer(getRequestListener(createApp(ctx).fetch))
+  const limits = { ...SERVER_LIMITS, ...options.serverLimits }
+  const server = openServer(getRequestListener(createApp(ctx).fetch), limits)
   server.prependListener('request', (_, response) => protect(response))
   // A connection kept alive after its answer would hold the stop for seconds.
   server.on('request', ({ socket }, response) =>

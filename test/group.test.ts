@@ -49,6 +49,37 @@ describe('a group', () => {
     await Promise.all(results)
   })
 
+  it('gives up on what no run took in time, in order, and on what was taken later than that', async () => {
+    const { run, runs, took } = holdRuns()
+    const givenUp: [number, boolean][] = []
+    const group = createGroup<number, string>(1, undefined, {
+      untakenMs: 20,
+      takenMs: 200,
+      giveUp(item, taken) {
+        givenUp.push([item, taken])
+        return new Error(`gave up ${item}`)
+      },
+    })
+    const results = await Promise.allSettled([1, 2, 3].map((item) => group.add(item, run)))
+    expect(results.map((one) => one.status === 'rejected' && one.reason.message)).toEqual([
+      'gave up 1',
+      'gave up 2',
+      'gave up 3',
+    ])
+    expect(givenUp).toEqual([
+      [2, false],
+      [3, false],
+      [1, true],
+    ])
+    expect(group.countWaiting()).toBe(0)
+    const next = group.add(4, run)
+    runs[0]?.end()
+    await waitUntil(() => runs.length === 2, { what: 'the run of what came last' })
+    runs[1]?.end()
+    expect(await next).toBe('did 4')
+    expect(took()).toEqual([[1], [4]])
+  })
+
   it('waits no longer for a slow run than it has patience, and runs four at most beside each other', async () => {
     const { run, runs, took } = holdRuns()
     const group = createGroup<number, string>(1, 5)

@@ -11,6 +11,9 @@ import {
 } from './support/database.ts'
 import { waitUntil } from './support/wait-until.ts'
 
+/** However long the test holds its locks. */
+const PATIENT = { staleMs: 60_000, untakenMs: 60_000, takenMs: 60_000 }
+
 let database: TestDatabase
 /** The pool of the inboxes; the other one holds locks and looks on. */
 let pool: Database
@@ -18,7 +21,7 @@ let inbox: Inbox
 beforeEach(async () => {
   database = await createTestDatabase()
   pool = openDatabase(database.url, 4)
-  inbox = createInbox(pool.sql)
+  inbox = createInbox(pool.sql, PATIENT)
 })
 afterEach(async () => {
   await pool.close()
@@ -158,7 +161,10 @@ it('two batches that name the same rows in opposite order never wait for each ot
     [lockEvent, (id: string) => refundArrival(id)],
     [lockTransaction, (id: string, from: string) => arrival(id, `${id} from ${from}`)],
   ] as const) {
-    const inboxes = { first: createInbox(pool.sql), second: createInbox(pool.sql) }
+    const inboxes = {
+      first: createInbox(pool.sql, PATIENT),
+      second: createInbox(pool.sql, PATIENT),
+    }
     for (const id of ['GATE first', 'GATE second', ...names]) await inbox.store(arrival(id))
     for (const id of names) await inbox.store(refundArrival(id))
     const gates = {
@@ -257,6 +263,68 @@ it('a full inbox refuses the next one, forgets none, and takes again when there 
   expect((await taken).filter(({ status }) => status === 'rejected')).toEqual([])
   await inbox.store(same)
   expect(await listStored()).toEqual({ GATE: 2, SAME: 5_001 })
+})
+
+it('holds so much text of bodies and no more, whatever their number', async () => {
+  await inbox.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const first = inbox.store(arrival('GATE'))
+  await waitBlocked(1)
+  const large = { ...arrival('LARGE'), body: 'x'.repeat(64 * 1024) }
+  const taken = storeAll(
+    inbox,
+    Array.from({ length: 256 }, () => large),
+  )
+  expect(inbox.isFull()).toBe(true)
+  await expect(inbox.store(arrival('SMALL'))).rejects.toThrow(InboxFullError)
+  await lock.release()
+  await first
+  expect((await taken).filter(({ status }) => status === 'rejected')).toEqual([])
+  expect(inbox.measure()).toEqual({ waiting: 0, characters: 0 })
+  await inbox.store(arrival('SMALL'))
+  expect(await listStored()).toEqual({ GATE: 2, LARGE: 256, SMALL: 1 })
+})
+
+it('what no commit has room for in time is refused, never stored, and holds nothing any more', async () => {
+  const hasty = createInbox(pool.sql, { ...PATIENT, untakenMs: 50 })
+  await hasty.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const first = hasty.store(arrival('GATE'))
+  await waitBlocked(1)
+  await expect(hasty.store(arrival('LATE'))).rejects.toThrow(InboxFullError)
+  expect(hasty.measure()).toEqual({ waiting: 0, characters: 2 })
+  await lock.release()
+  await first
+  expect(hasty.measure()).toEqual({ waiting: 0, characters: 0 })
+  expect(await listStored()).toEqual({ GATE: 2 })
+})
+
+it('while one has waited for too long, whatever comes is refused at once', async () => {
+  const stale = createInbox(pool.sql, { ...PATIENT, staleMs: 20 })
+  await stale.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const taken = [stale.store(arrival('GATE'))]
+  await waitBlocked(1)
+  expect(stale.isFull()).toBe(false)
+  taken.push(stale.store(arrival('WAITS')))
+  await waitUntil(() => stale.isFull(), { what: 'a wait that is too long' })
+  await expect(stale.store(arrival('REFUSED'))).rejects.toThrow(InboxFullError)
+  await lock.release()
+  await Promise.all(taken)
+  expect(stale.isFull()).toBe(false)
+  expect(await listStored()).toEqual({ GATE: 2, WAITS: 1 })
+})
+
+it('a commit that takes too long is answered for, and holds up the next ones no more', async () => {
+  const hasty = createInbox(pool.sql, { ...PATIENT, takenMs: 50 })
+  await hasty.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  await expect(hasty.store(arrival('GATE'))).rejects.toThrow(InboxFullError)
+  await hasty.store(arrival('NEXT'))
+  expect(hasty.measure()).toEqual({ waiting: 0, characters: 2 })
+  await lock.release()
+  await hasty.drain()
+  expect(await listStored()).toEqual({ GATE: 2, NEXT: 1 })
 })
 
 it('draining waits for everything taken so far', async () => {

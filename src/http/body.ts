@@ -5,6 +5,25 @@ export type BodyResult =
   | { kind: 'too_large' }
   | { kind: 'too_slow' }
   | { kind: 'broken' }
+  /** All the bodies on their way together hold more than may be. */
+  | { kind: 'no_room' }
+
+/** What bodies that are still on their way may hold together. */
+export type Room = { take(bytes: number): boolean; give(bytes: number): void }
+
+export function createRoom(bytes: number): Room {
+  let left = bytes
+  return {
+    take(wanted) {
+      if (wanted > left) return false
+      left -= wanted
+      return true
+    },
+    give(back) {
+      left += back
+    },
+  }
+}
 
 /**
  * Reads a request's body, at most `limit` bytes within `timeoutMs`. Never rejects; what is refused is
@@ -12,7 +31,7 @@ export type BodyResult =
  */
 export function readBody(
   request: IncomingMessage,
-  { limit, timeoutMs }: { limit: number; timeoutMs: number },
+  { limit, timeoutMs, room }: { limit: number; timeoutMs: number; room?: Room },
 ): Promise<BodyResult> {
   if (request.destroyed) return Promise.resolve({ kind: 'broken' })
   if (Number(request.headers['content-length']) > limit) {
@@ -21,18 +40,27 @@ export function readBody(
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
     let size = 0
+    let held = 0
     const timer = setTimeout(() => end({ kind: 'too_slow' }), timeoutMs)
 
     function end(result: BodyResult): void {
       clearTimeout(timer)
+      room?.give(held)
+      held = 0
       request.off('data', take).off('end', finish).off('close', breakOff).off('error', breakOff)
       if (result.kind !== 'whole') request.pause()
       resolve(result)
     }
     function take(chunk: Buffer): void {
       size += chunk.length
-      if (size > limit) end({ kind: 'too_large' })
-      else chunks.push(chunk)
+      if (size > limit) {
+        end({ kind: 'too_large' })
+      } else if (room && !room.take(chunk.length)) {
+        end({ kind: 'no_room' })
+      } else {
+        held += chunk.length
+        chunks.push(chunk)
+      }
     }
     function finish(): void {
       end({ kind: 'whole', bytes: Buffer.concat(chunks) })

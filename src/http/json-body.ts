@@ -1,7 +1,7 @@
 import { createMiddleware } from 'hono/factory'
 import { DomainError } from '../errors.ts'
 import type { AppEnv } from './app-env.ts'
-import { readBody } from './body.ts'
+import { type BodyResult, readBody } from './body.ts'
 
 const MAX_BODY_BYTES = 64 * 1024
 
@@ -33,11 +33,12 @@ export function takeJsonBody(timeoutMs: number) {
   })
 }
 
-function refuse(kind: 'too_large' | 'too_slow' | 'broken', timeoutMs: number): DomainError {
+function refuse(kind: Exclude<BodyResult['kind'], 'whole'>, timeoutMs: number): DomainError {
   if (kind === 'too_large') return new DomainError('body_too_large', 'A body may have 64 KiB')
   if (kind === 'too_slow') {
     return new DomainError('body_too_slow', `The body was not whole after ${timeoutMs} ms`)
   }
+  if (kind === 'no_room') return new DomainError('unavailable', 'Too many bodies are on their way')
   return new DomainError('invalid_json', 'The body broke off')
 }
 

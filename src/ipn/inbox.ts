@@ -21,18 +21,34 @@ export type Arrival = {
 export type Inbox = {
   /**
    * Resolves once the notification is committed and its transaction is due.
-   * @throws InboxFullError when more wait than can be taken; any database error as it is
+   * @throws InboxFullError when more wait than can be taken, or this one for too long; any database
+   *   error as it is
    */
   store(arrival: Arrival): Promise<void>
+  /** Whether another one would be refused. */
+  isFull(): boolean
+  /** How many wait for a commit, and how much text of bodies is held. */
+  measure(): { waiting: number; characters: number }
   /** Resolves when everything taken so far is stored or refused. */
   drain(): Promise<void>
 }
 
-/** More notifications wait for the database than may: the gateway has to send this one again. */
+/**
+ * More notifications wait for the database than may, or this one did for too long: the gateway has to
+ * send it again. One whose commit was on its way may be stored all the same: then it is counted twice.
+ */
 export class InboxFullError extends Error {}
 
 const MAX_BATCH = 500
 const MAX_WAITING = 5_000
+/** Of bodies that are not committed yet, in UTF-16 units: 16 to 32 MiB, at 64 KiB each not 320. */
+const MAX_CHARACTERS = 16 * 1024 * 1024
+/**
+ * A late answer is worth nothing: the sender has given up (ms). While the oldest waits for longer than
+ * `staleMs` whatever comes is refused unread, which costs a tenth of waiting in vain. What waits is
+ * refused within a second, what is being committed after a few: it may well be stored.
+ */
+export const INBOX_PATIENCE = { staleMs: 400, untakenMs: 700, takenMs: 5_000 }
 
 /** Classes of SQLSTATE: connection, read-only, resources, shutdown and cancelling, the system itself. */
 const SERVER_TROUBLE = /^(08|25|53|57|58)/
@@ -40,14 +56,39 @@ const SERVER_TROUBLE = /^(08|25|53|57|58)/
 /** The form of our own request ids. */
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
-/** Group commit; one bad row never fails its neighbours. */
-export function createInbox(sql: Sql): Inbox {
-  const group = createGroup<Arrival, void>(MAX_BATCH)
+/**
+ * Group commit; one bad row never fails its neighbours. Bounded in number, size and time: what the
+ * database does not take is refused, and never gathers here.
+ */
+export function createInbox(sql: Sql, patience = INBOX_PATIENCE): Inbox {
+  const group = createGroup<Arrival, void>(MAX_BATCH, patience.takenMs, {
+    ...patience,
+    giveUp({ body }, taken) {
+      if (taken) return new InboxFullError('the commit takes too long')
+      characters -= body.length
+      return new InboxFullError('no commit had room for it in time')
+    },
+  })
+  let characters = 0
+  const isFull = () =>
+    group.countWaiting() >= MAX_WAITING ||
+    characters >= MAX_CHARACTERS ||
+    group.measureWait() >= patience.staleMs
+  async function run(batch: readonly Arrival[]): Promise<PromiseSettledResult<void>[]> {
+    try {
+      return await commit(sql, batch)
+    } finally {
+      for (const { body } of batch) characters -= body.length
+    }
+  }
   return {
     store(arrival) {
-      if (group.countWaiting() >= MAX_WAITING) return Promise.reject(new InboxFullError())
-      return group.add(arrival, (batch) => commit(sql, batch))
+      if (isFull()) return Promise.reject(new InboxFullError('too many wait for the database'))
+      characters += arrival.body.length
+      return group.add(arrival, run)
     },
+    isFull,
+    measure: () => ({ waiting: group.countWaiting(), characters }),
     drain: group.drain,
   }
 }

@@ -3,11 +3,16 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Context } from '../context.ts'
 import { compileNetworks, findClientAddress } from '../http/address.ts'
 import type { AppEnv } from '../http/app-env.ts'
-import { readBody } from '../http/body.ts'
+import { createRoom, readBody } from '../http/body.ts'
 import { InboxFullError } from './inbox.ts'
+import { createOffenders } from './offenders.ts'
 import { type Delivery, receiveNotification } from './receive.ts'
 
 const MAX_BODY_BYTES = 64 * 1024
+/** Of bodies that are on their way, from all senders together: a crowd of slow ones must not fill the memory. */
+const ROOM_BYTES = 32 * 1024 * 1024
+/** In a storm one line stands for all that were refused since the last (ms). */
+const LOG_EVERY_MS = 1_000
 
 const STATUS = { stored: 200, malformed: 400, bad_signature: 401, unknown_merchant: 404 } as const
 
@@ -18,6 +23,14 @@ type Answer = {
   headers?: Record<string, string>
 }
 
+/** More than the database takes: nothing is wrong with the notification, and a moment later it is taken. */
+const OVERLOADED = {
+  status: 503,
+  verdict: 'overloaded',
+  why: 'not stored, send it again',
+  headers: { 'retry-after': '1' },
+} satisfies Answer
+
 /**
  * `POST /ipn`, the gateway's side. `respcode` 0 acknowledges receipt, after the commit and never
  * before; anything else makes the gateway send again.
@@ -27,6 +40,9 @@ export function ipnRoutes(ctx: Context) {
   const isTrustedProxy = compileNetworks(TRUSTED_PROXIES)
   const isAllowed = IPN_ALLOW_CIDRS ? compileNetworks(IPN_ALLOW_CIDRS) : () => true
   const methods = IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST']
+  const room = createRoom(ROOM_BYTES)
+  const offenders = createOffenders()
+  const mayLog = { overloaded: createPause(), throttled: createPause() }
 
   async function answer(c: HttpContext<AppEnv>): Promise<Answer> {
     if (!methods.includes(c.req.method)) {
@@ -39,9 +55,15 @@ export function ipnRoutes(ctx: Context) {
       isTrustedProxy,
     )
     if (!isAllowed(address)) return { status: 403, verdict: 'address', why: 'address not allowed' }
+    // Before its body costs memory, and its hash time.
+    if (ctx.inbox.isFull()) throw new InboxFullError('too many wait for the database')
     const delivery = await readDelivery(c, address)
     if ('status' in delivery) return delivery
     const receipt = await receiveNotification(ctx, delivery)
+    if (receipt.verdict === 'bad_signature') {
+      const throttledMs = offenders.count(address)
+      if (throttledMs > 0) return throttle(throttledMs)
+    }
     return { status: STATUS[receipt.verdict], ...receipt }
   }
 
@@ -58,7 +80,7 @@ export function ipnRoutes(ctx: Context) {
       return { status: 415, verdict: 'content_type', why }
     }
     const timeoutMs = ctx.config.bodyTimeoutMs
-    const body = await readBody(c.env.incoming, { limit: MAX_BODY_BYTES, timeoutMs })
+    const body = await readBody(c.env.incoming, { limit: MAX_BODY_BYTES, timeoutMs, room })
     const close = { connection: 'close' }
     switch (body.kind) {
       case 'too_large':
@@ -72,6 +94,8 @@ export function ipnRoutes(ctx: Context) {
         }
       case 'broken':
         return { status: 400, verdict: 'malformed', why: 'the body broke off', headers: close }
+      case 'no_room':
+        return { ...OVERLOADED, headers: { ...OVERLOADED.headers, ...close } }
     }
     const text = decodeText(body.bytes)
     if (text === undefined)
@@ -79,30 +103,48 @@ export function ipnRoutes(ctx: Context) {
     return { format, body: text, contentType, address, headers }
   }
 
-  return new Hono<AppEnv>().all('/ipn', async (c) => {
-    const started = performance.now()
-    const result = await answer(c).catch((error: unknown): Answer => {
+  /** Our trouble: the gateway has to send it again. */
+  function refuse(error: unknown, requestId: string): Answer {
+    const overloaded = error instanceof InboxFullError
+    if (!overloaded || mayLog.overloaded()) {
       ctx.log.error(
-        { err: error, requestId: c.get('requestId') },
+        { err: error, requestId },
         'a notification could not be stored; the gateway has to send it again',
       )
-      const status = error instanceof InboxFullError ? 503 : 500
-      return {
-        status,
-        verdict: 'store_failed',
-        why: 'not stored, send it again',
-        headers: { 'retry-after': '1' },
-      }
-    })
+    }
+    if (overloaded) return OVERLOADED
+    return { ...OVERLOADED, status: 500, verdict: 'store_failed' }
+  }
+
+  return new Hono<AppEnv>().all('/ipn', async (c) => {
+    const started = performance.now()
+    const result = await answer(c).catch((error: unknown) => refuse(error, c.get('requestId')))
     ctx.metrics.ipnReceived.inc({ verdict: result.verdict })
     ctx.metrics.ipnAck.observe((performance.now() - started) / 1000)
     if (result.verdict === 'stored') return c.json({ respcode: 0, respmsg: 'received' })
-    if (result.status < 500) {
-      const { verdict, why } = result
+    const { verdict, why } = result
+    if (verdict === 'throttled' ? mayLog.throttled() : result.status < 500) {
       ctx.log.warn({ verdict, why, requestId: c.get('requestId') }, 'notification refused')
     }
     return c.json({ respcode: 1, respmsg: result.why ?? 'refused' }, result.status, result.headers)
   })
+}
+
+/** Whether so much time has passed since the last time it said so. */
+function createPause(): () => boolean {
+  let next = 0
+  return () => {
+    const now = performance.now()
+    if (now < next) return false
+    next = now + LOG_EVERY_MS
+    return true
+  }
+}
+
+function throttle(ms: number): Answer {
+  const why = 'too many notifications with a wrong or missing hash from this address'
+  const headers = { 'retry-after': String(Math.ceil(ms / 1000)) }
+  return { status: 429, verdict: 'throttled', why, headers }
 }
 
 function findFormat(contentType: string): 'json' | 'form' | undefined {

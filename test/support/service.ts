@@ -3,7 +3,7 @@ import { type Config, readConfig } from '../../src/config.ts'
 import { computeSecureHash } from '../../src/gateway/signature.ts'
 import { createLog } from '../../src/log.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts'
-import { type Service, startService } from '../../src/service.ts'
+import { type Service, type ServiceOptions, startService } from '../../src/service.ts'
 import { Transaction, type TransactionView } from '../../src/transactions/view.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 
@@ -28,6 +28,7 @@ export type RigOptions = {
   settings?: Record<string, string>
   /** Changes to the decided configuration that no setting reaches. */
   config?: Partial<Config>
+  serverLimits?: ServiceOptions['serverLimits']
   sandbox?: Partial<SandboxOptions>
   /** Several services can share one database. */
   database?: TestDatabase
@@ -66,7 +67,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
 export async function startTestService(
   database: Pick<TestDatabase, 'url'>,
   gatewayBaseUrl: string,
-  { settings = {}, config = {} }: RigOptions = {},
+  { settings = {}, config = {}, serverLimits = {} }: RigOptions = {},
 ): Promise<Service> {
   const decided = readConfig({
     PORT: '0',
@@ -88,6 +89,7 @@ export async function startTestService(
     gatewayBaseUrl,
     encryptionKey: decided.DATA_ENCRYPTION_KEY ?? '',
     log: createLog(settings.LOG_LEVEL ?? 'silent'),
+    serverLimits,
   })
   await ensureFirstKey(service.ctx.sql, KEY)
   return service

@@ -19,6 +19,8 @@ const inbox: Inbox = {
   store: async (arrival) => {
     if (process.env.STORES !== 'nothing') await storeArrivals(ctx.sql, [arrival])
   },
+  isFull: () => false,
+  measure: () => ({ waiting: 0, characters: 0 }),
   drain: () => Promise.resolve(),
 }
 const app = createApp({ ...ctx, inbox })

@@ -1,0 +1,128 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { SERVER_LIMITS } from '../src/http/server.ts'
+import { postIpn, type Rig, signIpn, startRig } from './support/service.ts'
+import { waitUntil } from './support/wait-until.ts'
+
+const QUICK = { headersMs: 300, requestMs: 2_000, keepAliveMs: 400, checkMs: 50 }
+
+let rig: Rig
+beforeAll(async () => {
+  rig = await startRig({
+    settings: { ROLE: 'web' },
+    config: { bodyTimeoutMs: 200 },
+    serverLimits: QUICK,
+  })
+})
+afterAll(() => rig.stop())
+
+/** A connection, what came over it, and whether the service has closed it. */
+async function open({ service }: Rig = rig) {
+  const { hostname, port } = new URL(service.url)
+  const socket: Socket = connect(Number(port), hostname)
+  onTestFinished(() => {
+    socket.destroy()
+  })
+  let received = ''
+  socket.setEncoding('utf8').on('data', (text) => {
+    received += text
+  })
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  const closed = once(socket, 'close')
+  return { socket, received: () => received, closed }
+}
+
+const HEAD = 'POST /ipn HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n'
+
+describe('a client that', () => {
+  it('never ends the head of its request is answered 408 and cut off', async () => {
+    const client = await open()
+    client.socket.write('POST /ipn HTTP/1.1\r\nHost: here\r\nX-Slow: ')
+    const drip = setInterval(() => client.socket.write('x'), 20)
+    onTestFinished(() => clearInterval(drip))
+    await client.closed
+    expect(client.received()).toMatch(/^HTTP\/1\.1 408 .*\r\nConnection: close/s)
+  })
+
+  it('connects and says nothing is cut off', async () => {
+    const client = await open()
+    await client.closed
+    expect(client.received()).toMatch(/^HTTP\/1\.1 408 /)
+  })
+
+  it('never ends its body is answered 408 with respcode 1 and cut off', async () => {
+    const client = await open()
+    client.socket.write(`${HEAD}Content-Length: 1000\r\n\r\n{`)
+    const drip = setInterval(() => client.socket.write(' '), 20)
+    onTestFinished(() => clearInterval(drip))
+    await client.closed
+    expect(client.received()).toMatch(/^HTTP\/1\.1 408 .*"respcode":1,"respmsg":"no whole body/s)
+  })
+
+  it('asks nothing more is cut off, and not before it had its time', async () => {
+    const client = await open()
+    const ask = () => client.socket.write('GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n')
+    ask()
+    await waitUntil(() => client.received().includes('"ok"'), { what: 'the first answer' })
+    ask()
+    await waitUntil(() => client.received().split('"ok"').length === 3, { what: 'the second' })
+    await client.closed
+  })
+
+  it('reads a transaction with ?wait= is held open for as long as it asked, past every time-out', async () => {
+    await postIpn(rig.service.url, signIpn({ svc_TransactionID: 'T-HELD' }))
+    const started = performance.now()
+    const response = await rig.api('/v1/transactions/T-HELD?wait=3')
+    expect(response.status).toBe(200)
+    expect(performance.now() - started).toBeGreaterThan(2_900)
+  })
+})
+
+describe('connections', () => {
+  /** As many as the system lets one process have beside everything else, 10,000 at most. */
+  const count = Math.min(10_000, Math.floor((readOpenFiles() - 1_000) / 2.2))
+
+  it(`that are idle, ${count} of them, do not keep a notification out, and cost little`, async () => {
+    const patient = await startRig({
+      settings: { ROLE: 'web' },
+      serverLimits: { headersMs: 60_000, requestMs: 90_000 },
+    })
+    onTestFinished(() => patient.stop())
+    const before = process.memoryUsage().rss
+    const idle: Awaited<ReturnType<typeof open>>[] = []
+    for (let n = 0; n < count; n += 200) {
+      const more = Array.from({ length: Math.min(200, count - n) }, () => open(patient))
+      idle.push(...(await Promise.all(more)))
+    }
+    const { status } = await postIpn(patient.service.url, signIpn({ svc_TransactionID: 'T-IDLE' }))
+    expect(status).toBe(200)
+    expect(idle.filter(({ socket }) => socket.destroyed).length).toBe(0)
+    // Both ends of each are in this process.
+    expect((process.memoryUsage().rss - before) / count).toBeLessThan(100_000)
+  }, 60_000)
+
+  it('past the limit are closed as they come, and those that are there are served', async () => {
+    const small = await startRig({ settings: { ROLE: 'web' }, serverLimits: { connections: 3 } })
+    onTestFinished(() => small.stop())
+    const [first] = [await open(small), await open(small), await open(small)]
+    const fourth = await open(small)
+    await fourth.closed
+    expect(fourth.received()).toBe('')
+    first.socket.write('GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n')
+    await waitUntil(() => first.received().includes('"ok"'), { what: 'an answer' })
+  })
+
+  it('hold more than the idle ones of the test above: the limit is a production one', () => {
+    expect(SERVER_LIMITS.connections).toBeGreaterThan(10_000)
+    expect(SERVER_LIMITS.keepAliveMs).toBeGreaterThan(60_000)
+  })
+})
+
+function readOpenFiles(): number {
+  const report: unknown = process.report?.getReport()
+  const text = JSON.stringify(report)
+  const soft = /"open_files":\{"soft":"?(\d+|unlimited)/.exec(text)?.[1]
+  return soft === undefined || soft === 'unlimited' ? 20_000 : Number(soft)
+}
