@@ -33,6 +33,8 @@ const counter = (name: string) => bigint(name, { mode: 'number' })
 export const merchantAccounts = pgTable('merchant_accounts', {
   merchantCode: text('merchant_code').primaryKey(),
   firstSeenAt: time('first_seen_at').notNull().defaultNow(),
+  /** With a rate set: when the calls made so far are worked off, by all processes. */
+  paidUntil: time('paid_until').notNull().defaultNow(),
 })
 
 /** Keys of order systems and operators: only the SHA-256 of a key is kept. */
@@ -202,8 +204,9 @@ export const transactions = pgTable(
   },
   (t) => [
     primaryKey({ name: 'transactions_pkey', columns: [t.merchantCode, t.transactionId] }),
-    // The claim: only what is due or leased is in it, so it stays small however many rows are settled.
-    index('transactions_due').on(t.dueAt).where(sql`${t.dueAt} is not null`),
+    // The claim, each account's longest due first: only what is due or leased is in it, so it stays
+    // small however many rows are settled.
+    index('transactions_due').on(t.merchantCode, t.dueAt).where(sql`${t.dueAt} is not null`),
     // GET /v1/transactions, newest first (nulls first is what a plain `desc` asks for).
     index('transactions_newest').on(
       t.merchantCode,
