@@ -24,6 +24,9 @@ import { transactionRoutes } from './transactions/routes.ts'
  */
 const PROBE_MS = 2_000
 
+/** By their numbers in the metrics. */
+const BREAKER_STATES = ['closed', 'half-open', 'open']
+
 /** Everything that is served. A worker serves its health and metrics only. */
 export function createApp(ctx: Context): Hono<AppEnv> {
   const app = new Hono<AppEnv>()
@@ -74,8 +77,10 @@ function healthRoutes(ctx: Context) {
       const ready =
         !ctx.stopping.aborted &&
         (await within(PROBE_MS, isSchemaCurrent(ctx.sql)).catch(() => false))
+      // The gateway's trouble: this process does what it can, and would do no better elsewhere.
+      const paused = ctx.breakers.list().filter(({ state }) => state !== 'closed')
       return ready
-        ? c.json({ status: 'ready' })
+        ? c.json({ status: 'ready', ...(paused.length > 0 ? { paused } : {}) })
         : c.json(
             { status: 'not ready', why: 'the database is out of reach or its schema is older' },
             503,
@@ -88,6 +93,9 @@ function healthRoutes(ctx: Context) {
         ctx.metrics.syncLag.set(Number.NaN)
         ctx.log.warn({ err: error }, 'the backlog could not be measured')
       })
+      for (const { merchantCode: merchant, operation, state } of ctx.breakers.list()) {
+        ctx.metrics.gatewayBreaker.set({ merchant, operation }, BREAKER_STATES.indexOf(state))
+      }
       ctx.metrics.ipnWaiting.set(ctx.inbox.measure().waiting)
       ctx.metrics.waitingReaders.set(ctx.waiters.count())
       return c.text(await ctx.metrics.registry.metrics(), 200, {

@@ -2,6 +2,7 @@ import type { KnownKeys } from './access/known-keys.ts'
 import type { CardCache } from './cards/cache.ts'
 import type { Config } from './config.ts'
 import type { Database } from './db/client.ts'
+import type { Breakers } from './gateway/breakers.ts'
 import type { CardGateway } from './gateway/cards.ts'
 import type { GatewayClient } from './gateway/client.ts'
 import type { Group } from './group.ts'
@@ -26,6 +27,8 @@ export type Context = {
   /** The gateway's card operations, with their tokens. */
   cards: CardGateway
   cardCache: CardCache
+  /** Which calls pause, because the gateway does not answer them. */
+  breakers: Breakers
   /** Transactions this process may work on at once: each makes one call to the gateway at a time. */
   slots: Slots
   /** Answers that are settled in shared commits. */

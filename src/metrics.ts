@@ -49,6 +49,12 @@ export function createMetrics() {
       labelNames: ['status'],
       registers,
     }),
+    gatewayBreaker: new Gauge({
+      name: 'gateway_breaker_state',
+      help: 'Whether calls of an account pause, by operation: 0 no, 1 the next one finds out, 2 yes',
+      labelNames: ['merchant', 'operation'],
+      registers,
+    }),
     gatewayCall: new Histogram({
       name: 'gateway_call_seconds',
       help: 'Calls to the gateway, by operation and outcome',

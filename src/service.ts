@@ -3,11 +3,13 @@ import type { Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { createKnownKeys } from './access/known-keys.ts'
 import { createApp } from './app.ts'
+import type { BreakerSettings } from './breaker.ts'
 import { createCardCache } from './cards/cache.ts'
 import type { Config } from './config.ts'
 import type { Context } from './context.ts'
 import { openDatabase } from './db/client.ts'
 import { SYNC_DUE, TRANSACTION_CHANGED } from './db/due.ts'
+import { createBreakers } from './gateway/breakers.ts'
 import { createCardGateway } from './gateway/cards.ts'
 import { createGatewayClient } from './gateway/client.ts'
 import { createGroup } from './group.ts'
@@ -41,6 +43,8 @@ export type ServiceOptions = {
   log: Log
   /** Other limits than those of a production. */
   serverLimits?: Partial<ServerLimits>
+  /** Another patience with the gateway than that of a production. */
+  breaker?: BreakerSettings
 }
 
 /** How long calls in flight may go on once the process stops (ms); the whole stop stays below 10 s. */
@@ -58,6 +62,7 @@ export async function createContext(options: ServiceOptions) {
   const givingUp = new AbortController()
   // Every call in flight listens, and so does every waiting reader: many are no leak.
   setMaxListeners(0, stopping.signal, givingUp.signal)
+  const breakers = createBreakers(options.breaker)
   const gateway = createGatewayClient({
     baseUrl: gatewayBaseUrl,
     paygatePath: config.GATEWAY_PAYGATE_PATH,
@@ -67,6 +72,7 @@ export async function createContext(options: ServiceOptions) {
     maxConcurrency: config.GATEWAY_MAX_CONCURRENCY,
     refundHashExclude: config.GATEWAY_REFUND_HASH_EXCLUDE,
     accounts: config.accounts,
+    breakers,
     onCall: (command, outcome, durationMs) =>
       metrics.gatewayCall.observe({ command, outcome }, durationMs / 1000),
   })
@@ -77,6 +83,7 @@ export async function createContext(options: ServiceOptions) {
     maxConcurrency: config.GATEWAY_MAX_CONCURRENCY,
     accounts: config.accounts,
     sharedToken: config.sharedToken,
+    breakers,
     signal: givingUp.signal,
     onCall: (command, outcome, durationMs, reason) => {
       metrics.gatewayCall.observe({ command, outcome }, durationMs / 1000)
@@ -96,6 +103,7 @@ export async function createContext(options: ServiceOptions) {
     gateway,
     cards,
     cardCache: createCardCache(config.CARDS_CACHE_MS),
+    breakers,
     slots: createSlots(config.GATEWAY_MAX_CONCURRENCY),
     settling: createGroup(config.GATEWAY_MAX_CONCURRENCY, PATIENCE_MS),
     sealer: createSealer(encryptionKey),

@@ -37,6 +37,7 @@ export const SETTINGS = {
   GATEWAY_ENCODING: choice(['json', 'form']).default('json'),
   GATEWAY_TIMEOUT_MS: whole({ min: 1, max: 600_000 }).default(10_000),
   GATEWAY_MAX_CONCURRENCY: whole({ min: 1, max: 1_000 }).default(16),
+  GATEWAY_RATE_PER_S: whole({ max: 100_000 }).default(0),
   GATEWAY_ALLOW_HTTP: onOff().default(false),
   GATEWAY_REFUND_HASH_EXCLUDE: names('RequestID').default(['RequestID']),
   IPN_HASH_EXCLUDE: names('TransAmount,ExtData').default(['TransAmount', 'ExtData']),

@@ -1,14 +1,23 @@
 /** How much may be in flight at once; whoever takes a slot gives it back. */
 export type Slots = {
+  total: number
   /** Takes every free slot; returns how many. */
   takeAll(): number
   give(count: number): void
   countFree(): number
+  /** Says who uses one of the slots taken. */
+  assign(holder: string): void
+  /** Gives back one that was assigned. */
+  giveBack(holder: string): void
+  countHeld(holder: string): number
 }
 
 export function createSlots(total: number): Slots {
   let free = total
+  const held = new Map<string, number>()
+  const countHeld = (holder: string) => held.get(holder) ?? 0
   return {
+    total,
     takeAll() {
       const taken = free
       free = 0
@@ -18,5 +27,15 @@ export function createSlots(total: number): Slots {
       free += count
     },
     countFree: () => free,
+    assign(holder) {
+      held.set(holder, countHeld(holder) + 1)
+    },
+    giveBack(holder) {
+      const left = countHeld(holder) - 1
+      if (left > 0) held.set(holder, left)
+      else held.delete(holder)
+      free += 1
+    },
+    countHeld,
   }
 }

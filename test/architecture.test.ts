@@ -11,11 +11,13 @@ const LAYERS: readonly (readonly string[])[] = [
   ['mask'],
   [
     'backoff',
+    'breaker',
     'errors',
     'group',
     'log',
     'metrics',
     'money',
+    'rate',
     'seal',
     'settings',
     'slots',

@@ -46,6 +46,7 @@ const WRONG: [string, string, RegExp][] = [
   ['GATEWAY_ENCODING', 'xml', /one of json, form/],
   ['GATEWAY_TIMEOUT_MS', '0', /from 1 to 600000/],
   ['GATEWAY_MAX_CONCURRENCY', '0', /from 1 to 1000/],
+  ['GATEWAY_RATE_PER_S', '-1', /from 0 to 100000/],
   ['GATEWAY_ALLOW_HTTP', '1', /true or false/],
   ['GATEWAY_REFUND_HASH_EXCLUDE', 'Request ID', /names joined by commas/],
   ['IPN_HASH_EXCLUDE', 'svc_ExtData', /without prefix, or none/],

@@ -2,6 +2,7 @@ import { isLosslessNumber, stringify } from 'lossless-json'
 import type { Context } from '../context.ts'
 import { DomainError } from '../errors.ts'
 import type { CardOutcome } from '../gateway/cards.ts'
+import { payCall } from '../rate.ts'
 import type { CardAccount } from './choose-account.ts'
 
 export type CardLanguage = 'vi' | 'en' | undefined
@@ -23,6 +24,7 @@ export async function readCard(
   const key = JSON.stringify([account, virtualCardRequestId, language])
   return await ctx.cardCache.get(key, async () => {
     const { merchantCode } = account
+    await pay(ctx, account)
     const outcome = await ctx.cards.readCards({ merchantCode, virtualCardRequestId, language })
     if (outcome.kind !== 'answered') throw refuse(ctx, account, outcome)
     const [owner] = outcome.owners
@@ -47,6 +49,7 @@ export async function listCards(
   const key = JSON.stringify([account, Object.entries(query).toSorted(), language])
   return await ctx.cardCache.get(key, async () => {
     const { merchantCode } = account
+    await pay(ctx, account)
     const outcome = await ctx.cards.readCards({ merchantCode, query, language })
     if (outcome.kind !== 'answered') throw refuse(ctx, account, outcome)
     const { envelope, owners } = outcome
@@ -58,6 +61,12 @@ export async function listCards(
     const own = docs.filter((_, nth) => isOwned(account, owners[nth]))
     return stringify({ ...envelope, data: { ...(isRecord(data) ? data : {}), docs: own } }) ?? ''
   })
+}
+
+/** Reads over a shared token are no account's calls. */
+async function pay(ctx: Context, { merchantCode }: CardAccount): Promise<void> {
+  if (merchantCode === undefined || (await payCall(ctx, merchantCode))) return
+  throw new DomainError('unavailable', 'The calls of this account have reached GATEWAY_RATE_PER_S')
 }
 
 /** A card that names no account belongs to the token's; a shared token is nobody's. */
@@ -84,6 +93,10 @@ function refuse(
       ? 'The gateway refuses the access token for cards: its settings may be wrong'
       : 'No access token for cards can be had from the gateway at the moment'
     return new DomainError('gateway_token_refused', detail)
+  }
+  if (outcome.kind === 'paused') {
+    const detail = 'The gateway failed several times in a row and is not asked at the moment'
+    return new DomainError('unavailable', detail)
   }
   if (outcome.kind === 'failed') {
     return outcome.late

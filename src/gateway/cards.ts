@@ -1,4 +1,5 @@
 import type { TokenSource } from '../config.ts'
+import type { Breakers } from './breakers.ts'
 import { type CardAnswer, readCardAnswer, readRefusal } from './card-messages.ts'
 import { type Exchange, exchange, openPool } from './exchange.ts'
 import { type FetchOutcome, keepToken, type TokenKeeper } from './token.ts'
@@ -12,6 +13,8 @@ export type CardGatewaySettings = {
   accounts: readonly { merchantCode: string; token?: TokenSource | undefined }[]
   /** In the place of the accounts' own. */
   sharedToken?: TokenSource | undefined
+  /** Reads pause while the gateway does not answer; those over a shared token together, as `*`. */
+  breakers: Breakers
   /** Ends every call when the process stops. */
   signal: AbortSignal
   /** Told of every call, for metrics and the log. */
@@ -37,6 +40,8 @@ export type CardOutcome =
   /** No token can be had, or the gateway takes none. */
   | { kind: 'unauthorized'; refused: boolean; reason: string }
   | { kind: 'failed'; reason: string; late: boolean }
+  /** Not asked: it failed several times in a row. */
+  | { kind: 'paused' }
 
 export type CardGateway = {
   /**
@@ -72,6 +77,21 @@ export function createCardGateway(settings: CardGatewaySettings): CardGateway {
     if (keeper) keepers.set(merchantCode, keeper)
   }
   if (shared) keepers.set(undefined, shared)
+
+  /** Only no answer counts as a failure: a refused token is one. */
+  async function readGuarded(request: CardRequest, keeper: TokenKeeper): Promise<CardOutcome> {
+    const whose = shared ? '*' : (request.merchantCode ?? '*')
+    const permit = settings.breakers.of(whose, 'cards').enter()
+    if (!permit) return { kind: 'paused' }
+    const outcome = await readOnce(request, keeper).catch((error: unknown) => {
+      permit.forgo()
+      throw error
+    })
+    if (signal.aborted) permit.forgo()
+    else if (outcome.kind === 'failed') permit.fail()
+    else permit.succeed()
+    return outcome
+  }
 
   async function readOnce(request: CardRequest, keeper: TokenKeeper): Promise<CardOutcome> {
     const got = await keeper.get()
@@ -128,9 +148,9 @@ export function createCardGateway(settings: CardGatewaySettings): CardGateway {
       const keeper = keepers.get(request.merchantCode)
       if (!keeper) throw new Error('the account has no access token')
       if (isDots(request.virtualCardRequestId)) return { kind: 'missing', message: '' }
-      const first = await readOnce(request, keeper)
+      const first = await readGuarded(request, keeper)
       const again = first.kind === 'unauthorized' && first.refused && keeper.renewable
-      return again ? await readOnce(request, keeper) : first
+      return again ? await readGuarded(request, keeper) : first
     },
     async close() {
       await Promise.all([pool.destroy(), ...[...keepers.values()].map((keeper) => keeper.close())])

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
 import { LosslessNumber, stringify } from 'lossless-json'
+import type { Permit } from '../breaker.ts'
 import type { MerchantAccount } from '../config.ts'
 import { shortenAmount } from '../money.ts'
+import type { Breakers } from './breakers.ts'
 import { type ExchangeResult, exchange, openPool } from './exchange.ts'
 import {
   type Answer,
@@ -22,7 +24,9 @@ export type GatewaySettings = {
   /** Names left out of the hash of a REFUND request. */
   refundHashExclude: readonly string[]
   accounts: readonly MerchantAccount[]
-  /** Told of every call, for metrics. */
+  /** Calls pause while the gateway does not answer. */
+  breakers: Breakers
+  /** Told of every call that was made, for metrics. */
   onCall?: (command: Command, outcome: Outcome['kind'], durationMs: number) => void
 }
 
@@ -36,7 +40,8 @@ export type Command = 'QUERY_PT' | 'REFUND'
 export type Outcome<T = unknown> =
   | { kind: 'answered'; value: T; message: string }
   | { kind: 'rejected'; code: string; message: string }
-  | { kind: 'unavailable'; reason: string }
+  /** `paused`: calls of the account pause, and this one was not even tried. */
+  | { kind: 'unavailable'; reason: string; paused?: true }
   | { kind: 'unknown'; reason: string }
 
 /** The facts of a call, as they are kept for proof. */
@@ -53,8 +58,11 @@ export type Call<T> = { outcome: Outcome<T>; record: CallRecord }
 export type PreparedCall<T> = {
   /** SHA-256 of the bytes that `send` writes. */
   bodySha256: Buffer
-  /** Sends once, without any repetition. Never rejects. */
-  send(signal?: AbortSignal): Promise<Call<T>>
+  /**
+   * Sends once, without any repetition. Never rejects.
+   * @param permit the breaker's, where it was asked for before
+   */
+  send(signal?: AbortSignal, permit?: Permit): Promise<Call<T>>
 }
 
 /** A refund as the gateway is asked for it. */
@@ -79,6 +87,14 @@ export type GatewayClient = {
   prepareRefund(order: RefundOrder): PreparedCall<string | undefined>
   close(): Promise<void>
 }
+
+const OPERATIONS = { QUERY_PT: 'query', REFUND: 'refund' } as const
+
+const PAUSED = {
+  kind: 'unavailable',
+  reason: 'calls pause: the gateway failed several times in a row',
+  paused: true,
+} as const
 
 /** A client of the gateway with one pool of connections. Answers are trusted by TLS: they carry no signature. */
 export function createGatewayClient(settings: GatewaySettings): GatewayClient {
@@ -107,22 +123,28 @@ export function createGatewayClient(settings: GatewaySettings): GatewayClient {
     const hash = computeSecureHash(params, secret, { prefix, exclude })
     const body = encode({ ...params, [`${prefix}_SecureHash`]: hash })
     const bodySha256 = createHash('sha256').update(body).digest()
+    const record = { command, bodySha256, httpStatus: undefined }
     return {
       bodySha256,
-      async send(signal) {
+      async send(signal, given) {
+        const permit = given ?? settings.breakers.of(merchantCode, OPERATIONS[command]).enter()
+        if (!permit) return { outcome: PAUSED, record: { ...record, durationMs: 0 } }
         const started = performance.now()
         const result = await sendOnce(body, signal)
         const durationMs = performance.now() - started
         const outcome =
           result.kind === 'answer'
             ? judge(result, read)
-            : { kind: result.kind, reason: result.reason }
+            : {
+                kind: result.kind === 'no_slot' ? ('unavailable' as const) : result.kind,
+                reason: result.reason,
+              }
         settings.onCall?.(command, outcome.kind, durationMs)
+        if (signal?.aborted || result.kind === 'no_slot') permit.forgo()
+        else if (outcome.kind === 'answered' || outcome.kind === 'rejected') permit.succeed()
+        else permit.fail()
         const httpStatus = 'status' in result ? result.status : undefined
-        return {
-          outcome,
-          record: { command, bodySha256, durationMs: Math.round(durationMs), httpStatus },
-        }
+        return { outcome, record: { ...record, durationMs: Math.round(durationMs), httpStatus } }
       },
     }
   }
@@ -132,10 +154,11 @@ export function createGatewayClient(settings: GatewaySettings): GatewayClient {
     return Object.fromEntries(present.map(([name, value]) => [`${prefix}_${name}`, value]))
   }
 
-  async function sendOnce(body: string, signal: AbortSignal | undefined): Promise<ExchangeResult> {
-    if (inFlight >= maxConcurrency) {
-      return { kind: 'unavailable', reason: 'every call slot is taken' }
-    }
+  async function sendOnce(
+    body: string,
+    signal: AbortSignal | undefined,
+  ): Promise<ExchangeResult | { kind: 'no_slot'; reason: string }> {
+    if (inFlight >= maxConcurrency) return { kind: 'no_slot', reason: 'every call slot is taken' }
     inFlight += 1
     try {
       const headers = {

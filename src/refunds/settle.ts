@@ -21,6 +21,7 @@ import {
   endByTime,
   isDue,
   isOver,
+  mayRepeat,
   move,
   NO_FAILURE,
   scheduleLook,
@@ -109,14 +110,15 @@ export async function bringUpRefunds(
 
 /**
  * Writes what was decided, and when to look again at each refund that is not over.
- * @param hadTurn whether those that wait could have been sent in this commit; otherwise they stay due
+ * @param turn whether those that wait could have been sent in this commit; otherwise they stay due,
+ *   or, while refunds of the account pause, come again when one of them may find out (ms)
  * @returns whether anything a reader can see has changed
  */
 export async function saveRefunds(
   ctx: Context,
   tx: Tx,
   works: readonly RefundWork[],
-  hadTurn: boolean,
+  turn: { had: boolean; pausedMs?: number },
 ): Promise<boolean> {
   let changed = false
   for (const work of works) {
@@ -126,7 +128,9 @@ export async function saveRefunds(
       work.dueInMs = null
     } else if (waits && isUnblocked(works, now.paymentId)) {
       work.dueInMs = 0
-    } else if (waits && !(hadTurn && now.requestedBeforeSnapshot)) {
+    } else if (turn.pausedMs !== undefined && isDue(work) && couldBeSent(ctx, work)) {
+      work.dueInMs = turn.pausedMs
+    } else if (waits && !(turn.had && now.requestedBeforeSnapshot)) {
       // It stays due, or comes at its own time.
     } else if (work.moves.length > 0 || isDue(work)) {
       // News start the backoff anew; a repetition that changed nothing does not, nor one that never left.
@@ -141,6 +145,13 @@ export async function saveRefunds(
     if (isOver(work) && work.moves.length > 0) await planForgetting(ctx, tx, work)
   }
   return changed
+}
+
+/** Nothing but the pause keeps it from being looked at for sending. */
+function couldBeSent({ config }: Context, { now, moves }: RefundWork): boolean {
+  if (moves.length > 0) return false
+  if (now.status === 'pending') return config.REFUNDS_ENABLED || now.attempts > 0
+  return mayRepeat(now, config)
 }
 
 /** The attempt that kept others of the payment from being sent has come to an end in this commit. */

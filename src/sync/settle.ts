@@ -1,4 +1,5 @@
 import postgres from 'postgres'
+import type { Permit } from '../breaker.ts'
 import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
 import { runInTransaction } from '../db/transaction.ts'
@@ -14,8 +15,8 @@ import { type Answered, endClaims, LOST, lockLeased, type Settled } from './leas
 import type { QueryEnd } from './schedule.ts'
 import { summariseTransactions } from './summarise.ts'
 
-/** A refund's attempt was recorded instead of ending the claim: send it, then `settleRefund`. */
-export type Sending = { attempt: Attempt; end: QueryEnd }
+/** A refund's attempt was recorded instead of ending the claim: send it under the permit, then `settleRefund`. */
+export type Sending = { attempt: Attempt; permit: Permit; end: QueryEnd }
 
 /** `apart`: refunds have to be looked at, or something is wrong with an answer: one commit for each. */
 export type Ending = Settled | 'apart'
@@ -32,15 +33,23 @@ export async function settleQuery(ctx: Context, answer: Answered): Promise<Settl
     ? 'apart'
     : await ctx.settling.add(answer, (answers) => settleTogether(ctx, answers))
   if (ending !== 'apart') return ending
+  // Before the commit, so that no attempt is recorded that would not be made.
+  const gate = ctx.breakers.of(answer.claim.merchantCode, 'refund')
+  const permit = gate.enter()
   try {
-    return await runInTransaction(ctx.sql, (tx) => settleApart(ctx, tx, answer))
+    const settled = await runInTransaction(ctx.sql, (tx) => settleApart(ctx, tx, answer, permit))
+    if (!('attempt' in settled)) permit?.forgo()
+    return settled
   } catch (error) {
+    permit?.forgo()
     const reason = explainUnusable(error)
     if (reason === undefined) throw error
     const { merchantCode, transactionId } = answer.claim
     ctx.log.error({ err: error, merchantCode, transactionId }, 'an answer could not be stored')
     const call = { ...answer.call, outcome: { kind: 'unknown' as const, reason } }
-    return await runInTransaction(ctx.sql, (tx) => settleApart(ctx, tx, { ...answer, call }))
+    return await runInTransaction(ctx.sql, (tx) =>
+      settleApart(ctx, tx, { ...answer, call }, undefined),
+    )
   }
 }
 
@@ -96,14 +105,22 @@ async function settleMany(ctx: Context, tx: Tx, answers: readonly Answered[]): P
   return answers.map(({ claim }) => endings.get(claim.leaseId) ?? LOST)
 }
 
-async function settleApart(ctx: Context, tx: Tx, answer: Answered): Promise<Settled | Sending> {
+/** @param permit to send a refund; without one those that are due for it wait for the breaker's time */
+async function settleApart(
+  ctx: Context,
+  tx: Tx,
+  answer: Answered,
+  permit: Permit | undefined,
+): Promise<Settled | Sending> {
   const [one] = await writeAnswers(tx, await holdAnswers(tx, [answer]))
   if (!one) return LOST
   const { claim, call, row, snapshot, applied } = one
   const hand = await bringUpRefunds(ctx, tx, claim, { snapshot })
-  const maySend = snapshot && !ctx.stopping.aborted
+  const maySend = snapshot && permit && !ctx.stopping.aborted
   const attempt = maySend ? await recordAttempt(ctx, tx, hand, snapshot) : undefined
-  const refundsChanged = await saveRefunds(ctx, tx, hand.works, attempt === undefined)
+  const pausedMs = ctx.breakers.of(claim.merchantCode, 'refund').waitMs()
+  const turn = permit ? { had: attempt === undefined } : { had: false, pausedMs }
+  const refundsChanged = await saveRefunds(ctx, tx, hand.works, turn)
   if (applied || refundsChanged) {
     const payments = applied?.payments ?? listFacts(hand)
     const changed = refundsChanged || applied?.changed === true
@@ -113,7 +130,7 @@ async function settleApart(ctx: Context, tx: Tx, answer: Answered): Promise<Sett
     ])
   }
   const end = awaitGrowth(judgeEnd(call, row.newer, applied?.payments ?? []), hand)
-  return attempt ? { attempt, end } : await endClaim(ctx, tx, claim, end)
+  return attempt && permit ? { attempt, permit, end } : await endClaim(ctx, tx, claim, end)
 }
 
 async function endClaim(ctx: Context, tx: Tx, claim: Claim, end: QueryEnd): Promise<Settled> {
@@ -136,7 +153,7 @@ export async function settleRefund(
     const row = (await lockLeased(tx, [{ claim, sentAfterMs: 0 }])).get(claim.leaseId)
     if (!row) return LOST
     const hand = await bringUpRefunds(ctx, tx, claim, { ended })
-    const changed = await saveRefunds(ctx, tx, hand.works, false)
+    const changed = await saveRefunds(ctx, tx, hand.works, { had: false })
     const refundsOpen = hasOpenRefunds(hand)
     await summariseTransactions(tx, [
       {

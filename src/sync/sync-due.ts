@@ -1,6 +1,5 @@
 import type { Context } from '../context.ts'
 import type { Call } from '../gateway/client.ts'
-import type { Attempt } from '../refunds/send.ts'
 import { type Claim, claimDue, findNextDue, leaseMs, releaseClaim } from './claim.ts'
 import type { Settled } from './lease.ts'
 import { type Sending, settleQuery, settleRefund } from './settle.ts'
@@ -34,11 +33,12 @@ export async function beginSync(ctx: Context, onMore?: () => void): Promise<Roun
   } finally {
     ctx.slots.give(limit - claims.length)
   }
+  for (const { merchantCode } of claims) ctx.slots.assign(merchantCode)
   const slotsWereShort = claims.length === limit
   const finished = Promise.all(
     claims.map(async (claim) => {
       const dueAgain = await syncOne(ctx, claim)
-      ctx.slots.give(1)
+      ctx.slots.giveBack(claim.merchantCode)
       if (dueAgain || slotsWereShort) onMore?.()
     }),
   )
@@ -60,7 +60,8 @@ async function syncOne(ctx: Context, claim: Claim): Promise<boolean> {
   try {
     const sentAfterMs = performance.now() - claim.knownAt
     const call = await ctx.gateway.queryPayments(claim, ctx.givingUp)
-    if (ctx.givingUp.aborted && call.outcome.kind !== 'answered') {
+    const isPaused = 'paused' in call.outcome
+    if (isPaused || (ctx.givingUp.aborted && call.outcome.kind !== 'answered')) {
       await releaseClaim(ctx, claim)
       return false
     }
@@ -83,8 +84,9 @@ async function syncOne(ctx: Context, claim: Claim): Promise<boolean> {
 }
 
 /** Sends the refund whose attempt is recorded: its bytes leave once, and its end is written under the same lease. */
-async function sendRefund(ctx: Context, claim: Claim, { attempt, end }: Sending): Promise<Settled> {
-  const call = await sendInTime(ctx, claim, attempt)
+async function sendRefund(ctx: Context, claim: Claim, sending: Sending): Promise<Settled> {
+  const { attempt, end } = sending
+  const call = await sendInTime(ctx, claim, sending)
   ctx.log.info(
     { merchantCode: claim.merchantCode, refundId: attempt.refundId, outcome: call.outcome.kind },
     'refund sent',
@@ -96,11 +98,12 @@ async function sendRefund(ctx: Context, claim: Claim, { attempt, end }: Sending)
 function sendInTime(
   ctx: Context,
   claim: Claim,
-  { prepared }: Attempt,
+  { attempt: { prepared }, permit }: Sending,
 ): Promise<Call<string | undefined>> {
   const timeoutMs = ctx.config.GATEWAY_TIMEOUT_MS
   const heldMs = performance.now() - claim.knownAt
-  if (heldMs < leaseMs(timeoutMs) - timeoutMs) return prepared.send(ctx.givingUp)
+  if (heldMs < leaseMs(timeoutMs) - timeoutMs) return prepared.send(ctx.givingUp, permit)
+  permit.forgo()
   const reason = 'the lease was nearly over before the first byte'
   const record = { command: 'REFUND' as const, bodySha256: prepared.bodySha256, durationMs: 0 }
   return Promise.resolve({

@@ -1,5 +1,6 @@
 import { stringify } from 'lossless-json'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { createBreakers } from '../../src/gateway/breakers.ts'
 import { type CardRequest, createCardGateway } from '../../src/gateway/cards.ts'
 import { serve } from '../support/gateway.ts'
 import { MERCHANT } from '../support/service.ts'
@@ -23,6 +24,7 @@ async function read(request: Partial<CardRequest>, answer: unknown) {
   const token = { kind: 'static' as const, accessToken: 'TOKEN' }
   const { merchantCode } = MERCHANT
   const client = createCardGateway({
+    breakers: createBreakers(),
     baseUrl: url,
     prefix: 'svc',
     timeoutMs: 5_000,

@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Server } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
+import { createBreakers } from '../../src/gateway/breakers.ts'
 import { createGatewayClient, type GatewaySettings } from '../../src/gateway/client.ts'
 import { MERCHANT } from './service.ts'
 
@@ -17,6 +18,7 @@ export function makeClient(baseUrl: string, settings: Partial<GatewaySettings> =
     maxConcurrency: 4,
     refundHashExclude: ['RequestID'],
     accounts: [MERCHANT],
+    breakers: createBreakers({ failures: Number.POSITIVE_INFINITY, pauseMs: 1, maxPauseMs: 1 }),
     ...settings,
   })
   onTestFinished(() => client.close())

@@ -29,10 +29,14 @@ export type RigOptions = {
   /** Changes to the decided configuration that no setting reaches. */
   config?: Partial<Config>
   serverLimits?: ServiceOptions['serverLimits']
+  /** Faults are played by the dozen: calls pause only where a test says so. */
+  breaker?: ServiceOptions['breaker']
   sandbox?: Partial<SandboxOptions>
   /** Several services can share one database. */
   database?: TestDatabase
 }
+
+const NEVER = { failures: Number.POSITIVE_INFINITY, pauseMs: 1, maxPauseMs: 1 }
 
 /** A whole installation over real HTTP: database, sandbox gateway, service. Quick schedules, quiet log. */
 export async function startRig(options: RigOptions = {}): Promise<Rig> {
@@ -67,7 +71,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
 export async function startTestService(
   database: Pick<TestDatabase, 'url'>,
   gatewayBaseUrl: string,
-  { settings = {}, config = {}, serverLimits = {} }: RigOptions = {},
+  { settings = {}, config = {}, serverLimits = {}, breaker = NEVER }: RigOptions = {},
 ): Promise<Service> {
   const decided = readConfig({
     PORT: '0',
@@ -90,6 +94,7 @@ export async function startTestService(
     encryptionKey: decided.DATA_ENCRYPTION_KEY ?? '',
     log: createLog(settings.LOG_LEVEL ?? 'silent'),
     serverLimits,
+    breaker,
   })
   await ensureFirstKey(service.ctx.sql, KEY)
   return service
