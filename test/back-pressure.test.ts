@@ -107,4 +107,8 @@ it('three times what the database takes: what is acknowledged is stored, the res
   // Growing it would be 15,000 bodies, sockets and promises more.
   expect(Math.max(...memory)).toBeLessThan(before * 1.35)
   expect(recoveredMs).toBeLessThan(10_000)
+  // One line a second says it, not one for each.
+  const lines = service.output().out.split('could not be stored').length - 1
+  expect(lines).toBeGreaterThan(0)
+  expect(lines).toBeLessThan(refused.length / 100)
 }, 90_000)

@@ -223,6 +223,8 @@ describe('refunds of a gateway that does not answer them', () => {
       create function refuse() returns trigger language plpgsql as $$ begin raise 'no'; end $$;
       create trigger refuse before insert on refund_attempts for each row execute function refuse()`)
     await lab.pass(payment)
+    // An answer that cannot be used: the refund took a step back, and is not asked about without end.
+    expect(await lab.row(refundId)).toMatchObject({ status: 'pending', polls: 1 })
     await lab.database.sql`drop trigger refuse on refund_attempts`
     await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(1)

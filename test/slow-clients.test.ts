@@ -80,6 +80,45 @@ describe('a client that', () => {
   })
 })
 
+describe('bodies on their way', () => {
+  it('hold so much memory together and no more; a small one is taken all the same', async () => {
+    const patient = await startRig({ settings: { ROLE: 'web' }, config: { bodyTimeoutMs: 60_000 } })
+    onTestFinished(() => patient.stop())
+    const part = `${HEAD}Content-Length: 65000\r\n\r\n${' '.repeat(60_000)}`
+    const clients: Awaited<ReturnType<typeof open>>[] = []
+    for (let n = 0; n < 620; n += 1) {
+      const client = await open(patient)
+      client.socket.write(part)
+      clients.push(client)
+    }
+    const refused = () => clients.filter(({ received }) => received() !== '')
+    // 32 MiB by 60,000 bytes, less the first 4 KiB of each.
+    await waitUntil(() => refused().length >= 20, { what: 'refusals' })
+    for (const { received } of refused()) {
+      expect(received()).toMatch(/^HTTP\/1\.1 503 .*retry-after: 1.*"respcode":1/is)
+    }
+    expect(refused().length).toBeLessThan(100)
+    const small = await postIpn(patient.service.url, signIpn({ svc_TransactionID: 'T-SMALL' }))
+    expect(small.status).toBe(200)
+
+    for (const { socket } of clients) socket.destroy()
+    const large = JSON.stringify(signIpn({ svc_TransactionID: 'T-LARGE' })).padEnd(60_000)
+    await waitUntil(async () => (await postIpn(patient.service.url, large)).status === 200, {
+      what: 'room again',
+    })
+  })
+
+  it('are not waited for while the inbox is full', async () => {
+    const full = await startRig({ settings: { ROLE: 'web' }, config: { bodyTimeoutMs: 60_000 } })
+    onTestFinished(() => full.stop())
+    full.service.ctx.inbox.isFull = () => true
+    const client = await open(full)
+    client.socket.write(`${HEAD}Content-Length: 1000\r\n\r\n{`)
+    await waitUntil(() => client.received() !== '', { what: 'an answer' })
+    expect(client.received()).toMatch(/^HTTP\/1\.1 503 .*"respcode":1/s)
+  })
+})
+
 describe('connections', () => {
   /** As many as the system lets one process have beside everything else, 10,000 at most. */
   const count = Math.min(10_000, Math.floor((readOpenFiles() - 1_000) / 2.2))

@@ -8,8 +8,11 @@ export type BodyResult =
   /** All the bodies on their way together hold more than may be. */
   | { kind: 'no_room' }
 
-/** What bodies that are still on their way may hold together. */
+/** What bodies that are still on their way may hold together, beyond the first few KiB of each. */
 export type Room = { take(bytes: number): boolean; give(bytes: number): void }
+
+/** A small body always finds room, however many large ones are dripping in (bytes). */
+const FREE_BYTES = 4 * 1024
 
 export function createRoom(bytes: number): Room {
   let left = bytes
@@ -55,12 +58,15 @@ export function readBody(
       size += chunk.length
       if (size > limit) {
         end({ kind: 'too_large' })
-      } else if (room && !room.take(chunk.length)) {
-        end({ kind: 'no_room' })
-      } else {
-        held += chunk.length
-        chunks.push(chunk)
+        return
       }
+      const more = Math.max(0, size - FREE_BYTES) - held
+      if (room && !room.take(more)) {
+        end({ kind: 'no_room' })
+        return
+      }
+      held += more
+      chunks.push(chunk)
     }
     function finish(): void {
       end({ kind: 'whole', bytes: Buffer.concat(chunks) })

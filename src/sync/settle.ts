@@ -119,7 +119,8 @@ async function settleApart(
   const maySend = snapshot && permit && !ctx.stopping.aborted
   const attempt = maySend ? await recordAttempt(ctx, tx, hand, snapshot) : undefined
   const pausedMs = ctx.breakers.of(claim.merchantCode, 'refund').waitMs()
-  const turn = permit ? { had: attempt === undefined } : { had: false, pausedMs }
+  const isHeldUp = snapshot !== undefined && permit === undefined
+  const turn = isHeldUp ? { had: false, pausedMs } : { had: attempt === undefined }
   const refundsChanged = await saveRefunds(ctx, tx, hand.works, turn)
   if (applied || refundsChanged) {
     const payments = applied?.payments ?? listFacts(hand)
