@@ -104,7 +104,7 @@ export async function createContext(options: ServiceOptions) {
     cards,
     cardCache: createCardCache(config.CARDS_CACHE_MS),
     breakers,
-    slots: createSlots(config.GATEWAY_MAX_CONCURRENCY),
+    slots: createSlots(config.GATEWAY_MAX_CONCURRENCY, countReserved(config)),
     settling: createGroup(config.GATEWAY_MAX_CONCURRENCY, PATIENCE_MS),
     sealer: createSealer(encryptionKey),
     inbox: createInbox(database.sql),
@@ -197,6 +197,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await stop()
     throw error
   }
+}
+
+/** One account's gateway may hang: the others go on with the slots it never gets. */
+function countReserved({ accounts, GATEWAY_MAX_CONCURRENCY: slots }: Config): number {
+  return accounts.length > 1 ? Math.max(1, slots >> 3) : 0
 }
 
 /** Remembers every account of the settings; returns all that were ever there. */

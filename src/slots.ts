@@ -1,6 +1,7 @@
 /** How much may be in flight at once; whoever takes a slot gives it back. */
 export type Slots = {
-  total: number
+  /** How many one holder may have at once. */
+  cap: number
   /** Takes every free slot; returns how many. */
   takeAll(): number
   give(count: number): void
@@ -12,12 +13,13 @@ export type Slots = {
   countHeld(holder: string): number
 }
 
-export function createSlots(total: number): Slots {
+/** @param reserved so many are kept from any single holder, if there are enough */
+export function createSlots(total: number, reserved = 0): Slots {
   let free = total
   const held = new Map<string, number>()
   const countHeld = (holder: string) => held.get(holder) ?? 0
   return {
-    total,
+    cap: Math.max(1, total - reserved),
     takeAll() {
       const taken = free
       free = 0

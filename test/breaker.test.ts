@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Breaker, createBreaker } from '../src/breaker.ts'
 import { claimDue } from '../src/sync/claim.ts'
-import { restSync, syncDue } from '../src/sync/sync-due.ts'
+import { beginSync, restSync, syncDue } from '../src/sync/sync-due.ts'
 import { startRefundLab } from './support/refund-lab.ts'
 import { type Rig, type RigOptions, startRig } from './support/service.ts'
 import { countQueries, makeTransaction, notifyOf, readItem, registerDue } from './support/sync.ts'
@@ -112,6 +112,26 @@ describe('queries of a gateway that does not answer', () => {
     })
     const metrics = await (await fetch(`${rig.service.url}/metrics`)).text()
     expect(metrics).toContain('gateway_breaker_state{merchant="UFLIYL",operation="query"} 2')
+  })
+
+  it('one claim finds out, and its end calls for the next round', async () => {
+    const rig = await startHere({
+      settings: { ROLE: 'web' },
+      breaker: { ...LONG, pauseMs: 1, maxPauseMs: 1 },
+    })
+    const { ctx } = rig.service
+    // Final with the first answer: no claim calls for the next round by itself.
+    for (const id of await registerMany(rig, 3)) await makeTransaction(rig, id)
+    const gate = ctx.breakers.of('UFLIYL', 'query')
+    for (let n = 0; n < 3; n += 1) gate.enter()?.fail()
+    await waitUntil(() => gate.state() === 'half-open', { what: 'the end of the pause' })
+    let woken = 0
+    const { count, finished } = await beginSync(ctx, () => {
+      woken += 1
+    })
+    expect(count).toBe(1)
+    await finished
+    expect([gate.state(), woken]).toEqual(['closed', 1])
   })
 
   it('a claim that was taken before is given back as it was, not counted as failed', async () => {

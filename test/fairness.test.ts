@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { claimDue } from '../src/sync/claim.ts'
-import { syncDue } from '../src/sync/sync-due.ts'
+import { beginSync, syncDue } from '../src/sync/sync-due.ts'
 import { OTHER, writeMerchantsFile } from './support/api.ts'
 import { createTestDatabase } from './support/database.ts'
 import {
@@ -74,6 +74,24 @@ describe('a storm of one account', () => {
     expect(countBy(await claimDue(ctx, 1))).toEqual({ A: 0, B: 1 })
     await hanging
     expect([ctx.slots.countHeld(A), ctx.slots.countFree()]).toEqual([0, 8])
+  })
+
+  it('goes on at once when a call ends: what was kept from it for others stays in its way no longer', async () => {
+    const rig = await startTwo({ GATEWAY_MAX_CONCURRENCY: '8' })
+    // Each is final with its first answer: none of them calls for the next round by itself.
+    const payments = [{ amount: '10', paymentMethod: 'CC', status: 'SUCCESS' }]
+    for (let n = 1; n <= 20; n += 1) {
+      const made = { transactionId: `S-${n}`, merchantCode: A, payments, ipn: false }
+      await rig.control('POST', '/transactions', made)
+    }
+    await storm(rig, A, 20, 60)
+    let woken = 0
+    const { count, finished } = await beginSync(rig.service.ctx, () => {
+      woken += 1
+    })
+    expect(count).toBe(7)
+    await finished
+    expect(woken).toBeGreaterThan(0)
   })
 
   it("leaves another's notification nearly as quick as it is in quiet", async () => {

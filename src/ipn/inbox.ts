@@ -45,8 +45,8 @@ const MAX_WAITING = 5_000
 const MAX_CHARACTERS = 16 * 1024 * 1024
 /**
  * A late answer is worth nothing: the sender has given up (ms). While the oldest waits for longer than
- * `staleMs` whatever comes is refused unread, which costs a tenth of waiting in vain. What waits is
- * refused within a second, what is being committed after a few: it may well be stored.
+ * `staleMs` whatever comes is refused unread, before it costs memory and time. What waits is refused
+ * within a second, what is being committed after a few: it may well be stored.
  */
 export const INBOX_PATIENCE = { staleMs: 400, untakenMs: 700, takenMs: 5_000 }
 

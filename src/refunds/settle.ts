@@ -111,14 +111,15 @@ export async function bringUpRefunds(
 /**
  * Writes what was decided, and when to look again at each refund that is not over.
  * @param turn whether those that wait could have been sent in this commit; otherwise they stay due,
- *   or, while refunds of the account pause, come again when one of them may find out (ms)
+ *   or, while refunds of the account pause, come again when one of them may find out (ms). A query that
+ *   had no answer takes them a step back
  * @returns whether anything a reader can see has changed
  */
 export async function saveRefunds(
   ctx: Context,
   tx: Tx,
   works: readonly RefundWork[],
-  turn: { had: boolean; pausedMs?: number },
+  turn: { had: boolean; answered: boolean; pausedMs?: number },
 ): Promise<boolean> {
   let changed = false
   for (const work of works) {
@@ -130,7 +131,7 @@ export async function saveRefunds(
       work.dueInMs = 0
     } else if (turn.pausedMs !== undefined && isDue(work) && couldBeSent(ctx, work)) {
       work.dueInMs = turn.pausedMs
-    } else if (waits && !(turn.had && now.requestedBeforeSnapshot)) {
+    } else if (waits && turn.answered && !(turn.had && now.requestedBeforeSnapshot)) {
       // It stays due, or comes at its own time.
     } else if (work.moves.length > 0 || isDue(work)) {
       // News start the backoff anew; a repetition that changed nothing does not, nor one that never left.

@@ -102,17 +102,14 @@ export async function findNextDue(ctx: Context, maxMs: number): Promise<number> 
 
 /**
  * Only accounts whose secret is in the settings can be asked about. While queries of one pause it has
- * none, or the single one that finds out. Where there are several accounts, none gets the last few call
- * slots: its gateway may hang, and the others go on.
+ * none, or the single one that finds out.
  */
 function listShares({ config, slots, breakers }: Context, limit: number): Share[] {
-  const { accounts } = config
-  const reserved = accounts.length > 1 && slots.total > 1 ? Math.max(1, slots.total >> 3) : 0
-  return accounts.flatMap(({ merchantCode }) => {
+  return config.accounts.flatMap(({ merchantCode }) => {
     const held = slots.countHeld(merchantCode)
     const breaker = breakers.of(merchantCode, 'query')
     if (breaker.waitMs() > 0) return []
-    const cap = reserved > 0 ? slots.total - reserved - held : limit
+    const cap = config.accounts.length > 1 ? slots.cap - held : limit
     const most = Math.min(limit, cap, breaker.state() === 'closed' ? limit : 1)
     return most > 0 ? [{ merchantCode, most, held }] : []
   })

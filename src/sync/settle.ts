@@ -119,8 +119,11 @@ async function settleApart(
   const maySend = snapshot && permit && !ctx.stopping.aborted
   const attempt = maySend ? await recordAttempt(ctx, tx, hand, snapshot) : undefined
   const pausedMs = ctx.breakers.of(claim.merchantCode, 'refund').waitMs()
+  const answered = call.outcome.kind === 'answered'
   const isHeldUp = snapshot !== undefined && permit === undefined
-  const turn = isHeldUp ? { had: false, pausedMs } : { had: attempt === undefined }
+  const turn = isHeldUp
+    ? { answered, had: false, pausedMs }
+    : { answered, had: attempt === undefined }
   const refundsChanged = await saveRefunds(ctx, tx, hand.works, turn)
   if (applied || refundsChanged) {
     const payments = applied?.payments ?? listFacts(hand)
@@ -154,7 +157,7 @@ export async function settleRefund(
     const row = (await lockLeased(tx, [{ claim, sentAfterMs: 0 }])).get(claim.leaseId)
     if (!row) return LOST
     const hand = await bringUpRefunds(ctx, tx, claim, { ended })
-    const changed = await saveRefunds(ctx, tx, hand.works, { had: false })
+    const changed = await saveRefunds(ctx, tx, hand.works, { had: false, answered: true })
     const refundsOpen = hasOpenRefunds(hand)
     await summariseTransactions(tx, [
       {

@@ -37,9 +37,12 @@ export async function beginSync(ctx: Context, onMore?: () => void): Promise<Roun
   const slotsWereShort = claims.length === limit
   const finished = Promise.all(
     claims.map(async (claim) => {
+      const { merchantCode } = claim
+      const findsOut = ctx.breakers.of(merchantCode, 'query').state() !== 'closed'
       const dueAgain = await syncOne(ctx, claim)
-      ctx.slots.giveBack(claim.merchantCode)
-      if (dueAgain || slotsWereShort) onMore?.()
+      const wasAtCap = ctx.slots.countHeld(merchantCode) >= ctx.slots.cap
+      ctx.slots.giveBack(merchantCode)
+      if (dueAgain || slotsWereShort || wasAtCap || findsOut) onMore?.()
     }),
   )
   return { count: claims.length, finished: finished.then(() => {}) }
