@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Context } from '../src/context.ts'
 import { claimDue } from '../src/sync/claim.ts'
 import { beginSync, syncDue } from '../src/sync/sync-due.ts'
 import { OTHER, writeMerchantsFile } from './support/api.ts'
@@ -15,7 +16,9 @@ import { waitUntil } from './support/wait-until.ts'
 
 const [A, B] = [MERCHANT.merchantCode, OTHER.merchantCode]
 
-async function startTwo(settings: Record<string, string> = {}): Promise<Rig> {
+async function startTwo(
+  settings: Record<string, string> = {},
+): Promise<Rig & { merchantsFile: string }> {
   const file = writeMerchantsFile([MERCHANT, OTHER])
   onTestFinished(file.remove)
   const rig = await startRig({
@@ -23,7 +26,7 @@ async function startTwo(settings: Record<string, string> = {}): Promise<Rig> {
     sandbox: { accounts: [MERCHANT, OTHER] },
   })
   onTestFinished(() => rig.stop())
-  return rig
+  return { ...rig, merchantsFile: file.path }
 }
 
 /** So many transactions of an account, due since so long. */
@@ -74,6 +77,28 @@ describe('a storm of one account', () => {
     expect(countBy(await claimDue(ctx, 1))).toEqual({ A: 0, B: 1 })
     await hanging
     expect([ctx.slots.countHeld(A), ctx.slots.countFree()]).toEqual([0, 8])
+  })
+
+  it('is claimed by two processes at once, and nothing of it twice', async () => {
+    const rig = await startTwo()
+    const other = await startTestService(rig.database, rig.sandbox.url, {
+      settings: { ROLE: 'web', MERCHANTS_FILE: rig.merchantsFile },
+    })
+    onTestFinished(() => other.stop())
+    await storm(rig, A, 1_000, 60)
+    await storm(rig, B, 1_000, 0)
+    const taken: string[] = []
+    const claimAll = async ({ ctx }: { ctx: Context }) => {
+      for (let empty = 0; empty < 5; ) {
+        const claims = await claimDue(ctx, 16)
+        taken.push(...claims.map((one) => `${one.merchantCode} ${one.transactionId}`))
+        empty = claims.length === 0 ? empty + 1 : 0
+      }
+    }
+    const lanes = [rig.service, other, rig.service, other].map(claimAll)
+    await Promise.all(lanes)
+    expect(taken.length).toBe(2_000)
+    expect(new Set(taken).size).toBe(2_000)
   })
 
   it('goes on at once when a call ends: what was kept from it for others stays in its way no longer', async () => {
