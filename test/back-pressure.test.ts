@@ -94,7 +94,7 @@ it('three times what the database takes: what is acknowledged is stored, the res
       0.99,
     )} ms, max ${Math.round(Math.max(...refused.map(({ ms }) => ms)))} ms), ` +
       `memory ${Math.round(before / 1e6)} MB before, ${Math.round(Math.min(...memory) / 1e6)} to ` +
-      `${Math.round(Math.max(...memory) / 1e6)} MB, recovered in ${Math.round(recoveredMs)} ms`,
+      `${Math.round(Math.max(...memory) / 1e6)} MB (p50 ${Math.round(percentile(memory, 0.5) / 1e6)}), recovered in ${Math.round(recoveredMs)} ms`,
   )
   expect(acknowledged.length + refused.length).toBe(OFFERED)
   expect(taken.filter(({ transactionId }) => !stored.has(transactionId))).toEqual([])
@@ -104,8 +104,10 @@ it('three times what the database takes: what is acknowledged is stored, the res
   const [first] = refused
   expect(JSON.parse(first?.body ?? '')).toMatchObject({ respcode: 1 })
   expect(first?.retry).toBe('1')
-  // Growing it would be 15,000 bodies, sockets and promises more.
-  expect(Math.max(...memory)).toBeLessThan(before * 1.35)
+  // The collector's saw-tooth moves it about its middle; growth would show from one half to the other.
+  const halves = [memory.slice(0, memory.length >> 1), memory.slice(memory.length >> 1)] as const
+  expect(Math.max(...memory)).toBeLessThan(percentile(memory, 0.5) * 1.35)
+  expect(Math.max(...halves[1])).toBeLessThan(Math.max(...halves[0]) * 1.2)
   expect(recoveredMs).toBeLessThan(10_000)
   // One line a second says it, not one for each.
   const lines = service.output().out.split('could not be stored').length - 1
