@@ -5,7 +5,8 @@ import { SERVER_LIMITS } from '../src/http/server.ts'
 import { postIpn, type Rig, signIpn, startRig } from './support/service.ts'
 import { waitUntil } from './support/wait-until.ts'
 
-const QUICK = { headersMs: 300, requestMs: 2_000, keepAliveMs: 400, checkMs: 50 }
+/** The net under them is far away: each of these has to end its client by itself. */
+const QUICK = { headersMs: 300, requestMs: 60_000, keepAliveMs: 400, checkMs: 50 }
 
 let rig: Rig
 beforeAll(async () => {
@@ -59,6 +60,19 @@ describe('a client that', () => {
     onTestFinished(() => clearInterval(drip))
     await client.closed
     expect(client.received()).toMatch(/^HTTP\/1\.1 408 .*"respcode":1,"respmsg":"no whole body/s)
+  })
+
+  it('never ends its body is cut off by the net as well, should nobody read it', async () => {
+    const patient = await startRig({
+      settings: { ROLE: 'web' },
+      config: { bodyTimeoutMs: 60_000 },
+      serverLimits: { headersMs: 200, requestMs: 400, checkMs: 50 },
+    })
+    onTestFinished(() => patient.stop())
+    const client = await open(patient)
+    client.socket.write(`${HEAD}Content-Length: 1000\r\n\r\n{`)
+    await client.closed
+    expect(client.received()).toMatch(/^HTTP\/1\.1 408 /)
   })
 
   it('asks nothing more is cut off, and not before it had its time', async () => {
