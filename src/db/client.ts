@@ -2,6 +2,7 @@ import { sql as drizzleSql, type SQL } from 'drizzle-orm'
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
 import * as schema from './schema.ts'
+import { createSockets } from './socket.ts'
 
 /** The driver. Statements that carry a guarantee are written out in SQL with it. */
 export type Sql = postgres.Sql<{ int8: number }>
@@ -14,6 +15,8 @@ export type Database = { sql: Sql; db: Db; close(): Promise<void> }
 
 const INT8 = { to: 20, from: [20], serialize: String, parse: Number }
 
+const CONNECT_WITHIN_S = 5
+
 /** Whoever closes has finished its work; a connection the server once cut off would be waited for in vain. */
 const CLOSE_WITHIN_S = 1
 
@@ -22,9 +25,12 @@ const CLOSE_WITHIN_S = 1
  * @param connections the pool's size
  */
 export function openDatabase(url: string, connections: number): Database {
+  // The driver's types leave `socket` out. TLS is agreed on there: its own would be told of its end too late.
+  const line = { socket: createSockets(url, CONNECT_WITHIN_S * 1000), ssl: false }
   const sql = postgres(url, {
+    ...line,
     max: connections,
-    connect_timeout: 5,
+    connect_timeout: CONNECT_WITHIN_S,
     backoff: pauseBeforeReconnect,
     types: { int8: INT8 },
     onnotice: ignoreNotice,
