@@ -25,7 +25,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['config', 'loop'],
   ['db', 'gateway', 'http'],
   ['access'],
-  ['cards', 'ipn', 'payments'],
+  ['cards', 'discrepancies', 'ipn', 'payments'],
   ['transactions'],
   ['refunds'],
   ['sync'],

@@ -70,6 +70,6 @@ export async function findNextDue(ctx: Context, maxMs: number): Promise<number> 
 }
 
 /** Only accounts whose secret is in the settings can be asked about. */
-function listAccounts(ctx: Context): string[] {
+export function listAccounts(ctx: Context): string[] {
   return ctx.config.accounts.map(({ merchantCode }) => merchantCode)
 }
