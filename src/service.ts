@@ -18,6 +18,7 @@ import type { Log } from './log.ts'
 import { type Loop, startLoop } from './loop.ts'
 import { createMetrics } from './metrics.ts'
 import { forgetReceivers } from './refunds/forget.ts'
+import { createRemoval } from './retention.ts'
 import { createSealer } from './seal.ts'
 import { createSlots } from './slots.ts'
 import { reconcile } from './sync/reconcile.ts'
@@ -146,7 +147,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         stopping: ctx.stopping,
       })
       wake = sync.wake
-      loops.push(sync, startTidying(), startReconciling())
+      loops.push(sync, startTidying(), startReconciling(), startRemoving())
     }
     return url
   }
@@ -175,6 +176,17 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         return { count: 0, finished: Promise.resolve() }
       },
       rest: () => Promise.resolve(RECONCILE_EVERY_MS),
+      stopping: ctx.stopping,
+    })
+  }
+
+  function startRemoving(): Loop {
+    const removeOld = createRemoval(ctx)
+    return startLoop({
+      name: 'removing',
+      log,
+      begin: async () => ({ count: await removeOld(), finished: Promise.resolve() }),
+      rest: () => Promise.resolve(TIDY_EVERY_MS),
       stopping: ctx.stopping,
     })
   }

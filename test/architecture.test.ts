@@ -24,6 +24,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['merchants-file'],
   ['config', 'loop'],
   ['db', 'gateway', 'http'],
+  ['retention'],
   ['access'],
   ['cards', 'discrepancies', 'ipn', 'payments'],
   ['transactions'],
