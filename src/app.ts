@@ -7,6 +7,7 @@ import { cardRoutes } from './cards/routes.ts'
 import type { Context } from './context.ts'
 import { isDatabaseAway } from './db/client.ts'
 import { isSchemaCurrent } from './db/migrate.ts'
+import { discrepancyRoutes } from './discrepancies/routes.ts'
 import type { AppEnv } from './http/app-env.ts'
 import { within } from './http/deadline.ts'
 import { answerError, answerProblem } from './http/errors.ts'
@@ -65,6 +66,7 @@ export function createApp(ctx: Context): Hono<AppEnv> {
   app.route('/', transactionRoutes(ctx))
   app.route('/', paymentRoutes(ctx))
   app.route('/', refundRoutes(ctx))
+  app.route('/', discrepancyRoutes(ctx))
   app.route('/', cardRoutes(ctx))
   return app
 }

@@ -55,6 +55,23 @@ export function createMetrics() {
       labelNames: ['merchant', 'operation'],
       registers,
     }),
+    ipnMissing: new Counter({
+      name: 'ipn_missing_total',
+      help: 'Transactions that came to their end, known by a request to sync and never notified',
+      registers,
+    }),
+    ipnDelay: new Histogram({
+      name: 'ipn_delay_seconds',
+      help: 'From the first payment seen to the first notification; 0 where that came first',
+      buckets: [0, 1, 10, 60, 600, 3_600, 21_600, 86_400],
+      registers,
+    }),
+    discrepancies: new Counter({
+      name: 'discrepancies_total',
+      help: 'Disagreements seen for the first time, by kind',
+      labelNames: ['kind'],
+      registers,
+    }),
     gatewayCall: new Histogram({
       name: 'gateway_call_seconds',
       help: 'Calls to the gateway, by operation and outcome',

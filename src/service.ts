@@ -21,8 +21,10 @@ import type { Log } from './log.ts'
 import { type Loop, startLoop } from './loop.ts'
 import { createMetrics } from './metrics.ts'
 import { forgetReceivers } from './refunds/forget.ts'
+import { createRemoval } from './retention.ts'
 import { createSealer } from './seal.ts'
 import { createSlots } from './slots.ts'
+import { reconcile } from './sync/reconcile.ts'
 import { sweepNotifications } from './sync/sweep.ts'
 import { beginSync, restSync } from './sync/sync-due.ts'
 import { MAX_SHARED } from './transactions/find.ts'
@@ -52,6 +54,8 @@ const GRACE_MS = 6_000
 /** A statement that waits for a lock, or on a connection that hangs, holds up no others for longer (ms). */
 const PATIENCE_MS = 100
 const TIDY_EVERY_MS = 60_000
+/** With at most a hundred transactions a round, this bounds what the sweep adds to the gateway's load. */
+const RECONCILE_EVERY_MS = 2_000
 
 /** Opens everything a context needs. The schema has to be current. */
 export async function createContext(options: ServiceOptions) {
@@ -155,7 +159,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         stopping: ctx.stopping,
       })
       wake = sync.wake
-      loops.push(sync, startTidying())
+      loops.push(sync, startTidying(), startReconciling(), startRemoving())
     }
     return url
   }
@@ -169,6 +173,31 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         await sweepNotifications(ctx)
         return { count: await forgetReceivers(ctx), finished: Promise.resolve() }
       },
+      rest: () => Promise.resolve(TIDY_EVERY_MS),
+      stopping: ctx.stopping,
+    })
+  }
+
+  /** A round that made some due rests as well: the sync takes what is new first. */
+  function startReconciling(): Loop {
+    return startLoop({
+      name: 'reconciling',
+      log,
+      begin: async () => {
+        await reconcile(ctx)
+        return { count: 0, finished: Promise.resolve() }
+      },
+      rest: () => Promise.resolve(RECONCILE_EVERY_MS),
+      stopping: ctx.stopping,
+    })
+  }
+
+  function startRemoving(): Loop {
+    const removeOld = createRemoval(ctx)
+    return startLoop({
+      name: 'removing',
+      log,
+      begin: async () => ({ count: await removeOld(), finished: Promise.resolve() }),
       rest: () => Promise.resolve(TIDY_EVERY_MS),
       stopping: ctx.stopping,
     })

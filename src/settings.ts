@@ -58,6 +58,8 @@ export const SETTINGS = {
   SYNC_REPOLL_MS: whole({ min: 1 }).default(5_000),
   SYNC_REPOLL_MAX_MS: whole({ min: 1 }).default(3_600_000),
   SYNC_REPOLL_FOR_MS: whole().default(259_200_000),
+  RECONCILE_FINAL_FOR_MS: whole().default(86_400_000),
+  RETENTION_DAYS: whole({ min: 1, max: 36_500 }).default(400),
   GATEWAY_REFUND_DEDUPES: onOff().default(true),
   REFUNDS_ENABLED: onOff().default(true),
   REFUND_BACKOFF_MS: whole({ min: 1 }).default(2_000),

@@ -78,6 +78,7 @@ const ONES: Record<string, One> = {
 const LISTS: Record<string, { id: keyof Ids; member: string; filter?: (other: Ids) => string }> = {
   'GET /v1/transactions': { id: 'transactionId', member: 'transactionId' },
   'GET /v1/payments': { id: 'paymentId', member: 'id' },
+  'GET /v1/discrepancies': { id: 'transactionId', member: 'transactionId' },
   'GET /v1/refunds': {
     id: 'refundId',
     member: 'id',

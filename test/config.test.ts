@@ -65,6 +65,8 @@ const WRONG: [string, string, RegExp][] = [
   ['SYNC_REPOLL_MS', '0', /at least 1/],
   ['SYNC_REPOLL_MAX_MS', '0', /at least 1/],
   ['SYNC_REPOLL_FOR_MS', '-1', /at least 0/],
+  ['RECONCILE_FINAL_FOR_MS', '-1', /at least 0/],
+  ['RETENTION_DAYS', '0', /from 1 to 36500/],
   ['GATEWAY_REFUND_DEDUPES', 'yes', /true or false/],
   ['REFUNDS_ENABLED', '0', /true or false/],
   ['REFUND_BACKOFF_MS', '0', /at least 1/],

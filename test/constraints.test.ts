@@ -183,6 +183,7 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['foreign_refunds_pkey', foreign({ payment_id: `'P2'` })],
   ['foreign_refunds_amount_positive', foreign({ request_id: `'S'`, amount: '0' })],
   ['discrepancies_once', discrepancy({})],
+  ['discrepancies_times_positive', discrepancy({ ours: `'c'`, times: '0' })],
 ]
 
 it.each(REFUSED)('%s refuses: %s', async (constraint, statement) => {

@@ -38,6 +38,8 @@ function arrival(transactionId: string, bytes = transactionId): Arrival {
       merchantCode: 'SHOP1',
       transactionId,
       paymentId: undefined,
+      amount: undefined,
+      code: undefined,
       orderId: undefined,
       merchantTxnId: undefined,
       currency: undefined,

@@ -26,6 +26,8 @@ function arrive(transactionId: string, from = ''): Arrival {
       transactionId,
       merchantCode: MERCHANT.merchantCode,
       paymentId: undefined,
+      amount: undefined,
+      code: undefined,
       orderId: undefined,
       merchantTxnId: undefined,
       currency: undefined,

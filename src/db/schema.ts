@@ -122,7 +122,10 @@ export const ipnEvents = pgTable(
     transactionId: text('transaction_id'),
     paymentId: text('payment_id'),
     requestId: text('request_id'),
-    /** What a refund's notification says; believed only under the conditions of `src/refunds/notifications.ts`. */
+    /**
+     * What the notification says. A refund's is believed only under the conditions of
+     * `src/refunds/notifications.ts`; a payment's never: it is held against the query's answer.
+     */
     amount: amount('amount'),
     code: text('code'),
     /** When a refund's notification was acted on. */
@@ -197,8 +200,12 @@ export const transactions = pgTable(
     gapMs: integer('gap_ms').notNull().default(0),
     /** When the query was sent whose answer is stored. An older answer never overwrites it. */
     asOf: time('as_of'),
+    /** When the sweep asks once more about what came to its end; `infinity` = it has, after an abandonment. */
+    reconcileAt: time('reconcile_at'),
 
     ipnCount: integer('ipn_count').notNull().default(0),
+    /** The delay of its first notification has been measured. */
+    ipnMeasured: boolean('ipn_measured').notNull().default(false),
     firstSeenAt: time('first_seen_at').notNull().defaultNow(),
     updatedAt: time('updated_at').notNull().defaultNow(),
   },
@@ -207,6 +214,8 @@ export const transactions = pgTable(
     // The claim, each account's longest due first: only what is due or leased is in it, so it stays
     // small however many rows are settled.
     index('transactions_due').on(t.merchantCode, t.dueAt).where(sql`${t.dueAt} is not null`),
+    // The sweep: final ones that are asked about once more.
+    index('transactions_reconcile').on(t.reconcileAt).where(sql`${t.reconcileAt} < 'infinity'`),
     // GET /v1/transactions, newest first (nulls first is what a plain `desc` asks for).
     index('transactions_newest').on(
       t.merchantCode,
@@ -422,7 +431,10 @@ export const foreignRefunds = pgTable(
   ],
 )
 
-/** Where two sides disagree: what we hold and what the gateway says. Each disagreement once. */
+/**
+ * Where two sides disagree, each disagreement once: `kind` says who the sides are
+ * (`src/discrepancies/kinds.ts`), `id` orders them for who follows them.
+ */
 export const discrepancies = pgTable(
   'discrepancies',
   {
@@ -434,12 +446,31 @@ export const discrepancies = pgTable(
     kind: text('kind').notNull(),
     ours: text('ours').notNull(),
     theirs: text('theirs').notNull(),
+    /** First seen. */
     at: time('at').notNull().defaultNow(),
+    /** How often, and the last time if it was seen again. */
+    times: integer('times').notNull().default(1),
+    lastSeenAt: time('last_seen_at'),
+    /** The sides agree again, where that can be known. */
+    resolvedAt: time('resolved_at'),
   },
   (t) => [
     unique('discrepancies_once')
       .on(t.merchantCode, t.transactionId, t.kind, t.paymentId, t.refundId, t.ours, t.theirs)
       .nullsNotDistinct(),
+    // GET /v1/discrepancies, newest first, of every kind and of one.
+    index('discrepancies_newest').on(
+      t.merchantCode,
+      t.at.desc().nullsFirst(),
+      t.id.desc().nullsFirst(),
+    ),
+    index('discrepancies_of_kind').on(
+      t.merchantCode,
+      t.kind,
+      t.at.desc().nullsFirst(),
+      t.id.desc().nullsFirst(),
+    ),
+    check('discrepancies_times_positive', sql`${t.times} > 0`),
   ],
 )
 

@@ -10,10 +10,13 @@ export type Notification = {
   orderId: string | undefined
   merchantTxnId: string | undefined
   currency: string | undefined
+  /** What it says happened. A payment's is never believed, only held against the query's answer. */
+  amount: string | undefined
+  code: string | undefined
 } & (
   | { kind: 'payment'; transactionId: string }
   /** A refund's notification names a transaction of its own, which is not the payment's: it is not read. */
-  | { kind: 'refund'; requestId: string; amount: string | undefined; code: string | undefined }
+  | { kind: 'refund'; requestId: string }
 )
 
 /** What is wrong with a notification, in words for whoever sends it. */
@@ -78,17 +81,21 @@ export function readNotification(params: WireParams, prefix: string): Notificati
   if (id === undefined || problems.length > 0) {
     return { problem: problems[0] ?? 'the notification cannot be read' }
   }
-  return refund
-    ? {
-        ...hints,
-        kind: 'refund',
-        requestId: id,
-        amount: parseAmount(readHint(params, `${prefix}_Amount`, problems) ?? ''),
-        code: isCodePinned(params, prefix)
-          ? readHint(params, `${prefix}_ResponseCode`, problems)
-          : undefined,
-      }
-    : { ...hints, kind: 'payment', transactionId: id }
+  const amount = parseAmount(readHint(params, `${prefix}_Amount`, problems) ?? '')
+  const code = readHint(params, `${prefix}_ResponseCode`, problems)
+  if (refund) {
+    const pinned = isCodePinned(params, prefix) ? code : undefined
+    return { ...hints, kind: 'refund', requestId: id, amount, code: pinned }
+  }
+  // Paid in part: the amount is the order's, and what was paid stands in another member.
+  const inPart = Object.hasOwn(params, `${prefix}_TransAmount`)
+  return {
+    ...hints,
+    kind: 'payment',
+    transactionId: id,
+    amount: inPart ? undefined : amount,
+    code,
+  }
 }
 
 /**

@@ -141,8 +141,8 @@ export async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Pro
         ${events.map((e) => (e.notification.kind === 'payment' ? e.notification.transactionId : null))}::text[],
         ${events.map((e) => e.notification.paymentId ?? null)}::text[],
         ${events.map((e) => (e.notification.kind === 'refund' ? e.notification.requestId : null))}::text[],
-        ${events.map((e) => (e.notification.kind === 'refund' && e.notification.amount) || null)}::text[],
-        ${events.map((e) => (e.notification.kind === 'refund' && e.notification.code) || null)}::text[],
+        ${events.map((e) => e.notification.amount ?? null)}::text[],
+        ${events.map((e) => e.notification.code ?? null)}::text[],
         ${events.map((e) => e.verdict)}::text[], ${events.map((e) => e.body)}::text[],
         ${events.map((e) => e.contentType)}::text[], ${events.map((e) => e.address)}::text[],
         ${events.map((e) => JSON.stringify(e.headers))}::text[], ${events.map((e) => e.deliveries)}::int[]

@@ -9,7 +9,8 @@ export type Source = { asOf: string; callId: number }
 
 export type StoredPayment = Omit<ListedPayment, 'id'> & { paymentId: string; missing: boolean }
 
-type Change = { paymentId: string; field: string; before: string | null; after: string }
+/** A difference between what is stored and a newer answer; `before` is null when the payment is new. */
+export type Change = { paymentId: string; field: string; before: string | null; after: string }
 
 /** The gateway lists a payment under two transactions: an answer that cannot be true is not applied. */
 export class ForeignPaymentError extends Error {}
@@ -23,8 +24,8 @@ export type Answer = {
   known: readonly StoredPayment[]
 }
 
-/** The payments of a transaction as they are now, and whether a reader could see a difference. */
-export type Applied = { payments: StoredPayment[]; changed: boolean }
+/** The payments of a transaction as they are now, and every difference that a reader could see. */
+export type Applied = { payments: StoredPayment[]; changes: Change[]; changed: boolean }
 
 /**
  * Writes what the gateway listed over what is stored, with a row in `changes` for every difference.
@@ -54,7 +55,11 @@ export async function applyPayments(tx: Tx, answers: readonly Answer[]): Promise
   if (written !== rows.length) {
     throw new ForeignPaymentError('the answer lists a payment of another transaction')
   }
-  return compared.map((one) => ({ payments: one.payments, changed: one.changes.length > 0 }))
+  return compared.map(({ payments, changes }) => ({
+    payments,
+    changes,
+    changed: changes.length > 0,
+  }))
 }
 
 async function writePayments(

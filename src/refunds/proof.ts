@@ -4,10 +4,17 @@ import { toIso } from '../db/client.ts'
 import { Time } from '../http/input.ts'
 import type { RefundRecord } from './find.ts'
 
-const Snapshot = z.object({
-  queriedAt: Time,
-  payments: z.unknown().openapi({ description: 'The payments as the gateway listed them' }),
-})
+const Removed = z
+  .object({ removed: z.literal(true) })
+  .openapi({ description: 'It was there, and is older than `RETENTION_DAYS`' })
+
+const Snapshot = z.union([
+  z.object({
+    queriedAt: Time,
+    payments: z.unknown().openapi({ description: 'The payments as the gateway listed them' }),
+  }),
+  Removed,
+])
 
 const Attempt = z.object({
   at: Time.openapi({ description: 'Recorded before the first byte left' }),
@@ -29,12 +36,15 @@ const Transition = z.object({
   to: z.string(),
   cause: z.string(),
   notification: z
-    .object({
-      receivedAt: Time,
-      deliveries: z.int(),
-      signature: z.string(),
-      code: z.string().nullable(),
-    })
+    .union([
+      z.object({
+        receivedAt: Time,
+        deliveries: z.int(),
+        signature: z.string(),
+        code: z.string().nullable(),
+      }),
+      Removed,
+    ])
     .nullable(),
   snapshot: Snapshot.nullable(),
 })
@@ -71,7 +81,7 @@ export async function gatherProof(
       on c.merchant_code = a.merchant_code and c.id = a.snapshot_call_id
     where a.merchant_code = ${merchantCode} and a.refund_id = ${refundId} order by a.id`
   const transitions = await ctx.sql<TransitionRow[]>`
-    select h.at, h.before as from, h.after as to, h.cause, c.sent_at as "queriedAt", c.answer as payments,
+    select h.call_id is not null as queried, h.ipn_event_id is not null as notified, h.at, h.before as from, h.after as to, h.cause, c.sent_at as "queriedAt", c.answer as payments,
       e.first_received_at as "receivedAt", e.deliveries, e.verdict as signature, e.code
     from changes h
       left join gateway_calls c on c.merchant_code = h.merchant_code and c.id = h.call_id
@@ -91,16 +101,18 @@ export async function gatherProof(
     attempts: attempts.map(({ queriedAt, payments, at, ...rest }) => ({
       ...rest,
       at: toIso(at),
-      snapshotBefore: showSnapshot(queriedAt, payments),
+      snapshotBefore: queriedAt === null ? REMOVED : showSnapshot(queriedAt, payments),
     })),
-    transitions: transitions.map(({ at, from, to, cause, queriedAt, payments, ...ipn }) => ({
-      at: toIso(at),
-      from,
-      to,
-      cause,
-      notification: showNotification(ipn),
-      snapshot: showSnapshot(queriedAt, payments),
-    })),
+    transitions: transitions.map(
+      ({ at, from, to, cause, queried, notified, queriedAt, payments, ...ipn }) => ({
+        at: toIso(at),
+        from,
+        to,
+        cause,
+        notification: notified && ipn.receivedAt === null ? REMOVED : showNotification(ipn),
+        snapshot: queried && queriedAt === null ? REMOVED : showSnapshot(queriedAt, payments),
+      }),
+    ),
     evidence: transitions.at(-1)?.cause ?? 'requested',
     discrepancies: discrepancies.map(({ at, ...rest }) => ({ ...rest, at: toIso(at) })),
   }
@@ -125,7 +137,12 @@ type IpnFacts = {
   code: string | null
 }
 
+/** What a record refers to is not there any more. */
+const REMOVED = { removed: true as const }
+
 type TransitionRow = {
+  queried: boolean
+  notified: boolean
   at: string
   from: string | null
   to: string

@@ -3,6 +3,7 @@ import type { Access } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
 import { makeDue, SYNC_DUE, TRANSACTION_CHANGED } from '../db/due.ts'
 import { runInTransaction } from '../db/transaction.ts'
+import { closeDiscrepancies } from '../discrepancies/record.ts'
 import { DomainError } from '../errors.ts'
 import type { RefundRecord } from './find.ts'
 import { lockRefunds, saveRefund } from './rows.ts'
@@ -51,6 +52,8 @@ export async function resolveRefund(
     }
     await saveRefund(tx, work)
     await planForgetting(ctx, tx, work)
+    const kind = 'failure_after_success'
+    await closeDiscrepancies(tx, [{ merchantCode, transactionId, kind, refundId }])
     await tx`
       update transactions t set version = version + 1, updated_at = now(), ${makeDue(ctx.sql)}
       where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`

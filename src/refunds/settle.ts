@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
+import { closeDiscrepancies, type Found, recordDiscrepancies } from '../discrepancies/record.ts'
 import { addAmounts } from '../money.ts'
 import type { TransactionKey } from '../payments/apply.ts'
 import {
@@ -8,6 +9,7 @@ import {
   type ForeignRefund,
   type OwnRefund,
 } from './attribute.ts'
+import { changesAnything, listClosings, pickKey } from './closings.ts'
 import { type Finding, readUnhandled, takeNotifications } from './notifications.ts'
 import {
   hasVisibleChange,
@@ -37,6 +39,8 @@ export type RefundsAtHand = {
   payments: PaymentAtHand[]
   /** Growth of a payment that nobody explains, by payment; only with a snapshot. */
   unexplained: ReadonlyMap<string, string>
+  /** Disagreements recorded for the first time. */
+  found: Found[]
 }
 
 export type PaymentAtHand = {
@@ -58,7 +62,16 @@ export async function bringUpRefunds(
   ctx: Context,
   tx: Tx,
   key: TransactionKey,
-  { snapshot, ended }: { snapshot?: Snapshot | undefined; ended?: EndedAttempt },
+  {
+    snapshot,
+    changed = false,
+    ended,
+  }: {
+    snapshot?: Snapshot | undefined
+    /** The snapshot differs from the one before. */
+    changed?: boolean | undefined
+    ended?: EndedAttempt
+  },
 ): Promise<RefundsAtHand> {
   // Sent together, run one after the other: payments are locked first.
   const [payments, rows, notifications, knownForeign] = await Promise.all([
@@ -74,12 +87,14 @@ export async function bringUpRefunds(
   }
   const findings = await takeNotifications(tx, key, works, notifications)
   const unexplained = new Map<string, string>()
+  const explained: string[] = []
   if (snapshot) {
     const foreign = notifications.length > 0 ? await readForeign(tx, key) : knownForeign
     for (const payment of payments) {
       payment.foreign = foreign.filter((one) => one.paymentId === payment.paymentId)
       const attribution = attributePayment(payment, works)
       findings.push(...takeAttribution(attribution, payment, works, snapshot))
+      if (changed || changesAnything(attribution)) explained.push(payment.paymentId)
       await markForeign(tx, key, attribution.matchedForeign)
       payment.foreign = payment.foreign.map((one) => ({
         ...one,
@@ -104,8 +119,15 @@ export async function bringUpRefunds(
     const disagreement = endByTime(work, view, ctx.config)
     if (disagreement) findings.push({ ...disagreement, paymentId, refundId })
   }
-  await recordFindings(ctx, tx, key, findings)
-  return { works, payments, unexplained }
+  // Sent together, run one after the other: what is found again is open again.
+  const [, found] = await Promise.all([
+    closeDiscrepancies(tx, listClosings(key, works, explained)),
+    recordDiscrepancies(
+      tx,
+      findings.map((one) => ({ ...one, ...pickKey(key) })),
+    ),
+  ])
+  return { works, payments, unexplained, found }
 }
 
 /**
@@ -251,26 +273,6 @@ async function markForeign(
   await tx`
     update foreign_refunds set matched = true
     where merchant_code = ${merchantCode} and request_id = any(${[...requestIds]}::text[]) and not matched`
-}
-
-async function recordFindings(
-  ctx: Context,
-  tx: Tx,
-  key: TransactionKey,
-  findings: readonly Finding[],
-) {
-  for (const { kind, ours, theirs, paymentId, refundId } of findings) {
-    const recorded = await tx`
-      insert into discrepancies (merchant_code, transaction_id, payment_id, refund_id, kind, ours, theirs)
-      values (${key.merchantCode}, ${key.transactionId}, ${paymentId}, ${refundId ?? null}, ${kind}, ${ours}, ${theirs})
-      on conflict do nothing`
-    if (recorded.count > 0) {
-      ctx.log.warn(
-        { ...key, kind, ours, theirs, paymentId, refundId },
-        'the gateway and our books disagree',
-      )
-    }
-  }
 }
 
 /** The account number is needed for as long as the end could still be revised. */

@@ -1,6 +1,7 @@
 import { Big } from 'big.js'
 import { repoll } from '../backoff.ts'
 import type { Config } from '../config.ts'
+import type { Kind } from '../discrepancies/kinds.ts'
 import type { Cause, RefundRow, RefundStatus, RefundWork } from './rows.ts'
 
 export type RefundSettings = Pick<
@@ -212,4 +213,4 @@ export function scheduleLook({ now }: RefundWork, settings: RefundSettings): num
 }
 
 /** Two sides that disagree, for `discrepancies`. */
-export type Disagreement = { kind: string; ours: string; theirs: string }
+export type Disagreement = { kind: Kind; ours: string; theirs: string }

@@ -4,11 +4,12 @@ import type { ListedPayment } from '../gateway/messages.ts'
 import { type Applied, applyPayments, lockKnown, type StoredPayment } from '../payments/apply.ts'
 import type { Snapshot } from '../refunds/settle.ts'
 import { type PaymentFacts, summarisePayments } from '../transactions/state.ts'
+import { type Notice, readNotices } from './disagreements.ts'
 import { type Answered, type LeasedRow, lockLeased, recordCalls } from './lease.ts'
 import type { QueryEnd } from './schedule.ts'
 
 /** An answer whose transaction this commit holds. */
-export type Held = Answered & { row: LeasedRow; known: StoredPayment[] }
+export type Held = Answered & { row: LeasedRow; known: StoredPayment[]; notices: Notice[] }
 
 /** Its call is recorded, and what it listed applied if nothing newer is stored. */
 export type Written = Held & { snapshot: Snapshot | undefined; applied: Applied | undefined }
@@ -23,11 +24,14 @@ export async function holdAnswers(tx: Tx, answers: readonly Answered[]): Promise
     const row = rows.get(answer.claim.leaseId)
     return row ? [{ ...answer, row }] : []
   })
-  const known = await lockKnown(
-    tx,
-    leased.map(({ claim }) => claim),
-  )
-  return leased.map((one, index) => ({ ...one, known: known[index] ?? [] }))
+  const keys = leased.map(({ claim }) => claim)
+  // Sent together, run one after the other.
+  const [known, notices] = await Promise.all([lockKnown(tx, keys), readNotices(tx, keys)])
+  return leased.map((one, index) => ({
+    ...one,
+    known: known[index] ?? [],
+    notices: notices[index] ?? [],
+  }))
 }
 
 /** Records the calls, and applies what they listed where nothing newer is stored. */

@@ -114,3 +114,8 @@ function listShares({ config, slots, breakers }: Context, limit: number): Share[
     return most > 0 ? [{ merchantCode, most, held }] : []
   })
 }
+
+/** Only accounts whose secret is in the settings can be asked about. */
+export function listAccounts(ctx: Context): string[] {
+  return ctx.config.accounts.map(({ merchantCode }) => merchantCode)
+}

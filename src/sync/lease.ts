@@ -7,7 +7,15 @@ import type { Claim } from './claim.ts'
 import { type NextStep, type QueryEnd, scheduleNext } from './schedule.ts'
 
 /** A leased transaction while a settling commit holds it. */
-export type LeasedRow = { state: string; newer: boolean; asOf: string }
+export type LeasedRow = {
+  state: string
+  duplicatePayment: boolean
+  /** Deliveries of notifications, and whether the delay of the first has been measured. */
+  ipnCount: number
+  ipnMeasured: boolean
+  newer: boolean
+  asOf: string
+}
 
 /** What was written; `lost` when the lease had gone to somebody else and nothing was. */
 export type Settled = {
@@ -30,7 +38,8 @@ export async function lockLeased(
   sent: readonly Pick<Answered, 'claim' | 'sentAfterMs'>[],
 ): Promise<Map<string, LeasedRow>> {
   const rows = await tx<(LeasedRow & { leaseId: string })[]>`
-    select lease_id as "leaseId", state, as_of is null or as_of < sent.at as newer,
+    select lease_id as "leaseId", state, duplicate_payment as "duplicatePayment",
+      ipn_count as "ipnCount", ipn_measured as "ipnMeasured", as_of is null or as_of < sent.at as newer,
       sent.at::text as "asOf"
     from transactions join (
       select merchant_code, transaction_id, lease_id::uuid,
@@ -106,6 +115,7 @@ export async function endClaims(
     ...claim,
     ...scheduleNext(end, claim, ctx.config),
   }))
+  const reconcileMs = ctx.config.RECONCILE_FINAL_FOR_MS
   const rows = await tx<{ leaseId: string; next: Settled['next']; dueAgain: boolean }[]>`
     update transactions as t set
       lease_id = null,
@@ -114,6 +124,10 @@ export async function endClaims(
       last_error = s.last_error,
       abandoned_at = case when want = claimed and s.kind = 'abandon' and s.refund_due_at is null
         then now() end,
+      reconcile_at = case
+        when want = claimed and s.kind = 'abandon' and s.refund_due_at is null and ${reconcileMs > 0}
+          then coalesce(reconcile_at, now() + ${reconcileMs}::float8 * interval '1 millisecond')
+        else reconcile_at end,
       due_at = least(s.refund_due_at, case
         when want <> claimed or s.kind = 'at once'
           then greatest(now(), queried_at + gap_ms * interval '1 millisecond')

@@ -3,6 +3,7 @@ import type { Permit } from '../breaker.ts'
 import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
 import { runInTransaction } from '../db/transaction.ts'
+import { announceDiscrepancies } from '../discrepancies/record.ts'
 import { ForeignPaymentError } from '../payments/apply.ts'
 import { findRefunded } from '../refunds/concern.ts'
 import { type Attempt, type EndedAttempt, recordAttempt } from '../refunds/send.ts'
@@ -12,6 +13,7 @@ import type { PaymentFacts } from '../transactions/state.ts'
 import { holdAnswers, judgeEnd, listAnswered, writeAnswers } from './answers.ts'
 import type { Claim } from './claim.ts'
 import { type Answered, endClaims, LOST, lockLeased, type Settled } from './lease.ts'
+import { announceNotes, type Notes, noteAnswers } from './note.ts'
 import type { QueryEnd } from './schedule.ts'
 import { summariseTransactions } from './summarise.ts'
 
@@ -37,7 +39,7 @@ export async function settleQuery(ctx: Context, answer: Answered): Promise<Settl
   const gate = ctx.breakers.of(answer.claim.merchantCode, 'refund')
   const permit = gate.enter()
   try {
-    const settled = await runInTransaction(ctx.sql, (tx) => settleApart(ctx, tx, answer, permit))
+    const settled = await settleAlone(ctx, answer, permit)
     if (!('attempt' in settled)) permit?.forgo()
     return settled
   } catch (error) {
@@ -47,9 +49,7 @@ export async function settleQuery(ctx: Context, answer: Answered): Promise<Settl
     const { merchantCode, transactionId } = answer.claim
     ctx.log.error({ err: error, merchantCode, transactionId }, 'an answer could not be stored')
     const call = { ...answer.call, outcome: { kind: 'unknown' as const, reason } }
-    return await runInTransaction(ctx.sql, (tx) =>
-      settleApart(ctx, tx, { ...answer, call }, undefined),
-    )
+    return await settleAlone(ctx, { ...answer, call }, undefined)
   }
 }
 
@@ -65,7 +65,8 @@ async function settleTogether(
   answers: readonly Answered[],
 ): Promise<PromiseSettledResult<Ending>[]> {
   try {
-    const endings = await runInTransaction(ctx.sql, (tx) => settleMany(ctx, tx, answers))
+    const { endings, notes } = await runInTransaction(ctx.sql, (tx) => settleMany(ctx, tx, answers))
+    announceNotes(ctx, notes)
     return endings.map((value) => ({ status: 'fulfilled', value }))
   } catch (error) {
     if (explainUnusable(error) === undefined) {
@@ -75,7 +76,11 @@ async function settleTogether(
   }
 }
 
-async function settleMany(ctx: Context, tx: Tx, answers: readonly Answered[]): Promise<Ending[]> {
+async function settleMany(
+  ctx: Context,
+  tx: Tx,
+  answers: readonly Answered[],
+): Promise<{ endings: Ending[]; notes: Notes }> {
   const held = await holdAnswers(tx, answers)
   const concerned = await findRefunded(
     tx,
@@ -93,8 +98,9 @@ async function settleMany(ctx: Context, tx: Tx, answers: readonly Answered[]): P
     end: judgeEnd(call, row.newer, applied?.payments ?? []),
   }))
   // Sent together, run one after the other.
-  const [, settled] = await Promise.all([
-    summariseTransactions(tx, summaries),
+  const [notes, , settled] = await Promise.all([
+    noteAnswers(tx, written),
+    summariseTransactions(ctx, tx, summaries),
     endClaims(ctx, tx, ends),
   ])
   const endings = new Map<string, Ending>()
@@ -102,7 +108,19 @@ async function settleMany(ctx: Context, tx: Tx, answers: readonly Answered[]): P
     if (concerned[index]) endings.set(claim.leaseId, 'apart')
   for (const [index, { claim }] of written.entries())
     endings.set(claim.leaseId, settled[index] ?? LOST)
-  return answers.map(({ claim }) => endings.get(claim.leaseId) ?? LOST)
+  return { endings: answers.map(({ claim }) => endings.get(claim.leaseId) ?? LOST), notes }
+}
+
+async function settleAlone(
+  ctx: Context,
+  answer: Answered,
+  permit: Permit | undefined,
+): Promise<Settled | Sending> {
+  const { ending, notes } = await runInTransaction(ctx.sql, (tx) =>
+    settleApart(ctx, tx, answer, permit),
+  )
+  announceNotes(ctx, notes)
+  return ending
 }
 
 /** @param permit to send a refund; without one those that are due for it wait for the breaker's time */
@@ -111,11 +129,13 @@ async function settleApart(
   tx: Tx,
   answer: Answered,
   permit: Permit | undefined,
-): Promise<Settled | Sending> {
+): Promise<{ ending: Settled | Sending; notes: Notes }> {
   const [one] = await writeAnswers(tx, await holdAnswers(tx, [answer]))
-  if (!one) return LOST
+  if (!one) return { ending: LOST, notes: { found: [], ipnDelaysS: [] } }
   const { claim, call, row, snapshot, applied } = one
-  const hand = await bringUpRefunds(ctx, tx, claim, { snapshot })
+  const { found, ipnDelaysS } = await noteAnswers(tx, [one])
+  const hand = await bringUpRefunds(ctx, tx, claim, { snapshot, changed: applied?.changed })
+  const notes = { found: [...found, ...hand.found], ipnDelaysS }
   const maySend = snapshot && permit && !ctx.stopping.aborted
   const attempt = maySend ? await recordAttempt(ctx, tx, hand, snapshot) : undefined
   const pausedMs = ctx.breakers.of(claim.merchantCode, 'refund').waitMs()
@@ -129,12 +149,13 @@ async function settleApart(
     const payments = applied?.payments ?? listFacts(hand)
     const changed = refundsChanged || applied?.changed === true
     const refundsOpen = hasOpenRefunds(hand)
-    await summariseTransactions(tx, [
+    await summariseTransactions(ctx, tx, [
       { claim, payments, changed, refundsOpen, snapshot, state: row.state },
     ])
   }
   const end = awaitGrowth(judgeEnd(call, row.newer, applied?.payments ?? []), hand)
-  return attempt && permit ? { attempt, permit, end } : await endClaim(ctx, tx, claim, end)
+  const ending = attempt && permit ? { attempt, permit, end } : await endClaim(ctx, tx, claim, end)
+  return { ending, notes }
 }
 
 async function endClaim(ctx: Context, tx: Tx, claim: Claim, end: QueryEnd): Promise<Settled> {
@@ -153,13 +174,13 @@ export async function settleRefund(
   ended: EndedAttempt,
   end: QueryEnd,
 ): Promise<Settled> {
-  return await runInTransaction(ctx.sql, async (tx) => {
+  const { settled, found } = await runInTransaction(ctx.sql, async (tx) => {
     const row = (await lockLeased(tx, [{ claim, sentAfterMs: 0 }])).get(claim.leaseId)
-    if (!row) return LOST
+    if (!row) return { settled: LOST, found: [] }
     const hand = await bringUpRefunds(ctx, tx, claim, { ended })
     const changed = await saveRefunds(ctx, tx, hand.works, { had: false, answered: true })
     const refundsOpen = hasOpenRefunds(hand)
-    await summariseTransactions(tx, [
+    await summariseTransactions(ctx, tx, [
       {
         claim,
         payments: listFacts(hand),
@@ -169,8 +190,11 @@ export async function settleRefund(
         state: row.state,
       },
     ])
-    return await endClaim(ctx, tx, claim, awaitGrowth(end, hand))
+    const settled = await endClaim(ctx, tx, claim, awaitGrowth(end, hand))
+    return { settled, found: hand.found }
   })
+  announceDiscrepancies(ctx, found)
+  return settled
 }
 
 /** A refund that happened shows in the payment's sum sooner or later: until it does, the sum is not settled. */

@@ -1,3 +1,4 @@
+import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
 import type { TransactionKey } from '../payments/apply.ts'
 import type { Snapshot } from '../refunds/settle.ts'
@@ -16,8 +17,12 @@ export type TransactionNews = {
   state: string
 }
 
-/** Writes what transactions add up to, with a row in `changes` where a state moved. */
+/**
+ * Writes what transactions add up to, with a row in `changes` where a state moved. One that comes to an
+ * end, or to another one, is asked about once more later.
+ */
 export async function summariseTransactions(
+  ctx: Context,
   tx: Tx,
   news: readonly TransactionNews[],
 ): Promise<void> {
@@ -25,8 +30,10 @@ export async function summariseTransactions(
   const rows = news.map(({ claim, payments, refundsOpen, changed, snapshot, state }) => {
     const summary = summarisePayments(payments)
     const final = summary.final && !refundsOpen
-    return { ...claim, ...summary, final, changed, snapshot, before: state }
+    const seen = payments.length > 0
+    return { ...claim, ...summary, final, changed, snapshot, seen, before: state }
   })
+  const reconcileMs = ctx.config.RECONCILE_FINAL_FOR_MS
   const moved = rows.filter(({ state, before }) => state !== before)
   // Sent together, run one after the other.
   await Promise.all([
@@ -44,15 +51,22 @@ export async function summariseTransactions(
         state = s.state, final = s.final::bool, paid_amount = s.paid::numeric,
         refunded_amount = s.refunded::numeric, duplicate_payment = s.duplicate::bool,
         as_of = coalesce(s.as_of::timestamptz, t.as_of), version = version + s.changed::bool::int,
-        updated_at = case when s.changed::bool then now() else updated_at end
+        updated_at = case when s.changed::bool then now() else updated_at end,
+        ipn_measured = t.ipn_measured or (s.seen::bool and t.ipn_count > 0),
+        reconcile_at = case
+          when not s.final::bool and t.reconcile_at < 'infinity' then null
+          when s.final::bool and (s.changed::bool or not t.final) and ${reconcileMs > 0}
+            then now() + ${reconcileMs}::float8 * interval '1 millisecond'
+          else t.reconcile_at end
       from unnest(
         ${rows.map((r) => r.merchantCode)}::text[], ${rows.map((r) => r.transactionId)}::text[],
         ${rows.map((r) => r.state)}::text[], ${rows.map((r) => String(r.final))}::text[],
         ${rows.map((r) => r.paidAmount)}::text[], ${rows.map((r) => r.refundedAmount)}::text[],
         ${rows.map((r) => String(r.duplicatePayment))}::text[],
         ${rows.map((r) => r.snapshot?.asOf ?? null)}::text[],
-        ${rows.map((r) => String(r.changed))}::text[]
-      ) as s (merchant_code, transaction_id, state, final, paid, refunded, duplicate, as_of, changed)
+        ${rows.map((r) => String(r.changed))}::text[], ${rows.map((r) => String(r.seen))}::text[]
+      ) as s (merchant_code, transaction_id, state, final, paid, refunded, duplicate, as_of, changed,
+        seen)
       where t.merchant_code = s.merchant_code and t.transaction_id = s.transaction_id`,
   ])
 }

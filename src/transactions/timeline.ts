@@ -59,9 +59,18 @@ const Discrepancy = z.object({
   theirs: z.string(),
 })
 
+const Removed = z.object({
+  at: Time,
+  type: z.literal('removed'),
+  deliveries: z.int().openapi({
+    description:
+      'Notifications and queries older than `RETENTION_DAYS` are gone; so many deliveries were among them',
+  }),
+})
+
 /** One thing that happened to a transaction. */
 export const TimelineEntry = z
-  .discriminatedUnion('type', [Ipn, Query, Change, RefundAttempt, Discrepancy])
+  .discriminatedUnion('type', [Ipn, Query, Change, RefundAttempt, Discrepancy, Removed])
   .openapi('TimelineEntry')
 
 export type TimelineRow = {
@@ -78,7 +87,8 @@ type Row = {
 
 /**
  * Everything that happened to a transaction, oldest first: each notification (repeats counted on it),
- * each query, each change, and with `withRefunds` each step of its refunds. One more than `limit`, which says that there is a next page.
+ * each query, each change, and with `withRefunds` each step of its refunds; first of all, whether some of it
+ * is gone with time. One more than `limit`, which says that there is a next page.
  */
 export async function readTimeline(
   ctx: Context,
@@ -104,6 +114,7 @@ export async function readTimeline(
           'cause', cause)
       from changes where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
         and (refund_id is null or ${withRefunds})
+      ${selectRemoved(ctx, { merchantCode, transactionId })}
       ${withRefunds ? selectRefundSteps(ctx, { merchantCode, transactionId }) : ctx.sql``}
     ) as everything
     where ${after ? ctx.sql`(at, id) > (${after.time}::timestamptz, ${after.id})` : ctx.sql`true`}
@@ -112,6 +123,22 @@ export async function readTimeline(
     position: { time: at, id, merchantCode },
     entry: TimelineEntry.parse({ ...showTimes(facts), type, at: toIso(at) }),
   }))
+}
+
+/** Counters and changes stay: they tell of notifications and queries that are there no more. */
+function selectRemoved({ sql }: Context, { merchantCode, transactionId }: TransactionKey) {
+  return sql`
+    union all
+    select t.first_seen_at, '0-', 'removed', json_build_object('deliveries', t.ipn_count - kept.n)
+    from transactions t, lateral (
+      select coalesce(sum(deliveries), 0) as n from ipn_events e
+      where e.merchant_code = t.merchant_code and e.transaction_id = t.transaction_id) as kept
+    where t.merchant_code = ${merchantCode} and t.transaction_id = ${transactionId}
+      and (t.ipn_count > kept.n or exists (
+        select from changes c
+        where c.merchant_code = t.merchant_code and c.transaction_id = t.transaction_id
+          and c.call_id is not null
+          and not exists (select from gateway_calls g where g.id = c.call_id)))`
 }
 
 /** Notifications, attempts and disagreements about the refunds of a transaction. */

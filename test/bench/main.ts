@@ -7,6 +7,7 @@ import { measureMemory, measureScale } from './long.ts'
 import { drawPlots } from './plot.ts'
 import { measureReads, measureWaiters } from './reads.ts'
 import { measureRequest, measureSending } from './refunds.ts'
+import { measureRemoval } from './removal.ts'
 import { describeMachine, type Measure, writeReport, writeSize } from './report.ts'
 import { type Stage, startStage } from './stage.ts'
 import { measureIdle, measureStart } from './start.ts'
@@ -20,7 +21,7 @@ const { values } = parseArgs({
     sizes: { type: 'string', default: '10000,1000000,5000000' },
     /** Leaves out what takes minutes: memory after 500 thousand, and several processes. */
     short: { type: 'boolean', default: false },
-    /** Only these, a comma list: intake, cost, reads, waiters, readable, sync, refunds. */
+    /** Only these, a comma list: intake, cost, reads, waiters, readable, sync, refunds, removal. */
     only: { type: 'string', default: '' },
     /** Writes a CPU profile of each serving or working process. */
     profile: { type: 'boolean', default: false },
@@ -69,6 +70,8 @@ async function measureAll(on: Stage, size: number): Promise<Measure[]> {
   if (wanted('refunds')) {
     of.push(...(await measureRequest(on, size)), await measureSending(on, size))
   }
+  if (wanted('removal') && !(values.short && !values.only))
+    of.push(...(await measureRemoval(on, size)))
   for (const { name, result, value, baseline } of of) {
     console.log(`${writeSize(size)}: ${name}: ${result.toFixed(2)}  ${value}  ${baseline}`)
   }

@@ -73,6 +73,8 @@ async function writeScript(url: string): Promise<string> {
       merchantTxnId: undefined,
       currency: 'VND',
       paymentId: undefined,
+      amount: undefined,
+      code: undefined,
     },
     verdict: 'verified',
     body,

@@ -66,7 +66,7 @@ describe('the proof of a refund', () => {
     ])
     const [asked, sending, accepted, succeeded] = proof.transitions
     expect(asked?.cause).toBe('requested with the key first')
-    expect(sending?.snapshot?.payments).toMatchObject([listed])
+    expect(sending?.snapshot).toMatchObject({ payments: [listed] })
     expect(accepted?.cause).toContain('code 0')
     expect(succeeded).toMatchObject({
       cause: 'the gateway notified its success',
@@ -92,7 +92,8 @@ describe('the proof of a refund', () => {
     const end = proof.transitions.at(-1)
     expect(end).toMatchObject({ from: 'unknown', to: 'succeeded', notification: null })
     expect(end?.cause).toContain('grew to 30')
-    expect(end?.snapshot?.payments).toMatchObject([{ id: payment.id, refundedAmount: '30' }])
+    const grown = { id: payment.id, refundedAmount: '30' }
+    expect(end?.snapshot).toMatchObject({ payments: [grown] })
   })
 
   it('shows a refusal with the code and the message of the gateway', async () => {

@@ -216,7 +216,10 @@ describe('growth', () => {
     expect(await lab.row(refundId)).toMatchObject({ matched: true })
     await lab.show(payment, '0')
     await lab.pass(payment)
-    expect(await lab.disagreements(payment)).toEqual(['refunded_amount_fell'])
+    expect(await lab.disagreements(payment)).toEqual([
+      'answer_went_backwards',
+      'refunded_amount_fell',
+    ])
     expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
     expect((await lab.refund(payment.id, { amount: '71' })).status).toBe(409)
     const all = await lab.send(payment, '70')

@@ -97,6 +97,11 @@ async function setUp(
   }
   const taken = await askRefund(rig, { key }, own.paymentId, `set-up-${name}`)
   const { id } = Taken.parse(await taken.json())
+  for (const transactionId of [own.transactionId, SHARED.transactionId]) {
+    await rig.database.sql`
+      insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs)
+      values (${account.merchantCode}, ${transactionId}, 'ipn_missing', 'state paid', 'no notification')`
+  }
   const cardId = `VC-${account.merchantCode}-0001`
   return { ...account, ...own, key, refundId: id, cardId, sharedAmount }
 }

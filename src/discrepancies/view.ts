@@ -1,0 +1,54 @@
+import { z } from '@hono/zod-openapi'
+import { toIso } from '../db/client.ts'
+import type { discrepancies } from '../db/schema.ts'
+import { Id, Time } from '../http/input.ts'
+import { KINDS, type Kind } from './kinds.ts'
+
+export const KindName = z.enum(Object.keys(KINDS))
+
+const Side = z.object({
+  source: z.string().openapi({ description: 'service, query, earlier_query or notification' }),
+  says: z.string().openapi({ description: 'Amounts in it are exact decimals' }),
+})
+
+/** A disagreement as operators see it: both sides, and since when. */
+export const Discrepancy = z
+  .object({
+    id: z.string(),
+    kind: KindName,
+    merchantCode: z.string(),
+    transactionId: Id,
+    paymentId: Id.nullable(),
+    refundId: z.uuid().nullable(),
+    ours: Side,
+    theirs: Side,
+    times: z.int().openapi({ description: 'How often it was seen' }),
+    firstSeenAt: Time,
+    lastSeenAt: Time,
+    resolvedAt: Time.nullable().openapi({
+      description: 'When the sides agreed again; null while they do not, or where nobody can know',
+    }),
+  })
+  .openapi('Discrepancy')
+
+export type DiscrepancyRow = typeof discrepancies.$inferSelect
+
+export function showDiscrepancy(row: DiscrepancyRow): z.infer<typeof Discrepancy> {
+  const { kind, merchantCode, transactionId, paymentId, refundId, times } = row
+  const known: Record<string, (typeof KINDS)[Kind]> = KINDS
+  const sides = known[kind] ?? { ours: 'service', theirs: 'query' }
+  return {
+    id: String(row.id),
+    kind,
+    merchantCode,
+    transactionId,
+    paymentId,
+    refundId,
+    ours: { source: sides.ours, says: row.ours },
+    theirs: { source: sides.theirs, says: row.theirs },
+    times,
+    firstSeenAt: toIso(row.at),
+    lastSeenAt: toIso(row.lastSeenAt ?? row.at),
+    resolvedAt: toIso(row.resolvedAt),
+  }
+}
