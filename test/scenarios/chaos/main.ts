@@ -10,11 +10,14 @@ const { values } = parseArgs({
     minutes: { type: 'string', default: process.env.CHAOS_MINUTES ?? '10' },
     /** New transactions in a second. */
     rate: { type: 'string', default: '8' },
+    /** How long everything may take to come to rest (s). */
+    rest: { type: 'string', default: '240' },
   },
 })
-const [seed, minutes, perS] = [Number(values.seed), Number(values.minutes), Number(values.rate)]
-if (!Number.isSafeInteger(seed) || !(minutes > 0) || !(perS > 0)) {
-  throw new Error('--seed has to be a whole number, --minutes and --rate above 0')
+const [seed, minutes] = [Number(values.seed), Number(values.minutes)]
+const [perS, quietMs] = [Number(values.rate), Number(values.rest) * 1_000]
+if (!Number.isSafeInteger(seed) || !(minutes > 0) || !(perS > 0) || !(quietMs > 0)) {
+  throw new Error('--seed has to be a whole number; --minutes, --rate and --rest above 0')
 }
 // The processes end with this one.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
@@ -25,7 +28,7 @@ const result = await runChaos({
   seed,
   stormMs,
   perS,
-  quietMs: Number(process.env.QUIET ?? 240_000),
+  quietMs,
   log: console.log,
 })
 console.log(writeReport(result))

@@ -1,4 +1,5 @@
-import type { Damage, Problem } from './audit.ts'
+import type { Problem } from './audit.ts'
+import type { Damage } from './rules.ts'
 import type { Result } from './run.ts'
 
 const SHOWN_PROBLEMS = 20

@@ -1,11 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { audit, listUndecidable, type Problem } from './audit.ts'
+import { audit, type Problem } from './audit.ts'
 import { countPendingDeliveries, gatherLedgers, type Sources } from './gather.ts'
 import type { Ledgers } from './ledgers.ts'
 import { startLoad } from './load.ts'
 import { planMoves } from './moves.ts'
 import { ACCOUNT, startStage } from './stage.ts'
 import { type Counts, DEFAULT_MODE, heal, playStorm } from './storm.ts'
+import { listUndecidable } from './undecidable.ts'
 
 export type RunOptions = {
   seed: number
