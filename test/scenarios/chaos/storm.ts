@@ -121,7 +121,7 @@ async function hurtLine(stage: Stage, move: Extract<Move, { where: string }>): P
     if (move.kind === 'stall answers') line.cut()
     line.heal()
   }
-  return `${move.where}: ${move.kind}`
+  return `line to ${move.where}: ${move.kind}`
 }
 
 function choose(stage: Stage, { who, pick }: { who: 'serving' | 'working'; pick: number }) {
