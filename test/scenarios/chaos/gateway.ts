@@ -10,7 +10,6 @@ const Payment = z.object({
 const Movement = z.object({ requestId: z.string(), paymentId: z.string(), amount: z.string() })
 /** One entry of the journal: a call, or an attempt to deliver a notification. */
 const Entry = z.object({
-  command: z.string(),
   outcome: z.string(),
   attempt: z.number().optional(),
   workCode: z.number().nullish(),
@@ -28,7 +27,8 @@ export type GatewayControl = {
   send(method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, body?: object): Promise<void>
   readPayments(transactionId: string): Promise<GatewayPayment[]>
   readLedger(): Promise<Movement[]>
-  readJournal(): Promise<JournalEntry[]>
+  /** What it was asked by that command, or what it delivered, oldest first. */
+  readJournal(command: 'REFUND' | 'ipn'): Promise<JournalEntry[]>
 }
 
 /** @param url the gateway itself: control is never disturbed */
@@ -53,8 +53,9 @@ export function controlGateway(url: string): GatewayControl {
     async readLedger() {
       return z.object({ data: z.array(Movement) }).parse(await call('GET', '/ledger')).data
     },
-    async readJournal() {
-      return z.object({ data: z.array(Entry) }).parse(await call('GET', '/calls')).data
+    async readJournal(command) {
+      const found = await call('GET', `/calls?command=${command}`)
+      return z.object({ data: z.array(Entry) }).parse(found).data
     },
   }
 }

@@ -35,12 +35,12 @@ const OVERDUE = '5 seconds'
 
 /** Reads the books of all three sides, each from its own source. */
 export async function gatherLedgers(sources: Sources): Promise<Ledgers> {
-  const journal = await sources.gateway.readJournal()
+  const journal = await sources.gateway.readJournal('ipn')
   const payments: PaymentFacts[] = []
   await runConcurrently(sources.load.transactionIds, async (id) => {
     payments.push(...(await sources.gateway.readPayments(id)))
   })
-  const acknowledged = journal.filter(isAcknowledged)
+  const acknowledged = journal.filter(({ outcome }) => outcome === 'acknowledged')
   return {
     sent: { ...readSent(acknowledged), synced: sources.load.synced, refunds: sources.load.refunds },
     stored: await readStored(sources.databaseUrl),
@@ -52,10 +52,6 @@ export async function gatherLedgers(sources: Sources): Promise<Ledgers> {
       told: acknowledged.flatMap(({ requestId }) => requestId ?? []),
     },
   }
-}
-
-function isAcknowledged({ command, outcome }: JournalEntry): boolean {
-  return command === 'ipn' && outcome === 'acknowledged'
 }
 
 function readSent(acknowledged: readonly JournalEntry[]): Pick<Sent, 'notifications'> {
@@ -118,9 +114,8 @@ const OPEN_OUTCOMES = ['sending', 'refused', 'unanswered', 'delay']
 
 /** Deliveries that are under way, or that the gateway will make again: it tries each `attempts` times. */
 export function countPendingDeliveries(journal: readonly JournalEntry[], attempts: number): number {
-  const tries = journal.filter(({ command }) => command === 'ipn')
-  const begun = tries.filter(({ attempt }) => attempt === 1)
-  const over = tries.filter(
+  const begun = journal.filter(({ attempt }) => attempt === 1)
+  const over = journal.filter(
     ({ outcome, attempt }) =>
       !OPEN_OUTCOMES.includes(outcome) || (attempt === attempts && outcome !== 'sending'),
   )

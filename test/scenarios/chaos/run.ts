@@ -83,7 +83,10 @@ async function awaitRest(
 ): Promise<Ledgers> {
   await pause(Math.max(0, LATE_MS - (performance.now() - healedAt)))
   for (let look = 1; ; look += 1) {
-    const pending = countPendingDeliveries(await sources.gateway.readJournal(), DELIVERY_ATTEMPTS)
+    const pending = countPendingDeliveries(
+      await sources.gateway.readJournal('ipn'),
+      DELIVERY_ATTEMPTS,
+    )
     const ledgers = await gatherLedgers(sources)
     const problems = audit(ledgers)
     if (pending === 0 && problems.length === 0) return ledgers

@@ -89,8 +89,8 @@ async function makeMove(stage: Stage, move: Move, failed: string[]): Promise<str
 /** Ends what the gateway took and left open; a part of it fails, which only its notification tells. */
 async function settleByHand({ gateway }: Stage, failing: number): Promise<string[]> {
   const moved = new Set((await gateway.readLedger()).map(({ requestId }) => requestId))
-  const taken = (await gateway.readJournal())
-    .filter(({ command, workCode }) => command === 'REFUND' && workCode === 0)
+  const taken = (await gateway.readJournal('REFUND'))
+    .filter(({ workCode }) => workCode === 0)
     .flatMap(({ requestId }) => requestId ?? [])
   const failed: string[] = []
   for (const [index, id] of taken.filter((one) => !moved.has(one)).entries()) {
@@ -117,7 +117,7 @@ async function hurtLine(stage: Stage, move: Extract<Move, { where: string }>): P
       line.stall(move.kind === 'stall all' ? 'all' : 'answers')
     }
     await pause(move.forMs)
-    // Half of the time what was held back is lost: whether a commit was heard of is then open.
+    // The answers that were held back are lost: work was done that nobody has heard of.
     if (move.kind === 'stall answers') line.cut()
     line.heal()
   }
