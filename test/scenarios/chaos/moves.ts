@@ -3,6 +3,7 @@ import { type Dice, makeDice } from './dice.ts'
 /** Something that goes wrong, and for how long. */
 export type Move = { atMs: number; forMs: number } & (
   | { kind: 'kill'; who: 'serving' | 'working'; pick: number }
+  | { kind: 'kill behind a stall'; who: 'serving' | 'working'; pick: number }
   | { kind: 'freeze'; who: 'serving' | 'working'; pick: number }
   | { kind: 'kill database' | 'pause database' }
   | { kind: 'cut' | 'refuse' | 'stall all' | 'stall answers'; where: Line }
@@ -75,10 +76,10 @@ function drawAccidents(dice: Dice, { freezeMs }: Pace): Draft[] {
   const pick = () => dice.between(0, 9)
   return [
     { kind: 'kill', who: 'serving', pick: pick(), forMs: 0 },
-    { kind: 'kill', who: 'serving', pick: pick(), forMs: 0 },
     { kind: 'kill', who: 'working', pick: pick(), forMs: 0 },
     { kind: 'kill', who: 'working', pick: pick(), forMs: 0 },
-    { kind: 'kill', who: 'working', pick: pick(), forMs: 0 },
+    { kind: 'kill behind a stall', who: 'serving', pick: pick(), forMs: dice.between(500, 1_500) },
+    { kind: 'kill behind a stall', who: 'working', pick: pick(), forMs: dice.between(500, 1_500) },
     { kind: 'kill database', forMs: dice.between(0, 1_500) },
     { kind: 'pause database', forMs: dice.between(1_000, 3_000) },
     { kind: 'freeze', who: 'working', pick: pick(), forMs: dice.between(1_000, freezeMs) },

@@ -35,6 +35,8 @@ export type Result = {
 /** The sandbox tries a notification so often; one that is late comes within the pause. */
 const DELIVERY_ATTEMPTS = 5
 const LATE_MS = 5_500
+/** A lease of the stage, and as much again: an order system that waits longer waits in vain. */
+const PATIENCE_MS = 33_000
 const LOOK_EVERY_MS = 1_000
 const TELL_EVERY = 10
 
@@ -52,7 +54,7 @@ export async function runChaos({ seed, stormMs, perS, quietMs, log }: RunOptions
     await heal(stage)
     log('the storm is over, everything works again')
     const healedAt = performance.now()
-    await load.finish(quietMs)
+    await load.finish(PATIENCE_MS)
     log('every order system has its answers')
     const sources = { load, gateway, failed, databaseUrl: stage.database.url, apiUrl, key }
     const ledgers = await awaitRest(sources, healedAt, quietMs, log)

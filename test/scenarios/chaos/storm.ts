@@ -45,6 +45,15 @@ async function makeMove(stage: Stage, move: Move, failed: string[]): Promise<str
       member.kill()
       return `kill -9 ${member.name}`
     }
+    case 'kill behind a stall': {
+      // What it has taken in meanwhile is in its memory alone: nothing of it may be acknowledged.
+      stage.lines.database.stall('all')
+      await pause(move.forMs)
+      const member = choose(stage, move)
+      member.kill()
+      stage.lines.database.heal()
+      return `kill -9 ${member.name}`
+    }
     case 'freeze': {
       const member = choose(stage, move)
       member.freeze()
