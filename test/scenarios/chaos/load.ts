@@ -82,7 +82,7 @@ export function startLoad({ seed, perS, gateway, apiUrl, key }: LoadOptions): Lo
         return answer.body.id
       }
       const code = answer?.body.code ?? ''
-      if (answer && answer.status < 500 && !PASSING.includes(code)) {
+      if (answer && answer.status < 500 && answer.status !== 429 && !PASSING.includes(code)) {
         state.refusals.push(`${wish.key}: ${answer.status} ${code}`)
         return undefined
       }
