@@ -2,6 +2,7 @@ import { sql as drizzleSql, type SQL } from 'drizzle-orm'
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
 import * as schema from './schema.ts'
+import { refuseUnheard } from './unheard.ts'
 
 /** The driver. Statements that carry a guarantee are written out in SQL with it. */
 export type Sql = postgres.Sql<{ int8: number }>
@@ -38,6 +39,7 @@ export function openDatabase(url: string, connections: number): Database {
       idle_in_transaction_session_timeout: 60_000,
     },
   })
+  refuseUnheard(sql)
   return { sql, db: drizzle(sql, { schema }), close: () => sql.end({ timeout: CLOSE_WITHIN_S }) }
 }
 
