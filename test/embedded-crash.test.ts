@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import postgres from 'postgres'
 import { describe, expect, it } from 'vitest'
 import { readProcess } from '../src/db/embedded/processes.ts'
+import { listChildren } from './support/children.ts'
 import {
   killAll,
-  listChildren,
   makeFolder,
   query,
   READ_BACK,

@@ -162,6 +162,13 @@ describe('the removal', () => {
     expect(await remove()).toBe(100)
   })
 
+  it('looks no further than a batch of what is younger', async () => {
+    await seed(1_000, 1)
+    await seed(5, 500)
+    const remove = removal()
+    expect([await remove(), await remove()]).toEqual([0, 0])
+  })
+
   it('of two processes at once removes every row once', async () => {
     await seed(3_000, 500)
     const run = async (remove: () => Promise<number>) => {

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest'
 import { openDatabase } from '../../src/db/client.ts'
 import { migrateDatabase } from '../../src/db/migrate.ts'
-import { listChildren, makeFolder, query, startHere } from '../support/embedded.ts'
+import { listChildren } from '../support/children.ts'
+import { makeFolder, query, startHere } from '../support/embedded.ts'
 import { postIpn, signIpn, startTestService } from '../support/service.ts'
 
 /** The server ends its processes by itself once it sees that one of them was killed. */

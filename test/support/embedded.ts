@@ -1,6 +1,6 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -87,18 +87,6 @@ export async function startElsewhere(dataDir: string, mode = 'hold') {
 /** The process has ended. */
 export async function waitUntilGone(pid: number): Promise<void> {
   await waitUntil(() => readProcess(pid) === undefined, { what: `process ${pid} has ended` })
-}
-
-/** The processes whose parent is `pid`. */
-export function listChildren(pid: number): number[] {
-  if (existsSync('/proc/self')) {
-    return readdirSync('/proc')
-      .map(Number)
-      .filter((other) => other > 0 && readProcess(other)?.parent === pid)
-  }
-  const { stdout } = spawnSync('/bin/ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' })
-  const rows = stdout.split('\n').map((line) => line.trim().split(/\s+/).map(Number))
-  return rows.flatMap(([child, parent]) => (parent === pid && child ? [child] : []))
 }
 
 /** Kills processes with SIGKILL, all at the same moment as nearly as can be. */

@@ -1,14 +1,14 @@
 /**
- * Resolves as soon as the condition holds, which is asked every few milliseconds.
+ * Resolves as soon as the condition holds, which is asked every few milliseconds (`everyMs`).
  * @throws Error naming `what` was waited for when it does not hold within `timeoutMs`
  */
 export async function waitUntil(
   condition: () => Promise<boolean> | boolean,
-  { timeoutMs = 10_000, what }: { timeoutMs?: number; what: string },
+  { timeoutMs = 10_000, everyMs = 5, what }: { timeoutMs?: number; everyMs?: number; what: string },
 ): Promise<void> {
   const deadline = performance.now() + timeoutMs
   while (!(await condition())) {
     if (performance.now() > deadline) throw new Error(`waited ${timeoutMs} ms in vain: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 5))
+    await new Promise((resolve) => setTimeout(resolve, everyMs))
   }
 }

@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest'
+import { audit, RULES } from './audit.ts'
+import { LIES, makeLedgers, setStatus, TRANSACTION } from './lies.ts'
+import { listUndecidable } from './undecidable.ts'
+
+describe('the auditor', () => {
+  it('finds nothing in books that agree, however their amounts are written', () => {
+    expect(audit(makeLedgers())).toEqual([])
+  })
+
+  it.each(LIES)('%s: finds that %s, and without the rule would not', (rule, _, tell) => {
+    const ledgers = makeLedgers()
+    tell(ledgers)
+    const found = audit(ledgers)
+    expect(found.map((one) => one.rule)).toContain(rule)
+    const others = RULES.filter((one) => one.rule !== rule)
+    expect(audit(ledgers, others).length).toBeLessThan(found.length)
+  })
+
+  it('has a lie for every rule', () => {
+    expect(new Set(LIES.map(([rule]) => rule))).toEqual(new Set(RULES.map(({ rule }) => rule)))
+  })
+
+  it('lets a refund wait only where money of its payment moved without a word, and never one that was told of', () => {
+    const ledgers = makeLedgers()
+    setStatus(ledgers, 'R2', 'needs_review')
+    expect(listUndecidable(ledgers)).toEqual([])
+    ledgers.moved.told = []
+    expect(listUndecidable(ledgers)).toEqual([{ id: 'R2', transactionId: 'T1' }])
+    ledgers.stored.transactions = [{ ...TRANSACTION, isFinal: false }]
+    expect(audit(ledgers)).toEqual([])
+    ledgers.moved.told = ['R2']
+    expect(listUndecidable(ledgers)).toEqual([])
+  })
+
+  it('lets a refund wait that failed at the gateway without a word', () => {
+    const ledgers = makeLedgers()
+    setStatus(ledgers, 'R2', 'accepted')
+    ledgers.moved.failed = ['R2']
+    expect(audit(ledgers)).toEqual([])
+    ledgers.moved.told = ['R1', 'R2']
+    expect(audit(ledgers)).not.toEqual([])
+  })
+})

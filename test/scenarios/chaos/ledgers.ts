@@ -1,0 +1,51 @@
+import type { Movement } from './gateway.ts'
+import type { AcknowledgedRefund } from './load.ts'
+
+export type PaymentFacts = {
+  id: string
+  transactionId: string
+  status: string
+  amount: string
+  refundedAmount: string
+}
+
+/** What the outside was promised: answers that were heard. */
+export type Sent = {
+  /** A notification's bytes by their SHA-256; of a payment's its transaction. */
+  notifications: { sha256: string; transactionId: string | undefined }[]
+  /** Transactions that an order system asked to be looked at. */
+  synced: string[]
+  refunds: AcknowledgedRefund[]
+}
+
+/** What the service's database holds. */
+export type Stored = {
+  notifications: { sha256: string; isWaiting: boolean }[]
+  transactions: {
+    id: string
+    isFinal: boolean
+    isLeased: boolean
+    isOverdue: boolean
+    isAbandoned: boolean
+  }[]
+  payments: PaymentFacts[]
+  refunds: { id: string; key: string; paymentId: string; amount: string; status: string }[]
+}
+
+/** What its API shows. */
+export type Shown = {
+  transactions: { id: string; payments: PaymentFacts[] }[]
+  refunds: { id: string; paymentId: string; amount: string; status: string }[]
+}
+
+/** What is true: the gateway's own books. */
+export type Moved = {
+  payments: PaymentFacts[]
+  movements: Movement[]
+  /** Refunds that were taken and failed. */
+  failed: string[]
+  /** Refunds whose notification the service acknowledged. */
+  told: string[]
+}
+
+export type Ledgers = { sent: Sent; stored: Stored; shown: Shown; moved: Moved }

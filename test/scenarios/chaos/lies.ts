@@ -1,0 +1,221 @@
+import type { Ledgers, PaymentFacts } from './ledgers.ts'
+
+const PAYMENT: PaymentFacts = {
+  id: 'P1',
+  transactionId: 'T1',
+  status: 'SUCCESS',
+  amount: '100',
+  refundedAmount: '30.00',
+}
+const STORED_PAYMENT = { ...PAYMENT, refundedAmount: '30' }
+const FIRST = { id: 'R1', paymentId: 'P1', amount: '30' }
+const SECOND = { id: 'R2', paymentId: 'P1', amount: '20' }
+export const TRANSACTION = {
+  id: 'T1',
+  isFinal: true,
+  isLeased: false,
+  isOverdue: false,
+  isAbandoned: false,
+}
+
+/** Books that agree: one payment of 100, of which 30 went back; another refund of 20 failed. */
+export function makeLedgers(): Ledgers {
+  return {
+    sent: {
+      notifications: [
+        { sha256: 'aa', transactionId: 'T1' },
+        { sha256: 'bb', transactionId: undefined },
+      ],
+      synced: ['T1'],
+      refunds: [
+        { key: 'K1', refundId: 'R1', paymentId: 'P1', amount: '30' },
+        { key: 'K1', refundId: 'R1', paymentId: 'P1', amount: '30' },
+        { key: 'K2', refundId: 'R2', paymentId: 'P1', amount: '20' },
+      ],
+    },
+    stored: {
+      notifications: [
+        { sha256: 'aa', isWaiting: false },
+        { sha256: 'bb', isWaiting: false },
+      ],
+      transactions: [{ ...TRANSACTION }],
+      payments: [{ ...STORED_PAYMENT }],
+      refunds: [
+        { ...FIRST, key: 'K1', status: 'succeeded' },
+        { ...SECOND, key: 'K2', status: 'failed' },
+      ],
+    },
+    shown: {
+      transactions: [{ id: 'T1', payments: [{ ...STORED_PAYMENT }] }],
+      refunds: [
+        { ...FIRST, status: 'succeeded' },
+        { ...SECOND, status: 'failed' },
+      ],
+    },
+    moved: {
+      payments: [{ ...PAYMENT }],
+      movements: [{ requestId: 'R1', paymentId: 'P1', amount: '30.00' }],
+      failed: [],
+      told: ['R1'],
+    },
+  }
+}
+
+/** Sets what is stored and shown of a refund alike. */
+export function setStatus({ stored, shown }: Ledgers, refundId: string, status: string): void {
+  for (const refund of [...stored.refunds, ...shown.refunds]) {
+    if (refund.id === refundId) refund.status = status
+  }
+}
+
+type Lie = [rule: string, what: string, tell: (ledgers: Ledgers) => void]
+
+/** What a service would have to do wrong; the rule named is the one that has to see it. */
+export const LIES: readonly Lie[] = [
+  [
+    'an acknowledged notification is stored',
+    'a notification was deleted',
+    ({ stored }) => void stored.notifications.shift(),
+  ],
+  [
+    'an acknowledged transaction is stored',
+    'a transaction was deleted',
+    ({ stored, shown }) => {
+      stored.transactions = []
+      stored.payments = []
+      shown.transactions = []
+    },
+  ],
+  [
+    'an acknowledged transaction is stored',
+    'one that was asked for by name was never made',
+    ({ sent }) => void sent.synced.push('T2'),
+  ],
+  [
+    'the payments of a stored transaction are as the gateway has them',
+    'a payment is missing',
+    ({ stored }) => void stored.payments.shift(),
+  ],
+  [
+    'the payments of a stored transaction are as the gateway has them',
+    'a payment is out of date',
+    ({ stored, shown }) => {
+      stored.payments = [{ ...STORED_PAYMENT, refundedAmount: '0' }]
+      shown.transactions = [{ id: 'T1', payments: stored.payments }]
+    },
+  ],
+  [
+    'the payments of a stored transaction are as the gateway has them',
+    'a payment was made up',
+    ({ stored }) => void stored.payments.push({ ...STORED_PAYMENT, id: 'P9' }),
+  ],
+  [
+    'an acknowledged refund is stored as it was asked for',
+    'a refund was deleted',
+    ({ stored }) => void stored.refunds.pop(),
+  ],
+  [
+    'an acknowledged refund is stored as it was asked for',
+    'a refund has another amount',
+    ({ stored }) => {
+      stored.refunds = stored.refunds.map((one) =>
+        one.id === 'R2' ? { ...one, amount: '21' } : one,
+      )
+    },
+  ],
+  [
+    'money that moved has a stored refund of that payment and amount',
+    'an attempt was repeated under another id',
+    ({ moved }) => void moved.movements.push({ requestId: 'R7', paymentId: 'P1', amount: '30' }),
+  ],
+  [
+    'a refund that failed did not move',
+    'a refund that moved was given up',
+    (ledgers) => setStatus(ledgers, 'R1', 'failed'),
+  ],
+  [
+    'a refund that succeeded moved',
+    'a refund that never moved was called a success',
+    (ledgers) => setStatus(ledgers, 'R2', 'succeeded'),
+  ],
+  [
+    'the API shows the transactions and payments that are stored',
+    'a page left a transaction out',
+    ({ shown }) => void shown.transactions.pop(),
+  ],
+  [
+    'the API shows the refunds that are stored',
+    'a page left a refund out',
+    ({ shown }) => void shown.refunds.pop(),
+  ],
+  [
+    'a refund moves once',
+    'one request id moved money twice',
+    ({ moved }) => void moved.movements.push({ requestId: 'R1', paymentId: 'P1', amount: '30' }),
+  ],
+  [
+    'one idempotency key has one refund',
+    'a repeated request was answered with another refund',
+    ({ sent, stored, shown }) => {
+      sent.refunds.push({ key: 'K1', refundId: 'R3', paymentId: 'P1', amount: '30' })
+      stored.refunds.push({ ...FIRST, id: 'R3', key: 'K1', status: 'failed' })
+      shown.refunds.push({ ...FIRST, id: 'R3', status: 'failed' })
+    },
+  ],
+  [
+    'no more of a payment moves than was asked for',
+    'an attempt moved more than its refund',
+    ({ moved }) => {
+      moved.movements = [{ requestId: 'R1', paymentId: 'P1', amount: '60' }]
+    },
+  ],
+  [
+    'notifications, transactions, payments and refunds are there once',
+    'a notification is there twice',
+    ({ stored }) => void stored.notifications.push({ sha256: 'aa', isWaiting: false }),
+  ],
+  [
+    'nothing is leased, overdue, abandoned or open',
+    'a claim was never given back',
+    ({ stored }) => {
+      stored.transactions = [{ ...TRANSACTION, isLeased: true }]
+    },
+  ],
+  [
+    'nothing is leased, overdue, abandoned or open',
+    'nobody comes for what is due',
+    ({ stored }) => {
+      stored.transactions = [{ ...TRANSACTION, isOverdue: true }]
+    },
+  ],
+  [
+    'nothing is leased, overdue, abandoned or open',
+    'a transaction was given up',
+    ({ stored }) => {
+      stored.transactions = [{ ...TRANSACTION, isAbandoned: true }]
+    },
+  ],
+  [
+    'nothing is leased, overdue, abandoned or open',
+    'a transaction never becomes final',
+    ({ stored }) => {
+      stored.transactions = [{ ...TRANSACTION, isFinal: false }]
+    },
+  ],
+  ...['pending', 'accepted', 'unknown', 'needs_review'].map(
+    (status): Lie => [
+      'every refund has ended, unless nobody can tell how',
+      `a refund stays ${status}`,
+      (ledgers) => setStatus(ledgers, 'R2', status),
+    ],
+  ),
+  [
+    'every notification of a refund was acted on',
+    'a notification was stored and forgotten',
+    ({ stored }) => {
+      stored.notifications = [stored.notifications[0], { sha256: 'bb', isWaiting: true }].filter(
+        (one) => one !== undefined,
+      )
+    },
+  ],
+]

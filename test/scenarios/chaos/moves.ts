@@ -1,0 +1,145 @@
+import { type Dice, makeDice } from './dice.ts'
+
+/** Something that goes wrong, and for how long. */
+export type Move = { atMs: number; forMs: number } & (
+  | { kind: 'kill'; who: 'serving' | 'working'; pick: number }
+  | { kind: 'kill behind a stall'; who: 'serving' | 'working'; pick: number }
+  | { kind: 'freeze'; who: 'serving' | 'working'; pick: number }
+  | { kind: 'kill database' | 'pause database' }
+  | { kind: 'cut' | 'refuse' | 'stall all' | 'stall answers'; where: Line }
+  | { kind: 'fault'; fault: Fault }
+  | { kind: 'refund mode'; mode: object }
+  | { kind: 'settle by hand'; failing: number }
+  | { kind: 'layout'; layout: Layout }
+)
+
+/** The lines that a proxy stands in. */
+export type Line = 'database' | 'gateway' | 'intake'
+export type Layout = 'split' | 'all'
+export type Fault = {
+  command: 'QUERY_PT' | 'REFUND' | '*'
+  kind: string
+  probability: number
+  delayMs?: number
+  code?: number
+}
+
+/** Tracks that are played beside each other. */
+export type Plan = { accidents: Move[]; lines: Move[]; gateway: Move[]; layouts: Move[] }
+
+/** How dense the moves are (ms from the end of one to the next), and how long the longest hold-ups take. */
+type Pace = { gapMs: readonly [number, number]; freezeMs: number; layoutMs: number }
+const SHORT: Pace = { gapMs: [500, 1_600], freezeMs: 3_000, layoutMs: 16_000 }
+const LONG: Pace = { gapMs: [1_500, 6_000], freezeMs: 20_000, layoutMs: 90_000 }
+const LONG_FROM_MS = 120_000
+
+type Draft = Move extends infer M ? (M extends Move ? Omit<M, 'atMs'> : never) : never
+
+/**
+ * Everything that will go wrong in a storm, decided beforehand by the seed alone. On each track one thing
+ * follows the other, and the tracks know nothing of each other: a process dies while a line is stalled
+ * and the gateway lies.
+ */
+export function planMoves(seed: number, stormMs: number): Plan {
+  const pace = stormMs >= LONG_FROM_MS ? LONG : SHORT
+  const [accidents, lines, gateway] = [drawAccidents, drawLines, drawGateway].map((draw, stream) =>
+    planTrack(makeDice(seed, stream), stormMs, pace, draw),
+  )
+  return {
+    accidents: accidents ?? [],
+    lines: lines ?? [],
+    gateway: gateway ?? [],
+    layouts: planLayouts(stormMs, pace),
+  }
+}
+
+/** Kinds come out of a bag that is filled again when it is empty: each of them has its turn. */
+function planTrack(
+  dice: Dice,
+  stormMs: number,
+  pace: Pace,
+  draw: (dice: Dice, pace: Pace) => Draft[],
+): Move[] {
+  const moves: Move[] = []
+  let bag: Draft[] = []
+  for (let atMs = dice.between(...pace.gapMs); atMs < stormMs; ) {
+    if (bag.length === 0) bag = dice.shuffle(draw(dice, pace))
+    const next = bag.pop()
+    if (next === undefined) break
+    moves.push({ ...next, atMs })
+    atMs += next.forMs + dice.between(...pace.gapMs)
+  }
+  return moves
+}
+
+function drawAccidents(dice: Dice, { freezeMs }: Pace): Draft[] {
+  const pick = () => dice.between(0, 9)
+  return [
+    { kind: 'kill', who: 'serving', pick: pick(), forMs: 0 },
+    { kind: 'kill', who: 'working', pick: pick(), forMs: 0 },
+    { kind: 'kill', who: 'working', pick: pick(), forMs: 0 },
+    { kind: 'kill behind a stall', who: 'serving', pick: pick(), forMs: dice.between(500, 1_500) },
+    { kind: 'kill behind a stall', who: 'working', pick: pick(), forMs: dice.between(500, 1_500) },
+    { kind: 'kill database', forMs: dice.between(0, 1_500) },
+    { kind: 'pause database', forMs: dice.between(1_000, 3_000) },
+    { kind: 'freeze', who: 'working', pick: pick(), forMs: dice.between(1_000, freezeMs) },
+    { kind: 'freeze', who: 'serving', pick: pick(), forMs: dice.between(500, 2_000) },
+  ]
+}
+
+function drawLines(dice: Dice): Draft[] {
+  const lines = ['database', 'gateway', 'intake'] as const
+  const forMs = () => dice.between(300, 2_500)
+  return [
+    ...lines.map((where): Draft => ({ kind: 'cut', where, forMs: 0 })),
+    ...lines.map((where): Draft => ({ kind: 'stall all', where, forMs: forMs() })),
+    ...lines.map((where): Draft => ({ kind: 'stall answers', where, forMs: forMs() })),
+    { kind: 'refuse', where: dice.oneOf(lines), forMs: forMs() },
+  ]
+}
+
+function drawGateway(dice: Dice): Draft[] {
+  const fault = (fault: Omit<Fault, 'command' | 'probability'>): Draft => ({
+    kind: 'fault',
+    forMs: dice.between(500, 2_500),
+    fault: {
+      command: dice.oneOf(['QUERY_PT', 'REFUND', '*']),
+      probability: dice.oneOf([0.3, 0.6, 1]),
+      ...fault,
+    },
+  })
+  const mode = (ipn: string): Draft => ({
+    kind: 'refund mode',
+    forMs: dice.between(1_000, 3_000),
+    mode: { ipn, guardsBalance: false, settleMs: dice.oneOf([0, 50, 300]) },
+  })
+  const silences = ['http500', 'reset', 'garbage', 'truncate', 'acceptThenReset', 'acceptThenHang']
+  return [
+    fault({ kind: 'delay', delayMs: dice.between(50, 1_500) }),
+    ...silences.map((kind) => fault({ kind })),
+    fault({ kind: 'acceptThenCode', code: dice.oneOf([1, 33, 99]) }),
+    fault({ kind: 'code', code: dice.oneOf([1, 32, 213]) }),
+    ...['early', 'late', 'twice', 'never'].map(mode),
+    { kind: 'settle by hand', failing: dice.oneOf([0.3, 1]), forMs: dice.between(500, 1_500) },
+  ]
+}
+
+function planLayouts(stormMs: number, { layoutMs }: Pace): Move[] {
+  const changes = Math.max(1, Math.floor((stormMs - 1) / layoutMs))
+  return Array.from({ length: changes }, (_, index) => ({
+    kind: 'layout',
+    layout: index % 2 === 0 ? 'all' : 'split',
+    atMs: (index + 1) * layoutMs,
+    forMs: 0,
+  }))
+}
+
+/** One line of the log. */
+export function describeMove({ atMs, forMs, ...move }: Move): string {
+  const { kind, ...more } = move
+  const details = Object.values(more).map((value) =>
+    typeof value === 'object' ? JSON.stringify(value) : String(value),
+  )
+  const length = forMs > 0 ? ` for ${forMs} ms` : ''
+  return `${(atMs / 1_000).toFixed(1).padStart(6)} s  ${kind} ${details.join(' ')}${length}`
+}

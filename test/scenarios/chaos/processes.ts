@@ -1,0 +1,98 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { waitUntil } from '../../support/wait-until.ts'
+
+/** A program that is started anew whenever it ends, as an orchestrator would. */
+export type Member = {
+  name: string
+  url: string
+  port: number
+  /** Starts it, and resolves when it serves. */
+  start(): Promise<void>
+  /** It serves; also after it was started anew. */
+  untilReady(): Promise<void>
+  /** SIGKILL; it comes back by itself. */
+  kill(): void
+  freeze(): void
+  thaw(): void
+  /** SIGTERM, and it stays away. Resolves with its exit code. */
+  stop(): Promise<number | null>
+}
+
+export type MemberOptions = {
+  name: string
+  file: string
+  port: number
+  env: Record<string, string>
+  /** What it prints goes here. */
+  logFile: string
+  /** By how much its clock is wrong (ms). */
+  clockShiftMs?: number
+}
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+const CLOCK = fileURLToPath(new URL('shifted-clock.ts', import.meta.url))
+const PAUSE_MS = 200
+
+/** Describes a program of the project; nothing runs until `start`. */
+export function prepareMember(options: MemberOptions): Member {
+  const { name, file, port, env, logFile, clockShiftMs = 0 } = options
+  const url = `http://127.0.0.1:${port}`
+  const clock = clockShiftMs === 0 ? [] : ['--import', CLOCK]
+  let child: ChildProcess | undefined
+  let wanted = false
+
+  function launch(): void {
+    const log = openSync(logFile, 'a')
+    const launched = spawn(process.execPath, ['--import', 'tsx', ...clock, file], {
+      cwd: ROOT,
+      env: {
+        PATH: process.env.PATH,
+        CHAOS_CLOCK_SHIFT_MS: String(clockShiftMs),
+        ...env,
+      },
+      stdio: ['ignore', log, log],
+    })
+    closeSync(log)
+    child = launched
+    launched.once('exit', () => {
+      if (wanted) setTimeout(() => wanted && child === launched && launch(), PAUSE_MS)
+    })
+  }
+  async function untilReady(): Promise<void> {
+    const isReady = () =>
+      fetch(`${url}/${file.includes('sandbox') ? 'healthz' : 'readyz'}`, {
+        signal: AbortSignal.timeout(2_000),
+      }).then(
+        ({ ok }) => ok,
+        () => false,
+      )
+    await waitUntil(isReady, { what: `${name} is ready`, timeoutMs: 60_000, everyMs: 50 })
+  }
+  process.once('exit', () => child?.kill('SIGKILL'))
+  return {
+    name,
+    url,
+    port,
+    async start() {
+      wanted = true
+      launch()
+      await untilReady()
+    },
+    untilReady,
+    kill: () => void child?.kill('SIGKILL'),
+    freeze: () => void child?.kill('SIGSTOP'),
+    thaw: () => void child?.kill('SIGCONT'),
+    async stop() {
+      wanted = false
+      if (!child || child.exitCode !== null || child.signalCode !== null) return null
+      const ended = once(child, 'exit')
+      child.kill('SIGCONT')
+      child.kill('SIGTERM')
+      await ended
+      return child.exitCode
+    },
+  }
+}

@@ -1,0 +1,101 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { audit, type Problem } from './audit.ts'
+import { countPendingDeliveries, gatherLedgers, type Sources } from './gather.ts'
+import type { Ledgers } from './ledgers.ts'
+import { startLoad } from './load.ts'
+import { planMoves } from './moves.ts'
+import { ACCOUNT, startStage } from './stage.ts'
+import { type Counts, DEFAULT_MODE, heal, playStorm } from './storm.ts'
+import { listUndecidable } from './undecidable.ts'
+
+export type RunOptions = {
+  seed: number
+  /** How long things go wrong (ms). */
+  stormMs: number
+  /** New transactions in a second. */
+  perS: number
+  /** How long everything may take to come to rest (ms). */
+  quietMs: number
+  log: (line: string) => void
+}
+
+export type Result = {
+  seed: number
+  database: string
+  counts: Counts
+  ledgers: Ledgers
+  problems: Problem[]
+  refusals: string[]
+  undecidable: number
+  quietAfterMs: number
+  /** What the processes printed; kept only if something is wrong. */
+  folder: string
+}
+
+/** The sandbox tries a notification so often; one that is late comes within the pause. */
+const DELIVERY_ATTEMPTS = 5
+const LATE_MS = 5_500
+/** A lease of the stage, and as much again: an order system that waits longer waits in vain. */
+const PATIENCE_MS = 33_000
+const LOOK_EVERY_MS = 1_000
+const TELL_EVERY = 10
+
+/** Starts everything, plays the storm of the seed under steady load, heals, waits for rest, and audits. */
+export async function runChaos({ seed, stormMs, perS, quietMs, log }: RunOptions): Promise<Result> {
+  const stage = await startStage(seed)
+  let damaged = true
+  try {
+    log(`${stage.database.name}; logs of the processes in ${stage.folder}`)
+    await stage.gateway.send('PUT', '/refund-mode', DEFAULT_MODE)
+    const { gateway, serviceUrl: apiUrl } = stage
+    const key = ACCOUNT.apiKey
+    const load = startLoad({ seed, perS, gateway, apiUrl, key })
+    const { counts, failed } = await playStorm(stage, planMoves(seed, stormMs), log)
+    await heal(stage)
+    log('the storm is over, everything works again')
+    const healedAt = performance.now()
+    await load.finish(PATIENCE_MS)
+    log('every order system has its answers')
+    const sources = { load, gateway, failed, databaseUrl: stage.database.url, apiUrl, key }
+    const ledgers = await awaitRest(sources, healedAt, quietMs, log)
+    const problems = audit(ledgers)
+    damaged = problems.length > 0 || load.refusals.length > 0
+    return {
+      seed,
+      database: stage.database.name,
+      counts,
+      ledgers,
+      problems,
+      refusals: load.refusals,
+      undecidable: listUndecidable(ledgers).length,
+      quietAfterMs: performance.now() - healedAt,
+      folder: stage.folder,
+    }
+  } finally {
+    await stage.stop(damaged)
+  }
+}
+
+/** Resolves with the books as soon as nothing in them is wrong, or when time is over. */
+async function awaitRest(
+  sources: Sources,
+  healedAt: number,
+  quietMs: number,
+  log: (line: string) => void,
+): Promise<Ledgers> {
+  await pause(Math.max(0, LATE_MS - (performance.now() - healedAt)))
+  for (let look = 1; ; look += 1) {
+    const pending = countPendingDeliveries(
+      await sources.gateway.readJournal('ipn'),
+      DELIVERY_ATTEMPTS,
+    )
+    const ledgers = await gatherLedgers(sources)
+    const problems = audit(ledgers)
+    if (pending === 0 && problems.length === 0) return ledgers
+    if (performance.now() - healedAt > quietMs) return ledgers
+    if (look % TELL_EVERY === 0) {
+      log(`not at rest: ${pending} deliveries, ${problems.length} problems, ${problems[0]?.rule}`)
+    }
+    await pause(LOOK_EVERY_MS)
+  }
+}

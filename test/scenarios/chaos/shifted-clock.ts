@@ -1,0 +1,10 @@
+/** Preloaded into a process: its clock is wrong by `CHAOS_CLOCK_SHIFT_MS`. Nothing may come to depend on it. */
+const shiftMs = Number(process.env.CHAOS_CLOCK_SHIFT_MS)
+const RealDate = Date
+const now = () => RealDate.now() + shiftMs
+
+globalThis.Date = new Proxy(RealDate, {
+  construct: (target, args, newTarget) =>
+    Reflect.construct(target, args.length === 0 ? [now()] : args, newTarget),
+  get: (target, name, receiver) => (name === 'now' ? now : Reflect.get(target, name, receiver)),
+})
