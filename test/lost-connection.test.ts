@@ -10,6 +10,9 @@ const ROUNDS = 5
 /** The driver writes a statement of this length at once, as the intake's are. */
 const PADDING = 'x'.repeat(2_000)
 
+/** A connection that cannot begin its session is given up after 5 s: nothing short of that takes so long. */
+const STUCK_MS = 4_500
+
 let database: TestDatabase
 beforeAll(async () => {
   database = await createTestDatabase()
@@ -18,13 +21,7 @@ beforeAll(async () => {
 afterAll(() => database.drop())
 
 it('a statement that is said to be done was done, also one given to a connection that breaks at that moment', async () => {
-  const proxy = await startProxy()
-  onTestFinished(() => proxy.stop())
-  proxy.pointTo(Number(new URL(database.url).port))
-  const url = new URL(database.url)
-  url.port = String(proxy.port)
-  const broken = openDatabase(url.href, CONNECTIONS)
-  onTestFinished(() => broken.close())
+  const { broken, proxy } = await openBreakable()
   const fill = () =>
     Promise.allSettled(Array.from({ length: CONNECTIONS }, () => broken.sql`select pg_sleep(0.01)`))
 
@@ -56,3 +53,43 @@ it('a statement that is said to be done was done, also one given to a connection
   const done = new Set(rows.map(({ n }) => n))
   expect(said.filter((n) => !done.has(n))).toEqual([])
 })
+
+it('connections that break all at once leave none waiting, and the pool serves on', async () => {
+  const { broken, proxy } = await openBreakable()
+  let isOver = false
+  const wrong: unknown[] = []
+  const stuck: number[] = []
+  async function askOn(n: number): Promise<void> {
+    while (!isOver) {
+      const started = performance.now()
+      const rows = await broken.sql<{ n: number }[]>`select ${n}::int as n`.catch(() => undefined)
+      if (rows && rows[0]?.n !== n) wrong.push(rows)
+      if (performance.now() - started > STUCK_MS) stuck.push(performance.now() - started)
+    }
+  }
+  const askers = Promise.all(Array.from({ length: 3 * CONNECTIONS }, (_, n) => askOn(n)))
+  for (let round = 0; round < ROUNDS; round += 1) {
+    await Promise.all(
+      Array.from({ length: 20 * CONNECTIONS }, () => broken.sql`select 1`.catch(() => undefined)),
+    )
+    proxy.cut()
+  }
+  isOver = true
+  let ended = false
+  askers.then(() => {
+    ended = true
+  })
+  await waitUntil(() => ended, { what: 'every statement has its end' })
+  expect({ wrong, stuck }).toEqual({ wrong: [], stuck: [] })
+})
+
+async function openBreakable() {
+  const proxy = await startProxy()
+  onTestFinished(() => proxy.stop())
+  proxy.pointTo(Number(new URL(database.url).port))
+  const url = new URL(database.url)
+  url.port = String(proxy.port)
+  const broken = openDatabase(url.href, CONNECTIONS)
+  onTestFinished(() => broken.close())
+  return { broken, proxy }
+}

@@ -2,11 +2,13 @@ import { once } from 'node:events'
 import { connect, Socket } from 'node:net'
 import { connect as startTls } from 'node:tls'
 
-/** What the driver has read from a server's address: hosts are tried in turn, or a socket file. */
-export type Target = {
+/** The driver's options: what it has read from a server's address, hosts or a socket file, and the types of arrays. */
+type DriverOptions = {
   host: readonly string[]
   port: readonly number[]
   path?: string | false | undefined
+  fetch_types: boolean
+  shared: { typeArrayMap: object }
 }
 
 /** `verified` checks certificate and name; `preferred` goes on in the clear where a server has no TLS. */
@@ -26,22 +28,27 @@ const GRANTED = 'S'.charCodeAt(0)
  */
 export function createSockets(url: string, timeoutMs: number) {
   const mode = readTlsMode(new URL(url).searchParams)
+  const lost = new Set<() => void>()
   let turn = 0
   /** Never rejects: the driver would lose the place in its pool. */
-  return async ({ host, port, path }: Target): Promise<Socket> => {
+  return async (options: DriverOptions): Promise<Socket> => {
+    // The pool knows them once one connection has asked. Asked again at each connection, and cut off there,
+    // the driver would reject what nobody can catch, which ends the process (porsager/postgres 1223).
+    if (Object.keys(options.shared.typeArrayMap).length > 0) options.fetch_types = false
+    const { host, port, path } = options
     const at = turn++ % Math.max(1, host.length)
     const name = host[at] ?? 'localhost'
     const socket = path ? connect(path) : connect(port[at] ?? 5432, name)
-    if (mode === 'off' || path) return tellEndAtOnce(socket)
+    if (mode === 'off' || path) return tellEndAtOnce(socket, lost)
     try {
       const isGranted = await requestTls(socket, timeoutMs)
-      if (!isGranted && mode === 'preferred') return tellEndAtOnce(socket)
+      if (!isGranted && mode === 'preferred') return tellEndAtOnce(socket, lost)
       if (!isGranted) throw new Error('the database server has no TLS, and sslmode asks for it')
       const rejectUnauthorized = mode === 'verified'
-      return tellEndAtOnce(startTls({ socket, servername: name, rejectUnauthorized }))
+      return tellEndAtOnce(startTls({ socket, servername: name, rejectUnauthorized }), lost)
     } catch (error) {
       socket.destroy()
-      return breakSoon(error)
+      return breakSoon(error, lost)
     }
   }
 }
@@ -64,30 +71,35 @@ async function requestTls(socket: Socket, timeoutMs: number): Promise<boolean> {
   return answer[0] === GRANTED
 }
 
-function breakSoon(error: unknown): Socket {
-  const socket = tellEndAtOnce(new Socket())
+function breakSoon(error: unknown, lost: Set<() => void>): Socket {
+  const socket = tellEndAtOnce(new Socket(), lost)
   setImmediate(() => socket.destroy(error instanceof Error ? error : new Error(String(error))))
   return socket
 }
 
-/** By the next turn the driver has written out what it had gathered, which else would stay for the next session. */
-function tellEndAtOnce<S extends Socket>(socket: S): S {
+/**
+ * Error and close are told together once the close is there, for all sockets lost until then: by
+ * that time the driver has written out what it had gathered, which else would stay for the next session
+ * and keep it from beginning; and nothing is handed from one lost connection to the next.
+ */
+function tellEndAtOnce<S extends Socket>(socket: S, lost: Set<() => void>): S {
   const emit: (event: string | symbol, ...given: unknown[]) => boolean = socket.emit.bind(socket)
   let failure: unknown
   let isOver = false
   function end(): void {
     if (isOver) return
     isOver = true
+    lost.delete(end)
     if (failure !== undefined) emit('error', failure)
     emit('close', failure !== undefined)
   }
   socket.emit = (event: string | symbol, ...given: unknown[]): boolean => {
-    if (event !== 'error' && event !== 'close') return emit(event, ...given)
-    if (event === 'close') end()
-    else {
-      failure ??= given[0]
-      setImmediate(end)
-    }
+    if (!isOver && (event === 'error' || event === 'end')) lost.add(end)
+    if (event === 'error') failure ??= given[0]
+    else if (event === 'close') {
+      for (const endOne of lost) endOne()
+      end()
+    } else return emit(event, ...given)
     return true
   }
   return socket
