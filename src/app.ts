@@ -98,6 +98,7 @@ function healthRoutes(ctx: Context) {
       for (const { merchantCode: merchant, operation, state } of ctx.breakers.list()) {
         ctx.metrics.gatewayBreaker.set({ merchant, operation }, BREAKER_STATES.indexOf(state))
       }
+      ctx.metrics.gatewayConcurrency.set(ctx.slots.countLimit())
       ctx.metrics.ipnWaiting.set(ctx.inbox.measure().waiting)
       ctx.metrics.waitingReaders.set(ctx.waiters.count())
       return c.text(await ctx.metrics.registry.metrics(), 200, {

@@ -49,6 +49,11 @@ export function createMetrics() {
       labelNames: ['status'],
       registers,
     }),
+    gatewayConcurrency: new Gauge({
+      name: 'gateway_concurrency_limit',
+      help: 'Queries that may be in flight at once, by what the gateway has borne lately',
+      registers,
+    }),
     gatewayBreaker: new Gauge({
       name: 'gateway_breaker_state',
       help: 'Whether calls of an account pause, by operation: 0 no, 1 the next one finds out, 2 yes',

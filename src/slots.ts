@@ -11,24 +11,42 @@ export type Slots = {
   /** Gives back one that was assigned. */
   giveBack(holder: string): void
   countHeld(holder: string): number
+  /**
+   * What a call says about how many at once the other side bears: one without an answer halves it, one
+   * with an answer adds a little, up to the total.
+   * @param began when the call did; what began before the last halving says nothing anew (ms)
+   */
+  learn(answered: boolean, began: number): void
+  /** How many may be in flight by what was learnt. */
+  countLimit(): number
 }
 
-/** @param reserved so many are kept from any single holder, if there are enough */
-export function createSlots(total: number, reserved = 0): Slots {
-  let free = total
+/**
+ * @param reserved so many are kept from any single holder, if there are enough
+ * @param now milliseconds on a clock that only goes forward
+ */
+export function createSlots(
+  total: number,
+  reserved = 0,
+  now: () => number = () => performance.now(),
+): Slots {
+  let taken = 0
+  let limit = total
+  let halvedAt = Number.NEGATIVE_INFINITY
+  const countFree = () => Math.max(0, Math.floor(limit) - taken)
   const held = new Map<string, number>()
   const countHeld = (holder: string) => held.get(holder) ?? 0
   return {
     cap: Math.max(1, total - reserved),
     takeAll() {
-      const taken = free
-      free = 0
-      return taken
+      const free = countFree()
+      taken += free
+      return free
     },
     give(count) {
-      free += count
+      taken -= count
     },
-    countFree: () => free,
+    countFree,
     assign(holder) {
       held.set(holder, countHeld(holder) + 1)
     },
@@ -36,8 +54,16 @@ export function createSlots(total: number, reserved = 0): Slots {
       const left = countHeld(holder) - 1
       if (left > 0) held.set(holder, left)
       else held.delete(holder)
-      free += 1
+      taken -= 1
     },
     countHeld,
+    learn(answered, began) {
+      if (answered) limit = Math.min(total, limit + 1 / limit)
+      else if (began > halvedAt) {
+        limit = Math.max(1, limit / 2)
+        halvedAt = now()
+      }
+    },
+    countLimit: () => Math.floor(limit),
   }
 }

@@ -61,13 +61,15 @@ export async function restSync(ctx: Context): Promise<number> {
 async function syncOne(ctx: Context, claim: Claim): Promise<boolean> {
   const { merchantCode, transactionId } = claim
   try {
-    const sentAfterMs = performance.now() - claim.knownAt
+    const began = performance.now()
     const call = await ctx.gateway.queryPayments(claim, ctx.givingUp)
-    const isPaused = 'paused' in call.outcome
-    if (isPaused || (ctx.givingUp.aborted && call.outcome.kind !== 'answered')) {
+    const { kind } = call.outcome
+    if ('paused' in call.outcome || (ctx.givingUp.aborted && kind !== 'answered')) {
       await releaseClaim(ctx, claim)
       return false
     }
+    ctx.slots.learn(kind === 'answered' || kind === 'rejected', began)
+    const sentAfterMs = began - claim.knownAt
     const settled = await settleQuery(ctx, { claim, call, sentAfterMs })
     const { next, lastError, dueAgain } =
       'attempt' in settled ? await sendRefund(ctx, claim, settled) : settled
