@@ -31,6 +31,7 @@ describe('how many may be in flight', () => {
     const slots = createSlots(8, 0, () => 10)
     expect(slots.takeAll()).toBe(8)
     slots.learn(false, 11)
+    expect([slots.countFree(), slots.takeAll()]).toEqual([0, 0])
     slots.give(4)
     expect(slots.countFree()).toBe(0)
     slots.give(1)
