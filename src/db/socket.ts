@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect, Socket } from 'node:net'
+import { connect, isIP, Socket } from 'node:net'
 import { connect as startTls } from 'node:tls'
 
 /** What the driver has read from a server's address: hosts are tried in turn, or a socket file. */
@@ -16,6 +16,25 @@ type TlsMode = 'off' | 'preferred' | 'required' | 'verified'
 const TLS_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
 const GRANTED = 'S'.charCodeAt(0)
 
+/** The first eight bytes of a session: how long its greeting is, and version 3.0 (53.2.1). */
+const GREETING_HEAD = 8
+const VERSION = 196_608
+
+/**
+ * What the driver has to be told of a server: where its sockets come from, that it leaves TLS to them,
+ * and blanks that make its greeting 1 KiB, which it writes at once (see `greetAlone`).
+ * @param timeoutMs for agreeing on TLS
+ */
+export function describeLine(url: string, timeoutMs: number) {
+  // A variable, because the driver's types leave `socket` out.
+  const line = {
+    socket: createSockets(url, timeoutMs),
+    ssl: false,
+    connection: { options: ' '.repeat(1024) },
+  }
+  return line
+}
+
 /**
  * Makes the sockets of a pool. Each tells its error and its close in one breath: Node tells the close a
  * turn later, and in between the driver (3.4.9) hands statements to the connection that is gone, keeps
@@ -24,21 +43,25 @@ const GRANTED = 'S'.charCodeAt(0)
  * @param url the server's address; `sslmode` as libpq has it, with `verify-ca` as `verify-full`
  * @param timeoutMs for agreeing on TLS
  */
-export function createSockets(url: string, timeoutMs: number) {
+function createSockets(url: string, timeoutMs: number) {
   const mode = readTlsMode(new URL(url).searchParams)
   let turn = 0
   /** Never rejects: the driver would lose the place in its pool. */
   return async ({ host, port, path }: Target): Promise<Socket> => {
     const at = turn++ % Math.max(1, host.length)
     const name = host[at] ?? 'localhost'
-    const socket = path ? connect(path) : connect(port[at] ?? 5432, name)
-    if (mode === 'off' || path) return tellEndAtOnce(socket)
+    const address = { host: name, port: port[at] ?? 5432 }
+    // The driver's own errors name what it finds on the socket.
+    const socket = Object.assign(connect(path ? { path } : address), path ? {} : address)
+    if (mode === 'off' || path) return prepare(socket)
     try {
       const isGranted = await requestTls(socket, timeoutMs)
-      if (!isGranted && mode === 'preferred') return tellEndAtOnce(socket)
+      if (!isGranted && mode === 'preferred') return prepare(socket)
       if (!isGranted) throw new Error('the database server has no TLS, and sslmode asks for it')
-      const rejectUnauthorized = mode === 'verified'
-      return tellEndAtOnce(startTls({ socket, servername: name, rejectUnauthorized }))
+      // The name that must be on the certificate is `host`; an address is no server name (RFC 6066, 3).
+      const servername = isIP(name) ? '' : name
+      const options = { socket, servername, host: name, rejectUnauthorized: mode === 'verified' }
+      return prepare(Object.assign(startTls(options), address))
     } catch (error) {
       socket.destroy()
       return breakSoon(error)
@@ -54,20 +77,67 @@ function readTlsMode(parameters: URLSearchParams): TlsMode {
   return given === 'require' ? 'required' : 'verified'
 }
 
-/** @throws when the server is not reached, is silent, or says more than the one byte (CVE-2021-23222) */
+/**
+ * @throws when the server is not reached, is silent, hangs up, or says more than the one byte
+ *   (CVE-2021-23222)
+ */
 async function requestTls(socket: Socket, timeoutMs: number): Promise<boolean> {
-  const signal = AbortSignal.timeout(timeoutMs)
-  await once(socket, 'connect', { signal })
-  socket.write(TLS_REQUEST)
-  const [answer]: Buffer[] = await once(socket, 'data', { signal })
-  if (answer?.length !== 1) throw new Error('the database server answered in the clear before TLS')
-  return answer[0] === GRANTED
+  const over = new AbortController()
+  const { signal } = over
+  const timer = setTimeout(() => over.abort(lose('CONNECT_TIMEOUT', socket)), timeoutMs)
+  const hangUp = () => over.abort(lose('CONNECTION_CLOSED', socket))
+  socket.once('close', hangUp)
+  try {
+    await once(socket, 'connect', { signal })
+    socket.write(TLS_REQUEST)
+    const [answer]: Buffer[] = await once(socket, 'data', { signal })
+    if (answer?.length !== 1)
+      throw new Error('the database server answered in the clear before TLS')
+    return answer[0] === GRANTED
+  } catch (error) {
+    throw error instanceof Error && error.name === 'AbortError' ? signal.reason : error
+  } finally {
+    clearTimeout(timer)
+    socket.off('close', hangUp)
+  }
 }
 
+/** Codes and words are the driver's. */
+function lose(code: string, { host, port }: Socket & { host?: string; port?: number }): Error {
+  return Object.assign(new Error(`${code} ${host}:${port}`), { code })
+}
+
+/** What the driver writes to it fails as well: the first error is the one that is told. */
 function breakSoon(error: unknown): Socket {
   const socket = tellEndAtOnce(new Socket())
-  setImmediate(() => socket.destroy(error instanceof Error ? error : new Error(String(error))))
+  socket.emit('error', error instanceof Error ? error : new Error(String(error)))
   return socket
+}
+
+function prepare(socket: Socket): Socket {
+  return greetAlone(tellEndAtOnce(socket))
+}
+
+/**
+ * A short statement that the driver (3.4.9) is given just before a connection's end stays with it: the
+ * greeting of the next session would be put behind it and never be written, and the pool has a place less.
+ */
+function greetAlone(socket: Socket): Socket {
+  const write = socket.write.bind(socket)
+  socket.write = (said: Uint8Array | string): boolean => {
+    socket.write = write
+    return write(typeof said === 'string' ? said : cutGreeting(Buffer.from(said)))
+  }
+  return socket
+}
+
+function cutGreeting(said: Buffer): Buffer {
+  for (let at = 0; at + GREETING_HEAD <= said.length; at += 1) {
+    if (said.readInt32BE(at) === said.length - at && said.readInt32BE(at + 4) === VERSION) {
+      return said.subarray(at)
+    }
+  }
+  return said
 }
 
 /** By the next turn the driver has written out what it had gathered, which else would stay for the next session. */
