@@ -1,6 +1,5 @@
-import { once } from 'node:events'
-import { connect, isIP, Socket } from 'node:net'
-import { connect as startTls } from 'node:tls'
+import { connect, Socket } from 'node:net'
+import { readTlsMode, secure } from './tls.ts'
 
 /** What the driver has read from a server's address: hosts are tried in turn, or a socket file. */
 export type Target = {
@@ -8,13 +7,6 @@ export type Target = {
   port: readonly number[]
   path?: string | false | undefined
 }
-
-/** `verified` checks certificate and name; `preferred` goes on in the clear where a server has no TLS. */
-type TlsMode = 'off' | 'preferred' | 'required' | 'verified'
-
-/** The request for TLS that comes before a session, and the byte that grants it (Postgres 17, 53.2.10). */
-const TLS_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
-const GRANTED = 'S'.charCodeAt(0)
 
 /** The first eight bytes of a session: how long its greeting is, and version 3.0 (53.2.1). */
 const GREETING_HEAD = 8
@@ -55,56 +47,12 @@ function createSockets(url: string, timeoutMs: number) {
     const socket = Object.assign(connect(path ? { path } : address), path ? {} : address)
     if (mode === 'off' || path) return prepare(socket)
     try {
-      const isGranted = await requestTls(socket, timeoutMs)
-      if (!isGranted && mode === 'preferred') return prepare(socket)
-      if (!isGranted) throw new Error('the database server has no TLS, and sslmode asks for it')
-      // The name that must be on the certificate is `host`; an address is no server name (RFC 6066, 3).
-      const servername = isIP(name) ? '' : name
-      const options = { socket, servername, host: name, rejectUnauthorized: mode === 'verified' }
-      return prepare(Object.assign(startTls(options), address))
+      return prepare(Object.assign(await secure(socket, name, mode, timeoutMs), address))
     } catch (error) {
       socket.destroy()
       return breakSoon(error)
     }
   }
-}
-
-function readTlsMode(parameters: URLSearchParams): TlsMode {
-  const given = parameters.get('sslmode') ?? parameters.get('ssl') ?? 'disable'
-  if (parameters.get('sslrootcert') === 'system') return 'verified'
-  if (given === 'disable' || given === 'false') return 'off'
-  if (given === 'allow' || given === 'prefer') return 'preferred'
-  return given === 'require' ? 'required' : 'verified'
-}
-
-/**
- * @throws when the server is not reached, is silent, hangs up, or says more than the one byte
- *   (CVE-2021-23222)
- */
-async function requestTls(socket: Socket, timeoutMs: number): Promise<boolean> {
-  const over = new AbortController()
-  const { signal } = over
-  const timer = setTimeout(() => over.abort(lose('CONNECT_TIMEOUT', socket)), timeoutMs)
-  const hangUp = () => over.abort(lose('CONNECTION_CLOSED', socket))
-  socket.once('close', hangUp)
-  try {
-    await once(socket, 'connect', { signal })
-    socket.write(TLS_REQUEST)
-    const [answer]: Buffer[] = await once(socket, 'data', { signal })
-    if (answer?.length !== 1)
-      throw new Error('the database server answered in the clear before TLS')
-    return answer[0] === GRANTED
-  } catch (error) {
-    throw error instanceof Error && error.name === 'AbortError' ? signal.reason : error
-  } finally {
-    clearTimeout(timer)
-    socket.off('close', hangUp)
-  }
-}
-
-/** Codes and words are the driver's. */
-function lose(code: string, { host, port }: Socket & { host?: string; port?: number }): Error {
-  return Object.assign(new Error(`${code} ${host}:${port}`), { code })
 }
 
 /** What the driver writes to it fails as well: the first error is the one that is told. */
