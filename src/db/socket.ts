@@ -8,13 +8,11 @@ export type Target = {
   path?: string | false | undefined
 }
 
-/** The first eight bytes of a session: how long its greeting is, and version 3.0 (53.2.1). */
-const GREETING_HEAD = 8
-const VERSION = 196_608
-
 /**
- * What the driver has to be told of a server: where its sockets come from, that it leaves TLS to them,
- * and blanks that make its greeting 1 KiB, which it writes at once (see `greetAlone`).
+ * What the driver has to be told of a server: where its sockets come from, that it leaves TLS to them, and
+ * blanks that bring its greeting over 1 KiB, from where on it writes at once. A short statement that it
+ * (3.4.9) is given just before a connection's end stays in its buffer. A short greeting would wait there
+ * as well, for ever, and the pool has a place less; a server that hears both hangs up, and all is clean.
  * @param timeoutMs for agreeing on TLS
  */
 export function describeLine(url: string, timeoutMs: number) {
@@ -45,9 +43,9 @@ function createSockets(url: string, timeoutMs: number) {
     const address = { host: name, port: port[at] ?? 5432 }
     // The driver's own errors name what it finds on the socket.
     const socket = Object.assign(connect(path ? { path } : address), path ? {} : address)
-    if (mode === 'off' || path) return prepare(socket)
+    if (mode === 'off' || path) return tellEndAtOnce(socket)
     try {
-      return prepare(Object.assign(await secure(socket, name, mode, timeoutMs), address))
+      return tellEndAtOnce(Object.assign(await secure(socket, name, mode, timeoutMs), address))
     } catch (error) {
       socket.destroy()
       return breakSoon(error)
@@ -60,32 +58,6 @@ function breakSoon(error: unknown): Socket {
   const socket = tellEndAtOnce(new Socket())
   socket.emit('error', error instanceof Error ? error : new Error(String(error)))
   return socket
-}
-
-function prepare(socket: Socket): Socket {
-  return greetAlone(tellEndAtOnce(socket))
-}
-
-/**
- * A short statement that the driver (3.4.9) is given just before a connection's end stays with it: the
- * greeting of the next session would be put behind it and never be written, and the pool has a place less.
- */
-function greetAlone(socket: Socket): Socket {
-  const write = socket.write.bind(socket)
-  socket.write = (said: Uint8Array | string): boolean => {
-    socket.write = write
-    return write(typeof said === 'string' ? said : cutGreeting(Buffer.from(said)))
-  }
-  return socket
-}
-
-function cutGreeting(said: Buffer): Buffer {
-  for (let at = 0; at + GREETING_HEAD <= said.length; at += 1) {
-    if (said.readInt32BE(at) === said.length - at && said.readInt32BE(at + 4) === VERSION) {
-      return said.subarray(at)
-    }
-  }
-  return said
 }
 
 /** By the next turn the driver has written out what it had gathered, which else would stay for the next session. */
