@@ -329,6 +329,18 @@ it('a commit that takes too long is answered for, and holds up the next ones no 
   expect(await listStored()).toEqual({ GATE: 2, NEXT: 1 })
 })
 
+it('a statement that ends without a word of the server is not believed: nothing counts as stored', async () => {
+  const mute = new Proxy(pool.sql, {
+    apply(sql, self, given: unknown[]) {
+      const isStatement = String(given[0]).includes('insert into ipn_events')
+      return isStatement ? Promise.resolve([]) : Reflect.apply(sql, self, given)
+    },
+  })
+  const deaf = createInbox(mute, PATIENT)
+  await expect(deaf.store(arrival('UNHEARD'))).rejects.toThrow('the database did not say')
+  expect(deaf.measure()).toEqual({ waiting: 0, characters: 0 })
+})
+
 it('draining waits for everything taken so far', async () => {
   await inbox.drain()
   await inbox.store(arrival('GATE'))

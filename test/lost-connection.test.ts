@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { openDatabase } from '../src/db/client.ts'
-import { startProxy } from './scenarios/chaos/proxy.ts'
+import { makeAuthority } from './support/certificates.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { startDatabaseProxy } from './support/database-proxy.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 const CONNECTIONS = 10
@@ -20,42 +21,57 @@ beforeAll(async () => {
 })
 afterAll(() => database.drop())
 
-it('a statement that is said to be done was done, also one given to a connection that breaks at that moment', async () => {
-  const { broken, proxy } = await openBreakable()
-  const fill = () =>
-    Promise.allSettled(Array.from({ length: CONNECTIONS }, () => broken.sql`select pg_sleep(0.01)`))
+it.each([
+  ['in the clear', 'disable'],
+  ['over TLS', 'require'],
+])(
+  'a statement that is said to be done was done, also one given to a connection that breaks at that moment, %s',
+  async (_how, sslmode) => {
+    await database.sql`truncate said`
+    const proxy = await startDatabaseProxy(database.url, makeAuthority().issue('127.0.0.1'))
+    onTestFinished(() => proxy.stop())
+    const broken = openDatabase(proxy.url(sslmode), CONNECTIONS)
+    onTestFinished(() => broken.close())
+    const fill = () =>
+      Promise.allSettled(
+        Array.from({ length: CONNECTIONS }, () => broken.sql`select pg_sleep(0.01)`),
+      )
 
-  const said: number[] = []
-  let ended = 0
-  for (let round = 0; round < ROUNDS; round += 1) {
-    await fill()
-    proxy.cut()
-    // One in each turn of the event loop, fewer than connections: some meet the turn between error and close.
-    for (let turn = 0; turn < CONNECTIONS - 2; turn += 1) {
-      await nextTurn()
-      const n = round * CONNECTIONS + turn
-      broken.sql
-        .unsafe(`insert into said values (${n}) -- ${PADDING}`)
-        .then(
-          () => said.push(n),
-          () => {},
-        )
-        .finally(() => {
-          ended += 1
-        })
+    const said: number[] = []
+    let ended = 0
+    for (let round = 0; round < ROUNDS; round += 1) {
+      await fill()
+      proxy.cut()
+      // One in each turn of the event loop, fewer than connections: some meet the turn between error and close.
+      for (let turn = 0; turn < CONNECTIONS - 2; turn += 1) {
+        await nextTurn()
+        const n = round * CONNECTIONS + turn
+        broken.sql
+          .unsafe(`insert into said values (${n}) -- ${PADDING}`)
+          .then(
+            () => said.push(n),
+            () => {},
+          )
+          .finally(() => {
+            ended += 1
+          })
+      }
+      await fill()
+      await fill()
     }
-    await fill()
-    await fill()
-  }
-  const all = ROUNDS * (CONNECTIONS - 2)
-  await waitUntil(() => ended === all, { what: 'every statement has its end' })
-  const rows = await database.sql<{ n: number }[]>`select n from said`
-  const done = new Set(rows.map(({ n }) => n))
-  expect(said.filter((n) => !done.has(n))).toEqual([])
-})
+    const all = ROUNDS * (CONNECTIONS - 2)
+    await waitUntil(() => ended === all, { what: 'every statement has its end' })
+    const rows = await database.sql<{ n: number }[]>`select n from said`
+    const done = new Set(rows.map(({ n }) => n))
+    expect(said.filter((n) => !done.has(n))).toEqual([])
+  },
+)
 
 it('connections that break all at once leave none waiting, and the pool serves on', async () => {
-  const { broken, proxy } = await openBreakable()
+  const proxy = await startDatabaseProxy(database.url, makeAuthority().issue('127.0.0.1'))
+  onTestFinished(() => proxy.stop())
+  const broken = openDatabase(proxy.url('disable'), CONNECTIONS)
+  onTestFinished(() => broken.close())
   let isOver = false
   const wrong: unknown[] = []
   const stuck: number[] = []
@@ -82,14 +98,3 @@ it('connections that break all at once leave none waiting, and the pool serves o
   await waitUntil(() => ended, { what: 'every statement has its end' })
   expect({ wrong, stuck }).toEqual({ wrong: [], stuck: [] })
 })
-
-async function openBreakable() {
-  const proxy = await startProxy()
-  onTestFinished(() => proxy.stop())
-  proxy.pointTo(Number(new URL(database.url).port))
-  const url = new URL(database.url)
-  url.port = String(proxy.port)
-  const broken = openDatabase(url.href, CONNECTIONS)
-  onTestFinished(() => broken.close())
-  return { broken, proxy }
-}

@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { type Database, openDatabase, type Tx } from '../src/db/client.ts'
 import { runInTransaction } from '../src/db/transaction.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { startDatabaseProxy } from './support/database-proxy.ts'
 
 let database: TestDatabase
 let own: Database
@@ -36,6 +37,14 @@ async function expectSound(): Promise<void> {
     await work.catch((error: unknown) => expect(String(error)).toContain('thought better'))
   }
   expect(await kept()).toEqual([1, 3])
+}
+
+/** Takes the server's confirmation of a command away, and leaves that it is ready for the next. */
+function cutOut(answer: Buffer, word: string): Buffer {
+  const confirmation = Buffer.from(`C\0\0\0${String.fromCharCode(word.length + 5)}${word}\0`)
+  const at = answer.indexOf(confirmation)
+  if (at < 0) return answer
+  return Buffer.concat([answer.subarray(0, at), answer.subarray(at + confirmation.length)])
 }
 
 describe('a unit of work', () => {
@@ -90,6 +99,40 @@ describe('a unit of work', () => {
     await own.sql`select 1`.catch(() => {})
     await expectSound()
   })
+
+  it('whose failed statement the work forgave is refused all the same: the server had rolled it back', async () => {
+    const forgiving = runInTransaction(own.sql, async (tx) => {
+      await tx`insert into kept values (15)`
+      await tx`select 1 / 0`.catch(() => {})
+    })
+    await expect(forgiving).rejects.toThrow('the server answered ROLLBACK to commit')
+    expect(await kept()).toEqual([])
+    await expectSound()
+  })
+
+  it.each([
+    ['begin', 'BEGIN'],
+    ['commit', 'COMMIT'],
+  ])(
+    'whose %s the server did not confirm is refused, and nothing more is said on its connection',
+    async (statement, word) => {
+      const proxy = await startDatabaseProxy(database.url)
+      const through = openDatabase(proxy.url(), 1)
+      onTestFinished(async () => {
+        await through.close()
+        await proxy.stop()
+      })
+      proxy.alter = (answer) => cutOut(answer, word)
+      let isWorking = false
+      const unconfirmed = runInTransaction(through.sql, async (tx) => {
+        isWorking = true
+        await tx`insert into kept values (16)`
+      })
+      await expect(unconfirmed).rejects.toThrow(`${statement} has no answer`)
+      expect(isWorking).toBe(word === 'COMMIT')
+      expect(proxy.seen.clear).not.toContain('rollback')
+    },
+  )
 
   it('never shares its connection, however many statements are on their way', async () => {
     const crowd = Array.from({ length: 250 }, (_, n) => own.sql`select ${n}::int as n`)

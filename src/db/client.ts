@@ -2,7 +2,7 @@ import { sql as drizzleSql, type SQL } from 'drizzle-orm'
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
 import * as schema from './schema.ts'
-import { createSockets } from './socket.ts'
+import { describeLine } from './socket.ts'
 
 /** The driver. Statements that carry a guarantee are written out in SQL with it. */
 export type Sql = postgres.Sql<{ int8: number }>
@@ -25,8 +25,7 @@ const CLOSE_WITHIN_S = 1
  * @param connections the pool's size
  */
 export function openDatabase(url: string, connections: number): Database {
-  // The driver's types leave `socket` out. TLS is agreed on there: its own would be told of its end too late.
-  const line = { socket: createSockets(url, CONNECT_WITHIN_S * 1000), ssl: false }
+  const line = describeLine(url, CONNECT_WITHIN_S * 1000)
   const sql = postgres(url, {
     ...line,
     max: connections,
@@ -35,6 +34,7 @@ export function openDatabase(url: string, connections: number): Database {
     types: { int8: INT8 },
     onnotice: ignoreNotice,
     connection: {
+      ...line.connection,
       application_name: 'ipn-processor',
       TimeZone: 'UTC',
       // Statements are keyed look-ups that come again and again: planning them anew costs more than it finds.

@@ -5,10 +5,13 @@ import { migrate } from 'drizzle-orm/postgres-js/migrator'
 import postgres from 'postgres'
 import { z } from 'zod'
 import type { Sql } from './client.ts'
+import { describeLine } from './socket.ts'
 
 const FOLDER = fileURLToPath(new URL('../../migrations', import.meta.url))
 /** Any constant will do, as long as every process uses the same: the letters "ipnp". */
 const LOCK = 0x69706e70
+
+const CONNECT_WITHIN_S = 10
 
 const JOURNAL = z.object({ entries: z.array(z.object({ when: z.number() })) })
 
@@ -17,7 +20,13 @@ const JOURNAL = z.object({ entries: z.array(z.object({ when: z.number() })) })
  * advisory lock two of three migrators failed.
  */
 export async function migrateDatabase(url: string): Promise<void> {
-  const sql = postgres(url, { max: 1, onnotice: () => {}, connect_timeout: 10 })
+  const line = describeLine(url, CONNECT_WITHIN_S * 1000)
+  const sql = postgres(url, {
+    ...line,
+    max: 1,
+    onnotice: () => {},
+    connect_timeout: CONNECT_WITHIN_S,
+  })
   try {
     await sql`select pg_advisory_lock(${LOCK})`
     await migrate(drizzle(sql), { migrationsFolder: FOLDER })

@@ -1,9 +1,8 @@
-import { once } from 'node:events'
 import { connect, Socket } from 'node:net'
-import { connect as startTls } from 'node:tls'
+import { readTlsMode, secure } from './tls.ts'
 
 /** The driver's options: what it has read from a server's address, hosts or a socket file, and the types of arrays. */
-type DriverOptions = {
+export type DriverOptions = {
   host: readonly string[]
   port: readonly number[]
   path?: string | false | undefined
@@ -11,12 +10,22 @@ type DriverOptions = {
   shared: { typeArrayMap: object }
 }
 
-/** `verified` checks certificate and name; `preferred` goes on in the clear where a server has no TLS. */
-type TlsMode = 'off' | 'preferred' | 'required' | 'verified'
-
-/** The request for TLS that comes before a session, and the byte that grants it (Postgres 17, 53.2.10). */
-const TLS_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
-const GRANTED = 'S'.charCodeAt(0)
+/**
+ * What the driver has to be told of a server: where its sockets come from, that it leaves TLS to them, and
+ * blanks that bring its greeting over 1 KiB, from where on it writes at once. A short statement that it
+ * (3.4.9) is given just before a connection's end stays in its buffer. A short greeting would wait there
+ * as well, for ever, and the pool has a place less; a server that hears both hangs up, and all is clean.
+ * @param timeoutMs for agreeing on TLS
+ */
+export function describeLine(url: string, timeoutMs: number) {
+  // A variable, because the driver's types leave `socket` out.
+  const line = {
+    socket: createSockets(url, timeoutMs),
+    ssl: false,
+    connection: { options: ' '.repeat(1024) },
+  }
+  return line
+}
 
 /**
  * Makes the sockets of a pool. Each tells its error and its close in one breath: Node tells the close a
@@ -26,9 +35,8 @@ const GRANTED = 'S'.charCodeAt(0)
  * @param url the server's address; `sslmode` as libpq has it, with `verify-ca` as `verify-full`
  * @param timeoutMs for agreeing on TLS
  */
-export function createSockets(url: string, timeoutMs: number) {
+function createSockets(url: string, timeoutMs: number) {
   const mode = readTlsMode(new URL(url).searchParams)
-  const lost = new Set<() => void>()
   let turn = 0
   /** Never rejects: the driver would lose the place in its pool. */
   return async (options: DriverOptions): Promise<Socket> => {
@@ -38,68 +46,43 @@ export function createSockets(url: string, timeoutMs: number) {
     const { host, port, path } = options
     const at = turn++ % Math.max(1, host.length)
     const name = host[at] ?? 'localhost'
-    const socket = path ? connect(path) : connect(port[at] ?? 5432, name)
-    if (mode === 'off' || path) return tellEndAtOnce(socket, lost)
+    const address = { host: name, port: port[at] ?? 5432 }
+    // The driver's own errors name what it finds on the socket.
+    const socket = Object.assign(connect(path ? { path } : address), path ? {} : address)
+    if (mode === 'off' || path) return tellEndAtOnce(socket)
     try {
-      const isGranted = await requestTls(socket, timeoutMs)
-      if (!isGranted && mode === 'preferred') return tellEndAtOnce(socket, lost)
-      if (!isGranted) throw new Error('the database server has no TLS, and sslmode asks for it')
-      const rejectUnauthorized = mode === 'verified'
-      return tellEndAtOnce(startTls({ socket, servername: name, rejectUnauthorized }), lost)
+      return tellEndAtOnce(Object.assign(await secure(socket, name, mode, timeoutMs), address))
     } catch (error) {
       socket.destroy()
-      return breakSoon(error, lost)
+      return breakSoon(error)
     }
   }
 }
 
-function readTlsMode(parameters: URLSearchParams): TlsMode {
-  const given = parameters.get('sslmode') ?? parameters.get('ssl') ?? 'disable'
-  if (parameters.get('sslrootcert') === 'system') return 'verified'
-  if (given === 'disable' || given === 'false') return 'off'
-  if (given === 'allow' || given === 'prefer') return 'preferred'
-  return given === 'require' ? 'required' : 'verified'
-}
-
-/** @throws when the server is not reached, is silent, or says more than the one byte (CVE-2021-23222) */
-async function requestTls(socket: Socket, timeoutMs: number): Promise<boolean> {
-  const signal = AbortSignal.timeout(timeoutMs)
-  await once(socket, 'connect', { signal })
-  socket.write(TLS_REQUEST)
-  const [answer]: Buffer[] = await once(socket, 'data', { signal })
-  if (answer?.length !== 1) throw new Error('the database server answered in the clear before TLS')
-  return answer[0] === GRANTED
-}
-
-function breakSoon(error: unknown, lost: Set<() => void>): Socket {
-  const socket = tellEndAtOnce(new Socket(), lost)
-  setImmediate(() => socket.destroy(error instanceof Error ? error : new Error(String(error))))
+/** What the driver writes to it fails as well: the first error is the one that is told. */
+function breakSoon(error: unknown): Socket {
+  const socket = tellEndAtOnce(new Socket())
+  socket.emit('error', error instanceof Error ? error : new Error(String(error)))
+  setImmediate(() => socket.destroy())
   return socket
 }
 
 /**
- * Error and close are told together once the close is there, for all sockets lost until then: by
- * that time the driver has written out what it had gathered, which else would stay for the next session
- * and keep it from beginning; and nothing is handed from one lost connection to the next.
+ * Error and close are told together once the close is there: by that time the driver has written out what
+ * it had gathered for the connection.
  */
-function tellEndAtOnce<S extends Socket>(socket: S, lost: Set<() => void>): S {
+function tellEndAtOnce<S extends Socket>(socket: S): S {
   const emit: (event: string | symbol, ...given: unknown[]) => boolean = socket.emit.bind(socket)
   let failure: unknown
   let isOver = false
-  function end(): void {
-    if (isOver) return
-    isOver = true
-    lost.delete(end)
-    if (failure !== undefined) emit('error', failure)
-    emit('close', failure !== undefined)
-  }
   socket.emit = (event: string | symbol, ...given: unknown[]): boolean => {
-    if (!isOver && (event === 'error' || event === 'end')) lost.add(end)
     if (event === 'error') failure ??= given[0]
-    else if (event === 'close') {
-      for (const endOne of lost) endOne()
-      end()
-    } else return emit(event, ...given)
+    else if (event !== 'close') return emit(event, ...given)
+    else if (!isOver) {
+      isOver = true
+      if (failure !== undefined) emit('error', failure)
+      emit('close', failure !== undefined)
+    }
     return true
   }
   return socket

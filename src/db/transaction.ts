@@ -13,19 +13,33 @@ import type { Sql, Tx } from './client.ts'
 export async function runInTransaction<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T> {
   const connection = await sql.reserve()
   try {
-    await connection.unsafe('begin')
+    await say(connection, 'begin', 'BEGIN')
     const result = await work(connection)
-    await connection.unsafe('commit')
+    await say(connection, 'commit', 'COMMIT')
     connection.release()
     return result
   } catch (error) {
     // A lost connection has left the pool's reserve by itself, and its server has rolled back.
     if (!isConnectionLost(error)) {
-      const rolledBack = await connection.unsafe('rollback').catch(() => undefined)
+      const rolledBack = await say(connection, 'rollback', 'ROLLBACK').catch(() => false)
       if (rolledBack) connection.release()
     }
     throw error
   }
+}
+
+/**
+ * Believes only the server's own word. It answers `ROLLBACK` to the commit of a transaction in which a
+ * statement failed. Without any word what the driver took for an answer is the greeting of a next
+ * session: the connection is lost, and what stands on it is in the hands of others.
+ * @throws Error
+ */
+async function say(connection: Tx, statement: string, expected: string): Promise<true> {
+  const { command } = await connection.unsafe(statement)
+  if (command === expected) return true
+  if (command) throw new Error(`the server answered ${command} to ${statement}`)
+  const lost = new Error(`the connection was lost: ${statement} has no answer`)
+  throw Object.assign(lost, { code: 'CONNECTION_CLOSED' })
 }
 
 /** After a fatal error the server closes the connection; the driver's own codes say that it is closed. */

@@ -129,7 +129,7 @@ export async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Pro
     or (t.currency is null and excluded.currency is not null)`
   // The same bytes under a secret that has been put right since: now they may settle what they say.
   const verifiedNow = sql`excluded.verdict = 'verified' and ipn_events.verdict <> 'verified'`
-  await sql`
+  const [row] = await sql`
     with events as (
       insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, payment_id, request_id,
         amount, code, verdict, body, content_type, address, headers, deliveries)
@@ -178,6 +178,8 @@ export async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Pro
     select pg_notify(${SYNC_DUE}, ''), (
       select count(pg_notify(${TRANSACTION_CHANGED},
         '[' || to_json(merchant_code) || ',' || to_json(transaction_id) || ']')) from due where learnt)`
+  // A statement that no server ran has no row: what the driver made of it must not be acknowledged.
+  if (!row) throw new Error('the database did not say that it had stored the notifications')
 }
 
 type NotifiedRefund = { merchantCode: string; requestId: string; paymentId: string | undefined }

@@ -1,0 +1,97 @@
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
+import type { Identity } from './certificates.ts'
+
+/** What is said to a request for TLS: the byte that grants it, the one that refuses it, or something else. */
+export type TlsAnswer = 'S' | 'N' | 'S and more' | 'nothing' | 'goodbye'
+
+/** Stands in front of the test database and speaks TLS, which that one has not. */
+export type DatabaseProxy = {
+  port: number
+  /** The database's address through here. */
+  url(sslmode?: string): string
+  /** From now on. */
+  answer: TlsAnswer
+  identity: Identity | undefined
+  /** What passes from the database, which a test may change. */
+  alter(answer: Buffer): Buffer
+  /** Requests for TLS so far, and what clients said inside TLS and in the clear. */
+  seen: { asked: number; inside: string; clear: string }
+  /** Resets every connection. */
+  cut(): void
+  stop(): Promise<void>
+}
+
+/** The request for TLS (Postgres 17, 53.2.10). */
+const TLS_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
+
+/** Starts a proxy on a free port. Without an `identity` it grants no TLS. */
+export async function startDatabaseProxy(
+  target: string,
+  identity?: Identity,
+): Promise<DatabaseProxy> {
+  const clients = new Set<Socket>()
+  const server = createServer((client) => {
+    client.setNoDelay(true)
+    clients.add(client)
+    client.on('error', () => {})
+    client.on('close', () => clients.delete(client))
+    client.once('data', (first) => {
+      if (!first.equals(TLS_REQUEST)) return lead(client, 'clear', first)
+      proxy.seen.asked += 1
+      if (proxy.answer === 'nothing') return
+      if (proxy.answer === 'goodbye') return void client.end()
+      client.write(proxy.answer === 'S and more' ? 'SE\0\0\0\u0004' : proxy.answer)
+      if (proxy.answer !== 'S')
+        return void client.once('data', (next) => lead(client, 'clear', next))
+      const inner = new TLSSocket(client, { isServer: true, ...proxy.identity })
+      inner.on('error', () => client.destroy())
+      lead(inner, 'inside')
+    })
+  })
+
+  function lead(client: Socket, way: 'inside' | 'clear', first?: Buffer): void {
+    const { port, hostname } = new URL(target)
+    const database = connect(Number(port), hostname)
+    database.setNoDelay(true)
+    const hear = (said: Buffer) => {
+      proxy.seen[way] += said.toString('latin1')
+      database.write(said)
+    }
+    if (first) hear(first)
+    client.on('data', hear)
+    database.on('data', (said) => client.write(proxy.alter(said)))
+    database.on('error', () => client.destroy())
+    database.on('close', () => client.destroy())
+    client.on('close', () => database.destroy())
+  }
+
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' && address ? address.port : 0
+  const proxy: DatabaseProxy = {
+    port,
+    url(sslmode) {
+      const url = new URL(target)
+      url.host = `127.0.0.1:${port}`
+      if (sslmode) url.searchParams.set('sslmode', sslmode)
+      return url.href
+    },
+    answer: identity ? 'S' : 'N',
+    identity,
+    alter: (answer) => answer,
+    seen: { asked: 0, inside: '', clear: '' },
+    cut() {
+      for (const client of clients) client.resetAndDestroy()
+    },
+    async stop() {
+      const closed = once(server, 'close')
+      server.close()
+      proxy.cut()
+      await closed
+    },
+  }
+  return proxy
+}
