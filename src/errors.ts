@@ -3,6 +3,7 @@ export type RefusalCode =
   | 'unauthenticated'
   | 'scope_missing'
   | 'rate_limited'
+  | 'invalid_address'
   | 'invalid_json'
   | 'body_too_slow'
   | 'body_too_large'

@@ -13,6 +13,7 @@ import { createBreakers } from './gateway/breakers.ts'
 import { createCardGateway } from './gateway/cards.ts'
 import { createGatewayClient } from './gateway/client.ts'
 import { createGroup } from './group.ts'
+import { answerUnreadable } from './http/errors.ts'
 import { protect } from './http/protect.ts'
 import { openServer, SERVER_LIMITS, type ServerLimits } from './http/server.ts'
 import { createWaiters } from './http/wait.ts'
@@ -131,7 +132,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { ctx, stopping, givingUp, database } = await createContext(options)
   const { config, log } = options
   const limits = { ...SERVER_LIMITS, ...options.serverLimits }
-  const server = openServer(getRequestListener(createApp(ctx).fetch), limits)
+  const server = openServer(
+    getRequestListener(createApp(ctx).fetch, {
+      errorHandler: (error) => answerUnreadable(log, error),
+    }),
+    limits,
+  )
   server.prependListener('request', (_, response) => protect(response))
   // A connection kept alive after its answer would hold the stop for seconds.
   server.on('request', ({ socket }, response) =>

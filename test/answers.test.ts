@@ -1,7 +1,8 @@
 import { request } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import type { Service } from '../src/service.ts'
-import { withKey } from './support/api.ts'
+import { expectProblem, withKey } from './support/api.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { KEY, postIpn, signIpn, startTestService } from './support/service.ts'
 
@@ -76,6 +77,28 @@ it('a header that is sent twice, or an id unfit for a log, leads to an id of our
       .end()
   })
   expect(answered).toMatch(/^[0-9a-f-]{36}$/)
+})
+
+it.each([
+  ['/v1/payments/a\\b', 'localhost'],
+  ['/v1/payments', 'a/b'],
+  ['/v1/payments', 'shop.1'],
+  ['/v1/transactions/T-1?wait=0', 'shop.1'],
+])('the address %s at the host %s is refused with a problem', async (path, host) => {
+  const answered = await new Promise<Response>((resolve, reject) => {
+    request(service.url, { path, headers: { ...withKey().headers, host } }, async (response) => {
+      const { statusCode: status = 0, headers } = response
+      const told = Object.entries(headers).map(([name, value]): [string, string] => [
+        name,
+        `${value}`,
+      ])
+      resolve(new Response(await text(response), { status, headers: told }))
+    })
+      .on('error', reject)
+      .end()
+  })
+  await expectProblem(answered, 400, 'invalid_address')
+  expect(Object.fromEntries(answered.headers)).toMatchObject(PROTECTION)
 })
 
 it('the request id stands in the log of a refused notification and of a write', async () => {

@@ -93,7 +93,16 @@ describe('methods', () => {
         const refused = await fetch(`${url}?${query}`, { method })
         expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'POST, GET'])
       }
-      expect((await countRows(other.database)).ipn_events).toBe(1)
+      const plain = toForm(signIpn({ svc_TransactionID: 'T-HOST' }))
+      const host = await new Promise((resolve, reject) => {
+        httpRequest(`${url}?${plain}`, { headers: { host: 'shop.1' } }, (answer) =>
+          resolve(json(answer)),
+        )
+          .on('error', reject)
+          .end()
+      })
+      expect(host).toEqual(RECEIVED.answer)
+      expect((await countRows(other.database)).ipn_events).toBe(2)
     } finally {
       await other.stop()
     }

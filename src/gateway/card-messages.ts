@@ -1,6 +1,7 @@
 import { isLosslessNumber, LosslessNumber, parse } from 'lossless-json'
 import { z } from 'zod'
 import { maskCardData, maskCardText } from '../mask.ts'
+import { responseCode } from './messages.ts'
 
 /** An envelope as the gateway gave it, every member kept, but masked; its numbers are `LosslessNumber`. */
 export type Envelope = Record<string, unknown>
@@ -42,7 +43,7 @@ export function readCardAnswer(body: Buffer, prefix: string, form: 'detail' | 'l
   const envelope = z
     .looseObject(
       {
-        code: number,
+        code: responseCode,
         state: number.optional(),
         message: z.string('is not a string').nullish(),
         [`${prefix}ResponseId`]: z.string('is not a string').nullish(),
@@ -51,7 +52,7 @@ export function readCardAnswer(body: Buffer, prefix: string, form: 'detail' | 'l
     )
     .safeParse(given)
   if (!envelope.success) return fail(envelope.error, [])
-  if (Number(envelope.data.code) !== 1) {
+  if (envelope.data.code !== '1') {
     const message = shorten(envelope.data.message)
     return form === 'detail'
       ? { kind: 'missing', message }

@@ -23,7 +23,7 @@ const MAX_TEXT = 128
 const number = z.custom<LosslessNumber>((value) => isLosslessNumber(value), 'is not a number')
 
 /** A code as one text for one value: neither `0.0` nor `1e-400` may be taken for something it is not. */
-const responseCode = number.transform(({ value }, ctx) => {
+export const responseCode = number.transform(({ value }, ctx) => {
   if (/^-?\d{1,9}(?:\.0{1,9})?$/.test(value)) return String(Number(value))
   ctx.addIssue('is not a whole number')
   return z.NEVER

@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+import { RequestError } from '@hono/node-server'
 import { z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
 import { HTTPException } from 'hono/http-exception'
@@ -12,6 +14,7 @@ const PROBLEMS: Record<RefusalCode, { status: ContentfulStatusCode; title: strin
   unauthenticated: { status: 401, title: 'No valid API key' },
   scope_missing: { status: 403, title: 'The key lacks a scope' },
   rate_limited: { status: 429, title: 'Too many requests of this key' },
+  invalid_address: { status: 400, title: 'The address or the host cannot be read' },
   invalid_json: { status: 400, title: 'The body is not JSON' },
   body_too_slow: { status: 408, title: 'The body did not arrive in time' },
   body_too_large: { status: 413, title: 'The body is too large' },
@@ -101,4 +104,19 @@ export function answerError(log: Log, error: Error, c: HttpContext<AppEnv>): Res
   const path = maskCardText(c.req.path)
   log.error({ err: error, requestId, method: c.req.method, path }, 'request failed')
   return answerProblem(c, 'internal_error', `Something went wrong here; quote request ${requestId}`)
+}
+
+/**
+ * Answers what never reached the app: a target with a backslash, a host that is none (RFC 9112, 3.2). Every
+ * other error is the app's own to answer.
+ */
+export function answerUnreadable(log: Log, error: unknown): Response {
+  const requestId = randomUUID()
+  const code = error instanceof RequestError ? 'invalid_address' : 'internal_error'
+  if (code === 'internal_error') log.error({ err: error, requestId }, 'request failed')
+  const { status, title } = PROBLEMS[code]
+  const type = `urn:ipn-processor:problem:${code}`
+  const problem = { type, title, status, detail: title, code, requestId }
+  const headers = { 'content-type': 'application/problem+json', 'x-request-id': requestId }
+  return new Response(JSON.stringify(problem), { status, headers })
 }

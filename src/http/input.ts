@@ -25,9 +25,11 @@ export function createRouter() {
 
 /**
  * Refuses an address with escapes that are no text. The framework would take them for the text itself,
- * and `%FF` would name the same thing as `%25FF`.
+ * and `%FF` would name the same thing as `%25FF`. A host that no address can have (`shop.1`) is found
+ * out about here, too: the framework parses it only when somebody asks for the whole request.
  */
 export const requireReadableAddress = createMiddleware<AppEnv>(async (c, next) => {
+  if (!URL.canParse(c.req.url)) throw new DomainError('invalid_address', 'Host: is not a host')
   const [path = '', query = ''] = c.req.url.split(/\?(.*)/s)
   const unreadable = isReadable(path) ? query.split('&').find((part) => !isReadable(part)) : path
   if (unreadable === undefined) return await next()

@@ -70,7 +70,8 @@ export function ipnRoutes(ctx: Context) {
   async function readDelivery(c: HttpContext<AppEnv>, address: string): Promise<Delivery | Answer> {
     const headers = pickHeaders(c)
     if (c.req.method === 'GET') {
-      const body = new URL(c.req.url).search.slice(1)
+      // Whatever host it was sent to: the framework does not refuse every name that no host can have.
+      const body = new URL(c.env.incoming.url ?? '', 'http://localhost').search.slice(1)
       return { format: 'form', body, contentType: '', address, headers }
     }
     const contentType = c.req.header('content-type') ?? ''

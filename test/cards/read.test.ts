@@ -208,6 +208,7 @@ describe('an answer that is none', () => {
     [200, 'rubbish', 502, 'gateway_failed'],
     [200, '[]', 502, 'gateway_failed'],
     [200, '{"code":"1","data":{}}', 502, 'gateway_failed'],
+    [200, '{"code":1e-400,"data":{}}', 502, 'gateway_failed'],
     [200, '{"code":1,"data":[]}', 502, 'gateway_failed'],
     [200, '{"code":1,"data":{"docs":{}}}', 502, 'gateway_failed'],
     [
