@@ -167,6 +167,22 @@ describe('a storm of one account', () => {
 })
 
 describe('GATEWAY_RATE_PER_S', () => {
+  it('claims nothing of an account that has paid far ahead, and of the other as before', async () => {
+    const database = await createTestDatabase()
+    onTestFinished(() => database.drop())
+    const file = writeMerchantsFile([MERCHANT, OTHER])
+    onTestFinished(file.remove)
+    const settings = { ROLE: 'web', MERCHANTS_FILE: file.path, GATEWAY_RATE_PER_S: '10' }
+    const service = await startTestService(database, 'http://127.0.0.1:9', { settings })
+    onTestFinished(() => service.stop())
+    await database.sql`
+      update merchant_accounts set paid_until = now() + interval '1 minute' where merchant_code = ${A}`
+    await database.sql`
+      insert into transactions (merchant_code, transaction_id, due_at)
+      select code, 'AHEAD', now() from unnest(${[A, B]}::text[]) as code`
+    expect(countBy(await claimDue(service.ctx, 16))).toEqual({ A: 0, B: 1 })
+  })
+
   it('bounds the calls of an account over all processes, each account on its own', async () => {
     const database = await createTestDatabase()
     onTestFinished(() => database.drop())
