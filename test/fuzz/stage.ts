@@ -28,7 +28,7 @@ export async function startStage(database: TestDatabase, gatewayUrl = 'http://12
 export async function expectWell({ url, ctx }: Service): Promise<void> {
   expect(ctx.inbox.measure()).toEqual({ waiting: 0, characters: 0 })
   expect(ctx.waiters.count()).toBe(0)
-  expect(ctx.slots.countFree()).toBe(ctx.config.GATEWAY_MAX_CONCURRENCY)
+  expect(ctx.slots.countFree()).toBe(ctx.slots.countLimit())
   expect((await fetch(`${url}/readyz`)).status).toBe(200)
   expect((await fetch(`${url}/v1/transactions`, withKey())).status).toBe(200)
 }
