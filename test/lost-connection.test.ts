@@ -88,6 +88,12 @@ it('connections that break all at once leave none waiting, and the pool serves o
       Array.from({ length: 20 * CONNECTIONS }, () => broken.sql`select 1`.catch(() => undefined)),
     )
     if (performance.now() - started > STUCK_MS) stuck.push(round)
+    // Past their start, all of them: cut off in it, the driver rejects what nobody can catch.
+    for (let time = 0; time < 3; time += 1) {
+      await Promise.allSettled(
+        Array.from({ length: 2 * CONNECTIONS }, () => broken.sql`select pg_sleep(0.05)`),
+      )
+    }
     proxy.cut()
   }
   isOver = true

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { type Database, openDatabase, type Tx } from '../src/db/client.ts'
+import { type Database, isDatabaseAway, openDatabase, type Tx } from '../src/db/client.ts'
 import { runInTransaction } from '../src/db/transaction.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { startDatabaseProxy } from './support/database-proxy.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 let database: TestDatabase
 let own: Database
@@ -55,6 +56,30 @@ describe('a unit of work', () => {
       return 'done'
     })
     expect([result, await kept()]).toEqual(['done', [7]])
+  })
+
+  it('that waits for a connection while the only one is lost has an end, and the pool serves on', async () => {
+    const proxy = await startDatabaseProxy(database.url)
+    onTestFinished(() => proxy.stop())
+    const { sql, close } = openDatabase(proxy.url(), 1)
+    onTestFinished(close)
+    await sql`select 1`
+    const busy = sql`select pg_sleep(30)`.catch((error: unknown) => error)
+    const isBusy = async () => {
+      const rows = await database.sql`
+        select from pg_stat_activity where datname = current_database() and query like '%pg_sleep(30)'`
+      return rows.length > 0
+    }
+    await waitUntil(isBusy, { what: 'the only connection is in use' })
+    const work = () => runInTransaction(sql, (tx) => tx`insert into kept values (9)`)
+    const ended = work().then(
+      () => 'done',
+      (error: unknown) => (isDatabaseAway(error) ? 'away' : error),
+    )
+    proxy.cut()
+    expect(await busy).toBeInstanceOf(Error)
+    expect(['done', 'away']).toContain(await ended)
+    await work()
   })
 
   it('leaves nothing behind when the work throws, or a statement fails', async () => {

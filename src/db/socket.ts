@@ -1,13 +1,11 @@
 import { connect, Socket } from 'node:net'
 import { readTlsMode, secure } from './tls.ts'
 
-/** The driver's options: what it has read from a server's address, hosts or a socket file, and the types of arrays. */
+/** What the driver has read from a server's address: hosts are tried in turn, or a socket file. */
 export type DriverOptions = {
   host: readonly string[]
   port: readonly number[]
   path?: string | false | undefined
-  fetch_types: boolean
-  shared: { typeArrayMap: object }
 }
 
 /**
@@ -39,11 +37,7 @@ function createSockets(url: string, timeoutMs: number) {
   const mode = readTlsMode(new URL(url).searchParams)
   let turn = 0
   /** Never rejects: the driver would lose the place in its pool. */
-  return async (options: DriverOptions): Promise<Socket> => {
-    // The pool knows them once one connection has asked. Asked again at each connection, and cut off there,
-    // the driver would reject what nobody can catch, which ends the process (porsager/postgres 1223).
-    if (Object.keys(options.shared.typeArrayMap).length > 0) options.fetch_types = false
-    const { host, port, path } = options
+  return async ({ host, port, path }: DriverOptions): Promise<Socket> => {
     const at = turn++ % Math.max(1, host.length)
     const name = host[at] ?? 'localhost'
     const address = { host: name, port: port[at] ?? 5432 }

@@ -11,7 +11,7 @@ import type { Sql, Tx } from './client.ts'
  * others share (porsager/postgres, issues 1208, 1216 and 1189).
  */
 export async function runInTransaction<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T> {
-  const connection = await sql.reserve()
+  const connection = await reserve(sql)
   try {
     await say(connection, 'begin', 'BEGIN')
     const result = await work(connection)
@@ -26,6 +26,30 @@ export async function runInTransaction<T>(sql: Sql, work: (tx: Tx) => Promise<T>
     }
     throw error
   }
+}
+
+/** How long to wait for a connection (ms). */
+const RESERVE_WITHIN_MS = 5_000
+
+/**
+ * A connection of one's own. The driver (3.4.9) forgets who waits for one while a connection is lost, and
+ * would let them wait for ever.
+ * @throws Error `CONNECT_TIMEOUT`: the database is away, or every connection stays in use
+ */
+async function reserve(sql: Sql) {
+  const asked = sql.reserve()
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), RESERVE_WITHIN_MS)
+  })
+  const connection = await Promise.race([asked, late]).finally(() => clearTimeout(timer))
+  if (connection) return connection
+  asked.then(
+    (unwanted) => unwanted.release(),
+    () => {},
+  )
+  const error = new Error(`no connection to the database within ${RESERVE_WITHIN_MS} ms`)
+  throw Object.assign(error, { code: 'CONNECT_TIMEOUT' })
 }
 
 /**
