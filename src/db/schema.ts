@@ -9,6 +9,7 @@ import {
   foreignKey,
   index,
   integer,
+  json,
   jsonb,
   numeric,
   pgTable,
@@ -135,6 +136,8 @@ export const ipnEvents = pgTable(
     contentType: text('content_type').notNull(),
     address: text('address').notNull(),
     headers: jsonb('headers').$type<Record<string, string>>().notNull(),
+    /** The span that took it in (W3C Trace Context), for the query it leads to; null without tracing. */
+    traceParent: text('trace_parent'),
     deliveries: integer('deliveries').notNull(),
     firstReceivedAt: time('first_received_at').notNull().defaultNow(),
     lastReceivedAt: time('last_received_at').notNull().defaultNow(),
@@ -528,4 +531,101 @@ export const changes = pgTable(
   },
   // The timeline of a transaction reads its changes.
   (t) => [index('changes_transaction').on(t.merchantCode, t.transactionId, t.at)],
+)
+
+/**
+ * What those who follow will be told, in the commit that brought it. A place in the feed is given after
+ * the commit: whoever is ahead in the feed would otherwise miss what commits late.
+ */
+export const eventOutbox = pgTable('event_outbox', {
+  /** Taken while the commit holds the transaction's row: the order of one transaction's events. */
+  id: bigserial('id', { mode: 'number' }).primaryKey(),
+  merchantCode: text('merchant_code').notNull(),
+  transactionId: text('transaction_id').notNull(),
+  type: text('type').notNull(),
+  /** The object at its commit, shaped as its route answers. */
+  data: json('data').notNull(),
+  at: time('at').notNull().defaultNow(),
+})
+
+/** Append-only: the change feed. The id is an event's place in it, and a reader's cursor. */
+export const events = pgTable(
+  'events',
+  {
+    id: bigserial('id', { mode: 'number' }).primaryKey(),
+    merchantCode: text('merchant_code').notNull(),
+    transactionId: text('transaction_id').notNull(),
+    type: text('type').notNull(),
+    data: json('data').notNull(),
+    at: time('at').notNull(),
+  },
+  // GET /v1/events of one account.
+  (t) => [index('events_of_merchant').on(t.merchantCode, t.id)],
+)
+
+/** One row: up to where the feed was removed for its age. A cursor before it has missed something. */
+export const eventRemovals = pgTable(
+  'event_removals',
+  {
+    only: boolean('only').primaryKey().default(true),
+    removedUpTo: counter('removed_up_to').notNull().default(0),
+  },
+  (t) => [check('event_removals_one_row', sql`${t.only}`)],
+)
+
+/** Where a merchant wants events sent to. */
+export const webhookEndpoints = pgTable(
+  'webhook_endpoints',
+  {
+    id: uuid('id').primaryKey().defaultRandom(),
+    /** One merchant's code, or `*`: that of the key that registered it. */
+    merchantCode: text('merchant_code').notNull(),
+    url: text('url').notNull(),
+    types: text('types').array().notNull(),
+    /** Encrypted. */
+    secret: bytes('secret').notNull(),
+    /** Events up to here have been delivered, or stand in `webhook_deliveries`. */
+    plannedUpTo: counter('planned_up_to').notNull(),
+    /** The first failure since the last success. */
+    failingSince: time('failing_since'),
+    disabledAt: time('disabled_at'),
+    disabledReason: text('disabled_reason', { enum: ['gone', 'failing'] }),
+    createdAt: time('created_at').notNull().defaultNow(),
+  },
+  (t) => [
+    check(
+      'webhook_endpoints_disabled_says_why',
+      sql`(${t.disabledAt} is null) = (${t.disabledReason} is null)`,
+    ),
+  ],
+)
+
+/** Events that an endpoint still has to take; what it took is gone. */
+export const webhookDeliveries = pgTable(
+  'webhook_deliveries',
+  {
+    endpointId: uuid('endpoint_id').notNull(),
+    eventId: counter('event_id').notNull(),
+    merchantCode: text('merchant_code').notNull(),
+    transactionId: text('transaction_id').notNull(),
+    attempts: integer('attempts').notNull().default(0),
+    /** Schedule, lease and backoff at once. */
+    dueAt: time('due_at').notNull().defaultNow(),
+    /** The fencing token: who lost it writes nothing. */
+    leaseId: uuid('lease_id'),
+    lastError: text('last_error'),
+  },
+  (t) => [
+    primaryKey({ name: 'webhook_deliveries_pkey', columns: [t.endpointId, t.eventId] }),
+    foreignKey({
+      name: 'webhook_deliveries_endpoint',
+      columns: [t.endpointId],
+      foreignColumns: [webhookEndpoints.id],
+    }).onDelete('cascade'),
+    // The claim.
+    index('webhook_deliveries_due').on(t.endpointId, t.dueAt),
+    // Whether an earlier one of the same transaction is still to be taken.
+    index('webhook_deliveries_order').on(t.endpointId, t.merchantCode, t.transactionId, t.eventId),
+    check('webhook_deliveries_attempts_not_negative', sql`${t.attempts} >= 0`),
+  ],
 )
