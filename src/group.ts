@@ -1,7 +1,7 @@
 /** Work that is done together: what comes while a run is on its way shares the next one. */
 export type Group<T, R> = {
   /**
-   * Resolves with what `run` made of the item. An idle group runs at once.
+   * Resolves with what `run` made of the item. An idle group runs with this turn of the event loop.
    * @param run called with everything that waits, at most `maxSize` items; one result for each, in
    * order. It is the first item's that runs, so all callers have to mean the same by it.
    */
@@ -49,6 +49,7 @@ export function createGroup<T, R>(
 ): Group<T, R> {
   let waiting: Waiter<T, R>[] = []
   let busy = false
+  let starting = false
   const runs = new Set<Promise<void>>()
   const taken = new Set<{ batch: Waiter<T, R>[]; since: number }>()
   let checking: NodeJS.Timeout | undefined
@@ -76,6 +77,16 @@ export function createGroup<T, R>(
     runs.add(run)
   }
 
+  /** What the same turn of the event loop has brought comes along: the first of many would run alone. */
+  function startSoon(): void {
+    if (starting || busy) return
+    starting = true
+    setImmediate(() => {
+      starting = false
+      start()
+    })
+  }
+
   function check({ untakenMs, takenMs, giveUp }: Patience<T>): void {
     checking = undefined
     const now = performance.now()
@@ -100,12 +111,13 @@ export function createGroup<T, R>(
     add: (item, run) =>
       new Promise((resolve, reject) => {
         waiting.push({ item, since: bounds ? performance.now() : 0, run, resolve, reject })
-        start()
+        startSoon()
         watch()
       }),
     countWaiting: () => waiting.length,
     measureWait: () => (waiting[0] ? performance.now() - waiting[0].since : 0),
     async drain() {
+      start()
       while (runs.size > 0) await Promise.all(runs)
     },
   }

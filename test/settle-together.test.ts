@@ -45,7 +45,7 @@ async function ask(
   return answers.sort((a, b) => (a.claim.transactionId < b.claim.transactionId ? -1 : 1))
 }
 
-/** The first is settled at once; the others gather during its commit and share the next. */
+/** They come in one turn of the event loop, so they share a commit. */
 const settleAll = (answers: readonly Answered[]) =>
   Promise.all(answers.map((answer) => settleQuery(rig.service.ctx, answer)))
 
@@ -64,7 +64,7 @@ describe('answers that are settled together', () => {
   it('are each written whole, in a commit that they share', async () => {
     const settled = await settleAll(await ask())
     expect(settled).toEqual(ids.map(() => ({ next: 'rest', lastError: null, dueAgain: false })))
-    expect(await countCommits()).toBe(2)
+    expect(await countCommits()).toBe(1)
     for (const id of ids) {
       expect(await read(id)).toMatchObject({ state: 'paid', version: 2, leased: false, polls: 0 })
       expect(await rig.transaction(id)).toMatchObject({
@@ -121,7 +121,7 @@ describe('answers that are settled together', () => {
       'again',
       'lost',
     ])
-    expect(await countCommits()).toBe(3)
+    expect(await countCommits()).toBe(2)
     expect(await read(id(1))).toMatchObject({ attempts: 1, lastError: 'ECONNRESET', asOf: null })
     expect(await read(id(2))).toMatchObject({ polls: 1, state: 'pending', asOf: null })
     expect(await read(id(3))).toMatchObject({ polls: 1, state: 'pending', leased: false })

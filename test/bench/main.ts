@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import { build } from './build.ts'
 import { startBenchDatabase } from './database.ts'
 import { fill } from './fill.ts'
+import { measureIndexes } from './indexes.ts'
 import { measureAck, measureCost, measureIntake } from './intake.ts'
 import { measureMemory, measureScale } from './long.ts'
 import { drawPlots } from './plot.ts'
@@ -21,7 +22,7 @@ const { values } = parseArgs({
     sizes: { type: 'string', default: '10000,1000000,5000000' },
     /** Leaves out what takes minutes: memory after 500 thousand, and several processes. */
     short: { type: 'boolean', default: false },
-    /** Only these, a comma list: intake, cost, reads, waiters, readable, sync, refunds, removal. */
+    /** Only these, a comma list: intake, cost, reads, waiters, readable, sync, refunds, removal; indexes has to be named. */
     only: { type: 'string', default: '' },
     /** Writes a CPU profile of each serving or working process. */
     profile: { type: 'boolean', default: false },
@@ -36,6 +37,9 @@ let stage: Stage | undefined
 try {
   stage = await startStage(database, values.profile ? `${FOLDER}/profiles` : undefined)
   measures.push(await measureIdle(stage.web))
+  // On empty tables: what is removed is what was written first.
+  if (wanted('removal') && !(values.short && !values.only))
+    measures.push(...(await measureRemoval(stage)))
   let stored = 0
   for (const size of sizes) {
     console.log(`filling up to ${writeSize(size)} transactions`)
@@ -54,8 +58,11 @@ try {
 await writeReport(measures, machine, FOLDER)
 await drawPlots(measures, FOLDER)
 
+function wanted(group: string): boolean {
+  return !values.only || values.only.split(',').includes(group)
+}
+
 async function measureAll(on: Stage, size: number): Promise<Measure[]> {
-  const wanted = (group: string) => !values.only || values.only.split(',').includes(group)
   const of: Measure[] = []
   if (wanted('intake')) {
     const { measures: intake, oneInsertRate } = await measureIntake(on, size)
@@ -70,8 +77,7 @@ async function measureAll(on: Stage, size: number): Promise<Measure[]> {
   if (wanted('refunds')) {
     of.push(...(await measureRequest(on, size)), await measureSending(on, size))
   }
-  if (wanted('removal') && !(values.short && !values.only))
-    of.push(...(await measureRemoval(on, size)))
+  if (values.only.includes('indexes')) of.push(...(await measureIndexes(database.sql, size)))
   for (const { name, result, value, baseline } of of) {
     console.log(`${writeSize(size)}: ${name}: ${result.toFixed(2)}  ${value}  ${baseline}`)
   }
