@@ -23,6 +23,9 @@ import {
 /**
  * Every table, in the order money flows: who may ask, what the gateway told, what is due, what was
  * found, what changed, what was called. Every key starts with the merchant's code.
+ *
+ * The figures beside an index are its statement's time with and without it, at a million transactions and a
+ * tenth as many refunds (`npm run bench -- --sizes 1000000 --only indexes`).
  */
 
 const bytes = customType<{ data: Buffer; driverData: Buffer }>({ dataType: () => 'bytea' })
@@ -92,7 +95,7 @@ export const auditEntries = pgTable(
     /** `done`, or the code of the refusal. */
     outcome: text('outcome').notNull(),
   },
-  // Who touched this.
+  // Who touched this. 0.02 ms, without it 16 ms.
   (t) => [index('audit_entries_object').on(t.objectId)],
 )
 
@@ -148,11 +151,12 @@ export const ipnEvents = pgTable(
     unique('ipn_events_fingerprint')
       .on(t.merchantCode, t.transactionId, t.fingerprint)
       .nullsNotDistinct(),
-    // Whether a transaction has refund notifications, and its timeline.
+    // Whether a transaction has refund notifications, and its timeline. 0.03 ms, without it 266 ms.
     index('ipn_events_refund_payment')
       .on(t.merchantCode, t.paymentId)
       .where(sql`${t.kind} = 'refund'`),
     // A settling commit and the sweep look for what nobody acted on: few, unless the payment is unknown.
+    // 0.01 ms, without it 37 ms.
     index('ipn_events_refund_unhandled')
       .on(t.merchantCode, t.paymentId)
       .where(sql`${t.kind} = 'refund' and ${t.handledAt} is null`),
@@ -215,17 +219,18 @@ export const transactions = pgTable(
   (t) => [
     primaryKey({ name: 'transactions_pkey', columns: [t.merchantCode, t.transactionId] }),
     // The claim, each account's longest due first: only what is due or leased is in it, so it stays
-    // small however many rows are settled.
+    // small however many rows are settled. 0.01 ms, without it 271 ms.
     index('transactions_due').on(t.merchantCode, t.dueAt).where(sql`${t.dueAt} is not null`),
-    // The sweep: final ones that are asked about once more.
+    // The sweep: final ones that are asked about once more. 0.01 ms, without it 203 ms.
     index('transactions_reconcile').on(t.reconcileAt).where(sql`${t.reconcileAt} < 'infinity'`),
     // GET /v1/transactions, newest first (nulls first is what a plain `desc` asks for).
+    // 0.03 ms, without it 522 ms.
     index('transactions_newest').on(
       t.merchantCode,
       t.firstSeenAt.desc().nullsFirst(),
       t.transactionId.desc().nullsFirst(),
     ),
-    // GET /v1/transactions?orderId=
+    // GET /v1/transactions?orderId= 0.03 ms, without it 251 ms.
     index('transactions_order').on(t.merchantCode, t.orderId).where(sql`${t.orderId} is not null`),
     check(
       'transactions_amounts_not_negative',
@@ -272,9 +277,9 @@ export const payments = pgTable(
       columns: [t.merchantCode, t.transactionId],
       foreignColumns: [transactions.merchantCode, transactions.transactionId],
     }),
-    // A transaction is read with its payments.
+    // A transaction is read with its payments. 0.01 ms, without it 199 ms.
     index('payments_transaction_id').on(t.merchantCode, t.transactionId),
-    // GET /v1/payments, newest first.
+    // GET /v1/payments, newest first. 0.03 ms, without it 238 ms.
     index('payments_newest').on(
       t.merchantCode,
       t.firstSeenAt.desc().nullsFirst(),
@@ -353,19 +358,19 @@ export const refunds = pgTable(
       columns: [t.merchantCode, t.paymentId],
       foreignColumns: [payments.merchantCode, payments.paymentId],
     }),
-    // The balance of a payment, and the refunds of a payment.
+    // The balance of a payment, and the refunds of a payment. 0.03 ms, without it 14 ms.
     index('refunds_of_payment').on(t.merchantCode, t.paymentId),
-    // Whether a transaction is final, and what a settling commit has to look at.
+    // Whether a transaction is final, and what a settling commit has to look at. 0.03 ms, without it 14 ms.
     index('refunds_of_transaction').on(t.merchantCode, t.transactionId),
-    // GET /v1/refunds, newest first.
+    // GET /v1/refunds, newest first. 0.02 ms, without it 34 ms.
     index('refunds_newest').on(
       t.merchantCode,
       t.requestedAt.desc().nullsFirst(),
       t.refundId.desc().nullsFirst(),
     ),
-    // The gauge of open refunds.
+    // The gauge of open refunds. 0.06 ms, without it 11 ms.
     index('refunds_open').on(t.status).where(sql`${t.status} not in ('succeeded', 'failed')`),
-    // The pass that forgets receivers.
+    // The pass that forgets receivers. 0.01 ms, without it 10 ms.
     index('refunds_forget').on(t.forgetReceiverAt).where(sql`${t.receiver} is not null`),
     check('refunds_amount_positive', sql`${t.amount} > 0 and scale(${t.amount}) <= 4`),
     check(
@@ -408,7 +413,7 @@ export const refundAttempts = pgTable(
     durationMs: integer('duration_ms'),
   },
   (t) => [
-    // The proof of a refund.
+    // The proof of a refund. 0.04 ms, without it 8 ms.
     index('refund_attempts_refund').on(t.merchantCode, t.refundId),
   ],
 )
@@ -428,7 +433,7 @@ export const foreignRefunds = pgTable(
   },
   (t) => [
     primaryKey({ name: 'foreign_refunds_pkey', columns: [t.merchantCode, t.requestId] }),
-    // The balance of a payment.
+    // The balance of a payment. 0.01 ms, without it 6 ms.
     index('foreign_refunds_of_payment').on(t.merchantCode, t.paymentId),
     check('foreign_refunds_amount_positive', sql`${t.amount} > 0`),
   ],
@@ -461,7 +466,8 @@ export const discrepancies = pgTable(
     unique('discrepancies_once')
       .on(t.merchantCode, t.transactionId, t.kind, t.paymentId, t.refundId, t.ours, t.theirs)
       .nullsNotDistinct(),
-    // GET /v1/discrepancies, newest first, of every kind and of one.
+    // GET /v1/discrepancies, newest first, of every kind and of one. 0.02 ms, without it
+    // 44 ms; of a kind that is one in a thousand 0.04 ms, without it 7 ms.
     index('discrepancies_newest').on(
       t.merchantCode,
       t.at.desc().nullsFirst(),
@@ -500,7 +506,7 @@ export const gatewayCalls = pgTable(
     answer: jsonb('answer'),
   },
   (t) => [
-    // The timeline of a transaction reads its calls.
+    // The timeline of a transaction reads its calls. 0.02 ms, without it 282 ms.
     index('gateway_calls_transaction').on(t.merchantCode, t.transactionId, t.sentAt),
     check(
       'gateway_calls_outcome_known',
@@ -529,7 +535,7 @@ export const changes = pgTable(
     cause: text('cause').notNull(),
     at: time('at').notNull().defaultNow(),
   },
-  // The timeline of a transaction reads its changes.
+  // The timeline of a transaction reads its changes. 0.02 ms, without it 151 ms.
   (t) => [index('changes_transaction').on(t.merchantCode, t.transactionId, t.at)],
 )
 
@@ -559,7 +565,7 @@ export const events = pgTable(
     data: json('data').notNull(),
     at: time('at').notNull(),
   },
-  // GET /v1/events of one account.
+  // GET /v1/events of one account. 0.03 ms, without it 0.63 ms.
   (t) => [index('events_of_merchant').on(t.merchantCode, t.id)],
 )
 
@@ -622,9 +628,9 @@ export const webhookDeliveries = pgTable(
       columns: [t.endpointId],
       foreignColumns: [webhookEndpoints.id],
     }).onDelete('cascade'),
-    // The claim.
+    // The claim. 0.01 ms, without it 6 ms.
     index('webhook_deliveries_due').on(t.endpointId, t.dueAt),
-    // Whether an earlier one of the same transaction is still to be taken.
+    // Whether an earlier one of the same transaction is still to be taken. 0.04 ms, without it 7 ms.
     index('webhook_deliveries_order').on(t.endpointId, t.merchantCode, t.transactionId, t.eventId),
     check('webhook_deliveries_attempts_not_negative', sql`${t.attempts} >= 0`),
   ],
