@@ -8,6 +8,7 @@ import type { Context } from './context.ts'
 import { isDatabaseAway } from './db/client.ts'
 import { isSchemaCurrent } from './db/migrate.ts'
 import { discrepancyRoutes } from './discrepancies/routes.ts'
+import { feedRoutes } from './feed/routes.ts'
 import type { AppEnv } from './http/app-env.ts'
 import { within } from './http/deadline.ts'
 import { answerError, answerProblem } from './http/errors.ts'
@@ -67,6 +68,7 @@ export function createApp(ctx: Context): Hono<AppEnv> {
   app.route('/', paymentRoutes(ctx))
   app.route('/', refundRoutes(ctx))
   app.route('/', discrepancyRoutes(ctx))
+  app.route('/', feedRoutes(ctx))
   app.route('/', cardRoutes(ctx))
   return app
 }

@@ -2,6 +2,7 @@ import type { KnownKeys } from './access/known-keys.ts'
 import type { CardCache } from './cards/cache.ts'
 import type { Config } from './config.ts'
 import type { Database } from './db/client.ts'
+import type { FeedPage } from './feed/read.ts'
 import type { Breakers } from './gateway/breakers.ts'
 import type { CardGateway } from './gateway/cards.ts'
 import type { GatewayClient } from './gateway/client.ts'
@@ -41,6 +42,8 @@ export type Context = {
   lookUps: { transactions: Group<Wanted, TransactionWithPayments[]> }
   /** Readers that wait for a transaction to change. */
   waiters: Waiters<TransactionWithPayments>
+  /** Readers and streams that wait for the feed to go on, by the cursor they stand at. */
+  followers: Waiters<FeedPage>
   /** Every merchant account ever configured: what a key for all of them may read. */
   merchants: readonly string[]
   /** The process stops: no new work, waiting readers are answered. */

@@ -81,6 +81,11 @@ export const gatewayRefusals = {
   504: problem('The gateway took too long'),
 }
 
+/** The refusal of a cursor, for the declaration of a route whose rows are kept for a while only. */
+export const expiredCursor = {
+  410: problem('What was behind the cursor is not kept any more'),
+}
+
 /** A JSON answer, for a route's declaration. */
 export function answers<T extends z.ZodType>(description: string, schema: T) {
   return { description, content: { 'application/json': { schema } } }
