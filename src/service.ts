@@ -18,6 +18,7 @@ import { createGroup } from './group.ts'
 import { answerUnreadable } from './http/errors.ts'
 import { protect } from './http/protect.ts'
 import { openServer, SERVER_LIMITS, type ServerLimits } from './http/server.ts'
+import { createStreams, STREAM_LIMITS, type StreamLimits } from './http/streams.ts'
 import { createWaiters } from './http/wait.ts'
 import { createInbox } from './ipn/inbox.ts'
 import type { Log } from './log.ts'
@@ -48,6 +49,7 @@ export type ServiceOptions = {
   log: Log
   /** Other limits than those of a production. */
   serverLimits?: Partial<ServerLimits>
+  streamLimits?: Partial<StreamLimits>
   /** Another patience with the gateway than that of a production. */
   breaker?: BreakerSettings
 }
@@ -120,6 +122,7 @@ export async function createContext(options: ServiceOptions) {
     lookUps: { transactions: createGroup(MAX_SHARED, PATIENCE_MS) },
     waiters: createWaiters(),
     followers: createWaiters(),
+    streams: createStreams({ ...STREAM_LIMITS, ...options.streamLimits }),
     merchants,
     stopping: stopping.signal,
     givingUp: givingUp.signal,

@@ -96,6 +96,12 @@ export function answersText(description: string, schema: z.ZodType): { descripti
   return answers(description, schema)
 }
 
+/** Server-sent events whose data is JSON, for a route's declaration. */
+export function answersStream(description: string, schema: z.ZodType): { description: string } {
+  const declared = { description, content: { 'text/event-stream': { schema } } }
+  return declared
+}
+
 /** An identifier of the gateway's: 1 to 128 printable characters. */
 export const Id = z
   .string()
