@@ -44,3 +44,46 @@ export async function findEnd(rig: Pick<Rig, 'api'>): Promise<string> {
     cursor = page.nextCursor
   }
 }
+
+/** What came of a stream so far: messages, and comments as `null`. */
+export type Message = { id?: string; event?: string; data?: unknown; retry?: string }
+
+export type OpenStream = {
+  response: Response
+  messages: Message[]
+  /** Comments received: the heartbeats. */
+  beats(): number
+  /** Resolves when the server ends it. */
+  ended: Promise<void>
+  leave(): void
+}
+
+/** Follows the feed as server-sent events, parsed as the standard says. */
+export async function openEventStream(
+  rig: Pick<Rig, 'api'>,
+  query = '',
+  headers: Record<string, string> = {},
+): Promise<OpenStream> {
+  const leaving = new AbortController()
+  const response = await rig.api(`/v1/events/stream${query}`, { headers, signal: leaving.signal })
+  const messages: Message[] = []
+  let beats = 0
+  async function take(): Promise<void> {
+    let rest = ''
+    for await (const bytes of response.body ?? []) {
+      const blocks = (rest + new TextDecoder().decode(bytes)).split('\n\n')
+      rest = blocks.pop() ?? ''
+      for (const block of blocks) {
+        const lines = block.split('\n')
+        beats += lines.filter((line) => line.startsWith(':')).length
+        const pairs = lines.flatMap((line) => {
+          const [, name = '', value = ''] = /^(\w+): (.*)$/.exec(line) ?? []
+          return name === '' ? [] : [[name, name === 'data' ? JSON.parse(value) : value]]
+        })
+        if (pairs.length > 0) messages.push(Object.fromEntries(pairs))
+      }
+    }
+  }
+  const ended = take().catch(() => {})
+  return { response, messages, beats: () => beats, ended, leave: () => leaving.abort() }
+}
