@@ -8,6 +8,8 @@ import type { Context } from './context.ts'
 import { isDatabaseAway } from './db/client.ts'
 import { isSchemaCurrent } from './db/migrate.ts'
 import { discrepancyRoutes } from './discrepancies/routes.ts'
+import { measureFeed } from './feed/measure.ts'
+import { feedRoutes } from './feed/routes.ts'
 import type { AppEnv } from './http/app-env.ts'
 import { within } from './http/deadline.ts'
 import { answerError, answerProblem } from './http/errors.ts'
@@ -67,6 +69,7 @@ export function createApp(ctx: Context): Hono<AppEnv> {
   app.route('/', paymentRoutes(ctx))
   app.route('/', refundRoutes(ctx))
   app.route('/', discrepancyRoutes(ctx))
+  app.route('/', feedRoutes(ctx))
   app.route('/', cardRoutes(ctx))
   return app
 }
@@ -89,18 +92,22 @@ function healthRoutes(ctx: Context) {
           )
     })
     .get('/metrics', async (c) => {
-      await within(PROBE_MS, measureBacklog(ctx)).catch((error: unknown) => {
-        // Metrics matter most when the database is gone: the rest is served, and no old number is.
-        ctx.metrics.syncDue.set(Number.NaN)
-        ctx.metrics.syncLag.set(Number.NaN)
-        ctx.log.warn({ err: error }, 'the backlog could not be measured')
-      })
+      await within(PROBE_MS, Promise.all([measureBacklog(ctx), measureFeed(ctx)])).catch(
+        (error: unknown) => {
+          // Metrics matter most when the database is gone: the rest is served, and no old number is.
+          ctx.metrics.syncDue.set(Number.NaN)
+          ctx.metrics.syncLag.set(Number.NaN)
+          ctx.metrics.eventsUnpublished.set(Number.NaN)
+          ctx.log.warn({ err: error }, 'the backlog could not be measured')
+        },
+      )
       for (const { merchantCode: merchant, operation, state } of ctx.breakers.list()) {
         ctx.metrics.gatewayBreaker.set({ merchant, operation }, BREAKER_STATES.indexOf(state))
       }
       ctx.metrics.gatewayConcurrency.set(ctx.slots.countLimit())
       ctx.metrics.ipnWaiting.set(ctx.inbox.measure().waiting)
-      ctx.metrics.waitingReaders.set(ctx.waiters.count())
+      ctx.metrics.waitingReaders.set(ctx.waiters.count() + ctx.followers.count())
+      ctx.metrics.eventStreams.set(ctx.streams.count())
       return c.text(await ctx.metrics.registry.metrics(), 200, {
         'content-type': ctx.metrics.registry.contentType,
       })

@@ -2,10 +2,12 @@ import type { KnownKeys } from './access/known-keys.ts'
 import type { CardCache } from './cards/cache.ts'
 import type { Config } from './config.ts'
 import type { Database } from './db/client.ts'
+import type { FeedPage } from './feed/read.ts'
 import type { Breakers } from './gateway/breakers.ts'
 import type { CardGateway } from './gateway/cards.ts'
 import type { GatewayClient } from './gateway/client.ts'
 import type { Group } from './group.ts'
+import type { Streams } from './http/streams.ts'
 import type { Waiters } from './http/wait.ts'
 import type { Inbox } from './ipn/inbox.ts'
 import type { Log } from './log.ts'
@@ -41,6 +43,10 @@ export type Context = {
   lookUps: { transactions: Group<Wanted, TransactionWithPayments[]> }
   /** Readers that wait for a transaction to change. */
   waiters: Waiters<TransactionWithPayments>
+  /** Readers and streams that wait for the feed to go on, by the cursor they stand at. */
+  followers: Waiters<FeedPage>
+  /** Streams that are open, and what bounds them. */
+  streams: Streams
   /** Every merchant account ever configured: what a key for all of them may read. */
   merchants: readonly string[]
   /** The process stops: no new work, waiting readers are answered. */

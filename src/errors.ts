@@ -23,6 +23,7 @@ export type RefusalCode =
   | 'refunds_disabled'
   | 'refund_cap_exceeded'
   | 'refund_not_in_review'
+  | 'cursor_expired'
   | 'card_not_found'
   | 'cards_token_shared'
   | 'cards_not_configured'

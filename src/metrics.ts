@@ -40,7 +40,17 @@ export function createMetrics() {
     }),
     waitingReaders: new Gauge({
       name: 'waiting_readers',
-      help: 'Requests with ?wait= that are held open now',
+      help: 'Requests with ?wait= and streams that are held open and wait now',
+      registers,
+    }),
+    eventStreams: new Gauge({
+      name: 'event_streams',
+      help: 'Streams of the change feed that are open now',
+      registers,
+    }),
+    eventsUnpublished: new Gauge({
+      name: 'events_unpublished',
+      help: 'Events that have no place in the feed yet, up to 10,000',
       registers,
     }),
     refunds: new Gauge({

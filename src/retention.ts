@@ -7,6 +7,9 @@ const BATCH = 1_000
 /** So many batches are passed over at most in a round: it ends soon when the process stops. */
 const MORE = 20
 
+/** The advisory lock of who removes events: a number that nothing else in the database uses. */
+const REMOVING = 4_815_162_343
+
 /** What is kept for proof and debugging alone, with the time it is dated by. Money is in neither. */
 const TABLES = [
   { table: 'ipn_events', written: 'first_received_at', touched: 'last_received_at' },
@@ -14,7 +17,7 @@ const TABLES = [
 ] as const
 
 /**
- * Makes a pass that removes notifications and records of calls older than `RETENTION_DAYS`: one batch of
+ * Makes a pass that removes events, notifications and records of calls older than `RETENTION_DAYS`: one batch of
  * each table a round, oldest first, each in a commit of its own. It goes on by the primary key where it
  * stopped, and from the start again once it met what is younger; what another process removes at the
  * moment is passed over.
@@ -50,8 +53,32 @@ export function createRemoval({
     return { removed, more: upTo !== null }
   }
 
+  /**
+   * The oldest end of the feed, up to the first event that is younger, and how far that goes, in one
+   * statement: a cursor before it is known to have missed something. While another process removes, none.
+   */
+  async function removeEvents(): Promise<number> {
+    const [row] = await sql<{ removed: number }[]>`
+      with turn as materialized (
+        select pg_try_advisory_xact_lock(${REMOVING}) as mine
+      ), batch as materialized (
+        select id, bool_and(at < now() - ${config.RETENTION_DAYS} * interval '1 day')
+          over (order by id) as old
+        from (select id, at from events order by id limit ${sql.unsafe(String(BATCH))}) as oldest
+      ), removed as (
+        delete from events
+        where id in (select id from batch where old) and (select mine from turn) returning id
+      ), marked as (
+        insert into event_removals (removed_up_to) select max(id) from removed having count(*) > 0
+        on conflict ("only") do update set
+          removed_up_to = greatest(event_removals.removed_up_to, excluded.removed_up_to)
+      )
+      select count(*) as removed from removed`
+    return row?.removed ?? 0
+  }
+
   return async () => {
-    let removed = 0
+    let removed = await removeEvents()
     for (const table of TABLES) {
       // A batch that others are removing, or that was touched since, is no reason to stop.
       let batch = await removeBatch(table)

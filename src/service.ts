@@ -9,6 +9,8 @@ import type { Config } from './config.ts'
 import type { Context } from './context.ts'
 import { openDatabase } from './db/client.ts'
 import { SYNC_DUE, TRANSACTION_CHANGED } from './db/due.ts'
+import { EVENT_RECORDED } from './events/record.ts'
+import { beginPublishing, EVENTS_PUBLISHED } from './feed/publish.ts'
 import { createBreakers } from './gateway/breakers.ts'
 import { createCardGateway } from './gateway/cards.ts'
 import { createGatewayClient } from './gateway/client.ts'
@@ -16,6 +18,7 @@ import { createGroup } from './group.ts'
 import { answerUnreadable } from './http/errors.ts'
 import { protect } from './http/protect.ts'
 import { openServer, SERVER_LIMITS, type ServerLimits } from './http/server.ts'
+import { createStreams, STREAM_LIMITS, type StreamLimits } from './http/streams.ts'
 import { createWaiters } from './http/wait.ts'
 import { createInbox } from './ipn/inbox.ts'
 import type { Log } from './log.ts'
@@ -46,6 +49,7 @@ export type ServiceOptions = {
   log: Log
   /** Other limits than those of a production. */
   serverLimits?: Partial<ServerLimits>
+  streamLimits?: Partial<StreamLimits>
   /** Another patience with the gateway than that of a production. */
   breaker?: BreakerSettings
 }
@@ -55,6 +59,7 @@ const GRACE_MS = 6_000
 /** A statement that waits for a lock, or on a connection that hangs, holds up no others for longer (ms). */
 const PATIENCE_MS = 100
 const TIDY_EVERY_MS = 60_000
+const PUBLISH_EVERY_MS = 5_000
 /** With at most a hundred transactions a round, this bounds what the sweep adds to the gateway's load. */
 const RECONCILE_EVERY_MS = 2_000
 
@@ -116,6 +121,8 @@ export async function createContext(options: ServiceOptions) {
     keys: createKnownKeys(database.sql),
     lookUps: { transactions: createGroup(MAX_SHARED, PATIENCE_MS) },
     waiters: createWaiters(),
+    followers: createWaiters(),
+    streams: createStreams({ ...STREAM_LIMITS, ...options.streamLimits }),
     merchants,
     stopping: stopping.signal,
     givingUp: givingUp.signal,
@@ -149,6 +156,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const url = await listen(server, config)
     if (config.ROLE !== 'worker') {
       await ctx.sql.listen(TRANSACTION_CHANGED, ctx.waiters.wake, ctx.waiters.wakeAll)
+      await ctx.sql.listen(EVENTS_PUBLISHED, ctx.followers.wakeAll, ctx.followers.wakeAll)
     }
     if (config.ROLE !== 'web') {
       let wake = () => {}
@@ -166,8 +174,28 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       })
       wake = sync.wake
       loops.push(sync, startTidying(), startReconciling(), startRemoving())
+      loops.push(await startPublishing())
     }
     return url
+  }
+
+  /** Polling is the net: the commit that recorded an event wakes it. */
+  async function startPublishing(): Promise<Loop> {
+    let wake = () => {}
+    await ctx.sql.listen(
+      EVENT_RECORDED,
+      () => wake(),
+      () => wake(),
+    )
+    const publishing = startLoop({
+      name: 'publishing',
+      log,
+      begin: () => beginPublishing(ctx),
+      rest: () => Promise.resolve(PUBLISH_EVERY_MS),
+      stopping: ctx.stopping,
+    })
+    wake = publishing.wake
+    return publishing
   }
 
   /** Not on the way of money: once a minute is soon enough. */

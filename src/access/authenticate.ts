@@ -34,7 +34,7 @@ export function authenticate(ctx: Context) {
   }
 
   return createMiddleware<AppEnv>(async (c, next) => {
-    const text = /^Bearer +([\x21-\x7e]{1,256})$/i.exec(c.req.header('authorization') ?? '')?.[1]
+    const text = readBearer(c)
     const asOf = c.req.method === 'GET' ? 'lately' : 'now'
     const key = text === undefined ? undefined : await ctx.keys.find(text, asOf)
     if (!key) throw new DomainError('unauthenticated', 'Send `Authorization: Bearer <API key>`')
@@ -43,6 +43,11 @@ export function authenticate(ctx: Context) {
     c.set('access', { ...key, merchants, requestId: c.get('requestId') })
     await next()
   })
+}
+
+/** The key a request was sent with, if it was sent with anything that could be one. */
+export function readBearer(c: HttpContext<AppEnv>): string | undefined {
+  return /^Bearer +([\x21-\x7e]{1,256})$/i.exec(c.req.header('authorization') ?? '')?.[1]
 }
 
 /** @throws DomainError `scope_missing` */

@@ -1,5 +1,7 @@
+import { z } from 'zod'
 import type { Scope } from '../access/keys.ts'
 import { toIso } from '../db/client.ts'
+import type { Sealer } from '../seal.ts'
 
 /** Everything the feed and webhooks tell, with the scope it takes to be told: that of the object's own route. */
 export const EVENT_SCOPES = {
@@ -25,8 +27,39 @@ export type EventRow = {
   at: string
 }
 
-/** The event as readers and receivers get it, as JSON text: its data is passed on as it was written. */
-export function writeEvent({ id, type, at, transactionId, data }: EventRow): string {
+/**
+ * The event as readers and receivers get it, as JSON text: its data is passed on as it was written, but
+ * for a receiver, which is encrypted at rest.
+ */
+export function writeEvent(
+  sealer: Sealer,
+  { id, type, at, transactionId, data }: Omit<EventRow, 'merchantCode'>,
+): string {
   const head = JSON.stringify({ id: String(id), type, timestamp: toIso(at), transactionId })
-  return `${head.slice(0, -1)},"data":${data}}`
+  return `${head.slice(0, -1)},"data":${openReceiver(sealer, data)}}`
+}
+
+/** In no text of a merchant's: quotes in it are escaped. */
+const SEALED_MEMBER = ',"sealed":"'
+
+const Sealed = z.looseObject({
+  id: z.string(),
+  receiver: z.looseObject({ sealed: z.string() }),
+})
+
+/** What stands beside the sealed receiver is shown when it was sealed with another key. */
+function openReceiver(sealer: Sealer, data: string): string {
+  if (!data.includes(SEALED_MEMBER)) return data
+  const object = Sealed.parse(JSON.parse(data))
+  const { sealed, ...unreadable } = object.receiver
+  const receiver = unseal(sealer, sealed, object.id) ?? unreadable
+  return JSON.stringify({ ...object, receiver })
+}
+
+function unseal(sealer: Sealer, sealed: string, id: string): unknown {
+  try {
+    return JSON.parse(sealer.open(Buffer.from(sealed, 'base64'), id))
+  } catch {
+    return undefined
+  }
 }

@@ -34,6 +34,7 @@ const PROBLEMS: Record<RefusalCode, { status: ContentfulStatusCode; title: strin
   refunds_disabled: { status: 403, title: 'New refunds are switched off' },
   refund_cap_exceeded: { status: 403, title: 'Above the cap of this key' },
   refund_not_in_review: { status: 409, title: 'The refund waits for no decision' },
+  cursor_expired: { status: 410, title: 'What was behind the cursor is removed' },
   card_not_found: { status: 404, title: 'No such virtual card' },
   cards_token_shared: { status: 403, title: 'Cards are for keys of every account' },
   cards_not_configured: { status: 503, title: 'The account has no access token for cards' },

@@ -81,6 +81,11 @@ export const gatewayRefusals = {
   504: problem('The gateway took too long'),
 }
 
+/** The refusal of a cursor, for the declaration of a route whose rows are kept for a while only. */
+export const expiredCursor = {
+  410: problem('What was behind the cursor is not kept any more'),
+}
+
 /** A JSON answer, for a route's declaration. */
 export function answers<T extends z.ZodType>(description: string, schema: T) {
   return { description, content: { 'application/json': { schema } } }
@@ -89,6 +94,12 @@ export function answers<T extends z.ZodType>(description: string, schema: T) {
 /** The same for an answer that is written as text, because `c.json` would write its numbers anew. */
 export function answersText(description: string, schema: z.ZodType): { description: string } {
   return answers(description, schema)
+}
+
+/** Server-sent events whose data is JSON, for a route's declaration. */
+export function answersStream(description: string, schema: z.ZodType): { description: string } {
+  const declared = { description, content: { 'text/event-stream': { schema } } }
+  return declared
 }
 
 /** An identifier of the gateway's: 1 to 128 printable characters. */

@@ -5,11 +5,13 @@ import type { Tx } from '../db/client.ts'
 import { makeDue, SYNC_DUE, TRANSACTION_CHANGED } from '../db/due.ts'
 import { runInTransaction } from '../db/transaction.ts'
 import { DomainError } from '../errors.ts'
+import { recordEvents } from '../events/record.ts'
 import { compareAmounts, subtractAmount } from '../money.ts'
 import { REFUNDABLE_SQL } from '../payments/refundable.ts'
 import { chargeCaps } from './caps.ts'
 import { fingerprintWish, type RefundWish } from './idempotency.ts'
 import { maskReceiver, type Receiver, sealReceiver } from './receiver.ts'
+import { tellRefund } from './tell.ts'
 import type { ShownRefund } from './view.ts'
 
 /** `stored` is the refund as it was just stored; one that was stored before has to be read. */
@@ -40,9 +42,12 @@ export async function requestRefund(
   if (target.replay) return takeReplay(target, target.replay)
   const intent = { refundId: randomUUID(), idempotencyKey, fingerprint }
   try {
-    const { stored } = await runInTransaction(ctx.sql, (tx) =>
-      storeIntent(ctx, tx, access, target, wish, intent),
-    )
+    const { stored } = await runInTransaction(ctx.sql, async (tx) => {
+      const facts = await storeIntent(ctx, tx, access, target, wish, intent)
+      const event = tellRefund(ctx.sealer, target, 'refund.created', facts.stored)
+      await recordEvents(tx, [event])
+      return facts
+    })
     const { merchantCode } = target
     return { refundId: intent.refundId, merchantCode, replayed: false, stored }
   } catch (error) {

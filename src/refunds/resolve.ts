@@ -5,9 +5,11 @@ import { makeDue, SYNC_DUE, TRANSACTION_CHANGED } from '../db/due.ts'
 import { runInTransaction } from '../db/transaction.ts'
 import { closeDiscrepancies } from '../discrepancies/record.ts'
 import { DomainError } from '../errors.ts'
+import { recordEvents } from '../events/record.ts'
 import type { RefundRecord } from './find.ts'
 import { lockRefunds, saveRefund } from './rows.ts'
 import { planForgetting } from './settle.ts'
+import { readRefunds, tellRefund } from './tell.ts'
 import { move, NO_FAILURE, startWork } from './transitions.ts'
 
 const RESOLVING = 'POST /v1/refunds/{refundId}/resolution'
@@ -61,6 +63,9 @@ export async function resolveRefund(
       select pg_notify(${SYNC_DUE}, ''),
         pg_notify(${TRANSACTION_CHANGED}, ${JSON.stringify([merchantCode, transactionId])})`
     await recordWrite(tx, access, { operation: RESOLVING, merchantCode, objectId: refundId })
+    const shown = await readRefunds(tx, merchantCode, [refundId])
+    const events = shown.map((one) => tellRefund(ctx.sealer, one.refund, 'refund.updated', one))
+    await recordEvents(tx, events)
   })
   ctx.log.info(
     { merchantCode, refundId, outcome, key: access.name, requestId: access.requestId },

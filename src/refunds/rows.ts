@@ -100,6 +100,23 @@ export function hasVisibleChange({ before, now, moves }: RefundWork): boolean {
   return moves.length > 0 || before.inferred !== now.inferred
 }
 
+/** The same, but for the time of its last change. */
+export function looksDifferent({ before, now }: RefundWork): boolean {
+  return SHOWN.some((member) => before[member] !== now[member]) || show(before) !== show(now)
+}
+
+const SHOWN = [
+  'inferred',
+  'gatewayRefundId',
+  'failureSource',
+  'failureReason',
+  'failureMessage',
+] as const
+
+function show({ status }: RefundRow): RefundStatus {
+  return status === 'sending' ? 'pending' : status
+}
+
 /**
  * Writes a refund over its row, and each move of its status into `changes`. The row must still have the
  * status it was read with: a decision made on another one is not written.

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
-import { closeDiscrepancies, type Found, recordDiscrepancies } from '../discrepancies/record.ts'
+import { closeDiscrepancies, type Recorded, recordDiscrepancies } from '../discrepancies/record.ts'
 import { addAmounts } from '../money.ts'
 import type { TransactionKey } from '../payments/apply.ts'
 import {
@@ -40,7 +40,7 @@ export type RefundsAtHand = {
   /** Growth of a payment that nobody explains, by payment; only with a snapshot. */
   unexplained: ReadonlyMap<string, string>
   /** Disagreements recorded for the first time. */
-  found: Found[]
+  found: Recorded[]
 }
 
 export type PaymentAtHand = {

@@ -46,7 +46,11 @@ export const Refund = z
   .openapi('Refund')
 
 /** There is a receiver, stored with another DATA_ENCRYPTION_KEY: a refund can be read without it. */
-const UNREADABLE = { accountName: '(unreadable)', accountNumber: '••••', swiftCode: '(unreadable)' }
+export const UNREADABLE = {
+  accountName: '(unreadable)',
+  accountNumber: '••••',
+  swiftCode: '(unreadable)',
+}
 
 export type RefundView = z.infer<typeof Refund>
 

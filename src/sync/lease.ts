@@ -9,6 +9,7 @@ import { type NextStep, type QueryEnd, scheduleNext } from './schedule.ts'
 /** A leased transaction while a settling commit holds it. */
 export type LeasedRow = {
   state: string
+  final: boolean
   duplicatePayment: boolean
   /** Deliveries of notifications, and whether the delay of the first has been measured. */
   ipnCount: number
@@ -38,7 +39,7 @@ export async function lockLeased(
   sent: readonly Pick<Answered, 'claim' | 'sentAfterMs'>[],
 ): Promise<Map<string, LeasedRow>> {
   const rows = await tx<(LeasedRow & { leaseId: string })[]>`
-    select lease_id as "leaseId", state, duplicate_payment as "duplicatePayment",
+    select lease_id as "leaseId", state, final, duplicate_payment as "duplicatePayment",
       ipn_count as "ipnCount", ipn_measured as "ipnMeasured", as_of is null or as_of < sent.at as newer,
       sent.at::text as "asOf"
     from transactions join (

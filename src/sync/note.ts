@@ -3,7 +3,7 @@ import type { Tx } from '../db/client.ts'
 import {
   announceDiscrepancies,
   closeDiscrepancies,
-  type Found,
+  type Recorded,
   recordDiscrepancies,
 } from '../discrepancies/record.ts'
 import type { Written } from './answers.ts'
@@ -11,7 +11,7 @@ import { findDisagreements } from './disagreements.ts'
 
 /** What a settling commit learnt about the gateway's honesty; said aloud once it is committed. */
 export type Notes = {
-  found: Found[]
+  found: Recorded[]
   /** From a transaction's first payment seen to its first notification (s); 0 where that came first. */
   ipnDelaysS: number[]
 }

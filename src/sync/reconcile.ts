@@ -1,7 +1,13 @@
 import type { Context } from '../context.ts'
 import { makeDue, SYNC_DUE } from '../db/due.ts'
 import { runInTransaction } from '../db/transaction.ts'
-import { announceDiscrepancies, type Found, recordDiscrepancies } from '../discrepancies/record.ts'
+import {
+  announceDiscrepancies,
+  type Found,
+  recordDiscrepancies,
+  tellDiscrepancies,
+} from '../discrepancies/record.ts'
+import { recordEvents } from '../events/record.ts'
 import type { TransactionKey } from '../payments/apply.ts'
 import { listAccounts } from './claim.ts'
 
@@ -36,7 +42,9 @@ export async function reconcile(ctx: Context): Promise<number> {
         t.final and t.ipn_count = 0 as unnotified`
     if (rows.length > 0) await tx`select pg_notify(${SYNC_DUE}, '')`
     const unnotified = rows.filter((row) => row.unnotified).map(describeUnnotified)
-    return { due: rows.length, found: await recordDiscrepancies(tx, unnotified) }
+    const found = await recordDiscrepancies(tx, unnotified)
+    await recordEvents(tx, tellDiscrepancies(found))
+    return { due: rows.length, found }
   })
   announceDiscrepancies(ctx, found)
   return due

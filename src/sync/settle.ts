@@ -3,19 +3,21 @@ import type { Permit } from '../breaker.ts'
 import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
 import { runInTransaction } from '../db/transaction.ts'
-import { announceDiscrepancies } from '../discrepancies/record.ts'
+import { announceDiscrepancies, type Recorded } from '../discrepancies/record.ts'
 import { ForeignPaymentError } from '../payments/apply.ts'
 import { findRefunded } from '../refunds/concern.ts'
 import { type Attempt, type EndedAttempt, recordAttempt } from '../refunds/send.ts'
 import { bringUpRefunds, type RefundsAtHand, saveRefunds } from '../refunds/settle.ts'
 import { isOver } from '../refunds/transitions.ts'
+import { writeKey } from '../transactions/find.ts'
 import type { PaymentFacts } from '../transactions/state.ts'
 import { holdAnswers, judgeEnd, listAnswered, writeAnswers } from './answers.ts'
 import type { Claim } from './claim.ts'
 import { type Answered, endClaims, LOST, lockLeased, type Settled } from './lease.ts'
 import { announceNotes, type Notes, noteAnswers } from './note.ts'
 import type { QueryEnd } from './schedule.ts'
-import { summariseTransactions } from './summarise.ts'
+import { sumUp, writeSums } from './summarise.ts'
+import { type News, readShown, tellNews } from './tell.ts'
 
 /** A refund's attempt was recorded instead of ending the claim: send it under the permit, then `settleRefund`. */
 export type Sending = { attempt: Attempt; permit: Permit; end: QueryEnd }
@@ -90,19 +92,27 @@ async function settleMany(
     tx,
     held.filter((_, index) => !concerned[index]),
   )
-  const summaries = written.flatMap(({ claim, row, applied, snapshot }) =>
-    applied ? [{ claim, ...applied, refundsOpen: false, snapshot, state: row.state }] : [],
+  const sums = written.flatMap(({ claim, row, applied, snapshot }) =>
+    applied ? [sumUp({ claim, ...applied, refundsOpen: false, snapshot, before: row })] : [],
   )
+  const turned = new Set(sums.filter(({ turnsFinal }) => turnsFinal).map(writeKey))
+  const news = written.map(({ claim, applied }) => {
+    const turnsFinal = turned.has(writeKey(claim))
+    return { claim, changes: applied?.changes ?? [], turnsFinal, works: [] }
+  })
   const ends = written.map(({ claim, call, row, applied }) => ({
     claim,
     end: judgeEnd(call, row.newer, applied?.payments ?? []),
   }))
   // Sent together, run one after the other.
-  const [notes, , settled] = await Promise.all([
+  const [notes, , settled, shown] = await Promise.all([
     noteAnswers(tx, written),
-    summariseTransactions(ctx, tx, summaries),
+    writeSums(ctx, tx, sums),
     endClaims(ctx, tx, ends),
+    readShown(tx, news),
   ])
+  const abandoned = ends.flatMap(({ claim }, index) => (isAbandoned(settled[index]) ? [claim] : []))
+  await tellNews(ctx, tx, news, shown, { found: notes.found, abandoned })
   const endings = new Map<string, Ending>()
   for (const [index, { claim }] of held.entries())
     if (concerned[index]) endings.set(claim.leaseId, 'apart')
@@ -145,22 +155,45 @@ async function settleApart(
     ? { answered, had: false, pausedMs }
     : { answered, had: attempt === undefined }
   const refundsChanged = await saveRefunds(ctx, tx, hand.works, turn)
-  if (applied || refundsChanged) {
-    const payments = applied?.payments ?? listFacts(hand)
-    const changed = refundsChanged || applied?.changed === true
-    const refundsOpen = hasOpenRefunds(hand)
-    await summariseTransactions(ctx, tx, [
-      { claim, payments, changed, refundsOpen, snapshot, state: row.state },
-    ])
-  }
+  const refundsOpen = hasOpenRefunds(hand)
+  const payments = applied?.payments ?? listFacts(hand)
+  const changed = refundsChanged || applied?.changed === true
+  const sum = sumUp({ claim, payments, changed, refundsOpen, snapshot, before: row })
+  const isNews = applied !== undefined || refundsChanged
+  if (isNews) await writeSums(ctx, tx, [sum])
+  const turnsFinal = isNews && sum.turnsFinal
+  const news = { claim, changes: applied?.changes ?? [], turnsFinal, works: hand.works }
   const end = awaitGrowth(judgeEnd(call, row.newer, applied?.payments ?? []), hand)
-  const ending = attempt && permit ? { attempt, permit, end } : await endClaim(ctx, tx, claim, end)
-  return { ending, notes }
+  const ended = attempt ? undefined : end
+  const settled = await endAlone(ctx, tx, { news, end: ended, found: notes.found })
+  return { ending: attempt && permit ? { attempt, permit, end } : settled, notes }
 }
 
-async function endClaim(ctx: Context, tx: Tx, claim: Claim, end: QueryEnd): Promise<Settled> {
-  const [settled] = await endClaims(ctx, tx, [{ claim, end }])
-  return settled ?? LOST
+/**
+ * Ends the claim of a commit of its own, and records its events.
+ * @param end undefined when the claim goes on, to send a refund
+ */
+async function endAlone(
+  ctx: Context,
+  tx: Tx,
+  {
+    news,
+    end,
+    found,
+  }: { news: News & { claim: Claim }; end: QueryEnd | undefined; found: readonly Recorded[] },
+): Promise<Settled> {
+  const { claim } = news
+  // Sent together, run one after the other.
+  const [[settled = LOST], shown] = await Promise.all([
+    endClaims(ctx, tx, end ? [{ claim, end }] : []),
+    readShown(tx, [news]),
+  ])
+  await tellNews(ctx, tx, [news], shown, { found, abandoned: isAbandoned(settled) ? [claim] : [] })
+  return settled
+}
+
+function isAbandoned(settled: Settled | undefined): boolean {
+  return settled?.next === 'abandon'
 }
 
 /**
@@ -180,18 +213,13 @@ export async function settleRefund(
     const hand = await bringUpRefunds(ctx, tx, claim, { ended })
     const changed = await saveRefunds(ctx, tx, hand.works, { had: false, answered: true })
     const refundsOpen = hasOpenRefunds(hand)
-    await summariseTransactions(ctx, tx, [
-      {
-        claim,
-        payments: listFacts(hand),
-        changed,
-        refundsOpen,
-        snapshot: undefined,
-        state: row.state,
-      },
-    ])
-    const settled = await endClaim(ctx, tx, claim, awaitGrowth(end, hand))
-    return { settled, found: hand.found }
+    const payments = listFacts(hand)
+    const sum = sumUp({ claim, payments, changed, refundsOpen, snapshot: undefined, before: row })
+    await writeSums(ctx, tx, [sum])
+    const { found, works } = hand
+    const news = { claim, changes: [], turnsFinal: sum.turnsFinal, works }
+    const settled = await endAlone(ctx, tx, { news, end: awaitGrowth(end, hand), found })
+    return { settled, found }
   })
   announceDiscrepancies(ctx, found)
   return settled

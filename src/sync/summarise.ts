@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
 import type { TransactionKey } from '../payments/apply.ts'
 import type { Snapshot } from '../refunds/settle.ts'
-import { type PaymentFacts, summarisePayments } from '../transactions/state.ts'
+import { type PaymentFacts, type Summary, summarisePayments } from '../transactions/state.ts'
 
 /** A transaction whose row the caller holds, and what it adds up to now. */
 export type TransactionNews = {
@@ -13,28 +13,37 @@ export type TransactionNews = {
   changed: boolean
   /** The answer that was applied, if one was. */
   snapshot: Snapshot | undefined
-  /** The state before. */
-  state: string
+  /** The transaction before. */
+  before: { state: string; final: boolean }
+}
+
+/** What a transaction adds up to. */
+export type Sum = Summary &
+  Omit<TransactionNews, 'claim' | 'payments' | 'refundsOpen'> &
+  TransactionKey & {
+    /** The gateway has listed a payment. */
+    seen: boolean
+    /** It came to an end in this commit. */
+    turnsFinal: boolean
+  }
+
+export function sumUp({ claim, payments, refundsOpen, ...news }: TransactionNews): Sum {
+  const { merchantCode, transactionId } = claim
+  const summary = summarisePayments(payments)
+  const final = summary.final && !refundsOpen
+  const turnsFinal = final && !news.before.final
+  const seen = payments.length > 0
+  return { merchantCode, transactionId, ...summary, ...news, final, turnsFinal, seen }
 }
 
 /**
  * Writes what transactions add up to, with a row in `changes` where a state moved. One that comes to an
  * end, or to another one, is asked about once more later.
  */
-export async function summariseTransactions(
-  ctx: Context,
-  tx: Tx,
-  news: readonly TransactionNews[],
-): Promise<void> {
-  if (news.length === 0) return
-  const rows = news.map(({ claim, payments, refundsOpen, changed, snapshot, state }) => {
-    const summary = summarisePayments(payments)
-    const final = summary.final && !refundsOpen
-    const seen = payments.length > 0
-    return { ...claim, ...summary, final, changed, snapshot, seen, before: state }
-  })
+export async function writeSums(ctx: Context, tx: Tx, rows: readonly Sum[]): Promise<void> {
+  if (rows.length === 0) return
   const reconcileMs = ctx.config.RECONCILE_FINAL_FOR_MS
-  const moved = rows.filter(({ state, before }) => state !== before)
+  const moved = rows.filter(({ state, before }) => state !== before.state)
   // Sent together, run one after the other.
   await Promise.all([
     moved.length > 0 &&
@@ -43,7 +52,7 @@ export async function summariseTransactions(
         select merchant_code, transaction_id, 'state', before, after, call_id::bigint, 'query'
         from unnest(
           ${moved.map((r) => r.merchantCode)}::text[], ${moved.map((r) => r.transactionId)}::text[],
-          ${moved.map((r) => r.before)}::text[], ${moved.map((r) => r.state)}::text[],
+          ${moved.map((r) => r.before.state)}::text[], ${moved.map((r) => r.state)}::text[],
           ${moved.map((r) => r.snapshot?.callId.toString() ?? null)}::text[]
         ) as m (merchant_code, transaction_id, before, after, call_id)`,
     tx`

@@ -1,11 +1,13 @@
 import { and, desc, eq, gte, inArray, lt, type SQL, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
-import { andLimit, type Db } from '../db/client.ts'
+import { andLimit, type Db, type Tx } from '../db/client.ts'
+import { listColumns } from '../db/columns.ts'
 import { payments, transactions } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import type { Position } from '../http/page.ts'
 import type { TransactionKey } from '../payments/apply.ts'
 import { type PaymentRow, refundable } from '../payments/find.ts'
+import { REFUNDABLE_SQL } from '../payments/refundable.ts'
 
 export type TransactionRow = typeof transactions.$inferSelect
 export type TransactionWithPayments = {
@@ -76,8 +78,38 @@ async function findMany(
   }))
 }
 
-function writeKey({ merchantCode, transactionId }: TransactionKey): string {
+export function writeKey({ merchantCode, transactionId }: TransactionKey): string {
   return `${merchantCode} ${transactionId}`
+}
+
+const COLUMNS = listColumns(transactions, 'transactions')
+const PAYMENT_COLUMNS = listColumns(payments, 'payments')
+
+/** Transactions as the unit of work has them, by `writeKey`. For none nothing is asked. */
+export async function readTransactions(
+  tx: Tx,
+  keys: readonly TransactionKey[],
+): Promise<Map<string, TransactionWithPayments>> {
+  if (keys.length === 0) return new Map()
+  const among = tx`where (merchant_code, transaction_id) in (select * from unnest(
+    ${keys.map((key) => key.merchantCode)}::text[], ${keys.map((key) => key.transactionId)}::text[]))`
+  // Sent together, run one after the other.
+  const [rows, paid] = await Promise.all([
+    tx<TransactionRow[]>`select ${tx.unsafe(COLUMNS)} from transactions ${among}`,
+    tx<(PaymentRow & { refundable: string })[]>`
+      select ${tx.unsafe(PAYMENT_COLUMNS)}, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
+      from payments ${among} order by first_seen_at, payment_id`,
+  ])
+  const found = new Map(
+    rows.map((transaction): [string, TransactionWithPayments] => [
+      writeKey(transaction),
+      { transaction, payments: [] },
+    ]),
+  )
+  for (const { refundable: left, ...payment } of paid) {
+    found.get(writeKey(payment))?.payments.push({ payment, refundable: left })
+  }
+  return found
 }
 
 type LookUp = ReturnType<typeof buildLookUp>

@@ -29,6 +29,7 @@ export type RigOptions = {
   /** Changes to the decided configuration that no setting reaches. */
   config?: Partial<Config>
   serverLimits?: ServiceOptions['serverLimits']
+  streamLimits?: ServiceOptions['streamLimits']
   /** Faults are played by the dozen: calls pause only where a test says so. */
   breaker?: ServiceOptions['breaker']
   sandbox?: Partial<SandboxOptions>
@@ -71,7 +72,13 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
 export async function startTestService(
   database: Pick<TestDatabase, 'url'>,
   gatewayBaseUrl: string,
-  { settings = {}, config = {}, serverLimits = {}, breaker = NEVER }: RigOptions = {},
+  {
+    settings = {},
+    config = {},
+    serverLimits = {},
+    streamLimits = {},
+    breaker = NEVER,
+  }: RigOptions = {},
 ): Promise<Service> {
   const decided = readConfig({
     PORT: '0',
@@ -94,6 +101,7 @@ export async function startTestService(
     encryptionKey: decided.DATA_ENCRYPTION_KEY ?? '',
     log: createLog(settings.LOG_LEVEL ?? 'silent'),
     serverLimits,
+    streamLimits,
     breaker,
   })
   await ensureFirstKey(service.ctx.sql, KEY)

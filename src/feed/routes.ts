@@ -1,0 +1,83 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { requireScope } from '../access/authenticate.ts'
+import type { Context } from '../context.ts'
+import { writeEvent } from '../events/event.ts'
+import {
+  answersStream,
+  answersText,
+  createRouter,
+  expiredCursor,
+  gatewayRefusals,
+  refusals,
+  WaitParameter,
+} from '../http/input.ts'
+import { DEFAULT_LIMIT, pageParameters } from '../http/page.ts'
+import { chooseEvents } from './choose.ts'
+import { readNext } from './follow.ts'
+import { openStream } from './stream.ts'
+import { Event, EventPage, TypesParameter } from './view.ts'
+
+/** A place in the feed, as it was given. */
+const Cursor = z
+  .string()
+  .regex(/^\d{1,18}$/, 'is not a cursor this feed gave')
+  .transform(Number)
+  .optional()
+  .openapi({ type: 'string', example: '1024' })
+
+const query = {
+  after: Cursor,
+  types: TypesParameter,
+  merchantCode: z.string().optional(),
+}
+
+const list = createRoute({
+  method: 'get',
+  path: '/v1/events',
+  summary: 'The change feed, oldest first; ask again with `nextCursor`',
+  middleware: requireScope('payments:read'),
+  request: {
+    query: z.strictObject({ ...query, limit: pageParameters.limit, wait: WaitParameter }),
+  },
+  responses: { 200: answersText('A page', EventPage), ...refusals, ...expiredCursor },
+})
+
+const follow = createRoute({
+  method: 'get',
+  path: '/v1/events/stream',
+  summary: 'The change feed as server-sent events',
+  middleware: requireScope('payments:read'),
+  request: { query: z.strictObject(query), headers: z.object({ 'last-event-id': Cursor }) },
+  responses: {
+    200: answersStream('`id` is the cursor, `event` the type, `data` an event as above', Event),
+    503: gatewayRefusals[503],
+    ...refusals,
+    ...expiredCursor,
+  },
+})
+
+/** Events of one message to a stream. */
+const STREAMED = 100
+
+/** The merchants' routes on the change feed. */
+export function feedRoutes(ctx: Context) {
+  return createRouter()
+    .openapi(list, async (c) => {
+      const { after, limit = DEFAULT_LIMIT, wait = 0, ...chosen } = c.req.valid('query')
+      const filter = chooseEvents(c.get('access'), chosen)
+      const end = AbortSignal.any([c.req.raw.signal, ctx.stopping])
+      const { events, next } = await readNext(ctx, { filter, after, limit }, wait * 1000, end)
+      const data = events.map((event) => writeEvent(ctx.sealer, event)).join(',')
+      return c.body(`{"data":[${data}],"nextCursor":"${next}"}`, 200, {
+        'content-type': 'application/json',
+      })
+    })
+    .openapi(follow, async (c) => {
+      const { after, ...chosen } = c.req.valid('query')
+      const filter = chooseEvents(c.get('access'), chosen)
+      // Its answer has no body: nothing would ever end the stream.
+      if (c.req.method === 'HEAD') return c.body(null)
+      const last = c.req.valid('header')['last-event-id'] ?? after
+      return await openStream(ctx, c, { filter, after: last, limit: STREAMED })
+    })
+}

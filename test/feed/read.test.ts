@@ -1,0 +1,284 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import { EVENT_SCOPES } from '../../src/events/event.ts'
+import { type NewEvent, recordEvents } from '../../src/events/record.ts'
+import { publishEvents } from '../../src/feed/publish.ts'
+import { readFeed } from '../../src/feed/read.ts'
+import { createRemoval } from '../../src/retention.ts'
+import { expectInvalid, expectProblem, OTHER, withKey, writeMerchantsFile } from '../support/api.ts'
+import { addKey, MERCHANT, type Rig, startRig } from '../support/service.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const TYPES = Object.keys(EVENT_SCOPES)
+
+/** Two accounts; nobody publishes here but the test. */
+let rig: Rig
+const file = writeMerchantsFile([MERCHANT, OTHER])
+beforeAll(async () => {
+  rig = await startRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
+  const { merchantCode } = MERCHANT
+  await addKey(rig.database, keyOf('payments'), ['payments:read'], merchantCode)
+  await addKey(rig.database, keyOf('refunds'), ['payments:read', 'refunds:read'], merchantCode)
+  await addKey(rig.database, keyOf('ops'), ['payments:read', 'ops'], merchantCode)
+  await addKey(rig.database, keyOf('cards'), ['cards:read', 'refunds:read', 'ops'], merchantCode)
+  await addKey(rig.database, keyOf('other'), ['payments:read'], OTHER.merchantCode)
+})
+afterAll(async () => {
+  await rig.stop()
+  file.remove()
+})
+
+function keyOf(name: string): string {
+  return `a-key-for-${name}-0123456789-0123456789`
+}
+
+type Given = Partial<Omit<NewEvent, 'data'>>
+
+/** Records and publishes events; returns the cursor before them. */
+async function tell(...given: Given[]): Promise<string> {
+  const { sql } = rig.database
+  const before = await end()
+  await recordEvents(
+    sql,
+    given.map((one) => ({
+      merchantCode: MERCHANT.merchantCode,
+      transactionId: 'T-1',
+      type: 'payment.updated',
+      data: {},
+      ...one,
+    })),
+  )
+  await publishEvents({ sql })
+  return before
+}
+
+/** The cursor of who has seen everything. */
+async function end(): Promise<string> {
+  const nothing = { merchants: [], types: [] }
+  let page = await readFeed(rig.service.ctx, nothing, undefined, 1)
+  while (!page.atEnd) page = await readFeed(rig.service.ctx, nothing, page.next, 1)
+  return String(page.next)
+}
+
+type Seen = { data: { type: string; transactionId: string; id: string }[]; nextCursor: string }
+
+async function read(query: string, key?: string): Promise<Seen> {
+  const response = await rig.api(
+    `/v1/events?${query}`,
+    key === undefined ? {} : withKey(keyOf(key)),
+  )
+  if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`)
+  return JSON.parse(await response.text())
+}
+
+const names = ({ data }: Seen) => data.map(({ transactionId }) => transactionId)
+
+it('a feed that holds nothing yet answers with a cursor that leads to the first event', async () => {
+  const { data, nextCursor } = await read('')
+  expect([data, nextCursor]).toEqual([[], '0'])
+  await tell({ transactionId: 'T-FIRST' })
+  expect(names(await read(`after=${nextCursor}`))).toEqual(['T-FIRST'])
+})
+
+describe('a page', () => {
+  it('holds at most `limit` events, oldest first, and its cursor leads on', async () => {
+    const before = await tell(
+      ...['A', 'B', 'C', 'D', 'E'].map((transactionId) => ({ transactionId })),
+    )
+    const seen: string[] = []
+    let cursor = before
+    for (const expected of [['A', 'B'], ['C', 'D'], ['E'], []]) {
+      const page = await read(`after=${cursor}&limit=2`)
+      expect(names(page)).toEqual(expected)
+      expect(page.nextCursor).toBe(page.data.at(-1)?.id ?? cursor)
+      seen.push(...names(page))
+      cursor = page.nextCursor
+    }
+    expect(seen).toEqual(['A', 'B', 'C', 'D', 'E'])
+  })
+
+  it('holds the types that were asked for; its cursor passes over the others', async () => {
+    const before = await tell(...TYPES.map((type) => ({ type: pick(type), transactionId: type })))
+    const wanted = 'transaction.final,refund.created'
+    const page = await read(`after=${before}&types=${wanted}`)
+    expect(names(page)).toEqual(['transaction.final', 'refund.created'])
+    expect(page.nextCursor).toBe(await end())
+    expect(names(await read(`after=${before}`))).toEqual(TYPES)
+  })
+
+  it('holds nothing of another account, whoever asks for it by name', async () => {
+    const { merchantCode } = OTHER
+    const before = await tell({ transactionId: 'OURS' }, { transactionId: 'THEIRS', merchantCode })
+    expect(names(await read(`after=${before}`, 'payments'))).toEqual(['OURS'])
+    expect(names(await read(`after=${before}`, 'other'))).toEqual(['THEIRS'])
+    const named = `after=${before}&merchantCode=${merchantCode}`
+    expect(names(await read(named, 'payments'))).toEqual([])
+    expect(names(await read(named))).toEqual(['THEIRS'])
+    expect(names(await read(`after=${before}`))).toEqual(['OURS', 'THEIRS'])
+    expect((await read(`after=${before}`, 'other')).nextCursor).toBe(await end())
+  })
+
+  it('gets on by what it looked at, where thousands of others stand before what it wants', async () => {
+    const before = await end()
+    await rig.database.sql`
+      insert into events (merchant_code, transaction_id, type, data, at)
+      select case when n % 2 = 0 then ${OTHER.merchantCode} else ${MERCHANT.merchantCode} end, 'T', 'payment.updated', '{}', now()
+      from generate_series(1, 25000) as n`
+    await tell({ transactionId: 'RARE', type: 'sync.abandoned' })
+    for (const key of [undefined, 'payments']) {
+      const pages: Seen[] = []
+      let cursor = before
+      while (pages.at(-1)?.data.length !== 1) {
+        const page = await read(`after=${cursor}&types=sync.abandoned`, key)
+        expect(Number(page.nextCursor)).toBeGreaterThan(Number(cursor))
+        cursor = page.nextCursor
+        pages.push(page)
+      }
+      expect(pages.flatMap(names)).toEqual(['RARE'])
+      expect(pages).toHaveLength(key === undefined ? 3 : 2)
+    }
+  })
+})
+
+function pick(type: string): NewEvent['type'] {
+  const found = ([...TYPES] as NewEvent['type'][]).find((one) => one === type)
+  if (!found) throw new Error(`no type ${type}`)
+  return found
+}
+
+describe('a key', () => {
+  it('is told what its scopes let it read, and refused what it names beyond them', async () => {
+    const before = await tell(...TYPES.map((type) => ({ type: pick(type), transactionId: type })))
+    const payments = ['payment.created', 'payment.updated', 'transaction.final', 'sync.abandoned']
+    const refunds = ['refund.created', 'refund.updated']
+    const seen = async (key: string) => names(await read(`after=${before}`, key)).sort()
+    expect(await seen('payments')).toEqual([...payments].sort())
+    expect(await seen('refunds')).toEqual([...payments, ...refunds].sort())
+    expect(await seen('ops')).toEqual([...payments, 'discrepancy.found'].sort())
+    for (const [key, type] of [
+      ['payments', 'refund.updated'],
+      ['payments', 'payment.created,refund.created'],
+      ['refunds', 'discrepancy.found'],
+    ] as const) {
+      const response = await rig.api(`/v1/events?types=${type}`, withKey(keyOf(key)))
+      await expectProblem(response, 403, 'scope_missing')
+    }
+  })
+
+  it.each(['/v1/events', '/v1/events/stream'])(
+    'without payments:read is refused at %s',
+    async (path) => {
+      await expectProblem(await rig.api(path, withKey(keyOf('cards'))), 403, 'scope_missing')
+    },
+  )
+})
+
+describe.each(['/v1/events', '/v1/events/stream'])('%s refuses', (path) => {
+  it.each([
+    ['after', 'after=x'],
+    ['after', 'after=-1'],
+    ['after', 'after=1.5'],
+    ['after', 'after='],
+    ['after', 'after=1234567890123456789'],
+    ['types', 'types=payment.deleted'],
+    ['types', 'types='],
+    ['types', 'types=payment.created,,refund.created'],
+    ['cursor', 'cursor=1'],
+  ])('%s in %s', async (field, query) => {
+    const problem = await expectProblem(await rig.api(`${path}?${query}`), 422, 'invalid_request')
+    expect(problem.errors?.[0]?.path.split('.')[0]).toBe(field)
+  })
+
+  it('a cursor beyond its end: an answer with nothing would hide what it skips', async () => {
+    const beyond = Number(await end()) + 1
+    await expectInvalid(await rig.api(`${path}?after=${beyond}`), 'after')
+    expect(await read(`after=${beyond - 1}`)).toMatchObject({ data: [] })
+  })
+})
+
+it.each(['limit=0', 'limit=201', 'limit=x'])('%s is refused', async (query) => {
+  await expectInvalid(await rig.api(`/v1/events?${query}`), 'limit')
+})
+
+it('wait is at most 60 s', async () => {
+  await expectInvalid(await rig.api('/v1/events?wait=61'), 'wait')
+})
+
+describe('a reader with wait', () => {
+  const waiting = (n: number) =>
+    waitUntil(() => rig.service.ctx.followers.count() === n, { what: `${n} waiting readers` })
+
+  it('is answered at once when there is something, and with nothing at the time-out', async () => {
+    const before = await tell({ transactionId: 'THERE' })
+    expect(names(await read(`after=${before}&wait=60`))).toEqual(['THERE'])
+    const after = await end()
+    const began = performance.now()
+    expect(await read(`after=${after}&wait=1`)).toEqual({ data: [], nextCursor: after })
+    expect(performance.now() - began).toBeGreaterThan(950)
+  })
+
+  it('is answered by what it waits for, and by nothing before: other types, other accounts', async () => {
+    const after = await end()
+    const answer = read(`after=${after}&wait=60&types=sync.abandoned`, 'payments')
+    await waiting(1)
+    const { merchantCode } = OTHER
+    const looks = vi.spyOn(rig.service.ctx.followers, 'share')
+    await tell({ type: 'payment.updated' }, { type: 'sync.abandoned', merchantCode })
+    const passed = await end()
+    await waitUntil(() => looks.mock.calls.some(([key]) => key === passed), {
+      what: 'it has passed over them',
+    })
+    looks.mockRestore()
+    await waiting(1)
+    await tell({ type: 'sync.abandoned', transactionId: 'OURS' })
+    const page = await answer
+    expect(names(page)).toEqual(['OURS'])
+    expect(page.nextCursor).toBe(page.data[0]?.id)
+  })
+
+  it('shares its reads with all who stand at the same place', async () => {
+    const after = await end()
+    const answers = Array.from({ length: 20 }, () => read(`after=${after}&wait=60`))
+    await waiting(20)
+    const reads = vi.spyOn(rig.service.ctx.followers, 'share')
+    await tell({ transactionId: 'ALL' })
+    for (const answer of answers) expect(names(await answer)).toEqual(['ALL'])
+    const shared = reads.mock.results.map(({ value }) => value)
+    reads.mockRestore()
+    expect([shared.length, new Set(shared).size]).toEqual([20, 1])
+  })
+})
+
+describe('what is older than RETENTION_DAYS', () => {
+  it('is removed from the beginning of the feed on, and a cursor before it is gone', async () => {
+    const { sql } = rig.database
+    const removeAll = async () => {
+      const remove = createRemoval(rig.service.ctx)
+      while ((await remove()) > 0);
+    }
+    await tell({ transactionId: 'OLD' })
+    const old = await end()
+    await tell({ transactionId: 'YOUNG' })
+    await tell({ transactionId: 'OLD, BEHIND A YOUNG ONE' })
+    const last = await end()
+    await removeAll()
+    expect((await read('limit=1')).data[0]?.transactionId).toBe('T-FIRST')
+    await sql`update events set at = now() - interval '399 days' where id <= ${Number(old)}`
+    await removeAll()
+    expect((await read('limit=1')).data[0]?.transactionId).toBe('T-FIRST')
+    await sql`
+      update events set at = now() - interval '401 days' where id <= ${Number(old)} or id = ${Number(last)}`
+    await removeAll()
+    expect(names(await read(''))).toEqual(['YOUNG', 'OLD, BEHIND A YOUNG ONE'])
+    expect(names(await read(`after=${old}`))).toEqual(['YOUNG', 'OLD, BEHIND A YOUNG ONE'])
+    for (const path of ['/v1/events', '/v1/events/stream']) {
+      const response = await rig.api(`${path}?after=${Number(old) - 1}`)
+      await expectProblem(response, 410, 'cursor_expired')
+    }
+    await sql`update events set at = now() - interval '401 days'`
+    await removeAll()
+    expect(await read('')).toEqual({ data: [], nextCursor: last })
+    expect(await read(`after=${last}`)).toEqual({ data: [], nextCursor: last })
+    await tell({ transactionId: 'NEW' })
+    expect(names(await read(`after=${last}`))).toEqual(['NEW'])
+  })
+})

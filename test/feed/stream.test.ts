@@ -1,0 +1,219 @@
+import { connect } from 'node:net'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { z } from 'zod'
+import { recordEvents } from '../../src/events/record.ts'
+import { publishEvents } from '../../src/feed/publish.ts'
+import { expectProblem, withKey } from '../support/api.ts'
+import { type Message, type OpenStream, openEventStream } from '../support/feed.ts'
+import { addKey, KEY, MERCHANT, type Rig, startRig, startTestService } from '../support/service.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const LIMITS = { streams: 3, heartbeatMs: 100, stallMs: 500 }
+
+/** Nobody publishes here but the test. */
+let rig: Rig
+const open: OpenStream[] = []
+beforeAll(async () => {
+  rig = await startRig({ settings: { ROLE: 'web' }, streamLimits: LIMITS })
+})
+afterEach(async () => {
+  for (const stream of open.splice(0)) stream.leave()
+  await isOpen(0)
+})
+afterAll(() => rig.stop())
+
+const isOpen = (n: number) =>
+  waitUntil(() => rig.service.ctx.streams.count() === n, { what: `${n} open streams` })
+
+async function follow(query = '', headers: Record<string, string> = {}): Promise<OpenStream> {
+  const stream = await openEventStream(rig, query, headers)
+  open.push(stream)
+  return stream
+}
+
+let told = 0
+
+/** Records and publishes so many events; returns their transactions' ids. */
+async function tell(count = 1, more: { type?: 'sync.abandoned'; data?: object } = {}) {
+  const { sql } = rig.database
+  const ids = Array.from({ length: count }, () => {
+    told += 1
+    return `T-${told}`
+  })
+  const { merchantCode } = MERCHANT
+  const { type = 'payment.updated', data = {} } = more
+  await recordEvents(
+    sql,
+    ids.map((transactionId) => ({ merchantCode, transactionId, type, data })),
+  )
+  await publishEvents({ sql })
+  return ids
+}
+
+async function findEnd(): Promise<string> {
+  return (await readPage('types=refund.created')).nextCursor
+}
+
+const Told = z.looseObject({ id: z.string(), type: z.string(), transactionId: z.string() })
+const Page = z.object({ data: z.array(Told), nextCursor: z.string() })
+
+async function readPage(query: string): Promise<z.infer<typeof Page>> {
+  return Page.parse(await (await rig.api(`/v1/events?${query}`)).json())
+}
+
+const events = ({ messages }: OpenStream): Message[] =>
+  messages.filter(({ event }) => event !== undefined)
+
+async function untilTold(stream: OpenStream, count: number): Promise<Message[]> {
+  await waitUntil(() => events(stream).length >= count, { what: `${count} events` })
+  return events(stream)
+}
+
+const namesOf = (messages: readonly Message[]) =>
+  messages.map(({ data }) => Told.parse(data).transactionId)
+
+describe('a stream', () => {
+  it('tells what is there and then what comes, each event as a page has it, under its cursor', async () => {
+    const after = await findEnd()
+    await tell(2)
+    const stream = await follow(`?after=${after}`)
+    expect(await untilTold(stream, 2)).toHaveLength(2)
+    await tell(1)
+    const messages = await untilTold(stream, 3)
+    const { data: page } = await readPage(`after=${after}`)
+    const expected = page.map((event) => ({ id: event.id, event: event.type, data: event }))
+    expect(messages).toEqual(expected)
+  })
+
+  it('says that it is not to be buffered or kept, and when to come back', async () => {
+    const stream = await follow()
+    const { status, headers } = stream.response
+    expect(status).toBe(200)
+    expect(headers.get('content-type')).toMatch(/^text\/event-stream\b/)
+    expect(headers.get('cache-control')).toBe('no-store')
+    expect(headers.get('x-accel-buffering')).toBe('no')
+    expect(headers.get('content-encoding')).toBe(null)
+    await waitUntil(() => stream.messages.length > 0, { what: 'the first message' })
+    expect(stream.messages[0]).toEqual({ retry: '2000' })
+  })
+
+  it('goes on behind `Last-Event-ID`, whatever `after` says: nothing is lost, nothing repeated', async () => {
+    const after = await findEnd()
+    const expected: string[] = []
+    const seen: Message[] = []
+    let last: string | undefined
+    for (let time = 0; time < 4; time += 1) {
+      expected.push(...(await tell(3)))
+      const stream = await follow(`?after=${after}`, last ? { 'last-event-id': last } : {})
+      await untilTold(stream, 3)
+      expected.push(...(await tell(2)))
+      seen.push(...(await untilTold(stream, 5)))
+      stream.leave()
+      await stream.ended
+      last = seen.at(-1)?.id
+    }
+    expect(namesOf(seen)).toEqual(expected)
+    const refused = await rig.api('/v1/events/stream', { headers: { 'last-event-id': 'x' } })
+    await expectProblem(refused, 422, 'invalid_request')
+  })
+
+  it('holds the types that were asked for', async () => {
+    const stream = await follow(`?after=${await findEnd()}&types=sync.abandoned`)
+    await tell(3)
+    const [id] = await tell(1, { type: 'sync.abandoned' })
+    expect(namesOf(await untilTold(stream, 1))).toEqual([id])
+  })
+
+  it('beats while there is nothing to tell; what it passed over needs no second look', async () => {
+    const stream = await follow(`?after=${await findEnd()}&types=sync.abandoned`)
+    await waitUntil(() => stream.beats() >= 2, { what: 'two heartbeats' })
+    expect(stream.messages).toEqual([{ retry: '2000' }])
+    await tell(3)
+    const end = await findEnd()
+    await waitUntil(() => stream.messages.length === 2, { what: 'a cursor' })
+    expect(stream.messages[1]).toEqual({ id: end })
+    const beats = stream.beats()
+    await waitUntil(() => stream.beats() >= beats + 2, { what: 'two heartbeats more' })
+    expect(stream.messages).toHaveLength(2)
+  })
+
+  it('gives its place back when its client goes', async () => {
+    const stream = await follow()
+    await isOpen(1)
+    stream.leave()
+    await isOpen(0)
+    expect(rig.service.ctx.followers.count()).toBe(0)
+  })
+
+  it('is not begun for a HEAD', async () => {
+    expect((await rig.api('/v1/events/stream', { method: 'HEAD' })).status).toBe(200)
+    expect(rig.service.ctx.streams.count()).toBe(0)
+  })
+
+  it('ends soon after its key', async () => {
+    const key = 'a-key-that-ends-0123456789-0123456789'
+    await addKey(rig.database, key, ['payments:read'])
+    const stream = await follow('', withKey(key).headers)
+    await waitUntil(() => stream.beats() >= 2, { what: 'two heartbeats' })
+    await rig.database
+      .sql`update api_keys set revoked_at = now() where hash = sha256(${key}::bytea)`
+    await stream.ended
+    await isOpen(0)
+  })
+})
+
+it('more streams than a process may have are refused with 503, until one ends', async () => {
+  const streams = await Promise.all([follow(), follow(), follow()])
+  const refused = await rig.api('/v1/events/stream')
+  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
+  await expectProblem(refused, 503, 'unavailable')
+  const metrics = await (await fetch(`${rig.service.url}/metrics`)).text()
+  expect(metrics).toContain('\nevent_streams 3\n')
+  streams[0]?.leave()
+  await isOpen(2)
+  expect((await follow()).response.status).toBe(200)
+})
+
+it('a client that takes nothing is read ahead for by a few pages at most, and cut off', async () => {
+  const after = await findEnd()
+  const { merchantCode } = MERCHANT
+  // Each has something to decrypt when it is written.
+  const data = JSON.stringify({ id: 'x'.repeat(50_000), receiver: { of: 'nobody', sealed: '' } })
+  await rig.database.sql`
+    insert into events (merchant_code, transaction_id, type, data, at)
+    select ${merchantCode}, 'T-LARGE', 'payment.updated', ${data}::json, now()
+    from generate_series(1, 2000) as n`
+  const { hostname, port } = new URL(rig.service.url)
+  const socket = connect(Number(port), hostname)
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  socket.on('error', () => {})
+  socket.pause()
+  const written = vi.spyOn(rig.service.ctx.sealer, 'open')
+  socket.write(
+    `GET /v1/events/stream?after=${after} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\n\r\n`,
+  )
+  await isOpen(1)
+  await isOpen(0)
+  expect(written.mock.calls.length).toBeGreaterThan(0)
+  expect(written.mock.calls.length).toBeLessThan(1_500)
+  written.mockRestore()
+  socket.resume()
+  await closed
+})
+
+it('streams and waiting readers end when the service stops', async () => {
+  const service = await startTestService(rig.database, rig.sandbox.url, {
+    settings: { ROLE: 'web' },
+  })
+  const api = (path: string, init: RequestInit = {}) =>
+    fetch(service.url + path, { ...init, ...withKey() })
+  const after = await findEnd()
+  const stream = await openEventStream({ api }, `?after=${after}`)
+  const waiting = api(`/v1/events?after=${after}&wait=60`)
+  await waitUntil(() => service.ctx.followers.count() === 2, { what: 'both wait' })
+  const began = performance.now()
+  await service.stop()
+  expect(performance.now() - began).toBeLessThan(5_000)
+  await stream.ended
+  expect(await (await waiting).json()).toEqual({ data: [], nextCursor: after })
+})

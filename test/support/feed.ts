@@ -1,0 +1,89 @@
+import { expect } from 'vitest'
+import { z } from 'zod'
+import { Event, type EventView } from '../../src/feed/view.ts'
+import type { Rig } from './service.ts'
+
+const Page = z.strictObject({ data: z.array(z.unknown()), nextCursor: z.string() })
+
+/** A page of the feed: status 200, every event of its schema and of no member more. */
+export async function readEvents(
+  response: Response,
+): Promise<{ data: EventView[]; nextCursor: string }> {
+  const text = await response.text()
+  expect({ status: response.status, text }).toMatchObject({ status: 200 })
+  const { data, nextCursor } = Page.parse(JSON.parse(text))
+  return { data: data.map(parseEvent), nextCursor }
+}
+
+function parseEvent(given: unknown): EventView {
+  const event = Event.parse(given)
+  expect(event).toEqual(given)
+  return event
+}
+
+/** Every event there is behind a cursor. */
+export async function readAllEvents(rig: Pick<Rig, 'api'>, after?: string): Promise<EventView[]> {
+  const all: EventView[] = []
+  let cursor = after
+  for (;;) {
+    const query = cursor === undefined ? '' : `&after=${cursor}`
+    const page = await readEvents(await rig.api(`/v1/events?limit=200${query}`))
+    all.push(...page.data)
+    if (page.data.length === 0) return all
+    cursor = page.nextCursor
+  }
+}
+
+/** Where the feed ends now: the cursor of who has read everything. */
+export async function findEnd(rig: Pick<Rig, 'api'>): Promise<string> {
+  for (let cursor = ''; ; ) {
+    const page = await readEvents(
+      await rig.api(`/v1/events?limit=200${cursor && `&after=${cursor}`}`),
+    )
+    if (page.data.length === 0) return page.nextCursor
+    cursor = page.nextCursor
+  }
+}
+
+/** What came of a stream so far: messages, and comments as `null`. */
+export type Message = { id?: string; event?: string; data?: unknown; retry?: string }
+
+export type OpenStream = {
+  response: Response
+  messages: Message[]
+  /** Comments received: the heartbeats. */
+  beats(): number
+  /** Resolves when the server ends it. */
+  ended: Promise<void>
+  leave(): void
+}
+
+/** Follows the feed as server-sent events, parsed as the standard says. */
+export async function openEventStream(
+  rig: Pick<Rig, 'api'>,
+  query = '',
+  headers: Record<string, string> = {},
+): Promise<OpenStream> {
+  const leaving = new AbortController()
+  const response = await rig.api(`/v1/events/stream${query}`, { headers, signal: leaving.signal })
+  const messages: Message[] = []
+  let beats = 0
+  async function take(): Promise<void> {
+    let rest = ''
+    for await (const bytes of response.body ?? []) {
+      const blocks = (rest + new TextDecoder().decode(bytes)).split('\n\n')
+      rest = blocks.pop() ?? ''
+      for (const block of blocks) {
+        const lines = block.split('\n')
+        beats += lines.filter((line) => line.startsWith(':')).length
+        const pairs = lines.flatMap((line) => {
+          const [, name = '', value = ''] = /^(\w+): (.*)$/.exec(line) ?? []
+          return name === '' ? [] : [[name, name === 'data' ? JSON.parse(value) : value]]
+        })
+        if (pairs.length > 0) messages.push(Object.fromEntries(pairs))
+      }
+    }
+  }
+  const ended = take().catch(() => {})
+  return { response, messages, beats: () => beats, ended, leave: () => leaving.abort() }
+}
