@@ -6,6 +6,7 @@ import { createSender, type Sender } from '../src/webhooks/send.ts'
 import { readUrl } from '../src/webhooks/url.ts'
 import { makeAuthority } from './support/certificates.ts'
 import { listen, serve } from './support/gateway.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 const SECRET = `whsec_${Buffer.alloc(32, 1).toString('base64')}`
 const LOOPBACK: Resolve = () => Promise.resolve(['127.0.0.1'])
@@ -229,18 +230,17 @@ describe('a call', () => {
     expect(proxy.count()).toBe(0)
   })
 
-  it('reads no more than a little of an endless answer; its status counts', async () => {
-    let written = 0
+  it('hangs up on an answer of more than a little; its status counts', async () => {
+    let isClosed = false
     const receiver = await serve((response) => {
-      const write = () => {
-        while (!response.destroyed && response.write(Buffer.alloc(16_384))) written += 16_384
-      }
-      response.on('drain', write)
-      write()
+      response.on('close', () => {
+        isClosed = true
+      })
+      response.write(Buffer.alloc(8 * 1024))
     })
-    expect(await send(makeSender(true), receiver.url)).toMatchObject({ status: 200, error: null })
-    // What fits into the buffers of the system on the way.
-    expect(written).toBeLessThan(16 * 1024 * 1024)
+    const sent = send(makeSender(true), receiver.url)
+    await waitUntil(() => isClosed, { what: 'the call to be ended', timeoutMs: 5_000 })
+    expect(await sent).toMatchObject({ status: 200, error: null })
   })
 
   it('ends in time, whether the answer is silent or dripping', async () => {

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { claimDeliveries } from '../src/webhooks/claim.ts'
 import { createDelivering } from '../src/webhooks/deliver.ts'
+import { planDeliveries } from '../src/webhooks/plan.ts'
 import { serve } from './support/gateway.ts'
 import { type Rig, startRig } from './support/service.ts'
 import { keepLog } from './support/sync.ts'
@@ -146,6 +148,21 @@ describe('an endpoint that fails', () => {
     await Promise.all(rounds)
     expect(await listPending(rig, hanging)).toHaveLength(60)
   })
+})
+
+it('endpoints that fail get a share of the calls in flight at most, however many they are', async () => {
+  const receiver = await receive()
+  const failing = []
+  for (let n = 0; n < 5; n += 1) failing.push((await register(rig, receiver.url)).id)
+  await rig.database.sql`update webhook_endpoints set failing_since = now()`
+  const { id: well } = await register(rig, receiver.url)
+  await publish(rig, transactions(3))
+  const { ctx } = rig.service
+  await planDeliveries(ctx)
+  const claims = await claimDeliveries(ctx, 32, 2)
+  expect(claims.filter(({ endpointId }) => endpointId === well)).toHaveLength(3)
+  expect(claims.filter(({ probes }) => probes).map((one) => one.endpointId)).toHaveLength(2)
+  expect(claims).toHaveLength(5)
 })
 
 describe('an endpoint is disabled', () => {
