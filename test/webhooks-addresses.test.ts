@@ -1,7 +1,7 @@
 import { createServer as createTlsServer } from 'node:https'
 import { createServer, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { AddressError, classify, type Resolve } from '../src/webhooks/addresses.ts'
+import { AddressError, classify, createResolve, type Resolve } from '../src/webhooks/addresses.ts'
 import { createSender, type Sender } from '../src/webhooks/send.ts'
 import { readUrl } from '../src/webhooks/url.ts'
 import { makeAuthority } from './support/certificates.ts'
@@ -164,6 +164,19 @@ describe('a URL', () => {
 })
 
 describe('a name', () => {
+  it.each(['localhost', 'localhost.', 'LOCALHOST', 'a.localhost', 'db', 'nas.local', 'm.internal'])(
+    '%s is for this network alone: taken where private networks are allowed, nowhere else',
+    (name) => {
+      expect(() => readUrl(`https://${name}:8443/`, false)).toThrow('public host')
+      expect(readUrl(`http://${name}:8080/`, true).port).toBe('8080')
+    },
+  )
+
+  it('of this machine is resolved as the machine does, where private networks are allowed', async () => {
+    const addresses = await createResolve(true)('localhost')
+    expect(addresses.map(classify)).toContain('private')
+  })
+
   it.each([
     ['loopback', ['127.0.0.1']],
     ['a private network', ['10.1.2.3']],

@@ -3,6 +3,9 @@ import { AddressError, requireAddress } from './addresses.ts'
 
 const MAX_URL = 2_048
 
+/** Names that only this machine or its network knows (RFC 6761, 6762, 8375; `internal` is reserved for that). */
+const LOCAL_NAME = /^[^.]+$|\.(localhost|local|internal|home\.arpa)$/
+
 /**
  * Reads the address of a receiver. The parser (WHATWG URL) turns every notation of an IPv4 address, decimal,
  * octal, hexadecimal or with a dot at its end, into the usual one, which is judged then.
@@ -23,6 +26,9 @@ export function readUrl(text: string, allowPrivate: boolean): URL {
   if (url.hash !== '') throw new AddressError('must not hold a fragment')
   const host = hostOf(url)
   if (isIP(host) !== 0) requireAddress(host, isPlain, allowPrivate)
+  else if (!allowPrivate && LOCAL_NAME.test(host.replace(/\.$/, ''))) {
+    throw new AddressError('must have a public host')
+  }
   return url
 }
 
