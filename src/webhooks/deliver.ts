@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import { writeEvent } from '../events/event.ts'
 import type { LoopRound } from '../loop.ts'
 import { createSlots } from '../slots.ts'
-import { claimDeliveries, type Delivery, LEASE_MS } from './claim.ts'
+import { claimDeliveries, type Delivery, LEASE_MS, MOST_OF_ALL } from './claim.ts'
 import { planDeliveries } from './plan.ts'
 import { sealedFor } from './register.ts'
 import { GIVE_UP_AFTER_MS } from './schedule.ts'
@@ -11,7 +11,7 @@ import { dropDelivery, endDelivery, failDelivery, releaseDelivery, type Settled 
 import { showOrigin } from './url.ts'
 
 /** Calls in flight per process, and how many of them may go to endpoints that fail: those often hang. */
-const SLOTS = 32
+const SLOTS = MOST_OF_ALL
 const PROBE_SLOTS = 16
 
 /**
