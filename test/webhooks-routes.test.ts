@@ -1,7 +1,10 @@
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import type { Tx } from '../src/db/client.ts'
+import { REGISTRATION_LOCK } from '../src/webhooks/register.ts'
 import { expectInvalid, expectProblem, readAll } from './support/api.ts'
+import { holdLocks } from './support/database.ts'
 import { serve } from './support/gateway.ts'
 import { addKey, MERCHANT, type Rig, startRig, startTestService } from './support/service.ts'
 import { keepLog } from './support/sync.ts'
@@ -135,18 +138,28 @@ describe('a registration', () => {
   })
 
   it('beyond twenty of an account is refused, also when two come at once', async () => {
-    await rig.database.sql`
+    const { database } = rig
+    const insert = (tx: Tx, count: number) => tx`
       insert into webhook_endpoints (merchant_code, url, types, secret, planned_up_to)
       select ${MERCHANT.merchantCode}, 'https://shop.example/', '{payment.updated}', '', 0
-      from generate_series(1, 18)`
-    const all = [1, 2, 3, 4].map(() => registerWith({ url: URL_HERE }, PAYMENTS))
-    const answers = await Promise.all(all)
-    expect(answers.map(({ status }) => status).sort()).toEqual([201, 201, 409, 409])
-    const [refused] = answers.filter(({ status }) => status === 409)
-    if (refused) await expectProblem(refused, 409, 'too_many_webhook_endpoints')
+      from generate_series(1, ${count}::int)`
+    await insert(database.sql, 19)
+    const other = await holdLocks(database, async (tx) => {
+      await tx`select pg_advisory_xact_lock(${REGISTRATION_LOCK})`
+      await insert(tx, 1)
+    })
+    const answer = registerWith({ url: URL_HERE }, PAYMENTS)
+    const waits = async () =>
+      (await database.sql`select from pg_locks where locktype = 'advisory' and not granted`).length
+    try {
+      await waitUntil(async () => (await waits()) === 1, { what: 'the second to wait' })
+    } finally {
+      await other.release()
+    }
+    await expectProblem(await answer, 409, 'too_many_webhook_endpoints')
     // Of another account there is room.
     await register(rig, URL_HERE)
-    await rig.database.sql`delete from webhook_endpoints`
+    await database.sql`delete from webhook_endpoints`
   })
 })
 

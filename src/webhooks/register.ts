@@ -12,10 +12,10 @@ import { showOrigin } from './url.ts'
 const REGISTERING = 'POST /v1/webhook-endpoints'
 
 /** Each costs a call for every event. */
-export const MAX_ENDPOINTS = 20
+const MAX_ENDPOINTS = 20
 
 /** Serialises registrations, so that two at once do not both find the last place free. */
-const REGISTRATION_LOCK = 7_620_115_003
+export const REGISTRATION_LOCK = 7_620_115_003
 
 /** Bound to the sealed secret: it opens in its own row only. */
 export function sealedFor(endpointId: string): string {
