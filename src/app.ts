@@ -20,6 +20,8 @@ import { paymentRoutes } from './payments/routes.ts'
 import { refundRoutes } from './refunds/routes.ts'
 import { measureBacklog } from './sync/backlog.ts'
 import { transactionRoutes } from './transactions/routes.ts'
+import { measureWebhooks } from './webhooks/measure.ts'
+import { webhookRoutes } from './webhooks/routes.ts'
 
 /**
  * How long a probe waits for the database (ms). While a server refuses connections with an error of
@@ -71,6 +73,7 @@ export function createApp(ctx: Context): Hono<AppEnv> {
   app.route('/', discrepancyRoutes(ctx))
   app.route('/', feedRoutes(ctx))
   app.route('/', cardRoutes(ctx))
+  app.route('/', webhookRoutes(ctx))
   return app
 }
 
@@ -92,15 +95,18 @@ function healthRoutes(ctx: Context) {
           )
     })
     .get('/metrics', async (c) => {
-      await within(PROBE_MS, Promise.all([measureBacklog(ctx), measureFeed(ctx)])).catch(
-        (error: unknown) => {
-          // Metrics matter most when the database is gone: the rest is served, and no old number is.
-          ctx.metrics.syncDue.set(Number.NaN)
-          ctx.metrics.syncLag.set(Number.NaN)
-          ctx.metrics.eventsUnpublished.set(Number.NaN)
-          ctx.log.warn({ err: error }, 'the backlog could not be measured')
-        },
-      )
+      await within(
+        PROBE_MS,
+        Promise.all([measureBacklog(ctx), measureFeed(ctx), measureWebhooks(ctx)]),
+      ).catch((error: unknown) => {
+        // Metrics matter most when the database is gone: the rest is served, and no old number is.
+        ctx.metrics.syncDue.set(Number.NaN)
+        ctx.metrics.syncLag.set(Number.NaN)
+        ctx.metrics.eventsUnpublished.set(Number.NaN)
+        ctx.metrics.webhookPending.set(Number.NaN)
+        ctx.metrics.webhookEndpointsDisabled.reset()
+        ctx.log.warn({ err: error }, 'the backlog could not be measured')
+      })
       for (const { merchantCode: merchant, operation, state } of ctx.breakers.list()) {
         ctx.metrics.gatewayBreaker.set({ merchant, operation }, BREAKER_STATES.indexOf(state))
       }

@@ -17,6 +17,7 @@ import type { Slots } from './slots.ts'
 import type { Answered } from './sync/lease.ts'
 import type { Ending } from './sync/settle.ts'
 import type { TransactionWithPayments, Wanted } from './transactions/find.ts'
+import type { Sender } from './webhooks/send.ts'
 
 /** What every part of the service works with. A function that takes it talks to the database or the gateway. */
 export type Context = {
@@ -29,6 +30,8 @@ export type Context = {
   /** The gateway's card operations, with their tokens. */
   cards: CardGateway
   cardCache: CardCache
+  /** Calls the receivers of webhooks. */
+  webhooks: Sender
   /** Which calls pause, because the gateway does not answer them. */
   breakers: Breakers
   /** Transactions this process may work on at once: each makes one call to the gateway at a time. */

@@ -23,6 +23,8 @@ export type RefusalCode =
   | 'refunds_disabled'
   | 'refund_cap_exceeded'
   | 'refund_not_in_review'
+  | 'webhook_endpoint_not_found'
+  | 'too_many_webhook_endpoints'
   | 'cursor_expired'
   | 'card_not_found'
   | 'cards_token_shared'

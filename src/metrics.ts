@@ -87,6 +87,29 @@ export function createMetrics() {
       labelNames: ['kind'],
       registers,
     }),
+    webhookDeliveries: new Counter({
+      name: 'webhook_deliveries_total',
+      help: 'Ends of calls to receivers of webhooks; a failed one is made again',
+      labelNames: ['outcome'],
+      registers,
+    }),
+    webhookCall: new Histogram({
+      name: 'webhook_call_seconds',
+      help: 'Calls to receivers of webhooks',
+      buckets: [...LATENCIES_S, 15],
+      registers,
+    }),
+    webhookPending: new Gauge({
+      name: 'webhook_pending',
+      help: 'Events that wait for a receiver of webhooks that is not disabled',
+      registers,
+    }),
+    webhookEndpointsDisabled: new Gauge({
+      name: 'webhook_endpoints_disabled',
+      help: 'Receivers of webhooks that were given up, by reason; each waits for a person',
+      labelNames: ['reason'],
+      registers,
+    }),
     gatewayCall: new Histogram({
       name: 'gateway_call_seconds',
       help: 'Calls to the gateway, by operation and outcome',

@@ -32,6 +32,9 @@ import { reconcile } from './sync/reconcile.ts'
 import { sweepNotifications } from './sync/sweep.ts'
 import { beginSync, restSync } from './sync/sync-due.ts'
 import { MAX_SHARED } from './transactions/find.ts'
+import { createResolve, type Resolve } from './webhooks/addresses.ts'
+import { createSender } from './webhooks/send.ts'
+import { startDelivering } from './webhooks/start.ts'
 
 export type Service = {
   ctx: Context
@@ -52,6 +55,8 @@ export type ServiceOptions = {
   streamLimits?: Partial<StreamLimits>
   /** Another patience with the gateway than that of a production. */
   breaker?: BreakerSettings
+  /** Another source of the addresses of webhook receivers than the machine's name servers. */
+  resolve?: Resolve
 }
 
 /** How long calls in flight may go on once the process stops (ms); the whole stop stays below 10 s. */
@@ -113,6 +118,10 @@ export async function createContext(options: ServiceOptions) {
     gateway,
     cards,
     cardCache: createCardCache(config.CARDS_CACHE_MS),
+    webhooks: createSender(
+      config.WEBHOOK_ALLOW_PRIVATE,
+      options.resolve ?? createResolve(config.WEBHOOK_ALLOW_PRIVATE),
+    ),
     breakers,
     slots: createSlots(config.GATEWAY_MAX_CONCURRENCY, countReserved(config)),
     settling: createGroup(config.GATEWAY_MAX_CONCURRENCY, PATIENCE_MS),
@@ -174,7 +183,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       })
       wake = sync.wake
       loops.push(sync, startTidying(), startReconciling(), startRemoving())
-      loops.push(await startPublishing())
+      loops.push(await startPublishing(), await startDelivering(ctx))
     }
     return url
   }
@@ -245,7 +254,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await Promise.all([closed, ctx.inbox.drain(), ...loops.map((loop) => loop.stopped)])
     clearTimeout(giveUp)
     clearTimeout(cutOff)
-    await Promise.all([ctx.gateway.close(), ctx.cards.close()])
+    await Promise.all([ctx.gateway.close(), ctx.cards.close(), ctx.webhooks.close()])
     await database.close()
   }
   let stopped: Promise<void> | undefined

@@ -72,6 +72,7 @@ export const SETTINGS = {
     must: 'be 32 bytes in Base64',
     example: '<the output of: openssl rand -base64 32>',
   }).optional(),
+  WEBHOOK_ALLOW_PRIVATE: onOff().default(false),
   SIGNING_SECRET: secret().optional(),
   SANDBOX_PORT: whole({ max: 65_535 }).default(4010),
   SANDBOX_IPN_URL: webAddress('http://127.0.0.1:3000/ipn').default('http://127.0.0.1:3000/ipn'),

@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { createApp } from '../src/app.ts'
-import { type Accounts, callAs, SHARED, startTwoAccounts, type Tenant } from './support/accounts.ts'
+import {
+  type Accounts,
+  callAs,
+  registerEndpoint,
+  SHARED,
+  startTwoAccounts,
+  type Tenant,
+} from './support/accounts.ts'
 import { expectProblem, readPage } from './support/api.ts'
 import { KEY } from './support/service.ts'
 
@@ -11,7 +18,7 @@ beforeAll(async () => {
 })
 afterAll(() => accounts.stop())
 
-type Ids = Pick<Tenant, 'transactionId' | 'paymentId' | 'refundId' | 'cardId'>
+type Ids = Pick<Tenant, 'transactionId' | 'paymentId' | 'refundId' | 'cardId' | 'endpointId'>
 
 /** A route on one object: what its owner gets, and what anybody else is told. */
 type One = {
@@ -72,6 +79,22 @@ const ONES: Record<string, One> = {
     stranger: 'card_not_found',
     naming: 'merchant_not_found',
   },
+  'POST /v1/webhook-endpoints/:endpointId/test': {
+    id: 'endpointId',
+    owner: 200,
+    stranger: 'webhook_endpoint_not_found',
+  },
+  'POST /v1/webhook-endpoints/:endpointId/enable': {
+    id: 'endpointId',
+    owner: 200,
+    stranger: 'webhook_endpoint_not_found',
+  },
+  'POST /v1/webhook-endpoints/:endpointId/replay': {
+    id: 'endpointId',
+    owner: 202,
+    stranger: 'webhook_endpoint_not_found',
+    body: { after: '0' },
+  },
 }
 
 /** Lists, with the member that tells whose an entry is, and a filter by what only the other account has. */
@@ -84,7 +107,11 @@ const LISTS: Record<string, { id: keyof Ids; member: string; filter?: (other: Id
     member: 'id',
     filter: ({ paymentId }) => `paymentId=${paymentId}`,
   },
+  'GET /v1/webhook-endpoints': { id: 'endpointId', member: 'id' },
 }
+
+const ENDPOINTS = 'POST /v1/webhook-endpoints'
+const ENDPOINT = 'DELETE /v1/webhook-endpoints/:endpointId'
 
 const CARDS = 'GET /v2/vc/virtual-cards'
 
@@ -117,7 +144,9 @@ it('every route has a row here', () => {
     .routes.filter(({ method, path }) => /^\/v\d/.test(path) && method !== 'ALL')
     .map(({ method, path }) => `${method} ${path}`)
   expect(served).not.toEqual([])
-  expect([...new Set(served)].sort()).toEqual([...Object.keys({ ...ONES, ...LISTS }), CARDS].sort())
+  expect([...new Set(served)].sort()).toEqual(
+    [...Object.keys({ ...ONES, ...LISTS }), CARDS, ENDPOINTS, ENDPOINT].sort(),
+  )
 })
 
 describe.each(Object.entries(ONES))('%s', (route, row) => {
@@ -152,7 +181,7 @@ describe.each(Object.entries(ONES))('%s', (route, row) => {
   })
 
   it('a key of all accounts needs to name one where both may have the id, and gets that one', async () => {
-    if (row.id === 'refundId') return
+    if (row.id === 'refundId' || row.id === 'endpointId') return
     const { mine, theirs } = accounts
     const all = { key: KEY }
     for (const { merchantCode, ...tenant } of [mine, theirs]) {
@@ -248,5 +277,41 @@ describe(CARDS, () => {
       const named = await send(all, CARDS, {}, {}, name('', merchantCode))
       expect(await listCardOwners(named)).toEqual([merchantCode])
     }
+  })
+})
+
+describe('a webhook endpoint', () => {
+  const Registered = z.object({ id: z.uuid() })
+  const remove = (asker: { key: string }, endpointId: string, query = '') =>
+    callAs(accounts.rig, asker, `/v1/webhook-endpoints/${endpointId}${query}`, { method: 'DELETE' })
+
+  it("is registered for an account of the key's alone, and deleted by it alone", async () => {
+    const { rig, mine, theirs } = accounts
+    const named = `?merchantCode=${theirs.merchantCode}`
+    await expectProblem(await registerEndpoint(rig, mine, named), 404, 'merchant_not_found')
+    for (const [asker, query] of [
+      [theirs, ''],
+      [{ key: KEY }, named],
+    ] as const) {
+      const { id } = Registered.parse(await (await registerEndpoint(rig, asker, query)).json())
+      for (const naming of ['', named]) {
+        const refused = await remove(mine, id, naming)
+        await expectProblem(refused, 404, 'webhook_endpoint_not_found')
+      }
+      expect((await remove(theirs, id)).status).toBe(204)
+      await expectProblem(await remove(theirs, id), 404, 'webhook_endpoint_not_found')
+    }
+  })
+
+  it('of all accounts is for keys of all alone', async () => {
+    const { rig, mine } = accounts
+    const { id } = Registered.parse(await (await registerEndpoint(rig, { key: KEY })).json())
+    await expectProblem(await remove(mine, id), 404, 'webhook_endpoint_not_found')
+    await expectProblem(
+      await remove(mine, id, '?merchantCode=*'),
+      404,
+      'webhook_endpoint_not_found',
+    )
+    expect((await remove({ key: KEY }, id, '?merchantCode=*')).status).toBe(204)
   })
 })

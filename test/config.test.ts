@@ -69,6 +69,7 @@ const WRONG: [string, string, RegExp][] = [
   ['RETENTION_DAYS', '0', /from 1 to 36500/],
   ['GATEWAY_REFUND_DEDUPES', 'yes', /true or false/],
   ['REFUNDS_ENABLED', '0', /true or false/],
+  ['WEBHOOK_ALLOW_PRIVATE', 'yes', /true or false/],
   ['REFUND_BACKOFF_MS', '0', /at least 1/],
   ['REFUND_BACKOFF_MAX_MS', '1s', /at least 1/],
   ['REFUND_RESOLVE_FOR_MS', '0', /at least 1/],

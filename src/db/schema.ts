@@ -594,6 +594,8 @@ export const webhookEndpoints = pgTable(
     plannedUpTo: counter('planned_up_to').notNull(),
     /** The first failure since the last success. */
     failingSince: time('failing_since'),
+    /** While it fails: one call at a time, and none before this. */
+    probeAt: time('probe_at'),
     disabledAt: time('disabled_at'),
     disabledReason: text('disabled_reason', { enum: ['gone', 'failing'] }),
     createdAt: time('created_at').notNull().defaultNow(),
@@ -619,6 +621,8 @@ export const webhookDeliveries = pgTable(
     dueAt: time('due_at').notNull().defaultNow(),
     /** The fencing token: who lost it writes nothing. */
     leaseId: uuid('lease_id'),
+    /** Its first failure: whether all of them fell into one outage of the receiver. */
+    failingSince: time('failing_since'),
     lastError: text('last_error'),
   },
   (t) => [
@@ -630,6 +634,8 @@ export const webhookDeliveries = pgTable(
     }).onDelete('cascade'),
     // The claim. 0.01 ms, without it 6 ms.
     index('webhook_deliveries_due').on(t.endpointId, t.dueAt),
+    // How many calls are in flight. 1.3 ms, without it 2.8 ms beside 10,000 in backoff.
+    index('webhook_deliveries_leased').on(t.endpointId).where(sql`${t.leaseId} is not null`),
     // Whether an earlier one of the same transaction is still to be taken. 0.04 ms, without it 7 ms.
     index('webhook_deliveries_order').on(t.endpointId, t.merchantCode, t.transactionId, t.eventId),
     check('webhook_deliveries_attempts_not_negative', sql`${t.attempts} >= 0`),

@@ -1,11 +1,15 @@
 import { type Dispatcher, Pool } from 'undici'
 
 export type Exchange = {
+  /** Where the connections are to more than one. */
+  origin?: string
   path: string
   method: 'GET' | 'POST'
   headers: Record<string, string>
   body: string
   timeoutMs: number
+  /** An answer above this is not read on; its status is told all the same. */
+  maxAnswerBytes?: number
   /** Ends the exchange early, as a time-out would. */
   signal?: AbortSignal | undefined
 }
@@ -44,6 +48,7 @@ export function openPool(
  * socket, not the kind of error.
  */
 export function exchange(pool: Dispatcher, request: Exchange): Promise<ExchangeResult> {
+  const { origin, path, method, headers, body, maxAnswerBytes = MAX_ANSWER_BYTES } = request
   return new Promise((resolve) => {
     let controller: Dispatcher.DispatchController | undefined
     let status: number | undefined
@@ -81,7 +86,7 @@ export function exchange(pool: Dispatcher, request: Exchange): Promise<ExchangeR
     request.signal?.addEventListener('abort', interrupt)
 
     pool.dispatch(
-      { path: request.path, method: request.method, headers: request.headers, body: request.body },
+      { ...(origin === undefined ? {} : { origin }), path, method, headers, body },
       {
         onRequestStart(started) {
           // Given up while connecting, or the pool tries again by itself: nothing may be written (now).
@@ -93,7 +98,7 @@ export function exchange(pool: Dispatcher, request: Exchange): Promise<ExchangeR
         },
         onResponseData(_controller, chunk) {
           size += chunk.length
-          if (size > MAX_ANSWER_BYTES) return fail(`the answer exceeds ${MAX_ANSWER_BYTES} bytes`)
+          if (size > maxAnswerBytes) return fail(`the answer exceeds ${maxAnswerBytes} bytes`)
           chunks.push(chunk)
         },
         onResponseEnd() {

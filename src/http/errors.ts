@@ -35,6 +35,8 @@ const PROBLEMS: Record<RefusalCode, { status: ContentfulStatusCode; title: strin
   refund_cap_exceeded: { status: 403, title: 'Above the cap of this key' },
   refund_not_in_review: { status: 409, title: 'The refund waits for no decision' },
   cursor_expired: { status: 410, title: 'What was behind the cursor is removed' },
+  webhook_endpoint_not_found: { status: 404, title: 'No such webhook endpoint' },
+  too_many_webhook_endpoints: { status: 409, title: 'No more webhook endpoints for this account' },
   card_not_found: { status: 404, title: 'No such virtual card' },
   cards_token_shared: { status: 403, title: 'Cards are for keys of every account' },
   cards_not_configured: { status: 503, title: 'The account has no access token for cards' },

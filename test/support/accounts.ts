@@ -4,7 +4,14 @@ import { OTHER, writeMerchantsFile } from './api.ts'
 import { addKey, MERCHANT, type Rig, startRig } from './service.ts'
 import { waitUntil } from './wait-until.ts'
 
-const SCOPES = ['payments:read', 'refunds:read', 'refunds:write', 'cards:read', 'ops']
+const SCOPES = [
+  'payments:read',
+  'refunds:read',
+  'refunds:write',
+  'cards:read',
+  'webhooks:write',
+  'ops',
+]
 
 /** One of two accounts, with a key that is bound to it and what it alone has. */
 export type Tenant = {
@@ -15,6 +22,7 @@ export type Tenant = {
   paymentId: string
   refundId: string
   cardId: string
+  endpointId: string
   /** Of the payment whose id both accounts have. */
   sharedAmount: string
 }
@@ -29,7 +37,7 @@ const Taken = z.object({ id: z.uuid() })
 /**
  * Two accounts on one installation and one gateway. Each has a transaction of its own and one whose id
  * the other has too, and a refund that the gateway accepted and will never end: nothing is due any more.
- * Each reads its own cards, with a token of its own.
+ * Each reads its own cards, with a token of its own, and has two webhook endpoints that cannot be reached.
  */
 export async function startTwoAccounts(): Promise<Accounts> {
   const accounts = [MERCHANT, OTHER]
@@ -40,7 +48,8 @@ export async function startTwoAccounts(): Promise<Accounts> {
     REFUND_BACKOFF_MS: '900000',
     GATEWAY_TIMEOUT_MS: '5000',
   }
-  const rig = await startRig({ settings, sandbox: { accounts } })
+  const resolve = () => Promise.reject(new Error('no name is known here'))
+  const rig = await startRig({ settings, sandbox: { accounts }, resolve })
   await rig.control('PUT', '/refund-mode', { settleMs: null })
   const mine = await setUp(rig, MERCHANT, 'MINE', '400')
   const theirs = await setUp(rig, OTHER, 'THEIRS', '600')
@@ -76,6 +85,14 @@ export function askRefund(
   })
 }
 
+/** Registers a webhook endpoint of the asker's account, or of the one it names. */
+export function registerEndpoint(rig: Rig, asker: { key: string }, query = '') {
+  return callAs(rig, asker, `/v1/webhook-endpoints${query}`, {
+    method: 'POST',
+    body: JSON.stringify({ url: 'https://shop.example/hook' }),
+  })
+}
+
 async function setUp(
   rig: Rig,
   account: { merchantCode: string; secret: string },
@@ -102,8 +119,11 @@ async function setUp(
       insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs)
       values (${account.merchantCode}, ${transactionId}, 'ipn_missing', 'state paid', 'no notification')`
   }
+  await registerEndpoint(rig, { key })
+  const registered = await registerEndpoint(rig, { key })
+  const { id: endpointId } = Taken.parse(await registered.json())
   const cardId = `VC-${account.merchantCode}-0001`
-  return { ...account, ...own, key, refundId: id, cardId, sharedAmount }
+  return { ...account, ...own, key, refundId: id, cardId, endpointId, sharedAmount }
 }
 
 /** Refunds that are not accepted yet, and queries that are due or under way. */

@@ -32,6 +32,10 @@ export type RigOptions = {
   streamLimits?: ServiceOptions['streamLimits']
   /** Faults are played by the dozen: calls pause only where a test says so. */
   breaker?: ServiceOptions['breaker']
+  /** Other addresses of webhook receivers than the machine's. */
+  resolve?: ServiceOptions['resolve']
+  /** A log that can be looked at. */
+  log?: ServiceOptions['log']
   sandbox?: Partial<SandboxOptions>
   /** Several services can share one database. */
   database?: TestDatabase
@@ -78,6 +82,7 @@ export async function startTestService(
     serverLimits = {},
     streamLimits = {},
     breaker = NEVER,
+    ...more
   }: RigOptions = {},
 ): Promise<Service> {
   const decided = readConfig({
@@ -99,7 +104,8 @@ export async function startTestService(
     databaseUrl: database.url,
     gatewayBaseUrl,
     encryptionKey: decided.DATA_ENCRYPTION_KEY ?? '',
-    log: createLog(settings.LOG_LEVEL ?? 'silent'),
+    log: more.log ?? createLog(settings.LOG_LEVEL ?? 'silent'),
+    ...(more.resolve ? { resolve: more.resolve } : {}),
     serverLimits,
     streamLimits,
     breaker,

@@ -1,0 +1,102 @@
+import type { Context } from '../context.ts'
+import { CALL_MS } from './send.ts'
+
+/** A delivery that this process alone may make, until its lease ends. */
+export type Delivery = {
+  endpointId: string
+  eventId: number
+  /** Proof of ownership: every write about its end asks for it. */
+  leaseId: string
+  /** `performance.now()` when the claim was known here. */
+  knownAt: number
+  /** The only call to an endpoint that fails: it finds out. */
+  probes: boolean
+  attempts: number
+  url: string
+  /** Encrypted. */
+  secret: Buffer
+  merchantCode: string
+  transactionId: string
+  /** The event; null when it was removed for its age. */
+  event: { type: string; data: string; at: string } | null
+}
+
+/** Long enough for a call to end in any way and its end to be written (ms). */
+export const LEASE_MS = 4 * CALL_MS
+
+/** Of one claim. It stands in the statement: of a limit that is a parameter the planner expects too much. */
+export const MOST_OF_ALL = 32
+
+/** Calls in flight to one endpoint; two processes that claim in the same moment may make it twice that. */
+const MOST_AT_ONCE = 4
+
+/**
+ * Takes up to `limit` deliveries that are due: turn by turn from every endpoint that has any, so that none
+ * keeps another waiting, and of an endpoint the longest due first. One is passed over while an earlier
+ * one of its transaction is still there, whatever state that is in: a transaction's events arrive in order.
+ * To an endpoint that fails goes one call at a time, and not before `probe_at`, which the claim itself
+ * moves: the endpoint's row is locked with its present value, so two processes never both find it open.
+ * A transaction's first is looked for row by row, by its index: as a join it can be quadratic.
+ * @param limit at most `MOST_OF_ALL`
+ * @param probes how many of them may be such calls
+ */
+export async function claimDeliveries(
+  { sql }: Pick<Context, 'sql'>,
+  limit: number,
+  probes: number,
+): Promise<Delivery[]> {
+  if (limit === 0) return []
+  const leased = sql`now() + ${LEASE_MS} * interval '1 millisecond'`
+  const rows = await sql<Row[]>`
+    with open as materialized (
+      select id, failing_since is not null as probes, case when failing_since is not null then 1
+        else ${MOST_AT_ONCE} - (select count(*) from webhook_deliveries as d
+          where d.endpoint_id = e.id and d.lease_id is not null and d.due_at > now()) end as most
+      from webhook_endpoints as e
+      where disabled_at is null and (probe_at is null or probe_at <= now())
+        and exists (select from webhook_deliveries as d
+          where d.endpoint_id = e.id and d.due_at <= now())
+      for no key update skip locked
+    ), due as materialized (
+      select open.id as endpoint_id, open.probes, d.event_id, d.due_at,
+        row_number() over (partition by open.id order by d.due_at, d.event_id) as turn,
+        row_number() over (partition by open.probes order by d.due_at) as place
+      from open cross join lateral (
+        select event_id, due_at from webhook_deliveries as d
+        where d.endpoint_id = open.id and d.due_at <= now()
+          and d.event_id = (select min(event_id) from webhook_deliveries as own
+            where own.endpoint_id = d.endpoint_id and own.merchant_code = d.merchant_code
+              and own.transaction_id = d.transaction_id)
+        order by due_at, event_id limit greatest(0, open.most) for update skip locked) as d
+    ), picked as materialized (
+      select * from (
+        select due.*, row_number() over (order by turn, due_at) as rank from due
+        where not due.probes or place <= ${probes}::int) as ranked
+      where rank <= ${limit}::int limit ${sql.unsafe(String(MOST_OF_ALL))}
+    ), probed as (
+      update webhook_endpoints as e set probe_at = ${leased}
+      from picked where e.id = picked.endpoint_id and picked.probes
+    ), claimed as (
+      update webhook_deliveries as d set lease_id = gen_random_uuid(), due_at = ${leased}
+      from picked where d.endpoint_id = picked.endpoint_id and d.event_id = picked.event_id
+      returning d.*, picked.probes
+    )
+    select c.endpoint_id as "endpointId", c.event_id as "eventId", c.lease_id as "leaseId",
+      c.probes, c.attempts, c.merchant_code as "merchantCode", c.transaction_id as "transactionId",
+      e.url, e.secret, ev.type, ev.data::text as data, ev.at::text as at
+    from claimed as c join webhook_endpoints as e on e.id = c.endpoint_id
+      left join events as ev on ev.id = c.event_id
+    order by c.event_id`
+  const knownAt = performance.now()
+  return rows.map(({ type, data, at, ...row }) => ({
+    ...row,
+    knownAt,
+    event: type === null || data === null || at === null ? null : { type, data, at },
+  }))
+}
+
+type Row = Omit<Delivery, 'event' | 'knownAt'> & {
+  type: string | null
+  data: string | null
+  at: string | null
+}

@@ -1,0 +1,149 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { type Access, narrowMerchants, requireScope } from '../access/authenticate.ts'
+import type { Context } from '../context.ts'
+import { DomainError } from '../errors.ts'
+import { answers, bodyRefusals, createRouter, refusals } from '../http/input.ts'
+import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../http/page.ts'
+import { createSlots } from '../slots.ts'
+import { deleteEndpoint, enableEndpoint, replayEvents } from './change.ts'
+import { type Asked, findEndpoint, listEndpoints, narrowHolders } from './find.ts'
+import { registerEndpoint } from './register.ts'
+import { TEST_SLOTS, testEndpoint } from './test-endpoint.ts'
+import {
+  Endpoint,
+  type EndpointRow,
+  NewEndpoint,
+  RegisteredEndpoint,
+  Replay,
+  showEndpoint,
+  TestResult,
+} from './view.ts'
+
+const ONE = '/v1/webhook-endpoints/{endpointId}'
+const middleware = requireScope('webhooks:write')
+const merchantCode = z.string().optional()
+const params = z.object({ endpointId: z.uuid() })
+const query = z.strictObject({ merchantCode })
+
+const register = createRoute({
+  method: 'post',
+  path: '/v1/webhook-endpoints',
+  summary: 'Register an address that events are sent to from now on',
+  middleware,
+  request: {
+    query,
+    body: { content: { 'application/json': { schema: NewEndpoint } }, required: true },
+  },
+  responses: {
+    201: answers('Registered; the secret is shown this once', RegisteredEndpoint),
+    ...refusals,
+    ...bodyRefusals,
+  },
+})
+
+const list = createRoute({
+  method: 'get',
+  path: '/v1/webhook-endpoints',
+  summary: 'Registered addresses and how they do, newest first',
+  middleware,
+  request: { query: z.strictObject({ merchantCode, ...pageParameters }) },
+  responses: { 200: answers('A page', pageOf(Endpoint)), ...refusals },
+})
+
+const remove = createRoute({
+  method: 'delete',
+  path: ONE,
+  summary: 'Send nothing more there, and forget the secret',
+  middleware,
+  request: { params, query },
+  responses: { 204: { description: 'Gone' }, ...refusals },
+})
+
+const test = createRoute({
+  method: 'post',
+  path: `${ONE}/test`,
+  summary: 'Send a signed test event there now',
+  middleware,
+  request: { params, query },
+  responses: { 200: answers('What came of it', TestResult), ...refusals },
+})
+
+const enable = createRoute({
+  method: 'post',
+  path: `${ONE}/enable`,
+  summary: 'Go on where it stopped, at once',
+  middleware,
+  request: { params, query },
+  responses: { 200: answers('The endpoint as it is now', Endpoint), ...refusals },
+})
+
+const replay = createRoute({
+  method: 'post',
+  path: `${ONE}/replay`,
+  summary: 'Send everything after an event (again), in order',
+  middleware,
+  request: {
+    params,
+    query,
+    body: { content: { 'application/json': { schema: Replay } }, required: true },
+  },
+  responses: {
+    202: answers('The endpoint; its events follow', Endpoint),
+    ...refusals,
+    ...bodyRefusals,
+    410: { ...refusals[404], description: 'Events after that one were removed for their age' },
+  },
+})
+
+/** The merchants' routes on the addresses that events are sent to. */
+export function webhookRoutes(ctx: Context) {
+  const tests = createSlots(TEST_SLOTS)
+  return createRouter()
+    .openapi(register, async (c) => {
+      const access = c.get('access')
+      const { merchantCode: named } = c.req.valid('query')
+      const [only] = named === undefined ? [access.merchantCode] : narrowMerchants(access, named)
+      if (only === undefined) {
+        throw new DomainError('merchant_not_found', 'This key holds no such merchant account')
+      }
+      return c.json(await registerEndpoint(ctx, access, only, c.req.valid('json')), 201)
+    })
+    .openapi(list, async (c) => {
+      const { limit = DEFAULT_LIMIT, cursor, merchantCode: named } = c.req.valid('query')
+      const after = readCursor(cursor, z.uuid())
+      const rows = await listEndpoints(ctx, narrowHolders(c.get('access'), named), limit, after)
+      return c.json(cutPage(rows, limit, locate, showEndpoint), 200)
+    })
+    .openapi(remove, async (c) => {
+      const asked = read(c.get('access'), c.req.valid('param'), c.req.valid('query'))
+      await deleteEndpoint(ctx, asked)
+      return c.body(null, 204)
+    })
+    .openapi(test, async (c) => {
+      const asked = read(c.get('access'), c.req.valid('param'), c.req.valid('query'))
+      const { status, error, durationMs } = await testEndpoint(ctx, asked, tests)
+      return c.json({ delivered: error === null, status, durationMs, error }, 200)
+    })
+    .openapi(enable, async (c) => {
+      const asked = read(c.get('access'), c.req.valid('param'), c.req.valid('query'))
+      await enableEndpoint(ctx, asked)
+      return c.json(showEndpoint(await findEndpoint(ctx, asked)), 200)
+    })
+    .openapi(replay, async (c) => {
+      const asked = read(c.get('access'), c.req.valid('param'), c.req.valid('query'))
+      await replayEvents(ctx, asked, Number(c.req.valid('json').after))
+      return c.json(showEndpoint(await findEndpoint(ctx, asked)), 202)
+    })
+}
+
+function read(
+  access: Access,
+  { endpointId: id }: z.infer<typeof params>,
+  { merchantCode: named }: z.infer<typeof query>,
+): Asked {
+  return { access, id, holders: narrowHolders(access, named) }
+}
+
+function locate({ createdAt, id, merchantCode }: EndpointRow) {
+  return { time: createdAt, id, merchantCode }
+}

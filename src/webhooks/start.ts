@@ -1,0 +1,23 @@
+import type { Context } from '../context.ts'
+import { EVENTS_PUBLISHED } from '../feed/publish.ts'
+import { type Loop, startLoop } from '../loop.ts'
+import { createDelivering } from './deliver.ts'
+
+/** The net under NOTIFY, and what backoffs are measured with (ms). */
+const POLL_MS = 1_000
+
+/** Delivers webhooks until the process stops; whatever is published wakes it. */
+export async function startDelivering(ctx: Context): Promise<Loop> {
+  let wake = () => {}
+  const onMore = () => wake()
+  await ctx.sql.listen(EVENTS_PUBLISHED, onMore, onMore)
+  const loop = startLoop({
+    name: 'webhooks',
+    log: ctx.log,
+    begin: createDelivering(ctx),
+    rest: () => Promise.resolve(POLL_MS),
+    stopping: ctx.stopping,
+  })
+  wake = loop.wake
+  return loop
+}

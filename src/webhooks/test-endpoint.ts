@@ -1,0 +1,47 @@
+import { randomUUID } from 'node:crypto'
+import { recordWrite } from '../access/audit.ts'
+import type { Context } from '../context.ts'
+import { DomainError } from '../errors.ts'
+import type { Slots } from '../slots.ts'
+import { type Asked, endpointNotFound } from './find.ts'
+import { sealedFor } from './register.ts'
+import type { Sent } from './send.ts'
+
+const TESTING = 'POST /v1/webhook-endpoints/{endpointId}/test'
+
+/** Test events under way at once in this process. */
+export const TEST_SLOTS = 8
+
+/**
+ * Sends a signed event of the type `endpoint.test` to one endpoint now, also to a disabled one, and tells
+ * what came of it. It is kept nowhere, and says nothing about whether the endpoint fails.
+ * @throws DomainError `webhook_endpoint_not_found`, `rate_limited` when too many are under way
+ */
+export async function testEndpoint(
+  ctx: Context,
+  { access, holders, id: endpointId }: Asked,
+  slots: Slots,
+): Promise<Sent> {
+  const { sql, sealer, webhooks, now } = ctx
+  const [row] = await sql<{ merchantCode: string; url: string; secret: Buffer }[]>`
+    select merchant_code as "merchantCode", url, secret from webhook_endpoints
+    where id = ${endpointId} and merchant_code = any(${[...holders]})`
+  if (!row) throw endpointNotFound(endpointId)
+  const { merchantCode, url } = row
+  const secret = sealer.open(row.secret, sealedFor(endpointId))
+  if (slots.countFree() === 0) {
+    throw new DomainError('rate_limited', 'Too many test events are under way; try again')
+  }
+  const free = slots.takeAll()
+  slots.give(free - 1)
+  try {
+    await recordWrite(sql, access, { operation: TESTING, merchantCode, objectId: endpointId })
+    const id = `test_${randomUUID()}`
+    const timestamp = now().toISOString()
+    const data = { endpointId }
+    const body = { id, type: 'endpoint.test', timestamp, transactionId: 'test', data }
+    return await webhooks.send({ url, secret, id, body: JSON.stringify(body) }, ctx.givingUp)
+  } finally {
+    slots.give(1)
+  }
+}

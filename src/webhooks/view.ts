@@ -1,0 +1,89 @@
+import { z } from '@hono/zod-openapi'
+import { toIso } from '../db/client.ts'
+import { EVENT_SCOPES } from '../events/event.ts'
+import { isEventType } from '../feed/view.ts'
+import { Time } from '../http/input.ts'
+
+export const EventTypeName = z.enum(Object.keys(EVENT_SCOPES).filter(isEventType))
+
+const Url = z.string().openapi({ example: 'https://shop.example/hooks/payments' })
+
+export const NewEndpoint = z
+  .strictObject({
+    url: Url,
+    types: z.array(EventTypeName).min(1, 'must name a type, or be left out').optional(),
+  })
+  .openapi('NewWebhookEndpoint')
+
+/** The only answer that holds the secret. */
+export const RegisteredEndpoint = z
+  .object({
+    id: z.uuid(),
+    url: Url,
+    types: z.array(z.string()),
+    secret: z.string().openapi({ example: 'whsec_…', description: 'Shown this once' }),
+  })
+  .openapi('RegisteredWebhookEndpoint')
+
+/** A receiver of webhooks, and how it does. */
+export const Endpoint = z
+  .object({
+    id: z.uuid(),
+    merchantCode: z.string().openapi({ description: '`*`: of every account' }),
+    url: Url,
+    types: z.array(z.string()),
+    createdAt: Time,
+    failingSince: Time.nullable().openapi({ description: 'The first failure since it took one' }),
+    lastError: z.string().nullable().openapi({ description: 'Of what still has to be delivered' }),
+    disabledAt: Time.nullable(),
+    disabledReason: z.enum(['gone', 'failing']).nullable().openapi({
+      description: 'gone: it answered 410; failing: it took nothing for five days',
+    }),
+    pending: z.int().openapi({
+      description: 'Events that wait for it, at most some 10,000: further ones wait in the feed',
+    }),
+  })
+  .openapi('WebhookEndpoint')
+
+export const TestResult = z
+  .object({
+    delivered: z.boolean(),
+    status: z.int().nullable().openapi({ description: 'Of its answer, if there was one' }),
+    durationMs: z.int(),
+    error: z.string().nullable(),
+  })
+  .openapi('WebhookTest')
+
+export const Replay = z.strictObject({
+  after: z
+    .string('must be the id of an event, or 0')
+    .regex(/^\d{1,15}$/, 'must be the id of an event, or 0'),
+})
+
+export type EndpointRow = {
+  id: string
+  merchantCode: string
+  url: string
+  types: string[]
+  createdAt: string
+  failingSince: string | null
+  disabledAt: string | null
+  disabledReason: 'gone' | 'failing' | null
+  lastError: string | null
+  pending: number
+}
+
+export function showEndpoint(row: EndpointRow): z.infer<typeof Endpoint> {
+  return {
+    id: row.id,
+    merchantCode: row.merchantCode,
+    url: row.url,
+    types: row.types,
+    createdAt: toIso(row.createdAt),
+    failingSince: toIso(row.failingSince),
+    lastError: row.lastError,
+    disabledAt: toIso(row.disabledAt),
+    disabledReason: row.disabledReason,
+    pending: row.pending,
+  }
+}
