@@ -21,10 +21,8 @@ export async function recordEvents(tx: Tx, events: readonly NewEvent[]): Promise
   await tx`
     with recorded as (
       insert into event_outbox (merchant_code, transaction_id, type, data)
-      select merchant_code, transaction_id, type, data::json from unnest(
-        ${events.map((e) => e.merchantCode)}::text[], ${events.map((e) => e.transactionId)}::text[],
-        ${events.map((e) => e.type)}::text[], ${events.map((e) => JSON.stringify(e.data))}::text[]
-      ) with ordinality as e (merchant_code, transaction_id, type, data, place)
+      select e ->> 'merchantCode', e ->> 'transactionId', e ->> 'type', e -> 'data'
+      from json_array_elements(${JSON.stringify(events)}::json) with ordinality as es (e, place)
       order by place
     )
     select pg_notify(${EVENT_RECORDED}, '')`
