@@ -3,6 +3,7 @@ import { claimDeliveries } from '../src/webhooks/claim.ts'
 import { createDelivering } from '../src/webhooks/deliver.ts'
 import { MAX_PENDING, planDeliveries } from '../src/webhooks/plan.ts'
 import { endDelivery, failDelivery } from '../src/webhooks/settle.ts'
+import { startDelivering } from '../src/webhooks/start.ts'
 import { type Seen, serve } from './support/gateway.ts'
 import { type Rig, startRig, startTestService } from './support/service.ts'
 import { keepLog } from './support/sync.ts'
@@ -108,6 +109,22 @@ describe('a receiver', () => {
       await worker.stop()
     }
   })
+})
+
+it('what is published wakes the delivery: polling is the net under it', async () => {
+  const receiver = await receive()
+  const stopping = new AbortController()
+  const loop = await startDelivering({ ...rig.service.ctx, stopping: stopping.signal }, 3_600_000)
+  try {
+    await register(rig, receiver.url)
+    for (const n of [1, 2, 3]) {
+      await publish(rig, ['T-WAKE'])
+      await waitUntil(() => receiver.seen.length === n, { what: `webhook ${n}` })
+    }
+  } finally {
+    stopping.abort()
+    await loop.stopped
+  }
 })
 
 describe('the order of one transaction', () => {

@@ -7,7 +7,7 @@ import { createDelivering } from './deliver.ts'
 const POLL_MS = 1_000
 
 /** Delivers webhooks until the process stops; whatever is published wakes it. */
-export async function startDelivering(ctx: Context): Promise<Loop> {
+export async function startDelivering(ctx: Context, pollMs = POLL_MS): Promise<Loop> {
   let wake = () => {}
   const onMore = () => wake()
   await ctx.sql.listen(EVENTS_PUBLISHED, onMore, onMore)
@@ -15,7 +15,7 @@ export async function startDelivering(ctx: Context): Promise<Loop> {
     name: 'webhooks',
     log: ctx.log,
     begin: createDelivering(ctx),
-    rest: () => Promise.resolve(POLL_MS),
+    rest: () => Promise.resolve(pollMs),
     stopping: ctx.stopping,
   })
   wake = loop.wake
