@@ -23,7 +23,10 @@ const Envelope = z
 const CardId = Id.refine((id) => !/[/\\]/.test(id), 'holds a slash')
 
 const NO_DAY = 'must be a day like 2026-11-21'
-const day = z.iso.date(NO_DAY).optional().openapi({ example: '2026-11-21' })
+const day = z.iso.date(NO_DAY).optional().openapi({
+  description: 'Cards made from (`dateFr`) and to (`dateTo`) this day, both included',
+  example: '2026-11-21',
+})
 
 const filters = z
   .strictObject({

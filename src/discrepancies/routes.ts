@@ -16,7 +16,7 @@ const list = createRoute({
   ...withScope('ops'),
   request: {
     query: z.strictObject({
-      kind: KindName.optional(),
+      kind: KindName.optional().openapi({ description: 'Only those of it' }),
       merchantCode: MerchantCode,
       ...pageParameters,
     }),

@@ -79,7 +79,7 @@ function pickUsed<T>(kind: string, parts: Readonly<Record<string, T>>, used: str
 /** A route with the headers that all answers have, and its scope in words. */
 function completeRoute(route: RouteConfig): RouteConfig {
   const scope = route.security?.flatMap((one) => Object.values(one).flat()).join(', ')
-  const description = [route.description, scope ? `Scope: \`${scope}\`.` : undefined]
+  const description = [route.description, ...(scope ? [`Scope: \`${scope}\`.`] : [])]
   const responses = Object.entries(route.responses).map(([status, response]) => {
     if ('$ref' in response) return [status, response]
     const shared: HeaderName[] =
@@ -90,7 +90,7 @@ function completeRoute(route: RouteConfig): RouteConfig {
   })
   return {
     ...route,
-    description: description.filter(Boolean).join('\n\n'),
+    description: description.filter((text) => text !== undefined).join('\n\n'),
     request: { ...route.request, ...nameHeaders(route.request?.headers) },
     responses: Object.fromEntries(responses),
   }

@@ -14,6 +14,7 @@ const document = createRoute({
   path: '/openapi.json',
   operationId: 'readDocument',
   summary: 'This document',
+  description: 'Made from the schemas that requests are parsed with and answers are described by.',
   tags,
   security: [],
   responses: {
@@ -26,7 +27,8 @@ const page = createRoute({
   method: 'get',
   path: '/docs',
   operationId: 'showReference',
-  summary: 'This document as an interactive page, which needs nothing from outside',
+  summary: 'This document as an interactive page',
+  description: 'With an API key, requests can be tried out. It needs nothing from outside.',
   tags,
   security: [],
   responses: {
@@ -40,11 +42,16 @@ const asset = createRoute({
   path: '/docs/{asset}',
   operationId: 'readReferenceAsset',
   summary: 'What the page is made of',
+  description: 'Styles, scripts and the icon.',
   tags,
   security: [],
   request: {
     params: z.object({
-      asset: z.string().openapi({ enum: ASSET_NAMES, example: 'swagger-ui.css' }),
+      asset: z.string().openapi({
+        enum: ASSET_NAMES,
+        description: 'Which of them',
+        example: 'swagger-ui.css',
+      }),
     }),
     query: z.object({
       v: z.string().optional().openapi({ description: 'Its version, with which it may be kept' }),

@@ -6,7 +6,11 @@ import { z } from 'zod'
  */
 export function describeNotification(prefix: string) {
   const id = z.string().min(1).max(128)
-  const hint = z.union([z.string(), z.number()]).nullable().optional()
+  const hint = z
+    .union([z.string(), z.number()])
+    .nullable()
+    .optional()
+    .meta({ description: 'A hint: compared with what the gateway answers, never believed' })
   return z
     .looseObject({
       [`${prefix}_Command`]: z

@@ -9,6 +9,7 @@ export const liveness = createRoute({
   path: '/healthz',
   operationId: 'checkLiveness',
   summary: 'Whether the process lives',
+  description: 'Asks nothing of the database.',
   tags,
   security: [],
   responses: {
@@ -43,6 +44,8 @@ export const readiness = createRoute({
   path: '/readyz',
   operationId: 'checkReadiness',
   summary: 'Whether the database is reachable and its schema current',
+  description:
+    'A gateway that does not answer is no reason to send requests elsewhere; it is named.',
   tags,
   security: [],
   responses: {
@@ -57,6 +60,7 @@ export const metrics = createRoute({
   path: '/metrics',
   operationId: 'readMetrics',
   summary: 'Measurements for Prometheus',
+  description: 'Every process has its own.',
   tags,
   security: [],
   responses: {

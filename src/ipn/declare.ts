@@ -47,6 +47,19 @@ export function declareNotifications(prefix: string): RouteConfig[] {
   return [
     {
       ...common,
+      method: 'get',
+      operationId: 'receiveNotificationByGet',
+      summary: 'The same with the parameters in the address, where `IPN_ACCEPT_GET` is set',
+      description: 'Without the setting it is 405.',
+      request: { query: notification },
+      responses: {
+        ...shared,
+        ...unreadable,
+        405: refuse('`IPN_ACCEPT_GET` is not set', 'Allow'),
+      },
+    },
+    {
+      ...common,
       method: 'post',
       operationId: 'receiveNotification',
       summary: 'Takes in a notification of the gateway',
@@ -66,18 +79,6 @@ export function declareNotifications(prefix: string): RouteConfig[] {
         408: refuse('The body did not arrive in time'),
         413: refuse('The body is larger than 64 KiB'),
         415: refuse('Neither JSON nor a form'),
-      },
-    },
-    {
-      ...common,
-      method: 'get',
-      operationId: 'receiveNotificationByGet',
-      summary: 'The same with the parameters in the address, where `IPN_ACCEPT_GET` is set',
-      request: { query: notification },
-      responses: {
-        ...shared,
-        ...unreadable,
-        405: refuse('`IPN_ACCEPT_GET` is not set', 'Allow'),
       },
     },
   ]

@@ -16,6 +16,7 @@ import { Reason, RefundRequest, readExactAmount } from './wish.ts'
 
 const tags = ['Refunds']
 const merchantCode = MerchantCode
+const params = z.object({ refundId: z.uuid().openapi({ description: 'The `id` of the refund' }) })
 
 const request = createRoute({
   method: 'post',
@@ -76,7 +77,7 @@ const readOne = createRoute({
   tags,
   ...withScope('refunds:read'),
   request: {
-    params: z.object({ refundId: z.uuid() }),
+    params,
     query: z.strictObject({
       wait: WaitParameter,
       include: z
@@ -99,7 +100,7 @@ const list = createRoute({
   request: {
     query: z.strictObject({
       paymentId: Id.optional(),
-      status: RefundState.optional(),
+      status: RefundState.optional().openapi({ description: 'Only those in it' }),
       merchantCode,
       ...pageParameters,
     }),
@@ -124,7 +125,7 @@ const resolve = createRoute({
   tags,
   ...withScope('ops'),
   request: {
-    params: z.object({ refundId: z.uuid() }),
+    params,
     query: z.strictObject({ merchantCode }),
     body: {
       content: {

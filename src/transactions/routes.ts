@@ -57,7 +57,7 @@ const list = createRoute({
   ...shared,
   request: {
     query: z.strictObject({
-      state: Transaction.shape.state.optional(),
+      state: Transaction.shape.state.optional().openapi({ description: 'Only those in it' }),
       orderId: Id.optional(),
       from: TimeParameter,
       to: TimeParameter,
