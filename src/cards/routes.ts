@@ -24,8 +24,8 @@ const CardId = Id.refine((id) => !/[/\\]/.test(id), 'holds a slash')
 
 const NO_DAY = 'must be a day like 2026-11-21'
 const day = z.iso.date(NO_DAY).optional().openapi({
-  description: 'Cards made from (`dateFr`) and to (`dateTo`) this day, both included',
-  example: '2026-11-21',
+  description:
+    'Cards made from (`dateFr`) to (`dateTo`) these days, e.g. `2026-11-21`, both included',
 })
 
 const filters = z
@@ -55,7 +55,6 @@ const filters = z
 const headers = z.object({
   'accept-language': z.string().optional().openapi({
     description: 'Passed on where it prefers `vi` or `en`: the language of what the gateway says',
-    example: 'vi',
   }),
 })
 

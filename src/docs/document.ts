@@ -15,10 +15,8 @@ const DESCRIPTION = `Tells order systems what became of a payment, and gives mon
   one merchant account or for all of them; each operation names its scope.
 * Amounts are exact decimals in strings; times are ISO 8601 in UTC.
 * Lists are pages: ask again with \`cursor\` set to \`nextCursor\` until that is null.
-* What is refused is answered with a problem (RFC 9457) that has one of the codes below. A path that is not here
-  is \`not_found\`, another method \`method_not_allowed\`, with \`Allow\`.
-
-`
+* What is refused is answered with a problem (RFC 9457) that has one of the codes listed at the schema
+  \`Problem\`. A path that is not here is \`not_found\`, another method \`method_not_allowed\`, with \`Allow\`.`
 
 /** What the operations are sorted by. */
 const TAGS = [
@@ -40,7 +38,8 @@ const TAGS = [
  */
 export function writeDocument({ openAPIRegistry }: Pick<OpenAPIHono, 'openAPIRegistry'>): string {
   const complete = new OpenAPIHono()
-  complete.openAPIRegistry.register('Problem', Problem)
+  const description = `RFC 9457. All there are:\n\n${tabulateProblems()}`
+  complete.openAPIRegistry.register('Problem', Problem.openapi({ description }))
   for (const definition of openAPIRegistry.definitions) {
     if (definition.type === 'route') {
       complete.openAPIRegistry.registerPath(completeRoute(definition.route))
@@ -48,7 +47,7 @@ export function writeDocument({ openAPIRegistry }: Pick<OpenAPIHono, 'openAPIReg
   }
   const document = complete.getOpenAPI31Document({
     openapi: '3.1.0',
-    info: { title: 'IPN processor', version, description: DESCRIPTION + tabulateProblems() },
+    info: { title: 'IPN processor', version, description: DESCRIPTION },
     servers: [{ url: '/', description: 'Where this document is from' }],
     tags: TAGS,
     security: [],

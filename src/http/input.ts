@@ -93,8 +93,7 @@ export const Time = z.string().openapi({ format: 'date-time', example: '2026-11-
 
 /** Which account is meant, as a parameter or a member of a request. */
 export const MerchantCode = z.string().optional().openapi({
-  description: 'The merchant account, where the key holds several',
-  example: 'UFLIYL',
+  description: 'The merchant account, e.g. `UFLIYL`, where the key holds several',
 })
 
 const NO_TIME = 'must be a time like 2026-11-21T09:00:00Z'
@@ -112,8 +111,8 @@ export const TimeParameter = z.iso
   .openapi({
     type: 'string',
     format: 'date-time',
-    description: 'ISO 8601 with its offset; `from` is included, `to` is not',
-    example: '2026-11-21T09:00:00Z',
+    description:
+      'ISO 8601 with its offset, e.g. `2026-11-21T09:00:00Z`; `from` is included, `to` is not',
   })
 
 /** Seconds to hold a request open, at most 60. */
@@ -129,5 +128,4 @@ export const WaitParameter = z
     maximum: 60,
     description:
       'Holds the request open for so many seconds at most, until it has what is waited for',
-    example: 30,
   })

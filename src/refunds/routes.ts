@@ -38,9 +38,9 @@ const request = createRoute({
     }),
     headers: z.object({
       'idempotency-key': z.string().optional().openapi({
-        description: 'A text of yours, new for each refund; needed unless `dryRun=true`',
+        description:
+          'A text of yours, e.g. `order-DH1-return-1`, new for each refund; needed unless `dryRun=true`',
         maxLength: 257,
-        example: 'order-DH1-return-1',
       }),
     }),
     body: { content: { 'application/json': { schema: RefundRequest } }, required: false },

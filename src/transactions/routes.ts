@@ -37,8 +37,8 @@ const readOne = createRoute({
     query: z.strictObject({ wait: WaitParameter, merchantCode }),
     headers: z.object({
       'if-none-match': z.string().optional().openapi({
-        description: 'The `ETag` of an earlier answer, or several: the same again is a 304',
-        example: 'W/"7"',
+        description:
+          'The `ETag` of an earlier answer, e.g. `W/"7"`, or several: the same again is a 304',
       }),
     }),
   },
@@ -78,7 +78,9 @@ const sync = createRoute({
     params,
     query: z.strictObject({ merchantCode }),
     body: {
-      content: { 'application/json': { schema: z.strictObject({ merchantCode }) } },
+      content: {
+        'application/json': { schema: z.strictObject({ merchantCode }).openapi({ example: {} }) },
+      },
       required: false,
     },
   },
