@@ -10,9 +10,8 @@ import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { startTestService } from './support/service.ts'
 
 const Operation = z.looseObject({
-  operationId: z.string(),
-  description: z.string(),
-  security: z.array(z.record(z.string(), z.array(z.string()))),
+  description: z.string().default(''),
+  security: z.array(z.record(z.string(), z.array(z.string()))).default([]),
 })
 const Document = z.looseObject({
   paths: z.record(z.string(), z.record(z.string(), Operation)),
