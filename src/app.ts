@@ -1,4 +1,5 @@
-import { Hono } from 'hono'
+import { OpenAPIHono } from '@hono/zod-openapi'
+import type { Hono } from 'hono'
 import { methodNotAllowed } from 'hono/method-not-allowed'
 import { requestId } from 'hono/request-id'
 import { auditRefusals } from './access/audit.ts'
@@ -8,12 +9,14 @@ import type { Context } from './context.ts'
 import { isDatabaseAway } from './db/client.ts'
 import { isSchemaCurrent } from './db/migrate.ts'
 import { discrepancyRoutes } from './discrepancies/routes.ts'
+import { docsRoutes } from './docs/routes.ts'
 import { measureFeed } from './feed/measure.ts'
 import { feedRoutes } from './feed/routes.ts'
 import type { AppEnv } from './http/app-env.ts'
 import { within } from './http/deadline.ts'
 import { answerError, answerProblem } from './http/errors.ts'
-import { requireReadableAddress } from './http/input.ts'
+import { liveness, metrics, readiness } from './http/health.ts'
+import { createRouter, requireReadableAddress } from './http/input.ts'
 import { takeJsonBody } from './http/json-body.ts'
 import { ipnRoutes } from './ipn/routes.ts'
 import { paymentRoutes } from './payments/routes.ts'
@@ -34,7 +37,7 @@ const BREAKER_STATES = ['closed', 'half-open', 'open']
 
 /** Everything that is served. A worker serves its health and metrics only. */
 export function createApp(ctx: Context): Hono<AppEnv> {
-  const app = new Hono<AppEnv>()
+  const app = new OpenAPIHono<AppEnv>()
   app.use(requestId())
   // A connection kept open by its client would hold up the stop for seconds.
   app.use(async (c, next) => {
@@ -59,6 +62,7 @@ export function createApp(ctx: Context): Hono<AppEnv> {
   app.route('/', healthRoutes(ctx))
   if (ctx.config.ROLE === 'worker') return app
 
+  app.route('/', docsRoutes(app))
   app.route('/', ipnRoutes(ctx))
   const admit = [
     authenticate(ctx),
@@ -79,22 +83,25 @@ export function createApp(ctx: Context): Hono<AppEnv> {
 
 /** For orchestrators and Prometheus; no key is needed. */
 function healthRoutes(ctx: Context) {
-  return new Hono<AppEnv>()
-    .get('/healthz', (c) => c.json({ status: 'ok' }))
-    .get('/readyz', async (c) => {
+  return createRouter()
+    .openapi(liveness, (c) => c.json({ status: 'ok' as const }, 200))
+    .openapi(readiness, async (c) => {
       const ready =
         !ctx.stopping.aborted &&
         (await within(PROBE_MS, isSchemaCurrent(ctx.sql)).catch(() => false))
       // The gateway's trouble: this process does what it can, and would do no better elsewhere.
       const paused = ctx.breakers.list().filter(({ state }) => state !== 'closed')
       return ready
-        ? c.json({ status: 'ready', ...(paused.length > 0 ? { paused } : {}) })
+        ? c.json({ status: 'ready' as const, ...(paused.length > 0 ? { paused } : {}) }, 200)
         : c.json(
-            { status: 'not ready', why: 'the database is out of reach or its schema is older' },
+            {
+              status: 'not ready' as const,
+              why: 'the database is out of reach or its schema is older',
+            },
             503,
           )
     })
-    .get('/metrics', async (c) => {
+    .openapi(metrics, async (c) => {
       await within(
         PROBE_MS,
         Promise.all([measureBacklog(ctx), measureFeed(ctx), measureWebhooks(ctx)]),

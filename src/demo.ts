@@ -37,7 +37,7 @@ export async function presentDemo(service: Service, sandbox: Sandbox | undefined
     'IPN processor, demo mode: everything runs on this machine, no money moves.',
     ...(played?.story ?? []),
     '',
-    `Service   ${url}`,
+    `Service   ${url}   (the API in a browser: ${url}/docs)`,
     ...(sandbox ? [`Sandbox   ${sandbox.url}   (plays the gateway; open it in a browser)`] : []),
     `API key   ${key}   (new at every start)`,
     '',

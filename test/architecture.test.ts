@@ -35,6 +35,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['sync'],
   ['feed'],
   ['webhooks'],
+  ['docs'],
   ['app'],
   ['service'],
   ['cli', 'demo'],

@@ -50,8 +50,13 @@ export function readBearer(c: HttpContext<AppEnv>): string | undefined {
   return /^Bearer +([\x21-\x7e]{1,256})$/i.exec(c.req.header('authorization') ?? '')?.[1]
 }
 
+/** For the declaration of a route: it asks for the scope, and the API's document says so. */
+export function withScope(scope: Scope) {
+  return { middleware: requireScope(scope), security: [{ ApiKey: [scope] }] }
+}
+
 /** @throws DomainError `scope_missing` */
-export function requireScope(scope: Scope) {
+function requireScope(scope: Scope) {
   return createMiddleware<AppEnv>(async (c, next) => {
     if (!c.get('access').scopes.includes(scope)) {
       throw new DomainError('scope_missing', `This key has no scope ${scope}`)

@@ -1,24 +1,27 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { narrowMerchants, requireScope } from '../access/authenticate.ts'
+import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
-import { answers, createRouter, refusals } from '../http/input.ts'
+import { answers, createRouter, MerchantCode } from '../http/input.ts'
 import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../http/page.ts'
+import { refuses } from '../http/refusals.ts'
 import { listDiscrepancies } from './find.ts'
 import { Discrepancy, type DiscrepancyRow, KindName, showDiscrepancy } from './view.ts'
 
 const list = createRoute({
   method: 'get',
   path: '/v1/discrepancies',
+  operationId: 'listDiscrepancies',
   summary: 'Both sides of every disagreement, newest first',
-  middleware: requireScope('ops'),
+  tags: ['Discrepancies'],
+  ...withScope('ops'),
   request: {
     query: z.strictObject({
-      kind: KindName.optional(),
-      merchantCode: z.string().optional(),
+      kind: KindName.optional().openapi({ description: 'Only those of it' }),
+      merchantCode: MerchantCode,
       ...pageParameters,
     }),
   },
-  responses: { 200: answers('A page', pageOf(Discrepancy)), ...refusals },
+  responses: { 200: answers('A page', pageOf(Discrepancy)), ...refuses() },
 })
 
 /** Ids of this list are numbers that fit a bigint. */

@@ -6,14 +6,14 @@ import { KINDS, type Kind } from './kinds.ts'
 
 export const KindName = z.enum(Object.keys(KINDS))
 
-const Side = z.object({
+const Side = z.strictObject({
   source: z.string().openapi({ description: 'service, query, earlier_query or notification' }),
   says: z.string().openapi({ description: 'Amounts in it are exact decimals' }),
 })
 
 /** A disagreement as operators see it: both sides, and since when. */
 export const Discrepancy = z
-  .object({
+  .strictObject({
     id: z.string(),
     kind: KindName,
     merchantCode: z.string(),
@@ -29,7 +29,22 @@ export const Discrepancy = z
       description: 'When the sides agreed again; null while they do not, or where nobody can know',
     }),
   })
-  .openapi('Discrepancy')
+  .openapi('Discrepancy', {
+    example: {
+      id: '17',
+      kind: 'answer_went_backwards',
+      merchantCode: 'UFLIYL',
+      transactionId: '240830080146NDTISR',
+      paymentId: '1439211',
+      refundId: null,
+      ours: { source: 'earlier_query', says: 'status SUCCESS' },
+      theirs: { source: 'query', says: 'status FAILED' },
+      times: 1,
+      firstSeenAt: '2026-11-22T09:33:05.120Z',
+      lastSeenAt: '2026-11-22T09:33:05.120Z',
+      resolvedAt: null,
+    },
+  })
 
 export type DiscrepancyRow = typeof discrepancies.$inferSelect
 

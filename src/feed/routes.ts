@@ -1,17 +1,16 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { requireScope } from '../access/authenticate.ts'
+import { withScope } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
 import { writeEvent } from '../events/event.ts'
 import {
   answersStream,
   answersText,
   createRouter,
-  expiredCursor,
-  gatewayRefusals,
-  refusals,
+  MerchantCode,
   WaitParameter,
 } from '../http/input.ts'
 import { DEFAULT_LIMIT, pageParameters } from '../http/page.ts'
+import { refuses } from '../http/refusals.ts'
 import { chooseEvents } from './choose.ts'
 import { readNext } from './follow.ts'
 import { openStream } from './stream.ts'
@@ -23,36 +22,47 @@ const Cursor = z
   .regex(/^\d{1,18}$/, 'is not a cursor this feed gave')
   .transform(Number)
   .optional()
-  .openapi({ type: 'string', example: '1024' })
+  .openapi({
+    type: 'string',
+    pattern: '^\\d{1,18}$',
+    description: 'What was read last: an `id`, or `nextCursor`; left out, from the oldest kept',
+  })
+
+const shared = { tags: ['Events'], ...withScope('payments:read') }
 
 const query = {
   after: Cursor,
   types: TypesParameter,
-  merchantCode: z.string().optional(),
+  merchantCode: MerchantCode,
 }
+
+const READING =
+  'Events of refunds are for keys that have the scope `refunds:read`, too, and discrepancies for `ops`.'
 
 const list = createRoute({
   method: 'get',
   path: '/v1/events',
+  operationId: 'listEvents',
   summary: 'The change feed, oldest first; ask again with `nextCursor`',
-  middleware: requireScope('payments:read'),
+  description: READING,
+  ...shared,
   request: {
     query: z.strictObject({ ...query, limit: pageParameters.limit, wait: WaitParameter }),
   },
-  responses: { 200: answersText('A page', EventPage), ...refusals, ...expiredCursor },
+  responses: { 200: answersText('A page', EventPage), ...refuses('cursor_expired') },
 })
 
 const follow = createRoute({
   method: 'get',
   path: '/v1/events/stream',
+  operationId: 'followEvents',
   summary: 'The change feed as server-sent events',
-  middleware: requireScope('payments:read'),
+  description: READING,
+  ...shared,
   request: { query: z.strictObject(query), headers: z.object({ 'last-event-id': Cursor }) },
   responses: {
     200: answersStream('`id` is the cursor, `event` the type, `data` an event as above', Event),
-    503: gatewayRefusals[503],
-    ...refusals,
-    ...expiredCursor,
+    ...refuses('cursor_expired'),
   },
 })
 

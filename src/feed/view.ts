@@ -8,7 +8,7 @@ import { Transaction } from '../transactions/view.ts'
 
 /** An event of one type; `data` is the object as the event's commit left it, shaped as its own route answers. */
 function eventOf<T extends EventType, D extends z.ZodType>(type: T, data: D) {
-  return z.object({
+  return z.strictObject({
     id: z.string().openapi({ description: 'Its place in the feed, and the cursor behind it' }),
     type: z.literal(type),
     timestamp: Time,
@@ -33,7 +33,7 @@ export const Event = z
 export type EventView = z.infer<typeof Event>
 
 /** A page of the feed: ask again with `nextCursor`, which is never null. */
-export const EventPage = z.object({ data: z.array(Event), nextCursor: z.string() })
+export const EventPage = z.strictObject({ data: z.array(Event), nextCursor: z.string() })
 
 const KNOWN = Object.keys(EVENT_SCOPES)
 
@@ -47,4 +47,7 @@ export const TypesParameter = z
   .transform((list) => list.split(','))
   .pipe(z.array(z.string().refine(isEventType, `must be of ${KNOWN.join(', ')}`)))
   .optional()
-  .openapi({ type: 'string', example: 'payment.updated,transaction.final' })
+  .openapi({
+    type: 'string',
+    description: `Only these, a list with commas: of ${KNOWN.map((type) => `\`${type}\``).join(', ')}`,
+  })

@@ -9,8 +9,15 @@ import type { Log } from '../log.ts'
 import { maskCardText } from '../mask.ts'
 import type { AppEnv } from './app-env.ts'
 
+type ProblemKind = {
+  status: ContentfulStatusCode
+  title: string
+  /** A further member, an amount. */
+  member?: { name: string; example: string; always: boolean }
+}
+
 /** The one table from refusals to statuses. */
-const PROBLEMS: Record<RefusalCode, { status: ContentfulStatusCode; title: string }> = {
+export const PROBLEMS: Record<RefusalCode, ProblemKind> = {
   unauthenticated: { status: 401, title: 'No valid API key' },
   scope_missing: { status: 403, title: 'The key lacks a scope' },
   rate_limited: { status: 429, title: 'Too many requests of this key' },
@@ -29,10 +36,18 @@ const PROBLEMS: Record<RefusalCode, { status: ContentfulStatusCode; title: strin
   idempotency_key_missing: { status: 400, title: 'The header Idempotency-Key is missing' },
   idempotency_key_reused: { status: 422, title: 'The idempotency key belongs to another request' },
   payment_not_refundable: { status: 409, title: 'The payment cannot be refunded' },
-  exceeds_refundable: { status: 409, title: 'More than is left to refund' },
+  exceeds_refundable: {
+    status: 409,
+    title: 'More than is left to refund',
+    member: { name: 'refundableAmount', example: '5000', always: true },
+  },
   receiver_required: { status: 422, title: 'A receiver is needed' },
   refunds_disabled: { status: 403, title: 'New refunds are switched off' },
-  refund_cap_exceeded: { status: 403, title: 'Above the cap of this key' },
+  refund_cap_exceeded: {
+    status: 403,
+    title: 'Above the cap of this key',
+    member: { name: 'leftToday', example: '250000', always: false },
+  },
   refund_not_in_review: { status: 409, title: 'The refund waits for no decision' },
   cursor_expired: { status: 410, title: 'What was behind the cursor is removed' },
   webhook_endpoint_not_found: { status: 404, title: 'No such webhook endpoint' },
@@ -52,13 +67,16 @@ const PROBLEMS: Record<RefusalCode, { status: ContentfulStatusCode; title: strin
 /** RFC 9457, `application/problem+json`. */
 export const Problem = z
   .object({
-    type: z.string(),
-    title: z.string(),
+    type: z.string().openapi({ format: 'uri', description: 'Names the kind, as `code` does' }),
+    title: z.string().openapi({ description: 'The kind in words' }),
     status: z.int(),
-    detail: z.string(),
-    code: z.string(),
-    requestId: z.string(),
-    errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
+    detail: z.string().openapi({ description: 'What was wrong this time' }),
+    code: z.enum(Object.keys(PROBLEMS)),
+    requestId: z.string().openapi({ description: 'Also in `X-Request-Id`, and in the log' }),
+    errors: z
+      .array(z.strictObject({ path: z.string(), message: z.string() }))
+      .optional()
+      .openapi({ description: 'The parts of the request that are at fault' }),
   })
   .openapi('Problem')
 

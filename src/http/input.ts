@@ -2,7 +2,7 @@ import { OpenAPIHono, z } from '@hono/zod-openapi'
 import { createMiddleware } from 'hono/factory'
 import { DomainError } from '../errors.ts'
 import type { AppEnv } from './app-env.ts'
-import { Problem } from './errors.ts'
+import { type HeaderName, referToHeaders } from './headers.ts'
 
 /** A router whose routes declare their input and answers; input that does not fit is refused by field. */
 export function createRouter() {
@@ -49,46 +49,17 @@ function isReadable(text: string): boolean {
   }
 }
 
-const problem = (description: string) => ({
-  description,
-  content: { 'application/problem+json': { schema: Problem } },
-})
-
-/** The refusals that every route under `/v1` shares, for its declaration. */
-export const refusals = {
-  401: problem('No valid API key'),
-  403: problem('The key lacks the scope'),
-  404: problem('Not there, or not yours'),
-  409: problem('Several merchant accounts have this id: name one with `merchantCode`'),
-  422: problem('Input that does not fit, named by field'),
-  429: problem(
-    'More requests a minute than the key may make; `Retry-After` says when to come again',
-  ),
-}
-
-/** The refusals of a body, for the declaration of a route that takes one. */
-export const bodyRefusals = {
-  400: problem('The body is not JSON'),
-  408: problem('The body did not arrive in time'),
-  413: problem('The body is larger than 64 KiB'),
-  415: problem('The body is not declared as JSON'),
-}
-
-/** What can go wrong behind this service, for the declaration of a route that asks the gateway at once. */
-export const gatewayRefusals = {
-  502: problem('The gateway refused, or gave no usable answer'),
-  503: problem('Not set up, or not available at the moment'),
-  504: problem('The gateway took too long'),
-}
-
-/** The refusal of a cursor, for the declaration of a route whose rows are kept for a while only. */
-export const expiredCursor = {
-  410: problem('What was behind the cursor is not kept any more'),
-}
-
-/** A JSON answer, for a route's declaration. */
-export function answers<T extends z.ZodType>(description: string, schema: T) {
-  return { description, content: { 'application/json': { schema } } }
+/** A JSON answer with its own headers, for a route's declaration. */
+export function answers<T extends z.ZodType>(
+  description: string,
+  schema: T,
+  ...headers: HeaderName[]
+) {
+  return {
+    description,
+    headers: referToHeaders(headers),
+    content: { 'application/json': { schema } },
+  }
 }
 
 /** The same for an answer that is written as text, because `c.json` would write its numbers anew. */
@@ -102,17 +73,28 @@ export function answersStream(description: string, schema: z.ZodType): { descrip
   return declared
 }
 
+/** An answer without a body. */
+export function answersNothing(description: string, ...headers: HeaderName[]) {
+  return { description, headers: referToHeaders(headers) }
+}
+
 /** An identifier of the gateway's: 1 to 128 printable characters. */
 export const Id = z
   .string()
   .max(128, 'is longer than 128 characters')
   .refine((id) => id.trim() !== '', 'is empty')
   .refine((id) => !/\p{Cc}/u.test(id) && id.isWellFormed(), 'holds control characters')
+  .openapi({ minLength: 1, description: "An id of the gateway's, or one as it knows it" })
 
 /** A decimal string, e.g. `"20000000"` or `"10000.50"`. */
-export const Amount = z.string().openapi({ example: '10000.50' })
+export const Amount = z.string().openapi({ pattern: '^\\d+(\\.\\d+)?$', example: '10000.50' })
 
 export const Time = z.string().openapi({ format: 'date-time', example: '2026-11-21T09:00:00.000Z' })
+
+/** Which account is meant, as a parameter or a member of a request. */
+export const MerchantCode = z.string().optional().openapi({
+  description: 'The merchant account, e.g. `UFLIYL`, where the key holds several',
+})
 
 const NO_TIME = 'must be a time like 2026-11-21T09:00:00Z'
 
@@ -126,6 +108,12 @@ export const TimeParameter = z.iso
   .datetime({ offset: true, error: NO_TIME })
   .refine(isPostgresTime, NO_TIME)
   .optional()
+  .openapi({
+    type: 'string',
+    format: 'date-time',
+    description:
+      'ISO 8601 with its offset, e.g. `2026-11-21T09:00:00Z`; `from` is included, `to` is not',
+  })
 
 /** Seconds to hold a request open, at most 60. */
 export const WaitParameter = z
@@ -134,3 +122,10 @@ export const WaitParameter = z
   .transform(Number)
   .refine((seconds) => seconds <= 60, 'must be whole seconds from 0 to 60')
   .optional()
+  .openapi({
+    type: 'integer',
+    minimum: 0,
+    maximum: 60,
+    description:
+      'Holds the request open for so many seconds at most, until it has what is waited for',
+  })

@@ -32,8 +32,17 @@ export const pageParameters = {
     .transform(Number)
     .refine((limit) => limit >= 1 && limit <= 200, 'must be a whole number from 1 to 200')
     .optional()
-    .openapi({ example: '50' }),
-  cursor: z.string().max(1_000).optional(),
+    .openapi({
+      type: 'integer',
+      minimum: 1,
+      maximum: 200,
+      default: 50,
+      description: 'How many at most',
+      example: 50,
+    }),
+  cursor: z.string().max(1_000).optional().openapi({
+    description: '`nextCursor` of the page before; opaque, and only for the same list',
+  }),
 }
 
 export const DEFAULT_LIMIT = 50
@@ -81,5 +90,10 @@ export function cutPage<Row, T>(
 
 /** A list's answer, for a route's declaration. */
 export function pageOf<T extends z.ZodType>(item: T) {
-  return z.object({ data: z.array(item), nextCursor: z.string().nullable() })
+  return z.strictObject({
+    data: z.array(item),
+    nextCursor: z.string().nullable().openapi({
+      description: 'Leads to the next page as `cursor`; null on the last one',
+    }),
+  })
 }

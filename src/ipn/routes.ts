@@ -1,9 +1,11 @@
-import { Hono, type Context as HttpContext } from 'hono'
+import type { Context as HttpContext } from 'hono'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Context } from '../context.ts'
 import { compileNetworks, findClientAddress } from '../http/address.ts'
 import type { AppEnv } from '../http/app-env.ts'
 import { createRoom, readBody } from '../http/body.ts'
+import { createRouter } from '../http/input.ts'
+import { declareNotifications } from './declare.ts'
 import { InboxFullError } from './inbox.ts'
 import { createOffenders } from './offenders.ts'
 import { type Delivery, receiveNotification } from './receive.ts'
@@ -117,7 +119,11 @@ export function ipnRoutes(ctx: Context) {
     return { ...OVERLOADED, status: 500, verdict: 'store_failed' }
   }
 
-  return new Hono<AppEnv>().all('/ipn', async (c) => {
+  const router = createRouter()
+  for (const route of declareNotifications(ctx.config.GATEWAY_FIELD_PREFIX)) {
+    router.openAPIRegistry.registerPath(route)
+  }
+  return router.all('/ipn', async (c) => {
     const started = performance.now()
     const result = await answer(c).catch((error: unknown) => refuse(error, c.get('requestId')))
     ctx.metrics.ipnReceived.inc({ verdict: result.verdict })

@@ -1,28 +1,34 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { narrowMerchants, requireScope } from '../access/authenticate.ts'
+import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
-import { answers, createRouter, Id, refusals, TimeParameter } from '../http/input.ts'
+import { answers, createRouter, Id, MerchantCode, TimeParameter } from '../http/input.ts'
 import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../http/page.ts'
+import { refuses } from '../http/refusals.ts'
 import { findPayment, listPayments, type PaymentAsRead } from './find.ts'
 import { Payment, showPayment } from './view.ts'
 
-const middleware = requireScope('payments:read')
-const merchantCode = z.string().optional()
+const shared = { tags: ['Payments'], ...withScope('payments:read') }
+const merchantCode = MerchantCode
 
 const readOne = createRoute({
   method: 'get',
   path: '/v1/payments/{paymentId}',
+  operationId: 'readPayment',
   summary: 'One payment',
-  middleware,
+  ...shared,
   request: { params: z.object({ paymentId: Id }), query: z.strictObject({ merchantCode }) },
-  responses: { 200: answers('The payment', Payment), ...refusals },
+  responses: {
+    200: answers('The payment', Payment),
+    ...refuses('payment_not_found', 'ambiguous_merchant'),
+  },
 })
 
 const list = createRoute({
   method: 'get',
   path: '/v1/payments',
+  operationId: 'listPayments',
   summary: 'Payments, newest first',
-  middleware,
+  ...shared,
   request: {
     query: z.strictObject({
       status: Id.optional(),
@@ -33,7 +39,7 @@ const list = createRoute({
       ...pageParameters,
     }),
   },
-  responses: { 200: answers('A page', pageOf(Payment)), ...refusals },
+  responses: { 200: answers('A page', pageOf(Payment)), ...refuses() },
 })
 
 /** The merchants' routes on payments. */

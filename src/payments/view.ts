@@ -3,9 +3,25 @@ import { toIso } from '../db/client.ts'
 import { Amount, Id, Time } from '../http/input.ts'
 import type { PaymentRow } from './find.ts'
 
+const EXAMPLE = {
+  id: '1439211',
+  transactionId: '240830080146NDTISR',
+  status: 'SUCCESS',
+  amount: '20000000',
+  refundedAmount: '0',
+  refundableAmount: '20000000',
+  currency: 'VND',
+  paymentMethod: 'QR',
+  unrecognised: false,
+  missing: false,
+  firstSeenAt: '2026-11-21T09:33:03.254Z',
+  updatedAt: '2026-11-21T09:33:03.254Z',
+  asOf: '2026-11-21T09:33:03.230Z',
+}
+
 /** A payment as order systems see it. */
 export const Payment = z
-  .object({
+  .strictObject({
     id: Id,
     transactionId: Id,
     status: z.string().openapi({
@@ -13,7 +29,9 @@ export const Payment = z
     }),
     amount: Amount,
     refundedAmount: Amount,
-    refundableAmount: Amount,
+    refundableAmount: Amount.openapi({
+      description: 'What is left: without what was refunded, and without open refunds',
+    }),
     currency: z.string().nullable(),
     paymentMethod: z
       .string()
@@ -24,9 +42,9 @@ export const Payment = z
       .openapi({ description: 'The gateway listed it once and does not any more' }),
     firstSeenAt: Time,
     updatedAt: Time,
-    asOf: Time,
+    asOf: Time.openapi({ description: 'When the gateway was asked' }),
   })
-  .openapi('Payment')
+  .openapi('Payment', { example: EXAMPLE })
 
 const STATUSES = ['SUCCESS', 'FAILED', 'PROCESSING']
 const METHODS = ['QR', 'ATM', 'CC']

@@ -5,18 +5,18 @@ import { Time } from '../http/input.ts'
 import type { RefundRecord } from './find.ts'
 
 const Removed = z
-  .object({ removed: z.literal(true) })
+  .strictObject({ removed: z.literal(true) })
   .openapi({ description: 'It was there, and is older than `RETENTION_DAYS`' })
 
 const Snapshot = z.union([
-  z.object({
+  z.strictObject({
     queriedAt: Time,
     payments: z.unknown().openapi({ description: 'The payments as the gateway listed them' }),
   }),
   Removed,
 ])
 
-const Attempt = z.object({
+const Attempt = z.strictObject({
   at: Time.openapi({ description: 'Recorded before the first byte left' }),
   bodySha256: z.string().openapi({ description: 'SHA-256 of the bytes sent, hexadecimal' }),
   outcome: z.string().nullable().openapi({
@@ -30,14 +30,14 @@ const Attempt = z.object({
   snapshotBefore: Snapshot.nullable(),
 })
 
-const Transition = z.object({
+const Transition = z.strictObject({
   at: Time,
   from: z.string().nullable(),
   to: z.string(),
   cause: z.string(),
   notification: z
     .union([
-      z.object({
+      z.strictObject({
         receivedAt: Time,
         deliveries: z.int(),
         signature: z.string(),
@@ -51,7 +51,7 @@ const Transition = z.object({
 
 /** Everything that supports what a refund's status says, for an accountant or the gateway's support. */
 export const Proof = z
-  .object({
+  .strictObject({
     requestId: z
       .string()
       .openapi({ description: 'The request id on the wire, the same in every attempt' }),
@@ -62,7 +62,7 @@ export const Proof = z
     transitions: z.array(Transition),
     evidence: z.string().openapi({ description: 'What the present status rests on' }),
     discrepancies: z.array(
-      z.object({ at: Time, kind: z.string(), ours: z.string(), theirs: z.string() }),
+      z.strictObject({ at: Time, kind: z.string(), ours: z.string(), theirs: z.string() }),
     ),
   })
   .openapi('RefundProof')

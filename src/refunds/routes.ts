@@ -1,8 +1,9 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { narrowMerchants, requireScope } from '../access/authenticate.ts'
+import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
-import { answers, bodyRefusals, createRouter, Id, refusals, WaitParameter } from '../http/input.ts'
+import { answers, createRouter, Id, MerchantCode, WaitParameter } from '../http/input.ts'
 import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../http/page.ts'
+import { BODY_REFUSALS, refuses } from '../http/refusals.ts'
 import { findRefund, listRefunds, type RefundRecord } from './find.ts'
 import { readIdempotencyKey } from './idempotency.ts'
 import { gatherProof } from './proof.ts'
@@ -13,17 +14,35 @@ import { Refund, RefundPreview, RefundState, showRefund } from './view.ts'
 import { waitForRefund } from './wait.ts'
 import { Reason, RefundRequest, readExactAmount } from './wish.ts'
 
-const merchantCode = z.string().optional()
+const tags = ['Refunds']
+const merchantCode = MerchantCode
+const params = z.object({ refundId: z.uuid().openapi({ description: 'The `id` of the refund' }) })
 
 const request = createRoute({
   method: 'post',
   path: '/v1/payments/{paymentId}/refunds',
+  operationId: 'requestRefund',
   summary: 'Refund a payment, in part or all that is left',
-  middleware: requireScope('refunds:write'),
+  description:
+    'The same key with the same body always gives the same refund: a request whose answer was lost is sent again.',
+  tags,
+  ...withScope('refunds:write'),
   request: {
     params: z.object({ paymentId: Id }),
-    query: z.strictObject({ dryRun: z.enum(['true', 'false']).optional(), merchantCode }),
-    headers: z.object({ 'idempotency-key': z.string().optional() }),
+    query: z.strictObject({
+      dryRun: z.enum(['true', 'false']).optional().openapi({
+        type: 'boolean',
+        description: 'Says what would be sent; stores and sends nothing, and needs no key',
+      }),
+      merchantCode,
+    }),
+    headers: z.object({
+      'idempotency-key': z.string().optional().openapi({
+        description:
+          'A text of yours, e.g. `order-DH1-return-1`, new for each refund; needed unless `dryRun=true`',
+        maxLength: 257,
+      }),
+    }),
     body: { content: { 'application/json': { schema: RefundRequest } }, required: false },
   },
   responses: {
@@ -31,65 +50,96 @@ const request = createRoute({
     202: answers(
       'Taken in; `Location` leads to it. `Idempotent-Replayed: true` when it was before',
       Refund,
+      'Location',
+      'Idempotent-Replayed',
     ),
-    ...refusals,
-    ...bodyRefusals,
+    ...refuses(
+      ...BODY_REFUSALS,
+      'idempotency_key_missing',
+      'refunds_disabled',
+      'refund_cap_exceeded',
+      'payment_not_found',
+      'merchant_not_found',
+      'ambiguous_merchant',
+      'payment_not_refundable',
+      'exceeds_refundable',
+      'receiver_required',
+      'idempotency_key_reused',
+    ),
   },
 })
 
 const readOne = createRoute({
   method: 'get',
   path: '/v1/refunds/{refundId}',
+  operationId: 'readRefund',
   summary: 'One refund; `wait` ends when it succeeded, failed or needs a person',
-  middleware: requireScope('refunds:read'),
+  tags,
+  ...withScope('refunds:read'),
   request: {
-    params: z.object({ refundId: z.uuid() }),
+    params,
     query: z.strictObject({
       wait: WaitParameter,
-      include: z.enum(['proof']).optional(),
+      include: z
+        .enum(['proof'])
+        .optional()
+        .openapi({ description: 'What else to show: everything that supports the status' }),
       merchantCode,
     }),
   },
-  responses: { 200: answers('The refund', Refund), ...refusals },
+  responses: { 200: answers('The refund', Refund), ...refuses('refund_not_found') },
 })
 
 const list = createRoute({
   method: 'get',
   path: '/v1/refunds',
+  operationId: 'listRefunds',
   summary: 'Refunds, newest first',
-  middleware: requireScope('refunds:read'),
+  tags,
+  ...withScope('refunds:read'),
   request: {
     query: z.strictObject({
       paymentId: Id.optional(),
-      status: RefundState.optional(),
+      status: RefundState.optional().openapi({ description: 'Only those in it' }),
       merchantCode,
       ...pageParameters,
     }),
   },
-  responses: { 200: answers('A page', pageOf(Refund)), ...refusals },
+  responses: { 200: answers('A page', pageOf(Refund)), ...refuses() },
 })
+
+const Resolution = z
+  .strictObject({
+    outcome: z.enum(['succeeded', 'failed']),
+    reason: Reason.min(1, 'must not be empty'),
+  })
+  .openapi('Resolution', {
+    example: { outcome: 'succeeded', reason: 'gateway support, ticket 4711: paid out' },
+  })
 
 const resolve = createRoute({
   method: 'post',
   path: '/v1/refunds/{refundId}/resolution',
+  operationId: 'resolveRefund',
   summary: 'A person decides a refund in `needs_review`',
-  middleware: requireScope('ops'),
+  tags,
+  ...withScope('ops'),
   request: {
-    params: z.object({ refundId: z.uuid() }),
+    params,
     query: z.strictObject({ merchantCode }),
     body: {
       content: {
         'application/json': {
-          schema: z.strictObject({
-            outcome: z.enum(['succeeded', 'failed']),
-            reason: Reason.min(1, 'must not be empty'),
-          }),
+          schema: Resolution,
         },
       },
       required: true,
     },
   },
-  responses: { 200: answers('The refund as it is now', Refund), ...refusals, ...bodyRefusals },
+  responses: {
+    200: answers('The refund as it is now', Refund),
+    ...refuses(...BODY_REFUSALS, 'refund_not_found', 'refund_not_in_review'),
+  },
 })
 
 /** The merchants' routes on refunds. */

@@ -18,12 +18,12 @@ export const RefundState = z.enum([
 
 /** A receiver as it is answered: its masked number is not of the form that a request must have. */
 const ShownReceiver = z
-  .object({ accountName: z.string(), accountNumber: z.string(), swiftCode: z.string() })
+  .strictObject({ accountName: z.string(), accountNumber: z.string(), swiftCode: z.string() })
   .openapi({ description: 'The account number masked' })
 
 /** A refund as order systems see it. */
 export const Refund = z
-  .object({
+  .strictObject({
     id: z.uuid().openapi({ description: 'Also the request id on the wire' }),
     paymentId: Id,
     transactionId: Id,
@@ -37,13 +37,37 @@ export const Refund = z
       .openapi({ description: 'Concluded from growth alone: no notification confirmed it' }),
     gatewayRefundId: z.string().nullable(),
     failure: z
-      .object({ source: z.enum(['gateway', 'service']), code: z.string(), message: z.string() })
+      .strictObject({
+        source: z.enum(['gateway', 'service']),
+        code: z.string(),
+        message: z.string(),
+      })
       .nullable(),
     requestedAt: Time,
     updatedAt: Time,
     proof: Proof.optional(),
   })
-  .openapi('Refund')
+  .openapi('Refund', {
+    example: {
+      id: '0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11',
+      paymentId: '1439211',
+      transactionId: '240830080146NDTISR',
+      amount: '10000',
+      reason: 'returned goods',
+      status: 'pending',
+      currency: 'VND',
+      receiver: {
+        accountName: 'NGUYEN VAN A',
+        accountNumber: '•••• 6789',
+        swiftCode: 'ASCBVNVX',
+      },
+      inferred: false,
+      gatewayRefundId: null,
+      failure: null,
+      requestedAt: '2026-11-21T10:20:00.000Z',
+      updatedAt: '2026-11-21T10:20:00.000Z',
+    },
+  })
 
 /** There is a receiver, stored with another DATA_ENCRYPTION_KEY: a refund can be read without it. */
 export const UNREADABLE = {
@@ -100,8 +124,8 @@ export function showRefund(sealer: Sealer, { refund: r, currency }: ShownRefund)
 
 /** What a refund would send, without its proof of anything. */
 export const RefundPreview = z
-  .object({
-    wouldSend: z.object({
+  .strictObject({
+    wouldSend: z.strictObject({
       amount: Amount,
       currency: z.string().nullable(),
       paymentId: Id,

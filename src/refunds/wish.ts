@@ -25,7 +25,13 @@ export const RefundRequest = z
     }),
     reason: Reason.optional().openapi({ example: 'returned goods' }),
   })
-  .openapi('RefundRequest')
+  .openapi('RefundRequest', {
+    example: {
+      amount: '10000',
+      receiver: { accountName: 'NGUYEN VAN A', accountNumber: '123456789', swiftCode: 'ASCBVNVX' },
+      reason: 'returned goods',
+    },
+  })
 
 /**
  * The amount exactly as the body has it: a JSON number is not read as binary floating point.

@@ -1,17 +1,18 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { narrowMerchants, requireScope } from '../access/authenticate.ts'
+import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../errors.ts'
 import {
   answers,
-  bodyRefusals,
+  answersNothing,
   createRouter,
   Id,
-  refusals,
+  MerchantCode,
   TimeParameter,
   WaitParameter,
 } from '../http/input.ts'
 import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../http/page.ts'
+import { BODY_REFUSALS, refuses } from '../http/refusals.ts'
 import { findTransaction, listTransactions, type TransactionWithPayments } from './find.ts'
 import { requestSync } from './request-sync.ts'
 import { readTimeline, TimelineEntry } from './timeline.ts'
@@ -19,34 +20,44 @@ import { showTransaction, Transaction, writeEtag } from './view.ts'
 import { waitForTransaction } from './wait.ts'
 
 const params = z.object({ transactionId: Id })
-const merchantCode = z.string().optional()
-const middleware = requireScope('payments:read')
+const merchantCode = MerchantCode
+const shared = { tags: ['Transactions'], ...withScope('payments:read') }
 
 const readOne = createRoute({
   method: 'get',
   path: '/v1/transactions/{transactionId}',
+  operationId: 'readTransaction',
   summary: 'One transaction with its payments',
-  middleware,
+  description:
+    'With `wait` and `If-None-Match` it answers as soon as the transaction differs, else 304 at the time-out; ' +
+    'with `wait` alone as soon as it is final, else as it is at the time-out.',
+  ...shared,
   request: {
     params,
     query: z.strictObject({ wait: WaitParameter, merchantCode }),
-    headers: z.object({ 'if-none-match': z.string().optional() }),
+    headers: z.object({
+      'if-none-match': z.string().optional().openapi({
+        description:
+          'The `ETag` of an earlier answer, e.g. `W/"7"`, or several: the same again is a 304',
+      }),
+    }),
   },
   responses: {
-    200: answers('The transaction; `ETag` changes with every visible change', Transaction),
-    304: { description: 'As `If-None-Match` has it' },
-    ...refusals,
+    200: answers('The transaction; `ETag` changes with every visible change', Transaction, 'ETag'),
+    304: answersNothing('As `If-None-Match` has it', 'ETag'),
+    ...refuses('transaction_not_found', 'ambiguous_merchant'),
   },
 })
 
 const list = createRoute({
   method: 'get',
   path: '/v1/transactions',
+  operationId: 'listTransactions',
   summary: 'Transactions, newest first',
-  middleware,
+  ...shared,
   request: {
     query: z.strictObject({
-      state: Transaction.shape.state.optional(),
+      state: Transaction.shape.state.optional().openapi({ description: 'Only those in it' }),
       orderId: Id.optional(),
       from: TimeParameter,
       to: TimeParameter,
@@ -54,32 +65,43 @@ const list = createRoute({
       ...pageParameters,
     }),
   },
-  responses: { 200: answers('A page', pageOf(Transaction)), ...refusals },
+  responses: { 200: answers('A page', pageOf(Transaction)), ...refuses() },
 })
 
 const sync = createRoute({
   method: 'post',
   path: '/v1/transactions/{transactionId}/sync',
+  operationId: 'syncTransaction',
   summary: 'Ask the gateway now; registers a transaction whose notification never came',
-  middleware,
+  ...shared,
   request: {
     params,
     query: z.strictObject({ merchantCode }),
     body: {
-      content: { 'application/json': { schema: z.strictObject({ merchantCode }) } },
+      content: {
+        'application/json': { schema: z.strictObject({ merchantCode }).openapi({ example: {} }) },
+      },
       required: false,
     },
   },
-  responses: { 202: answers('The query is due', Transaction), ...refusals, ...bodyRefusals },
+  responses: {
+    202: answers('The query is due', Transaction),
+    ...refuses(...BODY_REFUSALS, 'merchant_not_found', 'ambiguous_merchant'),
+  },
 })
 
 const timeline = createRoute({
   method: 'get',
   path: '/v1/transactions/{transactionId}/timeline',
+  operationId: 'readTimeline',
   summary: 'Everything that happened to a transaction, oldest first',
-  middleware,
+  description: 'Steps of refunds are in it for keys that have the scope `refunds:read`, too.',
+  ...shared,
   request: { params, query: z.strictObject({ merchantCode, ...pageParameters }) },
-  responses: { 200: answers('A page', pageOf(TimelineEntry)), ...refusals },
+  responses: {
+    200: answers('A page', pageOf(TimelineEntry)),
+    ...refuses('transaction_not_found', 'ambiguous_merchant'),
+  },
 })
 
 /** The merchants' routes on transactions. */

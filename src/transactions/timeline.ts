@@ -5,7 +5,7 @@ import { Time } from '../http/input.ts'
 import type { Position } from '../http/page.ts'
 import type { TransactionKey } from '../payments/apply.ts'
 
-const Ipn = z.object({
+const Ipn = z.strictObject({
   at: Time,
   type: z.literal('ipn'),
   kind: z.string(),
@@ -15,7 +15,7 @@ const Ipn = z.object({
   address: z.string(),
 })
 
-const Query = z.object({
+const Query = z.strictObject({
   at: Time,
   type: z.literal('query'),
   outcome: z.string().openapi({ description: 'answered, rejected, unavailable or unknown' }),
@@ -26,7 +26,7 @@ const Query = z.object({
   bodySha256: z.string().openapi({ description: 'SHA-256 of the bytes sent, hexadecimal' }),
 })
 
-const Change = z.object({
+const Change = z.strictObject({
   at: Time,
   type: z.literal('change'),
   paymentId: z.string().nullable(),
@@ -37,7 +37,7 @@ const Change = z.object({
   cause: z.string(),
 })
 
-const RefundAttempt = z.object({
+const RefundAttempt = z.strictObject({
   at: Time,
   type: z.literal('refund_attempt'),
   refundId: z.string(),
@@ -49,7 +49,7 @@ const RefundAttempt = z.object({
   bodySha256: z.string(),
 })
 
-const Discrepancy = z.object({
+const Discrepancy = z.strictObject({
   at: Time,
   type: z.literal('discrepancy'),
   kind: z.string(),
@@ -59,7 +59,7 @@ const Discrepancy = z.object({
   theirs: z.string(),
 })
 
-const Removed = z.object({
+const Removed = z.strictObject({
   at: Time,
   type: z.literal('removed'),
   deliveries: z.int().openapi({
@@ -71,7 +71,17 @@ const Removed = z.object({
 /** One thing that happened to a transaction. */
 export const TimelineEntry = z
   .discriminatedUnion('type', [Ipn, Query, Change, RefundAttempt, Discrepancy, Removed])
-  .openapi('TimelineEntry')
+  .openapi('TimelineEntry', {
+    example: {
+      at: '2026-11-21T09:33:03.213Z',
+      type: 'ipn',
+      kind: 'payment',
+      deliveries: 1,
+      lastReceivedAt: '2026-11-21T09:33:03.213Z',
+      signature: 'verified',
+      address: '127.0.0.1',
+    },
+  })
 
 export type TimelineRow = {
   position: Position

@@ -5,7 +5,7 @@ import { Payment, showPayment } from '../payments/view.ts'
 import type { TransactionRow, TransactionWithPayments } from './find.ts'
 
 const Sync = z
-  .object({
+  .strictObject({
     status: z.enum(['queued', 'settled', 'retrying', 'abandoned']),
     asOf: Time.nullable().openapi({
       description: 'When the gateway was asked the answer shown here',
@@ -18,10 +18,10 @@ const Sync = z
 
 /** A transaction as order systems see it. */
 export const Transaction = z
-  .object({
+  .strictObject({
     transactionId: Id,
     merchantCode: z.string(),
-    orderId: z.string().nullable(),
+    orderId: z.string().nullable().openapi({ description: 'As notified; null without one' }),
     merchantTxnId: z.string().nullable(),
     currency: z.string().nullable(),
     state: z.enum(['pending', 'paid', 'partially_refunded', 'refunded', 'failed']),
@@ -35,7 +35,31 @@ export const Transaction = z
     firstSeenAt: Time,
     updatedAt: Time,
   })
-  .openapi('Transaction')
+  .openapi('Transaction', {
+    example: {
+      transactionId: '240830080146NDTISR',
+      merchantCode: 'UFLIYL',
+      orderId: 'DH1',
+      merchantTxnId: 'T1',
+      currency: 'VND',
+      state: 'pending',
+      paidAmount: '0',
+      refundedAmount: '0',
+      duplicatePayment: false,
+      payments: [],
+      final: false,
+      sync: {
+        status: 'queued',
+        asOf: '2026-11-21T09:33:03.230Z',
+        nextAttemptAt: '2026-11-21T09:33:08.230Z',
+        attempts: 0,
+        lastError: null,
+      },
+      ipnCount: 1,
+      firstSeenAt: '2026-11-21T09:33:03.213Z',
+      updatedAt: '2026-11-21T09:33:03.254Z',
+    },
+  })
 
 export type TransactionView = z.infer<typeof Transaction>
 

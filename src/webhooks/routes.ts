@@ -1,9 +1,10 @@
 import { createRoute, z } from '@hono/zod-openapi'
-import { type Access, narrowMerchants, requireScope } from '../access/authenticate.ts'
+import { type Access, narrowMerchants, withScope } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../errors.ts'
-import { answers, bodyRefusals, createRouter, refusals } from '../http/input.ts'
+import { answers, answersNothing, createRouter, MerchantCode } from '../http/input.ts'
 import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../http/page.ts'
+import { BODY_REFUSALS, refuses } from '../http/refusals.ts'
 import { createSlots } from '../slots.ts'
 import { deleteEndpoint, enableEndpoint, replayEvents } from './change.ts'
 import { type Asked, findEndpoint, listEndpoints, narrowHolders } from './find.ts'
@@ -20,50 +21,56 @@ import {
 } from './view.ts'
 
 const ONE = '/v1/webhook-endpoints/{endpointId}'
-const middleware = requireScope('webhooks:write')
-const merchantCode = z.string().optional()
-const params = z.object({ endpointId: z.uuid() })
+const shared = { tags: ['Webhooks'], ...withScope('webhooks:write') }
+const merchantCode = MerchantCode
+const params = z.object({
+  endpointId: z.uuid().openapi({ description: 'The `id` of the endpoint' }),
+})
 const query = z.strictObject({ merchantCode })
+const refusals = refuses(...BODY_REFUSALS, 'webhook_endpoint_not_found')
 
 const register = createRoute({
   method: 'post',
   path: '/v1/webhook-endpoints',
+  operationId: 'registerWebhookEndpoint',
   summary: 'Register an address that events are sent to from now on',
-  middleware,
+  ...shared,
   request: {
     query,
     body: { content: { 'application/json': { schema: NewEndpoint } }, required: true },
   },
   responses: {
     201: answers('Registered; the secret is shown this once', RegisteredEndpoint),
-    ...refusals,
-    ...bodyRefusals,
+    ...refuses(...BODY_REFUSALS, 'merchant_not_found', 'too_many_webhook_endpoints'),
   },
 })
 
 const list = createRoute({
   method: 'get',
   path: '/v1/webhook-endpoints',
+  operationId: 'listWebhookEndpoints',
   summary: 'Registered addresses and how they do, newest first',
-  middleware,
+  ...shared,
   request: { query: z.strictObject({ merchantCode, ...pageParameters }) },
-  responses: { 200: answers('A page', pageOf(Endpoint)), ...refusals },
+  responses: { 200: answers('A page', pageOf(Endpoint)), ...refuses() },
 })
 
 const remove = createRoute({
   method: 'delete',
   path: ONE,
+  operationId: 'deleteWebhookEndpoint',
   summary: 'Send nothing more there, and forget the secret',
-  middleware,
+  ...shared,
   request: { params, query },
-  responses: { 204: { description: 'Gone' }, ...refusals },
+  responses: { 204: answersNothing('Gone'), ...refusals },
 })
 
 const test = createRoute({
   method: 'post',
   path: `${ONE}/test`,
+  operationId: 'testWebhookEndpoint',
   summary: 'Send a signed test event there now',
-  middleware,
+  ...shared,
   request: { params, query },
   responses: { 200: answers('What came of it', TestResult), ...refusals },
 })
@@ -71,8 +78,9 @@ const test = createRoute({
 const enable = createRoute({
   method: 'post',
   path: `${ONE}/enable`,
+  operationId: 'enableWebhookEndpoint',
   summary: 'Go on where it stopped, at once',
-  middleware,
+  ...shared,
   request: { params, query },
   responses: { 200: answers('The endpoint as it is now', Endpoint), ...refusals },
 })
@@ -80,8 +88,9 @@ const enable = createRoute({
 const replay = createRoute({
   method: 'post',
   path: `${ONE}/replay`,
+  operationId: 'replayEvents',
   summary: 'Send everything after an event (again), in order',
-  middleware,
+  ...shared,
   request: {
     params,
     query,
@@ -89,9 +98,7 @@ const replay = createRoute({
   },
   responses: {
     202: answers('The endpoint; its events follow', Endpoint),
-    ...refusals,
-    ...bodyRefusals,
-    410: { ...refusals[404], description: 'Events after that one were removed for their age' },
+    ...refuses(...BODY_REFUSALS, 'webhook_endpoint_not_found', 'cursor_expired'),
   },
 })
 

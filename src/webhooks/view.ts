@@ -13,11 +13,13 @@ export const NewEndpoint = z
     url: Url,
     types: z.array(EventTypeName).min(1, 'must name a type, or be left out').optional(),
   })
-  .openapi('NewWebhookEndpoint')
+  .openapi('NewWebhookEndpoint', {
+    example: { url: 'https://shop.example/hooks/payments', types: ['transaction.final'] },
+  })
 
 /** The only answer that holds the secret. */
 export const RegisteredEndpoint = z
-  .object({
+  .strictObject({
     id: z.uuid(),
     url: Url,
     types: z.array(z.string()),
@@ -27,7 +29,7 @@ export const RegisteredEndpoint = z
 
 /** A receiver of webhooks, and how it does. */
 export const Endpoint = z
-  .object({
+  .strictObject({
     id: z.uuid(),
     merchantCode: z.string().openapi({ description: '`*`: of every account' }),
     url: Url,
@@ -46,7 +48,7 @@ export const Endpoint = z
   .openapi('WebhookEndpoint')
 
 export const TestResult = z
-  .object({
+  .strictObject({
     delivered: z.boolean(),
     status: z.int().nullable().openapi({ description: 'Of its answer, if there was one' }),
     durationMs: z.int(),

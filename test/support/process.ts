@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
+import { watchProcess } from './conformance/watch.ts'
 import { KEY, MERCHANT } from './service.ts'
 
 /** The real service, or the sandbox gateway, as a process of its own, started as `npm start` does. */
@@ -61,8 +62,10 @@ export function settingsFor(databaseUrl: string, gatewayUrl: string): Environmen
  * Starts the service and waits for the line that says it is ready.
  * @throws Error with what it printed when it ends before
  */
-export function startServiceProcess(env: Environment): Promise<ServiceProcess> {
-  return untilReady(runMain(env), /"url":"([^"]+)".*"ready"/)
+export async function startServiceProcess(env: Environment): Promise<ServiceProcess> {
+  const service = await untilReady(runMain(env), /"url":"([^"]+)".*"ready"/)
+  await watchProcess(service.url)
+  return service
 }
 
 /**

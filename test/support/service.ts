@@ -5,6 +5,7 @@ import { createLog } from '../../src/log.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts'
 import { type Service, type ServiceOptions, startService } from '../../src/service.ts'
 import { Transaction, type TransactionView } from '../../src/transactions/view.ts'
+import { watchService } from './conformance/watch.ts'
 import { createTestDatabase, type TestDatabase } from './database.ts'
 
 export const KEY = 'test-key-with-every-scope-0123456789'
@@ -111,6 +112,7 @@ export async function startTestService(
     breaker,
   })
   await ensureFirstKey(service.ctx.sql, KEY)
+  await watchService(service)
   return service
 }
 

@@ -1,0 +1,111 @@
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+import { z } from 'zod'
+
+/** One answer of the service, as it went over the wire. */
+export type Answer = {
+  method: string
+  /** Path and query as they were asked for. */
+  target: string
+  status: number
+  headers: Readonly<Record<string, string>>
+  body: string
+}
+
+/** What is wrong with an answer by the API's document; nothing when it conforms. */
+export type Check = (answer: Answer) => string | undefined
+
+const Content = z.record(z.string(), z.looseObject({ schema: z.unknown().optional() }))
+const Response = z.object({
+  headers: z.record(z.string(), z.object({ $ref: z.string() })).default({}),
+  content: Content.default({}),
+})
+const Operation = z.object({ responses: z.record(z.string(), Response) })
+const Document = z.looseObject({
+  paths: z.record(z.string(), z.record(z.string(), Operation)),
+  components: z.looseObject({
+    headers: z.record(z.string(), z.object({ required: z.boolean().default(false) })),
+  }),
+})
+
+const escapeName = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1')
+
+/** As the service reads it: without dot segments. */
+function readPath(target: string): string {
+  const address = target.startsWith('/') ? `http://localhost${target}` : target
+  return URL.canParse(address) ? new URL(address).pathname : target
+}
+
+/**
+ * Prepares the check of answers against a document. What it knows of an answer is compiled once.
+ * @param isServed which of its paths are served at all
+ */
+export function prepareCheck(text: string, isServed: (path: string) => boolean): Check {
+  const json: object = JSON.parse(text)
+  const { paths, components } = Document.parse(json)
+  const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false })
+  addFormats.default(ajv)
+  ajv.addSchema(json, 'api')
+  const validators = new Map<string, ValidateFunction>()
+  const served = Object.keys(paths).filter(isServed)
+  const patterns = served.map((path) => ({
+    path,
+    pattern: new RegExp(`^${path.replaceAll('.', '\\.').replaceAll(/\{\w+\}/g, '[^/]+')}$`),
+  }))
+
+  function validate(pointer: string, value: unknown): string | undefined {
+    const known = validators.get(pointer) ?? ajv.compile({ $ref: `api#${pointer}` })
+    validators.set(pointer, known)
+    return known(value) ? undefined : ajv.errorsText(known.errors, { separator: '; ' })
+  }
+
+  function validateBody(pointer: string, { body }: Answer): string | undefined {
+    try {
+      return validate(pointer, JSON.parse(body))
+    } catch (error) {
+      return String(error)
+    }
+  }
+
+  function checkResponse(answer: Answer, pointer: string, told: z.infer<typeof Response>) {
+    const missing = Object.entries(told.headers).filter(
+      ([name, { $ref }]) =>
+        components.headers[$ref.replace('#/components/headers/', '')]?.required &&
+        !(name.toLowerCase() in answer.headers),
+    )
+    if (missing.length > 0) return `has no ${missing.map(([name]) => name).join(', ')}`
+    const type = answer.headers['content-type']?.split(';')[0] ?? ''
+    if (!Object.hasOwn(told.content, type)) {
+      const bare = Object.keys(told.content).length === 0 && answer.body === ''
+      return bare ? undefined : `is ${type || 'without a type'}, which is not in the document`
+    }
+    if (answer.method === 'HEAD' || !/json$/.test(type)) return undefined
+    return validateBody(`${pointer}/content/${escapeName(type)}/schema`, answer)
+  }
+
+  /** What no operation answers: another method, or a path that is not served. */
+  function checkOther(answer: Answer): string | undefined {
+    if (answer.status < 400) return 'is a success that the document does not know'
+    if (answer.status === 405 && !answer.headers.allow) return 'has no Allow'
+    const type = answer.headers['content-type']
+    const own = answer.target.split('?')[0] === '/ipn' && type === 'application/json'
+    if (!own && type !== 'application/problem+json') return `is ${type}`
+    if (answer.method === 'HEAD') return undefined
+    return validateBody(`/components/schemas/${own ? 'NotReceived' : 'Problem'}`, answer)
+  }
+
+  return (answer) => {
+    const asked = readPath(answer.target)
+    const { path = '' } = patterns.find(({ pattern }) => pattern.test(asked)) ?? {}
+    const method = answer.method === 'HEAD' ? 'get' : answer.method.toLowerCase()
+    const operation = paths[path]?.[method]
+    if (!operation) return checkOther(answer)
+    const told = operation.responses[answer.status]
+    if (!told) return 'has a status that the document does not know'
+    return checkResponse(
+      answer,
+      `/paths/${escapeName(path)}/${method}/responses/${answer.status}`,
+      told,
+    )
+  }
+}
