@@ -1,17 +1,21 @@
 import { type Logger, pino } from 'pino'
 import { maskCardText } from './mask.ts'
+import { readLogIds } from './trace.ts'
 
 export type Log = Logger
 
 /**
  * Structured logs on standard output. What must never be written is cut here as well, whoever
- * forgets it: keys, secrets, tokens, account and card numbers.
+ * forgets it: keys, secrets, tokens, account and card numbers. With tracing every line carries the trace
+ * it belongs to.
  */
 export function createLog(level: string): Log {
   return pino({
     level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
+    // A new object each time: the line's own members are written into it.
+    mixin: () => ({ ...readLogIds() }),
     redact: {
       paths: [
         'secret',
