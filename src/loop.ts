@@ -10,6 +10,8 @@ export type LoopOptions = {
   /** How long there is nothing to do (ms); asked after a round that found nothing. */
   rest: () => Promise<number>
   stopping: AbortSignal
+  /** Told of every round whose work is finished, with how much it found. */
+  onRound?: (count: number) => void
 }
 
 export type Loop = {
@@ -23,7 +25,7 @@ export type Loop = {
 const PAUSE_MS = 500
 
 /** Runs rounds until the process stops: the only timer of the background work. */
-export function startLoop({ name, log, begin, rest, stopping }: LoopOptions): Loop {
+export function startLoop({ name, log, begin, rest, stopping, onRound }: LoopOptions): Loop {
   const running = new Set<Promise<void>>()
   let woken = false
   let wakeSleeper = () => {}
@@ -50,7 +52,8 @@ export function startLoop({ name, log, begin, rest, stopping }: LoopOptions): Lo
     while (!stopping.aborted) {
       try {
         const { count, finished } = await begin(wake)
-        const tracked = finished.finally(() => running.delete(tracked))
+        const ended = finished.then(() => onRound?.(count))
+        const tracked = ended.finally(() => running.delete(tracked))
         running.add(tracked)
         if (count === 0) await sleep(await rest())
       } catch (error) {

@@ -36,6 +36,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['feed'],
   ['webhooks'],
   ['app'],
+  ['telemetry'],
   ['service'],
   ['cli', 'demo'],
   ['main'],
