@@ -7,7 +7,7 @@ import { createLog } from '../src/log.ts'
 import { ask, expectTaken, RECEIVER } from './support/ask.ts'
 import { CARDS } from './support/cards.ts'
 import { type CollectedSpan, type Collector, startCollector } from './support/collector.ts'
-import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { createTestDatabase, holdLocks, type TestDatabase } from './support/database.ts'
 import {
   KEY,
   MERCHANT,
@@ -265,7 +265,19 @@ describe('the log', () => {
       const payments = [payment, payment]
       await rig.control('POST', '/transactions', { transactionId, payments, ipn: false })
     }
-    await Promise.all(ids.map((id) => notify(rig, id, {}, { 'x-request-id': `delivery-of-${id}` })))
+    // While the first answer cannot be written the others gather, and share a commit.
+    const locks = await holdLocks(
+      database,
+      (tx) => tx`lock table gateway_calls in share row exclusive mode`,
+    )
+    await Promise.all(ids.map((id) => notify(rig, id)))
+    const countBlocked = async () =>
+      (
+        await database.sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+      ).length
+    await waitUntil(async () => (await countBlocked()) >= 2, { what: 'a shared commit' })
+    await locks.release()
     for (const id of ids) await rig.transaction(id, '?wait=20')
     const wrong = { ...signIpn({ svc_TransactionID: 'T' }), svc_SecureHash: 'f'.repeat(64) }
     await postIpn(rig.service.url, wrong, {
