@@ -202,12 +202,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       () => wake(),
       () => wake(),
     )
-    const publishing = startLoop({
+    const publishing = watchLoop(ctx, {
       name: 'publishing',
-      log,
       begin: () => beginPublishing(ctx),
       rest: () => Promise.resolve(PUBLISH_EVERY_MS),
-      stopping: ctx.stopping,
     })
     wake = publishing.wake
     return publishing

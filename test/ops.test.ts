@@ -18,8 +18,6 @@ const metrics = new Map(
 /** What Prometheus adds, and metrics that are being built: the second test says when one is there. */
 const TARGET = ['job', 'instance', 'role']
 const PENDING: Record<string, string[]> = {
-  events_unpublished: [],
-  event_streams: [],
   webhook_endpoints_disabled: [],
   webhook_pending: [],
   webhook_deliveries_total: ['outcome'],
