@@ -26,8 +26,9 @@ import { findPlace, runAt, type Step, type StepPlan, type Tracing } from './trac
 
 /** How long the last spans may take at the stop (ms). */
 const FLUSH_WITHIN_MS = 1_000
-/** What is asked for over the API and not claimed yet. */
+/** What is asked for over the API and not claimed yet: another process may have claimed it (ms). */
 const MAX_REMEMBERED = 1_000
+const REMEMBERED_FOR_MS = 60_000
 
 const KINDS: Record<StepPlan['kind'], SpanKind> = {
   internal: SpanKind.INTERNAL,
@@ -54,7 +55,7 @@ export function startTracing(endpoint: string, version: string, log: Log): Traci
     spanProcessors: [new BatchSpanProcessor(tellOnce(new OTLPTraceExporter({ url }), log))],
   })
   const tracer = provider.getTracer('ipn-processor', version)
-  const remembered = new Map<string, string>()
+  const remembered = new Map<string, { parent: string; at: number }>()
 
   return {
     enabled: true,
@@ -93,13 +94,13 @@ export function startTracing(endpoint: string, version: string, log: Log): Traci
       if (parent === undefined) return
       const [oldest] = remembered.keys()
       if (remembered.size >= MAX_REMEMBERED && oldest !== undefined) remembered.delete(oldest)
-      remembered.set(`${merchantCode} ${transactionId}`, parent)
+      remembered.set(`${merchantCode} ${transactionId}`, { parent, at: performance.now() })
     },
     recall(merchantCode, transactionId) {
       const key = `${merchantCode} ${transactionId}`
-      const parent = remembered.get(key)
+      const one = remembered.get(key)
       remembered.delete(key)
-      return parent
+      return one && performance.now() - one.at < REMEMBERED_FOR_MS ? one.parent : undefined
     },
     async stop() {
       let timer: NodeJS.Timeout | undefined

@@ -38,7 +38,7 @@ export type Tracing = {
   capture(): Resume | undefined
   /** Keeps the step this runs in for the query about a transaction that it asks for, by this process. */
   remember(merchantCode: string, transactionId: string): void
-  /** What was kept, once. */
+  /** What was kept, once, and for a minute. */
   recall(merchantCode: string, transactionId: string): string | undefined
   /** Sends what is left, or gives up after a moment. */
   stop(): Promise<void>

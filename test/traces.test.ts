@@ -4,6 +4,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 import { createLog } from '../src/log.ts'
+import { startTracing } from '../src/otlp.ts'
 import { ask, expectTaken, RECEIVER } from './support/ask.ts'
 import { CARDS } from './support/cards.ts'
 import { type CollectedSpan, type Collector, startCollector } from './support/collector.ts'
@@ -18,6 +19,7 @@ import {
   startRig,
   startTestService,
 } from './support/service.ts'
+import { countQueries } from './support/sync.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 /** OpenTelemetry's numbers of the kinds of spans. */
@@ -350,6 +352,44 @@ describe('a collector that is away', () => {
     await rig.transaction(transactionId, '?wait=20')
     await end()
   })
+})
+
+it('what was asked for is gone on from once, for a minute, and a thousand of it are kept', async () => {
+  const tracing = startTracing('http://127.0.0.1:1', '0.0.0', createLog('silent'))
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => {
+    vi.useRealTimers()
+  })
+  const plan = () => ({ name: 'asking', kind: 'internal' as const })
+  await tracing.run(plan, async () => {
+    for (let n = 0; n <= 1_000; n += 1) tracing.remember('M', `T-${n}`)
+  })
+  expect(tracing.recall('M', 'T-0')).toBeUndefined()
+  expect(tracing.recall('M', 'T-1')).toMatch(/^00-[\da-f]{32}-[\da-f]{16}-01$/)
+  expect(tracing.recall('M', 'T-1')).toBeUndefined()
+  vi.advanceTimersByTime(60_000)
+  expect(tracing.recall('M', 'T-2')).toBeUndefined()
+  vi.useRealTimers()
+  await tracing.stop()
+})
+
+it('trouble with the traces of notifications, or a wait for them, holds up no query', async () => {
+  const { rig, end } = await start()
+  const { transactionId } = await pay(rig)
+  const warned = vi.spyOn(rig.service.ctx.log, 'warn')
+  const locks = await holdLocks(
+    database,
+    (tx) => tx`lock table ipn_events in access exclusive mode`,
+  )
+  await rig.api(`/v1/transactions/${transactionId}/sync`, { method: 'POST' })
+  const isAsked = async () => (await countQueries(rig, transactionId)) > 0
+  await waitUntil(isAsked, { what: 'the query' })
+  await locks.release()
+  await rig.transaction(transactionId, '?wait=20')
+  expect(warned.mock.calls.map(([, line]) => line)).toEqual([
+    'the traces of notifications could not be read',
+  ])
+  await end()
 })
 
 it('without a collector nothing of the SDK is loaded, with one it is', async () => {

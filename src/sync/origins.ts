@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import { within } from '../http/deadline.ts'
 import type { StepPlan } from '../trace.ts'
 import type { Claim } from './claim.ts'
 
@@ -8,6 +9,8 @@ type Origin = Pick<StepPlan, 'parent' | 'links'>
 /** A poll goes on the trace of its notification for so long; later ones begin their own (ms). */
 const TRACE_FOR_MS = 3_600_000
 const MAX_LINKS = 10
+/** The claims' leases run meanwhile: they are asked about without their traces then (ms). */
+const READ_WITHIN_MS = 1_000
 
 /**
  * What led to the claims: who asked in this process, or the newest notification, also of a refund; other
@@ -19,7 +22,8 @@ export async function findOrigins(
   claims: readonly Claim[],
 ): Promise<ReadonlyMap<string, Origin>> {
   if (!ctx.tracing.enabled || claims.length === 0) return new Map()
-  const rows = await readTraces(ctx, claims).catch((error: unknown) => {
+  const reading = within(READ_WITHIN_MS, readTraces(ctx, claims))
+  const rows = await reading.catch((error: unknown) => {
     ctx.log.warn({ err: error }, 'the traces of notifications could not be read')
     return []
   })
