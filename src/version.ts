@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { z } from 'zod'
 
-const file = new URL('../package.json', import.meta.url)
+/** By its own name it is found from wherever the build was put. */
+const file: unknown = createRequire(import.meta.url)('ipn-processor/package.json')
 
 /** Of this program, as its package says. */
-export const VERSION = z
-  .object({ version: z.string() })
-  .parse(JSON.parse(readFileSync(file, 'utf8'))).version
+export const VERSION = z.object({ version: z.string() }).parse(file).version
