@@ -1,4 +1,5 @@
 import type { Log } from './log.ts'
+import type { Metrics } from './metrics.ts'
 
 export type LoopRound = { count: number; finished: Promise<void> }
 
@@ -67,4 +68,24 @@ export function startLoop({ name, log, begin, rest, stopping, onRound }: LoopOpt
 
   stopping.addEventListener('abort', wake)
   return { wake, stopped: run() }
+}
+
+/** Of the context. */
+type Watched = { metrics: Pick<Metrics, 'loopRound'>; log: Log; stopping: AbortSignal }
+
+/**
+ * Starts a loop until the process stops, and shows when it last ended a round without trouble.
+ * @param proves whether a round that found so much was one: by default every round that ends is
+ */
+export function watchLoop(
+  { metrics, log, stopping }: Watched,
+  {
+    proves = () => true,
+    ...loop
+  }: Pick<LoopOptions, 'name' | 'begin' | 'rest'> & { proves?: (count: number) => boolean },
+): Loop {
+  const touch = () => metrics.loopRound.set({ loop: loop.name }, Date.now() / 1000)
+  touch()
+  const onRound = (count: number) => void (proves(count) && touch())
+  return startLoop({ ...loop, log, stopping, onRound })
 }

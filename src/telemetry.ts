@@ -1,13 +1,12 @@
 import type { Config } from './config.ts'
-import type { Context } from './context.ts'
 import { KINDS } from './discrepancies/kinds.ts'
 import { OUTCOMES } from './gateway/client.ts'
 import type { Log } from './log.ts'
-import { type Loop, type LoopOptions, startLoop } from './loop.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { SYNC_RESULTS } from './sync/sync-due.ts'
 import { NO_TRACING, type Tracing } from './trace.ts'
 import { VERSION } from './version.ts'
+import { DELIVERY_ENDS } from './webhooks/settle.ts'
 
 /** The metrics, with 0 for what may happen and has not, and the traces, if a collector is named. */
 export async function openTelemetry(
@@ -21,6 +20,7 @@ export async function openTelemetry(
 
 function showZeros(metrics: Metrics, { accounts, sharedToken }: Config): void {
   for (const kind of Object.keys(KINDS)) metrics.discrepancies.inc({ kind }, 0)
+  for (const outcome of DELIVERY_ENDS) metrics.webhookDeliveries.inc({ outcome }, 0)
   for (const result of SYNC_RESULTS) metrics.syncQueries.inc({ result }, 0)
   const hasCards = sharedToken || accounts.some(({ token }) => token)
   for (const command of ['QUERY_PT', 'REFUND', ...(hasCards ? ['cards', 'token'] : [])]) {
@@ -34,21 +34,4 @@ async function chooseTracing(config: Config, log: Log): Promise<Tracing> {
   if (!endpoint) return NO_TRACING
   const { startTracing } = await import('./otlp.ts')
   return startTracing(endpoint, VERSION, log)
-}
-
-/**
- * Starts a loop until the process stops, and shows when it last ended a round without trouble.
- * @param proves whether a round that found so much was one: by default every round that ends is
- */
-export function watchLoop(
-  { metrics, log, stopping }: Pick<Context, 'metrics' | 'log' | 'stopping'>,
-  {
-    proves = () => true,
-    ...loop
-  }: Pick<LoopOptions, 'name' | 'begin' | 'rest'> & { proves?: (count: number) => boolean },
-): Loop {
-  const touch = () => metrics.loopRound.set({ loop: loop.name }, Date.now() / 1000)
-  touch()
-  const onRound = (count: number) => void (proves(count) && touch())
-  return startLoop({ ...loop, log, stopping, onRound })
 }

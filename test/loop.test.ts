@@ -1,7 +1,6 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { type LoopOptions, type LoopRound, startLoop } from '../src/loop.ts'
+import { type LoopOptions, type LoopRound, startLoop, watchLoop } from '../src/loop.ts'
 import { createMetrics } from '../src/metrics.ts'
-import { watchLoop } from '../src/telemetry.ts'
 import { keepLog } from './support/sync.ts'
 import { waitUntil } from './support/wait-until.ts'
 

@@ -15,27 +15,17 @@ const metrics = new Map(
     return [name, { type, labelNames }] as const
   }),
 )
-/** What Prometheus adds, and metrics that are being built: the second test says when one is there. */
+/** What Prometheus adds. */
 const TARGET = ['job', 'instance', 'role']
-const PENDING: Record<string, string[]> = {
-  webhook_endpoints_disabled: [],
-  webhook_pending: [],
-  webhook_deliveries_total: ['outcome'],
-  webhook_call_seconds: ['outcome'],
-}
 
 /** The labels a series may have; undefined when nothing makes it. */
 function findLabels(series: string): readonly string[] | undefined {
   if (series === 'up') return TARGET
   const name = series.replace(/_(bucket|sum|count)$/, '')
   const known = metrics.get(series) ?? metrics.get(name)
-  const own = known?.labelNames ?? PENDING[series] ?? PENDING[name]
-  if (
-    own === undefined ||
-    (known?.type === 'histogram') !== (known !== undefined && name !== series)
-  )
-    return undefined
-  return [...TARGET, ...own, ...(series.endsWith('_bucket') ? ['le'] : [])]
+  // Of a histogram only its parts are series.
+  if (!known || (known.type === 'histogram') !== (name !== series)) return undefined
+  return [...TARGET, ...known.labelNames, ...(series.endsWith('_bucket') ? ['le'] : [])]
 }
 
 /** What is wrong with an expression, in words; nothing when it fits the registry. */
@@ -102,10 +92,6 @@ describe('the reader of expressions', () => {
     expect(findFaults('ipn_ack_seconds > 1')).toEqual(['no metric ipn_ack_seconds'])
     expect(findFaults('sum by (kind) (refunds)')).toEqual(['no label kind'])
     expect(findFaults('1 > 2')).toEqual(['reads nothing: 1 > 2'])
-  })
-
-  it('needs no exception for a metric that is there: then it is to be taken out of PENDING', () => {
-    expect(Object.keys(PENDING).filter((name) => metrics.has(name))).toEqual([])
   })
 })
 
