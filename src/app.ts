@@ -18,10 +18,12 @@ import { answerError, answerProblem } from './http/errors.ts'
 import { liveness, metrics, readiness } from './http/health.ts'
 import { createRouter, requireReadableAddress } from './http/input.ts'
 import { takeJsonBody } from './http/json-body.ts'
+import { createRequestMeter } from './http/route.ts'
+import { traceRequests } from './http/trace-requests.ts'
 import { ipnRoutes } from './ipn/routes.ts'
 import { paymentRoutes } from './payments/routes.ts'
 import { refundRoutes } from './refunds/routes.ts'
-import { measureBacklog } from './sync/backlog.ts'
+import { forgetBacklog, measureBacklog } from './sync/backlog.ts'
 import { transactionRoutes } from './transactions/routes.ts'
 import { measureWebhooks } from './webhooks/measure.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
@@ -38,10 +40,13 @@ const BREAKER_STATES = ['closed', 'half-open', 'open']
 /** Everything that is served. A worker serves its health and metrics only. */
 export function createApp(ctx: Context): Hono<AppEnv> {
   const app = new OpenAPIHono<AppEnv>()
+  const measure = createRequestMeter(ctx.metrics)
   app.use(requestId())
-  // A connection kept open by its client would hold up the stop for seconds.
   app.use(async (c, next) => {
+    const began = performance.now()
     await next()
+    measure(c, began)
+    // A connection kept open by its client would hold up the stop for seconds.
     if (ctx.stopping.aborted) c.header('connection', 'close')
   })
   app.onError((error, c) => {
@@ -66,6 +71,7 @@ export function createApp(ctx: Context): Hono<AppEnv> {
   app.route('/', ipnRoutes(ctx))
   const admit = [
     authenticate(ctx),
+    traceRequests(ctx),
     requireReadableAddress,
     auditRefusals(ctx),
     takeJsonBody(ctx.config.bodyTimeoutMs),
@@ -102,18 +108,21 @@ function healthRoutes(ctx: Context) {
           )
     })
     .openapi(metrics, async (c) => {
-      await within(
-        PROBE_MS,
-        Promise.all([measureBacklog(ctx), measureFeed(ctx), measureWebhooks(ctx)]),
-      ).catch((error: unknown) => {
-        // Metrics matter most when the database is gone: the rest is served, and no old number is.
-        ctx.metrics.syncDue.set(Number.NaN)
-        ctx.metrics.syncLag.set(Number.NaN)
-        ctx.metrics.eventsUnpublished.set(Number.NaN)
-        ctx.metrics.webhookPending.set(Number.NaN)
-        ctx.metrics.webhookEndpointsDisabled.reset()
-        ctx.log.warn({ err: error }, 'the backlog could not be measured')
-      })
+      const asked = Promise.all([measureBacklog(ctx), measureFeed(ctx), measureWebhooks(ctx)])
+      const isUp = await within(PROBE_MS, asked).then(
+        () => true,
+        (error: unknown) => {
+          // Metrics matter most when the database is gone: the rest is served, and no old number is.
+          forgetBacklog(ctx)
+          ctx.metrics.eventsUnpublished.set(Number.NaN)
+          ctx.metrics.webhookPending.set(Number.NaN)
+          ctx.metrics.webhookEndpointsDisabled.reset()
+          const requestId = c.get('requestId')
+          ctx.log.warn({ err: error, requestId }, 'the backlog could not be measured')
+          return false
+        },
+      )
+      ctx.metrics.databaseUp.set(isUp ? 1 : 0)
       for (const { merchantCode: merchant, operation, state } of ctx.breakers.list()) {
         ctx.metrics.gatewayBreaker.set({ merchant, operation }, BREAKER_STATES.indexOf(state))
       }

@@ -16,6 +16,7 @@ import type { Sealer } from './seal.ts'
 import type { Slots } from './slots.ts'
 import type { Answered } from './sync/lease.ts'
 import type { Ending } from './sync/settle.ts'
+import type { Tracing } from './trace.ts'
 import type { TransactionWithPayments, Wanted } from './transactions/find.ts'
 import type { Sender } from './webhooks/send.ts'
 
@@ -24,6 +25,7 @@ export type Context = {
   config: Config
   log: Log
   metrics: Metrics
+  tracing: Tracing
   sql: Database['sql']
   db: Database['db']
   gateway: GatewayClient

@@ -1,17 +1,22 @@
-import { type Logger, pino } from 'pino'
+import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
 import { maskCardText } from './mask.ts'
+import { readLogIds } from './trace.ts'
 
 export type Log = Logger
 
 /**
  * Structured logs on standard output. What must never be written is cut here as well, whoever
- * forgets it: keys, secrets, tokens, account and card numbers.
+ * forgets it: keys, secrets, tokens, account and card numbers. With tracing every line carries the trace
+ * it belongs to.
+ * @param destination in the place of standard output
  */
-export function createLog(level: string): Log {
-  return pino({
+export function createLog(level: string, destination?: DestinationStream): Log {
+  const options: LoggerOptions = {
     level,
     base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
+    // A new object each time: the line's own members are written into it.
+    mixin: () => ({ ...readLogIds() }),
     redact: {
       paths: [
         'secret',
@@ -29,7 +34,8 @@ export function createLog(level: string): Log {
       censor: '[hidden]',
     },
     serializers: { err: describeError },
-  })
+  }
+  return destination ? pino(options, destination) : pino(options)
 }
 
 /** Without the parameters that database errors carry: they can hold a customer's data. */

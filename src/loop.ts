@@ -1,4 +1,5 @@
 import type { Log } from './log.ts'
+import type { Metrics } from './metrics.ts'
 
 export type LoopRound = { count: number; finished: Promise<void> }
 
@@ -10,6 +11,8 @@ export type LoopOptions = {
   /** How long there is nothing to do (ms); asked after a round that found nothing. */
   rest: () => Promise<number>
   stopping: AbortSignal
+  /** Told of every round whose work is finished, with how much it found. */
+  onRound?: (count: number) => void
 }
 
 export type Loop = {
@@ -23,7 +26,7 @@ export type Loop = {
 const PAUSE_MS = 500
 
 /** Runs rounds until the process stops: the only timer of the background work. */
-export function startLoop({ name, log, begin, rest, stopping }: LoopOptions): Loop {
+export function startLoop({ name, log, begin, rest, stopping, onRound }: LoopOptions): Loop {
   const running = new Set<Promise<void>>()
   let woken = false
   let wakeSleeper = () => {}
@@ -50,7 +53,8 @@ export function startLoop({ name, log, begin, rest, stopping }: LoopOptions): Lo
     while (!stopping.aborted) {
       try {
         const { count, finished } = await begin(wake)
-        const tracked = finished.finally(() => running.delete(tracked))
+        const ended = finished.then(() => onRound?.(count))
+        const tracked = ended.finally(() => running.delete(tracked))
         running.add(tracked)
         if (count === 0) await sleep(await rest())
       } catch (error) {
@@ -64,4 +68,24 @@ export function startLoop({ name, log, begin, rest, stopping }: LoopOptions): Lo
 
   stopping.addEventListener('abort', wake)
   return { wake, stopped: run() }
+}
+
+/** Of the context. */
+type Watched = { metrics: Pick<Metrics, 'loopRound'>; log: Log; stopping: AbortSignal }
+
+/**
+ * Starts a loop until the process stops, and shows when it last ended a round without trouble.
+ * @param proves whether a round that found so much was one: by default every round that ends is
+ */
+export function watchLoop(
+  { metrics, log, stopping }: Watched,
+  {
+    proves = () => true,
+    ...loop
+  }: Pick<LoopOptions, 'name' | 'begin' | 'rest'> & { proves?: (count: number) => boolean },
+): Loop {
+  const touch = () => metrics.loopRound.set({ loop: loop.name }, Date.now() / 1000)
+  touch()
+  const onRound = (count: number) => void (proves(count) && touch())
+  return startLoop({ ...loop, log, stopping, onRound })
 }

@@ -1,25 +1,64 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { VERSION } from './version.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
 const LATENCIES_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
+/** Fewer: there is a series of each for every route. */
+const REQUESTS_S = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10]
 
-/** What the service measures about itself, in a registry of its own. Durations are seconds. */
+/** Gauges that are named like counters: what they hold is in `nodejs_active_*` by type. */
+const MISNAMED = [
+  'nodejs_active_handles_total',
+  'nodejs_active_requests_total',
+  'nodejs_active_resources_total',
+]
+
+/**
+ * What the service measures about itself, in a registry of its own. Durations are seconds. Whoever knows
+ * the values of a label sets each to 0 at the start: what never happened is 0, and an alert on its
+ * growth sees the first time.
+ */
 export function createMetrics() {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
+  for (const name of MISNAMED) registry.removeSingleMetric(name)
+  new Gauge({
+    name: 'ipn_processor_build_info',
+    help: 'Always 1; which version runs stands in the label',
+    labelNames: ['version'],
+    registers,
+  }).set({ version: VERSION }, 1)
   return {
     registry,
+    databaseUp: new Gauge({
+      name: 'database_up',
+      help: 'Whether the database answered the questions of this scrape: 1 yes, 0 no',
+      registers,
+    }),
+    httpRequest: new Histogram({
+      name: 'http_request_seconds',
+      help: 'From a request to the head of its answer, by route; one that asked to wait stands under a route of its own',
+      labelNames: ['route', 'method', 'status'],
+      buckets: REQUESTS_S,
+      registers,
+    }),
+    loopRound: new Gauge({
+      name: 'loop_last_round_timestamp_seconds',
+      help: 'When a background loop last ended a round without trouble, or began to run',
+      labelNames: ['loop'],
+      registers,
+    }),
     ipnReceived: new Counter({
       name: 'ipn_received_total',
-      help: 'Notifications received, by what was decided about them',
+      help: 'Notifications received, by what was decided about them; only stored ones were acknowledged',
       labelNames: ['verdict'],
       registers,
     }),
     ipnAck: new Histogram({
       name: 'ipn_ack_seconds',
-      help: 'From a notification received to its answer',
+      help: 'From a notification received to its answer, whatever that is',
       buckets: LATENCIES_S,
       registers,
     }),
@@ -30,12 +69,18 @@ export function createMetrics() {
     }),
     syncDue: new Gauge({
       name: 'sync_due',
-      help: 'Transactions whose query is due now',
+      help: 'Transactions whose query is due now, of all processes together; NaN while the database is away',
       registers,
     }),
     syncLag: new Gauge({
       name: 'sync_lag_seconds',
-      help: 'How long the oldest due transaction has been waiting',
+      help: 'How long the oldest due transaction has been waiting, of all processes together; NaN while the database is away',
+      registers,
+    }),
+    syncQueries: new Counter({
+      name: 'sync_queries_total',
+      help: 'Queries by what they led to; abandoned ones wait for a person, failed ones could not be written down',
+      labelNames: ['result'],
       registers,
     }),
     waitingReaders: new Gauge({
@@ -55,7 +100,13 @@ export function createMetrics() {
     }),
     refunds: new Gauge({
       name: 'refunds',
-      help: 'Refunds that are not over, by status; needs_review waits for a person',
+      help: 'Refunds that are not over, by status, of all processes together; needs_review waits for a person',
+      labelNames: ['status'],
+      registers,
+    }),
+    refundAge: new Gauge({
+      name: 'refund_age_seconds',
+      help: 'Since the oldest refund of a status was asked for, of those that are not over; 0 without any',
       labelNames: ['status'],
       registers,
     }),
@@ -112,7 +163,7 @@ export function createMetrics() {
     }),
     gatewayCall: new Histogram({
       name: 'gateway_call_seconds',
-      help: 'Calls to the gateway, by operation and outcome',
+      help: 'Calls to the gateway, by operation and outcome; unknown ones may have been acted on',
       labelNames: ['command', 'outcome'],
       buckets: LATENCIES_S,
       registers,

@@ -22,8 +22,7 @@ import { createStreams, STREAM_LIMITS, type StreamLimits } from './http/streams.
 import { createWaiters } from './http/wait.ts'
 import { createInbox } from './ipn/inbox.ts'
 import type { Log } from './log.ts'
-import { type Loop, startLoop } from './loop.ts'
-import { createMetrics } from './metrics.ts'
+import { type Loop, watchLoop } from './loop.ts'
 import { forgetReceivers } from './refunds/forget.ts'
 import { createRemoval } from './retention.ts'
 import { createSealer } from './seal.ts'
@@ -31,6 +30,7 @@ import { createSlots } from './slots.ts'
 import { reconcile } from './sync/reconcile.ts'
 import { sweepNotifications } from './sync/sweep.ts'
 import { beginSync, restSync } from './sync/sync-due.ts'
+import { openTelemetry } from './telemetry.ts'
 import { MAX_SHARED } from './transactions/find.ts'
 import { createResolve, type Resolve } from './webhooks/addresses.ts'
 import { createSender } from './webhooks/send.ts'
@@ -72,12 +72,15 @@ const RECONCILE_EVERY_MS = 2_000
 export async function createContext(options: ServiceOptions) {
   const { config, databaseUrl, gatewayBaseUrl, encryptionKey, log } = options
   const database = openDatabase(databaseUrl, config.DATABASE_POOL)
-  const metrics = createMetrics()
+  const { metrics, tracing } = await openTelemetry(config, log)
   const stopping = new AbortController()
   const givingUp = new AbortController()
   // Every call in flight listens, and so does every waiting reader: many are no leak.
   setMaxListeners(0, stopping.signal, givingUp.signal)
   const breakers = createBreakers(options.breaker)
+  for (const { merchantCode } of config.accounts) {
+    for (const operation of ['query', 'refund'] as const) breakers.of(merchantCode, operation)
+  }
   const gateway = createGatewayClient({
     baseUrl: gatewayBaseUrl,
     paygatePath: config.GATEWAY_PAYGATE_PATH,
@@ -88,6 +91,7 @@ export async function createContext(options: ServiceOptions) {
     refundHashExclude: config.GATEWAY_REFUND_HASH_EXCLUDE,
     accounts: config.accounts,
     breakers,
+    tracing,
     onCall: (command, outcome, durationMs) =>
       metrics.gatewayCall.observe({ command, outcome }, durationMs / 1000),
   })
@@ -99,6 +103,7 @@ export async function createContext(options: ServiceOptions) {
     accounts: config.accounts,
     sharedToken: config.sharedToken,
     breakers,
+    tracing,
     signal: givingUp.signal,
     onCall: (command, outcome, durationMs, reason) => {
       metrics.gatewayCall.observe({ command, outcome }, durationMs / 1000)
@@ -106,13 +111,14 @@ export async function createContext(options: ServiceOptions) {
     },
   })
   const merchants = await registerAccounts(database.sql, config).catch(async (error: unknown) => {
-    await Promise.all([gateway.close(), cards.close(), database.close()])
+    await Promise.all([gateway.close(), cards.close(), database.close(), tracing.stop()])
     throw error
   })
   const ctx: Context = {
     config,
     log,
     metrics,
+    tracing,
     sql: database.sql,
     db: database.db,
     gateway,
@@ -174,12 +180,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         () => wake(),
         () => wake(),
       )
-      const sync = startLoop({
+      const sync = watchLoop(ctx, {
         name: 'sync',
-        log,
         begin: (onMore) => beginSync(ctx, onMore),
         rest: () => restSync(ctx),
-        stopping: ctx.stopping,
+        // While every call slot is taken a round finds nothing, and proves nothing.
+        proves: (count) => count > 0 || ctx.slots.countFree() > 0,
       })
       wake = sync.wake
       loops.push(sync, startTidying(), startReconciling(), startRemoving())
@@ -196,12 +202,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       () => wake(),
       () => wake(),
     )
-    const publishing = startLoop({
+    const publishing = watchLoop(ctx, {
       name: 'publishing',
-      log,
       begin: () => beginPublishing(ctx),
       rest: () => Promise.resolve(PUBLISH_EVERY_MS),
-      stopping: ctx.stopping,
     })
     wake = publishing.wake
     return publishing
@@ -209,40 +213,34 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
   /** Not on the way of money: once a minute is soon enough. */
   function startTidying(): Loop {
-    return startLoop({
+    return watchLoop(ctx, {
       name: 'tidying',
-      log,
       begin: async () => {
         await sweepNotifications(ctx)
         return { count: await forgetReceivers(ctx), finished: Promise.resolve() }
       },
       rest: () => Promise.resolve(TIDY_EVERY_MS),
-      stopping: ctx.stopping,
     })
   }
 
   /** A round that made some due rests as well: the sync takes what is new first. */
   function startReconciling(): Loop {
-    return startLoop({
+    return watchLoop(ctx, {
       name: 'reconciling',
-      log,
       begin: async () => {
         await reconcile(ctx)
         return { count: 0, finished: Promise.resolve() }
       },
       rest: () => Promise.resolve(RECONCILE_EVERY_MS),
-      stopping: ctx.stopping,
     })
   }
 
   function startRemoving(): Loop {
     const removeOld = createRemoval(ctx)
-    return startLoop({
+    return watchLoop(ctx, {
       name: 'removing',
-      log,
       begin: async () => ({ count: await removeOld(), finished: Promise.resolve() }),
       rest: () => Promise.resolve(TIDY_EVERY_MS),
-      stopping: ctx.stopping,
     })
   }
 
@@ -255,7 +253,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     clearTimeout(giveUp)
     clearTimeout(cutOff)
     await Promise.all([ctx.gateway.close(), ctx.cards.close(), ctx.webhooks.close()])
-    await database.close()
+    await Promise.all([database.close(), ctx.tracing.stop()])
   }
   let stopped: Promise<void> | undefined
   function stop(): Promise<void> {

@@ -73,6 +73,16 @@ export const SETTINGS = {
     example: '<the output of: openssl rand -base64 32>',
   }).optional(),
   WEBHOOK_ALLOW_PRIVATE: onOff().default(false),
+  OTEL_EXPORTER_OTLP_ENDPOINT: webAddress('http://127.0.0.1:4318'),
+  OTEL_TRACES_SAMPLER: choice([
+    'parentbased_always_on',
+    'parentbased_traceidratio',
+    'parentbased_always_off',
+    'always_on',
+    'traceidratio',
+    'always_off',
+  ]).optional(),
+  OTEL_TRACES_SAMPLER_ARG: share(),
   SIGNING_SECRET: secret().optional(),
   SANDBOX_PORT: whole({ max: 65_535 }).default(4010),
   SANDBOX_IPN_URL: webAddress('http://127.0.0.1:3000/ipn').default('http://127.0.0.1:3000/ipn'),
@@ -192,6 +202,14 @@ function onOff() {
   return z
     .enum(['true', 'false'], 'must be true or false; true')
     .transform((value) => value === 'true')
+    .optional()
+}
+
+/** Read by the SDK as it stands: here it is only checked. */
+function share() {
+  return z
+    .string()
+    .regex(/^(0(\.\d+)?|1(\.0+)?)$/, 'must be a number from 0 to 1; 0.1')
     .optional()
 }
 

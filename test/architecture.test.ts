@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest'
  * above its own, never a neighbour in its row. What is in no row may import nothing.
  */
 const LAYERS: readonly (readonly string[])[] = [
-  ['mask'],
+  ['mask', 'trace', 'version'],
   [
     'backoff',
     'breaker',
@@ -23,7 +23,7 @@ const LAYERS: readonly (readonly string[])[] = [
     'slots',
     'token-source',
   ],
-  ['merchants-file'],
+  ['merchants-file', 'otlp'],
   ['config', 'loop'],
   ['db', 'gateway', 'http'],
   ['retention'],
@@ -37,6 +37,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['webhooks'],
   ['docs'],
   ['app'],
+  ['telemetry'],
   ['service'],
   ['cli', 'demo'],
   ['main'],

@@ -1,5 +1,6 @@
-import { expect, it, onTestFinished } from 'vitest'
-import { type LoopOptions, type LoopRound, startLoop } from '../src/loop.ts'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { type LoopOptions, type LoopRound, startLoop, watchLoop } from '../src/loop.ts'
+import { createMetrics } from '../src/metrics.ts'
 import { keepLog } from './support/sync.ts'
 import { waitUntil } from './support/wait-until.ts'
 
@@ -116,4 +117,34 @@ it('stops at once while it rests, begins nothing more, and waits for what runs',
   finish()
   await loop.stopped
   expect(rounds()).toBe(before)
+})
+
+it('shows the time of its last round that proves something, and until then that of its start', async () => {
+  const stopping = new AbortController()
+  const metrics = createMetrics()
+  const touched = vi.spyOn(metrics.loopRound, 'set')
+  const judged: number[] = []
+  let left = [0, 3, 0, 5]
+  const loop = watchLoop(
+    { metrics, log: keepLog().log, stopping: stopping.signal },
+    {
+      name: 'test',
+      begin: async () => {
+        const [count = 0, ...others] = left
+        left = others
+        return { count, finished: Promise.resolve() }
+      },
+      rest: async () => (left.length > 0 ? 0 : FOREVER),
+      proves: (count) => {
+        judged.push(count)
+        return count > 0
+      },
+    },
+  )
+  await waitUntil(() => judged.length >= 5, { what: 'its rounds' })
+  stopping.abort()
+  await loop.stopped
+  expect(judged).toEqual([0, 3, 0, 5, 0])
+  expect(touched).toHaveBeenCalledTimes(1 + 2)
+  expect(touched).toHaveBeenCalledWith({ loop: 'test' }, expect.any(Number))
 })

@@ -3,10 +3,11 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
-  // The package's own name leads to its sources; the other conditions are the defaults.
+  // The package's own name leads to its sources; packages are resolved as Node does it: what they offer to
+  // bundlers as `module` need not run here.
   ssr: {
     resolve: {
-      conditions: ['ipn-processor-source', 'module', 'node', 'development|production'],
+      conditions: ['ipn-processor-source', 'node', 'development|production'],
     },
   },
   test: {

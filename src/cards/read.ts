@@ -7,6 +7,9 @@ import type { CardAccount } from './choose-account.ts'
 
 export type CardLanguage = 'vi' | 'en' | undefined
 
+/** How it is asked for; the log names the request. */
+type Asked = { language: CardLanguage; requestId: string }
+
 /** The filters of the specification by their names there. */
 export type CardFilters = Readonly<Record<string, string | undefined>>
 
@@ -19,17 +22,20 @@ export async function readCard(
   ctx: Context,
   account: CardAccount,
   virtualCardRequestId: string,
-  language: CardLanguage,
+  { language, requestId }: Asked,
 ): Promise<string> {
   const key = JSON.stringify([account, virtualCardRequestId, language])
   return await ctx.cardCache.get(key, async () => {
     const { merchantCode } = account
     await pay(ctx, account)
     const outcome = await ctx.cards.readCards({ merchantCode, virtualCardRequestId, language })
-    if (outcome.kind !== 'answered') throw refuse(ctx, account, outcome)
+    if (outcome.kind !== 'answered') throw refuse(ctx, account, outcome, requestId)
     const [owner] = outcome.owners
     if (!isOwned(account, owner)) {
-      ctx.log.warn({ merchantCode }, 'the gateway gave a card that is not of the account')
+      ctx.log.warn(
+        { merchantCode, requestId },
+        'the gateway gave a card that is not of the account',
+      )
       throw new DomainError('card_not_found', 'No such virtual card')
     }
     return stringify(outcome.envelope) ?? ''
@@ -44,18 +50,21 @@ export async function listCards(
   ctx: Context,
   account: CardAccount,
   query: CardFilters,
-  language: CardLanguage,
+  { language, requestId }: Asked,
 ): Promise<string> {
   const key = JSON.stringify([account, Object.entries(query).toSorted(), language])
   return await ctx.cardCache.get(key, async () => {
     const { merchantCode } = account
     await pay(ctx, account)
     const outcome = await ctx.cards.readCards({ merchantCode, query, language })
-    if (outcome.kind !== 'answered') throw refuse(ctx, account, outcome)
+    if (outcome.kind !== 'answered') throw refuse(ctx, account, outcome, requestId)
     const { envelope, owners } = outcome
     const foreign = owners.filter((owner) => !isOwned(account, owner)).length
     if (foreign === 0) return stringify(envelope) ?? ''
-    ctx.log.warn({ merchantCode, foreign }, 'cards that are not of the account were left out')
+    ctx.log.warn(
+      { merchantCode, foreign, requestId },
+      'cards that are not of the account were left out',
+    )
     const { data } = envelope
     const docs = isRecord(data) && Array.isArray(data.docs) ? data.docs : []
     const own = docs.filter((_, nth) => isOwned(account, owners[nth]))
@@ -83,11 +92,12 @@ function refuse(
   { log }: Context,
   { merchantCode }: CardAccount,
   outcome: Exclude<CardOutcome, { kind: 'answered' }>,
+  requestId: string,
 ): DomainError {
   if (outcome.kind === 'missing') {
     return new DomainError('card_not_found', outcome.message || 'No such virtual card')
   }
-  log.warn({ merchantCode, ...outcome }, 'cards could not be read')
+  log.warn({ merchantCode, ...outcome, requestId }, 'cards could not be read')
   if (outcome.kind === 'unauthorized') {
     const detail = outcome.refused
       ? 'The gateway refuses the access token for cards: its settings may be wrong'

@@ -108,14 +108,16 @@ export function cardRoutes(ctx: Context) {
       const account = chooseAccount(ctx.config, c.get('access'), merchantCode)
       const { virtualCardRequestId } = c.req.valid('param')
       const language = chooseLanguage(c.req.valid('header')['accept-language'])
-      const text = await readCard(ctx, account, virtualCardRequestId, language)
+      const { requestId } = c.get('access')
+      const text = await readCard(ctx, account, virtualCardRequestId, { language, requestId })
       return c.body(text, 200, ANSWER_HEADERS)
     })
     .openapi(list, async (c) => {
       const { merchantCode, ...query } = c.req.valid('query')
       const account = chooseAccount(ctx.config, c.get('access'), merchantCode)
       const language = chooseLanguage(c.req.valid('header')['accept-language'])
-      const text = await listCards(ctx, account, query, language)
+      const { requestId } = c.get('access')
+      const text = await listCards(ctx, account, query, { language, requestId })
       return c.body(text, 200, ANSWER_HEADERS)
     })
 }

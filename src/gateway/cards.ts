@@ -1,4 +1,5 @@
 import type { TokenSource } from '../config.ts'
+import { NO_TRACING, type Tracing } from '../trace.ts'
 import type { Breakers } from './breakers.ts'
 import { type CardAnswer, readCardAnswer, readRefusal } from './card-messages.ts'
 import { type Exchange, exchange, openPool } from './exchange.ts'
@@ -15,6 +16,7 @@ export type CardGatewaySettings = {
   sharedToken?: TokenSource | undefined
   /** Reads pause while the gateway does not answer; those over a shared token together, as `*`. */
   breakers: Breakers
+  tracing?: Tracing
   /** Ends every call when the process stops. */
   signal: AbortSignal
   /** Told of every call, for metrics and the log. */
@@ -60,6 +62,7 @@ const PATH = '/v2/vc/virtual-cards'
  */
 export function createCardGateway(settings: CardGatewaySettings): CardGateway {
   const { prefix, timeoutMs, signal, accounts, sharedToken, maxConcurrency } = settings
+  const { tracing = NO_TRACING } = settings
   const base = new URL(settings.baseUrl)
   const root = base.pathname.replace(/\/$/, '') + PATH
   const pool = openPool(base.origin, { connections: maxConcurrency, timeoutMs })
@@ -78,12 +81,22 @@ export function createCardGateway(settings: CardGatewaySettings): CardGateway {
   }
   if (shared) keepers.set(undefined, shared)
 
+  const attributes = { 'http.request.method': 'GET', 'server.address': base.hostname }
+
   /** Only no answer counts as a failure: a refused token is one. */
   async function readGuarded(request: CardRequest, keeper: TokenKeeper): Promise<CardOutcome> {
     const whose = shared ? '*' : (request.merchantCode ?? '*')
     const permit = settings.breakers.of(whose, 'cards').enter()
     if (!permit) return { kind: 'paused' }
-    const outcome = await readOnce(request, keeper).catch((error: unknown) => {
+    // A card's id may be a secret to others: the address is no part of the trace.
+    const plan = () => ({ name: 'cards', kind: 'client' as const, attributes })
+    const read = tracing.run(plan, async (step) => {
+      const outcome = await readOnce(request, keeper)
+      step.note({ 'gateway.outcome': outcome.kind })
+      if (outcome.kind === 'failed') step.fail('failed')
+      return outcome
+    })
+    const outcome = await read.catch((error: unknown) => {
       permit.forgo()
       throw error
     })

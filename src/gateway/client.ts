@@ -3,6 +3,7 @@ import { LosslessNumber, stringify } from 'lossless-json'
 import type { Permit } from '../breaker.ts'
 import type { MerchantAccount } from '../config.ts'
 import { shortenAmount } from '../money.ts'
+import { NO_TRACING, type Step, type StepPlan, type Tracing } from '../trace.ts'
 import type { Breakers } from './breakers.ts'
 import { type ExchangeResult, exchange, openPool } from './exchange.ts'
 import {
@@ -26,6 +27,8 @@ export type GatewaySettings = {
   accounts: readonly MerchantAccount[]
   /** Calls pause while the gateway does not answer. */
   breakers: Breakers
+  /** The gateway is told of no trace: it is somebody else's. */
+  tracing?: Tracing
   /** Told of every call that was made, for metrics. */
   onCall?: (command: Command, outcome: Outcome['kind'], durationMs: number) => void
 }
@@ -43,6 +46,14 @@ export type Outcome<T = unknown> =
   /** `paused`: calls of the account pause, and this one was not even tried. */
   | { kind: 'unavailable'; reason: string; paused?: true }
   | { kind: 'unknown'; reason: string }
+
+/** Every way a call can end. */
+export const OUTCOMES = [
+  'answered',
+  'rejected',
+  'unavailable',
+  'unknown',
+] as const satisfies Outcome['kind'][]
 
 /** The facts of a call, as they are kept for proof. */
 export type CallRecord = {
@@ -98,7 +109,7 @@ const PAUSED = {
 
 /** A client of the gateway with one pool of connections. Answers are trusted by TLS: they carry no signature. */
 export function createGatewayClient(settings: GatewaySettings): GatewayClient {
-  const { prefix, encoding, timeoutMs, maxConcurrency } = settings
+  const { prefix, encoding, timeoutMs, maxConcurrency, tracing = NO_TRACING } = settings
   const base = new URL(settings.baseUrl)
   const path = base.pathname.replace(/\/$/, '') + settings.paygatePath
   const secrets = new Map(settings.accounts.map((one) => [one.merchantCode, one.secret]))
@@ -124,27 +135,40 @@ export function createGatewayClient(settings: GatewaySettings): GatewayClient {
     const body = encode({ ...params, [`${prefix}_SecureHash`]: hash })
     const bodySha256 = createHash('sha256').update(body).digest()
     const record = { command, bodySha256, httpStatus: undefined }
+    const describe = () => describeCall(base, path, command, merchantCode)
+
+    async function sendWith(
+      permit: Permit,
+      signal: AbortSignal | undefined,
+      step: Step,
+    ): Promise<Call<T>> {
+      const started = performance.now()
+      const result = await sendOnce(body, signal)
+      const durationMs = performance.now() - started
+      const outcome =
+        result.kind === 'answer'
+          ? judge(result, read)
+          : {
+              kind: result.kind === 'no_slot' ? ('unavailable' as const) : result.kind,
+              reason: result.reason,
+            }
+      settings.onCall?.(command, outcome.kind, durationMs)
+      if (signal?.aborted || result.kind === 'no_slot') permit.forgo()
+      else if (outcome.kind === 'answered' || outcome.kind === 'rejected') permit.succeed()
+      else permit.fail()
+      const httpStatus = 'status' in result ? result.status : undefined
+      if (httpStatus !== undefined) step.note({ 'http.response.status_code': httpStatus })
+      step.note({ 'gateway.outcome': outcome.kind })
+      if (outcome.kind === 'unavailable' || outcome.kind === 'unknown') step.fail(outcome.kind)
+      return { outcome, record: { ...record, durationMs: Math.round(durationMs), httpStatus } }
+    }
+
     return {
       bodySha256,
       async send(signal, given) {
         const permit = given ?? settings.breakers.of(merchantCode, OPERATIONS[command]).enter()
         if (!permit) return { outcome: PAUSED, record: { ...record, durationMs: 0 } }
-        const started = performance.now()
-        const result = await sendOnce(body, signal)
-        const durationMs = performance.now() - started
-        const outcome =
-          result.kind === 'answer'
-            ? judge(result, read)
-            : {
-                kind: result.kind === 'no_slot' ? ('unavailable' as const) : result.kind,
-                reason: result.reason,
-              }
-        settings.onCall?.(command, outcome.kind, durationMs)
-        if (signal?.aborted || result.kind === 'no_slot') permit.forgo()
-        else if (outcome.kind === 'answered' || outcome.kind === 'rejected') permit.succeed()
-        else permit.fail()
-        const httpStatus = 'status' in result ? result.status : undefined
-        return { outcome, record: { ...record, durationMs: Math.round(durationMs), httpStatus } }
+        return await tracing.run(describe, (step) => sendWith(permit, signal, step))
       },
     }
   }
@@ -196,6 +220,22 @@ export function createGatewayClient(settings: GatewaySettings): GatewayClient {
       return prepare('REFUND', merchantCode, fields, settings.refundHashExclude, read)
     },
     close: () => pool.destroy(),
+  }
+}
+
+/** What a trace says of a call: where it went and what it asked for, nothing of what it held. */
+function describeCall(base: URL, path: string, command: Command, merchantCode: string): StepPlan {
+  return {
+    name: command,
+    kind: 'client',
+    attributes: {
+      'http.request.method': 'POST',
+      'server.address': base.hostname,
+      'server.port': Number(base.port) || (base.protocol === 'https:' ? 443 : 80),
+      'url.path': path,
+      'gateway.command': command,
+      'ipn.merchant_code': merchantCode,
+    },
   }
 }
 

@@ -16,6 +16,8 @@ export type Arrival = {
   contentType: string
   address: string
   headers: Record<string, string>
+  /** The span that stores it; none without tracing. */
+  traceParent?: string | undefined
 }
 
 export type Inbox = {
@@ -121,6 +123,8 @@ function isAboutRows(error: unknown): boolean {
 export async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Promise<void> {
   const events = foldEvents(arrivals)
   const due = foldTransactions(arrivals)
+  // Without tracing one null stands for all of them.
+  const traces = events.some((e) => e.traceParent) ? events.map((e) => e.traceParent ?? null) : null
   const refunds = events.flatMap(({ merchantCode, notification }) =>
     notification.kind === 'refund' ? [{ ...notification, merchantCode }] : [],
   )
@@ -132,9 +136,9 @@ export async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Pro
   const [row] = await sql`
     with events as (
       insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, payment_id, request_id,
-        amount, code, verdict, body, content_type, address, headers, deliveries)
+        amount, code, verdict, body, content_type, address, headers, deliveries, trace_parent)
       select merchant_code, decode(fingerprint, 'hex'), kind, transaction_id, payment_id, request_id,
-        amount::numeric, code, verdict, body, content_type, address, headers::jsonb, deliveries
+        amount::numeric, code, verdict, body, content_type, address, headers::jsonb, deliveries, trace_parent
       from unnest(
         ${events.map((e) => e.merchantCode)}::text[], ${events.map((e) => e.fingerprint.toString('hex'))}::text[],
         ${events.map((e) => e.notification.kind)}::text[],
@@ -145,12 +149,14 @@ export async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Pro
         ${events.map((e) => e.notification.code ?? null)}::text[],
         ${events.map((e) => e.verdict)}::text[], ${events.map((e) => e.body)}::text[],
         ${events.map((e) => e.contentType)}::text[], ${events.map((e) => e.address)}::text[],
-        ${events.map((e) => JSON.stringify(e.headers))}::text[], ${events.map((e) => e.deliveries)}::int[]
+        ${events.map((e) => JSON.stringify(e.headers))}::text[], ${events.map((e) => e.deliveries)}::int[],
+        ${traces}::text[]
       ) as e (merchant_code, fingerprint, kind, transaction_id, payment_id, request_id, amount, code,
-        verdict, body, content_type, address, headers, deliveries)
+        verdict, body, content_type, address, headers, deliveries, trace_parent)
       order by merchant_code, transaction_id, fingerprint
       on conflict (merchant_code, transaction_id, fingerprint) do update set
         deliveries = ipn_events.deliveries + excluded.deliveries, last_received_at = now(),
+        trace_parent = coalesce(excluded.trace_parent, ipn_events.trace_parent),
         handled_at = case when ${verifiedNow} then null else ipn_events.handled_at end,
         verdict = case when ${verifiedNow} then excluded.verdict else ipn_events.verdict end
     ), due as (

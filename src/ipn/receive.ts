@@ -2,7 +2,13 @@ import { createHash } from 'node:crypto'
 import type { Context } from '../context.ts'
 import { listExcluded } from '../gateway/kinds.ts'
 import { verifySecureHash } from '../gateway/signature.ts'
-import { parseFormParams, parseJsonParams, readNotification } from '../gateway/translate.ts'
+import {
+  type Notification,
+  parseFormParams,
+  parseJsonParams,
+  readNotification,
+} from '../gateway/translate.ts'
+import type { StepPlan } from '../trace.ts'
 
 export type Delivery = {
   format: 'json' | 'form'
@@ -51,18 +57,34 @@ export async function receiveNotification(ctx: Context, delivery: Delivery): Pro
     return { verdict: 'bad_signature', why: `${prefix}_SecureHash is ${verdict}` }
   }
 
-  await ctx.inbox.store({
-    merchantCode: account.merchantCode,
-    fingerprint: createHash('sha256')
-      .update(`${account.merchantCode}\n`)
-      .update(delivery.body)
-      .digest(),
-    notification,
-    verdict,
-    body: delivery.body,
-    contentType: delivery.contentType,
-    address: delivery.address,
-    headers: delivery.headers,
-  })
+  const store = () =>
+    ctx.inbox.store({
+      merchantCode: account.merchantCode,
+      fingerprint: createHash('sha256')
+        .update(`${account.merchantCode}\n`)
+        .update(delivery.body)
+        .digest(),
+      notification,
+      verdict,
+      body: delivery.body,
+      contentType: delivery.contentType,
+      address: delivery.address,
+      headers: delivery.headers,
+      traceParent: ctx.tracing.traceParent(),
+    })
+  await ctx.tracing.run(() => describeStoring(account.merchantCode, notification), store)
   return { verdict: 'stored' }
+}
+
+/** The query it leads to goes on from here. */
+function describeStoring(merchantCode: string, notification: Notification): StepPlan {
+  const subject =
+    notification.kind === 'payment'
+      ? { 'ipn.transaction_id': notification.transactionId }
+      : { 'ipn.refund_id': notification.requestId }
+  return {
+    name: 'store notification',
+    kind: 'producer',
+    attributes: { 'ipn.merchant_code': merchantCode, ...subject },
+  }
 }

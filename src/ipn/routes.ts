@@ -5,6 +5,8 @@ import { compileNetworks, findClientAddress } from '../http/address.ts'
 import type { AppEnv } from '../http/app-env.ts'
 import { createRoom, readBody } from '../http/body.ts'
 import { createRouter } from '../http/input.ts'
+import { describeMethod } from '../http/route.ts'
+import type { Step, StepPlan } from '../trace.ts'
 import { declareNotifications } from './declare.ts'
 import { InboxFullError } from './inbox.ts'
 import { createOffenders } from './offenders.ts'
@@ -18,9 +20,25 @@ const LOG_EVERY_MS = 1_000
 
 const STATUS = { stored: 200, malformed: 400, bad_signature: 401, unknown_merchant: 404 } as const
 
+/** Everything that is decided about a notification; only what is stored is acknowledged. */
+const VERDICTS = [
+  'stored',
+  'malformed',
+  'bad_signature',
+  'unknown_merchant',
+  'method',
+  'address',
+  'content_type',
+  'too_large',
+  'too_slow',
+  'throttled',
+  'overloaded',
+  'store_failed',
+] as const
+
 type Answer = {
   status: ContentfulStatusCode
-  verdict: string
+  verdict: (typeof VERDICTS)[number]
   why?: string
   headers?: Record<string, string>
 }
@@ -119,22 +137,44 @@ export function ipnRoutes(ctx: Context) {
     return { ...OVERLOADED, status: 500, verdict: 'store_failed' }
   }
 
-  const router = createRouter()
-  for (const route of declareNotifications(ctx.config.GATEWAY_FIELD_PREFIX)) {
-    router.openAPIRegistry.registerPath(route)
+  /** Whoever sends is not known yet: its trace is pointed to, and does not decide what is sampled. */
+  function plan(c: HttpContext<AppEnv>): StepPlan {
+    const method = describeMethod(c)
+    return {
+      name: `${method} /ipn`,
+      kind: 'server',
+      attributes: { 'http.request.method': method, 'http.route': '/ipn' },
+      links: [c.req.header('traceparent')],
+      requestId: c.get('requestId'),
+    }
   }
-  return router.all('/ipn', async (c) => {
+
+  async function take(c: HttpContext<AppEnv>, step: Step) {
     const started = performance.now()
     const result = await answer(c).catch((error: unknown) => refuse(error, c.get('requestId')))
     ctx.metrics.ipnReceived.inc({ verdict: result.verdict })
     ctx.metrics.ipnAck.observe((performance.now() - started) / 1000)
+    step.note({ 'http.response.status_code': result.status, 'ipn.verdict': result.verdict })
+    if (result.status >= 500) step.fail(result.verdict)
     if (result.verdict === 'stored') return c.json({ respcode: 0, respmsg: 'received' })
     const { verdict, why } = result
     if (verdict === 'throttled' ? mayLog.throttled() : result.status < 500) {
       ctx.log.warn({ verdict, why, requestId: c.get('requestId') }, 'notification refused')
     }
     return c.json({ respcode: 1, respmsg: result.why ?? 'refused' }, result.status, result.headers)
-  })
+  }
+
+  for (const verdict of VERDICTS) ctx.metrics.ipnReceived.inc({ verdict }, 0)
+  const router = createRouter()
+  for (const route of declareNotifications(ctx.config.GATEWAY_FIELD_PREFIX)) {
+    router.openAPIRegistry.registerPath(route)
+  }
+  return router.all('/ipn', (c) =>
+    ctx.tracing.run(
+      () => plan(c),
+      (step) => take(c, step),
+    ),
+  )
 }
 
 /** Whether so much time has passed since the last time it said so. */

@@ -41,6 +41,7 @@ export async function requestRefund(
   const target = await findTarget(ctx, merchants, wish.paymentId, { idempotencyKey, fingerprint })
   if (target.replay) return takeReplay(target, target.replay)
   const intent = { refundId: randomUUID(), idempotencyKey, fingerprint }
+  ctx.tracing.remember(target.merchantCode, target.transactionId)
   try {
     const { stored } = await runInTransaction(ctx.sql, async (tx) => {
       const facts = await storeIntent(ctx, tx, access, target, wish, intent)

@@ -1,16 +1,44 @@
 import type { Context } from '../context.ts'
 
-/** Sets the gauges of what is due, how long the oldest of it has waited, and which refunds are open, from the database. */
+/** Of refunds that are not over, as readers see them. */
+const OPEN = ['pending', 'accepted', 'unknown', 'needs_review'] as const
+
+/** What waits, of all processes together. */
+type Backlog = {
+  due: number
+  lagS: number
+  open: readonly { status: string; count: number; ageS: number }[]
+}
+
+/**
+ * Sets the gauges of what is due, how long the oldest of it has waited, and which refunds are open, from
+ * the database.
+ * @throws database errors; the gauges are as they were
+ */
 export async function measureBacklog(ctx: Context): Promise<void> {
   const [row] = await ctx.sql<{ due: number; lagS: number }[]>`
     select count(*) as due,
       coalesce(extract(epoch from now() - min(due_at)), 0)::float8 as "lagS"
     from transactions where due_at <= now()`
-  const open = await ctx.sql<{ status: string; count: number }[]>`
-    select status, count(*) as count from refunds where status not in ('succeeded', 'failed') group by status`
-  for (const status of ['pending', 'sending', 'accepted', 'unknown', 'needs_review']) {
-    ctx.metrics.refunds.set({ status }, open.find((one) => one.status === status)?.count ?? 0)
+  const open = await ctx.sql<Backlog['open']>`
+    select case status when 'sending' then 'pending' else status end as status, count(*) as count,
+      extract(epoch from now() - min(requested_at))::float8 as "ageS"
+    from refunds where status not in ('succeeded', 'failed') group by 1`
+  showBacklog(ctx, { due: row?.due ?? 0, lagS: row?.lagS ?? 0, open })
+}
+
+/** The database is away: no old number is shown. */
+export function forgetBacklog(ctx: Context): void {
+  const open = OPEN.map((status) => ({ status, count: Number.NaN, ageS: Number.NaN }))
+  showBacklog(ctx, { due: Number.NaN, lagS: Number.NaN, open })
+}
+
+function showBacklog({ metrics }: Context, { due, lagS, open }: Backlog): void {
+  metrics.syncDue.set(due)
+  metrics.syncLag.set(lagS)
+  for (const status of OPEN) {
+    const found = open.find((one) => one.status === status)
+    metrics.refunds.set({ status }, found?.count ?? 0)
+    metrics.refundAge.set({ status }, found?.ageS ?? 0)
   }
-  ctx.metrics.syncDue.set(row?.due ?? 0)
-  ctx.metrics.syncLag.set(row?.lagS ?? 0)
 }

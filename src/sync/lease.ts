@@ -3,6 +3,7 @@ import type { Tx } from '../db/client.ts'
 import { TRANSACTION_CHANGED } from '../db/due.ts'
 import type { Call } from '../gateway/client.ts'
 import type { ListedPayment } from '../gateway/messages.ts'
+import type { Resume } from '../trace.ts'
 import type { Claim } from './claim.ts'
 import { type NextStep, type QueryEnd, scheduleNext } from './schedule.ts'
 
@@ -28,7 +29,13 @@ export type Settled = {
 export const LOST: Settled = { next: 'lost', lastError: null, dueAgain: false }
 
 /** A query that came to an end, and when it was sent: ms from `claim.claimedAt`, by the monotonic clock. */
-export type Answered = { claim: Claim; call: Call<ListedPayment[]>; sentAfterMs: number }
+export type Answered = {
+  claim: Claim
+  call: Call<ListedPayment[]>
+  sentAfterMs: number
+  /** To its own trace: the commit that it shares may run in another's. */
+  resume?: Resume | undefined
+}
 
 /**
  * The fence: only who holds the lease gets the row, and keeps it locked until the commit.

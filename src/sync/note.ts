@@ -8,6 +8,7 @@ import {
 } from '../discrepancies/record.ts'
 import type { Written } from './answers.ts'
 import { findDisagreements } from './disagreements.ts'
+import type { Answered } from './lease.ts'
 
 /** What a settling commit learnt about the gateway's honesty; said aloud once it is committed. */
 export type Notes = {
@@ -44,9 +45,20 @@ export async function noteAnswers(tx: Tx, written: readonly Written[]): Promise<
   return { found, ipnDelaysS: [...first, ...delays] }
 }
 
-/** Says aloud what was committed. */
-export function announceNotes(ctx: Context, { found, ipnDelaysS }: Notes): void {
-  announceDiscrepancies(ctx, found)
+/** Says aloud what was committed, each in the trace of its own transaction. */
+export function announceNotes(
+  ctx: Context,
+  { found, ipnDelaysS }: Notes,
+  answers: readonly Answered[],
+): void {
+  for (const one of found) {
+    const own = answers.find(
+      ({ claim }) =>
+        claim.transactionId === one.transactionId && claim.merchantCode === one.merchantCode,
+    )
+    const resume = own?.resume ?? ((say) => say())
+    resume(() => announceDiscrepancies(ctx, [one]))
+  }
   for (const delayS of ipnDelaysS) ctx.metrics.ipnDelay.observe(delayS)
 }
 

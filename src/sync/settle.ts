@@ -68,7 +68,7 @@ async function settleTogether(
 ): Promise<PromiseSettledResult<Ending>[]> {
   try {
     const { endings, notes } = await runInTransaction(ctx.sql, (tx) => settleMany(ctx, tx, answers))
-    announceNotes(ctx, notes)
+    announceNotes(ctx, notes, answers)
     return endings.map((value) => ({ status: 'fulfilled', value }))
   } catch (error) {
     if (explainUnusable(error) === undefined) {
@@ -129,7 +129,7 @@ async function settleAlone(
   const { ending, notes } = await runInTransaction(ctx.sql, (tx) =>
     settleApart(ctx, tx, answer, permit),
   )
-  announceNotes(ctx, notes)
+  announceNotes(ctx, notes, [answer])
   return ending
 }
 

@@ -1,7 +1,9 @@
 import type { Context } from '../context.ts'
 import type { Call } from '../gateway/client.ts'
+import type { Step, StepPlan } from '../trace.ts'
 import { type Claim, claimDue, findNextDue, leaseMs, releaseClaim } from './claim.ts'
 import type { Settled } from './lease.ts'
+import { findOrigins } from './origins.ts'
 import { type Sending, settleQuery, settleRefund } from './settle.ts'
 
 const POLL_MS = 1_000
@@ -9,6 +11,18 @@ const POLL_MS = 1_000
 const SLOT_POLL_MS = 20
 /** A row that is due but locked by somebody must not make the loop spin. */
 const MIN_REST_MS = 20
+
+/** What a query led to, in the words of the metrics. */
+const RESULTS = {
+  rest: 'final',
+  again: 'again',
+  'at once': 'at_once',
+  abandon: 'abandoned',
+  lost: 'lost',
+} as const satisfies Record<Settled['next'], string>
+
+/** `handed_back`: it was not asked, or not to the end; `failed`: its end could not be written down. */
+export const SYNC_RESULTS = [...Object.values(RESULTS), 'handed_back', 'failed'] as const
 
 /** A round that has begun: how much it claimed, and when all of it is settled. */
 export type Round = { count: number; finished: Promise<void> }
@@ -35,11 +49,13 @@ export async function beginSync(ctx: Context, onMore?: () => void): Promise<Roun
   }
   for (const { merchantCode } of claims) ctx.slots.assign(merchantCode)
   const slotsWereShort = claims.length === limit
+  const origins = await findOrigins(ctx, claims)
   const finished = Promise.all(
     claims.map(async (claim) => {
       const { merchantCode } = claim
       const findsOut = ctx.breakers.of(merchantCode, 'query').state() !== 'closed'
-      const dueAgain = await syncOne(ctx, claim)
+      const plan = () => ({ ...describeSync(claim), ...origins.get(claim.leaseId) })
+      const dueAgain = await ctx.tracing.run(plan, (step) => syncOne(ctx, claim, step))
       const wasAtCap = ctx.slots.countHeld(merchantCode) >= ctx.slots.cap
       ctx.slots.giveBack(merchantCode)
       if (dueAgain || slotsWereShort || wasAtCap || findsOut) onMore?.()
@@ -57,22 +73,46 @@ export async function restSync(ctx: Context): Promise<number> {
   return Math.max(MIN_REST_MS, await findNextDue(ctx, POLL_MS))
 }
 
+function describeSync({ merchantCode, transactionId, attempts }: Claim): StepPlan {
+  return {
+    name: 'sync transaction',
+    kind: 'consumer',
+    attributes: {
+      'ipn.merchant_code': merchantCode,
+      'ipn.transaction_id': transactionId,
+      'sync.attempts': attempts,
+    },
+  }
+}
+
+const SETTLING: StepPlan = { name: 'settle', kind: 'internal' }
+
 /** Asks and settles once. Returns whether the transaction is due again. */
-async function syncOne(ctx: Context, claim: Claim): Promise<boolean> {
+async function syncOne(ctx: Context, claim: Claim, step: Step): Promise<boolean> {
   const { merchantCode, transactionId } = claim
+  const tell = (result: (typeof SYNC_RESULTS)[number]) => {
+    ctx.metrics.syncQueries.inc({ result })
+    step.note({ 'sync.result': result })
+    if (result === 'failed' || result === 'abandoned') step.fail(result)
+  }
   try {
     const began = performance.now()
     const call = await ctx.gateway.queryPayments(claim, ctx.givingUp)
     const { kind } = call.outcome
     if ('paused' in call.outcome || (ctx.givingUp.aborted && kind !== 'answered')) {
       await releaseClaim(ctx, claim)
+      tell('handed_back')
       return false
     }
     ctx.slots.learn(kind === 'answered' || kind === 'rejected', began)
     const sentAfterMs = began - claim.knownAt
-    const settled = await settleQuery(ctx, { claim, call, sentAfterMs })
+    const settled = await ctx.tracing.run(
+      () => SETTLING,
+      () => settleQuery(ctx, { claim, call, sentAfterMs, resume: ctx.tracing.capture() }),
+    )
     const { next, lastError, dueAgain } =
       'attempt' in settled ? await sendRefund(ctx, claim, settled) : settled
+    tell(RESULTS[next])
     ctx.log.debug({ merchantCode, transactionId, outcome: call.outcome.kind, next }, 'queried')
     if (next === 'abandon') {
       ctx.log.error(
@@ -83,6 +123,7 @@ async function syncOne(ctx: Context, claim: Claim): Promise<boolean> {
     return dueAgain
   } catch (error) {
     // Nothing is lost: the lease ends and the transaction is due again.
+    tell('failed')
     ctx.log.error({ err: error, merchantCode, transactionId }, 'a query could not be settled')
     return false
   }
@@ -96,7 +137,10 @@ async function sendRefund(ctx: Context, claim: Claim, sending: Sending): Promise
     { merchantCode: claim.merchantCode, refundId: attempt.refundId, outcome: call.outcome.kind },
     'refund sent',
   )
-  return await settleRefund(ctx, claim, { attempt, call }, end)
+  return await ctx.tracing.run(
+    () => SETTLING,
+    () => settleRefund(ctx, claim, { attempt, call }, end),
+  )
 }
 
 /** A process that was held up between the record and the bytes must not send under a lease that is over. */

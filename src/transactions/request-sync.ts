@@ -48,6 +48,7 @@ export async function requestSync(
         `The account ${merchantCode} is not in the settings any more: the gateway cannot be asked`,
       )
     }
+    ctx.tracing.remember(merchantCode, transactionId)
     await tx`
       insert into transactions as t (merchant_code, transaction_id, due_at)
       values (${merchantCode}, ${transactionId}, now())

@@ -3,6 +3,15 @@ import type { Delivery } from './claim.ts'
 import { GIVE_UP_AFTER_MS, waitAfter } from './schedule.ts'
 
 /** What became of a delivery; `lost` when its lease had gone to somebody else and nothing was written. */
+/** Every way the call of a delivery can end. */
+export const DELIVERY_ENDS = [
+  'delivered',
+  'failed',
+  'disabled',
+  'removed',
+  'lost',
+] as const satisfies Settled['end'][]
+
 export type Settled =
   /** `removed`: the event was, for its age, before anybody took it. */
   | { end: 'delivered' | 'removed' | 'lost' }

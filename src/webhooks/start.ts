@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import { EVENTS_PUBLISHED } from '../feed/publish.ts'
-import { type Loop, startLoop } from '../loop.ts'
+import { type Loop, watchLoop } from '../loop.ts'
 import { createDelivering } from './deliver.ts'
 
 /** The net under NOTIFY, and what backoffs are measured with (ms). */
@@ -11,12 +11,10 @@ export async function startDelivering(ctx: Context, pollMs = POLL_MS): Promise<L
   let wake = () => {}
   const onMore = () => wake()
   await ctx.sql.listen(EVENTS_PUBLISHED, onMore, onMore)
-  const loop = startLoop({
+  const loop = watchLoop(ctx, {
     name: 'webhooks',
-    log: ctx.log,
     begin: createDelivering(ctx),
     rest: () => Promise.resolve(pollMs),
-    stopping: ctx.stopping,
   })
   wake = loop.wake
   return loop

@@ -34,6 +34,21 @@ it('an unexpected error is told and logged without the card number of its path',
   }
 })
 
+it('what the gateway would not give is logged with the request that asked for it', async () => {
+  const service = await startTestService(database, 'http://127.0.0.1:1', {
+    settings: { ROLE: 'web', GATEWAY_ACCESS_TOKEN: 'T1' },
+  })
+  try {
+    const logged = vi.spyOn(service.ctx.log, 'warn')
+    const headers = { authorization: `Bearer ${KEY}`, 'x-request-id': 'asked-1' }
+    await fetch(`${service.url}${CARDS}/VC-1`, { headers })
+    const line = [expect.objectContaining({ requestId: 'asked-1' }), 'cards could not be read']
+    expect(logged.mock.calls).toEqual([line])
+  } finally {
+    await service.stop()
+  }
+})
+
 it('no error is written to the log with a card number, no object with a token', async () => {
   const program = `
     import { createLog } from './src/log.ts'

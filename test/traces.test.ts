@@ -1,0 +1,417 @@
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { z } from 'zod'
+import { createLog } from '../src/log.ts'
+import { startTracing } from '../src/otlp.ts'
+import { ask, expectTaken, RECEIVER } from './support/ask.ts'
+import { CARDS } from './support/cards.ts'
+import { type CollectedSpan, type Collector, startCollector } from './support/collector.ts'
+import { createTestDatabase, holdLocks, type TestDatabase } from './support/database.ts'
+import {
+  KEY,
+  MERCHANT,
+  postIpn,
+  type Rig,
+  type RigOptions,
+  signIpn,
+  startRig,
+  startTestService,
+} from './support/service.ts'
+import { countQueries } from './support/sync.ts'
+import { waitUntil } from './support/wait-until.ts'
+
+/** OpenTelemetry's numbers of the kinds of spans. */
+const KIND = { internal: 1, server: 2, client: 3, producer: 4, consumer: 5 }
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await createTestDatabase()
+})
+afterAll(() => database.drop())
+
+let nth = 0
+
+/** An installation whose traces are collected; `end` stops it, so that the last spans are sent. */
+async function start(settings: Record<string, string> = {}, more: RigOptions = {}) {
+  const collector = await startCollector()
+  const rig = await startRig({
+    database,
+    ...more,
+    settings: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...settings },
+  })
+  onTestFinished(() => rig.stop())
+  return { collector, rig, end: () => rig.service.stop() }
+}
+
+/** A payment at the gateway that nobody was told of. */
+async function pay(rig: Rig): Promise<{ transactionId: string; paymentId: string }> {
+  nth += 1
+  const [transactionId, paymentId] = [`T-${nth}`, `P-${nth}`]
+  await rig.control('POST', '/transactions', {
+    transactionId,
+    payments: [{ id: paymentId, amount: '10', paymentMethod: 'QR', status: 'SUCCESS' }],
+    ipn: false,
+  })
+  return { transactionId, paymentId }
+}
+
+async function notify(rig: Rig, transactionId: string, more = {}, headers = {}): Promise<void> {
+  const body = signIpn({ svc_TransactionID: transactionId, ...more })
+  const { status } = await postIpn(rig.service.url, body, {
+    'content-type': 'application/json',
+    ...headers,
+  })
+  expect(status).toBe(200)
+}
+
+const named = (collector: Collector, name: string) =>
+  collector.spans().filter((span) => span.name === name)
+
+function only(collector: Collector, name: string): CollectedSpan {
+  const [span, ...others] = named(collector, name)
+  if (!span || others.length > 0) throw new Error(`${others.length + 1} spans ${name}`)
+  return span
+}
+
+describe('a notification', () => {
+  it('is one trace to the stored payment: taken in, committed, asked about, settled', async () => {
+    const { rig, collector, end } = await start()
+    const { transactionId } = await pay(rig)
+    await notify(rig, transactionId, {}, { 'x-request-id': 'delivery-1' })
+    await rig.transaction(transactionId, '?wait=20')
+    await end()
+    const root = only(collector, 'POST /ipn')
+    const stored = only(collector, 'store notification')
+    const sync = only(collector, 'sync transaction')
+    const query = only(collector, 'QUERY_PT')
+    const settle = only(collector, 'settle')
+    const parents = [root, stored, sync, query, settle].map(
+      (span) => span.parentSpanId || undefined,
+    )
+    expect(parents).toEqual([undefined, root.spanId, stored.spanId, sync.spanId, sync.spanId])
+    const traces = [root, stored, sync, query, settle].map(({ traceId }) => traceId)
+    expect(new Set(traces).size).toBe(1)
+    expect([root, stored, sync, query, settle].map(({ kind }) => kind)).toEqual([
+      KIND.server,
+      KIND.producer,
+      KIND.consumer,
+      KIND.client,
+      KIND.internal,
+    ])
+    expect(root.attributes).toMatchObject({
+      'http.request.method': 'POST',
+      'http.route': '/ipn',
+      'http.response.status_code': 200,
+      'ipn.verdict': 'stored',
+    })
+    expect(query.attributes).toMatchObject({
+      'server.address': '127.0.0.1',
+      'http.response.status_code': 200,
+      'gateway.outcome': 'answered',
+    })
+    expect(sync.attributes).toMatchObject({
+      'ipn.transaction_id': transactionId,
+      'sync.result': 'final',
+    })
+    expect(collector.resources()[0]).toMatchObject({ 'service.name': 'ipn-processor' })
+  })
+
+  it('of many, the newest is gone on from, and the others are pointed to', async () => {
+    const { rig, collector, end } = await start({ ROLE: 'web' })
+    const { transactionId } = await pay(rig)
+    for (const copy of ['1', '2', '3']) await notify(rig, transactionId, { svc_Copy: copy })
+    // Another process asks about it.
+    const worker = await startTestService(database, rig.sandbox.url, {
+      settings: { ROLE: 'worker', OTEL_EXPORTER_OTLP_ENDPOINT: collector.url },
+    })
+    onTestFinished(() => worker.stop())
+    await rig.transaction(transactionId, '?wait=20')
+    await worker.stop()
+    await end()
+    const [first, second, newest] = named(collector, 'store notification').toSorted((a, b) =>
+      a.startTimeUnixNano.localeCompare(b.startTimeUnixNano),
+    )
+    const sync = only(collector, 'sync transaction')
+    expect(sync.parentSpanId).toBe(newest?.spanId)
+    expect(sync.links.map(({ spanId }) => spanId)).toEqual([second?.spanId, first?.spanId])
+  })
+
+  it("goes on no trace of its sender's, whom nobody knows: it is pointed to", async () => {
+    const { rig, collector, end } = await start()
+    const theirs = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' }
+    const { transactionId } = await pay(rig)
+    // They ask not to be sampled: their word counts for nothing.
+    await notify(
+      rig,
+      transactionId,
+      {},
+      { traceparent: `00-${theirs.traceId}-${theirs.spanId}-00` },
+    )
+    await rig.transaction(transactionId, '?wait=20')
+    await end()
+    const root = only(collector, 'POST /ipn')
+    expect([root.traceId === theirs.traceId, root.parentSpanId || undefined]).toEqual([
+      false,
+      undefined,
+    ])
+    expect(root.links.map(({ traceId, spanId }) => ({ traceId, spanId }))).toEqual([theirs])
+  })
+
+  it('leaves no trace behind where none is made', async () => {
+    const rig = await startRig({ database })
+    onTestFinished(() => rig.stop())
+    const { transactionId } = await pay(rig)
+    await notify(rig, transactionId)
+    const rows = await database.sql`
+      select trace_parent from ipn_events where transaction_id = ${transactionId}`
+    expect([...rows]).toEqual([{ trace_parent: null }])
+  })
+})
+
+describe('a request', () => {
+  it('of a known key goes on the trace of who asks, and so does the refund it asks for', async () => {
+    const { rig, collector, end } = await start()
+    const { transactionId, paymentId } = await pay(rig)
+    await notify(rig, transactionId)
+    await rig.transaction(transactionId, '?wait=20')
+    const caller = '4bf92f3577b34da6a3ce929d0e0e4736'
+    const response = await fetch(`${rig.service.url}/v1/payments/${paymentId}/refunds`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${KEY}`,
+        'content-type': 'application/json',
+        'idempotency-key': `key-${nth}`,
+        traceparent: `00-${caller}-00f067aa0ba902b7-01`,
+      },
+      body: JSON.stringify({ amount: '4', receiver: RECEIVER }),
+    })
+    const { id } = await expectTaken(response)
+    await rig.api(`/v1/refunds/${id}?wait=20`)
+    await end()
+    const request = only(collector, 'POST /v1/payments/{paymentId}/refunds')
+    expect(request).toMatchObject({ traceId: caller, parentSpanId: '00f067aa0ba902b7' })
+    const sent = only(collector, 'REFUND')
+    const sync = collector.spans().find(({ spanId }) => spanId === sent.parentSpanId)
+    expect(sync).toMatchObject({ name: 'sync transaction', traceId: caller })
+    expect(sync?.parentSpanId).toBe(request.spanId)
+    const steps = collector.spans().filter((span) => span.parentSpanId === sync?.spanId)
+    expect(
+      steps
+        .toSorted((a, b) => a.startTimeUnixNano.localeCompare(b.startTimeUnixNano))
+        .map(({ name }) => name),
+    ).toEqual(['QUERY_PT', 'settle', 'REFUND', 'settle'])
+  })
+
+  it('without a known key begins no span, whatever trace it comes with', async () => {
+    const { rig, collector, end } = await start()
+    const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
+    await fetch(`${rig.service.url}/v1/transactions`, { headers: { traceparent } })
+    await rig.api('/v1/transactions?limit=1')
+    await end()
+    expect(collector.spans().map(({ name }) => name)).toEqual(['GET /v1/transactions'])
+  })
+})
+
+it('no secret, token, account or card number is in what is sent', async () => {
+  const { rig, collector, end } = await start({
+    GATEWAY_ACCESS_TOKEN: 'token-hunter2-of-the-cards',
+  })
+  const { transactionId, paymentId } = await pay(rig)
+  await notify(rig, transactionId, { svc_Note: 'hunter2-in-a-body' })
+  await rig.transaction(transactionId, '?wait=20')
+  const response = await ask({ url: rig.service.url }, paymentId, { receiver: RECEIVER })
+  const { id } = await expectTaken(response)
+  await rig.api(`/v1/refunds/${id}?wait=20`)
+  await rig.api(`${CARDS}/4111111111111111`)
+  await end()
+  expect(named(collector, 'cards').length).toBeGreaterThan(0)
+  expect(named(collector, 'REFUND').length).toBeGreaterThan(0)
+  const secrets = [MERCHANT.secret, KEY, RECEIVER.accountNumber, RECEIVER.accountName, '4111111111']
+  for (const secret of [...secrets, 'hunter2', 'svc_SecureHash']) {
+    expect(collector.sent()).not.toContain(secret)
+  }
+})
+
+it('OTEL_TRACES_SAMPLER decides, and the worker keeps to what was decided for the notification', async () => {
+  vi.stubEnv('OTEL_TRACES_SAMPLER', 'always_off')
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const { rig, collector, end } = await start()
+  vi.unstubAllEnvs()
+  const { transactionId } = await pay(rig)
+  await notify(rig, transactionId)
+  await rig.transaction(transactionId, '?wait=20')
+  await end()
+  expect(collector.sent()).toBe('')
+  const [row] = await database.sql<{ traceParent: string }[]>`
+    select trace_parent as "traceParent" from ipn_events where transaction_id = ${transactionId}`
+  expect(row?.traceParent).toMatch(/^00-[\da-f]{32}-[\da-f]{16}-00$/)
+})
+
+describe('the log', () => {
+  const Line = z.looseObject({ msg: z.string(), traceId: z.string().optional() })
+
+  it('names the trace and the request in every line, also in those of the sync and of a shared commit', async () => {
+    const lines: z.infer<typeof Line>[] = []
+    const log = createLog('debug', {
+      write: (line) => void lines.push(Line.parse(JSON.parse(line))),
+    })
+    const { rig, collector, end } = await start({}, { log })
+    const ids = Array.from({ length: 12 }, () => {
+      nth += 1
+      return `T-${nth}`
+    })
+    const payment = { amount: '10', paymentMethod: 'CC', status: 'SUCCESS' }
+    for (const transactionId of ids) {
+      const payments = [payment, payment]
+      await rig.control('POST', '/transactions', { transactionId, payments, ipn: false })
+    }
+    // While the first answer cannot be written the others gather, and share a commit.
+    const locks = await holdLocks(
+      database,
+      (tx) => tx`lock table gateway_calls in share row exclusive mode`,
+    )
+    await Promise.all(ids.map((id) => notify(rig, id)))
+    const countBlocked = async () =>
+      (
+        await database.sql`
+        select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+      ).length
+    await waitUntil(async () => (await countBlocked()) >= 2, { what: 'a shared commit' })
+    await locks.release()
+    for (const id of ids) await rig.transaction(id, '?wait=20')
+    const wrong = { ...signIpn({ svc_TransactionID: 'T' }), svc_SecureHash: 'f'.repeat(64) }
+    await postIpn(rig.service.url, wrong, {
+      'content-type': 'application/json',
+      'x-request-id': 'wrong-1',
+    })
+    const sync = { method: 'POST', headers: { 'x-request-id': 'asked-1' } }
+    await rig.api(`/v1/transactions/${ids[0]}/sync`, sync)
+    await end()
+    const traces = new Map(
+      named(collector, 'store notification').map(({ traceId, attributes }) => [
+        attributes['ipn.transaction_id'],
+        traceId,
+      ]),
+    )
+    for (const msg of ['two sides disagree', 'queried']) {
+      const said = lines.filter((line) => line.msg === msg)
+      const own = said.filter(({ transactionId, traceId }) => traces.get(transactionId) === traceId)
+      expect([msg, said.length >= 12, own.length >= 12]).toEqual([msg, true, true])
+    }
+    const disagree = lines.filter(({ msg }) => msg === 'two sides disagree')
+    expect(disagree.every((one) => traces.get(one.transactionId) === one.traceId)).toBe(true)
+    const find = (msg: string) => lines.find((line) => line.msg === msg)
+    const hex = { traceId: expect.stringMatching(/^[\da-f]{32}$/), spanId: expect.any(String) }
+    expect(find('notification refused')).toMatchObject({ ...hex, requestId: 'wrong-1' })
+    expect(find('sync requested')).toMatchObject({ ...hex, requestId: 'asked-1' })
+    const asked = only(collector, 'POST /v1/transactions/{transactionId}/sync')
+    expect(find('sync requested')?.traceId).toBe(asked.traceId)
+  })
+})
+
+describe('a collector that is away', () => {
+  /** Sends at once, and gives up soon: what is away for long is away at every batch. */
+  function hurry(timeoutMs: number) {
+    vi.stubEnv('OTEL_BSP_SCHEDULE_DELAY', '5')
+    vi.stubEnv('OTEL_EXPORTER_OTLP_TIMEOUT', String(timeoutMs))
+    vi.stubEnv('OTEL_BSP_EXPORT_TIMEOUT', String(timeoutMs))
+    onTestFinished(() => void vi.unstubAllEnvs())
+  }
+
+  it('is one line of the log however often it refuses, and its return another; payments go on', async () => {
+    hurry(10_000)
+    const { rig, collector } = await start()
+    const log = rig.service.ctx.log
+    const [warned, told] = [vi.spyOn(log, 'warn'), vi.spyOn(log, 'info')]
+    collector.answerWith(400)
+    for (const refused of [1, 2, 3]) {
+      const { transactionId } = await pay(rig)
+      await notify(rig, transactionId)
+      expect((await rig.transaction(transactionId, '?wait=20')).state).toBe('paid')
+      await waitUntil(() => collector.count() >= refused, { what: `batch ${refused}` })
+    }
+    await waitUntil(() => warned.mock.calls.length > 0, { what: 'the line' })
+    collector.answerWith(200)
+    const { transactionId } = await pay(rig)
+    await notify(rig, transactionId)
+    const isBack = () => told.mock.calls.some(([line]) => line === 'traces are delivered again')
+    await waitUntil(isBack, { what: 'its return' })
+    expect(warned.mock.calls.map(([, line]) => line)).toEqual([
+      'traces cannot be delivered: they are dropped meanwhile',
+    ])
+  })
+
+  it('does not hold up the stop: what it does not take in a moment is given up', async () => {
+    hurry(600_000)
+    const { rig, collector, end } = await start()
+    collector.answerWith(undefined)
+    const { transactionId } = await pay(rig)
+    await notify(rig, transactionId)
+    await rig.transaction(transactionId, '?wait=20')
+    await end()
+  })
+})
+
+it('what was asked for is gone on from once, for a minute, and a thousand of it are kept', async () => {
+  const tracing = startTracing('http://127.0.0.1:1', '0.0.0', createLog('silent'))
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => {
+    vi.useRealTimers()
+  })
+  const plan = () => ({ name: 'asking', kind: 'internal' as const })
+  await tracing.run(plan, async () => {
+    for (let n = 0; n <= 1_000; n += 1) tracing.remember('M', `T-${n}`)
+  })
+  expect(tracing.recall('M', 'T-0')).toBeUndefined()
+  expect(tracing.recall('M', 'T-1')).toMatch(/^00-[\da-f]{32}-[\da-f]{16}-01$/)
+  expect(tracing.recall('M', 'T-1')).toBeUndefined()
+  vi.advanceTimersByTime(60_000)
+  expect(tracing.recall('M', 'T-2')).toBeUndefined()
+  vi.useRealTimers()
+  await tracing.stop()
+})
+
+it('trouble with the traces of notifications, or a wait for them, holds up no query', async () => {
+  const { rig, end } = await start()
+  const { transactionId } = await pay(rig)
+  const warned = vi.spyOn(rig.service.ctx.log, 'warn')
+  const locks = await holdLocks(
+    database,
+    (tx) => tx`lock table ipn_events in access exclusive mode`,
+  )
+  await rig.api(`/v1/transactions/${transactionId}/sync`, { method: 'POST' })
+  const isAsked = async () => (await countQueries(rig, transactionId)) > 0
+  await waitUntil(isAsked, { what: 'the query' })
+  await locks.release()
+  await rig.transaction(transactionId, '?wait=20')
+  expect(warned.mock.calls.map(([, line]) => line)).toEqual([
+    'the traces of notifications could not be read',
+  ])
+  await end()
+})
+
+it('without a collector nothing of the SDK is loaded, with one it is', async () => {
+  const program = `
+    import { createRequire } from 'node:module'
+    import { readConfig } from './src/config.ts'
+    import { createLog } from './src/log.ts'
+    import './src/service.ts'
+    import { openTelemetry } from './src/telemetry.ts'
+    const { cache } = createRequire(import.meta.url)
+    const count = (form) => Object.keys(cache).filter((file) => form.test(file)).length > 0
+    const SDK = /@opentelemetry[/\\\\](?!api[/\\\\])/
+    const config = readConfig({ DEMO: 'true' })
+    await openTelemetry(config, createLog('silent'))
+    const without = count(SDK)
+    const endpoint = 'http://127.0.0.1:4318'
+    await openTelemetry({ ...config, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, createLog('silent'))
+    console.log(JSON.stringify({ others: count(/prom-client/), without, after: count(SDK) }))`
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ['--import', 'tsx', '--input-type=module', '--eval', program],
+    { cwd: fileURLToPath(new URL('..', import.meta.url)) },
+  )
+  expect(JSON.parse(stdout)).toEqual({ others: true, without: false, after: true })
+})
