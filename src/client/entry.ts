@@ -1,0 +1,61 @@
+/**
+ * What `ipn-processor/client` is. The one file that passes on from others: a package has one door, and
+ * nothing in this repository comes in by it but tests and examples.
+ */
+export type { CardFilter, CardOptions, Cards, ListedCard, VirtualCard } from './cards.ts'
+export { type Client, createClient } from './create.ts'
+export type { Discrepancies } from './discrepancies.ts'
+export {
+  AbortError,
+  ConflictError,
+  ConnectionError,
+  CursorExpiredError,
+  ExceedsRefundableError,
+  type FieldProblem,
+  ForbiddenError,
+  IdempotencyKeyReusedError,
+  InvalidRequestError,
+  IpnProcessorError,
+  NotFoundError,
+  ProblemError,
+  RateLimitedError,
+  TimeoutError,
+  UnauthenticatedError,
+  UnavailableError,
+} from './errors.ts'
+export type {
+  Event,
+  EventPage,
+  Events,
+  EventType,
+  EventWish,
+  FollowedEvent,
+  Following,
+} from './events.ts'
+export type { CallOptions, ClientOptions, Fetch } from './options.ts'
+export type { Listing, Page, PageWish } from './pages.ts'
+export type { PaymentFilter, Payments } from './payments.ts'
+export type {
+  PreparedRefund,
+  RefundFilter,
+  Refunds,
+  RefundWish,
+  RequestedRefund,
+} from './refunds.ts'
+export type {
+  Discrepancy,
+  Payment,
+  Receiver,
+  Refund,
+  RefundPreview,
+  RefundProof,
+  RefundStatus,
+  Removed,
+  Snapshot,
+  Sync,
+  TimelineEntry,
+  Transaction,
+  TransactionState,
+} from './shapes.ts'
+export type { TransactionFilter, Transactions, TransactionWait } from './transactions.ts'
+export type { WebhookEndpoint, WebhookEndpoints } from './webhook-endpoints.ts'
