@@ -1,0 +1,162 @@
+import {
+  ConflictError,
+  ConnectionError,
+  createClient,
+  ExceedsRefundableError,
+  IdempotencyKeyReusedError,
+  InvalidRequestError,
+} from 'ipn-processor/client'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { MASKED, RECEIVER } from '../support/ask.ts'
+import { answerWith, makeFaultyFetch } from '../support/faulty-fetch.ts'
+import { PATIENT_REFUNDS, type RefundRig, startRefundRig } from '../support/refunds.ts'
+import { KEY } from '../support/service.ts'
+
+let rig: RefundRig
+beforeAll(async () => {
+  rig = await startRefundRig({ settings: PATIENT_REFUNDS })
+})
+afterAll(() => rig.stop())
+
+function connect(options: { retries?: number } = {}) {
+  const { fetch, faults, seen } = makeFaultyFetch()
+  const baseUrl = rig.service.url
+  return { client: createClient({ baseUrl, apiKey: KEY, fetch, ...options }), faults, seen }
+}
+
+/** What a call was refused with. */
+async function catchError(call: Promise<unknown>): Promise<unknown> {
+  return await call.then(
+    () => expect.fail('it was not refused'),
+    (error: unknown) => error,
+  )
+}
+
+async function pay(options: { amount?: string; paymentMethod?: string } = {}): Promise<string> {
+  return (await rig.pay(options)).id
+}
+
+describe('a refund', () => {
+  it('whose answer was lost, twice, is asked for again under its key and moves money once', async () => {
+    const { client, faults, seen } = connect()
+    const paymentId = await pay()
+    faults.push('lose_answer', 'lose_answer')
+    const refund = await client.refunds.create(paymentId, { amount: '40', reason: 'returned' })
+    expect(refund).toMatchObject({ amount: '40', reason: 'returned', replayed: true })
+    const keys = seen.map(({ headers }) => headers.get('idempotency-key'))
+    expect(keys).toEqual(Array(3).fill(`"${refund.idempotencyKey}"`))
+    expect(await client.refunds.wait(refund.id)).toMatchObject({ status: 'succeeded' })
+    expect(await rig.moved(paymentId)).toEqual(['40'])
+  })
+
+  it.each([408, 429, 500, 502, 503, 504])('is asked for again after %i', async (status) => {
+    const { client, faults, seen } = connect()
+    faults.push(answerWith(status, 'in_passing'))
+    const refund = await client.refunds.create(await pay(), { amount: '40' })
+    expect(refund.replayed).toBe(false)
+    expect(new Set(seen.map(({ headers }) => headers.get('idempotency-key'))).size).toBe(1)
+    expect(seen).toHaveLength(2)
+  })
+
+  it('that failed for good has its key on the error: repeated under it, the money moves once', async () => {
+    const { client, faults } = connect({ retries: 0 })
+    const paymentId = await pay()
+    faults.push('lose_answer')
+    const lost = await catchError(client.refunds.create(paymentId, { amount: '40' }))
+    if (!(lost instanceof ConnectionError)) throw lost
+    const { idempotencyKey } = lost
+    const again = await client.refunds.create(paymentId, { amount: '40' }, { idempotencyKey })
+    expect(again).toMatchObject({ idempotencyKey, replayed: true })
+    await rig.untilEnded(again.id)
+    expect(await rig.moved(paymentId)).toEqual(['40'])
+  })
+
+  it('that is prepared can be stored as JSON, and sent by whoever reads it', async () => {
+    const { client, seen } = connect()
+    const prepared = client.refunds.prepare(await pay(), { amount: '40' })
+    expect(seen).toEqual([])
+    const stored = JSON.parse(JSON.stringify(prepared))
+    const first = await client.refunds.send(stored)
+    expect(await connect().client.refunds.send(stored)).toMatchObject({
+      id: first.id,
+      idempotencyKey: prepared.idempotencyKey,
+      replayed: true,
+    })
+  })
+
+  it.each(['order 1', '"quoted"', 'back\\slash"', ' edges '])(
+    'has the very key %j',
+    async (key) => {
+      const { client } = connect()
+      const paymentId = await pay()
+      const one = await client.refunds.create(paymentId, { amount: '1' }, { idempotencyKey: key })
+      const quoted = `"${key.replace(/["\\]/g, '\\$&')}"`
+      expect((await rig.refund(paymentId, { amount: '1' }, quoted)).body.id).toBe(one.id)
+      expect(one.idempotencyKey).toBe(key)
+    },
+  )
+
+  it('keeps its exact amount, and what a proof adds', async () => {
+    const { client } = connect()
+    const paymentId = await pay({ amount: '20000.50', paymentMethod: 'QR' })
+    const wish = { amount: '10000.50', receiver: RECEIVER }
+    const { id } = await client.refunds.create(paymentId, wish)
+    expect(await client.refunds.wait(id)).toMatchObject({ amount: '10000.50', receiver: MASKED })
+    const { proof } = await client.refunds.get(id, { proof: true })
+    expect(proof?.attempts).toHaveLength(1)
+    expect((await client.refunds.get(id)).proof).toBeUndefined()
+    expect(await client.refunds.list({ paymentId }).page()).toMatchObject({ data: [{ id }] })
+  })
+})
+
+describe('a refusal', () => {
+  it('says what is left, carries the key, and is not tried again', async () => {
+    const { client, seen } = connect()
+    const refused = await catchError(client.refunds.create(await pay(), { amount: '101' }))
+    if (!(refused instanceof ExceedsRefundableError)) throw refused
+    expect(refused).toMatchObject({ status: 409, code: 'exceeds_refundable' })
+    expect(refused.refundableAmount).toBe('100')
+    expect(refused.idempotencyKey).toMatch(/^[\da-f-]{36}$/)
+    expect(seen).toHaveLength(1)
+  })
+
+  it('of a key that belongs to another refund is a class of its own', async () => {
+    const { client } = connect()
+    const paymentId = await pay()
+    const options = { idempotencyKey: 'order-1' }
+    await client.refunds.create(paymentId, { amount: '1' }, options)
+    const refused = await catchError(client.refunds.create(paymentId, { amount: '2' }, options))
+    expect(refused).toBeInstanceOf(IdempotencyKeyReusedError)
+    expect(refused).toMatchObject(options)
+  })
+
+  it('names the field that is wrong, and what forbids it', async () => {
+    const { client } = connect()
+    const wrong = await catchError(client.refunds.create(await pay(), { amount: 'ten' }))
+    if (!(wrong instanceof InvalidRequestError)) throw wrong
+    expect(wrong.errors.map(({ path }) => path)).toEqual(['amount'])
+    const failed = (await rig.pay({ status: 'FAILED' })).id
+    const forbidden = await catchError(client.refunds.create(failed))
+    expect(forbidden).toBeInstanceOf(ConflictError)
+    expect(forbidden).toMatchObject({ code: 'payment_not_refundable' })
+  })
+
+  it('of a key that no header can carry happens before anything is sent', async () => {
+    const { client, seen } = connect()
+    for (const idempotencyKey of ['', ' ', 'é', 'a\nb', 'x'.repeat(256)]) {
+      await expect(client.refunds.create('P', {}, { idempotencyKey })).rejects.toThrow(TypeError)
+    }
+    expect(seen).toEqual([])
+  })
+})
+
+it('a preview says what would be sent, and stores nothing', async () => {
+  const { client } = connect()
+  const paymentId = await pay()
+  expect(await client.refunds.preview(paymentId, { amount: '40' })).toEqual({
+    wouldSend: { amount: '40', currency: 'VND', paymentId },
+    refundableAmount: '100',
+    refundableAfter: '60',
+  })
+  expect(await client.refunds.list({ paymentId }).page()).toEqual({ data: [], nextCursor: null })
+})

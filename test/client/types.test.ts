@@ -1,0 +1,100 @@
+import type { z } from '@hono/zod-openapi'
+import type { ExtractSchema } from 'hono/types'
+import type * as client from 'ipn-processor/client'
+import type { Client, Listing } from 'ipn-processor/client'
+import { expectTypeOf, it } from 'vitest'
+import type { discrepancyRoutes } from '../../src/discrepancies/routes.ts'
+import type { Discrepancy } from '../../src/discrepancies/view.ts'
+import type { paymentRoutes } from '../../src/payments/routes.ts'
+import type { Payment } from '../../src/payments/view.ts'
+import type { refundRoutes } from '../../src/refunds/routes.ts'
+import type { Refund, RefundPreview } from '../../src/refunds/view.ts'
+import type { RefundRequest } from '../../src/refunds/wish.ts'
+import type { transactionRoutes } from '../../src/transactions/routes.ts'
+import type { TimelineEntry } from '../../src/transactions/timeline.ts'
+import type { Transaction } from '../../src/transactions/view.ts'
+
+type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
+  ExtractSchema<ReturnType<typeof paymentRoutes>> &
+  ExtractSchema<ReturnType<typeof refundRoutes>> &
+  ExtractSchema<ReturnType<typeof discrepancyRoutes>>
+
+/** What a route takes and gives, as it is declared. */
+type Output<Path extends keyof Routes, Method extends keyof Routes[Path], Status> =
+  Extract<Routes[Path][Method], { status: Status }> extends { output: infer Given } ? Given : never
+type Query<
+  Path extends keyof Routes,
+  Method extends keyof Routes[Path],
+> = Routes[Path][Method] extends { input: { query: infer Taken } }
+  ? Exclude<keyof Taken, 'merchantCode'>
+  : never
+
+type Given<Method extends (...args: never[]) => unknown> = Awaited<ReturnType<Method>>
+type Listed<Method extends (...args: never[]) => unknown> =
+  ReturnType<Method> extends Listing<infer One> ? { data: One[]; nextCursor: string | null } : never
+type Filter<Method extends (...args: never[]) => unknown> = keyof NonNullable<Parameters<Method>[0]>
+
+// These claims are checked by the compiler, in `npm run check`: at run time nothing is left of them.
+it('the shapes are those of the schemas, member by member', () => {
+  expectTypeOf<client.Transaction>().toEqualTypeOf<z.infer<typeof Transaction>>()
+  expectTypeOf<client.Payment>().toEqualTypeOf<z.infer<typeof Payment>>()
+  expectTypeOf<client.Refund>().toEqualTypeOf<z.infer<typeof Refund>>()
+  expectTypeOf<client.RefundPreview>().toEqualTypeOf<z.infer<typeof RefundPreview>>()
+  expectTypeOf<client.TimelineEntry>().toEqualTypeOf<z.infer<typeof TimelineEntry>>()
+  expectTypeOf<client.Discrepancy>().toEqualTypeOf<z.infer<typeof Discrepancy>>()
+  expectTypeOf<client.RefundWish>().toEqualTypeOf<z.input<typeof RefundRequest>>()
+})
+
+it('what each method resolves to is what its route answers', () => {
+  type Transactions = Client['transactions']
+  type One = Output<'/v1/transactions/:transactionId', '$get', 200>
+  expectTypeOf<Given<Transactions['get']>>().toEqualTypeOf<One>()
+  expectTypeOf<Given<Transactions['wait']>>().toEqualTypeOf<One>()
+  expectTypeOf<Given<Transactions['sync']>>().toEqualTypeOf<
+    Output<'/v1/transactions/:transactionId/sync', '$post', 202>
+  >()
+  expectTypeOf<Listed<Transactions['list']>>().toEqualTypeOf<
+    Output<'/v1/transactions', '$get', 200>
+  >()
+  expectTypeOf<Listed<Transactions['timeline']>>().toEqualTypeOf<
+    Output<'/v1/transactions/:transactionId/timeline', '$get', 200>
+  >()
+  type Payments = Client['payments']
+  expectTypeOf<Given<Payments['get']>>().toEqualTypeOf<
+    Output<'/v1/payments/:paymentId', '$get', 200>
+  >()
+  expectTypeOf<Listed<Payments['list']>>().toEqualTypeOf<Output<'/v1/payments', '$get', 200>>()
+  expectTypeOf<Listed<Client['discrepancies']['list']>>().toEqualTypeOf<
+    Output<'/v1/discrepancies', '$get', 200>
+  >()
+})
+
+it('each refund method resolves to what its route answers, with the key beside it', () => {
+  // Of what a proof holds unchanged, the routes' types say how JSON would change it: it is compared above.
+  type Plain<T> = Omit<T, 'proof'>
+  type Refunds = Client['refunds']
+  type One = Plain<Output<'/v1/refunds/:refundId', '$get', 200>>
+  type Taken = Plain<Output<'/v1/payments/:paymentId/refunds', '$post', 202>>
+  expectTypeOf<Plain<Given<Refunds['get']>>>().toEqualTypeOf<One>()
+  expectTypeOf<Plain<Given<Refunds['wait']>>>().toEqualTypeOf<One>()
+  expectTypeOf<Plain<Given<Refunds['send']>>>().toMatchTypeOf<Taken>()
+  expectTypeOf<Given<Refunds['create']>>().toEqualTypeOf<Given<Refunds['send']>>()
+  expectTypeOf<Given<Refunds['send']>['idempotencyKey']>().toEqualTypeOf<string>()
+  expectTypeOf<Given<Refunds['preview']>>().toEqualTypeOf<
+    Output<'/v1/payments/:paymentId/refunds', '$post', 200>
+  >()
+  expectTypeOf<Plain<Listed<Refunds['list']>['data'][number]>>().toEqualTypeOf<
+    Plain<Output<'/v1/refunds', '$get', 200>['data'][number]>
+  >()
+})
+
+it('a list is filtered by what its route takes; the account is named once, for the whole client', () => {
+  expectTypeOf<Filter<Client['transactions']['list']>>().toEqualTypeOf<
+    Query<'/v1/transactions', '$get'>
+  >()
+  expectTypeOf<Filter<Client['payments']['list']>>().toEqualTypeOf<Query<'/v1/payments', '$get'>>()
+  expectTypeOf<Filter<Client['refunds']['list']>>().toEqualTypeOf<Query<'/v1/refunds', '$get'>>()
+  expectTypeOf<Filter<Client['discrepancies']['list']>>().toEqualTypeOf<
+    Query<'/v1/discrepancies', '$get'>
+  >()
+})

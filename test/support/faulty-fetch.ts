@@ -1,0 +1,42 @@
+import type { Fetch } from 'ipn-processor/client'
+
+/**
+ * What becomes of one request: it never leaves, its answer is lost after the server did its work, it hangs
+ * and listens to no signal, or it is answered on the way.
+ */
+export type Fault = 'refuse' | 'lose_answer' | 'hang' | (() => Response)
+
+export type Seen = { method: string; url: URL; headers: Headers }
+
+/** A `fetch` that plays its faults in turn, one a request, and then behaves; `seen` has every request. */
+export function makeFaultyFetch(): { fetch: Fetch; faults: Fault[]; seen: Seen[] } {
+  const faults: Fault[] = []
+  const seen: Seen[] = []
+  return {
+    faults,
+    seen,
+    async fetch(url, init) {
+      seen.push({
+        method: init.method ?? '',
+        url: new URL(url),
+        headers: new Headers(init.headers),
+      })
+      const fault = faults.shift()
+      if (fault === undefined) return await fetch(url, init)
+      if (fault === 'hang') return await new Promise(() => {})
+      if (typeof fault === 'function') return fault()
+      if (fault === 'lose_answer') await (await fetch(url, init)).text()
+      throw new TypeError('fetch failed')
+    },
+  }
+}
+
+/** A problem as the service would answer it. */
+export function answerWith(
+  status: number,
+  code: string,
+  { headers = {}, ...more }: { headers?: Record<string, string>; [member: string]: unknown } = {},
+): () => Response {
+  const body = { type: 't', title: code, status, detail: `detail of ${code}`, code, ...more }
+  return () => new Response(JSON.stringify(body), { status, headers })
+}
