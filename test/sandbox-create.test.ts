@@ -1,16 +1,7 @@
-import { execFile } from 'node:child_process'
-import { cp, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { createSandbox, type TestSandbox } from 'ipn-processor/sandbox'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { useMerchant } from './support/sandbox.ts'
-
-const ROOT = fileURLToPath(new URL('..', import.meta.url))
-const run = promisify(execFile)
 
 async function create(...options: Parameters<typeof createSandbox>): Promise<TestSandbox> {
   const sandbox = await createSandbox(...options)
@@ -79,41 +70,4 @@ describe('a sandbox for tests', () => {
       'delayMs: a delay needs',
     )
   })
-})
-
-/** Two runs of the compiler. */
-const BUILT_WITHIN_MS = 120_000
-
-const CONSUMER = `
-import { createSandbox } from 'ipn-processor/sandbox'
-const sandbox = await createSandbox({ refundMs: 10 })
-const { paymentId } = await sandbox.makePayment({ amount: '150000', paymentId: '4711' })
-sandbox.addFault({ command: 'QUERY_PT', kind: 'reset', times: 1 })
-await sandbox.stop()
-console.log(paymentId)
-`
-
-describe('the package', () => {
-  it(
-    'gives a merchant the sandbox as JavaScript with its types, built by npm run build',
-    async () => {
-      const folder = await mkdtemp(join(tmpdir(), 'consumer-'))
-      onTestFinished(() => rm(folder, { recursive: true, force: true }))
-      const installed = join(folder, 'node_modules', 'ipn-processor')
-      const tsc = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc')
-      const build = ['-p', join(ROOT, 'tsconfig.build.json'), '--outDir', join(installed, 'dist')]
-      await run(process.execPath, [tsc, ...build])
-      await cp(join(ROOT, 'package.json'), join(installed, 'package.json'))
-      await symlink(join(ROOT, 'node_modules'), join(installed, 'node_modules'))
-      await writeFile(join(folder, 'consumer.mts'), CONSUMER)
-      await writeFile(join(folder, 'consumer.mjs'), CONSUMER)
-      expect(await run(process.execPath, ['consumer.mjs'], { cwd: folder })).toMatchObject({
-        stdout: '4711\n',
-      })
-      const strict = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext']
-      const types = ['--typeRoots', join(ROOT, 'node_modules', '@types'), '--types', 'node']
-      await run(process.execPath, [tsc, ...strict, ...types, 'consumer.mts'], { cwd: folder })
-    },
-    BUILT_WITHIN_MS,
-  )
 })

@@ -1,0 +1,109 @@
+import { createClient, type Page } from 'ipn-processor/client'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { seedPayment, seedTransaction } from '../support/api.ts'
+import { makeFaultyFetch } from '../support/faulty-fetch.ts'
+import { KEY, MERCHANT, type Rig, startRig } from '../support/service.ts'
+
+let rig: Rig
+beforeAll(async () => {
+  rig = await startRig({
+    settings: {
+      ROLE: 'web',
+      GATEWAY_CLIENT_ID: MERCHANT.merchantCode,
+      GATEWAY_CLIENT_SECRET: `sandbox-${MERCHANT.merchantCode}`,
+    },
+  })
+  for (const n of [1, 2, 3, 4, 5, 6, 7]) {
+    const transactionId = `T${n}`
+    const firstSeenAt = `2026-11-2${n}T09:00:00Z`
+    await seedTransaction(rig.database, { transactionId, orderId: 'DH1', firstSeenAt })
+    await seedPayment(rig.database, { paymentId: `P${n}`, transactionId, firstSeenAt })
+  }
+})
+afterAll(() => rig.stop())
+
+function connect() {
+  const { fetch, seen } = makeFaultyFetch()
+  return { client: createClient({ baseUrl: rig.service.url, apiKey: KEY, fetch }), seen }
+}
+
+async function collect<T>(all: AsyncIterable<T>): Promise<T[]> {
+  const items: T[] = []
+  for await (const item of all) items.push(item)
+  return items
+}
+
+describe('a list', () => {
+  it('is walked through to its end, page by page behind the scenes', async () => {
+    const { client, seen } = connect()
+    const listing = client.transactions.list({ orderId: 'DH1', limit: 3 })
+    expect(seen).toEqual([])
+    const ids = (await collect(listing)).map(({ transactionId }) => transactionId)
+    expect(ids).toEqual(['T7', 'T6', 'T5', 'T4', 'T3', 'T2', 'T1'])
+    expect(seen).toHaveLength(3)
+    expect(await collect(listing)).toHaveLength(7)
+  })
+
+  it('is left in the middle without another request', async () => {
+    const { client, seen } = connect()
+    for await (const { id } of client.payments.list({ limit: 3 })) if (id === 'P6') break
+    expect(seen).toHaveLength(1)
+  })
+
+  it('comes as pages, too, or as one that leads on', async () => {
+    const { client } = connect()
+    const sizes = (page: Page<unknown>) => page.data.length
+    expect((await collect(client.payments.list({ limit: 3 }).pages())).map(sizes)).toEqual([
+      3, 3, 1,
+    ])
+    const { data, nextCursor } = await client.payments.list({ limit: 3 }).page()
+    expect(data.map(({ id }) => id)).toEqual(['P7', 'P6', 'P5'])
+    const rest = await client.payments.list({ cursor: nextCursor ?? '' }).page()
+    expect(rest.data.map(({ id }) => id)).toEqual(['P4', 'P3', 'P2', 'P1'])
+    expect(rest.nextCursor).toBeNull()
+  })
+
+  it('is filtered by times that are texts or dates', async () => {
+    const { client } = connect()
+    const from = new Date('2026-11-22T09:00:00Z')
+    const some = await collect(client.transactions.list({ from, to: '2026-11-24T09:00:00Z' }))
+    expect(some.map(({ transactionId }) => transactionId)).toEqual(['T3', 'T2'])
+  })
+
+  it('of discrepancies and of a timeline is one as well', async () => {
+    const { client } = connect()
+    for (const transactionId of ['T1', 'T2', 'T3']) {
+      await rig.database.sql`
+        insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs)
+        values (${MERCHANT.merchantCode}, ${transactionId}, 'ipn_missing', 'paid', 'nothing')`
+    }
+    const found = await collect(client.discrepancies.list({ kind: 'ipn_missing', limit: 1 }))
+    expect(found.map(({ transactionId }) => transactionId)).toEqual(['T3', 'T2', 'T1'])
+    const told = await collect(client.transactions.timeline('T1', { limit: 1 }))
+    expect(told).toMatchObject([{ type: 'discrepancy', kind: 'ipn_missing' }])
+  })
+})
+
+describe('virtual cards', () => {
+  it('are listed over all pages, their limits exact', async () => {
+    const { client, seen } = connect()
+    const limits = { cardLimit: '90071992547409.9910', minTransAmount: '0.10' }
+    const card = {
+      virtualCardRequestId: 'VC-EXACT',
+      cardPolicy: limits,
+      extraInfo: { note: '1.50' },
+    }
+    await rig.control('POST', '/cards', card)
+    const all = await collect(client.cards.list({ limit: 6 }))
+    expect(all).toHaveLength(15)
+    expect(seen.map(({ url }) => url.searchParams.get('pageIndex'))).toEqual(['1', '2', '3'])
+    const exact = all.find(({ virtualCardRequestId }) => virtualCardRequestId === 'VC-EXACT')
+    expect(exact?.cardPolicy).toMatchObject({ ...limits, policyRevision: expect.any(Number) })
+    expect(await client.cards.get('VC-EXACT', { language: 'vi' })).toMatchObject({
+      cardPolicy: limits,
+      cardData: { cardCVV: '***' },
+      extraInfo: { note: '1.50' },
+    })
+    expect(seen.at(-1)?.headers.get('accept-language')).toBe('vi')
+  })
+})

@@ -1,0 +1,147 @@
+import {
+  AbortError,
+  createClient,
+  ForbiddenError,
+  NotFoundError,
+  TimeoutError,
+} from 'ipn-processor/client'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { answerWith, makeFaultyFetch } from '../support/faulty-fetch.ts'
+import { KEY, type Rig, startRig, startTestService } from '../support/service.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+let rig: Rig
+beforeAll(async () => {
+  rig = await startRig()
+})
+afterAll(() => rig.stop())
+
+function connect(baseUrl = rig.service.url) {
+  const { fetch, faults, seen } = makeFaultyFetch()
+  return { client: createClient({ baseUrl, apiKey: KEY, fetch }), faults, seen }
+}
+
+let orders = 0
+
+/** A customer begins to pay at the sandbox; the service is told, unless `quiet`. */
+async function beginToPay({ quiet = false } = {}) {
+  orders += 1
+  const [transactionId, id] = [`T-${orders}`, `P-${orders}`]
+  await rig.control('POST', '/transactions', {
+    transactionId,
+    payments: [{ id, amount: '100', paymentMethod: 'CC', status: 'PROCESSING' }],
+    ...(quiet ? { ipn: false } : {}),
+  })
+  const known = async () => (await rig.api(`/v1/payments/${id}`)).status === 200
+  if (!quiet) await waitUntil(known, { what: `payment ${id}` })
+  const finish = () => rig.control('PATCH', `/payments/${id}?ipn=true`, { status: 'SUCCESS' })
+  return { transactionId, finish }
+}
+
+describe('a wait', () => {
+  it('ends as soon as the transaction is final, with two requests', async () => {
+    const { client, seen } = connect()
+    const { transactionId, finish } = await beginToPay()
+    const waiting = client.transactions.wait(transactionId)
+    await waitUntil(() => seen.length === 2, { what: 'the second request' })
+    await finish()
+    expect(await waiting).toMatchObject({ transactionId, state: 'paid', final: true })
+    expect(seen.map(({ url }) => url.searchParams.get('wait'))).toEqual([null, '25'])
+  })
+
+  it('ends with the first request when it is so already', async () => {
+    const { client, seen } = connect()
+    const { transactionId, finish } = await beginToPay()
+    await finish()
+    await client.transactions.wait(transactionId)
+    seen.length = 0
+    await client.transactions.wait(transactionId, { until: ({ state }) => state === 'paid' })
+    expect(seen).toHaveLength(1)
+  })
+
+  it('ends when a test of its own holds', async () => {
+    const { client } = connect()
+    const { transactionId, finish } = await beginToPay()
+    await finish()
+    const [payment] = (await client.transactions.wait(transactionId)).payments
+    const waiting = client.transactions.wait(transactionId, {
+      until: ({ refundedAmount }) => refundedAmount === '40',
+    })
+    await rig.control('POST', `/payments/${payment?.id}/portal-refund`, { amount: '40' })
+    expect(await waiting).toMatchObject({ state: 'partially_refunded' })
+  })
+
+  it('may begin before the service has heard of the transaction', async () => {
+    const { client, seen } = connect()
+    const { transactionId, finish } = await beginToPay({ quiet: true })
+    await expect(client.transactions.wait(transactionId)).rejects.toThrow(NotFoundError)
+    const waiting = client.transactions.wait(transactionId, { untilKnown: true })
+    await waitUntil(() => seen.length >= 2, { what: 'a look in vain' })
+    await finish()
+    expect(await waiting).toMatchObject({ state: 'paid' })
+  })
+
+  it('ends at its time-out, for what is not final and for what nobody knows', async () => {
+    const { client } = connect()
+    const { transactionId } = await beginToPay()
+    const timeoutMs = 300
+    const { transactions } = client
+    await expect(transactions.wait(transactionId, { timeoutMs })).rejects.toThrow(TimeoutError)
+    const options = { timeoutMs, untilKnown: true }
+    await expect(transactions.wait('T-NOBODY', options)).rejects.toThrow(TimeoutError)
+  })
+
+  it('sits out what passes, and ends with what does not', async () => {
+    const { client, faults, seen } = connect()
+    const { transactionId, finish } = await beginToPay()
+    faults.push('refuse', answerWith(503, 'unavailable'), 'lose_answer')
+    const waiting = client.transactions.wait(transactionId)
+    await waitUntil(() => seen.length >= 4, { what: 'the faults are over' })
+    await finish()
+    expect(await waiting).toMatchObject({ state: 'paid' })
+    faults.push(answerWith(403, 'scope_missing'))
+    await expect(client.transactions.wait(transactionId)).rejects.toThrow(ForbiddenError)
+  })
+
+  it('is over when its signal is aborted', async () => {
+    const { client, seen } = connect()
+    const { transactionId } = await beginToPay()
+    const end = new AbortController()
+    const waiting = client.transactions.wait(transactionId, { signal: end.signal })
+    await waitUntil(() => seen.length === 2, { what: 'the second request' })
+    end.abort()
+    await expect(waiting).rejects.toThrow(AbortError)
+  })
+
+  it('slows down where requests are not held', async () => {
+    const { client, faults, seen } = connect()
+    const { transactionId } = await beginToPay()
+    const etag = (await rig.api(`/v1/transactions/${transactionId}`)).headers.get('etag') ?? ''
+    const unchanged = () => new Response(null, { status: 304, headers: { etag } })
+    faults.push(...Array(1_000).fill(unchanged))
+    const waiting = client.transactions.wait(transactionId, { timeoutMs: 1_000 })
+    await expect(waiting).rejects.toThrow(TimeoutError)
+    expect(seen.length).toBeLessThan(10)
+  })
+})
+
+it('a wait survives a restart of the service', async () => {
+  const settings = { LOG_LEVEL: 'silent' }
+  const first = await startTestService(rig.database, rig.sandbox.url, { settings })
+  const { client, seen } = connect(first.url)
+  const { transactionId, finish } = await beginToPay()
+  const waiting = client.transactions.wait(transactionId)
+  await waitUntil(() => seen.length === 2, { what: 'the request is held' })
+  await first.stop()
+  await waitUntil(() => seen.length >= 4, { what: 'a try in vain' })
+  const PORT = new URL(first.url).port
+  const second = await startTestService(rig.database, rig.sandbox.url, {
+    settings: { ...settings, PORT },
+  })
+  try {
+    await finish()
+    expect(await waiting).toMatchObject({ transactionId, state: 'paid' })
+  } finally {
+    await second.stop()
+  }
+})
