@@ -1,0 +1,27 @@
+import { z } from 'zod'
+
+/** Asks the gateway for something to pay; resolves with its id and where the customer pays. */
+export type OpenCheckout = (amount: string) => Promise<{ transactionId: string; payAt: string }>
+
+const Created = z.object({
+  transactionId: z.string(),
+  payments: z.tuple([z.object({ id: z.string() })]),
+})
+
+/**
+ * Your gateway's checkout stands here. The sandbox has none: it makes a payment in progress, and a
+ * customer pays by changing it.
+ */
+export function createCheckout(sandboxUrl: string): OpenCheckout {
+  return async (amount) => {
+    const response = await fetch(`${sandboxUrl}/sandbox/transactions`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ payments: [{ amount, paymentMethod: 'CC', status: 'PROCESSING' }] }),
+    })
+    if (!response.ok) throw new Error(`the gateway's checkout answered ${response.status}`)
+    const { transactionId, payments } = Created.parse(await response.json())
+    const payAt = `${sandboxUrl}/sandbox/payments/${encodeURIComponent(payments[0].id)}?ipn=true`
+    return { transactionId, payAt }
+  }
+}
