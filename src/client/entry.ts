@@ -58,4 +58,10 @@ export type {
   TransactionState,
 } from './shapes.ts'
 export type { TransactionFilter, Transactions, TransactionWait } from './transactions.ts'
-export type { WebhookEndpoint, WebhookEndpoints } from './webhook-endpoints.ts'
+export type {
+  RegisteredWebhook,
+  WebhookEndpoint,
+  WebhookEndpoints,
+  WebhookTest,
+  WebhookWish,
+} from './webhook-endpoints.ts'

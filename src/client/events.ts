@@ -16,9 +16,12 @@ type Told<Type extends string, Data> = {
 
 /** What happened, and to what. Later versions of the service may tell of more: pass over what you do not know. */
 export type Event =
-  | Told<'payment.created' | 'payment.updated', Payment>
-  | Told<'transaction.final' | 'sync.abandoned', Transaction>
-  | Told<'refund.created' | 'refund.updated', Refund>
+  | Told<'payment.created', Payment>
+  | Told<'payment.updated', Payment>
+  | Told<'transaction.final', Transaction>
+  | Told<'refund.created', Refund>
+  | Told<'refund.updated', Refund>
+  | Told<'sync.abandoned', Transaction>
   | Told<'discrepancy.found', Discrepancy>
 
 export type EventType = Event['type']
@@ -55,10 +58,11 @@ export type Events = {
 }
 
 export function createEvents(transport: Transport): Events {
-  const write = (wish: EventWish, waitS: number | undefined) => {
-    const { after, types, limit } = wish
-    return { path: '/v1/events', query: { after, types, limit }, waitS }
-  }
+  const write = ({ after, types, limit }: EventWish, wait: number | undefined) => ({
+    path: '/v1/events',
+    query: { after, types, limit, wait },
+    holdS: wait,
+  })
   return {
     list: ({ wait, ...wish } = {}, options) => transport.ask(write(wish, wait), options),
     follow({ signal, ...wish } = {}) {

@@ -114,8 +114,8 @@ export function createRefunds(transport: Transport): Refunds {
         return transport.ask<Page<Refund>>({ path: '/v1/refunds', query }, options)
       }, from),
     wait: (id, limits = {}) =>
-      waitFor(transport, locate(id), limits, async (waitS, options) => {
-        const call = { path: locate(id), waitS, persistent: true }
+      waitFor(transport, locate(id), limits, async (wait, options) => {
+        const call = { path: locate(id), query: { wait }, holdS: wait, persistent: true }
         const result = await transport.ask<Refund>(call, options)
         return ENDS.includes(result.status) ? { result } : undefined
       }),

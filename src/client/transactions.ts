@@ -71,8 +71,9 @@ function waitForTransaction(
 ): Promise<Transaction> {
   const isDone = until === 'final' ? ({ final }: Transaction) => final : until
   let seen: string | undefined
-  return waitFor(transport, path, limits, async (waitS, options) => {
-    const known = seen === undefined ? {} : { waitS, headers: { 'if-none-match': seen } }
+  return waitFor(transport, path, limits, async (wait, options) => {
+    const known =
+      seen === undefined ? {} : { query: { wait }, holdS: wait, headers: { 'if-none-match': seen } }
     try {
       const answer = await transport.call({ path, ...known, persistent: true }, options)
       if (answer.status === 304) return undefined

@@ -18,8 +18,8 @@ export type Call = {
   body?: unknown
   /** It may be sent twice: a read, or what carries an idempotency key. Only such a call is tried again. */
   repeatable?: boolean
-  /** For how long the service is asked to hold it (s). */
-  waitS?: number | undefined
+  /** For how long the service may hold it before it answers (s). */
+  holdS?: number | undefined
   /** Tries go on until the time is over, however many they are. */
   persistent?: boolean
   parse?: (text: string) => unknown
@@ -47,7 +47,7 @@ export function createTransport(settings: Settings): Transport {
     const end = performance.now() + timeoutMs
     for (let tries = 1; ; tries += 1) {
       try {
-        const holdMs = (call.waitS ?? 0) * 1000
+        const holdMs = (call.holdS ?? 0) * 1000
         const left = Math.max(0, end - performance.now())
         return await attempt(call, Math.min(holdMs + settings.attemptTimeoutMs, left), signals)
       } catch (error) {
@@ -79,7 +79,7 @@ export function createTransport(settings: Settings): Transport {
   }
 
   function writeRequest(call: Call, signal: AbortSignal): [string, RequestInit] {
-    const { method = 'GET', path, query = {}, body, waitS } = call
+    const { method = 'GET', path, query = {}, body } = call
     const { merchantCode } = settings
     const headers = {
       accept: 'application/json',
@@ -88,7 +88,7 @@ export function createTransport(settings: Settings): Transport {
       ...call.headers,
     }
     return [
-      `${settings.base}${path}${writeQuery({ ...query, wait: waitS, merchantCode })}`,
+      `${settings.base}${path}${writeQuery({ ...query, merchantCode })}`,
       {
         method,
         headers,

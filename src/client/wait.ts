@@ -16,14 +16,14 @@ const GAP_MAX_MS = 5_000
 
 /**
  * Looks until there is a result. What passes by itself (no connection, a restart, 429, 5xx) is sat out.
- * @param look asks for an answer that comes after `waitS` at the latest; undefined: not yet
+ * @param look asks for an answer that comes after `wait` seconds at the latest; undefined: not yet
  * @throws TimeoutError when there is no result in time, and what `look` throws
  */
 export async function waitFor<T>(
   transport: Transport,
   what: string,
   { signal, timeoutMs = PATIENCE_MS }: CallOptions,
-  look: (waitS: number, options: CallOptions) => Promise<{ result: T } | undefined>,
+  look: (wait: number, options: CallOptions) => Promise<{ result: T } | undefined>,
 ): Promise<T> {
   const slowDown = createBrake(signal ? [...transport.signals, signal] : transport.signals)
   const end = performance.now() + timeoutMs
@@ -31,8 +31,8 @@ export async function waitFor<T>(
     const started = performance.now()
     const leftMs = end - started
     if (leftMs <= 0) throw new TimeoutError(`${what}: not within ${timeoutMs} ms`)
-    const waitS = Math.min(HOLD_S, Math.ceil(leftMs / 1000))
-    const seen = await look(waitS, { signal, timeoutMs: leftMs })
+    const wait = Math.min(HOLD_S, Math.ceil(leftMs / 1000))
+    const seen = await look(wait, { signal, timeoutMs: leftMs })
     if (seen) return seen.result
     await slowDown(started, end - performance.now())
   }
