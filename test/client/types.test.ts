@@ -5,6 +5,7 @@ import type { Client, Listing } from 'ipn-processor/client'
 import { expectTypeOf, it } from 'vitest'
 import type { discrepancyRoutes } from '../../src/discrepancies/routes.ts'
 import type { Discrepancy } from '../../src/discrepancies/view.ts'
+import type { Event, EventPage } from '../../src/feed/view.ts'
 import type { paymentRoutes } from '../../src/payments/routes.ts'
 import type { Payment } from '../../src/payments/view.ts'
 import type { refundRoutes } from '../../src/refunds/routes.ts'
@@ -43,6 +44,8 @@ it('the shapes are those of the schemas, member by member', () => {
   expectTypeOf<client.TimelineEntry>().toEqualTypeOf<z.infer<typeof TimelineEntry>>()
   expectTypeOf<client.Discrepancy>().toEqualTypeOf<z.infer<typeof Discrepancy>>()
   expectTypeOf<client.RefundWish>().toEqualTypeOf<z.input<typeof RefundRequest>>()
+  expectTypeOf<client.Event>().toEqualTypeOf<z.infer<typeof Event>>()
+  expectTypeOf<client.EventPage>().toEqualTypeOf<z.infer<typeof EventPage>>()
 })
 
 it('what each method resolves to is what its route answers', () => {

@@ -1,0 +1,172 @@
+import {
+  type Client,
+  CursorExpiredError,
+  createClient,
+  type EventType,
+  type FollowedEvent,
+  type Following,
+  ForbiddenError,
+} from 'ipn-processor/client'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { makeFaultyFetch } from '../support/faulty-fetch.ts'
+import { readAllEvents } from '../support/feed.ts'
+import { addKey, KEY, type Rig, startRig, startTestService } from '../support/service.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+let rig: Rig
+beforeAll(async () => {
+  rig = await startRig()
+})
+afterAll(() => rig.stop())
+
+/** The end of the feed before the test. */
+let start: string
+beforeEach(async () => {
+  start = (await readAllEvents(rig)).at(-1)?.id ?? '0'
+})
+
+function connect({ baseUrl = rig.service.url, apiKey = KEY } = {}) {
+  const { fetch, faults, seen } = makeFaultyFetch()
+  const client: Client = createClient({ baseUrl, apiKey, fetch })
+  return { client, faults, seen }
+}
+
+/** A customer pays: three events, `payment.created`, `transaction.final` and whatever else there is. */
+async function pay(): Promise<void> {
+  const payments = [{ amount: '10000.50', paymentMethod: 'CC', status: 'SUCCESS' }]
+  await rig.control('POST', '/transactions', { payments })
+}
+
+/** What is told from the start of the test on, once that many transactions have come to their end. */
+async function waitForEvents(transactions: number): Promise<string[]> {
+  const told = async () => await readAllEvents(rig, start)
+  const ends = async () => (await told()).filter(({ type }) => type === 'transaction.final')
+  const what = `${transactions} transactions told`
+  await waitUntil(async () => (await ends()).length === transactions, { what })
+  return (await told()).map(({ id }) => id)
+}
+
+/** Reads on until there are so many. */
+async function take(following: Following, count: number): Promise<FollowedEvent[]> {
+  const events: FollowedEvent[] = []
+  if (count === 0) return events
+  for await (const event of following) {
+    events.push(event)
+    if (events.length === count) break
+  }
+  return events
+}
+
+describe('who follows the feed', () => {
+  it('and goes on from a stored cursor, over lost answers and pages, misses nothing and meets nothing twice', async () => {
+    const { client, faults } = connect()
+    for (let n = 0; n < 4; n += 1) await pay()
+    const all = await waitForEvents(4)
+    expect(all.length).toBeGreaterThan(6)
+    const met: string[] = []
+    let after = start
+    for (const count of [3, 1, all.length - 4]) {
+      faults.push('lose_answer', 'refuse')
+      const events = await take(client.events.follow({ after, limit: 2 }), count)
+      met.push(...events.map(({ id }) => id))
+      after = events.at(-1)?.cursor ?? after
+    }
+    expect(met).toEqual(all)
+  })
+
+  it('gets the objects as their own routes show them, of the types asked for', async () => {
+    const { client } = connect()
+    await pay()
+    await waitForEvents(1)
+    const following = client.events.follow({ after: start, types: ['payment.created'] })
+    const [event] = await take(following, 1)
+    if (event?.type !== 'payment.created') throw new Error('another type')
+    expect(event.data.amount).toBe('10000.50')
+    expect(await client.payments.get(event.data.id)).toEqual(event.data)
+  })
+
+  it('knows a cursor behind what was not of its types, and asks on from there', async () => {
+    const { client, faults, seen } = connect()
+    await pay()
+    const all = await waitForEvents(1)
+    const end = new AbortController()
+    // As it is answered when a wait for rare events has ended without one.
+    const page = { data: [], nextCursor: all.at(-1) }
+    faults.push(() => new Response(JSON.stringify(page)))
+    const types: EventType[] = ['discrepancy.found']
+    const following = client.events.follow({ after: start, types, signal: end.signal })
+    const walk = take(following, 1)
+    await waitUntil(() => seen.length === 2, { what: 'the second request' })
+    expect(seen.map(({ url }) => url.searchParams.get('after'))).toEqual([start, all.at(-1)])
+    expect(seen[1]?.url.searchParams.get('types')).toBe('discrepancy.found')
+    expect(following.cursor).toBe(all.at(-1))
+    end.abort()
+    expect(await walk).toEqual([])
+  })
+
+  it('goes on over a restart of the service', async () => {
+    const first = await startTestService(rig.database, rig.sandbox.url, {})
+    const { client, seen } = connect({ baseUrl: first.url })
+    const following = client.events.follow({ after: start, types: ['transaction.final'] })
+    const walk = take(following, 2)
+    await pay()
+    await waitForEvents(1)
+    await waitUntil(() => following.cursor !== start || seen.length > 1, { what: 'the first' })
+    await first.stop()
+    const tries = seen.length
+    await waitUntil(() => seen.length > tries, { what: 'a try in vain' })
+    const PORT = new URL(first.url).port
+    const second = await startTestService(rig.database, rig.sandbox.url, { settings: { PORT } })
+    try {
+      await pay()
+      const all = await waitForEvents(2)
+      expect((await walk).map(({ id }) => all.includes(id))).toEqual([true, true])
+    } finally {
+      await second.stop()
+    }
+  })
+
+  it('ends quietly when the signal is aborted while nothing happens', async () => {
+    const { client, seen } = connect()
+    const end = new AbortController()
+    const walk = take(client.events.follow({ after: start, signal: end.signal }), 1)
+    await waitUntil(() => seen.length === 1, { what: 'it waits' })
+    end.abort()
+    expect(await walk).toEqual([])
+  })
+
+  it('is told when the cursor is older than the feed, and what the key may not read', async () => {
+    const key = 'key-that-may-read-payments-only-0123456789'
+    await addKey(rig.database, key, ['payments:read'])
+    const { client } = connect({ apiKey: key })
+    const refunds = client.events.follow({ after: start, types: ['refund.updated'] })
+    await expect(take(refunds, 1)).rejects.toThrow(ForbiddenError)
+    await pay()
+    const [oldest = ''] = await waitForEvents(1)
+    const { sql } = rig.database
+    await sql`
+      insert into event_removals (removed_up_to) values (${oldest}::bigint)
+      on conflict ("only") do update set removed_up_to = excluded.removed_up_to`
+    try {
+      const before = String(Number(oldest) - 1)
+      await expect(take(client.events.follow({ after: before }), 1)).rejects.toThrow(
+        CursorExpiredError,
+      )
+    } finally {
+      await sql`update event_removals set removed_up_to = 0`
+    }
+  })
+})
+
+it('a page of events waits for one as long as it is told to', async () => {
+  const { client } = connect()
+  const types: EventType[] = ['payment.created']
+  const waiting = client.events.list({ after: start, types, wait: 30 })
+  await pay()
+  const { data, nextCursor } = await waiting
+  expect(data).toMatchObject([{ type: 'payment.created', data: { amount: '10000.50' } }])
+  expect(Number(nextCursor)).toBeGreaterThanOrEqual(Number(data[0]?.id))
+  const all = await waitForEvents(1)
+  const empty = await client.events.list({ after: all.at(-1) ?? '' })
+  expect(empty).toEqual({ data: [], nextCursor: all.at(-1) })
+})
