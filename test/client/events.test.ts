@@ -27,7 +27,7 @@ beforeEach(async () => {
 
 function connect({ baseUrl = rig.service.url, apiKey = KEY } = {}) {
   const { fetch, faults, seen } = makeFaultyFetch()
-  const client: Client = createClient({ baseUrl, apiKey, fetch })
+  const client: Client = createClient({ baseUrl, apiKey, fetch, retries: 0 })
   return { client, faults, seen }
 }
 
@@ -100,6 +100,10 @@ describe('who follows the feed', () => {
     expect(seen.map(({ url }) => url.searchParams.get('after'))).toEqual([start, all.at(-1)])
     expect(seen[1]?.url.searchParams.get('types')).toBe('discrepancy.found')
     expect(following.cursor).toBe(all.at(-1))
+    const last = { data: [{ id: '1' }, { id: '2' }], nextCursor: '9' }
+    faults.push(() => new Response(JSON.stringify(last)))
+    const events = await take(client.events.follow(), 2)
+    expect(events.map(({ cursor }) => cursor)).toEqual(['1', '9'])
     end.abort()
     expect(await walk).toEqual([])
   })

@@ -82,6 +82,12 @@ describe('a read', () => {
     await expect(patient.transactions.get('T1', { timeoutMs: 50 })).rejects.toThrow(TimeoutError)
   })
 
+  it.each([Number.POSITIVE_INFINITY, 2 ** 40])('may take %d ms', async (ms) => {
+    const { client, retried } = connect({ attemptTimeoutMs: ms, timeoutMs: ms })
+    expect(await client.transactions.get('T1')).toMatchObject({ transactionId: 'T1' })
+    expect(retried).toEqual([])
+  })
+
   it('waits as long as `Retry-After` says, in seconds or as a date', async () => {
     const inAnHour = new Date(Date.now() + 3_600_000).toUTCString()
     for (const [header, ms] of [

@@ -16,9 +16,9 @@ beforeAll(async () => {
 })
 afterAll(() => rig.stop())
 
-function connect(baseUrl = rig.service.url) {
+function connect(baseUrl = rig.service.url, options: { retries?: number } = {}) {
   const { fetch, faults, seen } = makeFaultyFetch()
-  return { client: createClient({ baseUrl, apiKey: KEY, fetch }), faults, seen }
+  return { client: createClient({ baseUrl, apiKey: KEY, fetch, ...options }), faults, seen }
 }
 
 let orders = 0
@@ -91,16 +91,19 @@ describe('a wait', () => {
     await expect(transactions.wait('T-NOBODY', options)).rejects.toThrow(TimeoutError)
   })
 
-  it('sits out what passes, and ends with what does not', async () => {
-    const { client, faults, seen } = connect()
+  it('sits out what passes, however often it may retry else, and ends with what does not', async () => {
+    const { client, faults, seen } = connect(rig.service.url, { retries: 0 })
     const { transactionId, finish } = await beginToPay()
     faults.push('refuse', answerWith(503, 'unavailable'), 'lose_answer')
     const waiting = client.transactions.wait(transactionId)
     await waitUntil(() => seen.length >= 4, { what: 'the faults are over' })
     await finish()
     expect(await waiting).toMatchObject({ state: 'paid' })
-    faults.push(answerWith(403, 'scope_missing'))
-    await expect(client.transactions.wait(transactionId)).rejects.toThrow(ForbiddenError)
+    faults.push(answerWith(403, 'scope_missing'), answerWith(404, 'merchant_not_found'))
+    const { transactions } = client
+    await expect(transactions.wait(transactionId)).rejects.toThrow(ForbiddenError)
+    const options = { untilKnown: true }
+    await expect(transactions.wait(transactionId, options)).rejects.toThrow(NotFoundError)
   })
 
   it('is over when its signal is aborted', async () => {
@@ -123,6 +126,24 @@ describe('a wait', () => {
     await expect(waiting).rejects.toThrow(TimeoutError)
     expect(seen.length).toBeLessThan(10)
   })
+})
+
+it('a wait for a refund is held, and sits out what passes, too', async () => {
+  const { client, faults, seen } = connect(rig.service.url, { retries: 0 })
+  const { transactionId, finish } = await beginToPay()
+  await finish()
+  const [payment] = (await client.transactions.wait(transactionId)).payments
+  await rig.control('PUT', '/refund-mode', { settleMs: null })
+  const { id } = await client.refunds.create(payment?.id ?? '', { amount: '40' })
+  faults.push('refuse', answerWith(503, 'unavailable'))
+  seen.length = 0
+  const waiting = client.refunds.wait(id)
+  await waitUntil(() => seen.length === 3, { what: 'the faults are over' })
+  const open = async () => (await client.refunds.get(id)).status === 'accepted'
+  await waitUntil(open, { what: 'the gateway has it' })
+  await rig.control('POST', `/refunds/${id}/settle`, { outcome: 'success' })
+  expect(await waiting).toMatchObject({ id, status: 'succeeded' })
+  expect(seen[2]?.url.searchParams.get('wait')).toBe('25')
 })
 
 it('a wait survives a restart of the service', async () => {
