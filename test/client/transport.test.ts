@@ -75,10 +75,11 @@ describe('a read', () => {
     expect(seen).toHaveLength(2)
   })
 
-  it('ends at its time-out, even if `fetch` listens to no signal', async () => {
-    const { client } = connect({ faults: always('hang'), timeoutMs: 50 })
+  it('ends at its time-out, even if one try may take for ever and `fetch` listens to no signal', async () => {
+    const options = { faults: always('hang'), attemptTimeoutMs: Number.POSITIVE_INFINITY }
+    const { client } = connect({ ...options, timeoutMs: 50 })
     await expect(client.transactions.get('T1')).rejects.toThrow(TimeoutError)
-    const patient = connect({ faults: always('hang') }).client
+    const patient = connect(options).client
     await expect(patient.transactions.get('T1', { timeoutMs: 50 })).rejects.toThrow(TimeoutError)
   })
 
