@@ -32,6 +32,7 @@ export type {
   FollowedEvent,
   Following,
 } from './events.ts'
+export type { RefundProof, Removed, Snapshot, TimelineEntry } from './history.ts'
 export type { CallOptions, ClientOptions, Fetch } from './options.ts'
 export type { Listing, Page, PageWish } from './pages.ts'
 export type { PaymentFilter, Payments } from './payments.ts'
@@ -48,12 +49,8 @@ export type {
   Receiver,
   Refund,
   RefundPreview,
-  RefundProof,
   RefundStatus,
-  Removed,
-  Snapshot,
   Sync,
-  TimelineEntry,
   Transaction,
   TransactionState,
 } from './shapes.ts'

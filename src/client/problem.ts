@@ -35,7 +35,7 @@ const BY_STATUS: Readonly<Record<number, ProblemClass>> = {
   504: UnavailableError,
 }
 
-/** These 5xx are decisions: asked again, they are the same. */
+/** Asked again, these 5xx are the same. */
 const DECIDED = ['gateway_refused', 'gateway_token_refused', 'cards_not_configured']
 
 /**
@@ -64,8 +64,8 @@ export function makeProblemError(
   return new Class(`${request}: ${status} ${facts.code}: ${facts.detail}`, facts)
 }
 
-/** Whether the same request may succeed later without anybody doing anything. */
-export function isPassing({ status, code }: ProblemError): boolean {
+/** 408, 429 and 5xx, but for the 5xx that are decisions. */
+export function isPassingProblem({ status, code }: ProblemError): boolean {
   if (status === 408 || status === 429) return true
   return status >= 500 && status !== 501 && status !== 505 && !DECIDED.includes(code)
 }

@@ -1,3 +1,5 @@
+import type { RefundProof } from './history.ts'
+
 /**
  * What the API answers, as plain types: they need no other package's. A test of types holds each against
  * the schema of its route, member by member. Amounts are exact decimal strings, times are ISO 8601 in UTC.
@@ -100,97 +102,6 @@ export type RefundPreview = {
   refundableAmount: string
   refundableAfter: string
 }
-
-/** It was there, and is older than the service keeps. */
-export type Removed = { removed: true }
-
-/** The payments as the gateway listed them. */
-export type Snapshot = { queriedAt: string; payments: unknown } | Removed
-
-/** Everything that supports what a refund's status says. */
-export type RefundProof = {
-  requestId: string
-  /** The name of the API key. */
-  requestedBy: string
-  requestedAt: string
-  reason: string | null
-  attempts: {
-    at: string
-    bodySha256: string
-    outcome: string | null
-    code: string | null
-    message: string | null
-    httpStatus: number | null
-    durationMs: number | null
-    snapshotBefore: Snapshot | null
-  }[]
-  transitions: {
-    at: string
-    from: string | null
-    to: string
-    cause: string
-    notification:
-      | { receivedAt: string; deliveries: number; signature: string; code: string | null }
-      | Removed
-      | null
-    snapshot: Snapshot | null
-  }[]
-  evidence: string
-  discrepancies: { at: string; kind: string; ours: string; theirs: string }[]
-}
-
-/** One thing that happened to a transaction. */
-export type TimelineEntry =
-  | {
-      at: string
-      type: 'ipn'
-      kind: string
-      deliveries: number
-      lastReceivedAt: string
-      signature: string
-      address: string
-    }
-  | {
-      at: string
-      type: 'query'
-      outcome: string
-      code: string | null
-      message: string | null
-      httpStatus: number | null
-      durationMs: number
-      bodySha256: string
-    }
-  | {
-      at: string
-      type: 'change'
-      paymentId: string | null
-      refundId: string | null
-      field: string
-      before: string | null
-      after: string | null
-      cause: string
-    }
-  | {
-      at: string
-      type: 'refund_attempt'
-      refundId: string
-      outcome: string | null
-      code: string | null
-      message: string | null
-      httpStatus: number | null
-      durationMs: number | null
-      bodySha256: string
-    }
-  | {
-      at: string
-      type: 'discrepancy'
-      kind: string
-      paymentId: string | null
-      refundId: string | null
-      ours: string
-      theirs: string
-    }
-  | { at: string; type: 'removed'; deliveries: number }
 
 /** Two sides that disagree. */
 export type Discrepancy = {

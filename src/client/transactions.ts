@@ -1,7 +1,8 @@
 import { NotFoundError } from './errors.ts'
+import type { TimelineEntry } from './history.ts'
 import type { CallOptions } from './options.ts'
 import { type Listing, makeListing, type Page, type PageWish } from './pages.ts'
-import type { TimelineEntry, Transaction, TransactionState } from './shapes.ts'
+import type { Transaction, TransactionState } from './shapes.ts'
 import { type Transport, trust, writeSegment } from './transport.ts'
 import { waitFor } from './wait.ts'
 

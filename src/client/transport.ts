@@ -1,7 +1,7 @@
 import { pause, runWithin, type Signals } from './abort.ts'
 import { ConnectionError, IpnProcessorError, ProblemError, TimeoutError } from './errors.ts'
 import type { CallOptions, Settings } from './options.ts'
-import { isPassing, makeProblemError } from './problem.ts'
+import { isPassingProblem, makeProblemError } from './problem.ts'
 
 /** The growing distance between tries (ms), of which a random part is waited. */
 const BACKOFF_MS = 200
@@ -51,12 +51,11 @@ export function createTransport(settings: Settings): Transport {
         const left = Math.max(0, end - performance.now())
         return await attempt(call, Math.min(holdMs + settings.attemptTimeoutMs, left), signals)
       } catch (error) {
-        if (!repeatable || !(error instanceof IpnProcessorError) || !isWorthARetry(error))
-          throw error
+        if (!(error instanceof IpnProcessorError) || !repeatable || !isPassing(error)) throw error
         const inMs = chooseDelay(error, tries)
-        if (persistent && inMs >= end - performance.now()) throw giveUp(error)
-        if (!persistent && (tries > settings.retries || inMs >= end - performance.now()))
-          throw error
+        const isTooLate = inMs >= end - performance.now()
+        if (isTooLate && persistent) throw giveUp(error)
+        if (isTooLate || (!persistent && tries > settings.retries)) throw error
         settings.onRetry(error, inMs)
         await pause(inMs, signals)
       }
@@ -148,8 +147,9 @@ function parseAnswer(text: string, parse: (text: string) => unknown): unknown {
   }
 }
 
-function isWorthARetry(error: IpnProcessorError): boolean {
-  if (error instanceof ProblemError) return isPassing(error)
+/** Whether the same request may succeed later without anybody doing anything. */
+function isPassing(error: IpnProcessorError): boolean {
+  if (error instanceof ProblemError) return isPassingProblem(error)
   return error instanceof ConnectionError || error instanceof TimeoutError
 }
 
