@@ -1,5 +1,6 @@
 import {
   AbortError,
+  type ClientOptions,
   createClient,
   ForbiddenError,
   NotFoundError,
@@ -16,7 +17,7 @@ beforeAll(async () => {
 })
 afterAll(() => rig.stop())
 
-function connect(baseUrl = rig.service.url, options: { retries?: number } = {}) {
+function connect(baseUrl = rig.service.url, options: Partial<ClientOptions> = {}) {
   const { fetch, faults, seen } = makeFaultyFetch()
   return { client: createClient({ baseUrl, apiKey: KEY, fetch, ...options }), faults, seen }
 }
@@ -59,16 +60,32 @@ describe('a wait', () => {
     expect(seen).toHaveLength(1)
   })
 
-  it('ends when a test of its own holds', async () => {
-    const { client } = connect()
+  it('ends when a test of its own holds, asked again only when something has changed', async () => {
+    const { client, seen } = connect()
     const { transactionId, finish } = await beginToPay()
     await finish()
     const [payment] = (await client.transactions.wait(transactionId)).payments
+    seen.length = 0
     const waiting = client.transactions.wait(transactionId, {
       until: ({ refundedAmount }) => refundedAmount === '40',
     })
+    await waitUntil(() => seen.length === 2, { what: 'the second request' })
+    expect(seen[1]?.headers.get('if-none-match')).toMatch(/^W\/"\d+"$/)
     await rig.control('POST', `/payments/${payment?.id}/portal-refund`, { amount: '40' })
     expect(await waiting).toMatchObject({ state: 'partially_refunded' })
+  })
+
+  it('is held for longer than a try may take else', async () => {
+    const { client, seen } = connect(rig.service.url, { attemptTimeoutMs: 300 })
+    const { transactionId, finish } = await beginToPay()
+    const waiting = client.transactions.wait(transactionId)
+    const isHeld = () => seen.at(-1)?.url.searchParams.get('wait') === '25'
+    await waitUntil(isHeld, { what: 'a request that is held' })
+    const [sent, since] = [seen.length, performance.now()]
+    await waitUntil(() => performance.now() - since > 400, { what: 'the time of a try' })
+    expect(seen).toHaveLength(sent)
+    await finish()
+    expect(await waiting).toMatchObject({ state: 'paid' })
   })
 
   it('may begin before the service has heard of the transaction', async () => {
