@@ -123,6 +123,7 @@ describe('the shop', () => {
     const ask = () => shop.post(`/orders/${order.id}/refund`, { returnId: 'R', amount: '40' })
     const answers = await Promise.all([ask(), ask(), ask()])
     expect(answers.map(({ status }) => status)).toEqual([202, 202, 202])
+    expect((await shop.orders.find(order.id))?.returns).toHaveLength(1)
     await untilReturned(shop, order)
     expect(await rig.moved(order.paymentId)).toEqual(['40'])
   })

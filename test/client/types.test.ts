@@ -14,11 +14,14 @@ import type { RefundRequest } from '../../src/refunds/wish.ts'
 import type { transactionRoutes } from '../../src/transactions/routes.ts'
 import type { TimelineEntry } from '../../src/transactions/timeline.ts'
 import type { Transaction } from '../../src/transactions/view.ts'
+import type { webhookRoutes } from '../../src/webhooks/routes.ts'
+import type { NewEndpoint } from '../../src/webhooks/view.ts'
 
 type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
   ExtractSchema<ReturnType<typeof paymentRoutes>> &
   ExtractSchema<ReturnType<typeof refundRoutes>> &
-  ExtractSchema<ReturnType<typeof discrepancyRoutes>>
+  ExtractSchema<ReturnType<typeof discrepancyRoutes>> &
+  ExtractSchema<ReturnType<typeof webhookRoutes>>
 
 /** What a route takes and gives, as it is declared. */
 type Output<Path extends keyof Routes, Method extends keyof Routes[Path], Status> =
@@ -46,6 +49,7 @@ it('the shapes are those of the schemas, member by member', () => {
   expectTypeOf<client.RefundWish>().toEqualTypeOf<z.input<typeof RefundRequest>>()
   expectTypeOf<client.Event>().toEqualTypeOf<z.infer<typeof Event>>()
   expectTypeOf<client.EventPage>().toEqualTypeOf<z.infer<typeof EventPage>>()
+  expectTypeOf<client.WebhookWish>().toEqualTypeOf<z.input<typeof NewEndpoint>>()
 })
 
 it('what each method resolves to is what its route answers', () => {
@@ -89,6 +93,20 @@ it('each refund method resolves to what its route answers, with the key beside i
   expectTypeOf<Plain<Listed<Refunds['list']>['data'][number]>>().toEqualTypeOf<
     Plain<Output<'/v1/refunds', '$get', 200>['data'][number]>
   >()
+})
+
+it('each webhook method resolves to what its route answers', () => {
+  type Webhooks = Client['webhookEndpoints']
+  type One = '/v1/webhook-endpoints/:endpointId'
+  expectTypeOf<Given<Webhooks['create']>>().toEqualTypeOf<
+    Output<'/v1/webhook-endpoints', '$post', 201>
+  >()
+  expectTypeOf<Listed<Webhooks['list']>>().toEqualTypeOf<
+    Output<'/v1/webhook-endpoints', '$get', 200>
+  >()
+  expectTypeOf<Given<Webhooks['test']>>().toEqualTypeOf<Output<`${One}/test`, '$post', 200>>()
+  expectTypeOf<Given<Webhooks['enable']>>().toEqualTypeOf<Output<`${One}/enable`, '$post', 200>>()
+  expectTypeOf<Given<Webhooks['replay']>>().toEqualTypeOf<Output<`${One}/replay`, '$post', 202>>()
 })
 
 it('a list is filtered by what its route takes; the account is named once, for the whole client', () => {

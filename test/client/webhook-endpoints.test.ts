@@ -1,0 +1,35 @@
+import { createClient, NotFoundError } from 'ipn-processor/client'
+import { Webhook } from 'standardwebhooks'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { serve } from '../support/gateway.ts'
+import { KEY, type Rig, startRig } from '../support/service.ts'
+import { waitUntil } from '../support/wait-until.ts'
+import { publish } from '../support/webhooks.ts'
+
+let rig: Rig
+beforeAll(async () => {
+  rig = await startRig({ settings: { WEBHOOK_ALLOW_PRIVATE: 'true' } })
+})
+afterAll(() => rig.stop())
+
+it('an endpoint is registered, tested, replayed to, enabled and deleted', async () => {
+  const { webhookEndpoints } = createClient({ baseUrl: rig.service.url, apiKey: KEY })
+  const { url, seen } = await serve((response) => response.writeHead(204).end())
+  const [first = ''] = await publish(rig, ['T1', 'T2'])
+  const { id, secret } = await webhookEndpoints.create({ url, types: ['payment.updated'] })
+  for await (const endpoint of webhookEndpoints.list({ limit: 1 })) {
+    expect(endpoint).toMatchObject({ id, types: ['payment.updated'], disabledAt: null })
+  }
+  expect(await webhookEndpoints.test(id)).toMatchObject({ delivered: true, status: 204 })
+  expect(await webhookEndpoints.enable(id)).toMatchObject({ id, pending: 0 })
+  expect(await webhookEndpoints.replay(id, first)).toMatchObject({ id })
+  await waitUntil(() => seen.length === 2, { what: 'the test and the second event' })
+  const [test, second] = seen.map(({ body, headers }) =>
+    new Webhook(secret).verify(body, JSON.parse(JSON.stringify(headers))),
+  )
+  expect(test).toMatchObject({ type: 'endpoint.test' })
+  expect(second).toMatchObject({ type: 'payment.updated', transactionId: 'T2' })
+  await webhookEndpoints.delete(id)
+  await expect(webhookEndpoints.test(id)).rejects.toThrow(NotFoundError)
+  expect(await webhookEndpoints.list().page()).toEqual({ data: [], nextCursor: null })
+})
