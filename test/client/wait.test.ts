@@ -82,7 +82,7 @@ describe('a wait', () => {
     const isHeld = () => seen.at(-1)?.url.searchParams.get('wait') === '25'
     await waitUntil(isHeld, { what: 'a request that is held' })
     const [sent, since] = [seen.length, performance.now()]
-    await waitUntil(() => performance.now() - since > 400, { what: 'the time of a try' })
+    await waitUntil(() => performance.now() - since > 700, { what: 'the time of a try' })
     expect(seen).toHaveLength(sent)
     await finish()
     expect(await waiting).toMatchObject({ state: 'paid' })
