@@ -41,6 +41,7 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  console.error(error)
+  const isStopped = error instanceof Error && error.name === 'AbortError'
+  console.error(isStopped ? 'Stopped.' : error)
   process.exitCode = 1
 })

@@ -66,7 +66,8 @@ export function createTransport(settings: Settings): Transport {
     const { method = 'GET', path, parse = JSON.parse } = call
     const name = `${method} ${path}`
     return await runWithin(ms, signals, name, async (signal) => {
-      const response = await connect(name, () => settings.fetch(...writeRequest(call, signal)))
+      const request = writeRequest(call, signal)
+      const response = await connect(name, () => settings.fetch(...request))
       const text = await connect(name, () => response.text())
       const { status, headers } = response
       if (status === 304 || status === 204) return { status, headers, body: undefined }
