@@ -14,6 +14,9 @@ beforeAll(async () => {
   await database.sql.unsafe(refund({}))
   await database.sql.unsafe(discrepancy({}))
   await database.sql.unsafe(foreign({}))
+  await database.sql.unsafe(insert('event_removals', { removed_up_to: '0' }))
+  await database.sql.unsafe(endpoint({ id: ZERO }))
+  await database.sql.unsafe(delivery({}))
   await database.sql.unsafe(insert('api_key_days', { key_id: ZERO, day: `'2026-01-01'` }))
 })
 afterAll(() => database.drop())
@@ -115,8 +118,35 @@ const discrepancy = (more: Columns) =>
     ...more,
   })
 
+const endpoint = (more: Columns) =>
+  insert('webhook_endpoints', {
+    id: ONE,
+    merchant_code: `'M'`,
+    url: `''`,
+    types: `'{}'`,
+    secret: `''`,
+    planned_up_to: '0',
+    ...more,
+  })
+const delivery = (more: Columns) =>
+  insert('webhook_deliveries', {
+    endpoint_id: ZERO,
+    event_id: '1',
+    merchant_code: `'M'`,
+    transaction_id: `'T'`,
+    ...more,
+  })
+
 /** What each constraint refuses, and nothing else about the row would. */
 const REFUSED: [constraint: string, statement: string][] = [
+  ['event_removals_pkey', insert('event_removals', { removed_up_to: '1' })],
+  ['event_removals_one_row', insert('event_removals', { '"only"': 'false' })],
+  ['webhook_endpoints_pkey', endpoint({ id: ZERO })],
+  ['webhook_endpoints_disabled_says_why', endpoint({ disabled_at: 'now()' })],
+  ['webhook_endpoints_disabled_says_why', endpoint({ disabled_reason: `'gone'` })],
+  ['webhook_deliveries_pkey', delivery({})],
+  ['webhook_deliveries_endpoint', delivery({ endpoint_id: ONE })],
+  ['webhook_deliveries_attempts_not_negative', delivery({ event_id: '2', attempts: '-1' })],
   ['merchant_accounts_pkey', insert('merchant_accounts', { merchant_code: `'M'` })],
   ['api_keys_hash', key({ name: `'other'` })],
   ['api_keys_hash_is_sha256', key({ hash: `'short'` })],
@@ -214,6 +244,8 @@ it('no constraint of the schema is left out above, but for keys of generated num
     'audit_entries_pkey',
     'changes_pkey',
     'discrepancies_pkey',
+    'event_outbox_pkey',
+    'events_pkey',
     'gateway_calls_pkey',
     'ipn_events_pkey',
     'refund_attempts_pkey',
