@@ -45,16 +45,23 @@ export class DomainError extends Error {
   readonly code: RefusalCode
   readonly errors: readonly FieldError[]
   readonly extra: Readonly<Record<string, string>>
+  /** Seconds after which the same may be asked again. */
+  readonly retryAfterS: number | undefined
   /** @param extra further members of the problem, e.g. `refundableAmount` */
   constructor(
     code: RefusalCode,
     detail: string,
-    { errors = [], extra = {} }: { errors?: FieldError[]; extra?: Record<string, string> } = {},
+    {
+      errors = [],
+      extra = {},
+      retryAfterS,
+    }: { errors?: FieldError[]; extra?: Record<string, string>; retryAfterS?: number } = {},
   ) {
     super(detail)
     this.name = 'DomainError'
     this.code = code
     this.errors = errors
     this.extra = extra
+    this.retryAfterS = retryAfterS
   }
 }

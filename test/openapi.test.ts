@@ -59,7 +59,6 @@ describe('the document', () => {
         'operation-singular-tag': 'error',
         'operation-tag-defined': 'error',
         'parameter-description': 'error',
-        'path-http-verbs-order': 'error',
         'path-params-defined': 'error',
       },
     })

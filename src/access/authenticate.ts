@@ -29,8 +29,8 @@ export function authenticate(ctx: Context) {
     c.header('ratelimit-policy', `"key";q=${limit};w=60`)
     c.header('ratelimit', `"key";r=${left};t=${resetS}`)
     if (allowed) return
-    c.header('retry-after', String(resetS))
-    throw new DomainError('rate_limited', `This key may ask ${limit} times a minute`)
+    const detail = `This key may ask ${limit} times a minute`
+    throw new DomainError('rate_limited', detail, { retryAfterS: resetS })
   }
 
   return createMiddleware<AppEnv>(async (c, next) => {

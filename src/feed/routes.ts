@@ -86,7 +86,9 @@ export function feedRoutes(ctx: Context) {
       const { after, ...chosen } = c.req.valid('query')
       const filter = chooseEvents(c.get('access'), chosen)
       // Its answer has no body: nothing would ever end the stream.
-      if (c.req.method === 'HEAD') return c.body(null)
+      if (c.req.method === 'HEAD') {
+        return c.body(null, 200, { 'content-type': 'text/event-stream' })
+      }
       const last = c.req.valid('header')['last-event-id'] ?? after
       return await openStream(ctx, c, { filter, after: last, limit: STREAMED })
     })

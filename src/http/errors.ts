@@ -20,7 +20,7 @@ type ProblemKind = {
 export const PROBLEMS: Record<RefusalCode, ProblemKind> = {
   unauthenticated: { status: 401, title: 'No valid API key' },
   scope_missing: { status: 403, title: 'The key lacks a scope' },
-  rate_limited: { status: 429, title: 'Too many requests of this key' },
+  rate_limited: { status: 429, title: 'Too many requests at once' },
   invalid_address: { status: 400, title: 'The address or the host cannot be read' },
   invalid_json: { status: 400, title: 'The body is not JSON' },
   body_too_slow: { status: 408, title: 'The body did not arrive in time' },
@@ -88,10 +88,12 @@ export function answerProblem(
   {
     errors = [],
     extra = {},
+    retryAfterS,
     headers = {},
   }: {
     errors?: readonly FieldError[]
     extra?: Readonly<Record<string, string>>
+    retryAfterS?: number | undefined
     headers?: Record<string, string>
   } = {},
 ): Response {
@@ -108,7 +110,8 @@ export function answerProblem(
     ...extra,
   }
   if (code === 'unauthenticated') c.header('www-authenticate', 'Bearer')
-  if (status === 503) c.header('retry-after', '1')
+  const waitS = retryAfterS ?? (status === 503 ? 1 : undefined)
+  if (waitS !== undefined) c.header('retry-after', String(waitS))
   for (const [name, value] of Object.entries(headers)) c.header(name, value)
   return c.body(JSON.stringify(problem), status, { 'content-type': 'application/problem+json' })
 }

@@ -30,7 +30,8 @@ export async function testEndpoint(
   const { merchantCode, url } = row
   const secret = sealer.open(row.secret, sealedFor(endpointId))
   if (slots.countFree() === 0) {
-    throw new DomainError('rate_limited', 'Too many test events are under way; try again')
+    const detail = 'Too many test events are under way; try again'
+    throw new DomainError('rate_limited', detail, { retryAfterS: 1 })
   }
   const free = slots.takeAll()
   slots.give(free - 1)

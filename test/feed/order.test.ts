@@ -6,6 +6,7 @@ import { recordEvents } from '../../src/events/record.ts'
 import { publishEvents } from '../../src/feed/publish.ts'
 import { seedTransaction } from '../support/api.ts'
 import { emptyTables, type TestDatabase } from '../support/database.ts'
+import { EVENT_DATA } from '../support/event-data.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { MERCHANT, type Rig, startRig } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -39,7 +40,7 @@ const Page = z.object({
     z.object({
       id: z.string(),
       transactionId: z.string(),
-      data: z.object({ n: z.number() }),
+      data: z.object({ id: z.coerce.number() }),
     }),
   ),
   nextCursor: z.string(),
@@ -56,7 +57,7 @@ function openReader(limit = 200) {
   const told: z.infer<typeof Page>['data'] = []
   return {
     told,
-    names: () => told.map(({ transactionId, data: { n } }) => `${transactionId} ${n}`),
+    names: () => told.map(({ transactionId, data: { id } }) => `${transactionId} ${id}`),
     async look() {
       const { data, nextCursor } = await read(cursor, limit)
       told.push(...data)
@@ -69,7 +70,14 @@ function openReader(limit = 200) {
 /** Some event of a transaction; `n` tells it from others. */
 function record(tx: Tx, transactionId: string, n: number): Promise<void> {
   const { merchantCode } = MERCHANT
-  return recordEvents(tx, [{ merchantCode, transactionId, type: 'payment.updated', data: { n } }])
+  return recordEvents(tx, [
+    {
+      merchantCode,
+      transactionId,
+      type: 'payment.updated',
+      data: { ...EVENT_DATA['payment.updated'], id: String(n) },
+    },
+  ])
 }
 
 const commit = (transactionId: string, n: number, sql: Sql = database.sql) =>
@@ -270,7 +278,7 @@ it('under concurrent commits of very different length, with several publishers, 
     expect(reader.names().sort()).toEqual([...recorded].sort())
     for (const id of transactions) {
       const own = reader.told.filter(({ transactionId }) => transactionId === id)
-      expect(own.map(({ data: { n } }) => n)).toEqual(own.map((_, index) => index + 1))
+      expect(own.map(({ data: { id } }) => id)).toEqual(own.map((_, index) => index + 1))
     }
   }
   expect(recorded.length).toBeGreaterThan(100)

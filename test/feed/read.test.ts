@@ -5,6 +5,7 @@ import { publishEvents } from '../../src/feed/publish.ts'
 import { readFeed } from '../../src/feed/read.ts'
 import { createRemoval } from '../../src/retention.ts'
 import { expectInvalid, expectProblem, OTHER, withKey, writeMerchantsFile } from '../support/api.ts'
+import { EVENT_DATA } from '../support/event-data.ts'
 import { addKey, MERCHANT, type Rig, startRig } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -43,7 +44,7 @@ async function tell(...given: Given[]): Promise<string> {
       merchantCode: MERCHANT.merchantCode,
       transactionId: 'T-1',
       type: 'payment.updated',
-      data: {},
+      data: EVENT_DATA[one.type ?? 'payment.updated'],
       ...one,
     })),
   )

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { recordEvents } from '../../src/events/record.ts'
 import { publishEvents } from '../../src/feed/publish.ts'
 import { expectProblem, withKey } from '../support/api.ts'
+import { EVENT_DATA } from '../support/event-data.ts'
 import { type Message, type OpenStream, openEventStream } from '../support/feed.ts'
 import { addKey, KEY, MERCHANT, type Rig, startRig, startTestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -41,7 +42,7 @@ async function tell(count = 1, more: { type?: 'sync.abandoned'; data?: object } 
     return `T-${told}`
   })
   const { merchantCode } = MERCHANT
-  const { type = 'payment.updated', data = {} } = more
+  const { type = 'payment.updated', data = EVENT_DATA[type] } = more
   await recordEvents(
     sql,
     ids.map((transactionId) => ({ merchantCode, transactionId, type, data })),

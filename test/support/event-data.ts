@@ -1,0 +1,78 @@
+import type { EventType } from '../../src/events/event.ts'
+
+const TIME = '2026-11-21T09:33:03.254Z'
+const AT = { firstSeenAt: TIME, updatedAt: TIME }
+
+const PAYMENT = {
+  id: 'P-1',
+  transactionId: 'T-1',
+  status: 'SUCCESS',
+  amount: '100',
+  refundedAmount: '0',
+  refundableAmount: '100',
+  currency: 'VND',
+  paymentMethod: 'CC',
+  unrecognised: false,
+  missing: false,
+  asOf: TIME,
+  ...AT,
+}
+
+const TRANSACTION = {
+  transactionId: 'T-1',
+  merchantCode: 'UFLIYL',
+  orderId: null,
+  merchantTxnId: null,
+  currency: 'VND',
+  state: 'paid',
+  paidAmount: '100',
+  refundedAmount: '0',
+  duplicatePayment: false,
+  payments: [PAYMENT],
+  final: true,
+  sync: { status: 'settled', asOf: TIME, nextAttemptAt: null, attempts: 0, lastError: null },
+  ipnCount: 1,
+  ...AT,
+}
+
+const REFUND = {
+  id: '0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11',
+  paymentId: 'P-1',
+  transactionId: 'T-1',
+  amount: '10',
+  reason: null,
+  status: 'pending',
+  currency: 'VND',
+  receiver: null,
+  inferred: false,
+  gatewayRefundId: null,
+  failure: null,
+  requestedAt: TIME,
+  updatedAt: TIME,
+}
+
+const DISCREPANCY = {
+  id: '1',
+  kind: 'payment_missing',
+  merchantCode: 'UFLIYL',
+  transactionId: 'T-1',
+  paymentId: 'P-1',
+  refundId: null,
+  ours: { source: 'earlier_query', says: 'listed' },
+  theirs: { source: 'query', says: 'not listed' },
+  times: 1,
+  firstSeenAt: TIME,
+  lastSeenAt: TIME,
+  resolvedAt: null,
+}
+
+/** An object as events of a type tell it, where it does not matter which. */
+export const EVENT_DATA: Record<EventType, object> = {
+  'payment.created': PAYMENT,
+  'payment.updated': PAYMENT,
+  'transaction.final': TRANSACTION,
+  'refund.created': REFUND,
+  'refund.updated': REFUND,
+  'sync.abandoned': TRANSACTION,
+  'discrepancy.found': DISCREPANCY,
+}
