@@ -50,6 +50,9 @@ describe('before anything happened', () => {
     for (const result of ['final', 'abandoned', 'failed', 'lost']) {
       expect(read(families, 'sync_queries_total', { result })).toEqual([0])
     }
+    for (const outcome of ['delivered', 'failed', 'disabled']) {
+      expect(read(families, 'webhook_deliveries_total', { outcome })).toEqual([0])
+    }
     for (const operation of ['query', 'refund']) {
       expect(read(families, 'gateway_breaker_state', { operation })).toEqual([0])
     }
