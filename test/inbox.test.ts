@@ -318,7 +318,7 @@ it('while one has waited for too long, whatever comes is refused at once', async
 })
 
 it('a commit that takes too long is answered for, and holds up the next ones no more', async () => {
-  const hasty = createInbox(pool.sql, { ...PATIENT, takenMs: 50 })
+  const hasty = createInbox(pool.sql, { ...PATIENT, takenMs: 1_000 })
   await hasty.store(arrival('GATE'))
   const lock = await lockEvent('GATE')
   await expect(hasty.store(arrival('GATE'))).rejects.toThrow(InboxFullError)

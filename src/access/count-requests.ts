@@ -37,7 +37,8 @@ export function createRequestCounter(now: () => number = () => performance.now()
       return {
         allowed: minute.counted <= limit,
         left: Math.max(0, limit - minute.counted),
-        resetS: Math.ceil((minute.endsAt - at) / 1000),
+        // A sum of fractions may come back a little larger than it went in.
+        resetS: Math.ceil(Math.min(MINUTE_MS, minute.endsAt - at) / 1000),
       }
     },
   }

@@ -79,3 +79,9 @@ it('a new minute begins with the first request after the last one is over', () =
   at += 1
   expect(count()).toEqual({ allowed: true, left: 1, resetS: 60 })
 })
+
+it('a minute that begins between two milliseconds has 60 seconds, too', () => {
+  // With 60,000 added and taken away again this number leaves 60,000.00000000001.
+  const counter = createRequestCounter(() => 57_470.1875625232)
+  expect(counter.count('K', 2).resetS).toBe(60)
+})

@@ -26,7 +26,7 @@ export async function createTestDatabase({ empty = false } = {}): Promise<TestDa
     async shutOut() {
       await admin.unsafe(`alter database ${name} with allow_connections false`)
       await admin`
-        select pg_terminate_backend(pid) from pg_stat_activity
+        select pg_terminate_backend(pid, 10000) from pg_stat_activity
         where datname = ${name} and application_name <> 'test'`
     },
     async letIn() {
