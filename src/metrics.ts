@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { VERSION } from './version.ts'
+import { PACKAGE } from './version.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -29,7 +29,7 @@ export function createMetrics() {
     help: 'Always 1; which version runs stands in the label',
     labelNames: ['version'],
     registers,
-  }).set({ version: VERSION }, 1)
+  }).set({ version: PACKAGE.version }, 1)
   return {
     registry,
     databaseUp: new Gauge({

@@ -11,6 +11,13 @@ export type Slots = {
   /** Gives back one that was assigned. */
   giveBack(holder: string): void
   countHeld(holder: string): number
+  /** Whether fewer answers are being written down than there are slots: what nobody writes is asked in vain. */
+  mayEndCall(): boolean
+  /**
+   * A call is over: its slot is free for the next one while its answer is being written down.
+   * @returns to be called once that is done
+   */
+  endCall(holder: string): () => void
   /**
    * What a call says about how many at once the other side bears: one without an answer halves it, one
    * with an answer adds a little, up to the total.
@@ -31,11 +38,18 @@ export function createSlots(
   now: () => number = () => performance.now(),
 ): Slots {
   let taken = 0
+  let writing = 0
   let limit = total
   let halvedAt = Number.NEGATIVE_INFINITY
   const countFree = () => Math.max(0, Math.floor(limit) - taken)
   const held = new Map<string, number>()
   const countHeld = (holder: string) => held.get(holder) ?? 0
+  function giveBack(holder: string): void {
+    const left = countHeld(holder) - 1
+    if (left > 0) held.set(holder, left)
+    else held.delete(holder)
+    taken -= 1
+  }
   return {
     cap: Math.max(1, total - reserved),
     takeAll() {
@@ -50,13 +64,16 @@ export function createSlots(
     assign(holder) {
       held.set(holder, countHeld(holder) + 1)
     },
-    giveBack(holder) {
-      const left = countHeld(holder) - 1
-      if (left > 0) held.set(holder, left)
-      else held.delete(holder)
-      taken -= 1
-    },
+    giveBack,
     countHeld,
+    mayEndCall: () => writing < total,
+    endCall(holder) {
+      giveBack(holder)
+      writing += 1
+      return () => {
+        writing -= 1
+      }
+    },
     learn(answered, began) {
       if (answered) limit = Math.min(total, limit + 1 / limit)
       else if (began > halvedAt) {

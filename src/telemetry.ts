@@ -5,7 +5,7 @@ import type { Log } from './log.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { SYNC_RESULTS } from './sync/sync-due.ts'
 import { NO_TRACING, type Tracing } from './trace.ts'
-import { VERSION } from './version.ts'
+import { PACKAGE } from './version.ts'
 import { DELIVERY_ENDS } from './webhooks/settle.ts'
 
 /** The metrics, with 0 for what may happen and has not, and the traces, if a collector is named. */
@@ -33,5 +33,5 @@ async function chooseTracing(config: Config, log: Log): Promise<Tracing> {
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } = config
   if (!endpoint) return NO_TRACING
   const { startTracing } = await import('./otlp.ts')
-  return startTracing(endpoint, VERSION, log)
+  return startTracing(endpoint, PACKAGE.version, log)
 }

@@ -1,8 +1,13 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
+import type { Context } from '../src/context.ts'
+import type { Sql } from '../src/db/client.ts'
 import { createSlots } from '../src/slots.ts'
-import { syncDue } from '../src/sync/sync-due.ts'
+import { beginSync, syncDue } from '../src/sync/sync-due.ts'
+import { whileUncommitted } from './support/locks.ts'
+import { startRefundRig } from './support/refunds.ts'
 import { startRig } from './support/service.ts'
 import { makeTransaction, registerDue } from './support/sync.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 describe('how many may be in flight', () => {
   it('halves with a call that has no answer, once for all that were under way, and never under one', () => {
@@ -37,6 +42,64 @@ describe('how many may be in flight', () => {
     slots.give(1)
     expect([slots.countFree(), slots.takeAll(), slots.takeAll()]).toEqual([1, 1, 0])
   })
+})
+
+async function countAnswered({ metrics }: Context): Promise<number> {
+  const { values } = await metrics.gatewayCall.get()
+  const counts = values.filter(({ metricName }) => metricName?.endsWith('_count'))
+  return counts.reduce((sum, { value }) => sum + value, 0)
+}
+
+it('the next call is made while answers are being written, and no more than may be written', async () => {
+  const rig = await startRig({ settings: { ROLE: 'web', GATEWAY_MAX_CONCURRENCY: '2' } })
+  onTestFinished(() => rig.stop())
+  const { ctx } = rig.service
+  const ids = Array.from({ length: 6 }, (_, n) => `T-WRITTEN-${n}`)
+  for (const id of ids) {
+    await makeTransaction(rig, id)
+    await registerDue(rig, id)
+  }
+  const rounds: Promise<void>[] = []
+  const begin = async () => {
+    const { count, finished } = await beginSync(ctx)
+    rounds.push(finished)
+    return count
+  }
+  // A settling commit waits for the payments; a claim needs none of them.
+  const hold = (held: Sql) => held`lock table payments in exclusive mode`
+  await whileUncommitted(rig.database, hold, async (commit) => {
+    expect(await begin()).toBe(2)
+    await waitUntil(() => ctx.slots.countFree() === 2, { what: 'free slots while answers wait' })
+    expect(await begin()).toBe(2)
+    await waitUntil(async () => (await countAnswered(ctx)) === 4, { what: 'two more answers' })
+    expect([ctx.slots.countFree(), await begin()]).toEqual([0, 0])
+    await commit()
+    await Promise.all(rounds)
+  })
+  expect([ctx.slots.countFree(), await syncDue(ctx)]).toEqual([2, 2])
+  for (const id of ids) expect(await rig.transaction(id)).toMatchObject({ state: 'paid' })
+})
+
+it('a query keeps its slot for the refund that may follow it', async () => {
+  const rig = await startRefundRig({ settings: { ROLE: 'web', GATEWAY_MAX_CONCURRENCY: '1' } })
+  onTestFinished(() => rig.stop())
+  const { ctx } = rig.service
+  await makeTransaction(rig, 'T-KEPT', [{ id: 'P-KEPT' }])
+  await registerDue(rig, 'T-KEPT')
+  await syncDue(ctx)
+  const answered = await countAnswered(ctx)
+  const { status, body } = await rig.refund('P-KEPT')
+  expect(status).toBe(202)
+  const hold = (held: Sql) => held`lock table payments in exclusive mode`
+  const round = await whileUncommitted(rig.database, hold, async () => {
+    const begun = await beginSync(ctx)
+    const isAnswered = async () => (await countAnswered(ctx)) === answered + 1
+    await waitUntil(isAnswered, { what: 'the answer' })
+    expect([begun.count, ctx.slots.countFree()]).toEqual([1, 0])
+    return begun
+  })
+  await round.finished
+  expect([await rig.sent(body.id), ctx.slots.countFree()]).toEqual([1, 1])
 })
 
 it('a gateway that fails is asked by fewer at once, and by more again once it answers', async () => {

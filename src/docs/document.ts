@@ -1,13 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi'
 import { Problem } from '../http/errors.ts'
 import { HEADERS, type HeaderName, referToHeaders } from '../http/headers.ts'
+import { PACKAGE } from '../version.ts'
 import { describeProblems, exemplifyProblems, tabulateProblems } from './problems.ts'
-
-const Package = z.object({ version: z.string(), license: z.string() })
-const { version, license } = Package.parse(
-  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')),
-)
 
 const DESCRIPTION = `Tells order systems what became of a payment, and gives money back.
 
@@ -47,7 +42,7 @@ export function writeDocument({ openAPIRegistry }: Pick<OpenAPIHono, 'openAPIReg
   }
   const document = complete.getOpenAPI31Document({
     openapi: '3.1.0',
-    info: { title: 'IPN processor', version, description: DESCRIPTION },
+    info: { title: 'IPN processor', version: PACKAGE.version, description: DESCRIPTION },
     servers: [{ url: '/', description: 'Where this document is from' }],
     tags: TAGS,
     security: [],
@@ -66,7 +61,7 @@ export function writeDocument({ openAPIRegistry }: Pick<OpenAPIHono, 'openAPIReg
       },
     },
   }
-  const info = { ...document.info, license: { name: license, identifier: license } }
+  const info = { ...document.info, license: { name: PACKAGE.license, identifier: PACKAGE.license } }
   return JSON.stringify({ ...document, info, components })
 }
 

@@ -54,11 +54,23 @@ export async function beginSync(ctx: Context, onMore?: () => void): Promise<Roun
     claims.map(async (claim) => {
       const { merchantCode } = claim
       const findsOut = ctx.breakers.of(merchantCode, 'query').state() !== 'closed'
+      const free = (giveBack: () => void) => {
+        const wasAtCap = ctx.slots.countHeld(merchantCode) >= ctx.slots.cap
+        giveBack()
+        if (slotsWereShort || wasAtCap || findsOut) onMore?.()
+      }
+      let end = () => free(() => ctx.slots.giveBack(merchantCode))
+      const onAnswer = () => {
+        // A refund may have to be sent yet, in the same slot.
+        if (claim.hasRefunds || !ctx.slots.mayEndCall()) return
+        free(() => {
+          end = ctx.slots.endCall(merchantCode)
+        })
+      }
       const plan = () => ({ ...describeSync(claim), ...origins.get(claim.leaseId) })
-      const dueAgain = await ctx.tracing.run(plan, (step) => syncOne(ctx, claim, step))
-      const wasAtCap = ctx.slots.countHeld(merchantCode) >= ctx.slots.cap
-      ctx.slots.giveBack(merchantCode)
-      if (dueAgain || slotsWereShort || wasAtCap || findsOut) onMore?.()
+      const dueAgain = await ctx.tracing.run(plan, (step) => syncOne(ctx, claim, step, onAnswer))
+      end()
+      if (dueAgain) onMore?.()
     }),
   )
   return { count: claims.length, finished: finished.then(() => {}) }
@@ -87,8 +99,13 @@ function describeSync({ merchantCode, transactionId, attempts }: Claim): StepPla
 
 const SETTLING: StepPlan = { name: 'settle', kind: 'internal' }
 
-/** Asks and settles once. Returns whether the transaction is due again. */
-async function syncOne(ctx: Context, claim: Claim, step: Step): Promise<boolean> {
+/** Asks and settles once. `onAnswer` is called between the two. Returns whether the transaction is due again. */
+async function syncOne(
+  ctx: Context,
+  claim: Claim,
+  step: Step,
+  onAnswer: () => void,
+): Promise<boolean> {
   const { merchantCode, transactionId } = claim
   const tell = (result: (typeof SYNC_RESULTS)[number]) => {
     ctx.metrics.syncQueries.inc({ result })
@@ -105,6 +122,7 @@ async function syncOne(ctx: Context, claim: Claim, step: Step): Promise<boolean>
       return false
     }
     ctx.slots.learn(kind === 'answered' || kind === 'rejected', began)
+    onAnswer()
     const sentAfterMs = began - claim.knownAt
     const settled = await ctx.tracing.run(
       () => SETTLING,
