@@ -386,7 +386,8 @@ it('trouble with the traces of notifications, or a wait for them, holds up no qu
   await waitUntil(isAsked, { what: 'the query' })
   await locks.release()
   await rig.transaction(transactionId, '?wait=20')
-  expect(warned.mock.calls.map(([, line]) => line)).toEqual([
+  // A second claim may have met the lock, too.
+  expect([...new Set(warned.mock.calls.map(([, line]) => line))]).toEqual([
     'the traces of notifications could not be read',
   ])
   await end()
