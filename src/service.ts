@@ -3,14 +3,14 @@ import type { Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { createKnownKeys } from './access/known-keys.ts'
 import { createApp } from './app.ts'
+import { startBackground } from './background.ts'
 import type { BreakerSettings } from './breaker.ts'
 import { createCardCache } from './cards/cache.ts'
 import type { Config } from './config.ts'
 import type { Context } from './context.ts'
 import { openDatabase } from './db/client.ts'
-import { SYNC_DUE, TRANSACTION_CHANGED } from './db/due.ts'
-import { EVENT_RECORDED } from './events/record.ts'
-import { beginPublishing, EVENTS_PUBLISHED } from './feed/publish.ts'
+import { TRANSACTION_CHANGED } from './db/due.ts'
+import { EVENTS_PUBLISHED } from './feed/publish.ts'
 import { createBreakers } from './gateway/breakers.ts'
 import { createCardGateway } from './gateway/cards.ts'
 import { createGatewayClient } from './gateway/client.ts'
@@ -22,19 +22,13 @@ import { createStreams, STREAM_LIMITS, type StreamLimits } from './http/streams.
 import { createWaiters } from './http/wait.ts'
 import { createInbox } from './ipn/inbox.ts'
 import type { Log } from './log.ts'
-import { type Loop, watchLoop } from './loop.ts'
-import { forgetReceivers } from './refunds/forget.ts'
-import { createRemoval } from './retention.ts'
+import type { Loop } from './loop.ts'
 import { createSealer } from './seal.ts'
 import { createSlots } from './slots.ts'
-import { reconcile } from './sync/reconcile.ts'
-import { sweepNotifications } from './sync/sweep.ts'
-import { beginSync, restSync } from './sync/sync-due.ts'
 import { openTelemetry } from './telemetry.ts'
 import { MAX_SHARED } from './transactions/find.ts'
 import { createResolve, type Resolve } from './webhooks/addresses.ts'
 import { createSender } from './webhooks/send.ts'
-import { startDelivering } from './webhooks/start.ts'
 
 export type Service = {
   ctx: Context
@@ -63,10 +57,6 @@ export type ServiceOptions = {
 const GRACE_MS = 6_000
 /** A statement that waits for a lock, or on a connection that hangs, holds up no others for longer (ms). */
 const PATIENCE_MS = 100
-const TIDY_EVERY_MS = 60_000
-const PUBLISH_EVERY_MS = 5_000
-/** With at most a hundred transactions a round, this bounds what the sweep adds to the gateway's load. */
-const RECONCILE_EVERY_MS = 2_000
 
 /** Opens everything a context needs. The schema has to be current. */
 export async function createContext(options: ServiceOptions) {
@@ -173,75 +163,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       await ctx.sql.listen(TRANSACTION_CHANGED, ctx.waiters.wake, ctx.waiters.wakeAll)
       await ctx.sql.listen(EVENTS_PUBLISHED, ctx.followers.wakeAll, ctx.followers.wakeAll)
     }
-    if (config.ROLE !== 'web') {
-      let wake = () => {}
-      await ctx.sql.listen(
-        SYNC_DUE,
-        () => wake(),
-        () => wake(),
-      )
-      const sync = watchLoop(ctx, {
-        name: 'sync',
-        begin: (onMore) => beginSync(ctx, onMore),
-        rest: () => restSync(ctx),
-        // While every call slot is taken a round finds nothing, and proves nothing.
-        proves: (count) => count > 0 || ctx.slots.countFree() > 0,
-      })
-      wake = sync.wake
-      loops.push(sync, startTidying(), startReconciling(), startRemoving())
-      loops.push(await startPublishing(), await startDelivering(ctx))
-    }
+    if (config.ROLE !== 'web') loops.push(...(await startBackground(ctx)))
     return url
-  }
-
-  /** Polling is the net: the commit that recorded an event wakes it. */
-  async function startPublishing(): Promise<Loop> {
-    let wake = () => {}
-    await ctx.sql.listen(
-      EVENT_RECORDED,
-      () => wake(),
-      () => wake(),
-    )
-    const publishing = watchLoop(ctx, {
-      name: 'publishing',
-      begin: () => beginPublishing(ctx),
-      rest: () => Promise.resolve(PUBLISH_EVERY_MS),
-    })
-    wake = publishing.wake
-    return publishing
-  }
-
-  /** Not on the way of money: once a minute is soon enough. */
-  function startTidying(): Loop {
-    return watchLoop(ctx, {
-      name: 'tidying',
-      begin: async () => {
-        await sweepNotifications(ctx)
-        return { count: await forgetReceivers(ctx), finished: Promise.resolve() }
-      },
-      rest: () => Promise.resolve(TIDY_EVERY_MS),
-    })
-  }
-
-  /** A round that made some due rests as well: the sync takes what is new first. */
-  function startReconciling(): Loop {
-    return watchLoop(ctx, {
-      name: 'reconciling',
-      begin: async () => {
-        await reconcile(ctx)
-        return { count: 0, finished: Promise.resolve() }
-      },
-      rest: () => Promise.resolve(RECONCILE_EVERY_MS),
-    })
-  }
-
-  function startRemoving(): Loop {
-    const removeOld = createRemoval(ctx)
-    return watchLoop(ctx, {
-      name: 'removing',
-      begin: async () => ({ count: await removeOld(), finished: Promise.resolve() }),
-      rest: () => Promise.resolve(TIDY_EVERY_MS),
-    })
   }
 
   async function shutDown(): Promise<void> {

@@ -36,7 +36,7 @@ const LAYERS: readonly (readonly string[])[] = [
   ['feed'],
   ['webhooks'],
   ['docs'],
-  ['app'],
+  ['app', 'background'],
   ['telemetry'],
   ['service'],
   ['cli', 'demo'],
