@@ -54,7 +54,9 @@ export function createApp(ctx: Context): Hono<AppEnv> {
     ctx.log.error({ err: error, requestId: c.get('requestId') }, 'the database is out of reach')
     return answerProblem(c, 'unavailable', 'The database is out of reach; ask again in a moment')
   })
-  app.notFound((c) => answerProblem(c, 'not_found', `Nothing is served at ${c.req.path}`))
+  app.notFound((c) =>
+    answerProblem(c, 'not_found', `Nothing is served at ${c.req.path}; /docs lists what is`),
+  )
   app.use(
     methodNotAllowed({
       app,

@@ -175,7 +175,7 @@ function findConflicts(settings: Omit<Settings, 'DEMO'>, demo: boolean): string[
   const { GATEWAY_BASE_URL: base, GATEWAY_ALLOW_HTTP: allowHttp } = settings
   if (!base && !demo) {
     problems.push(
-      'GATEWAY_BASE_URL is not set, and outside demo mode there is no gateway to ask; for example GATEWAY_BASE_URL=https://gateway.example',
+      'GATEWAY_BASE_URL is not set, and outside demo mode there is no gateway to ask; for example GATEWAY_BASE_URL=https://gateway.example, or DEMO=true for the demo on whatever HOST',
     )
   }
   if (base && !allowHttp && isPlainRemote(new URL(base))) {

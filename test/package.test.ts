@@ -70,7 +70,9 @@ async function readSnippets(title: string): Promise<string[]> {
 
 it('gives order systems the client as JavaScript that needs no other package', async () => {
   await writeFile(join(folder, 'client.js'), CLIENT)
-  expect(await node('client.js')).toMatchObject({ stdout: 'true GET /v1/payments/1: no answer\n' })
+  expect(await node('client.js')).toMatchObject({
+    stdout: 'true GET /v1/payments/1: no answer (bad port)\n',
+  })
 })
 
 it('gives them its types, for the strictest project of whatever runtime, and so is the README', {
@@ -89,14 +91,18 @@ it('gives them its types, for the strictest project of whatever runtime, and so 
   await node(TSC, '-p', join(folder, 'tsconfig.json')).catch(({ stdout }) => expect.fail(stdout))
 })
 
-it('gives merchants the sandbox as JavaScript with its types', {
+it('gives merchants the sandbox as JavaScript with its types, and a receiver of webhooks that compiles', {
   timeout: COMPILED_WITHIN_MS,
 }, async () => {
   await symlink(join(ROOT, 'node_modules'), join(installed, 'node_modules'))
   await writeFile(join(folder, 'sandbox.ts'), SANDBOX)
+  const [receiver = ''] = await readSnippets('Webhooks')
+  // Beside packages of its own.
+  const beside = join(installed, 'receiver.ts')
+  await writeFile(beside, receiver)
   await writeFile(join(folder, 'sandbox.js'), SANDBOX)
   expect(await node('sandbox.js')).toMatchObject({ stdout: '4711\n' })
   const strict = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'nodenext']
   const types = ['--typeRoots', join(ROOT, 'node_modules', '@types'), '--types', 'node']
-  await node(TSC, '--ignoreConfig', ...strict, ...types, 'sandbox.ts')
+  await node(TSC, '--ignoreConfig', ...strict, ...types, 'sandbox.ts', beside)
 })

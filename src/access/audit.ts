@@ -79,7 +79,7 @@ export type AuditEntry = {
 
 export type AuditFilter = { objectId?: string | undefined; keyId?: string | undefined }
 
-/** The newest entries, newest first; of one object or one key, if it is named. */
+/** The newest entries, newest first; of one object with its refunds, or of one key, if it is named. */
 export async function listAuditEntries(
   sql: Sql,
   { objectId, keyId }: AuditFilter,
@@ -89,7 +89,13 @@ export async function listAuditEntries(
     select id, at::text, key_id as "keyId", actor, operation, merchant_code as "merchantCode",
       object_id as "objectId", request_id as "requestId", outcome
     from audit_entries
-    where ${objectId === undefined ? sql`true` : sql`object_id = ${objectId}`}
+    where ${
+      objectId === undefined
+        ? sql`true`
+        : sql`object_id in (select ${objectId}::text union all
+            select refund_id::text from refunds
+            where payment_id = ${objectId} or transaction_id = ${objectId})`
+    }
       and ${keyId === undefined ? sql`true` : sql`key_id = ${keyId}`}
     order by id desc limit ${limit}`
 }

@@ -37,7 +37,15 @@ export function authenticate(ctx: Context) {
     const text = readBearer(c)
     const asOf = c.req.method === 'GET' ? 'lately' : 'now'
     const key = text === undefined ? undefined : await ctx.keys.find(text, asOf)
-    if (!key) throw new DomainError('unauthenticated', 'Send `Authorization: Bearer <API key>`')
+    if (!key) {
+      const sent = text !== undefined
+      throw new DomainError(
+        'unauthenticated',
+        sent
+          ? 'This API key is not known, was revoked or has expired'
+          : 'Send `Authorization: Bearer <API key>`',
+      )
+    }
     countRequest(c, key)
     const merchants = key.merchantCode === EVERY_MERCHANT ? ctx.merchants : [key.merchantCode]
     c.set('access', { ...key, merchants, requestId: c.get('requestId') })

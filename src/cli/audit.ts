@@ -14,7 +14,7 @@ export function addAuditCommand(program: Command, print: (text: string) => void)
   program
     .command('audit')
     .description('list who asked for what: writes over the API and changes of keys, newest first')
-    .option('--object <id>', 'of this refund, payment, transaction or key')
+    .option('--object <id>', 'of this refund, key, or payment or transaction with its refunds')
     .option('--key <id>', 'by this key', readId)
     .option('--limit <n>', 'how many', readCount, 50)
     .option('--json', 'as JSON, for programs')

@@ -60,7 +60,7 @@ export function addKeyCommands(program: Command, print: Print): void {
       const { key, id, oldId, oldEndsAt } = await withDatabase((sql) => rotate(sql, ref, grace))
       const result = { id, key, replaces: oldId, oldKeyEndsAt: oldEndsAt }
       print(
-        asJson ? writeJson(result) : presentKey(key, `${id}, in the place of ${oldId},`, oldEndsAt),
+        asJson ? writeJson(result) : presentKey(key, `${id}, in the place of ${oldId}`, oldEndsAt),
       )
     })
 
@@ -107,7 +107,7 @@ function writeRow(key: ReturnType<typeof showKey>): string[] {
 
 function presentKey(key: string, what: string, oldEndsAt?: string): string {
   const old = oldEndsAt === undefined ? '' : `The old key is good until ${oldEndsAt}.\n`
-  return `${key}\n\nThis is the key ${what}. It is shown only now: just its hash is stored.\n${old}`
+  return `${key}\n\nThis is the key ${what}. A key is shown only now: just its hash is stored.\n${old}`
 }
 
 function writeJson(value: unknown): string {

@@ -131,12 +131,20 @@ function writeQuery(query: Readonly<Record<string, QueryValue>>): string {
   return text === '' ? '' : `?${text}`
 }
 
+/** What the runtime knows of the reason: Node's `fetch` keeps it a level down. */
+function explain(error: unknown): string {
+  const inner = error instanceof Error && error.cause instanceof Error ? error.cause : error
+  if (!(inner instanceof Error)) return ''
+  const code = 'code' in inner ? String(inner.code) : ''
+  return ` (${code || inner.message})`
+}
+
 /** @throws ConnectionError with the runtime's own error as its cause */
 async function connect<T>(name: string, send: () => Promise<T>): Promise<T> {
   try {
     return await send()
   } catch (error) {
-    throw new ConnectionError(`${name}: no answer`, { cause: error })
+    throw new ConnectionError(`${name}: no answer${explain(error)}`, { cause: error })
   }
 }
 

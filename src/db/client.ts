@@ -73,6 +73,8 @@ const AWAY =
 /** Whether the database is out of reach, so that the same question may be answered a moment later. */
 export function isDatabaseAway(error: unknown): boolean {
   if (!(error instanceof Error)) return false
+  // Whatever it refuses a session with: one that is locked has a code of a class with many meanings.
+  if (error instanceof postgres.PostgresError && /^(FATAL|PANIC)$/.test(error.severity)) return true
   const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
   return AWAY.test(code) || isDatabaseAway(error.cause)
 }

@@ -72,7 +72,7 @@ export async function readFeed(
 
 /** @param path where the cursor stood */
 export function refuseCursor(path: string): DomainError {
-  const message = 'is not a cursor this feed gave'
+  const message = 'is not a cursor this feed gave; without one it begins with the oldest event'
   return new DomainError('invalid_request', `${path}: ${message}`, { errors: [{ path, message }] })
 }
 

@@ -20,7 +20,7 @@ type ProblemKind = {
 export const PROBLEMS: Record<RefusalCode, ProblemKind> = {
   unauthenticated: { status: 401, title: 'No valid API key' },
   scope_missing: { status: 403, title: 'The key lacks a scope' },
-  rate_limited: { status: 429, title: 'Too many requests at once' },
+  rate_limited: { status: 429, title: 'Too many requests' },
   invalid_address: { status: 400, title: 'The address or the host cannot be read' },
   invalid_json: { status: 400, title: 'The body is not JSON' },
   body_too_slow: { status: 408, title: 'The body did not arrive in time' },

@@ -10,7 +10,7 @@ export function createRouter() {
     defaultHook: (result) => {
       if (result.success) return
       const errors = result.error.issues.flatMap((issue) => {
-        const message = issue.message
+        const message = explainIssue(issue)
         const names = issue.code === 'unrecognized_keys' ? issue.keys : [undefined]
         return names.map((name) => ({
           path: [...issue.path, ...(name === undefined ? [] : [name])].join('.') || 'body',
@@ -21,6 +21,17 @@ export function createRouter() {
       throw new DomainError('invalid_request', named, { errors })
     },
   })
+}
+
+/** What does not fit, in words that follow its name; those of the library stand for themselves alone. */
+function explainIssue(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'invalid_type') {
+    const isMissing = issue.message.endsWith('received undefined')
+    return isMissing ? 'is missing' : `must be of type ${issue.expected}`
+  }
+  if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`
+  if (issue.code === 'invalid_format' && issue.format === 'uuid') return 'must be a UUID'
+  return issue.message
 }
 
 /**

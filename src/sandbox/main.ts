@@ -44,8 +44,15 @@ function describe(url: string, ipnUrl: string, accounts: readonly Account[]): st
   ]
 }
 
+function explain(error: unknown): string {
+  const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
+  return inUse
+    ? `${error.message}: another program listens there; stop it, or set SANDBOX_PORT`
+    : String(error)
+}
+
 main().catch((error: unknown) => {
-  const lines = error instanceof ConfigError ? error.lines : [String(error)]
+  const lines = error instanceof ConfigError ? error.lines : [explain(error)]
   process.stderr.write(
     `The sandbox gateway cannot start:\n${lines.map((line) => `  ${line}\n`).join('')}`,
   )

@@ -12,7 +12,7 @@ export class AddressError extends Error {
   constructor(message: string) {
     super(message)
     this.name = 'AddressError'
-    this.code = `the address ${message}`
+    this.code = `the url ${message}`
   }
 }
 
@@ -65,7 +65,8 @@ export function requireAddress(address: string, isPlain: boolean, allowPrivate: 
   const kind = classify(address)
   if (kind === 'public' && isPlain) throw new AddressError('must start with https://')
   if (kind === 'public' || (kind === 'private' && allowPrivate)) return
-  throw new AddressError('leads to an address that is not public')
+  const hint = kind === 'private' ? ' (WEBHOOK_ALLOW_PRIVATE=true on the service allows it)' : ''
+  throw new AddressError(`leads to an address that is not public${hint}`)
 }
 
 const ASK = { timeout: 2_000, tries: 2 }

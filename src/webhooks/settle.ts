@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import { toIso } from '../db/client.ts'
 import type { Delivery } from './claim.ts'
 import { GIVE_UP_AFTER_MS, waitAfter } from './schedule.ts'
 
@@ -98,7 +99,7 @@ export async function failDelivery(
     from judged`
   if (!row) return { end: 'lost' }
   const { reason, since, failingForMs } = row
-  if (reason) return { end: 'disabled', reason, failingSince: since }
+  if (reason) return { end: 'disabled', reason, failingSince: toIso(since) }
   return { end: 'failed', failingForMs }
 }
 

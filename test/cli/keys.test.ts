@@ -101,7 +101,7 @@ it('rotated, two keys are live until the grace is over; a second rotation in bet
 it('rotated without grace, the old key ends at once', async () => {
   const old = await make('leaked')
   const { out } = await keys('rotate', 'leaked', '--grace', '0')
-  expect(out).toContain(`in the place of ${old.id},`)
+  expect(out).toContain(`in the place of ${old.id}.`)
   await expectProblem(await use(old.key), 401, 'unauthenticated')
   expect((await use(/^(ipn_\S+)/.exec(out)?.[1] ?? '')).status).toBe(202)
 })
