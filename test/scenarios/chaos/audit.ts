@@ -1,7 +1,9 @@
 import { addAmounts, compareAmounts } from '../../../src/money.ts'
 import type { Ledgers } from './ledgers.ts'
 import { LOST } from './lost.ts'
+import { DISORDERED } from './order.ts'
 import { type Damage, findRepeated, type Rule, unique } from './rules.ts'
+import { TOLD } from './told.ts'
 import { isEnded, listUndecidable } from './undecidable.ts'
 
 export type Problem = { damage: Damage; rule: string; what: string }
@@ -76,7 +78,7 @@ const DOUBLED_AND_STUCK: readonly Rule[] = [
 ]
 
 /** Everything the auditor looks for. */
-export const RULES: readonly Rule[] = [...LOST, ...DOUBLED_AND_STUCK]
+export const RULES: readonly Rule[] = [...LOST, ...TOLD, ...DISORDERED, ...DOUBLED_AND_STUCK]
 
 /** Compares the ledgers by every rule. */
 export function audit(ledgers: Ledgers, rules: readonly Rule[] = RULES): Problem[] {

@@ -1,6 +1,7 @@
 import postgres from 'postgres'
 import { z } from 'zod'
 import { runConcurrently } from '../../bench/refunds.ts'
+import { type Follower, readFeed } from './feed.ts'
 import type { GatewayControl, JournalEntry } from './gateway.ts'
 import type { Ledgers, PaymentFacts, Sent, Shown, Stored } from './ledgers.ts'
 import type { Load } from './load.ts'
@@ -22,6 +23,7 @@ const ShownRefund = z.object({
 
 export type Sources = {
   load: Pick<Load, 'transactionIds' | 'refunds' | 'synced'>
+  follower: Follower
   gateway: GatewayControl
   /** Refunds that the suite let fail at the gateway. */
   failed: string[]
@@ -33,7 +35,7 @@ export type Sources = {
 /** How long something may be due before nobody seems to come for it. */
 const OVERDUE = '5 seconds'
 
-/** Reads the books of all three sides, each from its own source. */
+/** Reads the books of all sides, each from its own source. */
 export async function gatherLedgers(sources: Sources): Promise<Ledgers> {
   const journal = await sources.gateway.readJournal('ipn')
   const payments: PaymentFacts[] = []
@@ -50,6 +52,10 @@ export async function gatherLedgers(sources: Sources): Promise<Ledgers> {
       movements: await sources.gateway.readLedger(),
       failed: sources.failed,
       told: acknowledged.flatMap(({ requestId }) => requestId ?? []),
+    },
+    feed: {
+      read: await readFeed(sources.apiUrl, sources.key),
+      followed: [...sources.follower.events],
     },
   }
 }
@@ -70,7 +76,7 @@ async function readStored(url: string): Promise<Stored> {
         select encode(sha256(convert_to(body, 'UTF8')), 'hex') as sha256,
           kind = 'refund' and handled_at is null as "isWaiting" from ipn_events`,
       transactions: await sql<Stored['transactions']>`
-        select transaction_id as id, final as "isFinal", lease_id is not null as "isLeased",
+        select transaction_id as id, state, refunded_amount::text as "refundedAmount", final as "isFinal", lease_id is not null as "isLeased",
           coalesce(due_at < now() - ${OVERDUE}::interval, false) as "isOverdue",
           abandoned_at is not null as "isAbandoned" from transactions`,
       payments: await sql<Stored['payments']>`
@@ -79,6 +85,7 @@ async function readStored(url: string): Promise<Stored> {
       refunds: await sql<Stored['refunds']>`
         select refund_id::text as id, idempotency_key as key, payment_id as "paymentId",
           amount::text, case status when 'sending' then 'pending' else status end as status from refunds`,
+      discrepancies: await sql<Stored['discrepancies']>`select id::text from discrepancies`,
     }
   } finally {
     await sql.end({ timeout: 1 })

@@ -1,3 +1,5 @@
+import { compareAmounts } from '../../../src/money.ts'
+import type { ToldEvent } from './feed.ts'
 import type { Movement } from './gateway.ts'
 import type { AcknowledgedRefund } from './load.ts'
 
@@ -23,6 +25,8 @@ export type Stored = {
   notifications: { sha256: string; isWaiting: boolean }[]
   transactions: {
     id: string
+    state: string
+    refundedAmount: string
     isFinal: boolean
     isLeased: boolean
     isOverdue: boolean
@@ -30,6 +34,7 @@ export type Stored = {
   }[]
   payments: PaymentFacts[]
   refunds: { id: string; key: string; paymentId: string; amount: string; status: string }[]
+  discrepancies: { id: string }[]
 }
 
 /** What its API shows. */
@@ -48,4 +53,23 @@ export type Moved = {
   told: string[]
 }
 
-export type Ledgers = { sent: Sent; stored: Stored; shown: Shown; moved: Moved }
+/** What its change feed tells. */
+export type Feed = {
+  /** All of it, at rest. */
+  read: readonly ToldEvent[]
+  /** What somebody got who followed it by its cursor from before the storm. */
+  followed: readonly ToldEvent[]
+}
+
+export type Ledgers = { sent: Sent; stored: Stored; shown: Shown; moved: Moved; feed: Feed }
+
+/** However their amounts are written. */
+export function isSamePayment(one: PaymentFacts, other: PaymentFacts | undefined): boolean {
+  return (
+    other !== undefined &&
+    other.transactionId === one.transactionId &&
+    other.status === one.status &&
+    compareAmounts(other.amount, one.amount) === 0 &&
+    compareAmounts(other.refundedAmount, one.refundedAmount) === 0
+  )
+}

@@ -1,4 +1,6 @@
+import { makeFeed } from './feed-lies.ts'
 import type { Ledgers, PaymentFacts } from './ledgers.ts'
+import type { Lie } from './rules.ts'
 
 const PAYMENT: PaymentFacts = {
   id: 'P1',
@@ -12,13 +14,15 @@ const FIRST = { id: 'R1', paymentId: 'P1', amount: '30' }
 const SECOND = { id: 'R2', paymentId: 'P1', amount: '20' }
 export const TRANSACTION = {
   id: 'T1',
+  state: 'partially_refunded',
+  refundedAmount: '30',
   isFinal: true,
   isLeased: false,
   isOverdue: false,
   isAbandoned: false,
 }
 
-/** Books that agree: one payment of 100, of which 30 went back; another refund of 20 failed. */
+/** Books that agree: one payment of 100, of which 30 went back; another refund of 20 failed, of which two sides disagreed first. */
 export function makeLedgers(): Ledgers {
   return {
     sent: {
@@ -44,6 +48,7 @@ export function makeLedgers(): Ledgers {
         { ...FIRST, key: 'K1', status: 'succeeded' },
         { ...SECOND, key: 'K2', status: 'failed' },
       ],
+      discrepancies: [{ id: '1' }],
     },
     shown: {
       transactions: [{ id: 'T1', payments: [{ ...STORED_PAYMENT }] }],
@@ -58,19 +63,26 @@ export function makeLedgers(): Ledgers {
       failed: [],
       told: ['R1'],
     },
+    feed: { read: makeFeed(), followed: makeFeed() },
   }
 }
 
-/** Sets what is stored and shown of a refund alike. */
-export function setStatus({ stored, shown }: Ledgers, refundId: string, status: string): void {
+/** Sets what is stored, shown and told last of a refund alike. */
+export function setStatus(
+  { stored, shown, feed }: Ledgers,
+  refundId: string,
+  status: string,
+): void {
   for (const refund of [...stored.refunds, ...shown.refunds]) {
     if (refund.id === refundId) refund.status = status
   }
+  for (const events of [feed.read, feed.followed]) {
+    const last = events.findLast(({ data }) => 'paymentId' in data && data.id === refundId)
+    if (last && 'paymentId' in last.data) last.data.status = status
+  }
 }
 
-type Lie = [rule: string, what: string, tell: (ledgers: Ledgers) => void]
-
-/** What a service would have to do wrong; the rule named is the one that has to see it. */
+/** What a service would have to do wrong with money. */
 export const LIES: readonly Lie[] = [
   [
     'an acknowledged notification is stored',

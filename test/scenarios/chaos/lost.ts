@@ -1,5 +1,5 @@
 import { compareAmounts } from '../../../src/money.ts'
-import type { PaymentFacts } from './ledgers.ts'
+import { isSamePayment, type PaymentFacts } from './ledgers.ts'
 import { type Rule, unique } from './rules.ts'
 
 /** What was promised or moved, and is not in the books or stands there otherwise. */
@@ -33,7 +33,8 @@ export const LOST: readonly Rule[] = [
       return [
         ...moved.payments
           .filter(
-            (payment) => known.has(payment.transactionId) && !isSame(payment, kept.get(payment.id)),
+            (payment) =>
+              known.has(payment.transactionId) && !isSamePayment(payment, kept.get(payment.id)),
           )
           .map((payment) => `${describe(payment)}, stored ${describe(kept.get(payment.id))}`),
         ...stored.payments.filter(({ id }) => !theirs.has(id)).map(describe),
@@ -101,7 +102,7 @@ export const LOST: readonly Rule[] = [
         ...stored.payments
           .filter((payment) => {
             const listed = answered.get(payment.transactionId) ?? []
-            return !listed.some((one) => one.id === payment.id && isSame(payment, one))
+            return !listed.some((one) => one.id === payment.id && isSamePayment(payment, one))
           })
           .map(describe),
       ]
@@ -118,16 +119,6 @@ export const LOST: readonly Rule[] = [
     },
   },
 ]
-
-function isSame(one: PaymentFacts, other: PaymentFacts | undefined): boolean {
-  return (
-    other !== undefined &&
-    other.transactionId === one.transactionId &&
-    other.status === one.status &&
-    compareAmounts(other.amount, one.amount) === 0 &&
-    compareAmounts(other.refundedAmount, one.refundedAmount) === 0
-  )
-}
 
 function describe(payment: PaymentFacts | undefined): string {
   if (!payment) return 'nothing'

@@ -4,9 +4,9 @@ import type { Result } from './run.ts'
 
 const SHOWN_PROBLEMS = 20
 
-/** The auditor's table: what happened, what the three ledgers hold, and what is wrong. */
+/** The auditor's table: what happened, what the four ledgers hold, and what is wrong. */
 export function writeReport({ counts, ledgers, problems, refusals, ...result }: Result): string {
-  const { sent, stored, moved } = ledgers
+  const { sent, stored, moved, feed } = ledgers
   const count = (isOf: (name: string) => boolean) =>
     [...counts].reduce((sum, [name, n]) => sum + (isOf(name) ? n : 0), 0)
   const damage = (which: Damage) => problems.filter((one) => one.damage === which).length
@@ -27,10 +27,12 @@ export function writeReport({ counts, ledgers, problems, refusals, ...result }: 
     ['  failed', refunds('failed')],
     ['  in needs_review', refunds('needs_review')],
     ['refunds moved at the gateway', moved.movements.length],
+    ['events told', feed.read.length],
     ['nobody can tell (legitimate)', result.undecidable],
     ['at rest after the storm (s)', (result.quietAfterMs / 1_000).toFixed(1)],
     ['LOST', damage('lost')],
     ['DOUBLED', damage('doubled')],
+    ['DISORDERED', damage('disordered')],
     ['STUCK', damage('stuck')],
     ['requests refused without a reason', refusals.length],
   ]

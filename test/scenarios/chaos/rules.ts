@@ -1,10 +1,13 @@
 import type { Ledgers } from './ledgers.ts'
 
 /** What must not be, whatever happened. */
-export type Damage = 'lost' | 'doubled' | 'stuck'
+export type Damage = 'lost' | 'doubled' | 'disordered' | 'stuck'
 
 /** Something the auditor looks for. `find` names each case. */
 export type Rule = { damage: Damage; rule: string; find: (ledgers: Ledgers) => string[] }
+
+/** What a service would have to do wrong; the rule named is the one that has to see it. */
+export type Lie = [rule: string, what: string, tell: (ledgers: Ledgers) => void]
 
 /** Each of them once. */
 export function unique(items: readonly string[]): string[] {

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { audit, type Problem } from './audit.ts'
+import { followFeed } from './feed.ts'
 import { countPendingDeliveries, gatherLedgers, type Sources } from './gather.ts'
 import type { Ledgers } from './ledgers.ts'
 import { startLoad } from './load.ts'
@@ -43,6 +44,7 @@ const TELL_EVERY = 10
 /** Starts everything, plays the storm of the seed under steady load, heals, waits for rest, and audits. */
 export async function runChaos({ seed, stormMs, perS, quietMs, log }: RunOptions): Promise<Result> {
   const stage = await startStage(seed)
+  const follower = followFeed(stage.serviceUrl, ACCOUNT.apiKey)
   let damaged = true
   try {
     log(`${stage.database.name}; logs of the processes in ${stage.folder}`)
@@ -56,7 +58,8 @@ export async function runChaos({ seed, stormMs, perS, quietMs, log }: RunOptions
     const healedAt = performance.now()
     await load.finish(PATIENCE_MS)
     log('every order system has its answers')
-    const sources = { load, gateway, failed, databaseUrl: stage.database.url, apiUrl, key }
+    const databaseUrl = stage.database.url
+    const sources = { load, follower, gateway, failed, databaseUrl, apiUrl, key }
     const ledgers = await awaitRest(sources, healedAt, quietMs, log)
     const problems = audit(ledgers)
     damaged = problems.length > 0 || load.refusals.length > 0
@@ -72,6 +75,7 @@ export async function runChaos({ seed, stormMs, perS, quietMs, log }: RunOptions
       folder: stage.folder,
     }
   } finally {
+    await follower.stop()
     await stage.stop(damaged)
   }
 }

@@ -1,0 +1,97 @@
+import {
+  describe,
+  isNews,
+  isOfPayment,
+  isOfRefund,
+  isOfTransaction,
+  nameSubject,
+} from './events.ts'
+import type { PaymentEvent, RefundEvent } from './feed.ts'
+import { isSamePayment } from './ledgers.ts'
+import type { Rule } from './rules.ts'
+import { isEnded } from './undecidable.ts'
+
+/** What the feed tells in an order in which it cannot have happened. */
+export const DISORDERED: readonly Rule[] = [
+  {
+    damage: 'disordered',
+    rule: 'places in the feed go up',
+    find: ({ feed }) =>
+      feed.read.flatMap((event, index) => {
+        const before = feed.read[index - 1]
+        return before && BigInt(before.id) >= BigInt(event.id) ? [describe(event)] : []
+      }),
+  },
+  {
+    damage: 'disordered',
+    rule: 'nothing is told of a payment or a refund before it was told as new',
+    find: ({ feed }) => {
+      const known = new Set<string>()
+      return feed.read.flatMap((event) => {
+        if (isNews(event)) known.add(nameSubject(event))
+        const needs = isOfRefund(event) ? [`payment ${event.data.paymentId}`] : []
+        const isAhead = [nameSubject(event), ...needs].some(
+          (name) => !name.startsWith('transaction') && !known.has(name),
+        )
+        return isAhead ? [describe(event)] : []
+      })
+    },
+  },
+  {
+    damage: 'disordered',
+    rule: 'events of a payment follow the answers they tell',
+    find: ({ feed }) => {
+      const last = new Map<string, string>()
+      return feed.read.filter(isOfPayment).flatMap((event) => {
+        const { id, asOf } = event.data
+        const before = last.get(id) ?? asOf
+        last.set(id, asOf)
+        return before > asOf ? [`${describe(event)}, after one of ${before}`] : []
+      })
+    },
+  },
+  {
+    damage: 'disordered',
+    rule: 'a transaction is told with its payments as they were told before',
+    find: ({ feed }) => {
+      const last = new Map<string, PaymentEvent['data']>()
+      return feed.read.flatMap((event) => {
+        if (isOfPayment(event)) last.set(event.data.id, event.data)
+        if (!isOfTransaction(event)) return []
+        const isKnown = (payment: PaymentEvent['data']) =>
+          isSamePayment(payment, last.get(payment.id))
+        return event.data.payments.every(isKnown) ? [] : [describe(event)]
+      })
+    },
+  },
+  {
+    damage: 'disordered',
+    rule: 'a refund that has ended is not told otherwise without a cause',
+    find: ({ feed }) => {
+      const caused = new Set(
+        feed.read.flatMap((event) =>
+          event.type === 'discrepancy.found' && CAUSES.includes(event.data.kind)
+            ? (event.data.refundId ?? [])
+            : [],
+        ),
+      )
+      const last = new Map<string, RefundEvent['data']>()
+      return feed.read.filter(isOfRefund).flatMap((event) => {
+        const { data } = event
+        const before = last.get(data.id)
+        last.set(data.id, data)
+        if (!before || !hasEnd(before) || before.status === data.status) return []
+        // A person decides, or evidence comes; a success that was concluded from growth may be doubted.
+        const isCaused = !isEnded(before.status) || caused.has(data.id) || before.inferred
+        return hasEnd(data) && isCaused ? [] : [`${describe(event)}, after ${before.status}`]
+      })
+    },
+  },
+]
+
+/** What tells of an end that came after another one. */
+const CAUSES = ['success_after_failure', 'failure_after_success']
+
+function hasEnd({ status }: RefundEvent['data']): boolean {
+  return isEnded(status) || status === 'needs_review'
+}
