@@ -44,7 +44,7 @@ describe('an address', () => {
     ],
     [
       'private',
-      ['::1', 'fc00::1', 'fd00:ec2::254', '::ffff:10.0.0.1', '64:ff9b::7f00:1', '2002:a00:1::'],
+      ['::1', 'fc00::1', 'fd00:ec2::255', '::ffff:10.0.0.1', '64:ff9b::7f00:1', '2002:a00:1::'],
     ],
     ['never', ['169.254.169.254', '169.254.0.1', '::ffff:169.254.169.254', '64:ff9b::a9fe:a9fe']],
     [
@@ -68,6 +68,7 @@ describe('an address', () => {
       'never',
       ['240.0.0.1', '::169.254.169.254', '64:ff9b:1::808:808', '::ffff:0:a9fe:a9fe', '2001::1'],
     ],
+    ['never', ['fd00:ec2::254', 'fd00:0ec2:0::0254', 'fd20:ce::254']],
     ['never', ['2001:db8::1', 'fec0::1', '4000::1', 'not an address', '']],
   ])('is %s: %s', (kind, addresses) => {
     for (const address of addresses) expect(classify(address), address).toBe(kind)

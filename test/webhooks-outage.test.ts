@@ -175,6 +175,22 @@ it('calls are shared by turns: of two endpoints none gets all that are free', as
   expect(shares).toEqual([2, 2])
 })
 
+it('a slow endpoint that has calls in flight waits for one that has none, however long its events have been due', async () => {
+  const receiver = await receive()
+  const { ctx } = rig.service
+  const { id: slow } = await register(rig, receiver.url, ['payment.updated'])
+  await publish(rig, transactions(5))
+  await planDeliveries(ctx)
+  expect(await claimDeliveries(ctx, 1, 1)).toHaveLength(1)
+  await rig.database.sql`
+    update webhook_deliveries set due_at = now() - interval '1 hour' where lease_id is null`
+  const { id: other } = await register(rig, receiver.url, ['refund.updated'])
+  await publish(rig, ['T-OTHER'], { type: 'refund.updated' })
+  await planDeliveries(ctx)
+  const next = [await claimDeliveries(ctx, 1, 1), await claimDeliveries(ctx, 1, 1)].flat()
+  expect(next.map(({ endpointId }) => endpointId)).toEqual([other, slow])
+})
+
 describe('an endpoint is disabled', () => {
   it('by a 410 at once: nothing more is sent or planned, until it is enabled and goes on in order', async () => {
     const receiver = await receive(410)

@@ -25,11 +25,14 @@ const WRAPPED = [
 /** All that is given out to the public Internet (IANA); the rest is reserved, or local in some way. */
 const GLOBAL_IPV6 = { network: '2000::', bits: 3 }
 
+/** Where clouds keep their credentials besides link-local: in AWS and in Google Cloud. */
+const CREDENTIALS = ['fd00:ec2::254', 'fd20:ce::254']
+
 const PRIVATE = ['loopback', 'private', 'uniqueLocal']
 
 /**
- * What kind of address it is: `public`, `private` (loopback included), or `never`: link-local, where
- * clouds keep their credentials, multicast, unspecified and whatever is reserved.
+ * What kind of address it is: `public`, `private` (loopback included), or `never`: link-local and
+ * wherever clouds keep their credentials, multicast, unspecified and whatever is reserved.
  * @param address IPv4 or IPv6 in its usual notation
  */
 export function classify(address: string): 'public' | 'private' | 'never' {
@@ -38,6 +41,7 @@ export function classify(address: string): 'public' | 'private' | 'never' {
   const parsed = ipaddr.parse(address)
   if (!(parsed instanceof ipaddr.IPv6)) return judge(parsed.range(), true)
   if (parsed.isIPv4MappedAddress()) return classify(parsed.toIPv4Address().toString())
+  if (CREDENTIALS.includes(parsed.toString())) return 'never'
   for (const { network, bits, at } of WRAPPED) {
     if (parsed.match(ipaddr.IPv6.parse(network), bits)) {
       return classify(

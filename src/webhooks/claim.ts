@@ -31,9 +31,10 @@ export const MOST_OF_ALL = 32
 const MOST_AT_ONCE = 4
 
 /**
- * Takes up to `limit` deliveries that are due: turn by turn from every endpoint that has any, so that none
- * keeps another waiting, and of an endpoint the longest due first. One is passed over while an earlier
- * one of its transaction is still there, whatever state that is in: a transaction's events arrive in order.
+ * Takes up to `limit` deliveries that are due: turn by turn from every endpoint that has any, what is in
+ * flight counted, so that none keeps another waiting, and of an endpoint the longest due first. One is
+ * passed over while an earlier one of its transaction is still there, whatever state that is in: a
+ * transaction's events arrive in order.
  * To an endpoint that fails goes one call at a time, and not before `probe_at`, which the claim itself
  * moves: the endpoint's row is locked with its present value, so two processes never both find it open.
  * A transaction's first is looked for row by row, by its index: as a join it can be quadratic.
@@ -49,9 +50,8 @@ export async function claimDeliveries(
   const leased = sql`now() + ${LEASE_MS} * interval '1 millisecond'`
   const rows = await sql<Row[]>`
     with open as materialized (
-      select id, failing_since is not null as probes, case when failing_since is not null then 1
-        else ${MOST_AT_ONCE} - (select count(*) from webhook_deliveries as d
-          where d.endpoint_id = e.id and d.lease_id is not null and d.due_at > now()) end as most
+      select id, failing_since is not null as probes, (select count(*) from webhook_deliveries as d
+          where d.endpoint_id = e.id and d.lease_id is not null and d.due_at > now()) as held
       from webhook_endpoints as e
       where disabled_at is null and (probe_at is null or probe_at <= now())
         and exists (select from webhook_deliveries as d
@@ -59,7 +59,7 @@ export async function claimDeliveries(
       for no key update skip locked
     ), due as materialized (
       select open.id as endpoint_id, open.probes, d.event_id, d.due_at,
-        row_number() over (partition by open.id order by d.due_at, d.event_id) as turn,
+        held + row_number() over (partition by open.id order by d.due_at, d.event_id) as turn,
         row_number() over (partition by open.probes order by d.due_at) as place
       from open cross join lateral (
         select event_id, due_at from webhook_deliveries as d
@@ -67,7 +67,8 @@ export async function claimDeliveries(
           and d.event_id = (select min(event_id) from webhook_deliveries as own
             where own.endpoint_id = d.endpoint_id and own.merchant_code = d.merchant_code
               and own.transaction_id = d.transaction_id)
-        order by due_at, event_id limit greatest(0, open.most) for update skip locked) as d
+        order by due_at, event_id limit case when open.probes then 1
+          else greatest(0, ${MOST_AT_ONCE} - held) end for update skip locked) as d
     ), picked as materialized (
       select * from (
         select due.*, row_number() over (order by turn, due_at) as rank from due
