@@ -18,7 +18,10 @@ function makeSender(allowPrivate: boolean, resolve: Resolve = LOOPBACK, limits =
 }
 
 const send = (sender: Sender, url: string) =>
-  sender.send({ url, secret: SECRET, id: '1', body: '{}' }, new AbortController().signal)
+  sender.send(
+    { url, secret: SECRET, id: '1', at: new Date(), body: '{}' },
+    new AbortController().signal,
+  )
 
 /** A port on loopback that counts connections. */
 async function countConnections(): Promise<{ port: number; count(): number }> {

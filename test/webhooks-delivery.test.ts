@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { claimDeliveries } from '../src/webhooks/claim.ts'
 import { createDelivering } from '../src/webhooks/deliver.ts'
 import { MAX_PENDING, planDeliveries } from '../src/webhooks/plan.ts'
@@ -62,6 +62,21 @@ describe('a receiver', () => {
     expect(sent.sort().join()).toBe(ours)
     const forged: Seen = { ...got, body: got.body.replace('10000.50', '20000.50') }
     expect(() => verify(forged, secret)).toThrow()
+  })
+
+  it('gets the time of the database, however wrong the clock of who sends is', async () => {
+    const receiver = await receive()
+    const { id: endpointId } = await register(rig, receiver.url)
+    await publish(rig, ['T-TIME'])
+    const now = Date.now()
+    vi.useFakeTimers({ toFake: ['Date'], now: now + 3_600_000 })
+    onTestFinished(() => void vi.useRealTimers())
+    await work(rig.service.ctx)
+    expect((await callWebhooks(rig, 'POST', `/${endpointId}/test`)).status).toBe(200)
+    const times = receiver.seen.map(({ headers }) => Number(headers['webhook-timestamp']))
+    expect(times).toHaveLength(2)
+    // What a verifier allows.
+    for (const time of times) expect(Math.abs(time - now / 1000)).toBeLessThan(300)
   })
 
   it('that fails for a while gets the same event, under the same id, by the schedule', async () => {
@@ -197,7 +212,7 @@ describe('a claim', () => {
     await planDeliveries(ctx)
     const [claim] = await claimDeliveries(ctx, 1, 1)
     const { url = '' } = claim ?? {}
-    await ctx.webhooks.send({ url, secret, id, body: '{}' }, ctx.givingUp)
+    await ctx.webhooks.send({ url, secret, id, at: new Date(), body: '{}' }, ctx.givingUp)
     await work(ctx)
     expect(receiver.seen).toHaveLength(1)
     await passTime(rig)

@@ -7,7 +7,8 @@ export type Delivery = {
   eventId: number
   /** Proof of ownership: every write about its end asks for it. */
   leaseId: string
-  /** `performance.now()` when the claim was known here. */
+  /** When it was claimed by the database's clock (ms since 1970), and `performance.now()` when that was known here. */
+  claimedAt: number
   knownAt: number
   /** The only call to an endpoint that fails: it finds out. */
   probes: boolean
@@ -82,7 +83,8 @@ export async function claimDeliveries(
       from picked where d.endpoint_id = picked.endpoint_id and d.event_id = picked.event_id
       returning d.*, picked.probes
     )
-    select c.endpoint_id as "endpointId", c.event_id as "eventId", c.lease_id as "leaseId",
+    select (extract(epoch from clock_timestamp()) * 1000)::float8 as "claimedAt",
+      c.endpoint_id as "endpointId", c.event_id as "eventId", c.lease_id as "leaseId",
       c.probes, c.attempts, c.merchant_code as "merchantCode", c.transaction_id as "transactionId",
       e.url, e.secret, ev.type, ev.data::text as data, ev.at::text as at
     from claimed as c join webhook_endpoints as e on e.id = c.endpoint_id

@@ -14,8 +14,8 @@ const MAX_ANSWER_BYTES = 4 * 1024
 /** How long a registration waits for a name server (ms). */
 const RESOLVE_MS = 4_000
 
-/** What is sent; the same id means the same event. */
-export type Message = { url: string; secret: string; id: string; body: string }
+/** What is sent, and when by the database's clock; the same id means the same event. */
+export type Message = { url: string; secret: string; id: string; at: Date; body: string }
 
 /** `error` is null when the receiver took it, with a 2xx. */
 export type Sent = { status: number | null; error: string | null; durationMs: number }
@@ -49,9 +49,8 @@ export function createSender(
     bodyTimeout: 0,
   })
   return {
-    async send({ url, secret, id, body }, signal) {
+    async send({ url, secret, id, at, body }, signal) {
       const began = performance.now()
-      const at = new Date()
       const { origin, pathname, search } = new URL(url)
       const result = await exchange(agent, {
         origin,

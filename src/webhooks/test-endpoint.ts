@@ -22,9 +22,10 @@ export async function testEndpoint(
   { access, holders, id: endpointId }: Asked,
   slots: Slots,
 ): Promise<Sent> {
-  const { sql, sealer, webhooks, now } = ctx
-  const [row] = await sql<{ merchantCode: string; url: string; secret: Buffer }[]>`
-    select merchant_code as "merchantCode", url, secret from webhook_endpoints
+  const { sql, sealer, webhooks } = ctx
+  const [row] = await sql<{ merchantCode: string; url: string; secret: Buffer; now: number }[]>`
+    select merchant_code as "merchantCode", url, secret,
+      (extract(epoch from clock_timestamp()) * 1000)::float8 as now from webhook_endpoints
     where id = ${endpointId} and merchant_code = any(${[...holders]})`
   if (!row) throw endpointNotFound(endpointId)
   const { merchantCode, url } = row
@@ -38,10 +39,11 @@ export async function testEndpoint(
   try {
     await recordWrite(sql, access, { operation: TESTING, merchantCode, objectId: endpointId })
     const id = `test_${randomUUID()}`
-    const timestamp = now().toISOString()
+    const at = new Date(row.now)
+    const timestamp = at.toISOString()
     const data = { endpointId }
     const body = { id, type: 'endpoint.test', timestamp, transactionId: 'test', data }
-    return await webhooks.send({ url, secret, id, body: JSON.stringify(body) }, ctx.givingUp)
+    return await webhooks.send({ url, secret, id, at, body: JSON.stringify(body) }, ctx.givingUp)
   } finally {
     slots.give(1)
   }
