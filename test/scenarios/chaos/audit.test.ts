@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { audit, RULES } from './audit.ts'
-import { FEED_LIES } from './feed-lies.ts'
+import { FEED_LIES, makeFeed } from './feed-lies.ts'
 import { LIES, makeLedgers, setStatus, TRANSACTION } from './lies.ts'
 import { listUndecidable } from './undecidable.ts'
 
@@ -22,6 +22,12 @@ describe('the auditor', () => {
 
   it('has a lie for every rule', () => {
     expect(new Set(ALL_LIES.map(([rule]) => rule))).toEqual(new Set(RULES.map(({ rule }) => rule)))
+  })
+
+  it('finds nothing in a receiver that took some events twice', () => {
+    const ledgers = makeLedgers()
+    ledgers.feed.taken = [...makeFeed().slice(0, 5), ...makeFeed().slice(3)]
+    expect(audit(ledgers)).toEqual([])
   })
 
   it('lets a refund wait only where money of its payment moved without a word, and never one that was told of', () => {

@@ -17,6 +17,7 @@ it('half a minute of killed processes, a killed database, cut lines and a lying 
     stormMs: STORM_MS,
     perS: PER_S,
     quietMs: 100_000,
+    webhooks: false,
     log,
   }).catch((error: unknown) => {
     throw new Error(lines.join('\n'), { cause: error })

@@ -36,10 +36,11 @@ export function makeFeed(): ToldEvent[] {
   ])
 }
 
-/** Makes the feed another one, which its follower gets as well. */
+/** Makes the feed another one, which whoever follows it gets as well. */
 function retell({ feed }: Ledgers, tell: (events: readonly ToldEvent[]) => ToldEvent[]): void {
   feed.read = tell(feed.read)
   feed.followed = structuredClone(feed.read)
+  feed.taken = structuredClone(feed.read)
 }
 
 /** Leaves an event out, or puts others in its place. */
@@ -75,6 +76,7 @@ const STORED = 'what was told is stored'
 const FINAL = 'a final transaction was told to be final since its last refund was asked for'
 const STATE = 'a final transaction was told with its state, unless a payment was told after it'
 const FOLLOWED = 'who followed the feed through the storm was told what stands in it, in its order'
+const TAKEN = 'a receiver of webhooks took everything that was told, as it was told'
 const AHEAD = 'nothing is told of a payment or a refund before it was told as new'
 const ENDED = 'a refund that has ended is not told otherwise without a cause'
 
@@ -216,6 +218,28 @@ export const FEED_LIES: readonly Lie[] = [
     'two events came in another order',
     ({ feed }) => {
       feed.followed = feed.followed.toReversed()
+    },
+  ],
+  [
+    TAKEN,
+    'an event was never sent',
+    ({ feed }) => {
+      feed.taken = feed.taken?.filter(({ id }) => id !== '5')
+    },
+  ],
+  [
+    TAKEN,
+    'an event was sent that was not told',
+    ({ feed }) => {
+      feed.taken = [...(feed.taken ?? []), ...tellAgain('11', '4')]
+    },
+  ],
+  [
+    'a receiver takes the events of one transaction in their order, though some come twice',
+    'an event overtook another',
+    ({ feed }) => {
+      const [first, ...rest] = feed.taken ?? []
+      feed.taken = first && [...rest, first]
     },
   ],
   [AHEAD, 'a refund comes before its payment', (ledgers) => swap(ledgers, '1', '2')],

@@ -45,7 +45,8 @@ const DiscrepancyEvent = z.object({
   type: z.literal('discrepancy.found'),
   data: Discrepancy,
 })
-const Event = z.discriminatedUnion('type', [
+/** An event, as far as the auditor looks at it. */
+export const Event = z.discriminatedUnion('type', [
   PaymentEvent,
   TransactionEvent,
   RefundEvent,
@@ -53,7 +54,6 @@ const Event = z.discriminatedUnion('type', [
 ])
 const Page = z.object({ data: z.array(Event), nextCursor: z.string() })
 
-/** An event, as far as the auditor looks at it. */
 export type ToldEvent = z.infer<typeof Event>
 export type PaymentEvent = z.infer<typeof PaymentEvent>
 export type TransactionEvent = z.infer<typeof TransactionEvent>

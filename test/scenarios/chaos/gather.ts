@@ -5,6 +5,7 @@ import { type Follower, readFeed } from './feed.ts'
 import type { GatewayControl, JournalEntry } from './gateway.ts'
 import type { Ledgers, PaymentFacts, Sent, Shown, Stored } from './ledgers.ts'
 import type { Load } from './load.ts'
+import type { Receiver } from './receiver.ts'
 
 const ShownPayment = z.object({
   id: z.string(),
@@ -24,6 +25,7 @@ const ShownRefund = z.object({
 export type Sources = {
   load: Pick<Load, 'transactionIds' | 'refunds' | 'synced'>
   follower: Follower
+  receiver: Receiver | undefined
   gateway: GatewayControl
   /** Refunds that the suite let fail at the gateway. */
   failed: string[]
@@ -56,6 +58,7 @@ export async function gatherLedgers(sources: Sources): Promise<Ledgers> {
     feed: {
       read: await readFeed(sources.apiUrl, sources.key),
       followed: [...sources.follower.events],
+      taken: sources.receiver && [...sources.receiver.taken],
     },
   }
 }

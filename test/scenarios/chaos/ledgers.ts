@@ -59,6 +59,8 @@ export type Feed = {
   read: readonly ToldEvent[]
   /** What somebody got who followed it by its cursor from before the storm. */
   followed: readonly ToldEvent[]
+  /** What a receiver of webhooks took that was registered before the storm; undefined without one. */
+  taken: readonly ToldEvent[] | undefined
 }
 
 export type Ledgers = { sent: Sent; stored: Stored; shown: Shown; moved: Moved; feed: Feed }

@@ -63,7 +63,7 @@ export function makeLedgers(): Ledgers {
       failed: [],
       told: ['R1'],
     },
-    feed: { read: makeFeed(), followed: makeFeed() },
+    feed: { read: makeFeed(), followed: makeFeed(), taken: makeFeed() },
   }
 }
 
@@ -76,7 +76,7 @@ export function setStatus(
   for (const refund of [...stored.refunds, ...shown.refunds]) {
     if (refund.id === refundId) refund.status = status
   }
-  for (const events of [feed.read, feed.followed]) {
+  for (const events of [feed.read, feed.followed, feed.taken ?? []]) {
     const last = events.findLast(({ data }) => 'paymentId' in data && data.id === refundId)
     if (last && 'paymentId' in last.data) last.data.status = status
   }

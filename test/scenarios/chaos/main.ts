@@ -29,6 +29,7 @@ const result = await runChaos({
   stormMs,
   perS,
   quietMs,
+  webhooks: true,
   log: console.log,
 })
 console.log(writeReport(result))

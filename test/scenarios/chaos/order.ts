@@ -87,6 +87,21 @@ export const DISORDERED: readonly Rule[] = [
       })
     },
   },
+  {
+    damage: 'disordered',
+    rule: 'a receiver takes the events of one transaction in their order, though some come twice',
+    find: ({ feed: { taken = [] } }) => {
+      const seen = new Set<string>()
+      const last = new Map<string, bigint>()
+      return taken.flatMap((event) => {
+        if (seen.has(event.id)) return []
+        seen.add(event.id)
+        const before = last.get(event.transactionId) ?? 0n
+        last.set(event.transactionId, BigInt(event.id))
+        return before > BigInt(event.id) ? [`${describe(event)}, after ${before}`] : []
+      })
+    },
+  },
 ]
 
 /** What tells of an end that came after another one. */

@@ -28,6 +28,7 @@ export function writeReport({ counts, ledgers, problems, refusals, ...result }: 
     ['  in needs_review', refunds('needs_review')],
     ['refunds moved at the gateway', moved.movements.length],
     ['events told', feed.read.length],
+    ['webhooks taken', feed.taken?.length ?? 'none registered'],
     ['nobody can tell (legitimate)', result.undecidable],
     ['at rest after the storm (s)', (result.quietAfterMs / 1_000).toFixed(1)],
     ['LOST', damage('lost')],

@@ -5,6 +5,7 @@ import { countPendingDeliveries, gatherLedgers, type Sources } from './gather.ts
 import type { Ledgers } from './ledgers.ts'
 import { startLoad } from './load.ts'
 import { planMoves } from './moves.ts'
+import { type Receiver, startReceiver } from './receiver.ts'
 import { ACCOUNT, startStage } from './stage.ts'
 import { type Counts, DEFAULT_MODE, heal, playStorm } from './storm.ts'
 import { listUndecidable } from './undecidable.ts'
@@ -17,6 +18,8 @@ export type RunOptions = {
   perS: number
   /** How long everything may take to come to rest (ms). */
   quietMs: number
+  /** A receiver of webhooks is part of it: leases of a minute have to end before everything is at rest. */
+  webhooks: boolean
   log: (line: string) => void
 }
 
@@ -42,15 +45,24 @@ const LOOK_EVERY_MS = 1_000
 const TELL_EVERY = 10
 
 /** Starts everything, plays the storm of the seed under steady load, heals, waits for rest, and audits. */
-export async function runChaos({ seed, stormMs, perS, quietMs, log }: RunOptions): Promise<Result> {
+export async function runChaos({
+  seed,
+  stormMs,
+  perS,
+  quietMs,
+  webhooks,
+  log,
+}: RunOptions): Promise<Result> {
   const stage = await startStage(seed)
   const follower = followFeed(stage.serviceUrl, ACCOUNT.apiKey)
+  let receiver: Receiver | undefined
   let damaged = true
   try {
     log(`${stage.database.name}; logs of the processes in ${stage.folder}`)
     await stage.gateway.send('PUT', '/refund-mode', DEFAULT_MODE)
     const { gateway, serviceUrl: apiUrl } = stage
     const key = ACCOUNT.apiKey
+    if (webhooks) receiver = await startReceiver(apiUrl, key)
     const load = startLoad({ seed, perS, gateway, apiUrl, key })
     const { counts, failed } = await playStorm(stage, planMoves(seed, stormMs), log)
     await heal(stage)
@@ -59,7 +71,7 @@ export async function runChaos({ seed, stormMs, perS, quietMs, log }: RunOptions
     await load.finish(PATIENCE_MS)
     log('every order system has its answers')
     const databaseUrl = stage.database.url
-    const sources = { load, follower, gateway, failed, databaseUrl, apiUrl, key }
+    const sources = { load, follower, receiver, gateway, failed, databaseUrl, apiUrl, key }
     const ledgers = await awaitRest(sources, healedAt, quietMs, log)
     const problems = audit(ledgers)
     damaged = problems.length > 0 || load.refusals.length > 0
@@ -76,6 +88,7 @@ export async function runChaos({ seed, stormMs, perS, quietMs, log }: RunOptions
     }
   } finally {
     await follower.stop()
+    await receiver?.stop()
     await stage.stop(damaged)
   }
 }

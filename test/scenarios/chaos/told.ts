@@ -115,6 +115,19 @@ export const TOLD: readonly Rule[] = [
         ]
       }),
   },
+  {
+    damage: 'lost',
+    rule: 'a receiver of webhooks took everything that was told, as it was told',
+    find: ({ feed: { read, taken } }) => {
+      if (!taken) return []
+      const known = new Map(read.map((event) => [event.id, JSON.stringify(event)]))
+      const ids = new Set(taken.map(({ id }) => id))
+      return [
+        ...read.filter(({ id }) => !ids.has(id)),
+        ...taken.filter((event) => known.get(event.id) !== JSON.stringify(event)),
+      ].map(describe)
+    },
+  },
 ]
 
 function listStored({ payments, refunds, discrepancies }: Ledgers['stored']): string[] {
