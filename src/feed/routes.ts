@@ -11,6 +11,7 @@ import {
 } from '../http/input.ts'
 import { DEFAULT_LIMIT, pageParameters } from '../http/page.ts'
 import { refuses } from '../http/refusals.ts'
+import { workUnder } from '../http/wait.ts'
 import { chooseEvents } from './choose.ts'
 import { readNext } from './follow.ts'
 import { openStream } from './stream.ts'
@@ -75,8 +76,9 @@ export function feedRoutes(ctx: Context) {
     .openapi(list, async (c) => {
       const { after, limit = DEFAULT_LIMIT, wait = 0, ...chosen } = c.req.valid('query')
       const filter = chooseEvents(c.get('access'), chosen)
-      const end = AbortSignal.any([c.req.raw.signal, ctx.stopping])
-      const { events, next } = await readNext(ctx, { filter, after, limit }, wait * 1000, end)
+      const { events, next } = await workUnder([c.req.raw.signal, ctx.stopping], (end) =>
+        readNext(ctx, { filter, after, limit }, wait * 1000, end),
+      )
       const data = events.map((event) => writeEvent(ctx.sealer, event)).join(',')
       return c.body(`{"data":[${data}],"nextCursor":"${next}"}`, 200, {
         'content-type': 'application/json',

@@ -5,6 +5,7 @@ import type { Context } from '../context.ts'
 import { DomainError } from '../errors.ts'
 import { type EventRow, writeEvent } from '../events/event.ts'
 import type { AppEnv } from '../http/app-env.ts'
+import { workUnder } from '../http/wait.ts'
 import { awaitNext, type Follower } from './follow.ts'
 import { type FeedPage, readFeed } from './read.ts'
 
@@ -32,7 +33,11 @@ export async function openStream(
   c.header('x-accel-buffering', 'no')
   const response = streamSSE(c, async (stream) => {
     try {
-      const cut = await tell(ctx, c, stream, follower, first)
+      const gone = new AbortController()
+      stream.onAbort(() => gone.abort())
+      const cut = await workUnder([gone.signal, ctx.stopping], (end) =>
+        tell(ctx, c, stream, { follower, first, end }),
+      )
       // What was written waits for a client that does not read: it never would be.
       if (cut) c.env.outgoing.destroy()
     } catch (error) {
@@ -50,21 +55,17 @@ async function tell(
   ctx: Context,
   c: HttpContext<AppEnv>,
   stream: SSEStreamingApi,
-  { filter, limit }: Follower,
-  first: FeedPage,
+  { follower, first, end }: { follower: Follower; first: FeedPage; end: AbortSignal },
 ): Promise<boolean> {
+  const { filter, limit } = follower
   const { heartbeatMs, stallMs } = ctx.streams.limits
-  const gone = new AbortController()
-  stream.onAbort(() => gone.abort())
-  const end = AbortSignal.any([gone.signal, ctx.stopping])
   const bearer = readBearer(c) ?? ''
   let page = first
   let [sent, checkedAt] = [first.next, performance.now()]
   let text = `retry: ${RETRY_MS}\n\n`
   while (!end.aborted) {
     text += page.events.map((event) => writeMessage(ctx, event)).join('')
-    if (text !== '' && !(await isTaken(stream.write(text), stallMs, end)))
-      return !gone.signal.aborted
+    if (text !== '' && !(await isTaken(stream.write(text), stallMs, end))) return !stream.aborted
     sent = page.events.at(-1)?.id ?? sent
     if (performance.now() - checkedAt >= heartbeatMs) {
       if (!(await ctx.keys.find(bearer, 'now'))) return false

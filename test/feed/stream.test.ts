@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
@@ -22,6 +23,18 @@ afterEach(async () => {
   await isOpen(0)
 })
 afterAll(() => rig.stop())
+
+const countListeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length
+
+const Sized = z.object({ size: z.number() })
+
+/** Signals that were made of it: it refers to each of them for ever. */
+function countMadeOf(signal: AbortSignal): number {
+  const name = Object.getOwnPropertySymbols(signal).find(
+    ({ description }) => description === 'kDependantSignals',
+  )
+  return Sized.parse((name && Reflect.get(signal, name)) ?? { size: 0 }).size
+}
 
 const isOpen = (n: number) =>
   waitUntil(() => rig.service.ctx.streams.count() === n, { what: `${n} open streams` })
@@ -200,6 +213,24 @@ it('a client that takes nothing is read ahead for by a few pages at most, and cu
   written.mockRestore()
   socket.resume()
   await closed
+})
+
+it('who has read, waited or followed leaves nothing on the signal that ends the process', async () => {
+  const { stopping } = rig.service.ctx
+  const [waiting, made] = [countListeners(stopping), countMadeOf(stopping)]
+  const end = await findEnd()
+  await Promise.all([0, 1].map((wait) => readPage(`after=${end}&wait=${wait}`)))
+  const [transactionId = ''] = await tell()
+  await rig.database.sql`
+    insert into transactions (merchant_code, transaction_id)
+    values (${MERCHANT.merchantCode}, ${transactionId})`
+  const response = await rig.api(`/v1/transactions/${transactionId}?wait=1`)
+  expect(response.status).toBe(200)
+  const stream = await follow()
+  stream.leave()
+  await isOpen(0)
+  expect(countListeners(stopping)).toBe(waiting)
+  expect(countMadeOf(stopping)).toBe(made)
 })
 
 it('streams and waiting readers end when the service stops', async () => {
