@@ -86,6 +86,10 @@ export async function runChaos({
       quietAfterMs: performance.now() - healedAt,
       folder: stage.folder,
     }
+  } catch (error) {
+    // Customers who find the gateway gone end this process before it is told of.
+    log(`the run broke off: ${error instanceof Error ? error.stack : error}`)
+    throw error
   } finally {
     await follower.stop()
     await receiver?.stop()
