@@ -119,7 +119,11 @@ export async function createContext(options: ServiceOptions) {
       options.resolve ?? createResolve(config.WEBHOOK_ALLOW_PRIVATE),
     ),
     breakers,
-    slots: createSlots(config.GATEWAY_MAX_CONCURRENCY, countReserved(config)),
+    slots: createSlots(config.GATEWAY_MAX_CONCURRENCY, {
+      reserved: countReserved(config),
+      // Each may take a connection of its own.
+      writers: Math.min(config.GATEWAY_MAX_CONCURRENCY, config.DATABASE_POOL),
+    }),
     settling: createGroup(config.GATEWAY_MAX_CONCURRENCY, PATIENCE_MS),
     sealer: createSealer(encryptionKey),
     inbox: createInbox(database.sql),

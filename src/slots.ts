@@ -11,7 +11,7 @@ export type Slots = {
   /** Gives back one that was assigned. */
   giveBack(holder: string): void
   countHeld(holder: string): number
-  /** Whether fewer answers are being written down than there are slots: what nobody writes is asked in vain. */
+  /** Whether one more answer may be written down while its slot is in use again. */
   mayEndCall(): boolean
   /**
    * A call is over: its slot is free for the next one while its answer is being written down.
@@ -28,14 +28,18 @@ export type Slots = {
   countLimit(): number
 }
 
-/**
- * @param reserved so many are kept from any single holder, if there are enough
- * @param now milliseconds on a clock that only goes forward
- */
+export type SlotOptions = {
+  /** So many are kept from any single holder, if there are enough. */
+  reserved?: number
+  /** So many answers may be written down beside the slots: more would wait for each other, and run out of time. */
+  writers?: number
+  /** Milliseconds on a clock that only goes forward. */
+  now?: () => number
+}
+
 export function createSlots(
   total: number,
-  reserved = 0,
-  now: () => number = () => performance.now(),
+  { reserved = 0, writers = total, now = () => performance.now() }: SlotOptions = {},
 ): Slots {
   let taken = 0
   let writing = 0
@@ -66,7 +70,7 @@ export function createSlots(
     },
     giveBack,
     countHeld,
-    mayEndCall: () => writing < total,
+    mayEndCall: () => writing < writers,
     endCall(holder) {
       giveBack(holder)
       writing += 1

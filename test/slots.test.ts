@@ -12,7 +12,7 @@ import { waitUntil } from './support/wait-until.ts'
 describe('how many may be in flight', () => {
   it('halves with a call that has no answer, once for all that were under way, and never under one', () => {
     const clock = { now: 10 }
-    const slots = createSlots(16, 0, () => clock.now)
+    const slots = createSlots(16, { now: () => clock.now })
     for (let n = 0; n < 16; n += 1) slots.learn(false, 5)
     expect(slots.countLimit()).toBe(8)
     for (let n = 0; n < 10; n += 1) {
@@ -24,7 +24,7 @@ describe('how many may be in flight', () => {
   })
 
   it('grows back with answers, by one for as many as may be in flight, and never over the total', () => {
-    const slots = createSlots(16, 0, () => 10)
+    const slots = createSlots(16, { now: () => 10 })
     slots.learn(false, 11)
     for (let n = 0; n < 9; n += 1) slots.learn(true, 12)
     expect(slots.countLimit()).toBe(9)
@@ -33,7 +33,7 @@ describe('how many may be in flight', () => {
   })
 
   it('counts what is in flight when it is halved: nothing is free until enough have ended', () => {
-    const slots = createSlots(8, 0, () => 10)
+    const slots = createSlots(8, { now: () => 10 })
     expect(slots.takeAll()).toBe(8)
     slots.learn(false, 11)
     expect([slots.countFree(), slots.takeAll()]).toEqual([0, 0])

@@ -1,9 +1,14 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
 import { type Database, isDatabaseAway, openDatabase, type Tx } from '../src/db/client.ts'
 import { runInTransaction } from '../src/db/transaction.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { startDatabaseProxy } from './support/database-proxy.ts'
 import { waitUntil } from './support/wait-until.ts'
+
+const AddressInfo = z.object({ port: z.int() })
 
 let database: TestDatabase
 let own: Database
@@ -49,6 +54,31 @@ function cutOut(answer: Buffer, word: string): Buffer {
 }
 
 describe('a unit of work', () => {
+  it('waits for its turn for as long as those before it take', async () => {
+    // Longer than anybody waits for a connection.
+    const long = runInTransaction(own.sql, (tx) => tx`select pg_sleep(5.5)`)
+    const others = [1, 2].map((n) =>
+      runInTransaction(own.sql, (tx) => tx`insert into kept values (${n})`),
+    )
+    await Promise.all([long, ...others])
+    expect(await kept()).toEqual([1, 2])
+  })
+
+  it('is told that no connection comes with all that wait behind it, not one after the other', async () => {
+    const silent = createServer().listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const { port } = AddressInfo.parse(silent.address())
+    const away = openDatabase(`postgres://postgres@127.0.0.1:${port}/none`, 1)
+    onTestFinished(async () => {
+      await away.close()
+      silent.close()
+    })
+    const works = Array.from({ length: 5 }, () => runInTransaction(away.sql, async () => {}))
+    const [first, ...others] = await Promise.all(works.map((work) => work.catch((error) => error)))
+    expect(isDatabaseAway(first)).toBe(true)
+    for (const other of others) expect(other).toBe(first)
+  })
+
   it('returns what the work does, after its commit', async () => {
     const result = await runInTransaction(own.sql, async (tx) => {
       await tx`insert into kept values (7)`

@@ -11,7 +11,55 @@ import type { Sql, Tx } from './client.ts'
  * others share (porsager/postgres, issues 1208, 1216 and 1189).
  */
 export async function runInTransaction<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T> {
-  const connection = await reserve(sql)
+  const turns = findTurns(sql)
+  await turns.take()
+  try {
+    return await runOn(await reserve(sql).catch(turns.refuse), work)
+  } finally {
+    turns.give()
+  }
+}
+
+type Turns = {
+  take(): Promise<void>
+  give(): void
+  /** What one was told all who wait are told: they would learn it one after the other. */
+  refuse(error: unknown): never
+}
+
+const turnsOf = new WeakMap<Sql, Turns>()
+
+/** As many units of work as there are connections: more wait here, for as long as it takes, and not on the driver. */
+function findTurns(sql: Sql): Turns {
+  const known = turnsOf.get(sql) ?? createTurns(sql.options.max)
+  turnsOf.set(sql, known)
+  return known
+}
+
+function createTurns(most: number): Turns {
+  let free = most
+  const waiting: { resolve: () => void; reject: (error: unknown) => void }[] = []
+  return {
+    take() {
+      if (free === 0) return new Promise((resolve, reject) => waiting.push({ resolve, reject }))
+      free -= 1
+      return Promise.resolve()
+    },
+    give() {
+      const next = waiting.shift()
+      if (next) next.resolve()
+      else free += 1
+    },
+    refuse(error) {
+      for (const { reject } of waiting.splice(0)) reject(error)
+      throw error
+    },
+  }
+}
+
+type Connection = Awaited<ReturnType<Sql['reserve']>>
+
+async function runOn<T>(connection: Connection, work: (tx: Tx) => Promise<T>): Promise<T> {
   try {
     await say(connection, 'begin', 'BEGIN')
     const result = await work(connection)
