@@ -34,6 +34,13 @@ import { webhookRoutes } from './webhooks/routes.ts'
  */
 const PROBE_MS = 2_000
 
+/** Where to look instead of a path that is none. */
+const ELSEWHERE = {
+  all: '; /docs lists what is',
+  web: '; /docs lists what is',
+  worker: ': a worker has /healthz, /readyz and /metrics',
+}
+
 /** By their numbers in the metrics. */
 const BREAKER_STATES = ['closed', 'half-open', 'open']
 
@@ -55,7 +62,11 @@ export function createApp(ctx: Context): Hono<AppEnv> {
     return answerProblem(c, 'unavailable', 'The database is out of reach; ask again in a moment')
   })
   app.notFound((c) =>
-    answerProblem(c, 'not_found', `Nothing is served at ${c.req.path}; /docs lists what is`),
+    answerProblem(
+      c,
+      'not_found',
+      `Nothing is served at ${c.req.path}${ELSEWHERE[ctx.config.ROLE]}`,
+    ),
   )
   app.use(
     methodNotAllowed({

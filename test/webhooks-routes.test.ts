@@ -40,6 +40,7 @@ const call = (method: string, path = '', body?: unknown, key?: string) =>
   callWebhooks(rig, method, path, body, key)
 const registerWith = (body: unknown, key?: string) => call('POST', '', body, key)
 
+const Registration = z.object({ id: z.string() })
 const Endpoints = z.object({ data: z.array(z.object({ id: z.string() }).loose()) })
 const list = async () => Endpoints.parse(await (await call('GET')).json()).data
 
@@ -238,6 +239,24 @@ describe('the test button', () => {
     open[0]?.()
     expect((await again).status).toBe(200)
   })
+})
+
+it.each([
+  [{}, 'url', 'is missing'],
+  [{ url: 'https://shop.example', types: ['nope'] }, 'types.0', 'must be one of payment.created'],
+  [{ url: 'https://shop.example', types: 'payment.created' }, 'types', 'must be of type array'],
+])('what does not fit is named, and what would: %j', async (body, field, words) => {
+  const { detail } = await expectInvalid(await registerWith(body), field)
+  expect(detail).toContain(`${field}: ${words}`)
+})
+
+it("an id of another form is told so, and a schema's own words are kept", async () => {
+  const { detail } = await expectInvalid(await call('POST', '/zz/test'), 'endpointId')
+  expect(detail).toBe('endpointId: must be a UUID')
+  const { id } = Registration.parse(await (await registerWith({ url: URL_HERE })).json())
+  const replay = await expectInvalid(await call('POST', `/${id}/replay`, {}), 'after')
+  expect(replay.detail).toBe('after: must be the id of an event, or 0')
+  expect((await call('DELETE', `/${id}`)).status).toBe(204)
 })
 
 describe('a replay', () => {

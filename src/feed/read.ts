@@ -21,6 +21,7 @@ type Row = { removed: number; head: number; reach: number | null } & (EventRow |
 /**
  * The events behind a cursor, oldest first.
  * @param after undefined begins with the oldest that is kept
+ * @param path where the cursor stood, for its refusal
  * @param filter undefined reads all there are, to be sifted by `sift`
  * @throws DomainError `cursor_expired` when events behind it were removed, `invalid_request` for a
  *   cursor beyond the feed's end: it was never given, and an empty answer would hide what it skips
@@ -30,6 +31,7 @@ export async function readFeed(
   filter: FeedFilter | undefined,
   after: number | undefined,
   limit: number,
+  path = 'after',
 ): Promise<FeedPage> {
   const [only, second] = filter?.merchants ?? []
   // By the index of the account, or by the primary key.
@@ -63,16 +65,21 @@ export async function readFeed(
     const detail = `Events behind the cursor ${after} are not kept any more: read the present state, and go on from ${removed}`
     throw new DomainError('cursor_expired', detail)
   }
-  if (after !== undefined && after > head) throw refuseCursor('after')
+  if (after !== undefined && after > head) {
+    throw refuseCursor(path, '; without one it begins with the oldest event')
+  }
   const events = rows.flatMap(pickEvent)
   const last = events.length === limit ? events.at(-1)?.id : undefined
   const next = last ?? reach ?? head
   return { events, next, atEnd: next === head }
 }
 
-/** @param path where the cursor stood */
-export function refuseCursor(path: string): DomainError {
-  const message = 'is not a cursor this feed gave; without one it begins with the oldest event'
+/**
+ * @param path where the cursor stood
+ * @param hint what to do next
+ */
+export function refuseCursor(path: string, hint: string): DomainError {
+  const message = `is not a cursor this feed gave${hint}`
   return new DomainError('invalid_request', `${path}: ${message}`, { errors: [{ path, message }] })
 }
 

@@ -91,7 +91,8 @@ export function feedRoutes(ctx: Context) {
       if (c.req.method === 'HEAD') {
         return c.body(null, 200, { 'content-type': 'text/event-stream' })
       }
-      const last = c.req.valid('header')['last-event-id'] ?? after
-      return await openStream(ctx, c, { filter, after: last, limit: STREAMED })
+      const last = c.req.valid('header')['last-event-id']
+      const follower = { filter, after: last ?? after, limit: STREAMED }
+      return await openStream(ctx, c, follower, last === undefined ? 'after' : 'last-event-id')
     })
 }

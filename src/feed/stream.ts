@@ -15,14 +15,16 @@ const RETRY_MS = 2_000
 /**
  * The feed as server-sent events (HTML Living Standard, 9.2), until the client goes, takes nothing, or its
  * key ends, or the process stops. What is sent waits for what was sent before: a slow client costs a page.
+ * @param path where the cursor stood, for its refusal
  * @throws DomainError as `readFeed` does, and `unavailable` when the process has as many as it may
  */
 export async function openStream(
   ctx: Context,
   c: HttpContext<AppEnv>,
   follower: Follower,
+  path: string,
 ): Promise<Response> {
-  const first = await readFeed(ctx, follower.filter, follower.after, follower.limit)
+  const first = await readFeed(ctx, follower.filter, follower.after, follower.limit, path)
   const leave = ctx.streams.enter()
   if (!leave) {
     const detail =

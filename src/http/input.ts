@@ -25,6 +25,8 @@ export function createRouter() {
 
 /** What does not fit, in words that follow its name; those of the library stand for themselves alone. */
 function explainIssue(issue: z.core.$ZodIssue): string {
+  // A schema's own words say more than the kind of its trouble.
+  if (!issue.message.startsWith('Invalid ')) return issue.message
   if (issue.code === 'invalid_type') {
     const isMissing = issue.message.endsWith('received undefined')
     return isMissing ? 'is missing' : `must be of type ${issue.expected}`

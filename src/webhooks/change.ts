@@ -84,5 +84,5 @@ async function requireKept(tx: Tx, after: number): Promise<void> {
   if (row?.expired) {
     throw new DomainError('cursor_expired', 'Events after this one were removed for their age')
   }
-  if (!row?.known) throw refuseCursor('after')
+  if (!row?.known) throw refuseCursor('after', '; "0" is the beginning')
 }

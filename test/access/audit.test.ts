@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { listAuditEntries } from '../../src/access/audit.ts'
 import { withKey } from '../support/api.ts'
 import { addCappedKey, ask, expectTaken, moveTo, RECEIVER, seedPaid } from '../support/ask.ts'
 import { addKey, MERCHANT, type Rig, startRig } from '../support/service.ts'
@@ -46,6 +47,12 @@ describe('a write that is done is recorded: by which key, what, and in which req
     expect((await post(`${path}?dryRun=true`, 'req-0', { amount: '101' })).status).toBe(409)
     const repeated = { 'idempotency-key': randomUUID() }
     const refund = await expectTaken(await post(path, 'req-1', {}, repeated))
+    // Who looks for a payment finds its refunds, which have ids of their own.
+    const found = await listAuditEntries(rig.database.sql, { objectId: id }, 10)
+    expect(found.map(({ objectId, outcome }) => [objectId, outcome])).toContainEqual([
+      refund.id,
+      'done',
+    ])
     await expectTaken(await post(path, 'req-2', {}, repeated), true)
     expect(await readAudit()).toEqual([
       {
