@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
-import { openDatabase } from '../src/db/client.ts'
+import { openDatabase, type Sql } from '../src/db/client.ts'
 import { makeAuthority } from './support/certificates.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { startDatabaseProxy } from './support/database-proxy.ts'
@@ -32,15 +32,10 @@ it.each([
     onTestFinished(() => proxy.stop())
     const broken = openDatabase(proxy.url(sslmode), CONNECTIONS)
     onTestFinished(() => broken.close())
-    const fill = () =>
-      Promise.allSettled(
-        Array.from({ length: CONNECTIONS }, () => broken.sql`select pg_sleep(0.01)`),
-      )
-
     const said: number[] = []
     let ended = 0
     for (let round = 0; round < ROUNDS; round += 1) {
-      await fill()
+      await startEveryConnection(broken.sql)
       proxy.cut()
       // One in each turn of the event loop, fewer than connections: some meet the turn between error and close.
       for (let turn = 0; turn < CONNECTIONS - 2; turn += 1) {
@@ -56,8 +51,6 @@ it.each([
             ended += 1
           })
       }
-      await fill()
-      await fill()
     }
     const all = ROUNDS * (CONNECTIONS - 2)
     await waitUntil(() => ended === all, { what: 'every statement has its end' })
@@ -88,12 +81,7 @@ it('connections that break all at once leave none waiting, and the pool serves o
       Array.from({ length: 20 * CONNECTIONS }, () => broken.sql`select 1`.catch(() => undefined)),
     )
     if (performance.now() - started > STUCK_MS) stuck.push(round)
-    // Past their start, all of them: cut off in it, the driver rejects what nobody can catch.
-    for (let time = 0; time < 3; time += 1) {
-      await Promise.allSettled(
-        Array.from({ length: 2 * CONNECTIONS }, () => broken.sql`select pg_sleep(0.05)`),
-      )
-    }
+    await startEveryConnection(broken.sql)
     proxy.cut()
   }
   isOver = true
@@ -104,3 +92,15 @@ it('connections that break all at once leave none waiting, and the pool serves o
   await waitUntil(() => ended, { what: 'every statement has its end' })
   expect({ wrong, stuck }).toEqual({ wrong: [], stuck: [] })
 })
+
+/** Comes back with all of them past their start: cut off in it, the driver rejects what nobody can catch. */
+async function startEveryConnection(sql: Sql): Promise<void> {
+  const sessions = new Set<number>()
+  const ask = async () => {
+    const [row] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid, pg_sleep(0.02)`
+    if (row) sessions.add(row.pid)
+  }
+  while (sessions.size < CONNECTIONS) {
+    await Promise.allSettled(Array.from({ length: 2 * CONNECTIONS }, ask))
+  }
+}
