@@ -100,7 +100,9 @@ async function startEveryConnection(sql: Sql): Promise<void> {
     const [row] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid, pg_sleep(0.02)`
     if (row) sessions.add(row.pid)
   }
-  while (sessions.size < CONNECTIONS) {
+  const isEveryOneOpen = async () => {
     await Promise.allSettled(Array.from({ length: 2 * CONNECTIONS }, ask))
+    return sessions.size === CONNECTIONS
   }
+  await waitUntil(isEveryOneOpen, { what: 'every connection of the pool serves' })
 }
