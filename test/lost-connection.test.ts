@@ -51,6 +51,8 @@ it.each([
             ended += 1
           })
       }
+      await fill(broken.sql)
+      await fill(broken.sql)
     }
     const all = ROUNDS * (CONNECTIONS - 2)
     await waitUntil(() => ended === all, { what: 'every statement has its end' })
@@ -66,6 +68,9 @@ it('connections that break all at once leave none waiting, and the pool serves o
   const broken = openDatabase(proxy.url('disable'), CONNECTIONS)
   onTestFinished(() => broken.close())
   let isOver = false
+  onTestFinished(() => {
+    isOver = true
+  })
   const wrong: unknown[] = []
   const stuck: number[] = []
   async function askOn(n: number): Promise<void> {
@@ -93,7 +98,11 @@ it('connections that break all at once leave none waiting, and the pool serves o
   expect({ wrong, stuck }).toEqual({ wrong: [], stuck: [] })
 })
 
-/** Comes back with all of them past their start: cut off in it, the driver rejects what nobody can catch. */
+async function fill(sql: Sql): Promise<void> {
+  await Promise.allSettled(Array.from({ length: CONNECTIONS }, () => sql`select pg_sleep(0.01)`))
+}
+
+/** Comes back with all of them past their start: none of them is new to what is about to happen. */
 async function startEveryConnection(sql: Sql): Promise<void> {
   const sessions = new Set<number>()
   const ask = async () => {

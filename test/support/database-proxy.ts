@@ -14,8 +14,8 @@ export type DatabaseProxy = {
   /** From now on. */
   answer: TlsAnswer
   identity: Identity | undefined
-  /** What passes from the database, which a test may change. */
-  alter(answer: Buffer): Buffer
+  /** What passes from the database to a client, which a test may change. */
+  alter(answer: Buffer, client: Socket): Buffer
   /** Requests for TLS so far, and what clients said inside TLS and in the clear. */
   seen: { asked: number; inside: string; clear: string }
   /** Resets every connection. */
@@ -61,7 +61,7 @@ export async function startDatabaseProxy(
     }
     if (first) hear(first)
     client.on('data', hear)
-    database.on('data', (said) => client.write(proxy.alter(said)))
+    database.on('data', (said) => client.write(proxy.alter(said, client)))
     database.on('error', () => client.destroy())
     database.on('close', () => client.destroy())
     client.on('close', () => database.destroy())
