@@ -14,7 +14,7 @@ it('a connection cut off while it is made, at whichever answer, ends no process'
   const service = await startServiceProcess(settingsFor(proxy.url(), 'http://127.0.0.1:9'))
   const read = async () => (await fetch(`${service.url}/v1/transactions/NONE`, withKey())).status
 
-  for (const nth of [1, 2, 3]) {
+  for (const nth of [1, 2, 3, 4, 5]) {
     let cuts = 0
     const heard = new WeakMap<object, number>()
     proxy.alter = (answer, client) => {
