@@ -1,5 +1,6 @@
 import { ensureFirstKey } from './access/keys.ts'
 import { type Config, ConfigError, readConfig } from './config.ts'
+import { isDatabaseAway } from './db/client.ts'
 import { EmbeddedPostgresError } from './db/embedded/error.ts'
 import { startEmbeddedPostgres } from './db/embedded/start.ts'
 import { migrateDatabase } from './db/migrate.ts'
@@ -16,6 +17,12 @@ async function main(): Promise<void> {
   const config = readConfig()
   const log = createLog(config.LOG_LEVEL)
   const parts: Part[] = []
+  // The driver of the database rejects what nobody can catch when a connection is cut off at its very
+  // start (porsager/postgres 1223). Whoever waits for the connection is told as well.
+  process.on('unhandledRejection', (reason) => {
+    if (!isDatabaseAway(reason)) throw reason
+    log.warn({ err: reason }, 'a connection to the database was lost while it was made')
+  })
   const stop = makeStop(parts, log)
   process.once('SIGTERM', stop)
   process.once('SIGINT', stop)

@@ -5,7 +5,7 @@ import { startDatabaseProxy } from './support/database-proxy.ts'
 import { settingsFor, startServiceProcess } from './support/process.ts'
 import { waitUntil } from './support/wait-until.ts'
 
-// Asked for the types of arrays, a session that is cut off would reject what nobody can catch.
+// Cut off while it asks for the types of arrays, the driver rejects what nobody can catch.
 it('a connection cut off while it is made, at whichever answer, ends no process', async () => {
   const database = await createTestDatabase()
   onTestFinished(() => database.drop())
@@ -35,5 +35,6 @@ it('a connection cut off while it is made, at whichever answer, ends no process'
     proxy.alter = (answer) => answer
     await waitUntil(async () => (await read()) === 404, { what: 'the database is back' })
   }
+  expect(service.output().out).toContain('lost while it was made')
   expect(service.child.exitCode).toBeNull()
 })

@@ -3,16 +3,17 @@ import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
 import * as schema from './schema.ts'
 import { describeLine } from './socket.ts'
-import { TYPES, type Types } from './types.ts'
 
 /** The driver. Statements that carry a guarantee are written out in SQL with it. */
-export type Sql = postgres.Sql<Types>
+export type Sql = postgres.Sql<{ int8: number }>
 /** A unit of work: whoever gets it as a first parameter writes in its caller's commit. */
-export type Tx = postgres.ISql<Types>
+export type Tx = postgres.ISql<{ int8: number }>
 /** The query builder over the same pool, for reads whose filters vary. */
 export type Db = PostgresJsDatabase<typeof schema>
 
 export type Database = { sql: Sql; db: Db; close(): Promise<void> }
+
+const INT8 = { to: 20, from: [20], serialize: String, parse: Number }
 
 const CONNECT_WITHIN_S = 5
 
@@ -30,10 +31,7 @@ export function openDatabase(url: string, connections: number): Database {
     max: connections,
     connect_timeout: CONNECT_WITHIN_S,
     backoff: pauseBeforeReconnect,
-    // Asking for the types of arrays at a session's start, the driver (3.4.9) rejects what nobody can catch
-    // when it is cut off there (porsager/postgres 1223): the process would end.
-    fetch_types: false,
-    types: TYPES,
+    types: { int8: INT8 },
     onnotice: ignoreNotice,
     connection: {
       ...line.connection,

@@ -24,7 +24,6 @@ export async function migrateDatabase(url: string): Promise<void> {
   const sql = postgres(url, {
     ...line,
     max: 1,
-    fetch_types: false,
     onnotice: () => {},
     connect_timeout: CONNECT_WITHIN_S,
   })

@@ -4,7 +4,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import postgres from 'postgres'
-import { TYPES } from '../../src/db/types.ts'
 import { type Arrival, storeArrivals } from '../../src/ipn/inbox.ts'
 import type { BenchDatabase } from './database.ts'
 import { ACCOUNT, makeNotification } from './notifications.ts'
@@ -55,7 +54,7 @@ async function writeScript(url: string): Promise<string> {
   let parameters: unknown[] = []
   const sql = postgres(url, {
     max: 1,
-    types: TYPES,
+    types: { int8: { to: 20, from: [20], serialize: String, parse: Number } },
     debug: (_connection, query, given) => {
       if (!query.includes('ipn_events')) return
       statement = query
