@@ -1,3 +1,4 @@
+import type { LimitFunction } from 'p-limit'
 import type { KnownKeys } from './access/known-keys.ts'
 import type { CardCache } from './cards/cache.ts'
 import type { Config } from './config.ts'
@@ -50,6 +51,8 @@ export type Context = {
   waiters: Waiters<TransactionWithPayments>
   /** Readers and streams that wait for the feed to go on, by the cursor they stand at. */
   followers: Waiters<FeedPage>
+  /** Reads of the feed wait here for their turn: the other connections are for who cannot wait. */
+  feedReads: LimitFunction
   /** Streams that are open, and what bounds them. */
   streams: Streams
   /** Every merchant account ever configured: what a key for all of them may read. */

@@ -1,6 +1,7 @@
 import { once, setMaxListeners } from 'node:events'
 import type { Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
+import pLimit from 'p-limit'
 import { createKnownKeys } from './access/known-keys.ts'
 import { createApp } from './app.ts'
 import { startBackground } from './background.ts'
@@ -57,6 +58,8 @@ export type ServiceOptions = {
 const GRACE_MS = 6_000
 /** A statement that waits for a lock, or on a connection that hangs, holds up no others for longer (ms). */
 const PATIENCE_MS = 100
+/** Of the pool's connections, what reads of the feed use at once: behind a rare type they look at much. */
+const FEED_SHARE = 0.25
 
 /** Opens everything a context needs. The schema has to be current. */
 export async function createContext(options: ServiceOptions) {
@@ -131,6 +134,7 @@ export async function createContext(options: ServiceOptions) {
     lookUps: { transactions: createGroup(MAX_SHARED, PATIENCE_MS) },
     waiters: createWaiters(),
     followers: createWaiters(),
+    feedReads: pLimit(Math.ceil(config.DATABASE_POOL * FEED_SHARE)),
     streams: createStreams({ ...STREAM_LIMITS, ...options.streamLimits }),
     merchants,
     stopping: stopping.signal,

@@ -27,7 +27,7 @@ type Row = { removed: number; head: number; reach: number | null } & (EventRow |
  *   cursor beyond the feed's end: it was never given, and an empty answer would hide what it skips
  */
 export async function readFeed(
-  { sql }: Pick<Context, 'sql'>,
+  { sql, feedReads }: Pick<Context, 'sql' | 'feedReads'>,
   filter: FeedFilter | undefined,
   after: number | undefined,
   limit: number,
@@ -43,7 +43,7 @@ export async function readFeed(
   const wanted = filter
     ? sql`where merchant_code = any(${[...filter.merchants]}) and type = any(${[...filter.types]})`
     : sql``
-  const rows = await sql<Row[]>`
+  const read = () => sql<Row[]>`
     with removals as materialized (
       select coalesce((select removed_up_to from event_removals), 0) as removed
     ), bounds as materialized (
@@ -60,6 +60,7 @@ export async function readFeed(
       at::text as at
     from bounds left join (select events.* from page join events using (id)) as e on true
     order by id`
+  const rows = await feedReads(read)
   const { removed = 0, head = 0, reach = null } = rows[0] ?? {}
   if (after !== undefined && after < removed) {
     const detail = `Events behind the cursor ${after} are not kept any more: read the present state, and go on from ${removed}`

@@ -25,13 +25,16 @@ export async function openStream(
   path: string,
 ): Promise<Response> {
   const first = await readFeed(ctx, follower.filter, follower.after, follower.limit, path)
-  const leave = ctx.streams.enter()
-  if (!leave) {
-    const detail =
-      'This process has as many streams as it may: come back in a moment, or ask with wait'
+  const { requestId, name: key, chainId } = c.get('access')
+  const leave = ctx.streams.enter(chainId)
+  if (typeof leave === 'string') {
+    const whose =
+      leave === 'key'
+        ? 'This key has as many streams of this process'
+        : 'This process has as many streams'
+    const detail = `${whose} as it may: close one, come back in a moment, or ask with wait`
     throw new DomainError('unavailable', detail)
   }
-  const { requestId, name: key } = c.get('access')
   c.header('x-accel-buffering', 'no')
   const response = streamSSE(c, async (stream) => {
     try {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { Sql } from '../../src/db/client.ts'
 import { EVENT_SCOPES } from '../../src/events/event.ts'
 import { type NewEvent, recordEvents } from '../../src/events/record.ts'
 import { publishEvents } from '../../src/feed/publish.ts'
@@ -6,6 +7,7 @@ import { readFeed } from '../../src/feed/read.ts'
 import { createRemoval } from '../../src/retention.ts'
 import { expectInvalid, expectProblem, OTHER, withKey, writeMerchantsFile } from '../support/api.ts'
 import { EVENT_DATA } from '../support/event-data.ts'
+import { countBlocked, whileUncommitted } from '../support/locks.ts'
 import { addKey, MERCHANT, type Rig, startRig } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -282,4 +284,18 @@ describe('what is older than RETENTION_DAYS', () => {
     await tell({ transactionId: 'NEW' })
     expect(names(await read(`after=${last}`))).toEqual(['NEW'])
   })
+})
+
+it('readers who hold the feed up for long leave most connections to others', async () => {
+  const lock = (held: Sql) => held`lock table events in access exclusive mode`
+  const readers = await whileUncommitted(rig.database, lock, async () => {
+    const asked = Array.from({ length: 30 }, () => rig.api('/v1/events'))
+    const isHeld = async () => (await countBlocked(rig.database)) >= 3
+    await waitUntil(isHeld, { what: 'readers who use their share of the connections' })
+    expect((await rig.api('/v1/transactions/T-none')).status).toBe(404)
+    expect(await countBlocked(rig.database)).toBe(3)
+    return asked
+  })
+  const statuses = (await Promise.all(readers)).map(({ status }) => status)
+  expect(new Set(statuses)).toEqual(new Set([200]))
 })

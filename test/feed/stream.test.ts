@@ -10,7 +10,7 @@ import { type Message, type OpenStream, openEventStream } from '../support/feed.
 import { addKey, KEY, MERCHANT, type Rig, startRig, startTestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-const LIMITS = { streams: 3, heartbeatMs: 100, stallMs: 500 }
+const LIMITS = { streams: 3, ofOneKey: 2, heartbeatMs: 100, stallMs: 500 }
 
 /** Nobody publishes here but the test. */
 let rig: Rig
@@ -179,13 +179,27 @@ describe('a stream', () => {
 })
 
 it('more streams than a process may have are refused with 503, until one ends', async () => {
-  const streams = await Promise.all([follow(), follow(), follow()])
-  const refused = await rig.api('/v1/events/stream')
+  const second = 'a-key-of-its-own-0123456789-0123456789'
+  await addKey(rig.database, second, ['payments:read'])
+  const streams = await Promise.all([follow(), follow(), follow('', withKey(second).headers)])
+  const refused = await rig.api('/v1/events/stream', withKey(second))
   expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0)
   await expectProblem(refused, 503, 'unavailable')
   const metrics = await (await fetch(`${rig.service.url}/metrics`)).text()
   expect(metrics).toContain('\nevent_streams 3\n')
   streams[0]?.leave()
+  await isOpen(2)
+  expect((await follow()).response.status).toBe(200)
+})
+
+it('more streams than a key may have are refused with 503; another key has its own', async () => {
+  const other = 'another-key-that-follows-0123456789-0123456789'
+  await addKey(rig.database, other, ['payments:read'])
+  const [first] = await Promise.all([follow(), follow()])
+  const refused = await rig.api('/v1/events/stream')
+  expect((await expectProblem(refused, 503, 'unavailable')).detail).toContain('This key has')
+  expect((await follow('', withKey(other).headers)).response.status).toBe(200)
+  first?.leave()
   await isOpen(2)
   expect((await follow()).response.status).toBe(200)
 })
