@@ -13,6 +13,11 @@ const Operation = z.looseObject({
   description: z.string().default(''),
   security: z.array(z.record(z.string(), z.array(z.string()))).default([]),
 })
+const Receiving = z.looseObject({
+  parameters: z.array(z.looseObject({ name: z.string(), required: z.boolean() })),
+  requestBody: z.unknown(),
+  responses: z.record(z.string(), z.unknown()),
+})
 const Document = z.looseObject({
   paths: z.record(z.string(), z.record(z.string(), Operation)),
   components: z.looseObject({
@@ -109,6 +114,29 @@ describe('the document', () => {
     })
     expect(said.filter(({ merchants, scope }) => merchants !== (scope !== ''))).toEqual([])
     expect(said.filter(({ inWords }) => !inWords)).toEqual([])
+  })
+
+  it('says what receivers of webhooks get, and what their answers mean', () => {
+    const { webhooks } = z
+      .object({ webhooks: z.record(z.string(), z.object({ post: Receiving })) })
+      .parse(JSON.parse(text))
+    expect(Object.keys(webhooks)).toEqual(['event', 'endpoint.test'])
+    const answers = Object.keys(webhooks.event?.post.responses ?? {})
+    expect(answers.toSorted()).toEqual(['2XX', '410', 'default'])
+    for (const [name, schema] of [
+      ['event', 'Event'],
+      ['endpoint.test', 'TestEvent'],
+    ] as const) {
+      const post = webhooks[name]?.post
+      const names = post?.parameters.map(({ name, required }) => ({ name, required }))
+      expect(names).toEqual(
+        ['Webhook-Id', 'Webhook-Timestamp', 'Webhook-Signature'].map((name) => ({
+          name,
+          required: true,
+        })),
+      )
+      expect(JSON.stringify(post?.requestBody)).toContain(`"#/components/schemas/${schema}"`)
+    }
   })
 
   it('is served below any path, and the page with it', async () => {

@@ -85,7 +85,10 @@ describe('a registration', () => {
   it('takes the types its key may read, all of them unless some are named', async () => {
     expect((await register(rig, URL_HERE)).types).toHaveLength(7)
     const all = await registerWith({ url: URL_HERE }, PAYMENTS)
-    const payments = ['payment.created', 'payment.updated', 'transaction.final', 'sync.abandoned']
+    const payments = [
+      ...['payment.created', 'payment.updated', 'transaction.final', 'sync.abandoned'],
+      'discrepancy.found',
+    ]
     expect(await all.json()).toMatchObject({ types: payments })
     const types = ['payment.updated', 'payment.updated']
     const some = await registerWith({ url: URL_HERE, types }, PAYMENTS)

@@ -38,6 +38,12 @@ export function writeDocument({ openAPIRegistry }: Pick<OpenAPIHono, 'openAPIReg
   for (const definition of openAPIRegistry.definitions) {
     if (definition.type === 'route') {
       complete.openAPIRegistry.registerPath(completeRoute(definition.route))
+    } else if (definition.type === 'webhook') {
+      const { webhook } = definition
+      const request = { ...webhook.request, ...nameHeaders(webhook.request?.headers) }
+      // Mounted, its name was taken for a path.
+      const path = webhook.path.replace(/^\//, '')
+      complete.openAPIRegistry.registerWebhook({ ...webhook, path, request })
     }
   }
   const document = complete.getOpenAPI31Document({

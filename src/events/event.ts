@@ -3,7 +3,10 @@ import type { Scope } from '../access/keys.ts'
 import { toIso } from '../db/client.ts'
 import type { Sealer } from '../seal.ts'
 
-/** Everything the feed and webhooks tell, with the scope it takes to be told: that of the object's own route. */
+/**
+ * Everything the feed and webhooks tell, with the scope it takes to be told. A discrepancy is told to whoever
+ * reads payments, because what they read may be wrong; listing them all is for operators.
+ */
 export const EVENT_SCOPES = {
   'payment.created': 'payments:read',
   'payment.updated': 'payments:read',
@@ -11,7 +14,7 @@ export const EVENT_SCOPES = {
   'refund.created': 'refunds:read',
   'refund.updated': 'refunds:read',
   'sync.abandoned': 'payments:read',
-  'discrepancy.found': 'ops',
+  'discrepancy.found': 'payments:read',
 } as const satisfies Record<string, Scope>
 
 export type EventType = keyof typeof EVENT_SCOPES

@@ -37,8 +37,7 @@ const query = {
   merchantCode: MerchantCode,
 }
 
-const READING =
-  'Events of refunds are for keys that have the scope `refunds:read`, too, and discrepancies for `ops`.'
+const READING = 'Events of refunds are for keys that have the scope `refunds:read`, too.'
 
 const list = createRoute({
   method: 'get',

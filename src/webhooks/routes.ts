@@ -7,6 +7,7 @@ import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../h
 import { BODY_REFUSALS, refuses } from '../http/refusals.ts'
 import { createSlots } from '../slots.ts'
 import { deleteEndpoint, enableEndpoint, replayEvents } from './change.ts'
+import { DELIVERY, TEST_DELIVERY } from './declare.ts'
 import { type Asked, findEndpoint, listEndpoints, narrowHolders } from './find.ts'
 import { registerEndpoint } from './register.ts'
 import { TEST_SLOTS, testEndpoint } from './test-endpoint.ts'
@@ -105,7 +106,10 @@ const replay = createRoute({
 /** The merchants' routes on the addresses that events are sent to. */
 export function webhookRoutes(ctx: Context) {
   const tests = createSlots(TEST_SLOTS)
-  return createRouter()
+  const router = createRouter()
+  router.openAPIRegistry.registerWebhook(DELIVERY)
+  router.openAPIRegistry.registerWebhook(TEST_DELIVERY)
+  return router
     .openapi(register, async (c) => {
       const access = c.get('access')
       const { merchantCode: named } = c.req.valid('query')

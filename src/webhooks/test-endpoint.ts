@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto'
+import type { z } from 'zod'
 import { recordWrite } from '../access/audit.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../errors.ts'
 import type { Slots } from '../slots.ts'
+import type { TestEvent } from './declare.ts'
 import { type Asked, endpointNotFound } from './find.ts'
 import { sealedFor } from './register.ts'
 import type { Sent } from './send.ts'
@@ -40,10 +42,14 @@ export async function testEndpoint(
     await recordWrite(sql, access, { operation: TESTING, merchantCode, objectId: endpointId })
     const id = `test_${randomUUID()}`
     const at = new Date(row.now)
-    const timestamp = at.toISOString()
-    const data = { endpointId }
-    const body = { id, type: 'endpoint.test', timestamp, transactionId: 'test', data }
-    return await webhooks.send({ url, secret, id, at, body: JSON.stringify(body) }, ctx.givingUp)
+    const event: z.infer<typeof TestEvent> = {
+      id,
+      type: 'endpoint.test',
+      timestamp: at.toISOString(),
+      transactionId: 'test',
+      data: { endpointId },
+    }
+    return await webhooks.send({ url, secret, id, at, body: JSON.stringify(event) }, ctx.givingUp)
   } finally {
     slots.give(1)
   }
