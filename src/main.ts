@@ -24,8 +24,9 @@ async function main(): Promise<void> {
     log.warn({ err: reason }, 'a connection to the database was lost while it was made')
   })
   const stop = makeStop(parts, log)
-  process.once('SIGTERM', stop)
-  process.once('SIGINT', stop)
+  // Again and again: Ctrl-C under npm comes twice, and nobody's second signal may break off the first stop.
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
   try {
     await startParts(config, log, parts)
   } catch (error) {
@@ -61,7 +62,10 @@ async function startDatabase(config: Config, log: Log, parts: Part[]): Promise<s
 }
 
 function makeStop(parts: Part[], log: Log) {
+  let isStopping = false
   return () => {
+    if (isStopping) return
+    isStopping = true
     log.info('stopping: no new work, finishing what is in flight')
     setTimeout(() => process.exit(0), STOP_WITHIN_MS).unref()
     stopParts(parts).then(

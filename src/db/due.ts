@@ -1,10 +1,19 @@
-import type { Sql } from './client.ts'
+import type { Sql, Tx } from './client.ts'
 
 /** Wakes the sync within milliseconds; polling is the net under it. */
 export const SYNC_DUE = 'sync_due'
 
 /** Tells waiting readers that a transaction may look different; the payload is `[merchantCode, transactionId]`. */
 export const TRANSACTION_CHANGED = 'transaction_changed'
+
+/** Wakes readers that wait for the transaction, once the commit is done. */
+export async function announceChange(
+  tx: Tx,
+  { merchantCode, transactionId }: { merchantCode: string; transactionId: string },
+): Promise<never[]> {
+  await tx`select pg_notify(${TRANSACTION_CHANGED}, ${JSON.stringify([merchantCode, transactionId])})`
+  return []
+}
 
 /**
  * Assignments for `update transactions as t`: somebody asks for a query now. Retries and polls start

@@ -1,4 +1,6 @@
+import type { Context as HttpContext } from 'hono'
 import { createMiddleware } from 'hono/factory'
+import { matchedRoutes } from 'hono/route'
 import { DomainError } from '../errors.ts'
 import type { AppEnv } from './app-env.ts'
 import { type BodyResult, readBody } from './body.ts'
@@ -14,7 +16,7 @@ const JSON_TYPE = /^application\/([\w.+-]+\+)?json$/i
  */
 export function takeJsonBody(timeoutMs: number) {
   return createMiddleware<AppEnv>(async (c, next) => {
-    if (c.req.method === 'GET' || c.req.method === 'HEAD') return await next()
+    if (c.req.method === 'GET' || c.req.method === 'HEAD' || !hasRoute(c)) return await next()
     const body = await readBody(c.env.incoming, { limit: MAX_BODY_BYTES, timeoutMs })
     if (body.kind !== 'whole') {
       // What is left of the body is not read: nothing else can come over this connection.
@@ -31,6 +33,11 @@ export function takeJsonBody(timeoutMs: number) {
     c.req.raw = new Request(url, { method, headers, signal, body: decode(body.bytes) || '{}' })
     await next()
   })
+}
+
+/** What no route takes has its refusal elsewhere, whatever its body. */
+function hasRoute(c: HttpContext): boolean {
+  return !(matchedRoutes(c).at(-1)?.path ?? '*').includes('*')
 }
 
 function refuse(kind: Exclude<BodyResult['kind'], 'whole'>, timeoutMs: number): DomainError {

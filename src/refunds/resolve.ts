@@ -1,7 +1,7 @@
 import { recordWrite } from '../access/audit.ts'
 import type { Access } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
-import { makeDue, SYNC_DUE, TRANSACTION_CHANGED } from '../db/due.ts'
+import { announceChange, makeDue, SYNC_DUE } from '../db/due.ts'
 import { runInTransaction } from '../db/transaction.ts'
 import { closeDiscrepancies } from '../discrepancies/record.ts'
 import { DomainError } from '../errors.ts'
@@ -59,9 +59,8 @@ export async function resolveRefund(
     await tx`
       update transactions t set version = version + 1, updated_at = now(), ${makeDue(ctx.sql)}
       where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
-    await tx`
-      select pg_notify(${SYNC_DUE}, ''),
-        pg_notify(${TRANSACTION_CHANGED}, ${JSON.stringify([merchantCode, transactionId])})`
+    await tx`select pg_notify(${SYNC_DUE}, '')`
+    await announceChange(tx, { merchantCode, transactionId })
     await recordWrite(tx, access, { operation: RESOLVING, merchantCode, objectId: refundId })
     const shown = await readRefunds(tx, merchantCode, [refundId])
     const events = shown.map((one) => tellRefund(ctx.sealer, one.refund, 'refund.updated', one))

@@ -39,6 +39,8 @@ export type RefundsAtHand = {
   payments: PaymentAtHand[]
   /** Growth of a payment that nobody explains, by payment; only with a snapshot. */
   unexplained: ReadonlyMap<string, string>
+  /** Of refunds made elsewhere one came to light, or its growth: more or less of a payment is refundable. */
+  foreignChanged: boolean
   /** Disagreements recorded for the first time. */
   found: Recorded[]
 }
@@ -88,14 +90,16 @@ export async function bringUpRefunds(
   const findings = await takeNotifications(tx, key, works, notifications)
   const unexplained = new Map<string, string>()
   const explained: string[] = []
+  const foreign = notifications.length > 0 ? await readForeign(tx, key) : knownForeign
+  let foreignChanged = foreign.length > knownForeign.length
   if (snapshot) {
-    const foreign = notifications.length > 0 ? await readForeign(tx, key) : knownForeign
     for (const payment of payments) {
       payment.foreign = foreign.filter((one) => one.paymentId === payment.paymentId)
       const attribution = attributePayment(payment, works)
       findings.push(...takeAttribution(attribution, payment, works, snapshot))
       if (changed || changesAnything(attribution)) explained.push(payment.paymentId)
       await markForeign(tx, key, attribution.matchedForeign)
+      foreignChanged ||= attribution.matchedForeign.length > 0
       payment.foreign = payment.foreign.map((one) => ({
         ...one,
         matched: one.matched || attribution.matchedForeign.includes(one.id),
@@ -127,7 +131,7 @@ export async function bringUpRefunds(
       findings.map((one) => ({ ...one, ...pickKey(key) })),
     ),
   ])
-  return { works, payments, unexplained, found }
+  return { works, payments, unexplained, foreignChanged, found }
 }
 
 /**

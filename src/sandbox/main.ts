@@ -7,9 +7,15 @@ async function main(): Promise<void> {
   const { options, ipnUrl } = readSandboxConfig()
   const sandbox = await startSandbox({ ...options, ipnUrl })
   process.stdout.write(`${describe(sandbox.url, ipnUrl, options.accounts).join('\n')}\n`)
-  const stop = () => void sandbox.stop().then(() => process.exit(0))
-  process.once('SIGTERM', stop)
-  process.once('SIGINT', stop)
+  let isStopping = false
+  // Again and again: Ctrl-C under npm comes twice.
+  const stop = () => {
+    if (isStopping) return
+    isStopping = true
+    void sandbox.stop().then(() => process.exit(0))
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
 }
 
 type Account = ReturnType<typeof readSandboxConfig>['options']['accounts'][number]

@@ -2,6 +2,7 @@ import postgres from 'postgres'
 import type { Permit } from '../breaker.ts'
 import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
+import { announceChange } from '../db/due.ts'
 import { runInTransaction } from '../db/transaction.ts'
 import { announceDiscrepancies, type Recorded } from '../discrepancies/record.ts'
 import { ForeignPaymentError } from '../payments/apply.ts'
@@ -157,9 +158,9 @@ async function settleApart(
   const refundsChanged = await saveRefunds(ctx, tx, hand.works, turn)
   const refundsOpen = hasOpenRefunds(hand)
   const payments = applied?.payments ?? listFacts(hand)
-  const changed = refundsChanged || applied?.changed === true
+  const changed = refundsChanged || hand.foreignChanged || applied?.changed === true
   const sum = sumUp({ claim, payments, changed, refundsOpen, snapshot, before: row })
-  const isNews = applied !== undefined || refundsChanged
+  const isNews = applied !== undefined || changed
   if (isNews) await writeSums(ctx, tx, [sum])
   const turnsFinal = isNews && sum.turnsFinal
   const news = { claim, changes: applied?.changes ?? [], turnsFinal, works: hand.works }
@@ -185,7 +186,7 @@ async function endAlone(
   const { claim } = news
   // Sent together, run one after the other.
   const [[settled = LOST], shown] = await Promise.all([
-    endClaims(ctx, tx, end ? [{ claim, end }] : []),
+    end ? endClaims(ctx, tx, [{ claim, end }]) : announceChange(tx, claim),
     readShown(tx, [news]),
   ])
   await tellNews(ctx, tx, [news], shown, { found, abandoned: isAbandoned(settled) ? [claim] : [] })
@@ -211,7 +212,8 @@ export async function settleRefund(
     const row = (await lockLeased(tx, [{ claim, sentAfterMs: 0 }])).get(claim.leaseId)
     if (!row) return { settled: LOST, found: [] }
     const hand = await bringUpRefunds(ctx, tx, claim, { ended })
-    const changed = await saveRefunds(ctx, tx, hand.works, { had: false, answered: true })
+    const saved = await saveRefunds(ctx, tx, hand.works, { had: false, answered: true })
+    const changed = saved || hand.foreignChanged
     const refundsOpen = hasOpenRefunds(hand)
     const payments = listFacts(hand)
     const sum = sumUp({ claim, payments, changed, refundsOpen, snapshot: undefined, before: row })
