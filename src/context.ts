@@ -13,6 +13,7 @@ import type { Waiters } from './http/wait.ts'
 import type { Inbox } from './ipn/inbox.ts'
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
+import type { EndedRefunds } from './refunds/count.ts'
 import type { Sealer } from './seal.ts'
 import type { Slots } from './slots.ts'
 import type { Answered } from './sync/lease.ts'
@@ -47,6 +48,8 @@ export type Context = {
   keys: KnownKeys
   /** Look-ups that come while one is on its way share the next: a statement for all of them. */
   lookUps: { transactions: Group<Wanted, TransactionWithPayments[]> }
+  /** How many refunds have ended, for the metrics. */
+  countEndedRefunds: () => Promise<EndedRefunds>
   /** Readers that wait for a transaction to change. */
   waiters: Waiters<TransactionWithPayments>
   /** Readers and streams that wait for the feed to go on, by the cursor they stand at. */

@@ -100,7 +100,7 @@ export function createMetrics() {
     }),
     refunds: new Gauge({
       name: 'refunds',
-      help: 'Refunds that are not over, by status, of all processes together; needs_review waits for a person',
+      help: 'Refunds kept, by status, of all processes together; needs_review waits for a person',
       labelNames: ['status'],
       registers,
     }),

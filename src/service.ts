@@ -24,6 +24,7 @@ import { createWaiters } from './http/wait.ts'
 import { createInbox } from './ipn/inbox.ts'
 import type { Log } from './log.ts'
 import type { Loop } from './loop.ts'
+import { createEndedCount } from './refunds/count.ts'
 import { createSealer } from './seal.ts'
 import { createSlots } from './slots.ts'
 import { openTelemetry } from './telemetry.ts'
@@ -132,6 +133,7 @@ export async function createContext(options: ServiceOptions) {
     inbox: createInbox(database.sql),
     keys: createKnownKeys(database.sql),
     lookUps: { transactions: createGroup(MAX_SHARED, PATIENCE_MS) },
+    countEndedRefunds: createEndedCount(database.sql),
     waiters: createWaiters(),
     followers: createWaiters(),
     feedReads: pLimit(Math.ceil(config.DATABASE_POOL * FEED_SHARE)),

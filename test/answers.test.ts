@@ -44,6 +44,8 @@ const KINDS: [status: number, path: string, init?: RequestInit][] = [
   [304, '/v1/transactions/T-1', withKey(KEY, { 'if-none-match': '*' })],
   [404, '/v1/payments/P-1', withKey()],
   [422, '/v1/payments?limit=x', withKey()],
+  [405, '/v1/transactions/T-1', { method: 'PUT', body: 'a=b', ...withKey() }],
+  [404, '/v1/nothing', { method: 'POST', body: 'a=b', ...withKey() }],
   [400, '/v1/transactions/T-1/sync', { method: 'POST', body: '{', ...withKey(KEY, json) }],
   [202, '/v1/transactions/T-1/sync', { method: 'POST', ...withKey() }],
   [503, '/v2/vc/virtual-cards/VC-1', withKey()],
