@@ -1,6 +1,7 @@
 import type { Log } from './log.ts'
 import type { Metrics } from './metrics.ts'
 
+/** A round that has begun: how much it found to do, and when all of it is done. */
 export type LoopRound = { count: number; finished: Promise<void> }
 
 export type LoopOptions = {

@@ -5,7 +5,7 @@ import { compareAmounts } from '../money.ts'
 export type TransactionKey = { merchantCode: string; transactionId: string }
 
 /** The query whose answer is applied: when it was sent (database time) and where it is recorded. */
-export type Source = { asOf: string; callId: number }
+export type Snapshot = { asOf: string; callId: number }
 
 export type StoredPayment = Omit<ListedPayment, 'id'> & { paymentId: string; missing: boolean }
 
@@ -19,7 +19,7 @@ export class ForeignPaymentError extends Error {}
 export type Answer = {
   key: TransactionKey
   listed: readonly ListedPayment[]
-  source: Source
+  snapshot: Snapshot
   /** From `lockKnown`. */
   known: readonly StoredPayment[]
 }
@@ -39,16 +39,16 @@ export async function applyPayments(tx: Tx, answers: readonly Answer[]): Promise
     ...answer,
     ...comparePayments(answer.known, answer.listed),
   }))
-  const rows = compared.flatMap(({ key, source, payments, changes }) =>
+  const rows = compared.flatMap(({ key, snapshot, payments, changes }) =>
     payments.map((payment) => ({
       ...key,
       ...payment,
-      asOf: source.asOf,
+      asOf: snapshot.asOf,
       touched: changes.some(({ paymentId }) => paymentId === payment.paymentId),
     })),
   )
-  const changes = compared.flatMap(({ key, source, changes: some }) =>
-    some.map((change) => ({ ...key, ...change, callId: source.callId })),
+  const changes = compared.flatMap(({ key, snapshot, changes: some }) =>
+    some.map((change) => ({ ...key, ...change, callId: snapshot.callId })),
   )
   // Sent together, run one after the other.
   const [written] = await Promise.all([writePayments(tx, rows), recordChanges(tx, changes)])

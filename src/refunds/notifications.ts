@@ -1,4 +1,5 @@
 import type { Tx } from '../db/client.ts'
+import { isOpenCode } from '../gateway/codes.ts'
 import { compareAmounts } from '../money.ts'
 import type { TransactionKey } from '../payments/apply.ts'
 import type { RefundWork } from './rows.ts'
@@ -117,10 +118,8 @@ async function takeForeign(
     on conflict do nothing`
 }
 
-/** Codes 9 and 99 are no end, and neither is one that is no plain whole number: `05` may be a `0` cut elsewhere. */
+/** A code that is no plain whole number is no end either: `05` may be a `0` cut elsewhere. */
 function readEnd(code: string | null): 'success' | 'failure' | undefined {
-  if (code === null || !/^(0|-?[1-9]\d{0,8})$/.test(code) || code === '9' || code === '99') {
-    return undefined
-  }
+  if (code === null || !/^(0|-?[1-9]\d{0,8})$/.test(code) || isOpenCode(code)) return undefined
   return code === '0' ? 'success' : 'failure'
 }

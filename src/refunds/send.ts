@@ -2,10 +2,11 @@ import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
 import type { Call, Outcome, PreparedCall } from '../gateway/client.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
+import type { Snapshot } from '../payments/apply.ts'
 import { countRefundable } from '../payments/refundable.ts'
 import { maskAccount, openReceiver } from './receiver.ts'
 import type { RefundRow, RefundWork } from './rows.ts'
-import type { PaymentAtHand, RefundsAtHand, Snapshot } from './settle.ts'
+import type { PaymentAtHand, RefundsAtHand } from './settle.ts'
 import { isDue, mayRepeat, move, NO_FAILURE } from './transitions.ts'
 
 /** An attempt that is recorded and whose bytes may leave once the record is committed. */

@@ -2,7 +2,7 @@ import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
 import { closeDiscrepancies, type Recorded, recordDiscrepancies } from '../discrepancies/record.ts'
 import { addAmounts } from '../money.ts'
-import type { TransactionKey } from '../payments/apply.ts'
+import type { Snapshot, TransactionKey } from '../payments/apply.ts'
 import {
   type Attribution,
   attributeGrowth,
@@ -29,9 +29,6 @@ import {
   scheduleLook,
   startWork,
 } from './transitions.ts'
-
-/** The answer that was applied in this commit: when it was sent and where it is recorded. */
-export type Snapshot = { asOf: string; callId: number }
 
 /** The refunds of a transaction while a settling commit holds them. */
 export type RefundsAtHand = {

@@ -2,6 +2,7 @@ import { Big } from 'big.js'
 import { repoll } from '../backoff.ts'
 import type { Config } from '../config.ts'
 import type { Kind } from '../discrepancies/kinds.ts'
+import { isOpenCode } from '../gateway/codes.ts'
 import type { Cause, RefundRow, RefundStatus, RefundWork } from './rows.ts'
 
 export type RefundSettings = Pick<
@@ -14,9 +15,6 @@ export type RefundSettings = Pick<
   | 'GATEWAY_REFUND_DEDUPES'
   | 'REFUNDS_ENABLED'
 >
-
-/** Codes that are no end: waiting, and processing. */
-const NOT_FINAL = ['9', '99']
 
 /** What a refund that succeeded after all carries no more. */
 export const NO_FAILURE = { failureSource: null, failureReason: null, failureMessage: null }
@@ -158,7 +156,7 @@ function provesRefusal(now: RefundRow, settings: RefundSettings): boolean {
     now.attempts === 1 &&
     !now.unanswered &&
     now.refusedCode !== null &&
-    !NOT_FINAL.includes(now.refusedCode) &&
+    !isOpenCode(now.refusedCode) &&
     (now.refusedToSnapshotMs ?? 0) >= settings.REFUND_CONFIRM_FAILED_MS
   )
 }

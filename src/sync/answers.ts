@@ -1,8 +1,14 @@
 import type { Tx } from '../db/client.ts'
 import type { Call } from '../gateway/client.ts'
+import { isOpenCode } from '../gateway/codes.ts'
 import type { ListedPayment } from '../gateway/messages.ts'
-import { type Applied, applyPayments, lockKnown, type StoredPayment } from '../payments/apply.ts'
-import type { Snapshot } from '../refunds/settle.ts'
+import {
+  type Applied,
+  applyPayments,
+  lockKnown,
+  type Snapshot,
+  type StoredPayment,
+} from '../payments/apply.ts'
 import { type PaymentFacts, summarisePayments } from '../transactions/state.ts'
 import { type Notice, readNotices } from './disagreements.ts'
 import { type Answered, type LeasedRow, lockLeased, recordCalls } from './lease.ts'
@@ -13,9 +19,6 @@ export type Held = Answered & { row: LeasedRow; known: StoredPayment[]; notices:
 
 /** Its call is recorded, and what it listed applied if nothing newer is stored. */
 export type Written = Held & { snapshot: Snapshot | undefined; applied: Applied | undefined }
-
-/** Not final by documented meaning: waiting for the payer, and processing. */
-const OPEN_CODES = ['9', '99']
 
 /** The answers whose leases are still held, with the rows of transactions and payments locked, in this order. */
 export async function holdAnswers(tx: Tx, answers: readonly Answered[]): Promise<Held[]> {
@@ -47,13 +50,13 @@ export async function writeAnswers(tx: Tx, held: readonly Held[]): Promise<Writt
     const snapshot = news ? { asOf: one.row.asOf, callId } : undefined
     return { ...one, snapshot, applied: undefined }
   })
-  const news = written.flatMap((one) => (one.snapshot ? [{ one, source: one.snapshot }] : []))
+  const news = written.flatMap((one) => (one.snapshot ? [{ one, snapshot: one.snapshot }] : []))
   const applied = await applyPayments(
     tx,
-    news.map(({ one, source }) => ({
+    news.map(({ one, snapshot }) => ({
       key: one.claim,
       listed: listAnswered(one.call),
-      source,
+      snapshot,
       known: one.known,
     })),
   )
@@ -73,8 +76,10 @@ export function judgeEnd(
   payments: readonly (PaymentFacts & { missing: boolean })[],
 ): QueryEnd {
   if (outcome.kind === 'rejected') {
-    const open = OPEN_CODES.includes(outcome.code)
-    return { kind: open ? 'open' : 'failed', why: `code ${outcome.code}: ${outcome.message}` }
+    return {
+      kind: isOpenCode(outcome.code) ? 'open' : 'failed',
+      why: `code ${outcome.code}: ${outcome.message}`,
+    }
   }
   if (outcome.kind !== 'answered') return { kind: 'failed', why: outcome.reason }
   if (!newer) return { kind: 'overtaken' }

@@ -1,5 +1,6 @@
 import type { Tx } from '../db/client.ts'
 import type { Closing, Found } from '../discrepancies/record.ts'
+import { isOpenCode } from '../gateway/codes.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
 import type { Change, StoredPayment, TransactionKey } from '../payments/apply.ts'
 import { type PaymentFacts, summarisePayments } from '../transactions/state.ts'
@@ -17,9 +18,6 @@ export type Seen = {
 
 /** A flood of notifications that all differ must not make every settling commit read them all. */
 const MAX_NOTICES = 20
-
-/** Not an end: waiting for the payer, and processing. */
-const OPEN_CODES = ['9', '99']
 
 /** What the notifications of transactions said, in the order of the keys. */
 export async function readNotices(tx: Tx, keys: readonly TransactionKey[]): Promise<Notice[][]> {
@@ -105,7 +103,7 @@ function wentBackwards(field: string, before: string, after: string): boolean {
  * none of that amount; failed, and none did. One of several attempts may well have failed.
  */
 export function contradicts({ code, amount }: Notice, payments: readonly PaymentFacts[]): boolean {
-  if (OPEN_CODES.includes(code)) return false
+  if (isOpenCode(code)) return false
   const paid = payments.filter(({ status }) => status === 'SUCCESS')
   if (code !== '0') return paid.length === payments.length
   if (paid.length === 0) return true

@@ -1,7 +1,6 @@
 import type { Context } from '../context.ts'
 import type { Tx } from '../db/client.ts'
-import type { TransactionKey } from '../payments/apply.ts'
-import type { Snapshot } from '../refunds/settle.ts'
+import type { Snapshot, TransactionKey } from '../payments/apply.ts'
 import { type PaymentFacts, type Summary, summarisePayments } from '../transactions/state.ts'
 
 /** A transaction whose row the caller holds, and what it adds up to now. */

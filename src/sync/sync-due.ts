@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import type { Call } from '../gateway/client.ts'
+import type { LoopRound } from '../loop.ts'
 import type { Step, StepPlan } from '../trace.ts'
 import { type Claim, claimDue, findNextDue, leaseMs, releaseClaim } from './claim.ts'
 import type { Settled } from './lease.ts'
@@ -24,9 +25,6 @@ const RESULTS = {
 /** `handed_back`: it was not asked, or not to the end; `failed`: its end could not be written down. */
 export const SYNC_RESULTS = [...Object.values(RESULTS), 'handed_back', 'failed'] as const
 
-/** A round that has begun: how much it claimed, and when all of it is settled. */
-export type Round = { count: number; finished: Promise<void> }
-
 /**
  * One round of the sync: claims as many due transactions as there are free call slots, asks the
  * gateway about each with no database transaction open, and settles each as its answer comes.
@@ -39,7 +37,7 @@ export async function syncDue(ctx: Context): Promise<number> {
 }
 
 /** The same, returning as soon as the claims are taken. `onMore` is called when a next round may find work. */
-export async function beginSync(ctx: Context, onMore?: () => void): Promise<Round> {
+export async function beginSync(ctx: Context, onMore?: () => void): Promise<LoopRound> {
   const limit = ctx.slots.takeAll()
   let claims: Claim[] = []
   try {
