@@ -22,7 +22,8 @@ import {
 
 /**
  * Every table, in the order money flows: who may ask, what the gateway told, what is due, what was
- * found, what changed, what was called. Every key starts with the merchant's code.
+ * found, what changed, what was called. An id that the gateway's messages carry is a key only behind the
+ * merchant's code; what only this service numbers is keyed by that number.
  *
  * The figures beside an index are its statement's time with and without it, at a million transactions and a
  * tenth as many refunds (`npm run bench -- --sizes 1000000 --only indexes`).
@@ -160,6 +161,11 @@ export const ipnEvents = pgTable(
     index('ipn_events_refund_unhandled')
       .on(t.merchantCode, t.paymentId)
       .where(sql`${t.kind} = 'refund' and ${t.handledAt} is null`),
+    // The notifications of a refund of ours, whatever payment they name: all, and what nobody acted on.
+    // 0.1 ms, without it 300 ms beside 100,000 about payments nobody knows.
+    index('ipn_events_refund_request')
+      .on(t.merchantCode, sql`lower(${t.requestId})`, t.handledAt)
+      .where(sql`${t.kind} = 'refund'`),
     check('ipn_events_deliveries_positive', sql`${t.deliveries} > 0`),
     check(
       'ipn_events_kind_has_its_id',
@@ -427,7 +433,6 @@ export const foreignRefunds = pgTable(
     paymentId: text('payment_id').notNull(),
     amount: amount('amount').notNull(),
     matched: boolean('matched').notNull().default(false),
-    matchedAt: time('matched_at'),
     ipnEventId: counter('ipn_event_id').notNull(),
     firstSeenAt: time('first_seen_at').notNull().defaultNow(),
   },

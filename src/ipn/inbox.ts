@@ -4,6 +4,7 @@ import { makeDue, SYNC_DUE, TRANSACTION_CHANGED } from '../db/due.ts'
 import type { SignatureVerdict } from '../gateway/signature.ts'
 import type { Notification } from '../gateway/translate.ts'
 import { createGroup } from '../group.ts'
+import { REQUEST_ID } from './refund-notifications.ts'
 
 /** A notification that passed every check and is about to be acknowledged. */
 export type Arrival = {
@@ -54,9 +55,6 @@ export const INBOX_PATIENCE = { staleMs: 400, untakenMs: 700, takenMs: 5_000 }
 
 /** Classes of SQLSTATE: connection, read-only, resources, shutdown and cancelling, the system itself. */
 const SERVER_TROUBLE = /^(08|25|53|57|58)/
-
-/** The form of our own request ids. */
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
 /**
  * Group commit; one bad row never fails its neighbours. Bounded in number, size and time: what the
@@ -192,7 +190,7 @@ type NotifiedRefund = { merchantCode: string; requestId: string; paymentId: stri
 
 /** The transactions, known already, whose payments a refund's notification is about. */
 function findRefunded(sql: Sql, refunds: readonly NotifiedRefund[]) {
-  const uuids = refunds.map(({ requestId }) => (UUID.test(requestId) ? requestId : null))
+  const uuids = refunds.map(({ requestId }) => (REQUEST_ID.test(requestId) ? requestId : null))
   return sql`
     union all
     select p.merchant_code, p.transaction_id, null, null, null, 0

@@ -1,5 +1,6 @@
 import type { Tx } from '../db/client.ts'
 import { isOpenCode } from '../gateway/codes.ts'
+import { selectRefundNotifications } from '../ipn/refund-notifications.ts'
 import { compareAmounts } from '../money.ts'
 import type { TransactionKey } from '../payments/apply.ts'
 import type { RefundWork } from './rows.ts'
@@ -48,26 +49,20 @@ export async function takeNotifications(
 }
 
 /**
- * The refund notifications that concern a transaction and that nobody acted on, oldest first. A request
- * id of ours belongs to its refund's transaction, whatever payment the notification names.
+ * The refund notifications that concern a transaction and that nobody acted on, oldest first.
  * @param asOf when the snapshot at hand was sent, if there is one
  */
 export async function readUnhandled(
   tx: Tx,
-  { merchantCode, transactionId }: TransactionKey,
+  key: TransactionKey,
   asOf: string | null,
 ): Promise<RefundNotification[]> {
   return await tx<RefundNotification[]>`
     select e.id, e.request_id as "requestId", e.payment_id as "paymentId", e.amount, e.code,
       e.verdict = 'verified' as verified, e.first_received_at::text as "receivedAt",
       coalesce(e.first_received_at < ${asOf}::timestamptz, false) as "beforeSnapshot"
-    from ipn_events e left join refunds r
-      on r.merchant_code = e.merchant_code and r.refund_id = case
-        when e.request_id ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' then e.request_id::uuid end
-    where e.merchant_code = ${merchantCode} and e.kind = 'refund' and e.handled_at is null
-      and case when r.refund_id is not null then r.transaction_id = ${transactionId}
-        else e.payment_id in (select p.payment_id from payments p
-          where p.merchant_code = ${merchantCode} and p.transaction_id = ${transactionId}) end
+    from (${selectRefundNotifications(tx, key)}) as e
+    where e.handled_at is null
     order by e.id`
 }
 

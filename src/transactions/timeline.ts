@@ -3,6 +3,7 @@ import type { Context } from '../context.ts'
 import { toIso } from '../db/client.ts'
 import { Time } from '../http/input.ts'
 import type { Position } from '../http/page.ts'
+import { selectRefundNotifications } from '../ipn/refund-notifications.ts'
 import type { TransactionKey } from '../payments/apply.ts'
 
 const Ipn = z.strictObject({
@@ -152,15 +153,14 @@ function selectRemoved({ sql }: Context, { merchantCode, transactionId }: Transa
 }
 
 /** Notifications, attempts and disagreements about the refunds of a transaction. */
-function selectRefundSteps({ sql }: Context, { merchantCode, transactionId }: TransactionKey) {
+function selectRefundSteps({ sql }: Context, key: TransactionKey) {
+  const { merchantCode, transactionId } = key
   return sql`
     union all
     select first_received_at, '1-' || lpad(id::text, 19, '0'), 'ipn',
       json_build_object('kind', kind, 'deliveries', deliveries, 'lastReceivedAt', last_received_at::text,
         'signature', verdict, 'address', address)
-    from ipn_events where merchant_code = ${merchantCode} and kind = 'refund' and payment_id in (
-      select payment_id from payments
-      where merchant_code = ${merchantCode} and transaction_id = ${transactionId})
+    from (${selectRefundNotifications(sql, key)}) as e
     union all
     select a.recorded_at, '4-' || lpad(a.id::text, 19, '0'), 'refund_attempt',
       json_build_object('refundId', a.refund_id, 'outcome', a.outcome, 'code', a.code, 'message', a.message,

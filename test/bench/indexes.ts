@@ -55,6 +55,8 @@ const READERS: Record<string, string> = {
     and payment_id = (select payment_id from refunds limit 1)`,
   ipn_events_refund_unhandled: `select * from ipn_events where kind = 'refund' and handled_at is null
     and merchant_code = ${M}`,
+  ipn_events_refund_request: `select * from ipn_events where kind = 'refund' and merchant_code = ${M}
+    and lower(request_id) = (select refund_id::text from refunds limit 1)`,
   transactions_due: `select * from transactions where merchant_code = ${M} and due_at <= now()
     order by due_at limit 16`,
   transactions_reconcile: `select * from transactions where reconcile_at < 'infinity' and reconcile_at <= now()

@@ -1,6 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { selectRefundNotifications } from '../../src/ipn/refund-notifications.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
-import { type RefundLab, startRefundLab, waitForSent } from '../support/refund-lab.ts'
+import { TimelineEntry } from '../../src/transactions/timeline.ts'
+import { readPage } from '../support/api.ts'
+import {
+  type LabPayment,
+  type RefundLab,
+  startRefundLab,
+  waitForSent,
+} from '../support/refund-lab.ts'
 import { postIpn, signIpn } from '../support/service.ts'
 import { countQueries, makeDueNow, waitForQueries } from '../support/sync.ts'
 
@@ -13,6 +21,13 @@ beforeAll(async () => {
 })
 afterEach(() => lab.clear())
 afterAll(() => lab.stop())
+
+/** The kinds of the notifications in a transaction's timeline. */
+async function notified({ transactionId }: LabPayment): Promise<string[]> {
+  const page = await readPage(await lab.api(`/v1/transactions/${transactionId}/timeline`))
+  const entries = page.data.map((entry) => TimelineEntry.parse(entry))
+  return entries.flatMap((entry) => (entry.type === 'ipn' ? [entry.kind] : []))
+}
 
 const statusOf = async (refundId: string) => (await lab.row(refundId)).status
 
@@ -194,6 +209,24 @@ describe('a verified notification that names our refund', () => {
     expect(await lab.database.sql`select from foreign_refunds`).toHaveLength(0)
     expect(await lab.payment(other.id)).toMatchObject({ refundableAmount: '100' })
   })
+
+  it.each(['', 'another payment'])(
+    'and %j as its payment is acted on for its refund, and told in its timeline only',
+    async (named) => {
+      const [ours, other] = [await lab.open(), await lab.open()]
+      const refundId = await lab.send(ours, '30')
+      const paymentId = named === '' ? '' : other.id
+      await lab.tell(ours, refundId.toUpperCase(), '30', { paymentId })
+      await lab.pass(other)
+      const unhandled = 'select from ipn_events where handled_at is null'
+      expect(await lab.database.sql.unsafe(unhandled)).toHaveLength(1)
+      await lab.pass(ours)
+      expect(await lab.database.sql.unsafe(unhandled)).toHaveLength(0)
+      expect(await lab.disagreements(ours)).toEqual(['notification_mismatch'])
+      expect(await notified(ours)).toEqual(['refund'])
+      expect(await notified(other)).toEqual([])
+    },
+  )
 })
 
 describe('a notification about nobody we know', () => {
@@ -206,6 +239,26 @@ describe('a notification about nobody we know', () => {
     expect(await lab.database.sql`select from ipn_events where kind = 'refund'`).toHaveLength(1)
     expect(await lab.database.sql`select from transactions`).toHaveLength(1)
     expect(await statusOf(refundId)).toBe('accepted')
+    expect(await notified(payment)).toEqual([])
+  })
+
+  it('is not read when those of a transaction are looked for, however many there are', async () => {
+    const payment = await lab.open()
+    await lab.send(payment, '30')
+    const { sql } = lab.database
+    await sql`
+      insert into ipn_events (merchant_code, fingerprint, kind, request_id, payment_id, verdict, body,
+        content_type, address, headers, deliveries)
+      select ${ME.merchantCode}, sha256(n::text::bytea), 'refund', gen_random_uuid(), 'P-unknown-' || n,
+        'verified', '', '', '', '{}', 1
+      from generate_series(1, 5000) as n`
+    await sql`analyze ipn_events`
+    const key = { ...ME, transactionId: payment.transactionId }
+    const plan = await sql`
+      explain (analyze, format json)
+      select id from (${selectRefundNotifications(sql, key)}) as e where handled_at is null`
+    const read = [...JSON.stringify(plan).matchAll(/"(?:Actual Rows|Rows Removed[^"]*)":(\d+)/g)]
+    expect(Math.max(...read.map(([, rows]) => Number(rows)))).toBeLessThan(10)
   })
 })
 
