@@ -292,19 +292,21 @@ describe('a disagreement', () => {
     expect(await kinds()).toEqual([])
   })
 
-  it('is looked for in twenty notifications of a transaction, however many came', async () => {
+  it('is looked for in the twenty newest verified notifications of a transaction, however many came', async () => {
     const { merchantCode } = MERCHANT
     await lab.database.sql`
       insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, code, verdict, body,
         content_type, address, headers, deliveries)
-      select ${merchantCode}, sha256(n::text::bytea), 'payment', ${id}, '0', 'verified', '', '', '', '{}', 1
-      from generate_series(1, 50) as n`
+      select ${merchantCode}, sha256(n::text::bytea), 'payment', ${id}, n,
+        case when n between 21 and 50 then 'verified' else 'missing' end, '', '', '', '{}', 1
+      from generate_series(1, 70) as n`
     const keys = [
       { merchantCode, transactionId: 'T-NONE' },
       { merchantCode, transactionId: id },
     ]
     const notices = await lab.database.sql.begin((tx) => readNotices(tx, keys))
-    expect(notices.map(({ length }) => length)).toEqual([0, 20])
+    const codes = notices.map((some) => some.map(({ code }) => Number(code)).sort())
+    expect(codes).toEqual([[], Array.from({ length: 20 }, (_, at) => 31 + at)])
   })
 
   it('given twice at once is one row, and what it says apart is two', async () => {

@@ -16,10 +16,10 @@ export type Seen = {
   applied: { payments: readonly StoredPayment[]; changes: readonly Change[] }
 }
 
-/** A flood of notifications that all differ must not make every settling commit read them all. */
+/** A flood of notifications that all differ must not become as many disagreements in every settling commit. */
 const MAX_NOTICES = 20
 
-/** What the notifications of transactions said, in the order of the keys. */
+/** What the newest notifications of transactions said whose hash verified, in the order of the keys. */
 export async function readNotices(tx: Tx, keys: readonly TransactionKey[]): Promise<Notice[][]> {
   const notices = keys.map((): Notice[] => [])
   if (keys.length === 0) return notices
@@ -29,11 +29,11 @@ export async function readNotices(tx: Tx, keys: readonly TransactionKey[]): Prom
         ${keys.map((key) => key.merchantCode)}::text[], ${keys.map((key) => key.transactionId)}::text[]
       ) with ordinality as k (merchant_code, transaction_id, at),
       lateral (
-        select code, amount, verdict from ipn_events
+        select code, amount from ipn_events
         where merchant_code = k.merchant_code and transaction_id = k.transaction_id
-        limit ${MAX_NOTICES}
-      ) as e
-    where e.verdict = 'verified' and e.code is not null`
+          and verdict = 'verified' and code is not null
+        order by last_received_at desc, id desc limit ${MAX_NOTICES}
+      ) as e`
   for (const { at, ...notice } of rows) notices[at - 1]?.push(notice)
   return notices
 }
