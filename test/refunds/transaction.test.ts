@@ -3,7 +3,7 @@ import { syncDue } from '../../src/sync/sync-due.ts'
 import { ask, expectRefused, expectTaken, payQuietly } from '../support/ask.ts'
 import { emptyTables } from '../support/database.ts'
 import { PATIENT_REFUNDS } from '../support/refunds.ts'
-import { type Rig, startRig } from '../support/service.ts'
+import { postIpn, type Rig, signIpn, startRig } from '../support/service.ts'
 import { syncAgain } from '../support/sync.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -25,6 +25,19 @@ async function read(transactionId: string) {
   const etag = response.headers.get('etag')
   const { final, state, payments } = await rig.transaction(transactionId)
   return { etag, final, state, left: payments[0]?.refundableAmount }
+}
+
+/** The gateway notifies that a refund of the payment happened. */
+async function notifySuccess(requestId: string, paymentId: string, amount: number) {
+  const fields = {
+    svc_Command: 'REFUND',
+    svc_RequestID: requestId,
+    svc_PaymentID: paymentId,
+    svc_Amount: amount,
+    svc_ResponseCode: 0,
+  }
+  const { status } = await postIpn(url, signIpn(fields, { exclude: [] }))
+  expect(status).toBe(200)
 }
 
 const untilHeld = () =>
@@ -92,5 +105,44 @@ describe('a transaction', () => {
     const after = await read(payment.transactionId)
     expect(after).toMatchObject({ final: true, state: 'refunded', left: '0' })
     expect(after.etag).not.toBe(accepted.etag)
+  })
+
+  it.each(['shows no growth yet', 'has no answer'])(
+    'has less to refund, another ETag and news for who waits when a refund made elsewhere is notified and the query %s',
+    async (query) => {
+      const payment = await payQuietly(rig, { paymentMethod: 'CC' })
+      const { etag } = await read(payment.transactionId)
+      await notifySuccess('R-PORTAL', payment.id, 30)
+      const kind = query === 'has no answer' ? 'http500' : 'delay'
+      const fault = { command: 'QUERY_PT', kind, delayMs: 1, times: 1 }
+      await rig.control('POST', '/faults', fault)
+      const headers = { 'if-none-match': etag ?? '' }
+      const waiting = rig.api(`/v1/transactions/${payment.transactionId}?wait=20`, { headers })
+      await untilHeld()
+      expect(await syncDue(rig.service.ctx)).toBe(1)
+      const response = await waiting
+      expect(response.status).toBe(200)
+      expect(response.headers.get('etag')).not.toBe(etag)
+      expect(await response.json()).toMatchObject({ payments: [{ refundableAmount: '70' }] })
+    },
+  )
+
+  it('tells of one refund at once when the same commit begins to send another', async () => {
+    const payment = await payQuietly(rig, { paymentMethod: 'CC' })
+    const first = await expectTaken(await ask({ url }, payment.id, { amount: '30' }))
+    expect(await syncDue(rig.service.ctx)).toBe(1)
+    await expectTaken(await ask({ url }, payment.id, { amount: '20' }))
+    await notifySuccess(first.id, payment.id, 30)
+    const fault = { command: 'REFUND', kind: 'delay', delayMs: 2000, times: 1 }
+    await rig.control('POST', '/faults', fault)
+    const ended = rig.api(`/v1/refunds/${first.id}?wait=20`)
+    await untilHeld()
+    let sent = false
+    const sending = syncDue(rig.service.ctx).then(() => {
+      sent = true
+    })
+    expect(await (await ended).json()).toMatchObject({ status: 'succeeded' })
+    expect(sent).toBe(false)
+    await sending
   })
 })
