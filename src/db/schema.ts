@@ -162,7 +162,7 @@ export const ipnEvents = pgTable(
       .on(t.merchantCode, t.paymentId)
       .where(sql`${t.kind} = 'refund' and ${t.handledAt} is null`),
     // The notifications of a refund of ours, whatever payment they name: all, and what nobody acted on.
-    // 0.1 ms, without it 300 ms beside 100,000 about payments nobody knows.
+    // 0.04 ms, without it 42 ms.
     index('ipn_events_refund_request')
       .on(t.merchantCode, sql`lower(${t.requestId})`, t.handledAt)
       .where(sql`${t.kind} = 'refund'`),
@@ -639,7 +639,7 @@ export const webhookDeliveries = pgTable(
     }).onDelete('cascade'),
     // The claim. 0.01 ms, without it 6 ms.
     index('webhook_deliveries_due').on(t.endpointId, t.dueAt),
-    // How many calls are in flight. 1.3 ms, without it 2.8 ms beside 10,000 in backoff.
+    // How many calls are in flight. 0.01 ms, without it 9 ms.
     index('webhook_deliveries_leased').on(t.endpointId).where(sql`${t.leaseId} is not null`),
     // Whether an earlier one of the same transaction is still to be taken. 0.04 ms, without it 7 ms.
     index('webhook_deliveries_order').on(t.endpointId, t.merchantCode, t.transactionId, t.eventId),

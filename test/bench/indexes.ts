@@ -36,9 +36,9 @@ const REST = [
   `insert into webhook_endpoints (id, merchant_code, url, types, secret, planned_up_to)
    values ('00000000-0000-4000-8000-000000000000', '*', 'https://shop.example', '{}', '', 0)
    on conflict do nothing`,
-  `insert into webhook_deliveries (endpoint_id, event_id, merchant_code, transaction_id, due_at)
+  `insert into webhook_deliveries (endpoint_id, event_id, merchant_code, transaction_id, due_at, lease_id)
    select '00000000-0000-4000-8000-000000000000', id, merchant_code, transaction_id,
-     now() + interval '1 hour' from events where id % 10 = 0`,
+     now() + interval '1 hour', case when id % 100000 = 0 then gen_random_uuid() end from events where id % 10 = 0`,
   'vacuum analyze',
 ]
 
@@ -80,6 +80,8 @@ const READERS: Record<string, string> = {
   events_of_merchant: `select * from events where merchant_code = ${M} and id > 100 order by id limit 50`,
   webhook_deliveries_due: `select * from webhook_deliveries
     where endpoint_id = '00000000-0000-4000-8000-000000000000' and due_at <= now() order by due_at limit 16`,
+  webhook_deliveries_leased: `select count(*) from webhook_deliveries
+    where endpoint_id = '00000000-0000-4000-8000-000000000000' and lease_id is not null and due_at > now()`,
   webhook_deliveries_order: `select 1 from webhook_deliveries
     where endpoint_id = '00000000-0000-4000-8000-000000000000' and merchant_code = ${M}
       and transaction_id = (select transaction_id from events where id % 10 = 0 limit 1) and event_id < 1000000`,
