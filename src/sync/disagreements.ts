@@ -16,7 +16,9 @@ export type Seen = {
   applied: { payments: readonly StoredPayment[]; changes: readonly Change[] }
 }
 
-/** A flood of notifications that all differ must not become as many disagreements in every settling commit. */
+/** A flood of notifications that all differ must not make every settling commit read them all. */
+const LOOKS_AT = 1_000
+/** Of those that verified, as many count. */
 const MAX_NOTICES = 20
 
 /** What the newest notifications of transactions said whose hash verified, in the order of the keys. */
@@ -29,9 +31,12 @@ export async function readNotices(tx: Tx, keys: readonly TransactionKey[]): Prom
         ${keys.map((key) => key.merchantCode)}::text[], ${keys.map((key) => key.transactionId)}::text[]
       ) with ordinality as k (merchant_code, transaction_id, at),
       lateral (
-        select code, amount from ipn_events
-        where merchant_code = k.merchant_code and transaction_id = k.transaction_id
-          and verdict = 'verified' and code is not null
+        select code, amount from (
+          select code, amount, verdict, last_received_at, id from ipn_events
+          where merchant_code = k.merchant_code and transaction_id = k.transaction_id
+          limit ${LOOKS_AT}
+        ) as looked
+        where verdict = 'verified' and code is not null
         order by last_received_at desc, id desc limit ${MAX_NOTICES}
       ) as e`
   for (const { at, ...notice } of rows) notices[at - 1]?.push(notice)
