@@ -1,4 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Context } from '../src/context.ts'
+import { listDiscrepancies } from '../src/discrepancies/find.ts'
+import { cutPage, type Position, readCursor } from '../src/http/page.ts'
+import { listPayments } from '../src/payments/find.ts'
+import { listRefunds } from '../src/refunds/find.ts'
+import { listTransactions } from '../src/transactions/find.ts'
 import {
   expectInvalid,
   OTHER,
@@ -8,6 +14,7 @@ import {
   seedTransaction,
   writeMerchantsFile,
 } from './support/api.ts'
+import { explain, recordStatements } from './support/plans.ts'
 import { MERCHANT, type Rig, startRig } from './support/service.ts'
 
 const file = writeMerchantsFile([MERCHANT, OTHER])
@@ -108,6 +115,138 @@ describe('pages', () => {
     expect(all.map(({ payments }) => payments)).toMatchObject(
       ['3', '2', '1'].map((id) => ['a', 'b', 'c'].map((n) => ({ id: `${id}${n}` }))),
     )
+  })
+})
+
+describe('a list of several accounts', () => {
+  const ACCOUNTS = ['LIST0', 'LIST1', 'LIST2']
+  // Times come twice in an account, and times and ids in each; one refund in thirteen is not over.
+  beforeAll(async () => {
+    const { sql } = rig.database
+    await sql`
+      insert into transactions (merchant_code, transaction_id, currency, first_seen_at)
+      select account, 'L' || n, 'VND', timestamptz '2026-01-01 00:00Z' + n / 2 * interval '1 second'
+      from unnest(${ACCOUNTS}::text[]) as account, generate_series(1, 1200) as n order by n, account`
+    await sql`
+      insert into payments (merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
+        refunded_at_first, payment_method, as_of, first_seen_at)
+      select merchant_code, transaction_id, transaction_id, 'SUCCESS', 1000, 0, 0, 'QR', now(), first_seen_at
+      from transactions where merchant_code = any(${ACCOUNTS})`
+    await sql`
+      insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, idempotency_key,
+        fingerprint, requested_by, status, attempts, due_at, requested_at)
+      select merchant_code, md5(payment_id)::uuid, transaction_id, payment_id, 1, payment_id, '', 'test',
+        s.status, 1, case when s.status not in ('succeeded', 'needs_review') then now() end, first_seen_at
+      from payments, lateral (select coalesce((array['pending', 'sending', 'accepted', 'unknown',
+        'needs_review'])[substr(payment_id, 2)::int % 65], 'succeeded') as status) as s
+      where merchant_code = any(${ACCOUNTS})`
+    await sql`
+      insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs, at)
+      select merchant_code, transaction_id, 'duplicate_payment', '', '', first_seen_at
+      from transactions where merchant_code = any(${ACCOUNTS})`
+    await sql`analyze transactions, payments, refunds, discrepancies`
+  })
+
+  type Asked = { merchants: readonly string[]; limit: number; after?: Position | undefined }
+  const LISTS = [
+    {
+      table: 'transactions',
+      order: ['first_seen_at', 'transaction_id'],
+      read: async (ctx: Context, { merchants, limit, after }: Asked) =>
+        (await listTransactions(ctx, { merchants }, limit, after)).map(({ transaction }) => ({
+          time: transaction.firstSeenAt,
+          id: transaction.transactionId,
+          merchantCode: transaction.merchantCode,
+        })),
+    },
+    {
+      table: 'payments',
+      order: ['first_seen_at', 'payment_id'],
+      read: async (ctx: Context, { merchants, limit, after }: Asked) =>
+        (await listPayments(ctx, { merchants }, limit, after)).map(({ payment }) => ({
+          time: payment.firstSeenAt,
+          id: payment.paymentId,
+          merchantCode: payment.merchantCode,
+        })),
+    },
+    {
+      table: 'refunds',
+      order: ['requested_at', 'refund_id'],
+      read: async (ctx: Context, { merchants, limit, after }: Asked) =>
+        (await listRefunds(ctx, { merchants }, limit, after)).map(({ refund }) => ({
+          time: refund.requestedAt,
+          id: refund.refundId,
+          merchantCode: refund.merchantCode,
+        })),
+    },
+    {
+      table: 'discrepancies',
+      order: ['at', 'id'],
+      read: async (ctx: Context, { merchants, limit, after }: Asked) =>
+        (await listDiscrepancies(ctx, { merchants }, limit, after)).map((one) => ({
+          time: one.at,
+          id: String(one.id),
+          merchantCode: one.merchantCode,
+        })),
+    },
+  ]
+  const cut = (rows: readonly Position[], limit: number) =>
+    cutPage(
+      rows,
+      limit,
+      (row) => row,
+      (row) => row,
+    )
+  const record = () => {
+    const { db, sent } = recordStatements(rig.database)
+    return { ctx: { ...rig.service.ctx, db }, sent }
+  }
+
+  it.each(LISTS)('$table: a page reads a page of each, by the index', async ({ table, read }) => {
+    const { ctx, sent } = record()
+    for (const merchants of [ACCOUNTS, ['LIST1']]) {
+      const first = await read(ctx, { merchants, limit: 50 })
+      expect(first).toHaveLength(51)
+      await read(ctx, { merchants, limit: 50, after: first[49] })
+      for (const statement of sent.splice(0)) {
+        const met = await explain(rig.database, statement)
+        const reads = met.filter((one) => one.table === table)
+        expect(reads).toMatchObject([{ index: `${table}_newest` }])
+        expect(reads[0]?.rows).toBeLessThanOrEqual(51 * merchants.length)
+      }
+    }
+  })
+
+  // A page of a hundred ends amid rows that differ in their account alone.
+  it.each(LISTS)('$table: has every row once, in order', async ({ table, order, read }) => {
+    const { ctx } = rig.service
+    const by = [...order, 'merchant_code'].map((column) => `${table}.${column} desc`).join()
+    const wanted = await rig.database.sql.unsafe(`
+      select ${order[1]}::text as id, merchant_code as "merchantCode" from ${table}
+      where merchant_code like 'LIST%' order by ${by}`)
+    const found: Position[] = []
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const after = readCursor(cursor)
+      const page = cut(await read(ctx, { merchants: ACCOUNTS, limit: 100, after }), 100)
+      expect(page.data).toHaveLength(100)
+      found.push(...page.data)
+      expect(found.length).toBeLessThanOrEqual(wanted.length)
+      cursor = page.nextCursor
+    }
+    expect(found.map(({ id, merchantCode }) => ({ id, merchantCode }))).toEqual([...wanted])
+  })
+
+  it('is one of few statements, whatever the limit and however many accounts', async () => {
+    const { ctx, sent } = record()
+    for (const { read } of LISTS) {
+      for (const merchants of [ACCOUNTS, ACCOUNTS.slice(1)]) {
+        for (const limit of [1, 9, 10, 11, 49, 50, 51, 99, 100, 101, 199, 200]) {
+          const page = cut(await read(ctx, { merchants, limit }), limit)
+          expect([page.data.length, page.nextCursor]).toEqual([limit, expect.any(String)])
+        }
+      }
+      expect(new Set(sent.splice(0).map(({ query }) => query)).size).toBe(4)
+    }
   })
 })
 

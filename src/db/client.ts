@@ -1,4 +1,3 @@
-import { sql as drizzleSql, type SQL } from 'drizzle-orm'
 import { drizzle, type PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import postgres from 'postgres'
 import * as schema from './schema.ts'
@@ -53,17 +52,6 @@ export function openDatabase(url: string, connections: number): Database {
  */
 function pauseBeforeReconnect(failures: number): number {
   return (0.5 + Math.random() / 2) * Math.min(2 ** failures / 100, 0.5)
-}
-
-/**
- * The end of an `order by` with its limit written out. Plans are made once for a statement; of a limit
- * that is a parameter the planner expects a tenth of the table, and reads it all (118 ms a page at a
- * million rows, 4 ms so).
- * @param last what is sorted by last
- * @param limit a whole number
- */
-export function andLimit(last: SQL, limit: number): SQL {
-  return drizzleSql`${last} limit ${drizzleSql.raw(String(Math.trunc(limit)))}`
 }
 
 /** Codes of the driver and of the system, and classes of SQLSTATE: connection, resources, shutdown, the system itself. */

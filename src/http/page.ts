@@ -75,7 +75,7 @@ export function readCursor(
   }
 }
 
-/** Cuts a page out of `limit + 1` rows: the extra one only says that there is more. */
+/** Cuts a page out of rows that may be more than `limit`: what is beyond only says that there is more. */
 export function cutPage<Row, T>(
   rows: readonly Row[],
   limit: number,

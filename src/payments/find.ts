@@ -1,6 +1,7 @@
 import { and, desc, eq, gte, inArray, lt, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
-import { andLimit } from '../db/client.ts'
+import type { Db } from '../db/client.ts'
+import { pickNewest } from '../db/newest.ts'
 import { payments, transactions } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import type { Position } from '../http/page.ts'
@@ -31,7 +32,7 @@ export async function findPayment(
   merchants: readonly string[],
   paymentId: string,
 ): Promise<PaymentAsRead> {
-  const [first, second] = await selectPayments(ctx)
+  const [first, second] = await selectPayments(ctx.db)
     .where(and(inArray(payments.merchantCode, [...merchants]), eq(payments.paymentId, paymentId)))
     .prepare('find_payment')
     .execute()
@@ -45,35 +46,38 @@ export async function findPayment(
   return first
 }
 
-/** Payments, newest first; one more than `limit`, which says that there is a next page. */
+/** Payments, newest first; more than `limit` of them say that there is a next page. */
 export function listPayments(
   ctx: Context,
-  filter: PaymentFilter,
+  { merchants, status, paymentMethod, from, to }: PaymentFilter,
   limit: number,
   after: Position | undefined,
 ): Promise<PaymentAsRead[]> {
   const p = payments
-  return selectPayments(ctx)
-    .where(
-      and(
-        inArray(p.merchantCode, [...filter.merchants]),
-        filter.status === undefined ? undefined : eq(p.status, filter.status),
-        filter.paymentMethod === undefined ? undefined : eq(p.paymentMethod, filter.paymentMethod),
-        filter.from === undefined ? undefined : gte(p.firstSeenAt, filter.from),
-        filter.to === undefined ? undefined : lt(p.firstSeenAt, filter.to),
-        after &&
-          sql`(${p.firstSeenAt}, ${p.paymentId}, ${p.merchantCode})
-            < (${after.time}::timestamptz, ${after.id}, ${after.merchantCode})`,
+  const newest = pickNewest(
+    ctx.db,
+    { merchantCode: p.merchantCode, time: p.firstSeenAt, id: p.paymentId },
+    {
+      merchants,
+      filter: and(
+        status === undefined ? undefined : eq(p.status, status),
+        paymentMethod === undefined ? undefined : eq(p.paymentMethod, paymentMethod),
+        from === undefined ? undefined : gte(p.firstSeenAt, from),
+        to === undefined ? undefined : lt(p.firstSeenAt, to),
       ),
-    )
-    .orderBy(desc(p.firstSeenAt), desc(p.paymentId), andLimit(desc(p.merchantCode), limit + 1))
+      limit,
+      after,
+    },
+  )
+  return selectPayments(ctx.db.with(newest))
+    .orderBy(desc(p.firstSeenAt), desc(p.paymentId), desc(p.merchantCode))
     .prepare('list_payments')
     .execute()
 }
 
 /** What reads is prepared under its text: without, each read would be parsed anew, in a round trip of its own. */
-function selectPayments(ctx: Context) {
-  return ctx.db
+function selectPayments(db: Pick<Db, 'select'>) {
+  return db
     .select({ payment: payments, currency: transactions.currency, refundable })
     .from(payments)
     .innerJoin(

@@ -1,6 +1,7 @@
-import { and, desc, eq, inArray, sql } from 'drizzle-orm'
+import { and, desc, eq, inArray } from 'drizzle-orm'
 import type { Context } from '../context.ts'
-import { andLimit } from '../db/client.ts'
+import type { Db } from '../db/client.ts'
+import { pickNewest } from '../db/newest.ts'
 import { refunds, transactions } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import type { Position } from '../http/page.ts'
@@ -24,7 +25,7 @@ export async function findRefund(
   merchants: readonly string[],
   refundId: string,
 ): Promise<RefundRecord> {
-  const [found] = await selectRefunds(ctx)
+  const [found] = await selectRefunds(ctx.db)
     .where(and(inArray(refunds.merchantCode, [...merchants]), eq(refunds.refundId, refundId)))
     .prepare('find_refund')
     .execute()
@@ -32,7 +33,7 @@ export async function findRefund(
   return found
 }
 
-/** Refunds, newest first; one more than `limit`, which says that there is a next page. */
+/** Refunds, newest first; more than `limit` of them say that there is a next page. */
 export function listRefunds(
   ctx: Context,
   { merchants, paymentId, status }: RefundFilter,
@@ -42,24 +43,27 @@ export function listRefunds(
   const r = refunds
   const shown: RefundStatus[] =
     status === 'pending' ? ['pending', 'sending'] : status ? [status] : []
-  return selectRefunds(ctx)
-    .where(
-      and(
-        inArray(r.merchantCode, [...merchants]),
+  const newest = pickNewest(
+    ctx.db,
+    { merchantCode: r.merchantCode, time: r.requestedAt, id: r.refundId },
+    {
+      merchants,
+      filter: and(
         paymentId === undefined ? undefined : eq(r.paymentId, paymentId),
         shown.length > 0 ? inArray(r.status, shown) : undefined,
-        after &&
-          sql`(${r.requestedAt}, ${r.refundId}, ${r.merchantCode})
-            < (${after.time}::timestamptz, ${after.id}::uuid, ${after.merchantCode})`,
       ),
-    )
-    .orderBy(desc(r.requestedAt), desc(r.refundId), andLimit(desc(r.merchantCode), limit + 1))
+      limit,
+      after,
+    },
+  )
+  return selectRefunds(ctx.db.with(newest))
+    .orderBy(desc(r.requestedAt), desc(r.refundId), desc(r.merchantCode))
     .prepare('list_refunds')
     .execute()
 }
 
-function selectRefunds(ctx: Context) {
-  return ctx.db
+function selectRefunds(db: Pick<Db, 'select'>) {
+  return db
     .select({ refund: refunds, currency: transactions.currency })
     .from(refunds)
     .innerJoin(

@@ -1,7 +1,8 @@
-import { and, desc, eq, gte, inArray, lt, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
-import { andLimit, type Db, type Tx } from '../db/client.ts'
+import type { Db, Tx } from '../db/client.ts'
 import { listColumns } from '../db/columns.ts'
+import { pickNewest } from '../db/newest.ts'
 import { payments, transactions } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import type { Position } from '../http/page.ts'
@@ -129,7 +130,7 @@ function buildLookUp(db: Db) {
   return selectWithPayments(db, where).prepare('find_transactions')
 }
 
-/** Transactions with their payments, newest first; one more than `limit`, which says that there is a next page. */
+/** Transactions with their payments, newest first; more than `limit` of them say that there is a next page. */
 export async function listTransactions(
   ctx: Context,
   filter: TransactionFilter,
@@ -137,28 +138,27 @@ export async function listTransactions(
   after: Position | undefined,
 ): Promise<TransactionWithPayments[]> {
   const t = transactions
-  const page = ctx.db
-    .select({ merchantCode: t.merchantCode, transactionId: t.transactionId })
-    .from(t)
-    .where(
-      and(
-        inArray(t.merchantCode, [...filter.merchants]),
-        filter.state && eq(t.state, filter.state),
-        filter.orderId === undefined ? undefined : eq(t.orderId, filter.orderId),
-        filter.from === undefined ? undefined : gte(t.firstSeenAt, filter.from),
-        filter.to === undefined ? undefined : lt(t.firstSeenAt, filter.to),
-        after &&
-          sql`(${t.firstSeenAt}, ${t.transactionId}, ${t.merchantCode})
-            < (${after.time}::timestamptz, ${after.id}, ${after.merchantCode})`,
+  const { merchants, state, orderId, from, to } = filter
+  const newest = pickNewest(
+    ctx.db,
+    { merchantCode: t.merchantCode, time: t.firstSeenAt, id: t.transactionId },
+    {
+      merchants,
+      filter: and(
+        state && eq(t.state, state),
+        orderId === undefined ? undefined : eq(t.orderId, orderId),
+        from === undefined ? undefined : gte(t.firstSeenAt, from),
+        to === undefined ? undefined : lt(t.firstSeenAt, to),
       ),
-    )
-    .orderBy(desc(t.firstSeenAt), desc(t.transactionId), andLimit(desc(t.merchantCode), limit + 1))
-  const key = sql`(${t.merchantCode}, ${t.transactionId}) in ${page}`
-  const rows = await selectWithPayments(ctx.db, key).prepare('list_transactions').execute()
+      limit,
+      after,
+    },
+  )
+  const rows = await selectWithPayments(ctx.db.with(newest)).prepare('list_transactions').execute()
   return groupPayments(rows)
 }
 
-function selectWithPayments(db: Db, where: SQL | undefined) {
+function selectWithPayments(db: Pick<Db, 'select'>, where?: SQL) {
   const t = transactions
   return db
     .select({ transaction: t, payment: payments, refundable })
