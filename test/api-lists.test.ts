@@ -248,6 +248,21 @@ describe('a list of several accounts', () => {
       expect(new Set(sent.splice(0).map(({ query }) => query)).size).toBe(4)
     }
   })
+
+  it.each(['pending', 'accepted', 'unknown', 'needs_review'] as const)(
+    'reads refunds that are %s among those that are not over',
+    async (status) => {
+      const { ctx, sent } = record()
+      for (const merchants of [ACCOUNTS, ['LIST1']]) {
+        await listRefunds(ctx, { merchants, status }, 50, undefined)
+        for (const statement of sent.splice(0)) {
+          const met = await explain(rig.database, statement)
+          const reads = met.filter(({ table }) => table === 'refunds')
+          expect(reads).toMatchObject([{ index: 'refunds_open' }])
+        }
+      }
+    },
+  )
 })
 
 const cursorOf = (...parts: unknown[]) => Buffer.from(JSON.stringify(parts)).toString('base64url')

@@ -374,7 +374,8 @@ export const refunds = pgTable(
       t.requestedAt.desc().nullsFirst(),
       t.refundId.desc().nullsFirst(),
     ),
-    // The gauge of open refunds. 0.06 ms, without it 11 ms.
+    // The gauge of open refunds. 0.06 ms, without it 11 ms. GET /v1/refunds?status= of one that is not over.
+    // 0.5 ms, without it 18 ms.
     index('refunds_open').on(t.status).where(sql`${t.status} not in ('succeeded', 'failed')`),
     // The pass that forgets receivers. 0.01 ms, without it 10 ms.
     index('refunds_forget').on(t.forgetReceiverAt).where(sql`${t.receiver} is not null`),
