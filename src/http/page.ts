@@ -48,7 +48,7 @@ export const pageParameters = {
 export const DEFAULT_LIMIT = 50
 
 /** A cursor is opaque to its user: the position of the last row it saw. */
-export function writeCursor({ time, id, merchantCode }: Position): string {
+function writeCursor({ time, id, merchantCode }: Position): string {
   return Buffer.from(JSON.stringify([time, id, merchantCode])).toString('base64url')
 }
 
