@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Tx } from '../src/db/client.ts'
 import { REGISTRATION_LOCK } from '../src/webhooks/register.ts'
-import { expectInvalid, expectProblem, readAll } from './support/api.ts'
+import { expectInvalid, expectProblem, NO_IDS, readAll } from './support/api.ts'
 import { holdLocks } from './support/database.ts'
 import { serve } from './support/gateway.ts'
 import { addKey, MERCHANT, type Rig, startRig, startTestService } from './support/service.ts'
@@ -20,7 +20,8 @@ import {
 } from './support/webhooks.ts'
 
 const PAYMENTS = 'key-for-payments-and-webhooks-0123456789'
-const READS_NOTHING = 'key-for-webhooks-alone-0123456789-01234'
+const ALONE = 'key-for-webhooks-alone-0123456789-01234'
+const REFUNDS = 'key-for-refunds-and-webhooks-0123456789'
 const NO_SCOPE = 'key-without-the-scope-of-webhooks-0123456'
 
 const kept = keepLog()
@@ -30,7 +31,8 @@ beforeAll(async () => {
   rig = await startRig({ settings, log: kept.log })
   const { merchantCode } = MERCHANT
   await addKey(rig.database, PAYMENTS, ['payments:read', 'webhooks:write'], merchantCode)
-  await addKey(rig.database, READS_NOTHING, ['webhooks:write'], merchantCode)
+  await addKey(rig.database, ALONE, ['webhooks:write'], merchantCode)
+  await addKey(rig.database, REFUNDS, ['refunds:read', 'webhooks:write'], merchantCode)
   await addKey(rig.database, NO_SCOPE, ['payments:read', 'refunds:read', 'ops'], merchantCode)
 })
 afterAll(() => rig.stop())
@@ -41,6 +43,7 @@ const call = (method: string, path = '', body?: unknown, key?: string) =>
 const registerWith = (body: unknown, key?: string) => call('POST', '', body, key)
 
 const Registration = z.object({ id: z.string() })
+const Chosen = z.object({ types: z.array(z.string()) })
 const Endpoints = z.object({ data: z.array(z.object({ id: z.string() }).loose()) })
 const list = async () => Endpoints.parse(await (await call('GET')).json()).data
 
@@ -50,7 +53,7 @@ const Result = z.strictObject({
   durationMs: z.int(),
   error: z.string().nullable(),
 })
-const test = async ({ id }: Registered) => {
+const test = async ({ id }: Pick<Registered, 'id'>) => {
   const response = await call('POST', `/${id}/test`)
   expect(response.status).toBe(200)
   return Result.parse(await response.json())
@@ -82,28 +85,36 @@ describe('a registration', () => {
     })
   })
 
-  it('takes the types its key may read, all of them unless some are named', async () => {
+  it('takes all types, those of refunds for whoever reads refunds, unless some are named', async () => {
     expect((await register(rig, URL_HERE)).types).toHaveLength(7)
-    const all = await registerWith({ url: URL_HERE }, PAYMENTS)
     const payments = [
       ...['payment.created', 'payment.updated', 'transaction.final', 'sync.abandoned'],
       'discrepancy.found',
     ]
-    expect(await all.json()).toMatchObject({ types: payments })
+    for (const [key, expected] of [
+      [ALONE, payments],
+      [PAYMENTS, payments],
+      [REFUNDS, [...payments, 'refund.created', 'refund.updated']],
+    ] as const) {
+      const { types } = Chosen.parse(await (await registerWith({ url: URL_HERE }, key)).json())
+      expect(types.toSorted()).toEqual(expected.toSorted())
+    }
     const types = ['payment.updated', 'payment.updated']
-    const some = await registerWith({ url: URL_HERE, types }, PAYMENTS)
+    const some = await registerWith({ url: URL_HERE, types }, ALONE)
     expect(await some.json()).toMatchObject({ types: ['payment.updated'] })
     await rig.database.sql`delete from webhook_endpoints`
   })
 
   it('is refused for what the key may not read, and for what is no type', async () => {
     const types = ['payment.updated', 'refund.updated']
-    await expectProblem(
-      await registerWith({ url: URL_HERE, types }, PAYMENTS),
-      403,
-      'scope_missing',
-    )
-    await expectProblem(await registerWith({ url: URL_HERE }, READS_NOTHING), 403, 'scope_missing')
+    for (const key of [ALONE, PAYMENTS]) {
+      const { detail } = await expectProblem(
+        await registerWith({ url: URL_HERE, types }, key),
+        403,
+        'scope_missing',
+      )
+      expect(detail).toContain('refunds:read')
+    }
     await expectProblem(await registerWith({ url: URL_HERE }, NO_SCOPE), 403, 'scope_missing')
     await expectInvalid(await registerWith({ url: URL_HERE, types: ['payment.lost'] }), 'types.0')
     await expectInvalid(await registerWith({ url: URL_HERE, types: [] }), 'types')
@@ -253,12 +264,23 @@ it.each([
   expect(detail).toContain(`${field}: ${words}`)
 })
 
-it("an id of another form is told so, and a schema's own words are kept", async () => {
-  const { detail } = await expectInvalid(await call('POST', '/zz/test'), 'endpointId')
-  expect(detail).toBe('endpointId: must be a UUID')
+it('an endpoint that nobody registered is 404, whatever its id looks like', async () => {
+  for (const id of NO_IDS) {
+    const answers = [
+      await call('DELETE', `/${id}`),
+      await call('POST', `/${id}/test`),
+      await call('POST', `/${id}/enable`),
+      await call('POST', `/${id}/replay`, { after: '0' }),
+    ]
+    for (const one of answers) await expectProblem(one, 404, 'webhook_endpoint_not_found')
+  }
+})
+
+it("an id is the same in capitals, and a schema's own words are kept", async () => {
   const { id } = Registration.parse(await (await registerWith({ url: URL_HERE })).json())
   const replay = await expectInvalid(await call('POST', `/${id}/replay`, {}), 'after')
   expect(replay.detail).toBe('after: must be the id of an event, or 0')
+  expect(await test({ id: id.toUpperCase() })).toMatchObject({ delivered: false })
   expect((await call('DELETE', `/${id}`)).status).toBe(204)
 })
 

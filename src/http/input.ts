@@ -32,7 +32,6 @@ function explainIssue(issue: z.core.$ZodIssue): string {
     return isMissing ? 'is missing' : `must be of type ${issue.expected}`
   }
   if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`
-  if (issue.code === 'invalid_format' && issue.format === 'uuid') return 'must be a UUID'
   return issue.message
 }
 
@@ -98,6 +97,11 @@ export const Id = z
   .refine((id) => id.trim() !== '', 'is empty')
   .refine((id) => !/\p{Cc}/u.test(id) && id.isWellFormed(), 'holds control characters')
   .openapi({ minLength: 1, description: "An id of the gateway's, or one as it knows it" })
+
+/** Whether a text has the form of the ids that this service gives (RFC 9562); the database takes no other. */
+export function isOwnId(id: string): boolean {
+  return z.guid().safeParse(id).success
+}
 
 /** A decimal string, e.g. `"20000000"` or `"10000.50"`. */
 export const Amount = z.string().openapi({ pattern: '^\\d+(\\.\\d+)?$', example: '10000.50' })

@@ -4,6 +4,7 @@ import type { Db } from '../db/client.ts'
 import { pickNewest } from '../db/newest.ts'
 import { refunds, transactions } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
+import { isOwnId } from '../http/input.ts'
 import type { Position } from '../http/page.ts'
 import type { RefundStatus } from './rows.ts'
 
@@ -18,6 +19,7 @@ export type RefundFilter = {
 
 /**
  * @param merchants the accounts the asker may see
+ * @param refundId as it was asked for: any text
  * @throws DomainError `refund_not_found`
  */
 export async function findRefund(
@@ -25,11 +27,20 @@ export async function findRefund(
   merchants: readonly string[],
   refundId: string,
 ): Promise<RefundRecord> {
+  const found = isOwnId(refundId) ? await selectRefund(ctx, merchants, refundId) : undefined
+  if (!found) throw new DomainError('refund_not_found', `No refund ${refundId}`)
+  return found
+}
+
+async function selectRefund(
+  ctx: Context,
+  merchants: readonly string[],
+  refundId: string,
+): Promise<RefundRecord | undefined> {
   const [found] = await selectRefunds(ctx.db)
     .where(and(inArray(refunds.merchantCode, [...merchants]), eq(refunds.refundId, refundId)))
     .prepare('find_refund')
     .execute()
-  if (!found) throw new DomainError('refund_not_found', `No refund ${refundId}`)
   return found
 }
 

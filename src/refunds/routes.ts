@@ -16,7 +16,12 @@ import { Reason, RefundRequest, readExactAmount } from './wish.ts'
 
 const tags = ['Refunds']
 const merchantCode = MerchantCode
-const params = z.object({ refundId: z.uuid().openapi({ description: 'The `id` of the refund' }) })
+const params = z.object({
+  refundId: z.string().openapi({
+    description: 'The `id` of the refund; a text of another form is not found',
+    example: '0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11',
+  }),
+})
 
 const request = createRoute({
   method: 'post',

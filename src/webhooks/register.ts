@@ -28,8 +28,8 @@ export type Registered = { id: string; url: string; types: string[]; secret: str
  * Registers a receiver of the account's events from now on, with a secret of 32 random bytes that is shown
  * this once.
  * @param merchantCode whose events; `*` for those of every account
- * @throws DomainError `invalid_request` on `url` when nothing may be sent there, `scope_missing` for a type
- *   that the key may not read, `too_many_webhook_endpoints`
+ * @throws DomainError `invalid_request` on `url` when nothing may be sent there, `scope_missing` for
+ *   events of refunds that the key may not read, `too_many_webhook_endpoints`
  */
 export async function registerEndpoint(
   ctx: Context,
@@ -64,11 +64,11 @@ export async function registerEndpoint(
   return { id, url, types, secret }
 }
 
-/** What the key may read itself; of that all, or what was named. */
+/** All that the key may have sent, or what was named. Registering takes the place of reading payments. */
 function chooseTypes(access: Access, named: readonly EventType[] | undefined): string[] {
-  const { types } = chooseEvents(access, { types: named })
-  if (types.length > 0) return [...new Set(types)]
-  throw new DomainError('scope_missing', 'This key may read no events: it has no scope for any')
+  const scopes = [...access.scopes, 'payments:read']
+  const { types } = chooseEvents({ ...access, scopes }, { types: named })
+  return [...new Set(types)]
 }
 
 async function requireUrl(ctx: Context, url: string): Promise<void> {

@@ -2,13 +2,13 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { type Access, narrowMerchants, withScope } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../errors.ts'
-import { answers, answersNothing, createRouter, MerchantCode } from '../http/input.ts'
+import { answers, answersNothing, createRouter, isOwnId, MerchantCode } from '../http/input.ts'
 import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../http/page.ts'
 import { BODY_REFUSALS, refuses } from '../http/refusals.ts'
 import { createSlots } from '../slots.ts'
 import { deleteEndpoint, enableEndpoint, replayEvents } from './change.ts'
 import { DELIVERY, TEST_DELIVERY } from './declare.ts'
-import { type Asked, findEndpoint, listEndpoints, narrowHolders } from './find.ts'
+import { type Asked, endpointNotFound, findEndpoint, listEndpoints, narrowHolders } from './find.ts'
 import { registerEndpoint } from './register.ts'
 import { TEST_SLOTS, testEndpoint } from './test-endpoint.ts'
 import {
@@ -25,7 +25,10 @@ const ONE = '/v1/webhook-endpoints/{endpointId}'
 const shared = { tags: ['Webhooks'], ...withScope('webhooks:write') }
 const merchantCode = MerchantCode
 const params = z.object({
-  endpointId: z.uuid().openapi({ description: 'The `id` of the endpoint' }),
+  endpointId: z.string().openapi({
+    description: 'The `id` of the endpoint; a text of another form is not found',
+    example: '5f0c2f0e-2b0d-4f7a-9d2e-0f6f0a8f3c55',
+  }),
 })
 const query = z.strictObject({ merchantCode })
 const refusals = refuses(...BODY_REFUSALS, 'webhook_endpoint_not_found')
@@ -35,6 +38,8 @@ const register = createRoute({
   path: '/v1/webhook-endpoints',
   operationId: 'registerWebhookEndpoint',
   summary: 'Register an address that events are sent to from now on',
+  description:
+    'Events of refunds are for keys that have the scope `refunds:read`, too; all others need no more.',
   ...shared,
   request: {
     query,
@@ -147,12 +152,16 @@ export function webhookRoutes(ctx: Context) {
     })
 }
 
+/** @throws DomainError `webhook_endpoint_not_found` for a text that can be no id */
 function read(
   access: Access,
-  { endpointId: id }: z.infer<typeof params>,
+  { endpointId }: z.infer<typeof params>,
   { merchantCode: named }: z.infer<typeof query>,
 ): Asked {
-  return { access, id, holders: narrowHolders(access, named) }
+  const holders = narrowHolders(access, named)
+  if (!isOwnId(endpointId)) throw endpointNotFound(endpointId)
+  // As it is stored: its secret is sealed for the id.
+  return { access, id: endpointId.toLowerCase(), holders }
 }
 
 function locate({ createdAt, id, merchantCode }: EndpointRow) {

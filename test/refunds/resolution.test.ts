@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Payment } from '../../src/payments/view.ts'
 import { Refund } from '../../src/refunds/view.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
-import { expectInvalid, expectProblem, readPage, withKey } from '../support/api.ts'
+import { expectInvalid, expectProblem, NO_IDS, readPage, withKey } from '../support/api.ts'
 import { ask, expectRefused, expectTaken, moveTo, payQuietly } from '../support/ask.ts'
 import { emptyTables } from '../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
@@ -48,6 +48,10 @@ async function readLeft(paymentId: string): Promise<string> {
 }
 
 describe("a person's decision", () => {
+  it('about a refund that nobody asked for is 404, whatever its id looks like', async () => {
+    for (const id of NO_IDS) await expectProblem(await resolve(id), 404, 'refund_not_found')
+  })
+
   it.each(['pending', 'sending', 'accepted', 'unknown', 'succeeded', 'failed'] as const)(
     'is refused while the refund is %s, and changes nothing',
     async (status) => {

@@ -21,6 +21,15 @@ export function withKey(key = KEY, headers: Record<string, string> = {}) {
   return { headers: { authorization: `Bearer ${key}`, ...headers } }
 }
 
+/** What no refund and no endpoint has as its id, as a part of a path: one looks like it, and is of no variant. */
+export const NO_IDS = [
+  '11111111-1111-1111-1111-111111111111',
+  'nope',
+  '17',
+  '%00',
+  'x'.repeat(4_000),
+]
+
 /** Checks that an answer is a problem with every member it must have, and returns it. */
 export async function expectProblem(response: Response, status: number, code: string) {
   const text = await response.text()
