@@ -13,6 +13,7 @@ import { docsRoutes } from './docs/routes.ts'
 import { measureFeed } from './feed/measure.ts'
 import { feedRoutes } from './feed/routes.ts'
 import type { AppEnv } from './http/app-env.ts'
+import { createRoom } from './http/body.ts'
 import { within } from './http/deadline.ts'
 import { answerError, answerProblem } from './http/errors.ts'
 import { liveness, metrics, readiness } from './http/health.ts'
@@ -81,13 +82,14 @@ export function createApp(ctx: Context): Hono<AppEnv> {
   if (ctx.config.ROLE === 'worker') return app
 
   app.route('/', docsRoutes(app))
-  app.route('/', ipnRoutes(ctx))
+  const room = createRoom()
+  app.route('/', ipnRoutes(ctx, room))
   const admit = [
     authenticate(ctx),
     traceRequests(ctx),
     requireReadableAddress,
     auditRefusals(ctx),
-    takeJsonBody(ctx.config.bodyTimeoutMs),
+    takeJsonBody(ctx.config.bodyTimeoutMs, room),
   ] as const
   for (const merchants of ['/v1/*', '/v2/*']) app.use(merchants, ...admit)
   app.route('/', transactionRoutes(ctx))

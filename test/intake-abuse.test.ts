@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { createOffenders } from '../src/ipn/offenders.ts'
 import { countRows } from './support/database.ts'
 import { postIpn, type Rig, type RigOptions, signIpn, startRig } from './support/service.ts'
-import { countQueries, makeTransaction, notifyOf } from './support/sync.ts'
+import { countQueries, keepLog, makeTransaction, notifyOf } from './support/sync.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 async function startHere(options: RigOptions = {}): Promise<Rig> {
@@ -15,6 +15,14 @@ async function startHere(options: RigOptions = {}): Promise<Rig> {
 const Calls = z.object({
   data: z.array(z.object({ command: z.string(), transactionId: z.string().nullable() })),
 })
+
+const Refusals = z.array(
+  z.object({
+    verdict: z.string().optional(),
+    address: z.string().optional(),
+    leftOut: z.int().optional(),
+  }),
+)
 
 const FORGED = { ...signIpn({ svc_TransactionID: 'T-FORGED' }), svc_SecureHash: '0'.repeat(64) }
 
@@ -67,6 +75,40 @@ describe('bad signatures of one address', () => {
     expect((await send(FORGED, '192.0.2.2')).status).toBe(401)
     const metrics = await (await fetch(`${rig.service.url}/metrics`)).text()
     expect(metrics).toContain('ipn_received_total{verdict="throttled"} 2')
+  })
+})
+
+describe('what is refused', () => {
+  it('is a line a second of the log for each verdict, with its sender and how many have none', async () => {
+    const { log, text } = keepLog()
+    const rig = await startHere({
+      settings: { ROLE: 'web', TRUSTED_PROXIES: '127.0.0.0/8,::1' },
+      log,
+    })
+    const send = (type: string) =>
+      fetch(`${rig.service.url}/ipn`, {
+        method: 'POST',
+        headers: { 'content-type': type, 'x-forwarded-for': '192.0.2.1' },
+        body: 'nonsense',
+      })
+    const refused = (verdict: string) =>
+      Refusals.parse(JSON.parse(text())).filter((line) => line.verdict === verdict)
+    const nonsense = () => send('application/json')
+    await Promise.all([...Array.from({ length: 30 }, nonsense), send('text/plain')])
+    expect(refused('content_type')).toMatchObject([{ address: '192.0.2.1', leftOut: 0 }])
+    let sent = 30
+    // The next line, a second later, speaks for all that had none.
+    const allSaid = () =>
+      refused('malformed').reduce((sum, { leftOut = 0 }) => sum + 1 + leftOut, 0) === sent
+    await waitUntil(
+      async () => {
+        await nonsense()
+        sent += 1
+        return allSaid()
+      },
+      { what: 'the rest to be counted', everyMs: 100 },
+    )
+    expect(refused('malformed').length).toBeLessThan(10)
   })
 })
 

@@ -11,6 +11,7 @@ import {
   type RigOptions,
   signIpn,
   startRig,
+  toForm,
 } from './support/service.ts'
 
 async function startHere(options: RigOptions): Promise<Rig> {
@@ -171,11 +172,12 @@ describe('several accounts', () => {
     expect((await countRows(rig.database)).transactions).toBe(2)
   })
 
-  it('no code is 400, an unknown one 404, the hash of another merchant 401', async () => {
+  it('no code, or an empty one, is 400, an unknown one 404, the hash of another merchant 401', async () => {
     const rig = await startWithTwo()
     const { svc_MerchantCode: _code, ...nameless } = GOOD
     const refused: [Record<string, unknown>, number, string][] = [
       [nameless, 400, 'svc_MerchantCode is missing'],
+      [{ ...GOOD, svc_MerchantCode: '' }, 400, 'svc_MerchantCode is missing'],
       [{ ...GOOD, svc_MerchantCode: 'SHOP3' }, 404, 'unknown svc_MerchantCode'],
       [signOther({ svc_TransactionID: 'T1' }, MERCHANT.secret), 401, 'svc_SecureHash is wrong'],
       [{ ...GOOD, svc_MerchantCode: 'SHOP2' }, 401, 'svc_SecureHash is wrong'],
@@ -188,12 +190,16 @@ describe('several accounts', () => {
     expect(await rig.control('GET', '/calls')).toEqual({ data: [] })
   })
 
-  it('with one account the code may be missing', async () => {
+  it('with one account the code may be missing or, as in a form, empty', async () => {
     const rig = await startHere({})
     const fields = { svc_Command: 'PAY', svc_TransactionID: 'T1' }
     const hash = computeSecureHash(fields, MERCHANT.secret, { prefix: 'svc', exclude: [] })
     const answer = await postIpn(rig.service.url, { ...fields, svc_SecureHash: hash })
     expect(answer.status).toBe(200)
-    expect(await listEvents(rig)).toMatchObject([{ merchant: 'UFLIYL', id: 'T1' }])
+    const form = toForm(signIpn({ svc_TransactionID: 'T2', svc_MerchantCode: '' }))
+    const type = { 'content-type': 'application/x-www-form-urlencoded' }
+    expect((await postIpn(rig.service.url, form, type)).status).toBe(200)
+    const events = await listEvents(rig)
+    expect(events).toMatchObject(['T1', 'T2'].map((id) => ({ merchant: 'UFLIYL', id })))
   })
 })

@@ -156,7 +156,7 @@ describe('a signature that is not right is refused with 401', () => {
   })
 })
 
-it.each(['NOBODY', 'uflyil', '', '__proto__', 'constructor'])(
+it.each(['NOBODY', 'uflyil', ' ', '__proto__', 'constructor'])(
   'the merchant code %j is not known: 404',
   async (code) => {
     const body = signIpn({ svc_TransactionID: 'T1', svc_MerchantCode: code })

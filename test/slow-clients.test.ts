@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { Problem } from '../src/http/errors.ts'
 import { SERVER_LIMITS } from '../src/http/server.ts'
 import { postIpn, type Rig, signIpn, startRig } from './support/service.ts'
 import { waitUntil } from './support/wait-until.ts'
@@ -114,6 +115,14 @@ describe('bodies on their way', () => {
     expect(refused().length).toBeLessThan(100)
     const small = await postIpn(patient.service.url, signIpn({ svc_TransactionID: 'T-SMALL' }))
     expect(small.status).toBe(200)
+    // The merchants' side has no room of its own.
+    const wish = async (bytes: number) => {
+      const headers = { 'content-type': 'application/json', 'idempotency-key': 'no-room' }
+      const body = '{}'.padEnd(bytes)
+      const answer = await patient.api('/v1/payments/P/refunds', { method: 'POST', headers, body })
+      return Problem.parse(await answer.json()).code
+    }
+    expect([await wish(60_000), await wish(4_000)]).toEqual(['unavailable', 'payment_not_found'])
 
     for (const { socket } of clients) socket.destroy()
     const large = JSON.stringify(signIpn({ svc_TransactionID: 'T-LARGE' })).padEnd(60_000)

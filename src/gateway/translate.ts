@@ -5,6 +5,7 @@ import type { WireParams } from './signature.ts'
 
 /** A notification in our words. Everything but the ids is a hint: the truth comes from a query. */
 export type Notification = {
+  /** Not given, or empty, as forms send what they have no value for: the only account. */
   merchantCode: string | undefined
   paymentId: string | undefined
   orderId: string | undefined
@@ -70,7 +71,7 @@ export function readNotification(params: WireParams, prefix: string): Notificati
   const problems: string[] = []
   const command = readText(params, `${prefix}_Command`, problems)
   const hints = {
-    merchantCode: readText(params, `${prefix}_MerchantCode`, problems),
+    merchantCode: readText(params, `${prefix}_MerchantCode`, problems) || undefined,
     paymentId: readHint(params, `${prefix}_PaymentID`, problems),
     orderId: readHint(params, `${prefix}_OrderID`, problems),
     merchantTxnId: readHint(params, `${prefix}_MerchantTxnID`, problems),

@@ -11,10 +11,13 @@ export type BodyResult =
 /** What bodies that are still on their way may hold together, beyond the first few KiB of each. */
 export type Room = { take(bytes: number): boolean; give(bytes: number): void }
 
+/** Of all routes together: a crowd of slow senders must not fill the memory (bytes). */
+const ROOM_BYTES = 32 * 1024 * 1024
 /** A small body always finds room, however many large ones are dripping in (bytes). */
 const FREE_BYTES = 4 * 1024
 
-export function createRoom(bytes: number): Room {
+/** One for all the bodies of a process: 32 MiB, unless a test says otherwise. */
+export function createRoom(bytes = ROOM_BYTES): Room {
   let left = bytes
   return {
     take(wanted) {
@@ -34,7 +37,7 @@ export function createRoom(bytes: number): Room {
  */
 export function readBody(
   request: IncomingMessage,
-  { limit, timeoutMs, room }: { limit: number; timeoutMs: number; room?: Room },
+  { limit, timeoutMs, room }: { limit: number; timeoutMs: number; room: Room },
 ): Promise<BodyResult> {
   if (request.destroyed) return Promise.resolve({ kind: 'broken' })
   if (Number(request.headers['content-length']) > limit) {
@@ -48,7 +51,7 @@ export function readBody(
 
     function end(result: BodyResult): void {
       clearTimeout(timer)
-      room?.give(held)
+      room.give(held)
       held = 0
       request.off('data', take).off('end', finish).off('close', breakOff).off('error', breakOff)
       if (result.kind !== 'whole') request.pause()
@@ -61,7 +64,7 @@ export function readBody(
         return
       }
       const more = Math.max(0, size - FREE_BYTES) - held
-      if (room && !room.take(more)) {
+      if (!room.take(more)) {
         end({ kind: 'no_room' })
         return
       }

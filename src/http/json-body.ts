@@ -3,7 +3,7 @@ import { createMiddleware } from 'hono/factory'
 import { matchedRoutes } from 'hono/route'
 import { DomainError } from '../errors.ts'
 import type { AppEnv } from './app-env.ts'
-import { type BodyResult, readBody } from './body.ts'
+import { type BodyResult, type Room, readBody } from './body.ts'
 
 const MAX_BODY_BYTES = 64 * 1024
 
@@ -12,12 +12,14 @@ const JSON_TYPE = /^application\/([\w.+-]+\+)?json$/i
 /**
  * Takes the body of every request that may have one, and hands it on as JSON: without this a body
  * of another type would be ignored, and an empty one declared as JSON refused. No body counts as `{}`.
- * @throws DomainError `unsupported_media_type`, `body_too_large`, `body_too_slow` or `invalid_json`
+ * @param room shared with everything else that reads bodies
+ * @throws DomainError `unsupported_media_type`, `body_too_large`, `body_too_slow`, `invalid_json`, or
+ *   `unavailable` when there is no room
  */
-export function takeJsonBody(timeoutMs: number) {
+export function takeJsonBody(timeoutMs: number, room: Room) {
   return createMiddleware<AppEnv>(async (c, next) => {
     if (c.req.method === 'GET' || c.req.method === 'HEAD' || !hasRoute(c)) return await next()
-    const body = await readBody(c.env.incoming, { limit: MAX_BODY_BYTES, timeoutMs })
+    const body = await readBody(c.env.incoming, { limit: MAX_BODY_BYTES, timeoutMs, room })
     if (body.kind !== 'whole') {
       // What is left of the body is not read: nothing else can come over this connection.
       c.header('connection', 'close')

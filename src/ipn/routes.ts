@@ -3,7 +3,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Context } from '../context.ts'
 import { compileNetworks, findClientAddress } from '../http/address.ts'
 import type { AppEnv } from '../http/app-env.ts'
-import { createRoom, readBody } from '../http/body.ts'
+import { type Room, readBody } from '../http/body.ts'
 import { createRouter } from '../http/input.ts'
 import { describeMethod } from '../http/route.ts'
 import type { Step, StepPlan } from '../trace.ts'
@@ -13,9 +13,7 @@ import { createOffenders } from './offenders.ts'
 import { type Delivery, receiveNotification } from './receive.ts'
 
 const MAX_BODY_BYTES = 64 * 1024
-/** Of bodies that are on their way, from all senders together: a crowd of slow ones must not fill the memory. */
-const ROOM_BYTES = 32 * 1024 * 1024
-/** In a storm one line stands for all that were refused since the last (ms). */
+/** In a storm one line stands for all of a verdict that were refused since the last (ms). */
 const LOG_EVERY_MS = 1_000
 
 const STATUS = { stored: 200, malformed: 400, bad_signature: 401, unknown_merchant: 404 } as const
@@ -54,26 +52,21 @@ const OVERLOADED = {
 /**
  * `POST /ipn`, the gateway's side. `respcode` 0 acknowledges receipt, after the commit and never
  * before; anything else makes the gateway send again.
+ * @param room shared with everything else that reads bodies
  */
-export function ipnRoutes(ctx: Context) {
+export function ipnRoutes(ctx: Context, room: Room) {
   const { IPN_ALLOW_CIDRS, TRUSTED_PROXIES, IPN_ACCEPT_GET } = ctx.config
   const isTrustedProxy = compileNetworks(TRUSTED_PROXIES)
   const isAllowed = IPN_ALLOW_CIDRS ? compileNetworks(IPN_ALLOW_CIDRS) : () => true
   const methods = IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST']
-  const room = createRoom(ROOM_BYTES)
   const offenders = createOffenders()
-  const mayLog = { overloaded: createPause(), throttled: createPause() }
+  const pauses = new Map(VERDICTS.map((verdict) => [verdict, createPause()]))
 
-  async function answer(c: HttpContext<AppEnv>): Promise<Answer> {
+  async function answer(c: HttpContext<AppEnv>, address: string): Promise<Answer> {
     if (!methods.includes(c.req.method)) {
       const headers = { allow: methods.join(', ') }
       return { status: 405, verdict: 'method', why: `use ${methods.join(' or ')}`, headers }
     }
-    const address = findClientAddress(
-      c.env.incoming.socket.remoteAddress ?? '',
-      c.req.header('x-forwarded-for'),
-      isTrustedProxy,
-    )
     if (!isAllowed(address)) return { status: 403, verdict: 'address', why: 'address not allowed' }
     // Before its body costs memory, and its hash time.
     if (ctx.inbox.isFull()) throw new InboxFullError('too many wait for the database')
@@ -125,16 +118,19 @@ export function ipnRoutes(ctx: Context) {
   }
 
   /** Our trouble: the gateway has to send it again. */
-  function refuse(error: unknown, requestId: string): Answer {
-    const overloaded = error instanceof InboxFullError
-    if (!overloaded || mayLog.overloaded()) {
+  function refuse(error: unknown, address: string, requestId: string): Answer {
+    const refusal =
+      error instanceof InboxFullError
+        ? OVERLOADED
+        : ({ ...OVERLOADED, status: 500, verdict: 'store_failed' } satisfies Answer)
+    const said = pauses.get(refusal.verdict)?.()
+    if (said) {
       ctx.log.error(
-        { err: error, requestId },
+        { err: error, address, requestId, ...said },
         'a notification could not be stored; the gateway has to send it again',
       )
     }
-    if (overloaded) return OVERLOADED
-    return { ...OVERLOADED, status: 500, verdict: 'store_failed' }
+    return refusal
   }
 
   /** Whoever sends is not known yet: its trace is pointed to, and does not decide what is sampled. */
@@ -151,16 +147,24 @@ export function ipnRoutes(ctx: Context) {
 
   async function take(c: HttpContext<AppEnv>, step: Step) {
     const started = performance.now()
-    const result = await answer(c).catch((error: unknown) => refuse(error, c.get('requestId')))
+    const requestId = c.get('requestId')
+    const address = findClientAddress(
+      c.env.incoming.socket.remoteAddress ?? '',
+      c.req.header('x-forwarded-for'),
+      isTrustedProxy,
+    )
+    const result = await answer(c, address).catch((error: unknown) =>
+      refuse(error, address, requestId),
+    )
     ctx.metrics.ipnReceived.inc({ verdict: result.verdict })
     ctx.metrics.ipnAck.observe((performance.now() - started) / 1000)
     step.note({ 'http.response.status_code': result.status, 'ipn.verdict': result.verdict })
     if (result.status >= 500) step.fail(result.verdict)
     if (result.verdict === 'stored') return c.json({ respcode: 0, respmsg: 'received' })
     const { verdict, why } = result
-    if (verdict === 'throttled' ? mayLog.throttled() : result.status < 500) {
-      ctx.log.warn({ verdict, why, requestId: c.get('requestId') }, 'notification refused')
-    }
+    // What is our trouble was said where it was found.
+    const said = result.status < 500 ? pauses.get(verdict)?.() : undefined
+    if (said) ctx.log.warn({ verdict, why, address, requestId, ...said }, 'notification refused')
     return c.json({ respcode: 1, respmsg: result.why ?? 'refused' }, result.status, result.headers)
   }
 
@@ -177,14 +181,20 @@ export function ipnRoutes(ctx: Context) {
   )
 }
 
-/** Whether so much time has passed since the last time it said so. */
-function createPause(): () => boolean {
+/** Says when there is to be a line again, and how many had none since the last. */
+function createPause(): () => { leftOut: number } | undefined {
   let next = 0
+  let leftOut = 0
   return () => {
     const now = performance.now()
-    if (now < next) return false
+    if (now < next) {
+      leftOut += 1
+      return undefined
+    }
+    const said = { leftOut }
     next = now + LOG_EVERY_MS
-    return true
+    leftOut = 0
+    return said
   }
 }
 
