@@ -198,6 +198,24 @@ describe('the list', () => {
     expect(metrics).toMatch(/^webhook_pending 2$/m)
     expect(metrics).toMatch(/^webhook_call_seconds_count [1-9]/m)
   })
+
+  it('counts in the metrics what waits for endpoints that are not disabled, 10,000 of it at most', async () => {
+    const [on, off] = [await register(rig, URL_HERE), await register(rig, URL_HERE)]
+    const { sql } = rig.database
+    const add = ({ id }: Registered, count: number) => sql`
+      insert into webhook_deliveries (endpoint_id, event_id, merchant_code, transaction_id)
+      select ${id}, n, ${MERCHANT.merchantCode}, 'T-' || n from generate_series(1, ${count}::int) as n`
+    const measure = async () => {
+      const metrics = await (await fetch(`${rig.service.url}/metrics`)).text()
+      return /^webhook_pending (.*)$/m.exec(metrics)?.[1]
+    }
+    await add(off, 7)
+    await sql`
+      update webhook_endpoints set disabled_at = now(), disabled_reason = 'gone' where id = ${off.id}`
+    expect(await measure()).toBe('0')
+    await add(on, 10_001)
+    expect(await measure()).toBe('10000')
+  })
 })
 
 describe('the test button', () => {

@@ -62,11 +62,13 @@ async function tell(
   stream: SSEStreamingApi,
   { follower, first, end }: { follower: Follower; first: FeedPage; end: AbortSignal },
 ): Promise<boolean> {
-  const { filter, limit } = follower
+  const { filter, after, limit } = follower
   const { heartbeatMs, stallMs } = ctx.streams.limits
   const bearer = readBearer(c) ?? ''
   let page = first
-  let [sent, checkedAt] = [first.next, performance.now()]
+  // Where the client stands: it was told nothing yet of what the first page passed over.
+  let sent = after
+  let checkedAt = performance.now()
   let text = `retry: ${RETRY_MS}\n\n`
   while (!end.aborted) {
     text += page.events.map((event) => writeMessage(ctx, event)).join('')
@@ -90,7 +92,7 @@ function writeMessage({ sealer }: Context, event: EventRow): string {
 }
 
 /** With the place looked at meanwhile, if there was something for others: who comes back begins there. */
-function writeHeartbeat(next: number, sent: number): string {
+function writeHeartbeat(next: number, sent: number | undefined): string {
   return next === sent ? ':\n\n' : `:\nid: ${next}\n\n`
 }
 

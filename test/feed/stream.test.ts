@@ -153,6 +153,16 @@ describe('a stream', () => {
     expect(stream.messages).toHaveLength(2)
   })
 
+  it('tells with its first heartbeat where it stands, when what was there is not for it', async () => {
+    const after = await findEnd()
+    await tell(3)
+    const stream = await follow(`?after=${after}&types=sync.abandoned`)
+    await waitUntil(() => stream.beats() >= 1, { what: 'a heartbeat' })
+    expect(stream.messages).toEqual([{ retry: '2000' }, { id: await findEnd() }])
+    await waitUntil(() => stream.beats() >= 3, { what: 'two heartbeats more' })
+    expect(stream.messages).toHaveLength(2)
+  })
+
   it('gives its place back when its client goes', async () => {
     const stream = await follow()
     await isOpen(1)
