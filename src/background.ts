@@ -1,33 +1,41 @@
 import type { Context } from './context.ts'
 import { SYNC_DUE } from './db/due.ts'
 import { EVENT_RECORDED } from './events/record.ts'
-import { beginPublishing } from './feed/publish.ts'
+import { beginPublishing, EVENTS_PUBLISHED } from './feed/publish.ts'
 import { type Loop, watchLoop } from './loop.ts'
 import { forgetReceivers } from './refunds/forget.ts'
 import { createRemoval } from './retention.ts'
 import { reconcile } from './sync/reconcile.ts'
 import { sweepNotifications } from './sync/sweep.ts'
 import { beginSync, restSync } from './sync/sync-due.ts'
-import { startDelivering } from './webhooks/start.ts'
+import { createDelivering } from './webhooks/deliver.ts'
 
 const TIDY_EVERY_MS = 60_000
 /** The net under NOTIFY. */
 const PUBLISH_EVERY_MS = 5_000
+/** The net under NOTIFY, and what backoffs are measured with. */
+const DELIVER_EVERY_MS = 1_000
 /** With at most a hundred transactions a round, this bounds what the sweep adds to the gateway's load. */
 const RECONCILE_EVERY_MS = 2_000
 
 /**
  * Starts the background work of a process, until the process stops. The loops begin together, once all
  * that wakes them is listened to: a start that fails leaves none behind.
+ * @param deliverEveryMs how long webhooks that nobody woke wait at most
  */
-export async function startBackground(ctx: Context): Promise<Loop[]> {
+export async function startBackground(
+  ctx: Context,
+  deliverEveryMs = DELIVER_EVERY_MS,
+): Promise<Loop[]> {
   const wakeSync = await listenFor(ctx, SYNC_DUE)
   const wakePublishing = await listenFor(ctx, EVENT_RECORDED)
-  const delivering = await startDelivering(ctx)
+  const wakeDelivering = await listenFor(ctx, EVENTS_PUBLISHED)
   const sync = startSync(ctx)
   const publishing = startPublishing(ctx)
+  const delivering = startDelivering(ctx, deliverEveryMs)
   wakeSync(sync)
   wakePublishing(publishing)
+  wakeDelivering(delivering)
   return [
     sync,
     startTidying(ctx),
@@ -66,6 +74,14 @@ function startPublishing(ctx: Context): Loop {
     name: 'publishing',
     begin: () => beginPublishing(ctx),
     rest: () => Promise.resolve(PUBLISH_EVERY_MS),
+  })
+}
+
+function startDelivering(ctx: Context, everyMs: number): Loop {
+  return watchLoop(ctx, {
+    name: 'webhooks',
+    begin: createDelivering(ctx),
+    rest: () => Promise.resolve(everyMs),
   })
 }
 

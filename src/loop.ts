@@ -26,7 +26,7 @@ export type Loop = {
 /** After trouble with the database (ms). */
 const PAUSE_MS = 500
 
-/** Runs rounds until the process stops: the only timer of the background work. */
+/** Runs rounds until the process stops, one after another while they find something. None ends the loop. */
 export function startLoop({ name, log, begin, rest, stopping, onRound }: LoopOptions): Loop {
   const running = new Set<Promise<void>>()
   let woken = false
@@ -50,16 +50,20 @@ export function startLoop({ name, log, begin, rest, stopping, onRound }: LoopOpt
     woken = false
   }
 
+  function tellTrouble(error: unknown): void {
+    log.error({ err: error, loop: name }, `${name} could not run a round; it goes on`)
+  }
+
   async function run(): Promise<void> {
     while (!stopping.aborted) {
       try {
         const { count, finished } = await begin(wake)
         const ended = finished.then(() => onRound?.(count))
-        const tracked = ended.finally(() => running.delete(tracked))
+        const tracked = ended.catch(tellTrouble).finally(() => running.delete(tracked))
         running.add(tracked)
         if (count === 0) await sleep(await rest())
       } catch (error) {
-        log.error({ err: error, loop: name }, `${name} could not run a round; it goes on`)
+        tellTrouble(error)
         woken = false
         await sleep(PAUSE_MS)
       }

@@ -94,6 +94,19 @@ it('a round that throws is said aloud, and the loop goes on', async () => {
   expect(errors()).toMatchObject([{ loop: 'test', err: { message: 'no database' } }])
 })
 
+it('a round whose work is rejected is said aloud and ends nothing', async () => {
+  let left = [Promise.reject(new Error('the claims are lost')), Promise.resolve()]
+  const { loop, stop, rounds, errors } = run(async () => {
+    const [finished, ...others] = left
+    left = others
+    return finished ? { count: 1, finished } : NOTHING
+  })
+  await reach(rounds, 3)
+  expect(errors()).toMatchObject([{ loop: 'test', err: { message: 'the claims are lost' } }])
+  stop()
+  await loop.stopped
+})
+
 it('stops at once while it rests, begins nothing more, and waits for what runs', async () => {
   let finish = () => {}
   const finished = new Promise<void>((resolve) => {

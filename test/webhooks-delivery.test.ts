@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { startBackground } from '../src/background.ts'
 import { claimDeliveries } from '../src/webhooks/claim.ts'
 import { createDelivering } from '../src/webhooks/deliver.ts'
 import { MAX_PENDING, planDeliveries } from '../src/webhooks/plan.ts'
 import { endDelivery, failDelivery } from '../src/webhooks/settle.ts'
-import { startDelivering } from '../src/webhooks/start.ts'
 import { type Seen, serve } from './support/gateway.ts'
 import { type Rig, startRig, startTestService } from './support/service.ts'
 import { keepLog } from './support/sync.ts'
@@ -129,7 +129,8 @@ describe('a receiver', () => {
 it('what is published wakes the delivery: polling is the net under it', async () => {
   const receiver = await receive()
   const stopping = new AbortController()
-  const loop = await startDelivering({ ...rig.service.ctx, stopping: stopping.signal }, 3_600_000)
+  const ctx = { ...rig.service.ctx, stopping: stopping.signal }
+  const loops = await startBackground(ctx, 3_600_000)
   try {
     await register(rig, receiver.url)
     for (const n of [1, 2, 3]) {
@@ -138,7 +139,7 @@ it('what is published wakes the delivery: polling is the net under it', async ()
     }
   } finally {
     stopping.abort()
-    await loop.stopped
+    await Promise.all(loops.map(({ stopped }) => stopped))
   }
 })
 

@@ -1,16 +1,16 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import pLimit from 'p-limit'
 import { type Access, narrowMerchants, withScope } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../errors.ts'
 import { answers, answersNothing, createRouter, isOwnId, MerchantCode } from '../http/input.ts'
 import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../http/page.ts'
 import { BODY_REFUSALS, refuses } from '../http/refusals.ts'
-import { createSlots } from '../slots.ts'
 import { deleteEndpoint, enableEndpoint, replayEvents } from './change.ts'
 import { DELIVERY, TEST_DELIVERY } from './declare.ts'
 import { type Asked, endpointNotFound, findEndpoint, listEndpoints, narrowHolders } from './find.ts'
 import { registerEndpoint } from './register.ts'
-import { TEST_SLOTS, testEndpoint } from './test-endpoint.ts'
+import { TESTS_AT_ONCE, testEndpoint } from './test-endpoint.ts'
 import {
   Endpoint,
   type EndpointRow,
@@ -110,7 +110,7 @@ const replay = createRoute({
 
 /** The merchants' routes on the addresses that events are sent to. */
 export function webhookRoutes(ctx: Context) {
-  const tests = createSlots(TEST_SLOTS)
+  const tests = pLimit(TESTS_AT_ONCE)
   const router = createRouter()
   router.openAPIRegistry.registerWebhook(DELIVERY)
   router.openAPIRegistry.registerWebhook(TEST_DELIVERY)

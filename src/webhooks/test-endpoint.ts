@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
+import type { LimitFunction } from 'p-limit'
 import type { z } from 'zod'
 import { recordWrite } from '../access/audit.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../errors.ts'
-import type { Slots } from '../slots.ts'
 import type { TestEvent } from './declare.ts'
 import { type Asked, endpointNotFound } from './find.ts'
 import { sealedFor } from './register.ts'
@@ -12,17 +12,18 @@ import type { Sent } from './send.ts'
 const TESTING = 'POST /v1/webhook-endpoints/{endpointId}/test'
 
 /** Test events under way at once in this process. */
-export const TEST_SLOTS = 8
+export const TESTS_AT_ONCE = 8
 
 /**
  * Sends a signed event of the type `endpoint.test` to one endpoint now, also to a disabled one, and tells
  * what came of it. It is kept nowhere, and says nothing about whether the endpoint fails.
+ * @param tests those under way: as many as it lets run
  * @throws DomainError `webhook_endpoint_not_found`, `rate_limited` when too many are under way
  */
 export async function testEndpoint(
   ctx: Context,
   { access, holders, id: endpointId }: Asked,
-  slots: Slots,
+  tests: LimitFunction,
 ): Promise<Sent> {
   const { sql, sealer, webhooks } = ctx
   const [row] = await sql<{ merchantCode: string; url: string; secret: Buffer; now: number }[]>`
@@ -32,13 +33,11 @@ export async function testEndpoint(
   if (!row) throw endpointNotFound(endpointId)
   const { merchantCode, url } = row
   const secret = sealer.open(row.secret, sealedFor(endpointId))
-  if (slots.countFree() === 0) {
+  if (tests.activeCount === tests.concurrency) {
     const detail = 'Too many test events are under way; try again'
     throw new DomainError('rate_limited', detail, { retryAfterS: 1 })
   }
-  const free = slots.takeAll()
-  slots.give(free - 1)
-  try {
+  return await tests(async () => {
     await recordWrite(sql, access, { operation: TESTING, merchantCode, objectId: endpointId })
     const id = `test_${randomUUID()}`
     const at = new Date(row.now)
@@ -50,7 +49,5 @@ export async function testEndpoint(
       data: { endpointId },
     }
     return await webhooks.send({ url, secret, id, at, body: JSON.stringify(event) }, ctx.givingUp)
-  } finally {
-    slots.give(1)
-  }
+  })
 }
