@@ -39,16 +39,19 @@ export async function presentDemo(service: Service, sandbox: Sandbox | undefined
     '',
     `Service   ${url}   (the API in a browser: ${url}/docs)`,
     ...(sandbox ? [`Sandbox   ${sandbox.url}   (plays the gateway; open it in a browser)`] : []),
-    `API key   ${key}   (new at every start)`,
+    `API key   ${key}   (${ctx.config.API_KEY ? 'the setting API_KEY' : 'new at every start'})`,
     '',
     'Try, in another terminal:',
-    `  curl ${auth} ${url}/v1/transactions/${played?.transactionId ?? ''}`,
+    `  curl ${auth} ${url}/v1/transactions${played ? `/${played.transactionId}` : ''}`,
     ...(sandbox
       ? [
           `  curl ${auth} '${url}/v2/vc/virtual-cards?status=ACTIVED'`,
           `  curl -H 'Content-Type: application/json' -d '{"payments":[{"amount":"150000","paymentMethod":"ATM","status":"PROCESSING"}]}' ${sandbox.url}/sandbox/transactions`,
         ]
-      : [`  curl ${auth} '${url}/v1/payments?limit=5'`]),
+      : [
+          `  curl ${auth} '${url}/v1/payments?limit=5'`,
+          `  curl ${auth} '${url}/v1/events?limit=5'`,
+        ]),
     '',
     'Stop with Ctrl-C.',
   ]

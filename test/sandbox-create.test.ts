@@ -66,7 +66,7 @@ describe('a sandbox for tests', () => {
     await expect(sandbox.makePayment({ amount: 1, merchantCode: 'X' })).rejects.toThrow(
       'merchantCode: no such account',
     )
-    expect(() => sandbox.addFault({ command: 'ipn', kind: 'delay' })).toThrow(
+    expect(() => sandbox.addFault({ command: 'ipn', kind: 'delay', delayMs: 0 })).toThrow(
       'delayMs: a delay needs',
     )
   })

@@ -181,12 +181,19 @@ describe('control', () => {
     ['POST', '/transactions', { payments: [], merchantCode: 'NOBODY' }, 'merchantCode'],
     ['PATCH', '/payments/1439211', { colour: 'red' }, 'colour'],
     ['PUT', '/refund-mode', { settleMs: -1 }, 'settleMs'],
-    ['POST', '/faults', { command: 'QUERY_PT', kind: 'delay' }, 'delayMs'],
+    ['POST', '/faults', { command: 'QUERY_PT', kind: 'delay', delayMs: 0 }, 'delayMs'],
     ['POST', '/payments/1439211/portal-refund', { amount: '0' }, 'amount'],
   ])('%s %s names what is wrong', async (method, path, body, field) => {
     const answer = await control(method, path, body)
     expect(answer.status).toBe(422)
     expect(await answer.json()).toMatchObject({ path: field })
+  })
+
+  it('delays for a second unless it is told for how long', async () => {
+    const add = async (fault: object) => (await control('POST', '/faults', fault)).json()
+    expect(await add({ command: 'ipn', kind: 'delay' })).toMatchObject({ delayMs: 1_000 })
+    expect(await add({ command: 'ipn', kind: 'delay', delayMs: 7 })).toMatchObject({ delayMs: 7 })
+    expect((await control('DELETE', '/faults')).status).toBe(204)
   })
 
   it('knows no payment it did not make', async () => {

@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { withKey } from './support/api.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { runMain, settingsFor } from './support/process.ts'
-import { startTestService } from './support/service.ts'
+import { KEY, startTestService } from './support/service.ts'
 import { waitUntil } from './support/wait-until.ts'
 
 let database: TestDatabase
@@ -57,6 +58,25 @@ it('what production needs and is not set is named, one line each: the demo is ne
     'GATEWAY_MERCHANT_CODE',
     'GATEWAY_SECRET',
   ])
+})
+
+it('the demo beside a gateway of your own, with a key of your own, says whose key it is and three lines to try', async () => {
+  const { output, ended, child } = runMain({
+    ...settingsFor(database.url, GATEWAY),
+    DEMO: 'true',
+    ROLE: 'web',
+  })
+  await waitUntil(() => output().out.includes('Ctrl-C'), { what: 'the banner' })
+  const banner = output().out.slice(output().out.indexOf('IPN processor, demo mode'))
+  expect(banner).toContain(`API key   ${KEY}   (the setting API_KEY)\n`)
+  const tries = banner.split('\n').filter((line) => line.startsWith('  curl '))
+  expect(tries).toHaveLength(3)
+  for (const line of tries) {
+    const [, url = ''] = /(http[^\s']+)'?$/.exec(line) ?? []
+    expect((await fetch(url, withKey())).status).toBe(200)
+  }
+  child.kill('SIGTERM')
+  expect(await ended).toBe(0)
 })
 
 it('a port in use is one readable line', async () => {

@@ -26,6 +26,7 @@ export type FaultWish = {
   kind: Fault['kind']
   times?: number
   probability?: number
+  /** Of the kind `delay`; 1,000 unless told. */
   delayMs?: number
   code?: number
 }

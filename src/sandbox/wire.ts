@@ -35,7 +35,7 @@ export function readFields(params: WireParams, prefix: string): Fields {
 }
 
 /** Puts the prefix before every name; what is undefined is left out. */
-export function writeParams(fields: Fields, prefix: string): WireParams {
+function writeParams(fields: Fields, prefix: string): WireParams {
   return Object.fromEntries(
     Object.entries(fields)
       .filter(([, value]) => value !== undefined)

@@ -23,7 +23,7 @@ const HOLDERS = ['NGUYEN VAN A', 'TRAN THI B', 'LE VAN C', 'PHAM THI D']
 const GROUPS = ['ADVERTISING', 'TRAVEL', 'SOFTWARE', 'OFFICE']
 
 /** How many cards an account has before anybody adds one: every status twice. */
-export const CARDS_AT_START = 2 * CARD_STATUSES.length
+const CARDS_AT_START = 2 * CARD_STATUSES.length
 const CARDS_IN_A_BATCH = 5
 const FIRST_CARD_AT = Date.UTC(2026, 0, 1, 8)
 const BETWEEN_CARDS_MS = 17 * 3_600_000

@@ -1,6 +1,9 @@
 import { z } from 'zod'
 import { readCode, readCount, readNumber } from '../input.ts'
 
+/** Of a `delay` that does not say how long: a person notices it, and no time-out is reached (ms). */
+const DELAY_MS = 1_000
+
 /** How a client sees each kind stands in `misbehave.ts`; what it does to a notification in `ipn/notify.ts`. */
 export const faultInput = z
   .strictObject({
@@ -18,13 +21,17 @@ export const faultInput = z
     ]),
     times: readCount.pipe(z.number().min(1)).optional(),
     probability: readNumber.pipe(z.number().min(0).max(1)).default(1),
-    delayMs: readCount.default(0),
+    delayMs: readCount.optional(),
     code: readCode.default(1),
   })
-  .refine(({ kind, delayMs }) => kind !== 'delay' || delayMs > 0, {
+  .refine(({ kind, delayMs }) => kind !== 'delay' || delayMs !== 0, {
     path: ['delayMs'],
     message: 'a delay needs delayMs above 0',
   })
+  .transform(({ delayMs, ...fault }) => ({
+    ...fault,
+    delayMs: delayMs ?? (fault.kind === 'delay' ? DELAY_MS : 0),
+  }))
 
 export type Fault = z.output<typeof faultInput>
 export type FaultKind = Fault['kind']
