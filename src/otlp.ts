@@ -26,8 +26,9 @@ import { findPlace, runAt, type Step, type StepPlan, type Tracing } from './trac
 
 /** How long the last spans may take at the stop (ms). */
 const FLUSH_WITHIN_MS = 1_000
-/** What is asked for over the API and not claimed yet: another process may have claimed it (ms). */
+/** Transactions asked for over the API whose query has not begun here: another process may make it. */
 const MAX_REMEMBERED = 1_000
+/** How long they are remembered (ms). */
 const REMEMBERED_FOR_MS = 60_000
 
 const KINDS: Record<StepPlan['kind'], SpanKind> = {

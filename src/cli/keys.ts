@@ -72,7 +72,7 @@ export function addKeyCommands(program: Command, print: Print): void {
     .action(async (ref: string, options: Json) => {
       const { id, wasLive } = await withDatabase((sql) => revoke(sql, ref))
       const words = wasLive
-        ? 'is revoked: it writes nothing from now on, and reads nothing a second later'
+        ? 'is revoked: it writes nothing from now on, and begins no read a second later'
         : 'was revoked before'
       print(options.json ? writeJson({ id, revoked: true }) : `${id} ${words}\n`)
     })

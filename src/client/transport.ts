@@ -116,7 +116,10 @@ export function writeSegment(name: string, id: string): string {
   return encodeURIComponent(id)
 }
 
-/** The one place where the service's word is taken for the shape of what it sent. */
+/**
+ * The one boundary where the service's word is taken for the shape of what it sent. What stands for it: tests
+ * hold the types of this client to the schemas of the service's routes, and each of its answers to the same.
+ */
 export function trust<T>(body: unknown): T {
   return body as T
 }

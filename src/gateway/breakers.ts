@@ -11,7 +11,7 @@ export type Breakers = {
 }
 
 /** A dead gateway is found out in a moment, and asked twice a minute from then on. */
-export const BREAKER_SETTINGS: BreakerSettings = { failures: 5, pauseMs: 1_000, maxPauseMs: 30_000 }
+const BREAKER_SETTINGS: BreakerSettings = { failures: 5, pauseMs: 1_000, maxPauseMs: 30_000 }
 
 export function createBreakers(settings: BreakerSettings = BREAKER_SETTINGS): Breakers {
   const known = new Map<string, { merchantCode: string; operation: Operation; breaker: Breaker }>()

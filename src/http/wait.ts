@@ -5,7 +5,7 @@ export type Waiters<T> = {
   /** Reads once for all that wait on the key. */
   share(key: string, read: () => Promise<T>): Promise<T>
   wake(key: string): void
-  /** Something may have been missed (the listener reconnected), or the process stops. */
+  /** It concerns all of them, or nobody knows whom: while the listener was away something may have been missed. */
   wakeAll(): void
   /** How many readers watch at this moment. */
   count(): number

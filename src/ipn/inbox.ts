@@ -51,7 +51,7 @@ const MAX_CHARACTERS = 16 * 1024 * 1024
  * `staleMs` whatever comes is refused unread, before it costs memory and time. What waits is refused
  * within a second, what is being committed after a few: it may well be stored.
  */
-export const INBOX_PATIENCE = { staleMs: 400, untakenMs: 700, takenMs: 5_000 }
+const INBOX_PATIENCE = { staleMs: 400, untakenMs: 700, takenMs: 5_000 }
 
 /** Classes of SQLSTATE: connection, read-only, resources, shutdown and cancelling, the system itself. */
 const SERVER_TROUBLE = /^(08|25|53|57|58)/

@@ -122,7 +122,7 @@ export function showRefund(sealer: Sealer, { refund: r, currency }: ShownRefund)
   }
 }
 
-/** What a refund would send, without its proof of anything. */
+/** The answer to `dryRun`: what would be sent, and how much could be refunded before and after it. */
 export const RefundPreview = z
   .strictObject({
     wouldSend: z.strictObject({

@@ -34,8 +34,9 @@ export async function enableEndpoint(ctx: Context, asked: Asked): Promise<void> 
 }
 
 /**
- * Has everything after an event delivered (again), in order. What waits is planned anew with it: left
- * where it is, it could come before what is older. What is in flight is lost to its lease for the same reason.
+ * Has everything after an event delivered (again), in order. Deliveries of it that wait or are under way are
+ * removed and planned anew with the rest: those left would come before older events of their transaction that
+ * are repeated. The end of a call that is under way is written nowhere then.
  * @param after the id of an event, or 0
  * @throws DomainError `webhook_endpoint_not_found`, `cursor_expired` when what came after it was removed
  *   for its age, `invalid_request` when the feed is not that long

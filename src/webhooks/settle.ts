@@ -3,7 +3,6 @@ import { toIso } from '../db/client.ts'
 import type { Delivery } from './claim.ts'
 import { GIVE_UP_AFTER_MS, waitAfter } from './schedule.ts'
 
-/** What became of a delivery; `lost` when its lease had gone to somebody else and nothing was written. */
 /** Every way the call of a delivery can end. */
 export const DELIVERY_ENDS = [
   'delivered',
@@ -13,6 +12,7 @@ export const DELIVERY_ENDS = [
   'lost',
 ] as const satisfies Settled['end'][]
 
+/** What became of a delivery; `lost` when its lease had gone to somebody else and nothing was written. */
 export type Settled =
   /** `removed`: the event was, for its age, before anybody took it. */
   | { end: 'delivered' | 'removed' | 'lost' }

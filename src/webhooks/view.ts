@@ -4,7 +4,7 @@ import { EVENT_SCOPES } from '../events/event.ts'
 import { isEventType } from '../feed/view.ts'
 import { Time } from '../http/input.ts'
 
-export const EventTypeName = z.enum(Object.keys(EVENT_SCOPES).filter(isEventType))
+const EventTypeName = z.enum(Object.keys(EVENT_SCOPES).filter(isEventType))
 
 const Url = z.string().openapi({ example: 'https://shop.example/hooks/payments' })
 
