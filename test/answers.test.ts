@@ -5,6 +5,7 @@ import type { Service } from '../src/service.ts'
 import { expectProblem, withKey } from './support/api.ts'
 import { createTestDatabase, type TestDatabase } from './support/database.ts'
 import { KEY, postIpn, signIpn, startTestService } from './support/service.ts'
+import { waitUntil } from './support/wait-until.ts'
 
 let database: TestDatabase
 let service: Service
@@ -106,7 +107,12 @@ it.each([
 it('the request id stands in the log of a refused notification and of a write', async () => {
   const info = vi.spyOn(service.ctx.log, 'info')
   const warn = vi.spyOn(service.ctx.log, 'warn')
-  await postIpn(service.url, '{', { ...json, 'x-request-id': 'ipn-7' })
+  const isLogged = async () => {
+    await postIpn(service.url, '{', { ...json, 'x-request-id': 'ipn-7' })
+    return warn.mock.calls.length > 0
+  }
+  // One of each kind a second: the one before may have been of the same.
+  await waitUntil(isLogged, { what: 'a line about a refused notification', everyMs: 100 })
   await fetch(`${service.url}/v1/transactions/T-1/sync`, {
     method: 'POST',
     ...withKey(KEY, { 'x-request-id': 'sync-7' }),
