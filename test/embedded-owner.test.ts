@@ -2,7 +2,6 @@ import { mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import { takeOwnership } from '../src/db/embedded/owner.ts'
 import { nameProcess } from '../src/db/embedded/processes.ts'
 import { makeFolder, readAnswer, runFixture } from './support/embedded.ts'
 
@@ -16,6 +15,10 @@ vi.mock(import('../src/db/embedded/processes.ts'), async (importOriginal) => {
   }
   return { ...real, isSameProcess }
 })
+
+// Files that ran before in this worker have loaded it as it is.
+vi.resetModules()
+const { takeOwnership } = await import('../src/db/embedded/owner.ts')
 
 const CLAIMANTS = 4
 const ROUNDS = 100
