@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
+import type { Sql } from '../src/db/client.ts'
+import { createEndedCount } from '../src/refunds/count.ts'
 import { ask, expectTaken, moveTo } from './support/ask.ts'
 import { type Family, readExposition, type Sample } from './support/exposition.ts'
+import { countBlocked, waitUntilBlocked, whileUncommitted } from './support/locks.ts'
 import { postIpn, type Rig, signIpn, startRig } from './support/service.ts'
 import { waitUntil } from './support/wait-until.ts'
 
@@ -191,5 +194,38 @@ describe('while the database is away', () => {
     await waitUntil(async () => (await readRound()) > last, { what: 'a round that ends' })
     const isBack = async () => read(await readMetrics(), 'database_up')[0] === 1
     await waitUntil(isBack, { what: 'the database again' })
+  })
+})
+
+describe('the count of refunds that have ended', () => {
+  const lock = (held: Sql) => held`lock table refunds in access exclusive mode`
+
+  it('is made once for all who ask meanwhile, and not again soon after a long one', async () => {
+    const { database } = rig
+    const countEnded = createEndedCount(database.sql)
+    const asked = await whileUncommitted(database, lock, async () => {
+      const all = [countEnded(), countEnded()]
+      await waitUntilBlocked(database)
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      expect(await countBlocked(database)).toBe(1)
+      return all
+    })
+    const [first, second] = await Promise.all(asked)
+    expect(second).toBe(first)
+    expect(await countEnded()).toBe(first)
+  })
+
+  it('that failed is made anew by the next who asks', async () => {
+    const { database } = rig
+    const countEnded = createEndedCount(database.sql)
+    await whileUncommitted(database, lock, async () => {
+      const failed = countEnded().catch((error: unknown) => error)
+      await waitUntilBlocked(database)
+      await database.sql`
+        select pg_cancel_backend(pid) from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock'`
+      expect(await failed).toBeInstanceOf(Error)
+    })
+    expect(await countEnded()).toMatchObject({ failed: expect.any(Number) })
   })
 })
