@@ -4,69 +4,87 @@ import { methodNotAllowed } from 'hono/method-not-allowed'
 import { requestId } from 'hono/request-id'
 import { auditRefusals } from './access/audit.ts'
 import { authenticate } from './access/authenticate.ts'
+import type { CardsContext } from './cards/context.ts'
 import { cardRoutes } from './cards/routes.ts'
-import type { Context } from './context.ts'
-import { isDatabaseAway } from './db/client.ts'
-import { isSchemaCurrent } from './db/migrate.ts'
 import { discrepancyRoutes } from './discrepancies/routes.ts'
-import { docsRoutes } from './docs/routes.ts'
-import { measureFeed } from './feed/measure.ts'
 import { feedRoutes } from './feed/routes.ts'
-import type { AppEnv } from './http/app-env.ts'
-import { createRoom } from './http/body.ts'
-import { within } from './http/deadline.ts'
-import { answerError, answerProblem } from './http/errors.ts'
-import { liveness, metrics, readiness } from './http/health.ts'
-import { createRouter, requireReadableAddress } from './http/input.ts'
-import { takeJsonBody } from './http/json-body.ts'
-import { createRequestMeter } from './http/route.ts'
-import { traceRequests } from './http/trace-requests.ts'
+import type { HealthContext } from './health/context.ts'
+import { healthRoutes } from './health/routes.ts'
 import { ipnRoutes } from './ipn/routes.ts'
 import { paymentRoutes } from './payments/routes.ts'
+import { createBodyBudget } from './platform/http/body.ts'
+import type { HttpEnv } from './platform/http/env.ts'
+import { readJsonBody } from './platform/http/json-body.ts'
+import { answerError, answerProblem } from './platform/http/problems.ts'
+import { createRequestMeter } from './platform/http/request-meter.ts'
+import { requireValidUrl } from './platform/http/require-valid-url.ts'
+import { traceRequests } from './platform/http/trace-requests.ts'
+import type { ApiInfo } from './platform/openapi/document.ts'
+import { openapiRoutes } from './platform/openapi/routes.ts'
+import { isDatabaseUnavailable } from './platform/postgres/errors.ts'
 import { refundRoutes } from './refunds/routes.ts'
-import { forgetBacklog, measureBacklog } from './sync/backlog.ts'
 import { transactionRoutes } from './transactions/routes.ts'
-import { measureWebhooks } from './webhooks/measure.ts'
+import type { WebhooksContext } from './webhooks/context.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
 
-/**
- * How long a probe waits for the database (ms). While a server refuses connections with an error of
- * its own, as it does when it starts up, the driver holds queries back for as long as that goes on.
- */
-const PROBE_MS = 2_000
-
-/** Where to look instead of a path that is none. */
-const ELSEWHERE = {
-  all: '; /docs lists what is',
-  web: '; /docs lists what is',
-  worker: ': a worker has /healthz, /readyz and /metrics',
+/** Completes the problem of an unknown path, by role. */
+const NOT_FOUND_HINT = {
+  all: '; see /docs for all paths',
+  web: '; see /docs for all paths',
+  worker: '; a worker serves only /healthz, /readyz and /metrics',
 }
 
-/** By their numbers in the metrics. */
-const BREAKER_STATES = ['closed', 'half-open', 'open']
+const DESCRIPTION = `Reports the state of payments to order systems, and refunds payments.
 
-/** Everything that is served. A worker serves its health and metrics only. */
-export function createApp(ctx: Context): Hono<AppEnv> {
-  const app = new OpenAPIHono<AppEnv>()
-  const measure = createRequestMeter(ctx.metrics)
+* Every request under \`/v1\` and \`/v2\` carries \`Authorization: Bearer <API key>\`. A key has scopes and
+  covers one merchant account or all of them; each operation names the scope that it requires.
+* Amounts are exact decimals in strings; times are ISO 8601 in UTC.
+* Lists are paginated: request the next page with \`cursor\` set to \`nextCursor\`, until it is null.
+* Errors are problems (RFC 9457) with one of the codes of the schema \`Problem\`. An unknown path is
+  \`not_found\`; a wrong method is \`method_not_allowed\`, with \`Allow\`.`
+
+const TAGS = [
+  { name: 'Transactions', description: 'The state of a payment, and queries for it' },
+  { name: 'Payments', description: 'The payments of transactions, as the gateway reports them' },
+  { name: 'Refunds', description: 'Requests to return money, tracked until they succeed or fail' },
+  { name: 'Events', description: 'All changes, as a feed to poll or to stream' },
+  {
+    name: 'Webhooks',
+    description:
+      'The same events, sent to your endpoint: signed, in order, and retried until accepted',
+  },
+  { name: 'Discrepancies', description: 'Disagreements between two sources, for operators' },
+  { name: 'Virtual cards', description: 'Read from the gateway on each request, masked' },
+  { name: 'Notifications', description: 'Called by the gateway' },
+  { name: 'Operations', description: 'For orchestrators, Prometheus and developers' },
+]
+
+const API: ApiInfo = { title: 'IPN processor', description: DESCRIPTION, tags: TAGS }
+
+type AppContext = CardsContext & HealthContext & WebhooksContext
+
+/** Creates the HTTP application. A worker serves only health and metrics. */
+export function createApp(ctx: AppContext): Hono<HttpEnv> {
+  const app = new OpenAPIHono<HttpEnv>()
+  const recordRequest = createRequestMeter(ctx.metrics)
   app.use(requestId())
   app.use(async (c, next) => {
-    const began = performance.now()
+    const startedAt = performance.now()
     await next()
-    measure(c, began)
-    // A connection kept open by its client would hold up the stop for seconds.
+    recordRequest(c, startedAt)
+    // A client that keeps its connection open would delay the stop by seconds.
     if (ctx.stopping.aborted) c.header('connection', 'close')
   })
   app.onError((error, c) => {
-    if (!isDatabaseAway(error)) return answerError(ctx.log, error, c)
-    ctx.log.error({ err: error, requestId: c.get('requestId') }, 'the database is out of reach')
-    return answerProblem(c, 'unavailable', 'The database is out of reach; ask again in a moment')
+    if (!isDatabaseUnavailable(error)) return answerError(ctx.log, error, c)
+    ctx.log.error({ err: error, requestId: c.get('requestId') }, 'the database is unreachable')
+    return answerProblem(c, 'unavailable', 'The database is unreachable; retry in a moment')
   })
   app.notFound((c) =>
     answerProblem(
       c,
       'not_found',
-      `Nothing is served at ${c.req.path}${ELSEWHERE[ctx.config.ROLE]}`,
+      `There is no path ${c.req.path}${NOT_FOUND_HINT[ctx.config.ROLE]}`,
     ),
   )
   app.use(
@@ -81,17 +99,17 @@ export function createApp(ctx: Context): Hono<AppEnv> {
   app.route('/', healthRoutes(ctx))
   if (ctx.config.ROLE === 'worker') return app
 
-  app.route('/', docsRoutes(app))
-  const room = createRoom()
-  app.route('/', ipnRoutes(ctx, room))
-  const admit = [
+  app.route('/', openapiRoutes(app, API))
+  const bodyBudget = createBodyBudget()
+  app.route('/', ipnRoutes(ctx, bodyBudget))
+  const middleware = [
     authenticate(ctx),
     traceRequests(ctx),
-    requireReadableAddress,
+    requireValidUrl,
     auditRefusals(ctx),
-    takeJsonBody(ctx.config.bodyTimeoutMs, room),
+    readJsonBody(ctx.config.bodyTimeoutMs, bodyBudget),
   ] as const
-  for (const merchants of ['/v1/*', '/v2/*']) app.use(merchants, ...admit)
+  for (const path of ['/v1/*', '/v2/*']) app.use(path, ...middleware)
   app.route('/', transactionRoutes(ctx))
   app.route('/', paymentRoutes(ctx))
   app.route('/', refundRoutes(ctx))
@@ -100,53 +118,4 @@ export function createApp(ctx: Context): Hono<AppEnv> {
   app.route('/', cardRoutes(ctx))
   app.route('/', webhookRoutes(ctx))
   return app
-}
-
-/** For orchestrators and Prometheus; no key is needed. */
-function healthRoutes(ctx: Context) {
-  return createRouter()
-    .openapi(liveness, (c) => c.json({ status: 'ok' as const }, 200))
-    .openapi(readiness, async (c) => {
-      const ready =
-        !ctx.stopping.aborted &&
-        (await within(PROBE_MS, isSchemaCurrent(ctx.sql)).catch(() => false))
-      // The gateway's trouble: this process does what it can, and would do no better elsewhere.
-      const paused = ctx.breakers.list().filter(({ state }) => state !== 'closed')
-      return ready
-        ? c.json({ status: 'ready' as const, ...(paused.length > 0 ? { paused } : {}) }, 200)
-        : c.json(
-            {
-              status: 'not ready' as const,
-              why: 'the database is out of reach or its schema is older',
-            },
-            503,
-          )
-    })
-    .openapi(metrics, async (c) => {
-      const asked = Promise.all([measureBacklog(ctx), measureFeed(ctx), measureWebhooks(ctx)])
-      const isUp = await within(PROBE_MS, asked).then(
-        () => true,
-        (error: unknown) => {
-          // Metrics matter most when the database is gone: the rest is served, and no old number is.
-          forgetBacklog(ctx)
-          ctx.metrics.eventsUnpublished.set(Number.NaN)
-          ctx.metrics.webhookPending.set(Number.NaN)
-          ctx.metrics.webhookEndpointsDisabled.reset()
-          const requestId = c.get('requestId')
-          ctx.log.warn({ err: error, requestId }, 'the backlog could not be measured')
-          return false
-        },
-      )
-      ctx.metrics.databaseUp.set(isUp ? 1 : 0)
-      for (const { merchantCode: merchant, operation, state } of ctx.breakers.list()) {
-        ctx.metrics.gatewayBreaker.set({ merchant, operation }, BREAKER_STATES.indexOf(state))
-      }
-      ctx.metrics.gatewayConcurrency.set(ctx.slots.countLimit())
-      ctx.metrics.ipnWaiting.set(ctx.inbox.measure().waiting)
-      ctx.metrics.waitingReaders.set(ctx.waiters.count() + ctx.followers.count())
-      ctx.metrics.eventStreams.set(ctx.streams.count())
-      return c.text(await ctx.metrics.registry.metrics(), 200, {
-        'content-type': ctx.metrics.registry.contentType,
-      })
-    })
 }

@@ -1,55 +1,64 @@
-import type { Context } from './context.ts'
-import { SYNC_DUE } from './db/due.ts'
-import { EVENT_RECORDED } from './events/record.ts'
-import { beginPublishing, EVENTS_PUBLISHED } from './feed/publish.ts'
-import { type Loop, watchLoop } from './loop.ts'
-import { forgetReceivers } from './refunds/forget.ts'
-import { createRemoval } from './retention.ts'
-import { reconcile } from './sync/reconcile.ts'
-import { sweepNotifications } from './sync/sweep.ts'
-import { beginSync, restSync } from './sync/sync-due.ts'
-import { createDelivering } from './webhooks/deliver.ts'
+import { EVENT_RECORDED, EVENTS_PUBLISHED, SYNC_DUE } from './db/channels.ts'
+import type { FeedContext } from './feed/context.ts'
+import { beginPublishing } from './feed/publish-events.ts'
+import { createDeleteExpired } from './maintenance/delete-expired.ts'
+import { eraseReceivers } from './maintenance/erase-receivers.ts'
+import { recheckFinal } from './maintenance/recheck-final.ts'
+import { requeueUnhandled } from './maintenance/requeue-unhandled.ts'
+import { startMonitoredLoop, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
+import type { SyncContext } from './sync/context.ts'
+import { beginSync, findRestMs } from './sync/sync-due.ts'
+import type { WebhooksContext } from './webhooks/context.ts'
+import { createDeliveryRound } from './webhooks/deliver-events.ts'
 
-const TIDY_EVERY_MS = 60_000
-/** The net under NOTIFY. */
+type BackgroundContext = FeedContext & SyncContext & WebhooksContext
+
+const MAINTAIN_EVERY_MS = 60_000
+/** A fallback in case a NOTIFY is lost. */
 const PUBLISH_EVERY_MS = 5_000
-/** The net under NOTIFY, and what backoffs are measured with. */
+/** A fallback in case a NOTIFY is lost, and the resolution of retry delays. */
 const DELIVER_EVERY_MS = 1_000
-/** With at most a hundred transactions a round, this bounds what the sweep adds to the gateway's load. */
-const RECONCILE_EVERY_MS = 2_000
+/** With at most a hundred transactions per round, this limits the load that rechecks add to the gateway. */
+const RECHECK_EVERY_MS = 2_000
 
 /**
- * Starts the background work of a process, until the process stops. The loops begin together, once all
- * that wakes them is listened to: a start that fails leaves none behind.
- * @param deliverEveryMs how long webhooks that nobody woke wait at most
+ * Starts the background loops of a process, which run until it stops. They start together, after the process
+ * listens on all their channels: a failed start leaves no loop running.
+ * @param deliverEveryMs how long a due webhook delivery waits at most without a NOTIFY
  */
 export async function startBackground(
-  ctx: Context,
+  ctx: BackgroundContext,
   deliverEveryMs = DELIVER_EVERY_MS,
-): Promise<Loop[]> {
-  const wakeSync = await listenFor(ctx, SYNC_DUE)
-  const wakePublishing = await listenFor(ctx, EVENT_RECORDED)
-  const wakeDelivering = await listenFor(ctx, EVENTS_PUBLISHED)
-  const sync = startSync(ctx)
-  const publishing = startPublishing(ctx)
-  const delivering = startDelivering(ctx, deliverEveryMs)
+): Promise<WorkerLoop[]> {
+  const wakeSync = await listenAndWake(ctx, SYNC_DUE)
+  const wakePublisher = await listenAndWake(ctx, EVENT_RECORDED)
+  const wakeDelivery = await listenAndWake(ctx, EVENTS_PUBLISHED)
+  const sync = startSyncLoop(ctx)
+  const publisher = startEventPublisher(ctx)
+  const delivery = startWebhookDelivery(ctx, deliverEveryMs)
   wakeSync(sync)
-  wakePublishing(publishing)
-  wakeDelivering(delivering)
+  wakePublisher(publisher)
+  wakeDelivery(delivery)
   return [
     sync,
-    startTidying(ctx),
-    startReconciling(ctx),
-    startRemoving(ctx),
-    publishing,
-    delivering,
+    startRequeueAndErasure(ctx),
+    startFinalRechecks(ctx),
+    startExpiredDeletion(ctx),
+    publisher,
+    delivery,
   ]
 }
 
-/** Every word on the channel, and every new connection to it, wakes the loop that is named afterwards. */
-async function listenFor(ctx: Context, channel: string): Promise<(loop: Loop) => void> {
+/**
+ * Listens on a channel.
+ * @returns a function that sets the loop to wake on every NOTIFY and every reconnection
+ */
+async function listenAndWake(
+  { sql }: Pick<BackgroundContext, 'sql'>,
+  channel: string,
+): Promise<(loop: WorkerLoop) => void> {
   let wake = () => {}
-  await ctx.sql.listen(
+  await sql.listen(
     channel,
     () => wake(),
     () => wake(),
@@ -59,61 +68,62 @@ async function listenFor(ctx: Context, channel: string): Promise<(loop: Loop) =>
   }
 }
 
-function startSync(ctx: Context): Loop {
-  return watchLoop(ctx, {
+function startSyncLoop(ctx: BackgroundContext): WorkerLoop {
+  return startMonitoredLoop(ctx, {
     name: 'sync',
     begin: (onMore) => beginSync(ctx, onMore),
-    rest: () => restSync(ctx),
-    // While every call slot is taken a round finds nothing, and proves nothing.
-    proves: (count) => count > 0 || ctx.slots.countFree() > 0,
+    idleMs: () => findRestMs(ctx),
+    // While all call slots are taken a round finds nothing, whether the loop is healthy or not.
+    isHealthy: (count) => count > 0 || ctx.limiter.countFree() > 0,
   })
 }
 
-function startPublishing(ctx: Context): Loop {
-  return watchLoop(ctx, {
+function startEventPublisher(ctx: BackgroundContext): WorkerLoop {
+  return startMonitoredLoop(ctx, {
     name: 'publishing',
     begin: () => beginPublishing(ctx),
-    rest: () => Promise.resolve(PUBLISH_EVERY_MS),
+    idleMs: () => Promise.resolve(PUBLISH_EVERY_MS),
   })
 }
 
-function startDelivering(ctx: Context, everyMs: number): Loop {
-  return watchLoop(ctx, {
+function startWebhookDelivery(ctx: BackgroundContext, everyMs: number): WorkerLoop {
+  return startMonitoredLoop(ctx, {
     name: 'webhooks',
-    begin: createDelivering(ctx),
-    rest: () => Promise.resolve(everyMs),
+    begin: createDeliveryRound(ctx),
+    idleMs: () => Promise.resolve(everyMs),
   })
 }
 
-/** Not on the way of money: once a minute is soon enough. */
-function startTidying(ctx: Context): Loop {
-  return watchLoop(ctx, {
+/** Requeues unhandled notifications and erases refund receivers. Neither is urgent. */
+function startRequeueAndErasure(ctx: BackgroundContext): WorkerLoop {
+  return startMonitoredLoop(ctx, {
     name: 'tidying',
     begin: async () => {
-      await sweepNotifications(ctx)
-      return { count: await forgetReceivers(ctx), finished: Promise.resolve() }
+      await requeueUnhandled(ctx)
+      return { count: await eraseReceivers(ctx), finished: Promise.resolve() }
     },
-    rest: () => Promise.resolve(TIDY_EVERY_MS),
+    idleMs: () => Promise.resolve(MAINTAIN_EVERY_MS),
   })
 }
 
-/** A round that made some due rests as well: the sync takes what is new first. */
-function startReconciling(ctx: Context): Loop {
-  return watchLoop(ctx, {
+/** Makes final transactions due for a recheck. Returns no count, so that each round is followed by a pause. */
+function startFinalRechecks(ctx: BackgroundContext): WorkerLoop {
+  return startMonitoredLoop(ctx, {
     name: 'reconciling',
     begin: async () => {
-      await reconcile(ctx)
+      await recheckFinal(ctx)
       return { count: 0, finished: Promise.resolve() }
     },
-    rest: () => Promise.resolve(RECONCILE_EVERY_MS),
+    idleMs: () => Promise.resolve(RECHECK_EVERY_MS),
   })
 }
 
-function startRemoving(ctx: Context): Loop {
-  const removeOld = createRemoval(ctx)
-  return watchLoop(ctx, {
+/** Deletes rows past their retention. */
+function startExpiredDeletion(ctx: BackgroundContext): WorkerLoop {
+  const deleteExpired = createDeleteExpired(ctx)
+  return startMonitoredLoop(ctx, {
     name: 'removing',
-    begin: async () => ({ count: await removeOld(), finished: Promise.resolve() }),
-    rest: () => Promise.resolve(TIDY_EVERY_MS),
+    begin: async () => ({ count: await deleteExpired(), finished: Promise.resolve() }),
+    idleMs: () => Promise.resolve(MAINTAIN_EVERY_MS),
   })
 }

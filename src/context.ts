@@ -1,28 +1,18 @@
-import type { LimitFunction } from 'p-limit'
-import type { KnownKeys } from './access/known-keys.ts'
-import type { CardCache } from './cards/cache.ts'
-import type { Config } from './config.ts'
+import type { KeyCache } from './access/key-cache.ts'
+import type { Config } from './config/config.ts'
 import type { Database } from './db/client.ts'
-import type { FeedPage } from './feed/read.ts'
 import type { Breakers } from './gateway/breakers.ts'
-import type { CardGateway } from './gateway/cards.ts'
+import type { CardGateway } from './gateway/card-gateway.ts'
 import type { GatewayClient } from './gateway/client.ts'
-import type { Group } from './group.ts'
-import type { Streams } from './http/streams.ts'
-import type { Waiters } from './http/wait.ts'
-import type { Inbox } from './ipn/inbox.ts'
-import type { Log } from './log.ts'
-import type { Metrics } from './metrics.ts'
-import type { EndedRefunds } from './refunds/count.ts'
-import type { Sealer } from './seal.ts'
-import type { Slots } from './slots.ts'
-import type { Answered } from './sync/lease.ts'
-import type { Ending } from './sync/settle.ts'
-import type { Tracing } from './trace.ts'
-import type { TransactionWithPayments, Wanted } from './transactions/find.ts'
-import type { Sender } from './webhooks/send.ts'
+import type { Metrics } from './metrics/create-metrics.ts'
+import type { Encryption } from './platform/crypto/encryption.ts'
+import type { Log } from './platform/telemetry/log.ts'
+import type { Tracing } from './platform/telemetry/tracing.ts'
 
-/** What every part of the service works with. A function that takes it talks to the database or the gateway. */
+/**
+ * The shared state of a process. A function that takes it, or part of it, opens its own database transaction or
+ * calls the gateway. A folder with state of its own extends this type in its `context.ts`.
+ */
 export type Context = {
   config: Config
   log: Log
@@ -31,39 +21,20 @@ export type Context = {
   sql: Database['sql']
   db: Database['db']
   gateway: GatewayClient
-  /** The gateway's card operations, with their tokens. */
+  /** Calls the gateway's virtual card operations, with their access tokens. */
   cards: CardGateway
-  cardCache: CardCache
-  /** Calls the receivers of webhooks. */
-  webhooks: Sender
-  /** Which calls pause, because the gateway does not answer them. */
+  /** Circuit breakers by merchant account and gateway operation. */
   breakers: Breakers
-  /** Transactions this process may work on at once: each makes one call to the gateway at a time. */
-  slots: Slots
-  /** Answers that are settled in shared commits. */
-  settling: Group<Answered, Ending>
-  /** Encrypts what must not be readable in the database. */
-  sealer: Sealer
-  inbox: Inbox
-  keys: KnownKeys
-  /** Look-ups that come while one is on its way share the next: a statement for all of them. */
-  lookUps: { transactions: Group<Wanted, TransactionWithPayments[]> }
-  /** How many refunds have ended, for the metrics. */
-  countEndedRefunds: () => Promise<EndedRefunds>
-  /** Readers that wait for a transaction to change. */
-  waiters: Waiters<TransactionWithPayments>
-  /** Readers and streams that wait for the feed to go on, by the cursor they stand at. */
-  followers: Waiters<FeedPage>
-  /** Reads of the feed wait here for their turn: the other connections are for who cannot wait. */
-  feedReads: LimitFunction
-  /** Streams that are open, and what bounds them. */
-  streams: Streams
-  /** Every merchant account ever configured: what a key for all of them may read. */
+  /** Encrypts data that must not be readable in the database. */
+  encryption: Encryption
+  /** Looks up API keys. */
+  keys: KeyCache
+  /** Every merchant account ever configured: the accounts that a key for all may read. */
   merchants: readonly string[]
-  /** The process stops: no new work, waiting readers are answered. */
+  /** Aborted when the process stops: accept no new work, and answer waiting readers. */
   stopping: AbortSignal
-  /** The time for stopping is nearly over: calls in flight are broken off and handed back. */
+  /** Aborted when the grace period for stopping is nearly over: abort calls in flight and release their claims. */
   givingUp: AbortSignal
-  /** Only for what people are shown: schedules and leases use the database's clock. */
+  /** Only for times shown to people: schedules and leases use the database's clock. */
   now: () => Date
 }

@@ -1,53 +1,105 @@
-/** Why a request is refused, in words of the domain; what that means in HTTP stands in `http/errors.ts`. */
-export type RefusalCode =
-  | 'unauthenticated'
-  | 'scope_missing'
-  | 'rate_limited'
-  | 'invalid_address'
-  | 'invalid_json'
-  | 'body_too_slow'
-  | 'body_too_large'
-  | 'unsupported_media_type'
-  | 'invalid_request'
-  | 'not_found'
-  | 'transaction_not_found'
-  | 'payment_not_found'
-  | 'merchant_not_found'
-  | 'ambiguous_merchant'
-  | 'refund_not_found'
-  | 'idempotency_key_missing'
-  | 'idempotency_key_reused'
-  | 'payment_not_refundable'
-  | 'exceeds_refundable'
-  | 'receiver_required'
-  | 'refunds_disabled'
-  | 'refund_cap_exceeded'
-  | 'refund_not_in_review'
-  | 'webhook_endpoint_not_found'
-  | 'too_many_webhook_endpoints'
-  | 'cursor_expired'
-  | 'card_not_found'
-  | 'cards_token_shared'
-  | 'cards_not_configured'
-  | 'gateway_refused'
-  | 'gateway_failed'
-  | 'gateway_token_refused'
-  | 'gateway_timeout'
-  | 'method_not_allowed'
-  | 'internal_error'
-  | 'unavailable'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
 
-/** Which part of the request is at fault. */
+/** How a refusal is reported over HTTP. */
+type Refusal = {
+  status: ContentfulStatusCode
+  title: string
+  /** An additional member of the problem, an amount. */
+  member?: { name: string; example: string; always: boolean }
+  /** For the OpenAPI document: an example detail, if the title is not enough, and an invalid field. */
+  example?: { detail?: string; error?: FieldError }
+}
+
+const TABLE = {
+  unauthenticated: { status: 401, title: 'The API key is missing or invalid' },
+  scope_missing: {
+    status: 403,
+    title: 'The API key lacks a scope',
+    example: { detail: 'This key lacks the scope refunds:write' },
+  },
+  rate_limited: {
+    status: 429,
+    title: 'Too many requests',
+    example: { detail: 'This key allows 600 requests per minute' },
+  },
+  invalid_address: { status: 400, title: 'The URL or the Host header is invalid' },
+  invalid_json: { status: 400, title: 'The body is not JSON' },
+  body_too_slow: { status: 408, title: 'The body did not arrive in time' },
+  body_too_large: { status: 413, title: 'The body is too large' },
+  unsupported_media_type: { status: 415, title: 'The Content-Type is not JSON' },
+  invalid_request: {
+    status: 422,
+    title: 'The request is not valid',
+    example: {
+      detail: 'limit: must be a whole number from 1 to 200',
+      error: { path: 'limit', message: 'must be a whole number from 1 to 200' },
+    },
+  },
+  not_found: { status: 404, title: 'The path does not exist' },
+  transaction_not_found: {
+    status: 404,
+    title: 'No such transaction',
+    example: { detail: 'No transaction 240830080146NDTISR' },
+  },
+  payment_not_found: { status: 404, title: 'No such payment' },
+  merchant_not_found: { status: 404, title: 'No such merchant account' },
+  ambiguous_merchant: { status: 409, title: 'Several merchant accounts have this id' },
+  refund_not_found: { status: 404, title: 'No such refund' },
+  idempotency_key_missing: { status: 400, title: 'The header Idempotency-Key is missing' },
+  idempotency_key_reused: { status: 422, title: 'The idempotency key belongs to another request' },
+  payment_not_refundable: { status: 409, title: 'The payment cannot be refunded' },
+  exceeds_refundable: {
+    status: 409,
+    title: 'The amount exceeds what is left to refund',
+    member: { name: 'refundableAmount', example: '5000', always: true },
+    example: { detail: 'Only 5000 is left to refund' },
+  },
+  receiver_required: {
+    status: 422,
+    title: 'A receiver is required',
+    example: {
+      error: { path: 'receiver', message: 'is needed, because the payment was made by QR' },
+    },
+  },
+  refunds_disabled: { status: 403, title: 'New refunds are disabled' },
+  refund_cap_exceeded: {
+    status: 403,
+    title: 'The refund exceeds the cap of this key',
+    member: { name: 'leftToday', example: '250000', always: false },
+    example: { detail: 'This key may refund 250000 more today (UTC), of 2000000 a day' },
+  },
+  refund_not_in_review: { status: 409, title: 'The refund is not in review' },
+  cursor_expired: { status: 410, title: 'The cursor has expired' },
+  webhook_endpoint_not_found: { status: 404, title: 'No such webhook endpoint' },
+  too_many_webhook_endpoints: { status: 409, title: 'The account has too many webhook endpoints' },
+  card_not_found: { status: 404, title: 'No such virtual card' },
+  cards_token_shared: { status: 403, title: 'Cards require a key for all accounts' },
+  cards_not_configured: { status: 503, title: 'The account has no access token for cards' },
+  gateway_refused: { status: 502, title: 'The gateway refused the request' },
+  gateway_failed: { status: 502, title: 'No usable answer from the gateway' },
+  gateway_token_refused: { status: 502, title: 'The gateway accepted no access token' },
+  gateway_timeout: { status: 504, title: 'The gateway took too long' },
+  method_not_allowed: { status: 405, title: 'Method not allowed' },
+  internal_error: { status: 500, title: 'Internal error' },
+  unavailable: { status: 503, title: 'Temporarily unavailable' },
+} as const satisfies Record<string, Refusal>
+
+export type RefusalCode = keyof typeof TABLE
+
+/** All refusals by code, with the HTTP status and title of the problem. */
+export const REFUSALS: Record<RefusalCode, Refusal> = TABLE
+
+/** An invalid part of the request. */
 export type FieldError = { path: string; message: string }
 
-/** An expected refusal. Everything else that is thrown is our own trouble. */
+/** An expected refusal. Any other exception is an internal error. */
 export class DomainError extends Error {
   readonly code: RefusalCode
   readonly errors: readonly FieldError[]
   readonly extra: Readonly<Record<string, string>>
-  /** Seconds after which the same may be asked again. */
+  /** When the request may be retried (seconds). */
   readonly retryAfterS: number | undefined
-  /** @param extra further members of the problem, e.g. `refundableAmount` */
+  /** @param extra additional members of the problem, e.g. `refundableAmount` */
   constructor(
     code: RefusalCode,
     detail: string,

@@ -1,30 +1,31 @@
 import { ensureFirstKey } from './access/keys.ts'
-import { type Config, ConfigError, readConfig } from './config.ts'
-import { isDatabaseAway } from './db/client.ts'
-import { EmbeddedPostgresError } from './db/embedded/error.ts'
-import { startEmbeddedPostgres } from './db/embedded/start.ts'
+import { type Config, readConfig } from './config/config.ts'
+import { ConfigError } from './config/config-error.ts'
 import { migrateDatabase } from './db/migrate.ts'
-import { createLog, type Log } from './log.ts'
+import { EmbeddedPostgresError } from './platform/postgres/embedded/error.ts'
+import { startEmbeddedPostgres } from './platform/postgres/embedded/start.ts'
+import { isDatabaseUnavailable } from './platform/postgres/errors.ts'
+import { createLog, type Log } from './platform/telemetry/log.ts'
 import { startService } from './service.ts'
 
-/** A part that runs in this process and has to be stopped, last started first. */
+/** A part of this process that has to be stopped; the last one started is stopped first. */
 type Part = { stop(): Promise<void> }
 
-/** After this the process ends, stopped or not (ms). */
-const STOP_WITHIN_MS = 9_500
+/** After this time the process exits even if it has not stopped cleanly (ms). */
+const STOP_TIMEOUT_MS = 9_500
 
 async function main(): Promise<void> {
   const config = readConfig()
   const log = createLog(config.LOG_LEVEL)
   const parts: Part[] = []
-  // The driver of the database rejects what nobody can catch when a connection is cut off at its very
-  // start (porsager/postgres 1223). Whoever waits for the connection is told as well.
+  // If a connection is lost while it opens, the driver leaves a rejection that cannot be caught
+  // (porsager/postgres 1223). The query that waits for the connection gets its own error.
   process.on('unhandledRejection', (reason) => {
-    if (!isDatabaseAway(reason)) throw reason
-    log.warn({ err: reason }, 'a connection to the database was lost while it was made')
+    if (!isDatabaseUnavailable(reason)) throw reason
+    log.warn({ err: reason }, 'a database connection was lost while it was being opened')
   })
-  const stop = makeStop(parts, log)
-  // Again and again: Ctrl-C under npm comes twice, and nobody's second signal may break off the first stop.
+  const stop = createStopHandler(parts, log)
+  // `on`, not `once`: Ctrl-C under npm arrives twice, and the second signal must not abort the stop.
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
   try {
@@ -43,7 +44,8 @@ async function startParts(config: Config, log: Log, parts: Part[]): Promise<void
   if (sandbox) parts.push(sandbox)
   const gatewayBaseUrl = config.GATEWAY_BASE_URL ?? sandbox?.url
   if (!gatewayBaseUrl) throw new Error('GATEWAY_BASE_URL is not set')
-  const encryptionKey = config.DATA_ENCRYPTION_KEY ?? demo?.keepEncryptionKey(config.DATA_DIR)
+  const encryptionKey =
+    config.DATA_ENCRYPTION_KEY ?? demo?.loadOrCreateEncryptionKey(config.DATA_DIR)
   if (!encryptionKey) throw new Error('DATA_ENCRYPTION_KEY is not set')
   const service = await startService({ config, databaseUrl, gatewayBaseUrl, encryptionKey, log })
   parts.push(service)
@@ -61,20 +63,17 @@ async function startDatabase(config: Config, log: Log, parts: Part[]): Promise<s
   return database.url
 }
 
-function makeStop(parts: Part[], log: Log) {
+function createStopHandler(parts: Part[], log: Log) {
   let isStopping = false
   return () => {
     if (isStopping) return
     isStopping = true
-    log.info('stopping: no new work, finishing what is in flight')
-    setTimeout(() => process.exit(0), STOP_WITHIN_MS).unref()
+    log.info('stopping: finishing work in flight, accepting no new work')
+    setTimeout(() => process.exit(0), STOP_TIMEOUT_MS).unref()
     stopParts(parts).then(
       () => process.exit(0),
       (error: unknown) => {
-        log.error(
-          { err: error },
-          'stopping went wrong; what was in flight is taken up at the next start',
-        )
+        log.error({ err: error }, 'the stop failed; work in flight is resumed at the next start')
         process.exit(0)
       },
     )
@@ -85,21 +84,21 @@ async function stopParts(parts: Part[]): Promise<void> {
   for (const part of parts.splice(0).reverse()) await part.stop()
 }
 
-/** One line an operator can act on; anything unexpected in full. */
+/** Describes an error in lines an operator can act on; an unexpected error in full. */
 function explain(error: unknown): string {
   if (error instanceof ConfigError) {
-    return `The settings are not usable:\n${error.lines.map((line) => `  ${line}`).join('\n')}`
+    return `The settings are invalid:\n${error.lines.map((line) => `  ${line}`).join('\n')}`
   }
   if (error instanceof EmbeddedPostgresError) return error.message
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE' && error instanceof Error) {
-    return `${error.message}: another program listens there; stop it, or set PORT (SANDBOX_PORT for the sandbox)`
+    return `${error.message}: stop the program that uses this port, or set PORT (SANDBOX_PORT for the sandbox)`
   }
   if (code === '28P01' || code === '28000' || code === '3D000') {
-    return `The database of DATABASE_URL refuses the connection (${code}): check user, password and database name`
+    return `The database at DATABASE_URL refused the connection (${code}): check the user, password and database name`
   }
   if (code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === 'CONNECT_TIMEOUT') {
-    return `The database of DATABASE_URL is out of reach (${code}): check its address, and that it runs`
+    return `The database at DATABASE_URL is unreachable (${code}): check its address and whether it is running`
   }
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import {
   addAmounts,
   compareAmounts,
@@ -7,13 +7,9 @@ import {
   shortenAmount,
   subtractAmount,
 } from '../src/money.ts'
-import { createTestDatabase, type TestDatabase } from './support/database.ts'
+import { useTestDatabase } from './support/use-started.ts'
 
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
-afterAll(() => database.drop())
+const database = useTestDatabase()
 
 const HIGHEST = '999999999999999999.9999'
 
@@ -75,22 +71,22 @@ describe('reading an amount', () => {
 })
 
 describe('calculating', () => {
-  it('binary fractions do not show', () => {
+  it('has no binary rounding errors', () => {
     expect(addAmounts(['0.1', '0.2'])).toBe('0.3')
     expect(subtractAmount('0.3', '0.1')).toBe('0.2')
   })
 
-  it('nothing is lost at 18 digits and 4 decimals', () => {
+  it('is exact at 18 digits and 4 decimals', () => {
     expect(addAmounts([HIGHEST, '0.0001'])).toBe('1000000000000000000.0000')
     expect(subtractAmount(HIGHEST, '0.0001')).toBe('999999999999999999.9998')
     expect(compareAmounts(HIGHEST, '999999999999999999.9998')).toBe(1)
   })
 
-  it('the sum of nothing is 0', () => {
+  it('the empty sum is 0', () => {
     expect(addAmounts([])).toBe('0')
   })
 
-  it('a difference never falls below 0', () => {
+  it('a difference is never below 0', () => {
     expect(subtractAmount('1', '1.0001')).toBe('0')
     expect(subtractAmount('1.00', '1')).toBe('0.00')
   })
@@ -133,7 +129,7 @@ describe('for any amounts', () => {
     expect(ours).toEqual([...rows])
   })
 
-  it('what is read goes to the column and back as it was written', async () => {
+  it('a parsed amount survives the database column unchanged', async () => {
     const amounts = fc.sample(amount, 300)
     const rows = await database.sql<{ text: string }[]>`
       select a::text as text
@@ -141,7 +137,7 @@ describe('for any amounts', () => {
     expect(rows.map(({ text }) => text)).toEqual(amounts.map((one) => parseAmount(one)))
   })
 
-  it('an exponent changes how it is written, not what it is worth', () => {
+  it('an exponent changes the notation, not the value', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 999_999 }),

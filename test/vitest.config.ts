@@ -12,6 +12,7 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
+    exclude: ['test/drills/**'],
     globalSetup: ['test/support/start-database.ts'],
     setupFiles: ['test/support/conformance/setup.ts'],
     testTimeout: 30_000,
@@ -22,7 +23,5 @@ export default defineConfig({
     // The driver's first question of a session, cut off by a test: it rejects what nobody can catch, as
     // src/main.ts says. Whoever waits for the session is told as well.
     onUnhandledError: (error) => !('query' in error && String(error.query).includes('typarray')),
-    // Some tests play with processes and time-outs: on a shared machine a second look is fair, a third is not.
-    retry: process.env.CI ? 1 : 0,
   },
 })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Asks the gateway for something to pay; resolves with its id and where the customer pays. */
+/** Opens a checkout at the gateway; resolves with its transaction id and the URL where the customer pays. */
 export type OpenCheckout = (amount: string) => Promise<{ transactionId: string; payAt: string }>
 
 const Created = z.object({
@@ -9,8 +9,8 @@ const Created = z.object({
 })
 
 /**
- * Your gateway's checkout stands here. The sandbox has none: it makes a payment in progress, and a
- * customer pays by changing it.
+ * Replace this with your gateway's checkout. The sandbox has none: this makes a payment in progress, and
+ * the customer pays by changing its status.
  */
 export function createCheckout(sandboxUrl: string): OpenCheckout {
   return async (amount) => {

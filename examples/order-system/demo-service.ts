@@ -6,19 +6,22 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** The IPN processor in demo mode, as `npm start` runs it, with ports and files of its own. */
+/** The IPN processor in demo mode, as `npm start` runs it, with its own ports and files. */
 export type DemoService = {
   url: string
   sandboxUrl: string
   apiKey: string
-  /** Ends it, and removes its files. */
+  /** Stops it and removes its files. */
   stop(): Promise<void>
 }
 
-/** @throws Error with what it printed when it ends before it is ready */
+/**
+ * Starts the service and resolves when it is ready.
+ * @throws Error with its output if it exits before it is ready
+ */
 export async function startDemoService(): Promise<DemoService> {
   const folder = await mkdtemp(join(tmpdir(), 'order-system-'))
-  // As root, the database runs as a user of its own, who has to reach its files.
+  // Started as root, the database runs as another user, which needs access to its files.
   await chmod(folder, 0o755)
   const apiKey = `example_${randomBytes(24).toString('base64url')}`
   const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts'], {
@@ -33,7 +36,7 @@ export async function startDemoService(): Promise<DemoService> {
       API_KEY: apiKey,
     },
     stdio: ['ignore', 'pipe', 'inherit'],
-    // A Ctrl-C is for this program, which ends the service when it is done with it.
+    // Ctrl-C stops this program only, which then stops the service.
     detached: true,
   })
   const ended = once(child, 'exit')
@@ -51,5 +54,5 @@ export async function startDemoService(): Promise<DemoService> {
     if (url && sandboxUrl) return { url, sandboxUrl, apiKey, stop }
   }
   await stop()
-  throw new Error(`The service ended before it was ready:\n${printed}`)
+  throw new Error(`The service exited before it was ready:\n${printed}`)
 }

@@ -7,7 +7,7 @@ import { createOrderBook } from './orders.ts'
 import { playStory } from './play-story.ts'
 import { createShop } from './shop.ts'
 
-/** Starts everything, plays a customer, and leaves nothing behind. */
+/** Starts the service and the shop, plays a customer, and removes all files. */
 async function main(): Promise<void> {
   const closing = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => closing.abort())
@@ -17,7 +17,7 @@ async function main(): Promise<void> {
     const ipn = createClient({
       baseUrl: service.url,
       apiKey: service.apiKey,
-      // What runs in the background goes on until it is through; what a customer waits for has a time-out.
+      // Background work retries until it succeeds; calls that a customer waits for have a time-out.
       retries: Number.POSITIVE_INFINITY,
       signal: closing.signal,
     })

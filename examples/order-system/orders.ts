@@ -1,38 +1,39 @@
 import type { PreparedRefund, RefundStatus, TransactionState } from 'ipn-processor/client'
 
-/** What a customer bought. Amounts are decimal strings, as everywhere. */
+/** An order of a customer. Amounts are decimal strings. */
 export type Order = {
   id: string
   amount: string
-  /** The gateway's id for what the customer was asked to pay. */
+  /** The gateway's id of what the customer was asked to pay. */
   transactionId: string
   status: TransactionState
-  /** Known once it is paid. */
+  /** Set when the order is paid. */
   paymentId?: string
   returns: Return[]
 }
 
-/** Money that goes back, by the shop's own number for it. */
+/** A return with its refund, under the shop's own number. */
 export type Return = {
   returnId: string
-  /** With its idempotency key: stored before anything is sent, and sent again with nothing changed. */
+  /** Contains the idempotency key: stored before anything is sent, and resent without changes. */
   refund: PreparedRefund
-  /** `requested` until the service is known to have it; `refused` when it said no. */
+  /** `requested` until the service has confirmed it; `refused` if the service refused it. */
   status: 'requested' | 'refused' | RefundStatus
 }
 
-/** Where orders are kept. Yours is a database, this one is a map. */
+/** The store of orders: here a map, in production a database. */
 export type OrderBook = {
   add(order: Omit<Order, 'id'>): Promise<Order>
   find(id: string): Promise<Order | undefined>
   list(): Promise<Order[]>
   /**
-   * Changes an order and resolves when that is stored; in a database, under the lock of its row.
-   * @throws Error when there is no such order
+   * Changes an order and resolves when the change is stored; in a database, while its row is locked.
+   * @throws Error if there is no such order
    */
   change(id: string, apply: (order: Order) => void): Promise<Order>
 }
 
+/** Creates a store in memory. */
 export function createOrderBook(): OrderBook {
   const orders = new Map<string, Order>()
   return {

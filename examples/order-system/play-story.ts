@@ -20,18 +20,62 @@ type Order = z.infer<typeof Order>
 
 const Refusal = z.object({ error: z.string() })
 
-const LOOK_EVERY_MS = 20
-const GIVE_UP_AFTER_MS = 30_000
+const POLL_EVERY_MS = 20
+const POLL_FOR_MS = 30_000
 
 /**
- * A customer orders, pays and sends things back; each step is told in plain words.
- * @throws Error when something does not come about in time
+ * Plays a customer who orders, pays and returns the goods, and prints each step.
+ * @throws Error if an expected state is not reached in time
  */
 export async function playStory(
   shopUrl: string,
-  tell: (line: string) => void,
+  print: (line: string) => void,
   signal: AbortSignal,
 ): Promise<void> {
+  const shop = connectToShop(shopUrl, signal)
+
+  const { id, amount, transactionId, status, payAt = '' } = await shop.order('250000')
+  print(
+    `1. A customer orders coffee for ${amount} VND. Order ${id} is ${status}: the gateway expects the payment`,
+  )
+  print(`   as ${transactionId}, and the shop waits until the service confirms it.`)
+
+  await shop.pay(payAt)
+  const paid = await shop.waitUntil(id, 'is paid', (order) => order.paymentId !== undefined)
+  print(
+    '2. The customer pays. The gateway notifies the service, which queries the gateway to verify it.',
+  )
+  print(`   Order ${id} is ${paid.status}, by payment ${paid.paymentId}.`)
+
+  const oneBag = { returnId: 'R-1', amount: '100000', reason: 'one bag returned' }
+  await shop.requestRefund(id, oneBag)
+  const partly = await shop.waitUntilReturned(id, 0)
+  print(
+    `3. The customer returns a bag: 100000 VND is refunded under the key ${showKey(partly, 0)},`,
+  )
+  print(
+    `   which the shop stored before it sent the request. The refund ${showStatus(partly, 0)}; order ${id} is ${partly.status}.`,
+  )
+
+  await shop.requestRefund(id, oneBag)
+  const same = await shop.readOrder(id)
+  print(
+    `4. The customer presses the button again: still ${same.returns.length} return, and nothing more is refunded.`,
+  )
+
+  const refused = await shop.requestRefund(id, { returnId: 'R-2', amount: '200000' })
+  const { error } = Refusal.parse(await refused.json())
+  print(`5. A further refund of 200000 VND is refused: ${refused.status}, ${error}.`)
+
+  await shop.requestRefund(id, { returnId: 'R-3', reason: 'the rest returned' })
+  const all = await shop.waitUntilReturned(id, 2)
+  print(
+    `6. The customer returns the rest: what remains is refunded under the key ${showKey(all, 2)}.`,
+  )
+  print(`   The refund ${showStatus(all, 2)}; order ${id} is ${all.status}.`)
+}
+
+function connectToShop(shopUrl: string, signal: AbortSignal) {
   const send = (method: string, url: string, body?: object) =>
     fetch(url, {
       method,
@@ -39,64 +83,42 @@ export async function playStory(
       signal,
       ...(body ? { body: JSON.stringify(body) } : {}),
     })
-  const look = async (id: string) =>
+  const readOrder = async (id: string) =>
     Order.parse(await (await send('GET', `${shopUrl}/orders/${id}`)).json())
-  const refund = (id: string, wish: object) => send('POST', `${shopUrl}/orders/${id}/refund`, wish)
 
-  async function lookUntil(id: string, what: string, holds: (order: Order) => boolean) {
-    const end = performance.now() + GIVE_UP_AFTER_MS
+  async function waitUntil(id: string, state: string, isReached: (order: Order) => boolean) {
+    const end = performance.now() + POLL_FOR_MS
     for (;;) {
-      const order = await look(id)
-      if (holds(order)) return order
-      if (performance.now() > end) throw new Error(`In vain: ${what}\n${JSON.stringify(order)}`)
-      await setTimeout(LOOK_EVERY_MS, undefined, { signal })
+      const order = await readOrder(id)
+      if (isReached(order)) return order
+      if (performance.now() > end) {
+        throw new Error(`Timed out waiting until order ${id} ${state}\n${JSON.stringify(order)}`)
+      }
+      await setTimeout(POLL_EVERY_MS, undefined, { signal })
     }
   }
-  const untilReturned = (id: string, nth: number) =>
-    lookUntil(id, `return ${nth} ends`, ({ returns }) => returns[nth]?.status === 'succeeded')
 
-  const ordered = await send('POST', `${shopUrl}/orders`, { amount: '250000' })
-  const { id, amount, transactionId, status, payAt = '' } = Order.parse(await ordered.json())
-  tell(
-    `1. A customer orders coffee for ${amount} VND. Order ${id} is ${status}: the gateway waits for`,
-  )
-  tell(`   the money under ${transactionId}, and the shop waits for the service to say so.`)
-
-  await send('PATCH', payAt, { status: 'SUCCESS' })
-  const paid = await lookUntil(id, 'it is paid', (order) => order.paymentId !== undefined)
-  tell(
-    `2. The customer pays. The gateway notifies the service, which asks back before it believes it.`,
-  )
-  tell(`   Order ${id} is ${paid.status}, by payment ${paid.paymentId}.`)
-
-  await refund(id, { returnId: 'R-1', amount: '100000', reason: 'one bag came back' })
-  const partly = await untilReturned(id, 0)
-  tell(`3. One bag comes back: 100000 VND are refunded, under key ${showKey(partly, 0)},`)
-  tell(
-    `   which the shop stored before it asked. The refund ${showEnd(partly, 0)}; order ${id} is ${partly.status}.`,
-  )
-
-  await refund(id, { returnId: 'R-1', amount: '100000', reason: 'one bag came back' })
-  const same = await look(id)
-  tell(
-    `4. The customer presses the button again: ${same.returns.length} return, nothing more is refunded.`,
-  )
-
-  const refused = await refund(id, { returnId: 'R-2', amount: '200000' })
-  tell(
-    `5. Somebody asks for 200000 VND more: ${refused.status}, ${Refusal.parse(await refused.json()).error}.`,
-  )
-
-  await refund(id, { returnId: 'R-3', reason: 'the rest came back, too' })
-  const all = await untilReturned(id, 2)
-  tell(`6. The rest comes back, too: all that is left is refunded, under key ${showKey(all, 2)}.`)
-  tell(`   The refund ${showEnd(all, 2)}; order ${id} is ${all.status}.`)
+  return {
+    order: async (amount: string) =>
+      Order.parse(await (await send('POST', `${shopUrl}/orders`, { amount })).json()),
+    pay: (payAt: string) => send('PATCH', payAt, { status: 'SUCCESS' }),
+    requestRefund: (id: string, input: object) =>
+      send('POST', `${shopUrl}/orders/${id}/refund`, input),
+    readOrder,
+    waitUntil,
+    waitUntilReturned: (id: string, index: number) =>
+      waitUntil(
+        id,
+        `has refunded return ${index}`,
+        ({ returns }) => returns[index]?.status === 'succeeded',
+      ),
+  }
 }
 
-function showKey({ returns }: Order, nth: number): string {
-  return returns[nth]?.refund.idempotencyKey ?? 'none'
+function showKey({ returns }: Order, index: number): string {
+  return returns[index]?.refund.idempotencyKey ?? 'none'
 }
 
-function showEnd({ returns }: Order, nth: number): string {
-  return returns[nth]?.status ?? 'is unknown'
+function showStatus({ returns }: Order, index: number): string {
+  return returns[index]?.status ?? 'is unknown'
 }

@@ -8,39 +8,39 @@ import {
 import { z } from 'zod'
 import type { OpenCheckout } from './checkout.ts'
 import type { OrderBook, Return } from './orders.ts'
-import { isRefusal, sendReturn, settlePayment, settleReturn } from './settle.ts'
+import { isRefusal, sendReturn, trackPayment, trackReturn } from './track-order.ts'
 
 const Amount = z.string().regex(/^\d{1,15}(\.\d{1,4})?$/, 'must be a decimal like "250000"')
-const OrderWish = z.strictObject({ amount: Amount })
-/** `returnId` is the shop's number of the return: asked for twice, it is one. `amount` left out means all. */
-const ReturnWish = z.strictObject({
+const OrderInput = z.strictObject({ amount: Amount })
+/** `returnId` is the shop's number of the return, which is made only once. Default `amount`: all. */
+const ReturnInput = z.strictObject({
   returnId: z.string().min(1).max(100),
   amount: Amount.optional(),
   reason: z.string().max(500).optional(),
 })
 
-/** How long a customer waits for the answer about a refund; after that it goes on without her (ms). */
-const ANSWER_WITHIN_MS = 5_000
+/** How long a customer waits for the response to a refund; it then continues in the background (ms). */
+const RESPOND_WITHIN_MS = 5_000
 
 type ShopParts = { orders: OrderBook; ipn: Client; openCheckout: OpenCheckout }
 
-/** The shop: its routes, and what takes up again whatever was open when it stopped. */
+/** Creates the shop: its routes, and `resume`, which continues the work that was open when it stopped. */
 export function createShop({ orders, ipn, openCheckout }: ShopParts) {
-  const books = { orders, ipn }
+  const shop = { orders, ipn }
   const app = new Hono()
 
   app.onError((error, c) => {
     if (error instanceof z.ZodError) return c.json({ error: z.prettifyError(error) }, 422)
     if (error instanceof SyntaxError) return c.json({ error: 'the body is not JSON' }, 400)
     console.error(error)
-    return c.json({ error: 'something went wrong here' }, 500)
+    return c.json({ error: 'internal error' }, 500)
   })
 
   app.post('/orders', async (c) => {
-    const { amount } = OrderWish.parse(await c.req.json())
+    const { amount } = OrderInput.parse(await c.req.json())
     const { transactionId, payAt } = await openCheckout(amount)
     const order = await orders.add({ amount, transactionId, status: 'pending', returns: [] })
-    runBehind(settlePayment(books, order))
+    runInBackground(trackPayment(shop, order))
     return c.json({ ...order, payAt }, 201)
   })
 
@@ -50,35 +50,34 @@ export function createShop({ orders, ipn, openCheckout }: ShopParts) {
   })
 
   app.post('/orders/:id/refund', async (c) => {
-    const wish = ReturnWish.parse(await c.req.json())
+    const { returnId, ...params } = ReturnInput.parse(await c.req.json())
     const order = await orders.find(c.req.param('id'))
     if (!order) return c.json({ error: 'no such order' }, 404)
     if (!order.paymentId) return c.json({ error: 'the order is not paid' }, 409)
-    const { returnId, ...rest } = wish
-    const refund = ipn.refunds.prepare(order.paymentId, rest)
-    // Key and wish are stored before anything is sent: a crash from here on costs nobody anything.
+    const refund = ipn.refunds.prepare(order.paymentId, params)
+    // Key and parameters are stored before anything is sent: a crash after this loses no money.
     const stored = await orders.change(order.id, ({ returns }) => {
-      if (returns.some((known) => known.returnId === returnId)) return
+      if (returns.some((one) => one.returnId === returnId)) return
       returns.push({ returnId, refund, status: 'requested' })
     })
     const [one] = stored.returns.filter((known) => known.returnId === returnId)
     if (!one) throw new Error(`return ${returnId} was not stored`)
     try {
-      await sendReturn(books, order, one, ANSWER_WITHIN_MS)
+      await sendReturn(shop, order, one, RESPOND_WITHIN_MS)
     } catch (error) {
       if (isRefusal(error)) return c.json({ error: explain(error) }, 409)
-      // Nobody knows whether it arrived. It goes on below, under the same key.
+      // The request may have arrived: it continues in the background, under the same key.
       if (!(error instanceof IpnProcessorError)) throw error
     }
-    runBehind(settleReturn(books, order, one))
+    runInBackground(trackReturn(shop, order, one))
     return c.json(await orders.find(order.id), 202)
   })
 
-  /** To be called at every start. */
+  /** Call this at every start. */
   async function resume(): Promise<void> {
     for (const order of await orders.list()) {
-      if (order.status === 'pending') runBehind(settlePayment(books, order))
-      for (const one of order.returns.filter(isOpen)) runBehind(settleReturn(books, order, one))
+      if (order.status === 'pending') runInBackground(trackPayment(shop, order))
+      for (const one of order.returns.filter(isOpen)) runInBackground(trackReturn(shop, order, one))
     }
   }
   return { app, resume }
@@ -90,11 +89,11 @@ function isOpen({ status }: Return): boolean {
 
 function explain(error: Error): string {
   if (!(error instanceof ExceedsRefundableError)) return error.message
-  return `no more than ${error.refundableAmount} is left to refund`
+  return `at most ${error.refundableAmount} can be refunded`
 }
 
-/** The shop stops by aborting its client: what it waits for then is taken up by `resume`. */
-function runBehind(work: Promise<void>): void {
+/** The shop stops by aborting its client; `resume` continues what was waiting then. */
+function runInBackground(work: Promise<void>): void {
   work.catch((error: unknown) => {
     if (!(error instanceof AbortError)) console.error(error)
   })

@@ -1,43 +1,48 @@
 import { createMiddleware } from 'hono/factory'
 import { matchedRoutes } from 'hono/route'
-import type { Context } from '../context.ts'
-import type { Sql, Tx } from '../db/client.ts'
-import type { AppEnv } from '../http/app-env.ts'
-import { maskCardText } from '../mask.ts'
+import { auditEntries } from '../db/schema.ts'
+import { maskCardText } from '../platform/crypto/mask-cards.ts'
+import type { HttpEnv } from '../platform/http/env.ts'
+import { build } from '../platform/postgres/query-builder.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+import type { Log } from '../platform/telemetry/log.ts'
 
-/** Who asks: a key with its request, or, without an id, a person at the command line. */
-export type Asker = { id: string | null; name: string; requestId: string | null }
+/** Who makes a write: a key with its request, or, without an id, a person on the command line. */
+export type Actor = { id: string | null; name: string; requestId: string | null }
 
-/** What was asked for: `operation` is a method with its route, or a command. */
-export type Write = { operation: string; merchantCode: string | null; objectId: string | null }
+/** A requested write; `operation` is a method with its route, or a command. */
+export type AuditedWrite = {
+  operation: string
+  merchantCode: string | null
+  objectId: string | null
+}
 
 /**
- * Records who asked for a write, in the write's own commit.
+ * Records a write and its actor, in the transaction of the write.
  * @param outcome `done`, or the code of the refusal
  */
 export async function recordWrite(
   tx: Tx,
-  { id, name, requestId }: Asker,
-  { operation, merchantCode, objectId }: Write,
+  { id, name, requestId }: Actor,
+  { operation, merchantCode, objectId }: AuditedWrite,
   outcome = 'done',
 ): Promise<void> {
-  await tx`
-    insert into audit_entries
-      (key_id, actor, operation, merchant_code, object_id, request_id, outcome)
-    values (${id}, ${name}, ${operation}, ${merchantCode}, ${objectId}, ${requestId}, ${outcome})`
+  await build(tx)
+    .insert(auditEntries)
+    .values({ keyId: id, actor: name, operation, merchantCode, objectId, requestId, outcome })
 }
 
 /**
- * Records every write that was refused, after its refusal: nothing of its own was committed. A request
- * beyond the key's rate is not recorded, and one that fails on our side is in the log.
+ * Records every refused write, after the refusal: the write itself committed nothing. Requests over the key's
+ * rate limit are not recorded; requests that fail with a server error are logged.
  */
-export function auditRefusals(ctx: Context) {
-  return createMiddleware<AppEnv>(async (c, next) => {
+export function auditRefusals({ sql, log }: { sql: Sql; log: Log }) {
+  return createMiddleware<HttpEnv>(async (c, next) => {
     await next()
     const { method, path } = c.req
     const { status } = c.res
     if (method === 'GET' || method === 'HEAD' || status < 400 || status > 499) return
-    // A preview asks for nothing to be written.
+    // A dry run writes nothing.
     if (c.req.query('dryRun') === 'true') return
     const route = matchedRoutes(c).at(-1)?.path ?? '*'
     if (route.includes('*')) return
@@ -47,14 +52,17 @@ export function auditRefusals(ctx: Context) {
       objectId: readId(route, path),
     }
     const outcome = c.get('refusal') ?? String(status)
-    await recordWrite(ctx.sql, c.get('access'), write, outcome).catch((error: unknown) => {
+    await recordWrite(sql, c.get('access'), write, outcome).catch((error: unknown) => {
       const requestId = c.get('requestId')
-      ctx.log.error({ err: error, requestId, ...write, outcome }, 'a refusal was not recorded')
+      log.error(
+        { err: error, requestId, ...write, outcome },
+        'a refused write could not be recorded in the audit log',
+      )
     })
   })
 }
 
-/** The id in a path: the first part that its route leaves open. As it was sent, so cut and masked. */
+/** Returns the value of a path's first parameter. It is unvalidated input, so truncate and mask it. */
 function readId(route: string, path: string): string | null {
   const at = route.split('/').findIndex((part) => part.startsWith(':'))
   const id = at === -1 ? undefined : path.split('/')[at]
@@ -79,7 +87,7 @@ export type AuditEntry = {
 
 export type AuditFilter = { objectId?: string | undefined; keyId?: string | undefined }
 
-/** The newest entries, newest first; of one object with its refunds, or of one key, if it is named. */
+/** Lists the newest entries, newest first, optionally of one object with its refunds or of one key. */
 export async function listAuditEntries(
   sql: Sql,
   { objectId, keyId }: AuditFilter,

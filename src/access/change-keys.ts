@@ -1,8 +1,11 @@
 import { randomBytes } from 'node:crypto'
-import type { Tx } from '../db/client.ts'
+import { and, eq, isNull, sql } from 'drizzle-orm'
+import { apiKeys } from '../db/schema.ts'
+import { build } from '../platform/postgres/query-builder.ts'
+import type { Tx } from '../platform/postgres/types.ts'
 import { type ApiKey, hashKey, type Scope } from './keys.ts'
 
-/** A key as it is asked for. Amounts are decimal strings. */
+/** The parameters of a new key. Amounts are decimal strings. */
 export type NewKey = {
   name: string
   scopes: readonly Scope[]
@@ -10,43 +13,41 @@ export type NewKey = {
   refundMax: string | null
   refundDailyMax: string | null
   ratePerMinute: number | null
-  /** ISO 8601, null for no end. */
+  /** ISO 8601, null for no expiry. */
   expiresAt: string | null
 }
 
-/** The text of a key is known now and never again: only its hash is stored. */
-export type MadeKey = { id: string; text: string }
+/** A new key with its text, which cannot be retrieved again: only its hash is stored. */
+export type CreatedKey = { id: string; text: string }
 
-export async function makeKey(tx: Tx, key: NewKey): Promise<MadeKey> {
-  const text = makeText()
-  const [row] = await tx<{ id: string }[]>`
-    insert into api_keys (name, hash, scopes, merchant_code, refund_max, refund_daily_max,
-      rate_per_minute, expires_at)
-    values (${key.name}, ${hashKey(text)}, ${[...key.scopes]}, ${key.merchantCode}, ${key.refundMax},
-      ${key.refundDailyMax}, ${key.ratePerMinute}, ${key.expiresAt})
-    returning id`
+export async function createKey(tx: Tx, key: NewKey): Promise<CreatedKey> {
+  const text = generateKeyText()
+  const [row] = await build(tx)
+    .insert(apiKeys)
+    .values({ ...key, scopes: [...key.scopes], hash: hashKey(text) })
+    .returning({ id: apiKeys.id })
   if (!row) throw new Error('no key was stored')
   return { id: row.id, text }
 }
 
 export type Rotation =
-  | { kind: 'rotated'; made: MadeKey; oldEndsAt: string; newEndsAt: string | null }
-  | { kind: 'ended' }
-  | { kind: 'rotated_before'; by: string }
+  | { kind: 'rotated'; created: CreatedKey; oldEndsAt: string; newEndsAt: string | null }
+  | { kind: 'not_live' }
+  | { kind: 'already_rotated'; successorId: string }
 
 /**
- * Puts a new key in the place of a live one, which ends after the grace (or before, as it was to). The new
- * one may do the same, shares its caps and rate, and lives as long as the old one was made for.
- * A key is rotated once: two of a chain are live at most.
- * @param graceS how long both are good (seconds)
+ * Replaces a live key, which expires after the grace period, or at its own expiry if that is earlier. The new key
+ * has the same permissions and lifetime, and shares the old one's caps and rate. A key can be rotated only
+ * once, so at most two keys of a chain are live.
+ * @param graceS how long both keys are valid (seconds)
  */
 export async function rotateKey(tx: Tx, id: string, graceS: number): Promise<Rotation> {
   const [old] = await tx<{ live: boolean }[]>`
     select (revoked_at is null and (expires_at is null or expires_at > now())) as live
     from api_keys where id = ${id} for update`
-  if (!old?.live) return { kind: 'ended' }
-  const text = makeText()
-  const [made] = await tx<{ id: string; newEndsAt: string | null }[]>`
+  if (!old?.live) return { kind: 'not_live' }
+  const text = generateKeyText()
+  const [created] = await tx<{ id: string; newEndsAt: string | null }[]>`
     insert into api_keys (name, hash, scopes, merchant_code, refund_max, refund_daily_max,
       rate_per_minute, expires_at, replaces, chain_id)
     select name, ${hashKey(text)}, scopes, merchant_code, refund_max, refund_daily_max,
@@ -54,41 +55,46 @@ export async function rotateKey(tx: Tx, id: string, graceS: number): Promise<Rot
     from api_keys where id = ${id}
     on conflict (replaces) do nothing
     returning id, expires_at::text as "newEndsAt"`
-  if (!made) {
+  if (!created) {
     const [successor] = await tx<{ id: string }[]>`select id from api_keys where replaces = ${id}`
-    return { kind: 'rotated_before', by: successor?.id ?? '' }
+    return { kind: 'already_rotated', successorId: successor?.id ?? '' }
   }
-  const [ended] = await tx<{ oldEndsAt: string }[]>`
-    update api_keys
-    set expires_at = least(expires_at, now() + ${graceS}::float8 * interval '1 second')
-    where id = ${id} returning expires_at::text as "oldEndsAt"`
-  if (!ended) throw new Error('the key is gone')
-  const { newEndsAt } = made
+  const [updated] = await build(tx)
+    .update(apiKeys)
+    .set({
+      expiresAt: sql`least(${apiKeys.expiresAt}, now() + ${graceS}::float8 * interval '1 second')`,
+    })
+    .where(eq(apiKeys.id, id))
+    .returning({ oldEndsAt: sql<string>`${apiKeys.expiresAt}::text` })
+  if (!updated) throw new Error('the key was deleted during its rotation')
   return {
     kind: 'rotated',
-    made: { id: made.id, text },
-    oldEndsAt: ended.oldEndsAt,
-    newEndsAt,
+    created: { id: created.id, text },
+    oldEndsAt: updated.oldEndsAt,
+    newEndsAt: created.newEndsAt,
   }
 }
 
-/** @returns false when it was revoked before */
+/** @returns false if the key was already revoked */
 export async function revokeKey(tx: Tx, id: string): Promise<boolean> {
-  const { count } = await tx`
-    update api_keys set revoked_at = now() where id = ${id} and revoked_at is null`
-  return count > 0
+  const revoked = await build(tx)
+    .update(apiKeys)
+    .set({ revokedAt: sql`now()` })
+    .where(and(eq(apiKeys.id, id), isNull(apiKeys.revokedAt)))
+    .returning({ id: apiKeys.id })
+  return revoked.length > 0
 }
 
 export type ListedKey = Omit<ApiKey, 'chainId'> & {
   createdAt: string
   expiresAt: string | null
   revokedAt: string | null
-  /** The key that it took the place of. */
+  /** The id of the key that it replaced. */
   replaces: string | null
   state: 'live' | 'expired' | 'revoked'
 }
 
-/** Every key that was ever made, the newest first. */
+/** Lists all keys ever created, newest first. */
 export async function listKeys(tx: Tx): Promise<ListedKey[]> {
   return await tx<ListedKey[]>`
     select id, name, scopes, merchant_code as "merchantCode", refund_max as "refundMax",
@@ -99,7 +105,7 @@ export async function listKeys(tx: Tx): Promise<ListedKey[]> {
     from api_keys order by created_at desc, id`
 }
 
-/** 256 random bits; the prefix lets scanners for leaked secrets know it. */
-function makeText(): string {
+/** Generates 256 random bits. The prefix lets secret scanners recognise a leaked key. */
+function generateKeyText(): string {
   return `ipn_${randomBytes(32).toString('base64url')}`
 }

@@ -1,6 +1,9 @@
 import { createHash } from 'node:crypto'
-import type { Sql } from '../db/client.ts'
-import { runInTransaction } from '../db/transaction.ts'
+import { eq } from 'drizzle-orm'
+import { apiKeys } from '../db/schema.ts'
+import { build } from '../platform/postgres/query-builder.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Sql } from '../platform/postgres/types.ts'
 
 export const SCOPES = [
   'payments:read',
@@ -13,10 +16,10 @@ export const SCOPES = [
 
 export type Scope = (typeof SCOPES)[number]
 
-/** Every merchant account. */
+/** Stands for all merchant accounts. */
 export const EVERY_MERCHANT = '*'
 
-/** A key as it is stored. The key itself is never kept: it is random, so a plain SHA-256 protects it. */
+/** A stored key. Its text is never stored, only its SHA-256: the text is random, so a plain hash protects it. */
 export type ApiKey = {
   id: string
   name: string
@@ -25,17 +28,18 @@ export type ApiKey = {
   /** The largest single refund, and the most in one UTC day: decimal strings, null for no cap. */
   refundMax: string | null
   refundDailyMax: string | null
-  /** Requests a minute, null for no limit. */
+  /** Requests per minute, null for no limit. */
   ratePerMinute: number | null
-  /** The first of the keys that it replaced by rotation, or itself: the day's total and the rate are counted on it. */
+  /** The id of the first key in its chain of rotations: the daily total and the rate are counted on it. */
   chainId: string
 }
 
 /**
- * The live keys with these hashes, in one round trip. The time it takes depends on the SHA-256 of what
- * was sent: an attacker who learns of a near miss knows the start of a hash, which leads to no key of 256
- * random bits. So equality in the index needs no comparison in constant time after it.
+ * Finds the live keys with these hashes, in one round trip. Its timing depends on the SHA-256 of the text: an
+ * attacker who detects a near miss learns the start of a hash, which does not lead to a key of 256 random
+ * bits. So the index lookup needs no constant-time comparison after it.
  * @param hashes SHA-256, hexadecimal
+ * @returns one result per hash, in the same order
  */
 export async function findKeys(
   sql: Sql,
@@ -45,31 +49,37 @@ export async function findKeys(
     select encode(hash, 'hex') as hash, id, name, scopes, merchant_code as "merchantCode",
       refund_max as "refundMax", refund_daily_max as "refundDailyMax",
       rate_per_minute as "ratePerMinute", coalesce(chain_id, id) as "chainId" from api_keys
-    where hash in (select decode(h, 'hex') from unnest(${[...hashes]}::text[]) as h)
+    where hash in (
+        select decode(h, 'hex') from json_array_elements_text(${JSON.stringify(hashes)}::json) as h)
       and revoked_at is null and (expires_at is null or expires_at > now())`
   const keys = new Map(rows.map(({ hash, ...key }) => [hash, key]))
   return hashes.map((hash) => ({ status: 'fulfilled', value: keys.get(hash) }))
 }
 
-/** Makes sure that a key with every scope and merchant exists. A key that was revoked stays revoked. */
+/** Creates the key of `API_KEY`, with every scope and merchant, unless it exists. A revoked key stays revoked. */
 export async function ensureFirstKey(sql: Sql, text: string): Promise<void> {
-  await sql`
-    insert into api_keys (name, hash, scopes, merchant_code)
-    values ('first', ${hashKey(text)}, ${[...SCOPES]}, ${EVERY_MERCHANT})
-    on conflict (hash) do nothing`
+  await build(sql)
+    .insert(apiKeys)
+    .values({ name: 'first', ...describeFullKey(text) })
+    .onConflictDoNothing({ target: apiKeys.hash })
 }
 
-/** Puts the key of this demo run in the place of the last one: its text is shown once and kept nowhere. */
+/** Replaces the previous demo key with this run's. Its text is printed once and not stored. */
 export async function replaceDemoKey(sql: Sql, text: string): Promise<void> {
   await runInTransaction(sql, async (tx) => {
-    await tx`delete from api_keys where name = 'demo'`
-    await tx`
-      insert into api_keys (name, hash, scopes, merchant_code)
-      values ('demo', ${hashKey(text)}, ${[...SCOPES]}, ${EVERY_MERCHANT})`
+    await build(tx).delete(apiKeys).where(eq(apiKeys.name, 'demo'))
+    await build(tx)
+      .insert(apiKeys)
+      .values({ name: 'demo', ...describeFullKey(text) })
   })
 }
 
-/** What is stored of a key: its SHA-256. */
+/** A key with every scope, for every merchant account. */
+function describeFullKey(text: string) {
+  return { hash: hashKey(text), scopes: [...SCOPES], merchantCode: EVERY_MERCHANT }
+}
+
+/** Hashes a key's text with SHA-256. Only the hash is stored. */
 export function hashKey(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }

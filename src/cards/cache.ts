@@ -1,62 +1,63 @@
-/** Answers kept for a moment; equal questions at the same moment are asked once, also when none is kept. */
+/** Caches answers for a short time. Equal reads at the same time share one load, even when nothing is cached. */
 export type CardCache = {
   /**
+   * Returns the cached answer, or loads it.
    * @param key everything the answer depends on
-   * @throws whatever `ask` throws, to all that wait for it; that is never kept
+   * @throws whatever `load` throws, to all callers that wait for it; errors are never cached
    */
-  get(key: string, ask: () => Promise<string>): Promise<string>
+  get(key: string, load: () => Promise<string>): Promise<string>
 }
 
-/** The most characters kept: the oldest answers make room. */
+/** The most characters cached; the oldest answers are evicted first. */
 const MAX_SIZE = 16 * 1024 * 1024
 
 /**
- * @param maxAgeMs how old an answer may be, counted from when its question was sent; 0 keeps none
- * @param now milliseconds on a clock that only goes forward
+ * @param maxAgeMs how old an answer may be, counted from the start of its load; 0 caches none
+ * @param now milliseconds on a monotonic clock
  */
 export function createCardCache(
   maxAgeMs: number,
   { maxSize = MAX_SIZE, now = () => performance.now() } = {},
 ): CardCache {
-  const kept = new Map<string, { answer: string; askedAt: number }>()
-  const asking = new Map<string, Promise<string>>()
+  const cached = new Map<string, { answer: string; loadedAt: number }>()
+  const pending = new Map<string, Promise<string>>()
   let size = 0
 
-  function drop(key: string): void {
-    size -= measure(key, kept.get(key)?.answer)
-    kept.delete(key)
+  function remove(key: string): void {
+    size -= sizeOf(key, cached.get(key)?.answer)
+    cached.delete(key)
   }
 
-  function keep(key: string, answer: string, askedAt: number): void {
-    if (maxAgeMs === 0 || measure(key, answer) > maxSize) return
-    drop(key)
-    kept.set(key, { answer, askedAt })
-    size += measure(key, answer)
-    for (const oldest of kept.keys()) {
+  function add(key: string, answer: string, loadedAt: number): void {
+    if (maxAgeMs === 0 || sizeOf(key, answer) > maxSize) return
+    remove(key)
+    cached.set(key, { answer, loadedAt })
+    size += sizeOf(key, answer)
+    for (const oldest of cached.keys()) {
       if (size <= maxSize) break
-      drop(oldest)
+      remove(oldest)
     }
   }
 
   return {
-    get(key, ask) {
-      const found = kept.get(key)
-      if (found && now() - found.askedAt < maxAgeMs) return Promise.resolve(found.answer)
-      const askedAt = now()
-      const running = asking.get(key)
+    get(key, load) {
+      const found = cached.get(key)
+      if (found && now() - found.loadedAt < maxAgeMs) return Promise.resolve(found.answer)
+      const loadedAt = now()
+      const running = pending.get(key)
       if (running) return running
-      const answer = ask()
+      const answer = load()
         .then((text) => {
-          keep(key, text, askedAt)
+          add(key, text, loadedAt)
           return text
         })
-        .finally(() => asking.delete(key))
-      asking.set(key, answer)
+        .finally(() => pending.delete(key))
+      pending.set(key, answer)
       return answer
     },
   }
 }
 
-function measure(key: string, answer: string | undefined): number {
+function sizeOf(key: string, answer: string | undefined): number {
   return answer === undefined ? 0 : key.length + answer.length
 }

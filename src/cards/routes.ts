@@ -1,15 +1,17 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { parseAccept } from 'hono/utils/accept'
 import { withScope } from '../access/authenticate.ts'
-import type { Context } from '../context.ts'
-import { answersText, createRouter, Id, MerchantCode } from '../http/input.ts'
-import { GATEWAY_REFUSALS, refuses } from '../http/refusals.ts'
-import { chooseAccount } from './choose-account.ts'
-import { type CardLanguage, listCards, readCard } from './read.ts'
+import { Id, MerchantCode } from '../platform/http/fields.ts'
+import { describeRefusals, GATEWAY_REFUSALS } from '../platform/http/refusals.ts'
+import { describeTextResponse } from '../platform/http/responses.ts'
+import { createRouter } from '../platform/http/router.ts'
+import type { CardsContext } from './context.ts'
+import { type CardLanguage, listCards, readCard } from './read-cards.ts'
+import { resolveAccount } from './resolve-account.ts'
 
 const shared = { tags: ['Virtual cards'], ...withScope('cards:read') }
 
-/** As the gateway gave it (specification 2.1 to 2.3), members that no table names included. */
+/** The gateway's envelope (specification 2.1 to 2.3), undocumented members included. */
 const Envelope = z
   .looseObject({
     code: z.number(),
@@ -19,13 +21,11 @@ const Envelope = z
   })
   .openapi('CardEnvelope')
 
-/** Some servers decode what is escaped, and some take a backslash for a slash: neither may leave its place. */
-const CardId = Id.refine((id) => !/[/\\]/.test(id), 'holds a slash')
+/** Some servers decode escapes, and some treat a backslash as a slash: an id with either could change the path. */
+const CardId = Id.refine((id) => !/[/\\]/.test(id), 'must not contain a slash or backslash')
 
-const NO_DAY = 'must be a day like 2026-11-21'
-const day = z.iso.date(NO_DAY).optional().openapi({
-  description:
-    'Cards made from (`dateFr`) to (`dateTo`) these days, e.g. `2026-11-21`, both included',
+const date = z.iso.date('must be a date, e.g. 2026-11-21').optional().openapi({
+  description: 'Cards created from `dateFr` to `dateTo`, e.g. `2026-11-21`, both days included',
 })
 
 const filters = z
@@ -34,14 +34,19 @@ const filters = z
       .string()
       .regex(/^[1-9]\d{0,8}$/, 'must be a whole number of at least 1')
       .optional()
-      .openapi({ type: 'integer', minimum: 1, maximum: 999_999_999, description: 'From 1' }),
+      .openapi({
+        type: 'integer',
+        minimum: 1,
+        maximum: 999_999_999,
+        description: 'The page, from 1',
+      }),
     pageSize: z
       .string()
       .regex(/^([1-9]\d?|100)$/, 'must be a whole number from 1 to 100')
       .optional()
-      .openapi({ type: 'integer', minimum: 1, maximum: 100, description: 'Cards on a page' }),
-    dateFr: day,
-    dateTo: day,
+      .openapi({ type: 'integer', minimum: 1, maximum: 100, description: 'Cards per page' }),
+    dateFr: date,
+    dateTo: date,
     requestId: Id.optional(),
     status: Id.optional(),
     cardBrand: Id.optional(),
@@ -54,11 +59,11 @@ const filters = z
 
 const headers = z.object({
   'accept-language': z.string().optional().openapi({
-    description: 'Passed on where it prefers `vi` or `en`: the language of what the gateway says',
+    description: "The language of the gateway's messages. Passed on if it prefers `vi` or `en`",
   }),
 })
 
-const refusals = refuses(
+const refusals = describeRefusals(
   ...GATEWAY_REFUSALS,
   'card_not_found',
   'merchant_not_found',
@@ -71,7 +76,7 @@ const readOne = createRoute({
   method: 'get',
   path: '/v2/vc/virtual-cards/{virtualCardRequestId}',
   operationId: 'readCard',
-  summary: 'One virtual card, read from the gateway and masked',
+  summary: 'Read one virtual card from the gateway, masked',
   ...shared,
   request: {
     params: z.object({ virtualCardRequestId: CardId }),
@@ -79,7 +84,7 @@ const readOne = createRoute({
     headers,
   },
   responses: {
-    200: answersText('The card, as the gateway gave it', Envelope),
+    200: describeTextResponse("The card in the gateway's envelope", Envelope),
     ...refusals,
   },
 })
@@ -88,42 +93,44 @@ const list = createRoute({
   method: 'get',
   path: '/v2/vc/virtual-cards',
   operationId: 'listCards',
-  summary: 'Virtual cards, read from the gateway and masked',
+  summary: 'List virtual cards from the gateway, masked',
   ...shared,
   request: { query: filters, headers },
   responses: {
-    200: answersText('A page, as the gateway gave it', Envelope),
+    200: describeTextResponse("A page of cards in the gateway's envelope", Envelope),
     ...refusals,
   },
 })
 
-/** For the asker alone, and for now. */
-const ANSWER_HEADERS = { 'content-type': 'application/json', 'cache-control': 'private, no-store' }
+const RESPONSE_HEADERS = {
+  'content-type': 'application/json',
+  'cache-control': 'private, no-store',
+}
 
-/** The merchants' routes on virtual cards: the gateway's own paths, read through. */
-export function cardRoutes(ctx: Context) {
+/** Serves virtual cards at the gateway's own paths, reading through to the gateway. */
+export function cardRoutes(ctx: CardsContext) {
   return createRouter()
     .openapi(readOne, async (c) => {
       const { merchantCode } = c.req.valid('query')
-      const account = chooseAccount(ctx.config, c.get('access'), merchantCode)
+      const account = resolveAccount(ctx.config, c.get('access'), merchantCode)
       const { virtualCardRequestId } = c.req.valid('param')
-      const language = chooseLanguage(c.req.valid('header')['accept-language'])
+      const language = pickLanguage(c.req.valid('header')['accept-language'])
       const { requestId } = c.get('access')
       const text = await readCard(ctx, account, virtualCardRequestId, { language, requestId })
-      return c.body(text, 200, ANSWER_HEADERS)
+      return c.body(text, 200, RESPONSE_HEADERS)
     })
     .openapi(list, async (c) => {
       const { merchantCode, ...query } = c.req.valid('query')
-      const account = chooseAccount(ctx.config, c.get('access'), merchantCode)
-      const language = chooseLanguage(c.req.valid('header')['accept-language'])
+      const account = resolveAccount(ctx.config, c.get('access'), merchantCode)
+      const language = pickLanguage(c.req.valid('header')['accept-language'])
       const { requestId } = c.get('access')
       const text = await listCards(ctx, account, query, { language, requestId })
-      return c.body(text, 200, ANSWER_HEADERS)
+      return c.body(text, 200, RESPONSE_HEADERS)
     })
 }
 
-/** The first of the asker's languages that the specification knows; without one the gateway's default. */
-function chooseLanguage(header: string | undefined): CardLanguage {
+/** Returns the preferred language that the specification supports; undefined selects the gateway's default. */
+function pickLanguage(header: string | undefined): CardLanguage {
   const wanted = parseAccept(header ?? '').filter(({ q }) => q > 0)
   for (const { type } of wanted) {
     const [language] = type.toLowerCase().split('-')

@@ -6,7 +6,7 @@ import { compareAmounts, parseAmount } from '../money.ts'
 const UNIT_S = { s: 1, m: 60, h: 3_600, d: 86_400 }
 const MAX_S = 3_650 * UNIT_S.d
 
-/** Seconds, from `90d`, `24h`, `30m`, `10s` or `0`. @throws InvalidArgumentError */
+/** Parses `90d`, `24h`, `30m`, `10s` or `0`. @returns seconds. @throws InvalidArgumentError */
 export function readDuration(text: string): number {
   const [, digits = '', unit = 's'] = /^(\d{1,9})([smhd])$/.exec(text) ?? []
   const seconds = text === '0' ? 0 : Number(digits) * (UNIT_S[asUnit(unit)] ?? 0)
@@ -20,15 +20,15 @@ function asUnit(text: string): keyof typeof UNIT_S {
   return text === 'm' || text === 'h' || text === 'd' ? text : 's'
 }
 
-/** ISO 8601, from a duration from now on or a time to come. @throws InvalidArgumentError */
-export function readEnd(text: string): string {
+/** Parses a duration from now or a time in the future. @returns ISO 8601. @throws InvalidArgumentError */
+export function readExpiry(text: string): string {
   const time = z.iso.datetime({ offset: true }).safeParse(text)
   const end = time.success ? Date.parse(time.data) : Date.now() + readDuration(text) * 1000
-  if (end <= Date.now()) throw new InvalidArgumentError('That is over already.')
+  if (end <= Date.now()) throw new InvalidArgumentError('The time is in the past.')
   return new Date(end).toISOString()
 }
 
-/** `all`, or names joined by commas. @throws InvalidArgumentError */
+/** Parses `all`, or a comma-separated list of scopes. @throws InvalidArgumentError */
 export function readScopes(text: string): Scope[] {
   if (text === 'all') return [...SCOPES]
   const names = text.split(',').map((name) => name.trim())
@@ -37,29 +37,29 @@ export function readScopes(text: string): Scope[] {
   throw new InvalidArgumentError(`Write all, or some of ${SCOPES.join(',')}.`)
 }
 
-/** A decimal string above 0. @throws InvalidArgumentError */
+/** Parses an amount above 0. @returns a decimal string. @throws InvalidArgumentError */
 export function readCap(text: string): string {
   const amount = /^\d+(\.\d+)?$/.test(text) ? parseAmount(text) : undefined
   if (amount !== undefined && compareAmounts(amount, '0') > 0) return amount
   throw new InvalidArgumentError('Write an amount like 500000 or 10000.50.')
 }
 
-/** @throws InvalidArgumentError */
+/** Parses a whole number above 0. @throws InvalidArgumentError */
 export function readCount(text: string): number {
   if (/^[1-9]\d{0,6}$/.test(text)) return Number(text)
   throw new InvalidArgumentError('Write a whole number from 1 to 9999999.')
 }
 
-/** A name to recognise a key by. @throws InvalidArgumentError */
+/** Validates the name of a key. @throws InvalidArgumentError */
 export function readName(text: string): string {
   if (/^[^\p{Cc}]{1,64}$/u.test(text) && text === text.trim() && text.isWellFormed()) {
-    // The demo makes its key anew at every start, and takes the old one of this name away.
+    // At every start the demo replaces the key of this name.
     if (text !== 'demo') return text
   }
   throw new InvalidArgumentError('Write 1 to 64 printable characters, other than demo.')
 }
 
-/** The id of a key. @throws InvalidArgumentError */
+/** Validates the id of a key. @throws InvalidArgumentError */
 export function readId(text: string): string {
   if (z.guid().safeParse(text).success) return text
   throw new InvalidArgumentError('Write the id of a key; see keys list.')

@@ -1,15 +1,15 @@
+import { parseFormParams, parseJsonParams } from '../gateway/parse-params.ts'
 import type { WireParams } from '../gateway/signature.ts'
-import { parseFormParams, parseJsonParams } from '../gateway/translate.ts'
 import { UsageError } from './usage-error.ts'
 
 export type Body = {
   format: 'json' | 'form'
   params: WireParams
-  /** Of a form: the values before decoding. */
+  /** The undecoded values of a form; empty for JSON. */
   encoded: ReadonlyMap<string, string>
 }
 
-/** Standard input, or what stands for it in a test. */
+/** Standard input, or its replacement in a test. */
 export type Input = AsyncIterable<Uint8Array | string> & { isTTY?: boolean | undefined }
 
 const MAX_BYTES = 1024 * 1024
@@ -17,7 +17,7 @@ const FORM = /^[^=&\s"{[]+=/
 
 /**
  * Reads a message from standard input: a JSON object, or a form (`a=b&c=d`).
- * @throws UsageError when nothing is piped in, or what comes is neither
+ * @throws UsageError if nothing is piped in, or the input is neither
  */
 export async function readBody(input: Input): Promise<Body> {
   if (input.isTTY) throw new UsageError(`no body on standard input; ${EXAMPLE}`)
@@ -26,7 +26,7 @@ export async function readBody(input: Input): Promise<Body> {
   const isForm = FORM.test(text)
   const parsed = isForm ? parseFormParams(text) : parseJsonParams(text)
   if ('problem' in parsed) {
-    const hint = isForm ? '' : ', and no form like a=b&c=d either'
+    const hint = isForm ? '' : ', nor is it a form like a=b&c=d'
     throw new UsageError(`${parsed.problem}${hint}`)
   }
   const encoded = isForm ? splitForm(text) : new Map<string, string>()

@@ -1,4 +1,4 @@
-/** A call that cannot be carried out as it was typed: one line for the person who typed it, exit code 2. */
+/** A command that cannot run as it was typed; printed as one line, with exit code 2. */
 export class UsageError extends Error {
   constructor(message: string) {
     super(message)

@@ -1,26 +1,26 @@
 import { AbortError, TimeoutError } from './errors.ts'
 
-/** What may end a call before its time: the client's signal and the call's own. */
+/** The signals that can abort a call: the client's and the call's own. */
 export type Signals = readonly AbortSignal[]
 
-/** A timer takes no more (ms); a longer one would fire at once. */
-const LONGEST_MS = 2 ** 31 - 1
+/** The longest delay of a timer (ms); a longer one would fire immediately. */
+const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
- * Runs the work for at most `ms`; its signal is aborted when it is over in whatever way. A `fetch` that
- * does not listen to signals is left to itself.
- * @throws AbortError, TimeoutError, or what the work throws
+ * Runs `work` for at most `ms` milliseconds. The signal it gets is aborted when it ends in any way. A
+ * `fetch` that ignores signals is abandoned.
+ * @throws AbortError, TimeoutError, or the error of `work`
  */
 export function runWithin<T>(
   ms: number,
   signals: Signals,
-  what: string,
+  name: string,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   return runUntilAborted(signals, (resolve, reject) => {
     const controller = new AbortController()
     const timer = startTimer(ms, () =>
-      reject(new TimeoutError(`${what}: not within ${Math.round(ms)} ms`)),
+      reject(new TimeoutError(`${name}: timed out after ${Math.round(ms)} ms`)),
     )
     work(controller.signal).then(resolve, reject)
     return () => {
@@ -30,7 +30,10 @@ export function runWithin<T>(
   })
 }
 
-/** @throws AbortError as soon as one of the signals is aborted */
+/**
+ * Waits for `ms` milliseconds.
+ * @throws AbortError as soon as one of the signals is aborted
+ */
 export function pause(ms: number, signals: Signals): Promise<void> {
   return runUntilAborted(signals, (resolve) => {
     const timer = startTimer(ms, resolve)
@@ -38,7 +41,7 @@ export function pause(ms: number, signals: Signals): Promise<void> {
   })
 }
 
-/** Listeners are taken off again: a signal may live as long as the program, and see a million calls. */
+/** Removes its listeners: a signal can live as long as the program and see a million calls. */
 function runUntilAborted<T>(
   signals: Signals,
   start: (resolve: (value: T) => void, reject: (error: unknown) => void) => () => void,
@@ -46,16 +49,16 @@ function runUntilAborted<T>(
   const aborted = signals.find((signal) => signal.aborted)
   if (aborted) return Promise.reject(makeAbortError(aborted))
   let stop = () => {}
-  const watched = signals.map((signal) => ({ signal, abort: () => {} }))
+  const listeners = signals.map((signal) => ({ signal, abort: () => {} }))
   const run = new Promise<T>((resolve, reject) => {
-    for (const one of watched) {
-      one.abort = () => reject(makeAbortError(one.signal))
-      one.signal.addEventListener('abort', one.abort)
+    for (const listener of listeners) {
+      listener.abort = () => reject(makeAbortError(listener.signal))
+      listener.signal.addEventListener('abort', listener.abort)
     }
     stop = start(resolve, reject)
   })
   return run.finally(() => {
-    for (const { signal, abort } of watched) signal.removeEventListener('abort', abort)
+    for (const { signal, abort } of listeners) signal.removeEventListener('abort', abort)
     stop()
   })
 }
@@ -64,6 +67,6 @@ function makeAbortError({ reason }: AbortSignal): AbortError {
   return new AbortError('The call was aborted', { cause: reason })
 }
 
-function startTimer(ms: number, ring: () => void): ReturnType<typeof setTimeout> | undefined {
-  return ms === Number.POSITIVE_INFINITY ? undefined : setTimeout(ring, Math.min(ms, LONGEST_MS))
+function startTimer(ms: number, fire: () => void): ReturnType<typeof setTimeout> | undefined {
+  return ms === Number.POSITIVE_INFINITY ? undefined : setTimeout(fire, Math.min(ms, MAX_TIMER_MS))
 }

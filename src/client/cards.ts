@@ -1,9 +1,9 @@
+import { type Listing, makeListing, type PageWish } from './listing.ts'
 import type { CallOptions } from './options.ts'
-import { type Listing, makeListing, type PageWish } from './pages.ts'
 import { parseDecimals } from './parse-decimals.ts'
 import { type Transport, writeSegment } from './transport.ts'
 
-/** A virtual card in a list, as the gateway gave it: any member may be missing, and there may be more. */
+/** A virtual card in a list, as returned by the gateway: members may be missing, and there may be others. */
 export type ListedCard = {
   requestId?: string
   virtualCardRequestId?: string
@@ -15,7 +15,7 @@ export type ListedCard = {
     policyRequestId?: string
     policyRevision?: number
     cardCurrency?: string
-    /** An exact decimal string, as the other limits. */
+    /** An exact decimal string, like the other limits. */
     cardLimit?: string
     minTransAmount?: string
     maxTransAmount?: string
@@ -29,7 +29,7 @@ export type ListedCard = {
   updatedAt?: string
 }
 
-/** A virtual card by itself. Its number and CVV are masked. */
+/** A single virtual card. Its number and CVV are masked. */
 export type VirtualCard = Omit<ListedCard, 'cardData' | 'merchantId' | 'merchantEmail'> & {
   cardData?: ListedCard['cardData'] & {
     cardNumber?: string
@@ -39,7 +39,7 @@ export type VirtualCard = Omit<ListedCard, 'cardData' | 'merchantId' | 'merchant
   }
 }
 
-/** `limit` is at most 100. Days are `YYYY-MM-DD`. */
+/** `limit` is at most 100. Dates are `YYYY-MM-DD`. */
 export type CardFilter = PageWish & {
   dateFr?: string | undefined
   dateTo?: string | undefined
@@ -48,28 +48,33 @@ export type CardFilter = PageWish & {
   cardBrand?: string | undefined
 }
 
-/** `language` is that of the gateway's messages. */
+/** `language` selects the language of the gateway's messages. */
 export type CardOptions = CallOptions & { language?: 'en' | 'vi' | undefined }
 
 export type Cards = {
-  /** @throws NotFoundError, UnavailableError */
+  /**
+   * Returns a card.
+   * @throws NotFoundError, UnavailableError
+   */
   get(virtualCardRequestId: string, options?: CardOptions): Promise<VirtualCard>
+  /** Lists cards in the gateway's order. */
   list(filter?: CardFilter, options?: CardOptions): Listing<ListedCard>
 }
 
 const PATH = '/v2/vc/virtual-cards'
-/** The limits of a policy; every other number of the gateway's is a count. */
+/** The limits of a policy. All other numbers in the gateway's response are counts. */
 const AMOUNTS = ['cardLimit', 'minTransAmount', 'maxTransAmount']
 const parse = (text: string) => parseDecimals(text, AMOUNTS)
 
 type CardPage = { docs: ListedCard[]; totalPages?: number }
 
+/** Creates the methods of `client.cards`. */
 export function createCards(transport: Transport): Cards {
   async function read<T>(path: string, query: object, options: CardOptions = {}): Promise<T> {
     const { language, ...limits } = options
     const headers = language === undefined ? {} : { 'accept-language': language }
-    const call = { path, query: { ...query }, headers, parse }
-    const { data } = await transport.ask<{ data: T }>(call, limits)
+    const request = { path, query: { ...query }, headers, parse }
+    const { data } = await transport.request<{ data: T }>(request, limits)
     return data
   }
 

@@ -1,9 +1,21 @@
 /**
- * What `ipn-processor/client` is. The one file that passes on from others: a package has one door, and
- * nothing in this repository comes in by it but tests and examples.
+ * The published entry of `ipn-processor/client`, and the only file that re-exports. In this repository
+ * only tests and examples import it.
  */
+
+export type {
+  Discrepancy,
+  Payment,
+  Receiver,
+  Refund,
+  RefundPreview,
+  RefundStatus,
+  Sync,
+  Transaction,
+  TransactionState,
+} from './api-types.ts'
 export type { CardFilter, CardOptions, Cards, ListedCard, VirtualCard } from './cards.ts'
-export { type Client, createClient } from './create.ts'
+export { type Client, createClient } from './create-client.ts'
 export type { Discrepancies } from './discrepancies.ts'
 export {
   AbortError,
@@ -32,9 +44,9 @@ export type {
   FollowedEvent,
   Following,
 } from './events.ts'
-export type { RefundProof, Removed, Snapshot, TimelineEntry } from './history.ts'
+export type { RefundProof, Removed, Snapshot, TimelineEntry } from './history-types.ts'
+export type { Listing, Page, PageWish } from './listing.ts'
 export type { CallOptions, ClientOptions, Fetch } from './options.ts'
-export type { Listing, Page, PageWish } from './pages.ts'
 export type { PaymentFilter, Payments } from './payments.ts'
 export type {
   PreparedRefund,
@@ -43,17 +55,6 @@ export type {
   RefundWish,
   RequestedRefund,
 } from './refunds.ts'
-export type {
-  Discrepancy,
-  Payment,
-  Receiver,
-  Refund,
-  RefundPreview,
-  RefundStatus,
-  Sync,
-  Transaction,
-  TransactionState,
-} from './shapes.ts'
 export type { TransactionFilter, Transactions, TransactionWait } from './transactions.ts'
 export type {
   RegisteredWebhook,

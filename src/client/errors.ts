@@ -1,29 +1,29 @@
-/** Everything this client throws, but for a `TypeError` about an argument. The API key is in none of it. */
+/** The base class of all errors of this client, except `TypeError`s about arguments. None contains the API key. */
 export class IpnProcessorError extends Error {
   override name = 'IpnProcessorError'
   /**
-   * Of a refund: the key it was sent under. Whatever went wrong, the same refund asked for again under
-   * this key moves money once.
+   * The key under which a refund was requested. After any error, requesting the same refund again under
+   * this key moves money only once.
    */
   idempotencyKey: string | undefined
 }
 
-/** No readable answer: refused, broken off, or not JSON. Whether the request arrived is not known. */
+/** No readable response: connection refused, broken off, or not JSON. The request may have arrived. */
 export class ConnectionError extends IpnProcessorError {
   override name = 'ConnectionError'
 }
 
-/** The time was over; `cause` is the last failure, where there was one. Whether a request arrived is not known. */
+/** The call timed out; `cause` is the last failure, if any. A request may have arrived. */
 export class TimeoutError extends IpnProcessorError {
   override name = 'TimeoutError'
 }
 
-/** A signal of yours was aborted; `cause` is its reason. */
+/** One of your signals was aborted; `cause` is its reason. */
 export class AbortError extends IpnProcessorError {
   override name = 'AbortError'
 }
 
-/** What a problem (RFC 9457) says, with what came around it. */
+/** The members of a problem (RFC 9457) and of its response. */
 export type ProblemFacts = {
   status: number
   code: string
@@ -35,26 +35,26 @@ export type ProblemFacts = {
   retryAfterMs: number | undefined
 }
 
-/** Which part of the request is at fault. */
+/** An invalid part of the request. */
 export type FieldProblem = { path: string; message: string }
 
-/** The service refused, or failed. A code that this version does not know is still a `ProblemError`. */
+/** The service refused the request or failed. Codes unknown to this version are also `ProblemError`s. */
 export class ProblemError extends IpnProcessorError {
   override name = 'ProblemError'
   /** The HTTP status. */
   readonly status: number
-  /** What to branch on, e.g. `payment_not_refundable`; `http_<status>` where the answer names none. */
+  /** A stable code, e.g. `payment_not_refundable`; `http_<status>` if the response has none. */
   readonly code: string
   readonly title: string
-  /** For people. */
+  /** A description for people. */
   readonly detail: string
-  /** Quote it when you ask the service's operators. */
+  /** Quote it when you contact the service's operators. */
   readonly requestId: string | undefined
-  /** The fields that are wrong, if it is about fields. */
+  /** The invalid fields, if any. */
   readonly errors: readonly FieldProblem[]
   /** Further members of the problem, e.g. `leftToday`. */
   readonly extra: Readonly<Record<string, unknown>>
-  /** What `Retry-After` asks for (ms). */
+  /** The value of `Retry-After` (ms). */
   readonly retryAfterMs: number | undefined
 
   constructor(message: string, facts: ProblemFacts) {
@@ -70,12 +70,12 @@ export class ProblemError extends IpnProcessorError {
   }
 }
 
-/** 400 and 422: the request does not fit; `errors` names the fields. */
+/** 400 and 422: the request is invalid; `errors` names the fields. */
 export class InvalidRequestError extends ProblemError {
   override name = 'InvalidRequestError'
 }
 
-/** 422: the idempotency key was used for another refund. Nothing was done. */
+/** 422: the idempotency key was used for another refund. No refund was made. */
 export class IdempotencyKeyReusedError extends InvalidRequestError {
   override name = 'IdempotencyKeyReusedError'
 }
@@ -85,43 +85,43 @@ export class UnauthenticatedError extends ProblemError {
   override name = 'UnauthenticatedError'
 }
 
-/** 403: the key may not, or above its cap (`refund_cap_exceeded`), or refunds are switched off. */
+/** 403: the key lacks the permission, its cap is exceeded (`refund_cap_exceeded`), or refunds are disabled. */
 export class ForbiddenError extends ProblemError {
   override name = 'ForbiddenError'
 }
 
-/** 404: not there, or not yours. */
+/** 404: the object does not exist or belongs to another account. */
 export class NotFoundError extends ProblemError {
   override name = 'NotFoundError'
 }
 
-/** 409: the state of things forbids it, e.g. `payment_not_refundable`. */
+/** 409: the current state does not allow it, e.g. `payment_not_refundable`. */
 export class ConflictError extends ProblemError {
   override name = 'ConflictError'
 }
 
-/** 409: more than is left to refund. */
+/** 409: the amount exceeds the refundable amount. */
 export class ExceedsRefundableError extends ConflictError {
   override name = 'ExceedsRefundableError'
 
-  /** What is left, as a decimal string. */
+  /** The refundable amount as a decimal string. */
   get refundableAmount(): string | undefined {
     const { refundableAmount } = this.extra
     return typeof refundableAmount === 'string' ? refundableAmount : undefined
   }
 }
 
-/** 410: the cursor is older than what the feed keeps. Start without one, and read what you missed from the lists. */
+/** 410: the cursor is older than the retained events. Start without one, and read the missed changes from the lists. */
 export class CursorExpiredError extends ProblemError {
   override name = 'CursorExpiredError'
 }
 
-/** 429: the key asks too often; `retryAfterMs` says when to come again. */
+/** 429: the key's rate limit is exceeded; retry after `retryAfterMs`. */
 export class RateLimitedError extends ProblemError {
   override name = 'RateLimitedError'
 }
 
-/** 502, 503 and 504: not at the moment. */
+/** 502, 503 and 504: temporarily unavailable. */
 export class UnavailableError extends ProblemError {
   override name = 'UnavailableError'
 }

@@ -1,101 +1,106 @@
+import type { Discrepancy, Payment, Refund, Transaction } from './api-types.ts'
 import { AbortError } from './errors.ts'
 import type { CallOptions } from './options.ts'
-import type { Discrepancy, Payment, Refund, Transaction } from './shapes.ts'
 import type { Transport } from './transport.ts'
-import { createBrake, HOLD_S } from './wait.ts'
+import { createThrottle, HOLD_S } from './wait-for.ts'
 
-type Told<Type extends string, Data> = {
-  /** Its place in the feed: a cursor. */
+type FeedEvent<Type extends string, Data> = {
+  /** Its position in the feed: a cursor. */
   id: string
   type: Type
   timestamp: string
   transactionId: string
-  /** The object as it was at that moment, shaped as its own route shows it. */
+  /** The object at that time, in the form of its own route. */
   data: Data
 }
 
-/** What happened, and to what. Later versions of the service may tell of more: pass over what you do not know. */
+/** A change of an object. Later versions of the service may add types: ignore those you do not know. */
 export type Event =
-  | Told<'payment.created', Payment>
-  | Told<'payment.updated', Payment>
-  | Told<'transaction.final', Transaction>
-  | Told<'refund.created', Refund>
-  | Told<'refund.updated', Refund>
-  | Told<'sync.abandoned', Transaction>
-  | Told<'discrepancy.found', Discrepancy>
+  | FeedEvent<'payment.created', Payment>
+  | FeedEvent<'payment.updated', Payment>
+  | FeedEvent<'transaction.final', Transaction>
+  | FeedEvent<'refund.created', Refund>
+  | FeedEvent<'refund.updated', Refund>
+  | FeedEvent<'sync.abandoned', Transaction>
+  | FeedEvent<'discrepancy.found', Discrepancy>
 
 export type EventType = Event['type']
 
-/** Oldest first. Ask with `nextCursor` for what comes after; it is there even on an empty page. */
+/** A page of events, oldest first. `nextCursor` requests the next page; an empty page has one, too. */
 export type EventPage = { data: Event[]; nextCursor: string }
 
 export type EventWish = {
-  /** The cursor of what you have handled last; left out: from the oldest event that is kept. */
+  /** The cursor of the last event you have handled. Default: start at the oldest retained event. */
   after?: string | undefined
   types?: readonly EventType[] | undefined
-  /** Of one page, at most 200. */
+  /** Events per page, at most 200. */
   limit?: number | undefined
 }
 
-/** An event, and the cursor to store once you have handled it. */
+/** An event, and the cursor to store after you have handled it. */
 export type FollowedEvent = Event & { cursor: string }
 
-/** The feed from a place on, without an end. */
+/** The feed from a position on, without an end. */
 export type Following = AsyncIterable<FollowedEvent> & {
-  /** Behind everything you have been given and come back from, and what was not of your types. */
+  /** The position after the events your loop has finished, and after events of other types. */
   readonly cursor: string | undefined
 }
 
 export type Events = {
-  /** One page. `wait` holds the request until there is something, at most so many seconds (60). */
+  /** Returns a page. With `wait` the service holds the request until there is an event (seconds, at most 60). */
   list(wish?: EventWish & { wait?: number | undefined }, options?: CallOptions): Promise<EventPage>
   /**
-   * Every event, each once, in order; waits for new ones and sits out restarts of the service. It ends
-   * when you leave the loop, or quietly when `signal` is aborted.
+   * Iterates over all events, in order and each once. Waits for new events and survives restarts of the
+   * service. Ends when you leave the loop, or without an error when `signal` is aborted.
    * @throws CursorExpiredError and other refusals
    */
   follow(wish?: EventWish & { signal?: AbortSignal | undefined }): Following
 }
 
+/** Creates the methods of `client.events`. */
 export function createEvents(transport: Transport): Events {
-  const write = ({ after, types, limit }: EventWish, wait: number | undefined) => ({
-    path: '/v1/events',
-    query: { after, types, limit, wait },
-    holdS: wait,
-  })
   return {
-    list: ({ wait, ...wish } = {}, options) => transport.ask(write(wish, wait), options),
-    follow({ signal, ...wish } = {}) {
-      let cursor = wish.after
-      const limits = { signal, timeoutMs: Number.POSITIVE_INFINITY }
-      const readOn = (after: string | undefined) =>
-        transport.ask<EventPage>({ ...write({ ...wish, after }, HOLD_S), persistent: true }, limits)
-      async function* walk(): AsyncGenerator<FollowedEvent, void> {
-        const slowDown = createBrake(signal ? [...transport.signals, signal] : transport.signals)
-        for (;;) {
-          const started = performance.now()
-          const { data, nextCursor } = await readOn(cursor)
-          const last = data.at(-1)
-          for (const event of data) {
-            const behind = event === last ? nextCursor : event.id
-            yield { ...event, cursor: behind }
-            cursor = behind
-          }
-          cursor = nextCursor
-          if (data.length === 0) await slowDown(started, Number.POSITIVE_INFINITY)
-        }
+    list: ({ wait, ...filter } = {}, options) =>
+      transport.request(makeRequest(filter, wait), options),
+    follow: (wish = {}) => followFeed(transport, wish),
+  }
+}
+
+function makeRequest({ after, types, limit }: EventWish, wait: number | undefined) {
+  return { path: '/v1/events', query: { after, types, limit, wait }, holdS: wait }
+}
+
+function followFeed(
+  transport: Transport,
+  { signal, ...filter }: EventWish & { signal?: AbortSignal | undefined },
+): Following {
+  let cursor = filter.after
+  const limits = { signal, timeoutMs: Number.POSITIVE_INFINITY }
+  async function* iterate(): AsyncGenerator<FollowedEvent, void> {
+    const throttle = createThrottle(signal ? [...transport.signals, signal] : transport.signals)
+    for (;;) {
+      const started = performance.now()
+      const request = { ...makeRequest({ ...filter, after: cursor }, HOLD_S), persistent: true }
+      const { data, nextCursor } = await transport.request<EventPage>(request, limits)
+      const last = data.at(-1)
+      for (const event of data) {
+        const after = event === last ? nextCursor : event.id
+        yield { ...event, cursor: after }
+        cursor = after
       }
-      return {
-        get cursor() {
-          return cursor
-        },
-        async *[Symbol.asyncIterator]() {
-          try {
-            yield* walk()
-          } catch (error) {
-            if (!(error instanceof AbortError)) throw error
-          }
-        },
+      cursor = nextCursor
+      if (data.length === 0) await throttle(started, Number.POSITIVE_INFINITY)
+    }
+  }
+  return {
+    get cursor() {
+      return cursor
+    },
+    async *[Symbol.asyncIterator]() {
+      try {
+        yield* iterate()
+      } catch (error) {
+        if (!(error instanceof AbortError)) throw error
       }
     },
   }

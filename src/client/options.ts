@@ -1,39 +1,39 @@
 import type { Signals } from './abort.ts'
 import type { IpnProcessorError } from './errors.ts'
 
-/** What `fetch` has to be able to do; the one of Node 20, Deno, Bun, workers and browsers is. */
+/** The part of `fetch` the client needs; Node 20, Deno, Bun, workers and browsers have it. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
-/** How to reach the service, and how patient to be. */
+/** The service's address, the API key, and time-outs. */
 export type ClientOptions = {
-  /** Where the service listens, e.g. `https://ipn.internal.example`; a path before `/v1` belongs to it. */
+  /** The service's URL, e.g. `https://ipn.internal.example`, including any path before `/v1`. */
   baseUrl: string | URL
   apiKey: string
-  /** The account every request is about: for a `*` key that holds several. */
+  /** The account of all requests: for a `*` key, which has access to several. */
   merchantCode?: string
-  /** Instead of the runtime's own. */
+  /** Replaces the runtime's own. */
   fetch?: Fetch
-  /** A whole call with all its tries may take so long (ms). Default 30 s; what waits has its own. */
+  /** Time-out of a call including its retries (ms). Default 30,000; methods that wait have their own. */
   timeoutMs?: number
-  /** One try may take so long (ms), beyond the time it asks the service to wait. Default 10 s. */
+  /** Time-out of one attempt (ms), in addition to the time it asks the service to wait. Default 10,000. */
   attemptTimeoutMs?: number
-  /** How often a read, or a refund under its key, is tried again. Default 8. */
+  /** Maximum retries of a read, or of a refund with its key. Default 8. */
   retries?: number
-  /** Ends every call of this client. */
+  /** Aborts all calls of this client. */
   signal?: AbortSignal
-  /** Told of each failure after which it tries again, and when (ms from now). For your log. */
+  /** Called after each failure that is retried, with the delay (ms). For your log. */
   onRetry?: (error: IpnProcessorError, inMs: number) => void
 }
 
-/** Of one call. */
+/** Options of one call. */
 export type CallOptions = {
-  /** Ends the call, at whatever point it is. */
+  /** Aborts the call at any point. */
   signal?: AbortSignal | undefined
-  /** Instead of the client's (ms). */
+  /** Replaces the client's time-out (ms). */
   timeoutMs?: number | undefined
 }
 
-/** The options, checked and complete. */
+/** The options, validated and with defaults. */
 export type Settings = {
   base: string
   apiKey: string
@@ -46,18 +46,21 @@ export type Settings = {
   onRetry: (error: IpnProcessorError, inMs: number) => void
 }
 
-/** @throws TypeError that names the option; it never shows the key */
+/**
+ * Validates the options of a client.
+ * @throws TypeError naming the invalid option; it never contains the key
+ */
 export function readOptions(options: ClientOptions): Settings {
   const { apiKey, merchantCode, signal, onRetry = () => {} } = options
-  // A header that cannot be sent is refused by the runtime with a message that shows it.
+  // The runtime rejects an invalid header with a message that contains its value.
   if (typeof apiKey !== 'string' || !/^[\x21-\x7e]+$/.test(apiKey)) {
-    throw new TypeError('apiKey: must be a text of visible ASCII characters')
+    throw new TypeError('apiKey: must consist of visible ASCII characters')
   }
   return {
     base: readBase(String(options.baseUrl)),
     apiKey,
     merchantCode,
-    // Looked up at each call: the runtime's may be replaced later, by whoever observes or tests.
+    // Looked up at each call: monitoring or tests may replace the global later.
     fetch: options.fetch ?? ((url, init) => globalThis.fetch(url, init)),
     timeoutMs: readMs('timeoutMs', options.timeoutMs ?? 30_000),
     attemptTimeoutMs: readMs('attemptTimeoutMs', options.attemptTimeoutMs ?? 10_000),
@@ -70,16 +73,16 @@ export function readOptions(options: ClientOptions): Settings {
 function readBase(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (!url || !/^https?:$/.test(url.protocol)) {
-    throw new TypeError('baseUrl: must be an address like https://ipn.internal.example')
+    throw new TypeError('baseUrl: must be a URL like https://ipn.internal.example')
   }
   if (url.username || url.password || url.search || url.hash) {
-    throw new TypeError('baseUrl: must hold no credentials, query or fragment')
+    throw new TypeError('baseUrl: must not contain credentials, a query or a fragment')
   }
   return url.href.replace(/\/+$/, '')
 }
 
 function readMs(name: string, ms: number): number {
-  if (!(ms > 0)) throw new TypeError(`${name}: must be milliseconds above 0`)
+  if (!(ms > 0)) throw new TypeError(`${name}: must be a number of milliseconds above 0`)
   return ms
 }
 

@@ -1,11 +1,11 @@
-/** Marks a number's text among the other texts; nothing readable begins with it. */
+/** Marks the strings that stand for numbers; no regular text begins with it. */
 const MARK = '\u0000#'
 
 const STRING_OR_NUMBER = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 
 /**
- * Parses JSON; the numbers of the named members become their own text, digit for digit. `JSON.parse` alone
- * would make `10000.50` the binary fraction nearest to it, and forget its zero.
+ * Parses JSON and keeps the numbers of the named members as strings, digit for digit. `JSON.parse` alone
+ * would round `10000.50` to the nearest binary fraction and lose its zero.
  * @throws SyntaxError
  */
 export function parseDecimals(json: string, names: readonly string[]): unknown {

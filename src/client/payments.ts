@@ -1,9 +1,9 @@
+import type { Payment } from './api-types.ts'
+import { type Listing, makeListing, type Page, type PageWish } from './listing.ts'
 import type { CallOptions } from './options.ts'
-import { type Listing, makeListing, type Page, type PageWish } from './pages.ts'
-import type { Payment } from './shapes.ts'
 import { type Transport, writeSegment } from './transport.ts'
 
-/** `from` is included, `to` is not. */
+/** `from` is inclusive, `to` exclusive. */
 export type PaymentFilter = PageWish & {
   status?: string | undefined
   paymentMethod?: string | undefined
@@ -12,20 +12,24 @@ export type PaymentFilter = PageWish & {
 }
 
 export type Payments = {
-  /** @throws NotFoundError */
+  /**
+   * Returns a payment.
+   * @throws NotFoundError
+   */
   get(paymentId: string, options?: CallOptions): Promise<Payment>
-  /** Newest first. */
+  /** Lists payments, newest first. */
   list(filter?: PaymentFilter, options?: CallOptions): Listing<Payment>
 }
 
+/** Creates the methods of `client.payments`. */
 export function createPayments(transport: Transport): Payments {
   return {
     get: (id, options) =>
-      transport.ask({ path: `/v1/payments/${writeSegment('paymentId', id)}` }, options),
+      transport.request({ path: `/v1/payments/${writeSegment('paymentId', id)}` }, options),
     list: ({ cursor: from, ...filter } = {}, options) =>
       makeListing((cursor) => {
         const query = { ...filter, cursor }
-        return transport.ask<Page<Payment>>({ path: '/v1/payments', query }, options)
+        return transport.request<Page<Payment>>({ path: '/v1/payments', query }, options)
       }, from),
   }
 }

@@ -1,12 +1,12 @@
+import type { Transaction, TransactionState } from './api-types.ts'
 import { NotFoundError } from './errors.ts'
-import type { TimelineEntry } from './history.ts'
+import type { TimelineEntry } from './history-types.ts'
+import { type Listing, makeListing, type Page, type PageWish } from './listing.ts'
 import type { CallOptions } from './options.ts'
-import { type Listing, makeListing, type Page, type PageWish } from './pages.ts'
-import type { Transaction, TransactionState } from './shapes.ts'
-import { type Transport, trust, writeSegment } from './transport.ts'
-import { waitFor } from './wait.ts'
+import { assumeType, type Transport, writeSegment } from './transport.ts'
+import { waitFor } from './wait-for.ts'
 
-/** `from` is included, `to` is not. */
+/** `from` is inclusive, `to` exclusive. */
 export type TransactionFilter = PageWish & {
   state?: TransactionState | undefined
   orderId?: string | undefined
@@ -16,47 +16,51 @@ export type TransactionFilter = PageWish & {
 
 export type TransactionWait = CallOptions & {
   /**
-   * What is waited for. A test is asked after every visible change; what stands in `sync`, `ipnCount` and
-   * `asOf` may change without being one. Default `final`.
+   * The condition to wait for; default `final`. A function is called after each visible change. Changes of
+   * only `sync`, `ipnCount` or `asOf` do not necessarily count.
    */
   until?: 'final' | ((transaction: Transaction) => boolean) | undefined
-  /** Waits also for a transaction that the service has not heard of yet, instead of a `NotFoundError`. */
+  /** Also wait while the service does not know the transaction, instead of throwing `NotFoundError`. */
   untilKnown?: boolean | undefined
 }
 
 export type Transactions = {
-  /** @throws NotFoundError */
+  /**
+   * Returns a transaction.
+   * @throws NotFoundError
+   */
   get(transactionId: string, options?: CallOptions): Promise<Transaction>
-  /** Newest first. */
+  /** Lists transactions, newest first. */
   list(filter?: TransactionFilter, options?: CallOptions): Listing<Transaction>
   /**
-   * Resolves as soon as it is so, without polling; survives restarts of the service. `timeoutMs` is 5
-   * minutes unless it says else.
+   * Resolves as soon as the condition is met: the service holds each request until the transaction changes.
+   * Survives restarts of the service. `timeoutMs` defaults to 300,000 (5 minutes).
    * @throws TimeoutError, NotFoundError
    */
   wait(transactionId: string, options?: TransactionWait): Promise<Transaction>
-  /** Has the gateway asked now; also registers a transaction whose notification never came. */
+  /** Queries the gateway now; also registers a transaction whose notification never arrived. */
   sync(transactionId: string, options?: CallOptions): Promise<Transaction>
-  /** Everything that happened to it, oldest first. */
-  timeline(transactionId: string, wish?: PageWish, options?: CallOptions): Listing<TimelineEntry>
+  /** Lists the history of a transaction, oldest first. */
+  timeline(transactionId: string, page?: PageWish, options?: CallOptions): Listing<TimelineEntry>
 }
 
+/** Creates the methods of `client.transactions`. */
 export function createTransactions(transport: Transport): Transactions {
   const locate = (id: string) => `/v1/transactions/${writeSegment('transactionId', id)}`
   return {
-    get: (id, options) => transport.ask({ path: locate(id) }, options),
+    get: (id, options) => transport.request({ path: locate(id) }, options),
     list: ({ cursor: from, ...filter } = {}, options) =>
       makeListing((cursor) => {
         const query = { ...filter, cursor }
-        return transport.ask<Page<Transaction>>({ path: '/v1/transactions', query }, options)
+        return transport.request<Page<Transaction>>({ path: '/v1/transactions', query }, options)
       }, from),
     wait: (id, options = {}) => waitForTransaction(transport, locate(id), options),
     sync: (id, options) =>
-      transport.ask({ method: 'POST', path: `${locate(id)}/sync`, body: {} }, options),
-    timeline: (id, { cursor: from, ...wish } = {}, options) =>
+      transport.request({ method: 'POST', path: `${locate(id)}/sync`, body: {} }, options),
+    timeline: (id, { cursor: from, ...page } = {}, options) =>
       makeListing((cursor) => {
-        const query = { ...wish, cursor }
-        return transport.ask<Page<TimelineEntry>>(
+        const query = { ...page, cursor }
+        return transport.request<Page<TimelineEntry>>(
           { path: `${locate(id)}/timeline`, query },
           options,
         )
@@ -64,22 +68,22 @@ export function createTransactions(transport: Transport): Transactions {
   }
 }
 
-/** Looks once, then has the service hold each request until the transaction differs from the last look. */
+/** Reads once; the service then holds each request until the transaction differs from the last response. */
 function waitForTransaction(
   transport: Transport,
   path: string,
   { until = 'final', untilKnown = false, ...limits }: TransactionWait,
 ): Promise<Transaction> {
   const isDone = until === 'final' ? ({ final }: Transaction) => final : until
-  let seen: string | undefined
+  let etag: string | undefined
   return waitFor(transport, path, limits, async (wait, options) => {
-    const known =
-      seen === undefined ? {} : { query: { wait }, holdS: wait, headers: { 'if-none-match': seen } }
+    const ifChanged =
+      etag === undefined ? {} : { query: { wait }, holdS: wait, headers: { 'if-none-match': etag } }
     try {
-      const answer = await transport.call({ path, ...known, persistent: true }, options)
-      if (answer.status === 304) return undefined
-      seen = answer.headers.get('etag') ?? undefined
-      const result = trust<Transaction>(answer.body)
+      const response = await transport.send({ path, ...ifChanged, persistent: true }, options)
+      if (response.status === 304) return undefined
+      etag = response.headers.get('etag') ?? undefined
+      const result = assumeType<Transaction>(response.body)
       return isDone(result) ? { result } : undefined
     } catch (error) {
       if (untilKnown && isUnknown(error)) return undefined

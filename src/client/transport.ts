@@ -1,126 +1,141 @@
 import { pause, runWithin, type Signals } from './abort.ts'
 import { ConnectionError, IpnProcessorError, ProblemError, TimeoutError } from './errors.ts'
 import type { CallOptions, Settings } from './options.ts'
-import { isPassingProblem, makeProblemError } from './problem.ts'
+import { isTransientProblem, makeProblemError } from './problem-error.ts'
 
-/** The growing distance between tries (ms), of which a random part is waited. */
+/** Upper bounds of the random delay before a retry (ms): it doubles from the first to the second. */
 const BACKOFF_MS = 200
 const BACKOFF_MAX_MS = 5_000
 
 export type QueryValue = string | number | boolean | Date | readonly string[] | undefined
 
-/** One request of the API. */
-export type Call = {
+/** A request to the API. */
+export type ApiRequest = {
   method?: 'GET' | 'POST' | 'DELETE'
   path: string
   query?: Readonly<Record<string, QueryValue>>
   headers?: Readonly<Record<string, string>>
   body?: unknown
-  /** It may be sent twice: a read, or what carries an idempotency key. Only such a call is tried again. */
+  /** Safe to send twice: a read, or a request with an idempotency key. Only these are retried. */
   repeatable?: boolean
-  /** For how long the service may hold it before it answers (s). */
+  /** How long the service may hold the request before it answers (s). */
   holdS?: number | undefined
-  /** Tries go on until the time is over, however many they are. */
+  /** Retry until the time-out, without a limit on the number of retries. */
   persistent?: boolean
   parse?: (text: string) => unknown
 }
 
-export type Answer = { status: number; headers: Headers; body: unknown }
+export type ApiResponse = { status: number; headers: Headers; body: unknown }
 
-/** Sends requests, and sends them again where that is safe. */
+/** Sends requests and retries those that are safe to repeat. */
 export type Transport = {
   signals: Signals
   /**
-   * @returns a 2xx or 304
+   * Sends a request.
+   * @returns a response with status 2xx or 304
    * @throws ProblemError, ConnectionError, TimeoutError, AbortError
    */
-  call(call: Call, options?: CallOptions): Promise<Answer>
-  /** The same, and the body of the answer: the service's word is taken for its shape. */
-  ask<T>(call: Call, options?: CallOptions): Promise<T>
+  send(request: ApiRequest, options?: CallOptions): Promise<ApiResponse>
+  /** Sends a request and returns the body of the response, without checking that it is a `T`. */
+  request<T>(request: ApiRequest, options?: CallOptions): Promise<T>
 }
 
+/** Creates the transport of a client. It opens no connection until the first request. */
 export function createTransport(settings: Settings): Transport {
-  async function call(call: Call, options: CallOptions = {}): Promise<Answer> {
-    const { method = 'GET', persistent = false, repeatable = method === 'GET' } = call
+  async function send(request: ApiRequest, options: CallOptions = {}): Promise<ApiResponse> {
+    const { method = 'GET', persistent = false, repeatable = method === 'GET' } = request
     const { signal, timeoutMs = settings.timeoutMs } = options
     const signals = signal ? [...settings.signals, signal] : settings.signals
     const end = performance.now() + timeoutMs
-    for (let tries = 1; ; tries += 1) {
+    for (let attempts = 1; ; attempts += 1) {
       try {
-        const holdMs = (call.holdS ?? 0) * 1000
-        const left = Math.max(0, end - performance.now())
-        return await attempt(call, Math.min(holdMs + settings.attemptTimeoutMs, left), signals)
+        const holdMs = (request.holdS ?? 0) * 1000
+        const leftMs = Math.max(0, end - performance.now())
+        const attemptMs = Math.min(holdMs + settings.attemptTimeoutMs, leftMs)
+        return await sendOnce(settings, request, attemptMs, signals)
       } catch (error) {
-        if (!(error instanceof IpnProcessorError) || !repeatable || !isPassing(error)) throw error
-        const inMs = chooseDelay(error, tries)
+        if (!(error instanceof IpnProcessorError) || !repeatable || !isTransient(error)) throw error
+        const inMs = computeDelay(error, attempts)
         const isTooLate = inMs >= end - performance.now()
-        if (isTooLate && persistent) throw giveUp(error)
-        if (isTooLate || (!persistent && tries > settings.retries)) throw error
+        if (isTooLate && persistent) throw makeTimeoutError(error)
+        if (isTooLate || (!persistent && attempts > settings.retries)) throw error
         settings.onRetry(error, inMs)
         await pause(inMs, signals)
       }
     }
   }
 
-  async function attempt(call: Call, ms: number, signals: Signals): Promise<Answer> {
-    const { method = 'GET', path, parse = JSON.parse } = call
-    const name = `${method} ${path}`
-    return await runWithin(ms, signals, name, async (signal) => {
-      const request = writeRequest(call, signal)
-      const response = await connect(name, () => settings.fetch(...request))
-      const text = await connect(name, () => response.text())
-      const { status, headers } = response
-      if (status === 304 || status === 204) return { status, headers, body: undefined }
-      const body = parseAnswer(text, parse)
-      if (!response.ok) throw makeProblemError(name, response, body)
-      if (body === undefined) throw new ConnectionError(`${name}: the answer cannot be read`)
-      return { status, headers, body }
-    })
-  }
-
-  function writeRequest(call: Call, signal: AbortSignal): [string, RequestInit] {
-    const { method = 'GET', path, query = {}, body } = call
-    const { merchantCode } = settings
-    const headers = {
-      accept: 'application/json',
-      authorization: `Bearer ${settings.apiKey}`,
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      ...call.headers,
-    }
-    return [
-      `${settings.base}${path}${writeQuery({ ...query, merchantCode })}`,
-      {
-        method,
-        headers,
-        signal,
-        // A redirect would make a GET of a POST, and carry the key to whom it was not given.
-        redirect: 'manual',
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      },
-    ]
-  }
-
   return {
     signals: settings.signals,
-    call,
-    async ask<T>(one: Call, options?: CallOptions) {
-      const { body } = await call(one, options)
-      return trust<T>(body)
+    send,
+    async request<T>(request: ApiRequest, options?: CallOptions) {
+      const { body } = await send(request, options)
+      return assumeType<T>(body)
     },
   }
 }
 
-/** A part of a path: an id of whatever form. @throws TypeError for one that no path can carry */
+async function sendOnce(
+  settings: Settings,
+  request: ApiRequest,
+  ms: number,
+  signals: Signals,
+): Promise<ApiResponse> {
+  const { method = 'GET', path, parse = JSON.parse } = request
+  const name = `${method} ${path}`
+  return await runWithin(ms, signals, name, async (signal) => {
+    const [url, init] = writeRequest(settings, request, signal)
+    const response = await connect(name, () => settings.fetch(url, init))
+    const text = await connect(name, () => response.text())
+    const { status, headers } = response
+    if (status === 304 || status === 204) return { status, headers, body: undefined }
+    const body = parseBody(text, parse)
+    if (!response.ok) throw makeProblemError(name, response, body)
+    if (body === undefined) throw new ConnectionError(`${name}: the response is not valid JSON`)
+    return { status, headers, body }
+  })
+}
+
+function writeRequest(
+  { base, apiKey, merchantCode }: Settings,
+  { method = 'GET', path, query = {}, headers, body }: ApiRequest,
+  signal: AbortSignal,
+): [url: string, init: RequestInit] {
+  const allHeaders = {
+    accept: 'application/json',
+    authorization: `Bearer ${apiKey}`,
+    ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    ...headers,
+  }
+  return [
+    `${base}${path}${writeQuery({ ...query, merchantCode })}`,
+    {
+      method,
+      headers: allHeaders,
+      signal,
+      // Following a redirect would turn a POST into a GET and could send the key to another host.
+      redirect: 'manual',
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    },
+  ]
+}
+
+/**
+ * Encodes an id as a path segment.
+ * @throws TypeError for an id that no path can carry
+ */
 export function writeSegment(name: string, id: string): string {
-  if (id === '' || id === '.' || id === '..') throw new TypeError(`${name}: ${id || 'empty'}`)
+  if (id === '' || id === '.' || id === '..') {
+    throw new TypeError(`${name}: must not be ${id === '' ? 'empty' : `"${id}"`}`)
+  }
   return encodeURIComponent(id)
 }
 
 /**
- * The one boundary where the service's word is taken for the shape of what it sent. What stands for it: tests
- * hold the types of this client to the schemas of the service's routes, and each of its answers to the same.
+ * Returns the body as a `T` without checking it; the only place in the client that does. Tests compare
+ * the client's types with the schemas of the service's routes, and the service's responses with both.
  */
-export function trust<T>(body: unknown): T {
+export function assumeType<T>(body: unknown): T {
   return body as T
 }
 
@@ -134,7 +149,7 @@ function writeQuery(query: Readonly<Record<string, QueryValue>>): string {
   return text === '' ? '' : `?${text}`
 }
 
-/** What the runtime knows of the reason: Node's `fetch` keeps it a level down. */
+/** Formats the runtime's reason, which Node's `fetch` puts in the `cause` of its error. */
 function explain(error: unknown): string {
   const inner = error instanceof Error && error.cause instanceof Error ? error.cause : error
   if (!(inner instanceof Error)) return ''
@@ -143,15 +158,15 @@ function explain(error: unknown): string {
 }
 
 /** @throws ConnectionError with the runtime's own error as its cause */
-async function connect<T>(name: string, send: () => Promise<T>): Promise<T> {
+async function connect<T>(name: string, run: () => Promise<T>): Promise<T> {
   try {
-    return await send()
+    return await run()
   } catch (error) {
-    throw new ConnectionError(`${name}: no answer${explain(error)}`, { cause: error })
+    throw new ConnectionError(`${name}: no response${explain(error)}`, { cause: error })
   }
 }
 
-function parseAnswer(text: string, parse: (text: string) => unknown): unknown {
+function parseBody(text: string, parse: (text: string) => unknown): unknown {
   try {
     return parse(text)
   } catch {
@@ -159,20 +174,20 @@ function parseAnswer(text: string, parse: (text: string) => unknown): unknown {
   }
 }
 
-/** Whether the same request may succeed later without anybody doing anything. */
-function isPassing(error: IpnProcessorError): boolean {
-  if (error instanceof ProblemError) return isPassingProblem(error)
+/** Returns whether the same request may succeed later without any intervention. */
+function isTransient(error: IpnProcessorError): boolean {
+  if (error instanceof ProblemError) return isTransientProblem(error)
   return error instanceof ConnectionError || error instanceof TimeoutError
 }
 
-/** At least what the service asked for, and a random part of a growing time more (ms). */
-function chooseDelay(error: IpnProcessorError, tries: number): number {
-  const asked = error instanceof ProblemError ? (error.retryAfterMs ?? 0) : 0
-  return asked + Math.random() * Math.min(BACKOFF_MAX_MS, BACKOFF_MS * 2 ** (tries - 1))
+/** Returns the service's `Retry-After` plus a random part of the exponential backoff (ms). */
+function computeDelay(error: IpnProcessorError, attempts: number): number {
+  const retryAfterMs = error instanceof ProblemError ? (error.retryAfterMs ?? 0) : 0
+  return retryAfterMs + Math.random() * Math.min(BACKOFF_MAX_MS, BACKOFF_MS * 2 ** (attempts - 1))
 }
 
-function giveUp(error: IpnProcessorError): TimeoutError {
+function makeTimeoutError(error: IpnProcessorError): TimeoutError {
   return error instanceof TimeoutError
     ? error
-    : new TimeoutError('The time was over before the service could be asked', { cause: error })
+    : new TimeoutError('Timed out while retrying', { cause: error })
 }

@@ -1,81 +1,86 @@
 import type { EventType } from './events.ts'
+import { type Listing, makeListing, type Page, type PageWish } from './listing.ts'
 import type { CallOptions } from './options.ts'
-import { type Listing, makeListing, type Page, type PageWish } from './pages.ts'
 import { type Transport, writeSegment } from './transport.ts'
 
-/** `types` left out means all that the key may read. */
+/** An endpoint to register. `types` defaults to all types the key may read. */
 export type WebhookWish = { url: string; types?: EventType[] | undefined }
 
-/** The only answer that holds the secret, with which you check what arrives (Standard Webhooks). */
+/** A new endpoint. Its secret verifies the deliveries (Standard Webhooks) and is returned only once. */
 export type RegisteredWebhook = { id: string; url: string; types: string[]; secret: string }
 
-/** An address of yours that events are sent to, and how it does. */
+/** A URL to which events are sent, and the state of its deliveries. */
 export type WebhookEndpoint = {
   id: string
-  /** `*`: of every account. */
+  /** `*` for all accounts. */
   merchantCode: string
   url: string
   types: string[]
   createdAt: string
-  /** The first failure since it took one. */
+  /** The first failure since the last successful delivery. */
   failingSince: string | null
   lastError: string | null
   disabledAt: string | null
-  /** gone: it answered 410; failing: it took nothing for days. */
+  /** `gone`: it answered 410; `failing`: all deliveries failed for days. */
   disabledReason: 'gone' | 'failing' | null
-  /** Events that wait for it. */
+  /** Number of events waiting to be delivered. */
   pending: number
 }
 
-/** What came of a test event. */
+/** The outcome of a test event. */
 export type WebhookTest = {
   delivered: boolean
-  /** Of the receiver's answer, if there was one. */
+  /** HTTP status of the endpoint's response, if any. */
   status: number | null
   durationMs: number
   error: string | null
 }
 
 export type WebhookEndpoints = {
-  /** The secret is shown this once. */
-  create(wish: WebhookWish, options?: CallOptions): Promise<RegisteredWebhook>
-  /** Newest first. */
-  list(wish?: PageWish, options?: CallOptions): Listing<WebhookEndpoint>
+  /** Registers an endpoint. Its secret is returned only once. */
+  create(endpoint: WebhookWish, options?: CallOptions): Promise<RegisteredWebhook>
+  /** Lists endpoints, newest first. */
+  list(page?: PageWish, options?: CallOptions): Listing<WebhookEndpoint>
+  /** Deletes an endpoint. */
   delete(endpointId: string, options?: CallOptions): Promise<void>
-  /** Has a signed test event sent there now. */
+  /** Sends a signed test event to the endpoint immediately. */
   test(endpointId: string, options?: CallOptions): Promise<WebhookTest>
-  /** Goes on where it stopped, at once. */
+  /** Enables the endpoint; its deliveries resume immediately where they stopped. */
   enable(endpointId: string, options?: CallOptions): Promise<WebhookEndpoint>
   /**
-   * Sends everything after an event again, in order.
+   * Sends all events after an event again, in order.
    * @param after the event's id, or `0`
-   * @throws CursorExpiredError when events after it are not kept any more
+   * @throws CursorExpiredError if events after it have been deleted
    */
   replay(endpointId: string, after: string, options?: CallOptions): Promise<WebhookEndpoint>
 }
 
 const PATH = '/v1/webhook-endpoints'
 
-/** The service itself waits so long for a receiver's answer to a test event, and a moment more (s). */
-const TEST_S = 20
+/** How long the service waits for the endpoint's response to a test event, plus a margin (s). */
+const TEST_HOLD_S = 20
 
+/** Creates the methods of `client.webhookEndpoints`. */
 export function createWebhookEndpoints(transport: Transport): WebhookEndpoints {
   const locate = (id: string) => `${PATH}/${writeSegment('endpointId', id)}`
   return {
-    create: (body, options) => transport.ask({ method: 'POST', path: PATH, body }, options),
-    list: ({ cursor: from, ...wish } = {}, options) =>
+    create: (body, options) => transport.request({ method: 'POST', path: PATH, body }, options),
+    list: ({ cursor: from, ...page } = {}, options) =>
       makeListing((cursor) => {
-        const query = { ...wish, cursor }
-        return transport.ask<Page<WebhookEndpoint>>({ path: PATH, query }, options)
+        const query = { ...page, cursor }
+        return transport.request<Page<WebhookEndpoint>>({ path: PATH, query }, options)
       }, from),
     delete: async (id, options) => {
-      await transport.call({ method: 'DELETE', path: locate(id) }, options)
+      await transport.send({ method: 'DELETE', path: locate(id) }, options)
     },
     test: (id, options) =>
-      transport.ask({ method: 'POST', path: `${locate(id)}/test`, holdS: TEST_S }, options),
+      transport.request(
+        { method: 'POST', path: `${locate(id)}/test`, holdS: TEST_HOLD_S },
+        options,
+      ),
     enable: (id, options) =>
-      transport.ask({ method: 'POST', path: `${locate(id)}/enable` }, options),
+      transport.request({ method: 'POST', path: `${locate(id)}/enable` }, options),
     replay: (id, after, options) =>
-      transport.ask({ method: 'POST', path: `${locate(id)}/replay`, body: { after } }, options),
+      transport.request({ method: 'POST', path: `${locate(id)}/replay`, body: { after } }, options),
   }
 }

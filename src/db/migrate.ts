@@ -4,41 +4,41 @@ import { drizzle } from 'drizzle-orm/postgres-js'
 import { migrate } from 'drizzle-orm/postgres-js/migrator'
 import postgres from 'postgres'
 import { z } from 'zod'
-import type { Sql } from './client.ts'
-import { describeLine } from './socket.ts'
+import { buildSocketOptions } from '../platform/postgres/socket.ts'
+import type { Sql } from '../platform/postgres/types.ts'
+import { MIGRATION_LOCK } from './locks.ts'
 
-const FOLDER = fileURLToPath(new URL('../../migrations', import.meta.url))
-/** Any constant will do, as long as every process uses the same: the letters "ipnp". */
-const LOCK = 0x69706e70
+const MIGRATIONS_FOLDER = fileURLToPath(new URL('../../migrations', import.meta.url))
 
-const CONNECT_WITHIN_S = 10
+const CONNECT_TIMEOUT_S = 10
 
 const JOURNAL = z.object({ entries: z.array(z.object({ when: z.number() })) })
 
-/**
- * Brings the schema up to date. Processes that start together wait for one another: without the
- * advisory lock two of three migrators failed.
- */
+/** Applies the pending migrations. Processes that start together migrate one after the other. */
 export async function migrateDatabase(url: string): Promise<void> {
-  const line = describeLine(url, CONNECT_WITHIN_S * 1000)
   const sql = postgres(url, {
-    ...line,
+    ...buildSocketOptions(url, CONNECT_TIMEOUT_S * 1000),
     max: 1,
     onnotice: () => {},
-    connect_timeout: CONNECT_WITHIN_S,
+    connect_timeout: CONNECT_TIMEOUT_S,
   })
   try {
-    await sql`select pg_advisory_lock(${LOCK})`
-    await migrate(drizzle(sql), { migrationsFolder: FOLDER })
-    await sql`select pg_advisory_unlock(${LOCK})`
+    await sql`select pg_advisory_lock(${MIGRATION_LOCK})`
+    await migrate(drizzle(sql), { migrationsFolder: MIGRATIONS_FOLDER })
+    await sql`select pg_advisory_unlock(${MIGRATION_LOCK})`
   } finally {
     await sql.end({ timeout: 5 })
   }
 }
 
-/** Whether the database has every migration this version knows (a newer one may have more). */
+/**
+ * Returns whether the database has every migration this version knows. A database that a newer version has
+ * migrated further also counts as current.
+ */
 export async function isSchemaCurrent(sql: Sql): Promise<boolean> {
-  const journal = JOURNAL.parse(JSON.parse(await readFile(`${FOLDER}/meta/_journal.json`, 'utf8')))
+  const journal = JOURNAL.parse(
+    JSON.parse(await readFile(`${MIGRATIONS_FOLDER}/meta/_journal.json`, 'utf8')),
+  )
   const newest = Math.max(0, ...journal.entries.map((entry) => entry.when))
   const [row] = await sql<{ applied: number }[]>`
     select coalesce(max(created_at), 0)::float8 as applied from drizzle.__drizzle_migrations`

@@ -1,11 +1,8 @@
-/** Who says what: the service's own books, the newest answer to a query, an earlier one, a notification. */
-export type Source = 'service' | 'query' | 'earlier_query' | 'notification'
+/** Where a side comes from: this service's records, the newest answer to a query, an earlier answer, a notification. */
+export type DiscrepancySource = 'service' | 'query' | 'earlier_query' | 'notification'
 
-/**
- * Every kind of disagreement, with who stands on each side. What a kind means and what to do about it
- * stands in the README's table.
- */
-export const KINDS = {
+/** Every kind of discrepancy, with the source of each side. The documentation explains the kinds and what to do. */
+export const DISCREPANCY_KINDS = {
   unexplained_growth: { ours: 'service', theirs: 'query' },
   refunded_amount_fell: { ours: 'service', theirs: 'query' },
   success_after_failure: { ours: 'service', theirs: 'notification' },
@@ -17,6 +14,6 @@ export const KINDS = {
   duplicate_payment: { ours: 'service', theirs: 'query' },
   ipn_contradicts_query: { ours: 'notification', theirs: 'query' },
   ipn_missing: { ours: 'query', theirs: 'notification' },
-} as const satisfies Record<string, { ours: Source; theirs: Source }>
+} as const satisfies Record<string, { ours: DiscrepancySource; theirs: DiscrepancySource }>
 
-export type Kind = keyof typeof KINDS
+export type DiscrepancyKind = keyof typeof DISCREPANCY_KINDS

@@ -1,17 +1,17 @@
 import { z } from '@hono/zod-openapi'
-import { toIso } from '../db/client.ts'
-import type { discrepancies } from '../db/schema.ts'
-import { Id, Time } from '../http/input.ts'
-import { KINDS, type Kind } from './kinds.ts'
+import { Id, Time } from '../platform/http/fields.ts'
+import { toIso } from '../platform/postgres/iso-time.ts'
+import { DISCREPANCY_KINDS, type DiscrepancyKind } from './kinds.ts'
+import type { DiscrepancyRow } from './types.ts'
 
-export const KindName = z.enum(Object.keys(KINDS))
+export const KindName = z.enum(Object.keys(DISCREPANCY_KINDS))
 
 const Side = z.strictObject({
   source: z.string().openapi({ description: 'service, query, earlier_query or notification' }),
   says: z.string().openapi({ description: 'Amounts in it are exact decimals' }),
 })
 
-/** A disagreement as operators see it: both sides, and since when. */
+/** A discrepancy as the API returns it. */
 export const Discrepancy = z
   .strictObject({
     id: z.string(),
@@ -22,11 +22,12 @@ export const Discrepancy = z
     refundId: z.uuid().nullable(),
     ours: Side,
     theirs: Side,
-    times: z.int().openapi({ description: 'How often it was seen' }),
+    times: z.int().openapi({ description: 'How often it was observed' }),
     firstSeenAt: Time,
     lastSeenAt: Time,
     resolvedAt: Time.nullable().openapi({
-      description: 'When the sides agreed again; null while they do not, or where nobody can know',
+      description:
+        'When the sides agreed again; null while they differ, and for kinds where agreement cannot be detected',
     }),
   })
   .openapi('Discrepancy', {
@@ -46,11 +47,9 @@ export const Discrepancy = z
     },
   })
 
-export type DiscrepancyRow = typeof discrepancies.$inferSelect
-
 export function showDiscrepancy(row: DiscrepancyRow): z.infer<typeof Discrepancy> {
   const { kind, merchantCode, transactionId, paymentId, refundId, times } = row
-  const known: Record<string, (typeof KINDS)[Kind]> = KINDS
+  const known: Record<string, (typeof DISCREPANCY_KINDS)[DiscrepancyKind]> = DISCREPANCY_KINDS
   const sides = known[kind] ?? { ours: 'service', theirs: 'query' }
   return {
     id: String(row.id),

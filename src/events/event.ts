@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import type { Scope } from '../access/keys.ts'
-import { toIso } from '../db/client.ts'
-import type { Sealer } from '../seal.ts'
+import type { Encryption } from '../platform/crypto/encryption.ts'
+import { toIso } from '../platform/postgres/iso-time.ts'
 
 /**
- * Everything the feed and webhooks tell, with the scope it takes to be told. A discrepancy is told to whoever
- * reads payments, because what they read may be wrong; listing them all is for operators.
+ * Every event type of the feed and of webhooks, with the scope that reads it. `discrepancy.found` goes to every
+ * reader of payments, because the payments it concerns may be wrong; listing discrepancies takes `ops`.
  */
 export const EVENT_SCOPES = {
   'payment.created': 'payments:read',
@@ -19,9 +19,15 @@ export const EVENT_SCOPES = {
 
 export type EventType = keyof typeof EVENT_SCOPES
 
+export const EVENT_TYPES: readonly string[] = Object.keys(EVENT_SCOPES)
+
+export function isEventType(type: string): type is EventType {
+  return EVENT_TYPES.includes(type)
+}
+
 /** An event as it is stored; `data` is JSON text. */
 export type EventRow = {
-  /** Its place in the feed, and the cursor of a reader who has read it. */
+  /** Its position in the feed, and the cursor that continues after it. */
   id: number
   merchantCode: string
   transactionId: string
@@ -31,18 +37,18 @@ export type EventRow = {
 }
 
 /**
- * The event as readers and receivers get it, as JSON text: its data is passed on as it was written, but
- * for a receiver, which is encrypted at rest.
+ * Returns an event as readers and webhook endpoints get it, as JSON text. Its data is passed on unchanged,
+ * except for a refund's receiver, which is encrypted at rest.
  */
-export function writeEvent(
-  sealer: Sealer,
+export function serializeEvent(
+  encryption: Encryption,
   { id, type, at, transactionId, data }: Omit<EventRow, 'merchantCode'>,
 ): string {
   const head = JSON.stringify({ id: String(id), type, timestamp: toIso(at), transactionId })
-  return `${head.slice(0, -1)},"data":${openReceiver(sealer, data)}}`
+  return `${head.slice(0, -1)},"data":${decryptReceiver(encryption, data)}}`
 }
 
-/** In no text of a merchant's: quotes in it are escaped. */
+/** Cannot occur inside a merchant's text, where quotes are escaped. */
 const SEALED_MEMBER = ',"sealed":"'
 
 const Sealed = z.looseObject({
@@ -50,18 +56,18 @@ const Sealed = z.looseObject({
   receiver: z.looseObject({ sealed: z.string() }),
 })
 
-/** What stands beside the sealed receiver is shown when it was sealed with another key. */
-function openReceiver(sealer: Sealer, data: string): string {
+/** Decrypts the receiver; one encrypted under another key is left out, what is stored in clear beside it stays. */
+function decryptReceiver(encryption: Encryption, data: string): string {
   if (!data.includes(SEALED_MEMBER)) return data
   const object = Sealed.parse(JSON.parse(data))
   const { sealed, ...unreadable } = object.receiver
-  const receiver = unseal(sealer, sealed, object.id) ?? unreadable
+  const receiver = decrypt(encryption, sealed, object.id) ?? unreadable
   return JSON.stringify({ ...object, receiver })
 }
 
-function unseal(sealer: Sealer, sealed: string, id: string): unknown {
+function decrypt(encryption: Encryption, sealed: string, id: string): unknown {
   try {
-    return JSON.parse(sealer.open(Buffer.from(sealed, 'base64'), id))
+    return JSON.parse(encryption.decrypt(Buffer.from(sealed, 'base64'), id))
   } catch {
     return undefined
   }

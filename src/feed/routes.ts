@@ -1,33 +1,18 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { withScope } from '../access/authenticate.ts'
-import type { Context } from '../context.ts'
-import { writeEvent } from '../events/event.ts'
-import {
-  answersStream,
-  answersText,
-  createRouter,
-  MerchantCode,
-  WaitParameter,
-} from '../http/input.ts'
-import { DEFAULT_LIMIT, pageParameters } from '../http/page.ts'
-import { refuses } from '../http/refusals.ts'
-import { workUnder } from '../http/wait.ts'
-import { chooseEvents } from './choose.ts'
-import { readNext } from './follow.ts'
-import { openStream } from './stream.ts'
+import { serializeEvent } from '../events/event.ts'
+import { withEitherSignal } from '../platform/concurrency/with-either-signal.ts'
+import { MerchantCode, WaitParameter } from '../platform/http/fields.ts'
+import { DEFAULT_LIMIT, pageParameters } from '../platform/http/page.ts'
+import { describeRefusals } from '../platform/http/refusals.ts'
+import { describeEventStream, describeTextResponse } from '../platform/http/responses.ts'
+import { createRouter } from '../platform/http/router.ts'
+import type { FeedContext } from './context.ts'
+import { Cursor } from './cursor.ts'
+import { filterByScope } from './filter-by-scope.ts'
+import { longPoll } from './long-poll.ts'
+import { openStream } from './open-stream.ts'
 import { Event, EventPage, TypesParameter } from './view.ts'
-
-/** A place in the feed, as it was given. */
-const Cursor = z
-  .string()
-  .regex(/^\d{1,18}$/, 'is not a cursor this feed gave')
-  .transform(Number)
-  .optional()
-  .openapi({
-    type: 'string',
-    pattern: '^\\d{1,18}$',
-    description: 'What was read last: an `id`, or `nextCursor`; left out, from the oldest kept',
-  })
 
 const shared = { tags: ['Events'], ...withScope('payments:read') }
 
@@ -37,61 +22,67 @@ const query = {
   merchantCode: MerchantCode,
 }
 
-const READING = 'Events of refunds are for keys that have the scope `refunds:read`, too.'
+const SCOPES = 'Refund events need the scope `refunds:read` as well.'
 
 const list = createRoute({
   method: 'get',
   path: '/v1/events',
   operationId: 'listEvents',
-  summary: 'The change feed, oldest first; ask again with `nextCursor`',
-  description: READING,
+  summary: 'Read the change feed, oldest event first; continue with `nextCursor`',
+  description: SCOPES,
   ...shared,
   request: {
     query: z.strictObject({ ...query, limit: pageParameters.limit, wait: WaitParameter }),
   },
-  responses: { 200: answersText('A page', EventPage), ...refuses('cursor_expired') },
+  responses: {
+    200: describeTextResponse('A page', EventPage),
+    ...describeRefusals('cursor_expired'),
+  },
 })
 
 const follow = createRoute({
   method: 'get',
   path: '/v1/events/stream',
   operationId: 'followEvents',
-  summary: 'The change feed as server-sent events',
-  description: READING,
+  summary: 'Follow the change feed as server-sent events',
+  description: SCOPES,
   ...shared,
   request: { query: z.strictObject(query), headers: z.object({ 'last-event-id': Cursor }) },
   responses: {
-    200: answersStream('`id` is the cursor, `event` the type, `data` an event as above', Event),
-    ...refuses('cursor_expired'),
+    200: describeEventStream(
+      '`id` is the cursor, `event` the type, `data` the event as JSON',
+      Event,
+    ),
+    ...describeRefusals('cursor_expired'),
   },
 })
 
-/** Events of one message to a stream. */
-const STREAMED = 100
+/** Events written to a stream at once. */
+const STREAM_PAGE = 100
 
-/** The merchants' routes on the change feed. */
-export function feedRoutes(ctx: Context) {
+/** Serves the merchants' routes on the change feed. */
+export function feedRoutes(ctx: FeedContext) {
   return createRouter()
     .openapi(list, async (c) => {
-      const { after, limit = DEFAULT_LIMIT, wait = 0, ...chosen } = c.req.valid('query')
-      const filter = chooseEvents(c.get('access'), chosen)
-      const { events, next } = await workUnder([c.req.raw.signal, ctx.stopping], (end) =>
-        readNext(ctx, { filter, after, limit }, wait * 1000, end),
+      const { after, limit = DEFAULT_LIMIT, wait = 0, ...requested } = c.req.valid('query')
+      const filter = filterByScope(c.get('access'), requested)
+      const { events, next } = await withEitherSignal([c.req.raw.signal, ctx.stopping], (end) =>
+        longPoll(ctx, { filter, after, limit }, wait * 1000, end),
       )
-      const data = events.map((event) => writeEvent(ctx.sealer, event)).join(',')
+      const data = events.map((event) => serializeEvent(ctx.encryption, event)).join(',')
       return c.body(`{"data":[${data}],"nextCursor":"${next}"}`, 200, {
         'content-type': 'application/json',
       })
     })
     .openapi(follow, async (c) => {
-      const { after, ...chosen } = c.req.valid('query')
-      const filter = chooseEvents(c.get('access'), chosen)
-      // Its answer has no body: nothing would ever end the stream.
+      const { after, ...requested } = c.req.valid('query')
+      const filter = filterByScope(c.get('access'), requested)
+      // A response to HEAD has no body: nothing would ever end the stream.
       if (c.req.method === 'HEAD') {
         return c.body(null, 200, { 'content-type': 'text/event-stream' })
       }
       const last = c.req.valid('header')['last-event-id']
-      const follower = { filter, after: last ?? after, limit: STREAMED }
-      return await openStream(ctx, c, follower, last === undefined ? 'after' : 'last-event-id')
+      const feedQuery = { filter, after: last ?? after, limit: STREAM_PAGE }
+      return await openStream(ctx, c, feedQuery, last === undefined ? 'after' : 'last-event-id')
     })
 }

@@ -1,15 +1,17 @@
 import { z } from '@hono/zod-openapi'
 import { Discrepancy } from '../discrepancies/view.ts'
-import { EVENT_SCOPES, type EventType } from '../events/event.ts'
-import { Id, Time } from '../http/input.ts'
+import { EVENT_TYPES, type EventType, isEventType } from '../events/event.ts'
 import { Payment } from '../payments/view.ts'
+import { Id, Time } from '../platform/http/fields.ts'
 import { Refund } from '../refunds/view.ts'
 import { Transaction } from '../transactions/view.ts'
 
-/** An event of one type; `data` is the object as the event's commit left it, shaped as its own route answers. */
+/** The schema of one event type. `data` is the object as the event's commit left it, shaped as its own route returns it. */
 function eventOf<T extends EventType, D extends z.ZodType>(type: T, data: D) {
   return z.strictObject({
-    id: z.string().openapi({ description: 'Its place in the feed, and the cursor behind it' }),
+    id: z
+      .string()
+      .openapi({ description: 'Its position in the feed, and the cursor that continues after it' }),
     type: z.literal(type),
     timestamp: Time,
     transactionId: Id,
@@ -17,7 +19,7 @@ function eventOf<T extends EventType, D extends z.ZodType>(type: T, data: D) {
   })
 }
 
-/** An event as readers of the feed and receivers of webhooks get it. */
+/** An event as readers of the feed and webhook endpoints get it. */
 export const Event = z
   .discriminatedUnion('type', [
     eventOf('payment.created', Payment),
@@ -32,22 +34,16 @@ export const Event = z
 
 export type EventView = z.infer<typeof Event>
 
-/** A page of the feed: ask again with `nextCursor`, which is never null. */
+/** A page of the feed. `nextCursor` is never null. */
 export const EventPage = z.strictObject({ data: z.array(Event), nextCursor: z.string() })
 
-const KNOWN = Object.keys(EVENT_SCOPES)
-
-export function isEventType(type: string): type is EventType {
-  return KNOWN.includes(type)
-}
-
-/** Event types as a query parameter: a list with commas. */
+/** Event types as a query parameter, separated by commas. */
 export const TypesParameter = z
   .string()
   .transform((list) => list.split(','))
-  .pipe(z.array(z.string().refine(isEventType, `must be of ${KNOWN.join(', ')}`)))
+  .pipe(z.array(z.string().refine(isEventType, `must be one of ${EVENT_TYPES.join(', ')}`)))
   .optional()
   .openapi({
     type: 'string',
-    description: `Only these, a list with commas: of ${KNOWN.map((type) => `\`${type}\``).join(', ')}`,
+    description: `Only these event types, separated by commas: ${EVENT_TYPES.map((type) => `\`${type}\``).join(', ')}`,
   })

@@ -1,30 +1,46 @@
-import { type Breaker, type BreakerSettings, type BreakerState, createBreaker } from '../breaker.ts'
+import {
+  type CircuitBreaker,
+  type CircuitBreakerSettings,
+  type CircuitBreakerState,
+  createCircuitBreaker,
+} from '../platform/concurrency/circuit-breaker.ts'
 
-/** What is paused on its own: the gateway may answer queries and not refunds, or cards alone. */
+/** Operations are paused separately: the gateway may answer queries but not refunds, or only cards. */
 export type Operation = 'query' | 'refund' | 'cards'
 
-/** The breakers of this process, one for each merchant account and operation. */
+type BreakerKey = { merchantCode: string; operation: Operation }
+
+/** The circuit breakers of this process, one for each merchant account and operation. */
 export type Breakers = {
-  of(merchantCode: string, operation: Operation): Breaker
-  /** Those that were asked for so far. */
-  list(): { merchantCode: string; operation: Operation; state: BreakerState; waitMs: number }[]
+  /** Returns the breaker, created on first use. */
+  of(merchantCode: string, operation: Operation): CircuitBreaker
+  /** Returns the breakers created so far; `waitMs` is the time until the next call may be made. */
+  list(): (BreakerKey & { state: CircuitBreakerState; waitMs: number })[]
 }
 
-/** A dead gateway is found out in a moment, and asked twice a minute from then on. */
-const BREAKER_SETTINGS: BreakerSettings = { failures: 5, pauseMs: 1_000, maxPauseMs: 30_000 }
+/** Opens a moment after the gateway goes down; from then on it is probed twice a minute. */
+const BREAKER_SETTINGS: CircuitBreakerSettings = {
+  failures: 5,
+  pauseMs: 1_000,
+  maxPauseMs: 30_000,
+}
 
-export function createBreakers(settings: BreakerSettings = BREAKER_SETTINGS): Breakers {
-  const known = new Map<string, { merchantCode: string; operation: Operation; breaker: Breaker }>()
+export function createBreakers(settings: CircuitBreakerSettings = BREAKER_SETTINGS): Breakers {
+  const entries = new Map<string, BreakerKey & { breaker: CircuitBreaker }>()
   return {
     of(merchantCode, operation) {
       const key = `${operation} ${merchantCode}`
-      const one = known.get(key) ?? { merchantCode, operation, breaker: createBreaker(settings) }
-      known.set(key, one)
-      return one.breaker
+      const entry = entries.get(key) ?? {
+        merchantCode,
+        operation,
+        breaker: createCircuitBreaker(settings),
+      }
+      entries.set(key, entry)
+      return entry.breaker
     },
     list: () =>
-      [...known.values()].map(({ breaker, ...one }) => ({
-        ...one,
+      [...entries.values()].map(({ breaker, ...key }) => ({
+        ...key,
         state: breaker.state(),
         waitMs: breaker.waitMs(),
       })),

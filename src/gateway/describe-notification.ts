@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * A notification as `readNotification` takes it (specification 6), for the API's document: what is read of
- * it, and that everything else is taken, too, because the signature covers it.
+ * Returns the OpenAPI schema of a notification as `readNotification` reads it (specification 6). Other members
+ * are accepted, because the signature covers them.
  */
 export function describeNotification(prefix: string) {
   const id = z.string().min(1).max(128)
@@ -10,25 +10,23 @@ export function describeNotification(prefix: string) {
     .union([z.string(), z.number()])
     .nullable()
     .optional()
-    .meta({ description: 'A hint: compared with what the gateway answers, never believed' })
+    .meta({ description: 'A hint: compared with the answer to a query, never trusted by itself' })
   return z
     .looseObject({
-      [`${prefix}_Command`]: z
-        .string()
-        .nullable()
-        .optional()
-        .meta({ description: '`REFUND` for the result of a refund, anything else for a payment' }),
+      [`${prefix}_Command`]: z.string().nullable().optional().meta({
+        description: '`REFUND` for the result of a refund; any other value for a payment',
+      }),
       [`${prefix}_MerchantCode`]: z
         .string()
         .nullable()
         .optional()
-        .meta({ description: 'May be missing where there is a single account' }),
+        .meta({ description: 'May be omitted if there is only one merchant account' }),
       [`${prefix}_TransactionID`]: id
         .optional()
-        .meta({ description: 'Needed in the notification of a payment' }),
+        .meta({ description: 'Required in the notification of a payment' }),
       [`${prefix}_RequestID`]: id
         .optional()
-        .meta({ description: 'Needed in the notification of a refund: the id of the refund' }),
+        .meta({ description: 'Required in the notification of a refund: the id of the refund' }),
       [`${prefix}_PaymentID`]: hint,
       [`${prefix}_OrderID`]: hint,
       [`${prefix}_MerchantTxnID`]: hint,
@@ -38,7 +36,7 @@ export function describeNotification(prefix: string) {
       [`${prefix}_SecureHash`]: z
         .string()
         .optional()
-        .meta({ description: 'The signature, by the rules of the gateway' }),
+        .meta({ description: 'The signature, computed by the rules of the gateway' }),
     })
     .meta({
       examples: [

@@ -1,19 +1,19 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import { LosslessNumber } from 'lossless-json'
 
-/** Parameters by their wire name, as a parsed JSON object or form gives them. */
+/** Parameters by wire name, as parsed from a JSON object or a form. */
 export type WireParams = Readonly<Record<string, unknown>>
 
 export type SignatureRule = {
   /** The wire prefix without its underscore, e.g. `svc`. */
   prefix: string
-  /** Names, without prefix, that stay out of the hash (`SecureHash` always does). */
+  /** Names, without prefix, that stay out of the hash. `SecureHash` always does. */
   exclude: readonly string[]
 }
 
 export type SignatureVerdict = 'verified' | 'missing' | 'wrong' | 'unverifiable'
 
-/** A parameter holds an object, and no rule says how an object enters the hash. */
+/** A parameter is an object, and no rule defines how an object enters the hash. */
 export class NotSignableError extends Error {
   readonly parameter: string
   constructor(parameter: string) {
@@ -26,8 +26,8 @@ export class NotSignableError extends Error {
 const HEX_SHA256 = /^[0-9a-f]{64}$/i
 
 /**
- * The parameters that enter the hash, in hashing order: those with the prefix, without the hash
- * itself and the exclusions, sorted by code unit.
+ * Lists the parameters that enter the hash, sorted by code unit: those with the prefix, without the hash itself
+ * and the exclusions.
  * @throws NotSignableError when a value is a nested object
  */
 export function listSignedParams(
@@ -35,16 +35,16 @@ export function listSignedParams(
   { prefix, exclude }: SignatureRule,
 ): { name: string; text: string }[] {
   const start = `${prefix}_`
-  const left = new Set(['SecureHash', ...exclude].map((name) => start + name))
+  const excluded = new Set(['SecureHash', ...exclude].map((name) => start + name))
   return Object.keys(params)
-    .filter((name) => name.startsWith(start) && !left.has(name))
+    .filter((name) => name.startsWith(start) && !excluded.has(name))
     .sort()
-    .map((name) => ({ name, text: writeValue(name, params[name]) }))
+    .map((name) => ({ name, text: formatValue(name, params[name]) }))
 }
 
 /**
- * `svc_SecureHash` of a set of parameters (specification 5.2): SHA-256 over the joined values and the
- * secret, 64 lower-case hexadecimal characters.
+ * Computes the `svc_SecureHash` of parameters (specification 5.2): SHA-256 over the joined values and the
+ * secret, as 64 lower-case hexadecimal characters.
  * @throws NotSignableError when a value is a nested object
  */
 export function computeSecureHash(params: WireParams, secret: string, rule: SignatureRule): string {
@@ -52,7 +52,7 @@ export function computeSecureHash(params: WireParams, secret: string, rule: Sign
 }
 
 /**
- * The text that is hashed, up to the secret, which ends it: the values in hashing order, nothing between.
+ * Returns the text that is hashed, without the secret that follows it: the values in order, without separator.
  * @throws NotSignableError when a value is a nested object
  */
 export function joinSignedValues(params: WireParams, rule: SignatureRule): string {
@@ -62,8 +62,9 @@ export function joinSignedValues(params: WireParams, rule: SignatureRule): strin
 }
 
 /**
- * Checks `svc_SecureHash` against each secret (the current one, then one being phased out), in
- * constant time and in either letter case. Never throws.
+ * Verifies `svc_SecureHash` against each secret (the current one, then one being phased out), in constant time
+ * and in either letter case. Never throws.
+ * @returns `unverifiable` when a signed value is a nested object
  */
 export function verifySecureHash(
   params: WireParams,
@@ -86,12 +87,12 @@ export function verifySecureHash(
   }
 }
 
-function writeValue(name: string, value: unknown): string {
-  if (Array.isArray(value)) return value.map((item) => writeScalar(name, item)).join(',')
-  return writeScalar(name, value)
+function formatValue(name: string, value: unknown): string {
+  if (Array.isArray(value)) return value.map((item) => formatScalar(name, item)).join(',')
+  return formatScalar(name, value)
 }
 
-function writeScalar(name: string, value: unknown): string {
+function formatScalar(name: string, value: unknown): string {
   if (value === null || value === undefined) return ''
   if (typeof value === 'object' && !(value instanceof LosslessNumber)) {
     throw new NotSignableError(name)

@@ -1,25 +1,26 @@
 import { Big } from 'big.js'
 
-/** What the balance of a payment is made of; amounts are decimal strings. */
+/** The inputs of a payment's refundable balance. Amounts are decimal strings. */
 export type BalanceFacts = {
   amount: string
-  /** `refundedAmount` in the newest snapshot, and when the payment was first seen. */
+  /** The payment's `refundedAmount` in the newest snapshot, and when the payment was first seen. */
   refundedNow: string
   refundedAtFirst: string
-  /** Refunds, ours and others', whose amounts were found in the growth between the two. */
+  /** Amounts of refunds, own and external, that were matched to the growth between the two. */
   matched: readonly string[]
   /**
-   * Refunds of ours that have not failed and are not matched: their money may still move. And others'
-   * that a notification told of and that are not matched: their money has moved, and the ledger lags.
+   * Amounts of unmatched refunds: own refunds that have not failed, whose money may still move, and external
+   * refunds known from a notification, whose money has moved although the gateway's ledger lags behind.
    */
   reserved: readonly string[]
 }
 
 /**
- * What may still be refunded: the amount, less what went back by the gateway's word (never less than
- * was explained before: a ledger may lag), less what is reserved. Never below zero.
+ * Computes how much of a payment can still be refunded: its amount, less what the gateway reports as refunded
+ * (or what refunds already explain, if that is more, because a ledger may lag), less what is reserved.
+ * @returns a decimal string, never negative
  */
-export function countRefundable(facts: BalanceFacts): string {
+export function computeRefundable(facts: BalanceFacts): string {
   const explained = sum([facts.refundedAtFirst, ...facts.matched])
   const gone = explained.gt(facts.refundedNow) ? explained : new Big(facts.refundedNow)
   const rest = new Big(facts.amount).minus(gone).minus(sum(facts.reserved))
@@ -27,8 +28,9 @@ export function countRefundable(facts: BalanceFacts): string {
 }
 
 /**
- * The same in SQL, for any statement that has `payments` under its own name. Under concurrency it is
- * right only in a statement that begins after the payment's row was locked.
+ * The same formula in SQL, for statements that read `payments` without an alias. Under concurrency it is
+ * correct only in a statement that starts after the payment's row was locked. `foreign_refunds` holds the
+ * external refunds.
  */
 export const REFUNDABLE_SQL = `greatest(0, payments.amount
   - greatest(payments.refunded_amount, payments.refunded_at_first

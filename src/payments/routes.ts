@@ -1,10 +1,18 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
-import { answers, createRouter, Id, MerchantCode, TimeParameter } from '../http/input.ts'
-import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../http/page.ts'
-import { refuses } from '../http/refusals.ts'
-import { findPayment, listPayments, type PaymentAsRead } from './find.ts'
+import { Id, MerchantCode, TimeParameter } from '../platform/http/fields.ts'
+import {
+  cutPage,
+  DEFAULT_LIMIT,
+  pageOf,
+  pageParameters,
+  readCursor,
+} from '../platform/http/page.ts'
+import { describeRefusals } from '../platform/http/refusals.ts'
+import { describeResponse } from '../platform/http/responses.ts'
+import { createRouter } from '../platform/http/router.ts'
+import { findPayment, listPayments, type PaymentRecord } from './find-payments.ts'
 import { Payment, showPayment } from './view.ts'
 
 const shared = { tags: ['Payments'], ...withScope('payments:read') }
@@ -18,8 +26,8 @@ const readOne = createRoute({
   ...shared,
   request: { params: z.object({ paymentId: Id }), query: z.strictObject({ merchantCode }) },
   responses: {
-    200: answers('The payment', Payment),
-    ...refuses('payment_not_found', 'ambiguous_merchant'),
+    200: describeResponse('The payment', Payment),
+    ...describeRefusals('payment_not_found', 'ambiguous_merchant'),
   },
 })
 
@@ -39,10 +47,10 @@ const list = createRoute({
       ...pageParameters,
     }),
   },
-  responses: { 200: answers('A page', pageOf(Payment)), ...refuses() },
+  responses: { 200: describeResponse('A page', pageOf(Payment)), ...describeRefusals() },
 })
 
-/** The merchants' routes on payments. */
+/** Creates the merchants' routes on payments. */
 export function paymentRoutes(ctx: Context) {
   return createRouter()
     .openapi(readOne, async (c) => {
@@ -57,10 +65,10 @@ export function paymentRoutes(ctx: Context) {
     })
 }
 
-function show({ payment, currency, refundable }: PaymentAsRead) {
+function show({ payment, currency, refundable }: PaymentRecord) {
   return showPayment(payment, currency, refundable)
 }
 
-function locate({ payment: { firstSeenAt, paymentId, merchantCode } }: PaymentAsRead) {
+function locate({ payment: { firstSeenAt, paymentId, merchantCode } }: PaymentRecord) {
   return { time: firstSeenAt, id: paymentId, merchantCode }
 }

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
-import { toIso } from '../db/client.ts'
-import { Amount, Id, Time } from '../http/input.ts'
-import type { PaymentRow } from './find.ts'
+import { Amount, Id, Time } from '../platform/http/fields.ts'
+import { toIso } from '../platform/postgres/iso-time.ts'
+import type { PaymentRow } from './find-payments.ts'
 
 const EXAMPLE = {
   id: '1439211',
@@ -19,37 +19,42 @@ const EXAMPLE = {
   asOf: '2026-11-21T09:33:03.230Z',
 }
 
-/** A payment as order systems see it. */
+/** A payment as the API returns it. */
 export const Payment = z
   .strictObject({
     id: Id,
     transactionId: Id,
     status: z.string().openapi({
-      description: 'SUCCESS, FAILED or PROCESSING; or as it came, with `unrecognised`',
+      description:
+        'SUCCESS, FAILED or PROCESSING; any other value is returned as received, with `unrecognised`',
     }),
     amount: Amount,
     refundedAmount: Amount,
     refundableAmount: Amount.openapi({
-      description: 'What is left: without what was refunded, and without open refunds',
+      description:
+        'What can still be refunded: the amount less refunds made and refunds in progress',
     }),
     currency: z.string().nullable(),
-    paymentMethod: z
-      .string()
-      .openapi({ description: 'QR, ATM or CC; or as it came, with `unrecognised`' }),
+    paymentMethod: z.string().openapi({
+      description: 'QR, ATM or CC; any other value is returned as received, with `unrecognised`',
+    }),
     unrecognised: z.boolean(),
     missing: z
       .boolean()
-      .openapi({ description: 'The gateway listed it once and does not any more' }),
+      .openapi({ description: 'The gateway listed the payment once and no longer does' }),
     firstSeenAt: Time,
     updatedAt: Time,
-    asOf: Time.openapi({ description: 'When the gateway was asked' }),
+    asOf: Time.openapi({ description: 'When the query was sent whose answer is shown' }),
   })
   .openapi('Payment', { example: EXAMPLE })
 
 const STATUSES = ['SUCCESS', 'FAILED', 'PROCESSING']
 const METHODS = ['QR', 'ATM', 'CC']
 
-/** @param refundable what is left by the balance; shown as `0` unless the payment succeeded and is listed */
+/**
+ * Builds the API's view of a payment.
+ * @param refundable the refundable balance; shown as `0` unless the payment succeeded and is still listed
+ */
 export function showPayment(
   row: PaymentRow,
   currency: string | null,

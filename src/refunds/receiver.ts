@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
-import type { Sealer } from '../seal.ts'
+import type { Encryption } from '../platform/crypto/encryption.ts'
 
-/** Where a refund of a QR payment goes (specification 4.3.2): the members in the order of the wire. */
+/** The bank account that receives the refund of a QR payment (specification 4.3.2), its members in wire order. */
 export const Receiver = z
   .strictObject({
     accountName: z
@@ -26,42 +26,51 @@ export const Receiver = z
 
 export type Receiver = z.infer<typeof Receiver>
 
+/** Masks the account number, as receivers are shown. */
 export function maskReceiver(receiver: Receiver): Receiver {
   return { ...receiver, accountNumber: maskAccount(receiver.accountNumber) }
 }
 
-/** Of an account number the last four characters are shown, of a short one never more than half. */
+/** Masks an account number: shows its last four characters, of a short one never more than half. */
 export function maskAccount(accountNumber: string): string {
   const shown = Math.min(4, Math.floor(accountNumber.length / 2))
   return `•••• ${accountNumber.slice(-shown)}`
 }
 
-/** A receiver at rest: encrypted, and bound to its refund. */
-export function sealReceiver(sealer: Sealer, receiver: Receiver, refundId: string): Buffer {
-  return sealer.seal(JSON.stringify(receiver), refundId)
+/** Encrypts a receiver for storage, bound to its refund. */
+export function encryptReceiver(
+  encryption: Encryption,
+  receiver: Receiver,
+  refundId: string,
+): Buffer {
+  return encryption.encrypt(JSON.stringify(receiver), refundId)
 }
 
-/** @returns undefined when the bytes were not sealed for this refund with the key of the settings */
-export function openReceiver(
-  sealer: Sealer,
-  sealed: Buffer,
+/**
+ * Decrypts a stored receiver.
+ * @returns undefined when it was encrypted for another refund or with another DATA_ENCRYPTION_KEY
+ */
+export function decryptReceiver(
+  encryption: Encryption,
+  encrypted: Buffer,
   refundId: string,
 ): Receiver | undefined {
-  const text = unseal(sealer, sealed, refundId)
+  const text = decrypt(encryption, encrypted, refundId)
   if (text === undefined) return undefined
-  const { accountName, accountNumber, swiftCode } = OPENED.parse(JSON.parse(text))
+  const { accountName, accountNumber, swiftCode } = STORED.parse(JSON.parse(text))
   return { accountName, accountNumber, swiftCode }
 }
 
-function unseal(sealer: Sealer, sealed: Buffer, refundId: string): string | undefined {
+function decrypt(encryption: Encryption, encrypted: Buffer, refundId: string): string | undefined {
   try {
-    return sealer.open(sealed, refundId)
+    return encryption.decrypt(encrypted, refundId)
   } catch {
     return undefined
   }
 }
 
-const OPENED = z.object({
+/** Not `Receiver`: a masked account number does not have the form that a request requires. */
+const STORED = z.object({
   accountName: z.string(),
   accountNumber: z.string(),
   swiftCode: z.string(),

@@ -1,24 +1,33 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
-import type { Context } from '../context.ts'
-import { answers, createRouter, Id, MerchantCode, WaitParameter } from '../http/input.ts'
-import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../http/page.ts'
-import { BODY_REFUSALS, refuses } from '../http/refusals.ts'
-import { findRefund, listRefunds, type RefundRecord } from './find.ts'
-import { readIdempotencyKey } from './idempotency.ts'
-import { gatherProof } from './proof.ts'
+import { Id, MerchantCode, WaitParameter } from '../platform/http/fields.ts'
+import {
+  cutPage,
+  DEFAULT_LIMIT,
+  pageOf,
+  pageParameters,
+  readCursor,
+} from '../platform/http/page.ts'
+import { BODY_REFUSALS, describeRefusals } from '../platform/http/refusals.ts'
+import { describeResponse } from '../platform/http/responses.ts'
+import { createRouter } from '../platform/http/router.ts'
+import type { TransactionsContext } from '../transactions/context.ts'
+import { findRefund, listRefunds, type RefundRecord } from './find-refunds.ts'
 import { maskReceiver } from './receiver.ts'
-import { previewRefund, requestRefund } from './request.ts'
-import { resolveRefund } from './resolve.ts'
+import { readIdempotencyKey } from './request/idempotency.ts'
+import { Reason, RefundRequest, readExactAmount } from './request/params.ts'
+import { previewRefund } from './request/preview-refund.ts'
+import { requestRefund } from './request/request-refund.ts'
+import { readProof } from './review/read-proof.ts'
+import { resolveRefund } from './review/resolve-refund.ts'
 import { Refund, RefundPreview, RefundState, showRefund } from './view.ts'
-import { waitForRefund } from './wait.ts'
-import { Reason, RefundRequest, readExactAmount } from './wish.ts'
+import { waitForRefund } from './wait-for-refund.ts'
 
 const tags = ['Refunds']
 const merchantCode = MerchantCode
 const params = z.object({
   refundId: z.string().openapi({
-    description: 'The `id` of the refund; a text of another form is not found',
+    description: 'The `id` of the refund; an id of another format is not found',
     example: '0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11',
   }),
 })
@@ -27,9 +36,9 @@ const request = createRoute({
   method: 'post',
   path: '/v1/payments/{paymentId}/refunds',
   operationId: 'requestRefund',
-  summary: 'Refund a payment, in part or all that is left',
+  summary: 'Refund a payment, fully or in part',
   description:
-    'The same key with the same body always gives the same refund: a request whose answer was lost is sent again.',
+    'The same `Idempotency-Key` with the same body always returns the same refund. Repeat a request whose response was lost.',
   tags,
   ...withScope('refunds:write'),
   request: {
@@ -37,28 +46,32 @@ const request = createRoute({
     query: z.strictObject({
       dryRun: z.enum(['true', 'false']).optional().openapi({
         type: 'boolean',
-        description: 'Says what would be sent; stores and sends nothing, and needs no key',
+        description:
+          'Returns what would be sent; stores and sends nothing. Needs no `Idempotency-Key`.',
       }),
       merchantCode,
     }),
     headers: z.object({
       'idempotency-key': z.string().optional().openapi({
         description:
-          'A text of yours, e.g. `order-DH1-return-1`, new for each refund; needed unless `dryRun=true`',
+          'A unique string of your own for each refund, e.g. `order-DH1-return-1`; required unless `dryRun=true`',
         maxLength: 257,
       }),
     }),
     body: { content: { 'application/json': { schema: RefundRequest } }, required: false },
   },
   responses: {
-    200: answers('With `dryRun=true`: what would be sent; nothing is stored', RefundPreview),
-    202: answers(
-      'Taken in; `Location` leads to it. `Idempotent-Replayed: true` when it was before',
+    200: describeResponse(
+      'With `dryRun=true`: what would be sent; nothing is stored',
+      RefundPreview,
+    ),
+    202: describeResponse(
+      'Accepted; `Location` is the URL of the refund. `Idempotent-Replayed: true` if an earlier request created it',
       Refund,
       'Location',
       'Idempotent-Replayed',
     ),
-    ...refuses(
+    ...describeRefusals(
       ...BODY_REFUSALS,
       'idempotency_key_missing',
       'refunds_disabled',
@@ -78,7 +91,7 @@ const readOne = createRoute({
   method: 'get',
   path: '/v1/refunds/{refundId}',
   operationId: 'readRefund',
-  summary: 'One refund; `wait` ends when it succeeded, failed or needs a person',
+  summary: 'Get a refund; `wait` ends once it is `succeeded`, `failed` or `needs_review`',
   tags,
   ...withScope('refunds:read'),
   request: {
@@ -88,29 +101,32 @@ const readOne = createRoute({
       include: z
         .enum(['proof'])
         .optional()
-        .openapi({ description: 'What else to show: everything that supports the status' }),
+        .openapi({ description: 'Adds the evidence for the status' }),
       merchantCode,
     }),
   },
-  responses: { 200: answers('The refund', Refund), ...refuses('refund_not_found') },
+  responses: {
+    200: describeResponse('The refund', Refund),
+    ...describeRefusals('refund_not_found'),
+  },
 })
 
 const list = createRoute({
   method: 'get',
   path: '/v1/refunds',
   operationId: 'listRefunds',
-  summary: 'Refunds, newest first',
+  summary: 'List refunds, newest first',
   tags,
   ...withScope('refunds:read'),
   request: {
     query: z.strictObject({
       paymentId: Id.optional(),
-      status: RefundState.optional().openapi({ description: 'Only those in it' }),
+      status: RefundState.optional().openapi({ description: 'Only refunds with this status' }),
       merchantCode,
       ...pageParameters,
     }),
   },
-  responses: { 200: answers('A page', pageOf(Refund)), ...refuses() },
+  responses: { 200: describeResponse('A page', pageOf(Refund)), ...describeRefusals() },
 })
 
 const Resolution = z
@@ -126,7 +142,7 @@ const resolve = createRoute({
   method: 'post',
   path: '/v1/refunds/{refundId}/resolution',
   operationId: 'resolveRefund',
-  summary: 'A person decides a refund in `needs_review`',
+  summary: 'Decide a refund in `needs_review`',
   tags,
   ...withScope('ops'),
   request: {
@@ -142,39 +158,41 @@ const resolve = createRoute({
     },
   },
   responses: {
-    200: answers('The refund as it is now', Refund),
-    ...refuses(...BODY_REFUSALS, 'refund_not_found', 'refund_not_in_review'),
+    200: describeResponse('The refund after the decision', Refund),
+    ...describeRefusals(...BODY_REFUSALS, 'refund_not_found', 'refund_not_in_review'),
   },
 })
 
-/** The merchants' routes on refunds. */
-export function refundRoutes(ctx: Context) {
-  const show = (found: RefundRecord) => showRefund(ctx.sealer, found)
+/** Routes to request, read and decide refunds. */
+export function refundRoutes(ctx: TransactionsContext) {
+  const show = (found: RefundRecord) => showRefund(ctx.encryption, found)
   return createRouter()
     .openapi(request, async (c) => {
       const { dryRun, merchantCode: named } = c.req.valid('query')
-      const preview = dryRun === 'true'
-      const key = preview ? undefined : readIdempotencyKey(c.req.valid('header')['idempotency-key'])
+      const isPreview = dryRun === 'true'
+      const key = isPreview
+        ? undefined
+        : readIdempotencyKey(c.req.valid('header')['idempotency-key'])
       const access = c.get('access')
       const merchants = narrowMerchants(access, named)
       const { receiver, reason } = c.req.valid('json')
       const amount = readExactAmount(await c.req.text())
       const { paymentId } = c.req.valid('param')
-      const wish = { paymentId, amount, receiver, reason }
+      const refundParams = { paymentId, amount, receiver, reason }
       if (key === undefined) {
-        const would = await previewRefund(ctx, access, merchants, wish)
+        const preview = await previewRefund(ctx, access, merchants, refundParams)
         const masked = receiver ? { receiver: maskReceiver(receiver) } : {}
-        const wouldSend = { amount: would.amount, currency: would.currency, paymentId, ...masked }
-        const { refundable: refundableAmount, refundableAfter } = would
+        const { amount, currency, refundable: refundableAmount, refundableAfter } = preview
+        const wouldSend = { amount, currency, paymentId, ...masked }
         return c.json({ wouldSend, refundableAmount, refundableAfter }, 200)
       }
-      const requested = await requestRefund(ctx, access, merchants, key, wish)
+      const requested = await requestRefund(ctx, access, merchants, key, refundParams)
       const { refundId, merchantCode, replayed } = requested
       const { name, requestId } = access
       ctx.log.info({ merchantCode, refundId, key: name, requestId, replayed }, 'refund requested')
       const refund = replayed
         ? show(await findRefund(ctx, [merchantCode], refundId))
-        : showRefund(ctx.sealer, requested.stored)
+        : showRefund(ctx.encryption, requested.stored)
       const headers = { location: `/v1/refunds/${refundId}` }
       return c.json(refund, 202, replayed ? { ...headers, 'idempotent-replayed': 'true' } : headers)
     })
@@ -184,7 +202,7 @@ export function refundRoutes(ctx: Context) {
       const first = await findRefund(ctx, merchants, c.req.valid('param').refundId)
       const found =
         wait === undefined ? first : await waitForRefund(ctx, first, wait * 1000, c.req.raw.signal)
-      const proof = include === 'proof' ? { proof: await gatherProof(ctx, found) } : {}
+      const proof = include === 'proof' ? { proof: await readProof(ctx, found) } : {}
       return c.json({ ...show(found), ...proof }, 200)
     })
     .openapi(list, async (c) => {

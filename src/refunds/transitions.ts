@@ -1,9 +1,8 @@
 import { Big } from 'big.js'
-import { repoll } from '../backoff.ts'
-import type { Config } from '../config.ts'
-import type { Kind } from '../discrepancies/kinds.ts'
-import { isOpenCode } from '../gateway/codes.ts'
-import type { Cause, RefundRow, RefundStatus, RefundWork } from './rows.ts'
+import type { Config } from '../config/config.ts'
+import { isOpenCode } from '../gateway/response-codes.ts'
+import { repoll } from '../platform/concurrency/backoff.ts'
+import type { Cause, Disagreement, RefundDraft, RefundRow, RefundStatus } from './types.ts'
 
 export type RefundSettings = Pick<
   Config,
@@ -16,67 +15,86 @@ export type RefundSettings = Pick<
   | 'REFUNDS_ENABLED'
 >
 
-/** What a refund that succeeded after all carries no more. */
+/** Clears the failure of a refund that succeeded after all. */
 export const NO_FAILURE = { failureSource: null, failureReason: null, failureMessage: null }
 
-/** Nothing moves these on but new evidence or a person. */
+/** Statuses that only new evidence or a person's decision changes. */
 const ENDED: readonly RefundStatus[] = ['succeeded', 'failed', 'needs_review']
 
-export function startWork(row: RefundRow): RefundWork {
-  return { before: row, now: row, moves: [], dueInMs: row.dueInMs }
+/** Creates an unchanged draft of a locked row. */
+export function startDraft(row: RefundRow): RefundDraft {
+  return { before: row, now: row, transitions: [], dueInMs: row.dueInMs }
 }
 
-/** Moves a refund on; the only way its status changes. */
-export function move(
-  work: RefundWork,
+/** Moves a refund to another status. Nothing else changes a draft's status. */
+export function transition(
+  draft: RefundDraft,
   to: RefundStatus,
   cause: Cause,
   patch: Partial<RefundRow> = {},
 ): void {
-  work.moves.push({ from: work.now.status, to, cause })
-  work.now = { ...work.now, ...patch, status: to }
+  draft.transitions.push({ from: draft.now.status, to, cause })
+  draft.now = { ...draft.now, ...patch, status: to }
 }
 
-export function isOver({ now }: RefundWork): boolean {
+/** Whether the refund has ended or needs a person's decision. */
+export function isOver({ now }: RefundDraft): boolean {
   return ENDED.includes(now.status)
 }
 
-/** Its time for a look has come. */
-export function isDue({ dueInMs }: RefundWork): boolean {
+/** Whether its next check is due. */
+export function isDue({ dueInMs }: RefundDraft): boolean {
   return dueInMs !== null && dueInMs <= 0
 }
 
-/** A verified notification of our own, whose every field is ours, says that the refund happened. */
-export function takeSuccess(work: RefundWork, ipnEventId: number): Disagreement | undefined {
-  const { status } = work.now
+/**
+ * Applies a verified success notification to its refund. The caller has checked that all of its fields match.
+ * @returns the disagreement when the refund was shown as failed
+ */
+export function applySuccessNotification(
+  draft: RefundDraft,
+  ipnEventId: number,
+): Disagreement | undefined {
+  const { status } = draft.now
   const proven = { known: true, inferred: false, failureCode: null, failureNotifiedAt: null }
   if (status === 'succeeded') {
-    work.now = { ...work.now, ...proven }
+    draft.now = { ...draft.now, ...proven }
     return undefined
   }
-  const cause = { words: 'the gateway notified its success', ipnEventId }
-  move(work, 'succeeded', cause, { ...proven, ...NO_FAILURE })
+  const cause = { reason: 'the gateway notified that the refund succeeded', ipnEventId }
+  transition(draft, 'succeeded', cause, { ...proven, ...NO_FAILURE })
   if (status !== 'failed') return undefined
   return { kind: 'success_after_failure', ours: 'failed', theirs: 'success notification' }
 }
 
-/** The same, saying that it failed. A refund that is not over waits for a snapshot that agrees. */
-export function takeFailure(
-  work: RefundWork,
+/**
+ * Applies a verified failure notification to its refund. An accepted or unknown refund keeps its status until
+ * a later snapshot confirms the failure.
+ * @returns the disagreement when the refund was shown as succeeded
+ */
+export function applyFailureNotification(
+  draft: RefundDraft,
   ipnEventId: number,
   { code, at, beforeSnapshot }: { code: string; at: string; beforeSnapshot: boolean },
 ): Disagreement | undefined {
-  const { status } = work.now
+  const { status } = draft.now
   if (status === 'accepted' || status === 'unknown') {
-    const told = { failureCode: code, failureNotifiedAt: at, failureBeforeSnapshot: beforeSnapshot }
-    work.now = { ...work.now, ...told }
+    const notified = {
+      failureCode: code,
+      failureNotifiedAt: at,
+      failureBeforeSnapshot: beforeSnapshot,
+    }
+    draft.now = { ...draft.now, ...notified }
     return undefined
   }
   if (status !== 'succeeded') return undefined
-  move(
-    work,
+  transition(
+    draft,
     'needs_review',
-    { words: `a failure (code ${code}) was notified after its success`, ipnEventId },
+    {
+      reason: `the gateway notified a failure (code ${code}) after the refund had succeeded`,
+      ipnEventId,
+    },
     {
       matched: false,
       known: false,
@@ -90,67 +108,74 @@ export function takeFailure(
   }
 }
 
-/** What a snapshot says about a payment once its growth is matched. */
+/** What a snapshot shows about a payment once its refunded delta is matched; amounts are decimal strings. */
 export type SnapshotView = {
   callId: number
-  /** Growth that nobody explains; `0` for none. */
-  unexplained: string
-  /** `refundedAmount` of the payment, whoever explains it. */
+  /** Change of the refunded amount that matches no refund; `0` for none. */
+  unmatchedDelta: string
+  /** `refundedAmount` of the payment. */
   refundedNow: string
-  /** How much of it was given to refunds by inference alone, that nobody confirmed. */
+  /** The part of it that was matched by inference alone. */
   inferred: string
 }
 
-/** Whether time, or a snapshot that agrees, ends a refund: the confirmed failures, and what nobody can tell. */
-export function endByTime(
-  work: RefundWork,
+/**
+ * Fails a refund whose failure the snapshot confirms. Moves a refund whose outcome is still unknown
+ * `REFUND_RESOLVE_FOR_MS` after the last attempt to `needs_review`.
+ * @returns the disagreement when an accepted refund has not ended by then
+ */
+export function applyDeadlines(
+  draft: RefundDraft,
   snapshot: SnapshotView | undefined,
   settings: RefundSettings,
 ): Disagreement | undefined {
-  const { now } = work
-  const quiet = snapshot !== undefined && snapshot.unexplained === '0'
-  const open = now.status === 'accepted' || now.status === 'unknown'
-  if (quiet && open && now.failureCode !== null && now.failureBeforeSnapshot) {
-    const words = `its failure (code ${now.failureCode}) was notified, and a later query shows no growth from it`
-    move(
-      work,
-      'failed',
-      { words, callId: snapshot.callId },
-      {
-        failureSource: 'gateway',
-        failureReason: now.failureCode,
-        failureMessage: 'the gateway notified that the refund failed',
-      },
-    )
-    return undefined
-  }
-  if (quiet && provesRefusal(now, settings) && !couldShow(now, snapshot)) {
-    const words = `refused with code ${now.refusedCode}, and nothing moved in ${settings.REFUND_CONFIRM_FAILED_MS} ms since`
-    move(
-      work,
-      'failed',
-      { words, callId: snapshot.callId },
-      {
-        failureSource: 'gateway',
-        failureReason: now.refusedCode,
-      },
-    )
-    return undefined
-  }
-  if (!open || (now.sinceSentMs ?? 0) < settings.REFUND_RESOLVE_FOR_MS) return undefined
-  // Notified as failed, and growth speaks against it: no query will ever decide that.
-  const torn = snapshot !== undefined && now.failureCode !== null && now.failureBeforeSnapshot
-  if (now.status === 'unknown' || torn) {
-    move(work, 'needs_review', {
-      words: `no end within ${settings.REFUND_RESOLVE_FOR_MS} ms of the last attempt`,
+  if (snapshot && confirmFailure(draft, snapshot, settings)) return undefined
+  const { now } = draft
+  if (!isOpen(now) || (now.sinceSentMs ?? 0) < settings.REFUND_RESOLVE_FOR_MS) return undefined
+  // A notified failure that the refunded amount contradicts: no query can decide that.
+  const contradicted =
+    snapshot !== undefined && now.failureCode !== null && now.failureBeforeSnapshot
+  if (now.status === 'unknown' || contradicted) {
+    transition(draft, 'needs_review', {
+      reason: `still unresolved ${settings.REFUND_RESOLVE_FOR_MS} ms after the last attempt`,
     })
     return undefined
   }
   return { kind: 'refund_without_end', ours: 'accepted', theirs: 'no notification, no growth' }
 }
 
-/** The first and only attempt was refused, with a code that is an end, and long enough ago. */
-function provesRefusal(now: RefundRow, settings: RefundSettings): boolean {
+function isOpen({ status }: RefundRow): boolean {
+  return status === 'accepted' || status === 'unknown'
+}
+
+/** @returns whether the refund failed */
+function confirmFailure(
+  draft: RefundDraft,
+  snapshot: SnapshotView,
+  settings: RefundSettings,
+): boolean {
+  if (snapshot.unmatchedDelta !== '0') return false
+  const { now } = draft
+  const { callId } = snapshot
+  if (isOpen(now) && now.failureCode !== null && now.failureBeforeSnapshot) {
+    const reason = `the gateway notified a failure (code ${now.failureCode}), and a later query shows no increase of the refunded amount`
+    const failure = {
+      failureSource: 'gateway' as const,
+      failureReason: now.failureCode,
+      failureMessage: 'the gateway notified that the refund failed',
+    }
+    transition(draft, 'failed', { reason, callId }, failure)
+    return true
+  }
+  if (!isConfirmedRefusal(now, settings) || mayHaveHappened(now, snapshot)) return false
+  const reason = `refused with code ${now.refusedCode}, and the refunded amount did not increase within ${settings.REFUND_CONFIRM_FAILED_MS} ms`
+  const failure = { failureSource: 'gateway' as const, failureReason: now.refusedCode }
+  transition(draft, 'failed', { reason, callId }, failure)
+  return true
+}
+
+/** Whether the only attempt was refused with a final code, `REFUND_CONFIRM_FAILED_MS` or longer before the snapshot. */
+function isConfirmedRefusal(now: RefundRow, settings: RefundSettings): boolean {
   return (
     now.status === 'unknown' &&
     now.attempts === 1 &&
@@ -162,21 +187,23 @@ function provesRefusal(now: RefundRow, settings: RefundSettings): boolean {
 }
 
 /**
- * Whether the refused refund may hide in growth that was given to another: to one that was inferred and
- * may have failed since, or to one known when this was first sent that did not show yet, if the payment
- * grew by as much since. Which of the two is in there nobody can say, so the refusal is not believed.
+ * Whether the refused refund may have happened all the same: its amount may be part of a delta that was matched
+ * to another refund, either to an inferred one that may have failed since, or, if the refunded amount has
+ * increased by as much since this one was first sent, to one that was missing from it then. The two cannot be
+ * distinguished, so the refusal is not believed.
  */
-function couldShow(now: RefundRow, { refundedNow, inferred }: SnapshotView): boolean {
+function mayHaveHappened(now: RefundRow, { refundedNow, inferred }: SnapshotView): boolean {
   if (new Big(inferred).gte(now.amount)) return true
   if (now.refundedBefore === null) return false
   return new Big(refundedNow).minus(now.refundedBefore).gte(now.amount)
 }
 
 /**
- * Whether the attempt may be repeated under the same id, if a fresh snapshot shows no growth. Repeating
- * ends, so that `needs_review`, which is counted from the last attempt, is reached.
+ * Whether the refund may be sent again under the same id, provided that a fresh snapshot shows no unmatched
+ * delta. Resending stops `REFUND_RESOLVE_FOR_MS` after the first attempt: the deadline for `needs_review` counts
+ * from the last attempt and would never be reached otherwise.
  */
-export function mayRepeat(now: RefundRow, settings: RefundSettings): boolean {
+export function mayResend(now: RefundRow, settings: RefundSettings): boolean {
   return (
     settings.GATEWAY_REFUND_DEDUPES &&
     now.status === 'unknown' &&
@@ -187,14 +214,14 @@ export function mayRepeat(now: RefundRow, settings: RefundSettings): boolean {
   )
 }
 
-/** Each repetition waits twice as long as the last (ms): thousands of them would tell nothing more. */
+/** How long after the last attempt to send again (ms): doubles with every attempt. */
 function resendAfter(now: RefundRow, settings: RefundSettings): number {
   const { REFUND_RESEND_AFTER_MS: base, REFUND_BACKOFF_MAX_MS } = settings
   return repoll(now.attempts, { base, max: Math.max(base, REFUND_BACKOFF_MAX_MS) })
 }
 
-/** How long until the next look at a refund that is not over (ms): doubling, but never past a deadline of its own. */
-export function scheduleLook({ now }: RefundWork, settings: RefundSettings): number {
+/** How long until the next check of a refund that is not over (ms): doubles, but never passes one of its deadlines. */
+export function scheduleNextCheck({ now }: RefundDraft, settings: RefundSettings): number {
   const limits = { base: settings.REFUND_BACKOFF_MS, max: settings.REFUND_BACKOFF_MAX_MS }
   const steps = [repoll(now.polls, limits)]
   if (now.status === 'unknown') {
@@ -206,9 +233,6 @@ export function scheduleLook({ now }: RefundWork, settings: RefundSettings): num
       steps.push(resendAfter(now, settings) - sinceSent)
     }
   }
-  // A deadline that has passed asks for nothing more; a millisecond more keeps the look after it.
+  // Deadlines in the past are ignored; one more millisecond puts the check after the deadline.
   return Math.min(...steps.filter((ms) => ms > 0).map((ms) => Math.ceil(ms) + 1))
 }
-
-/** Two sides that disagree, for `discrepancies`. */
-export type Disagreement = { kind: Kind; ours: string; theirs: string }

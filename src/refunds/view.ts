@@ -1,12 +1,12 @@
 import { z } from '@hono/zod-openapi'
-import { toIso } from '../db/client.ts'
-import { Amount, Id, Time } from '../http/input.ts'
-import type { Sealer } from '../seal.ts'
-import type { RefundRecord } from './find.ts'
-import { Proof } from './proof.ts'
-import { openReceiver } from './receiver.ts'
+import type { Encryption } from '../platform/crypto/encryption.ts'
+import { Amount, Id, Time } from '../platform/http/fields.ts'
+import { toIso } from '../platform/postgres/iso-time.ts'
+import type { RefundRecord } from './find-refunds.ts'
+import { Proof } from './proof-schema.ts'
+import { decryptReceiver } from './receiver.ts'
 
-/** The states a merchant sees. */
+/** The statuses shown to merchants. */
 export const RefundState = z.enum([
   'pending',
   'accepted',
@@ -16,15 +16,15 @@ export const RefundState = z.enum([
   'needs_review',
 ])
 
-/** A receiver as it is answered: its masked number is not of the form that a request must have. */
+/** A receiver in a response. Its masked account number does not have the form that a request requires. */
 const ShownReceiver = z
   .strictObject({ accountName: z.string(), accountNumber: z.string(), swiftCode: z.string() })
-  .openapi({ description: 'The account number masked' })
+  .openapi({ description: 'With a masked account number' })
 
-/** A refund as order systems see it. */
+/** A refund in API responses, events and webhooks. */
 export const Refund = z
   .strictObject({
-    id: z.uuid().openapi({ description: 'Also the request id on the wire' }),
+    id: z.uuid().openapi({ description: 'Also the request id sent to the gateway' }),
     paymentId: Id,
     transactionId: Id,
     amount: Amount,
@@ -32,9 +32,10 @@ export const Refund = z
     status: RefundState,
     currency: z.string().nullable(),
     receiver: ShownReceiver.nullable(),
-    inferred: z
-      .boolean()
-      .openapi({ description: 'Concluded from growth alone: no notification confirmed it' }),
+    inferred: z.boolean().openapi({
+      description:
+        'Its success was concluded from the refunded amount of the payment; no notification confirmed it',
+    }),
     gatewayRefundId: z.string().nullable(),
     failure: z
       .strictObject({
@@ -69,7 +70,7 @@ export const Refund = z
     },
   })
 
-/** There is a receiver, stored with another DATA_ENCRYPTION_KEY: a refund can be read without it. */
+/** Shown for a receiver that was encrypted with another DATA_ENCRYPTION_KEY. */
 export const UNREADABLE = {
   accountName: '(unreadable)',
   accountNumber: '••••',
@@ -78,7 +79,7 @@ export const UNREADABLE = {
 
 export type RefundView = z.infer<typeof Refund>
 
-/** What of a stored refund is shown. */
+/** The members of a stored refund that are shown, and its currency. */
 export type ShownRefund = {
   refund: Pick<
     RefundRecord['refund'],
@@ -100,7 +101,10 @@ export type ShownRefund = {
   currency: string | null
 }
 
-export function showRefund(sealer: Sealer, { refund: r, currency }: ShownRefund): RefundView {
+export function showRefund(
+  encryption: Encryption,
+  { refund: r, currency }: ShownRefund,
+): RefundView {
   return {
     id: r.refundId,
     paymentId: r.paymentId,
@@ -109,7 +113,8 @@ export function showRefund(sealer: Sealer, { refund: r, currency }: ShownRefund)
     reason: r.reason,
     status: r.status === 'sending' ? 'pending' : r.status,
     currency,
-    receiver: r.receiverShown && (openReceiver(sealer, r.receiverShown, r.refundId) ?? UNREADABLE),
+    receiver:
+      r.receiverShown && (decryptReceiver(encryption, r.receiverShown, r.refundId) ?? UNREADABLE),
     inferred: r.inferred,
     gatewayRefundId: r.gatewayRefundId,
     failure: r.failureSource && {
@@ -122,7 +127,7 @@ export function showRefund(sealer: Sealer, { refund: r, currency }: ShownRefund)
   }
 }
 
-/** The answer to `dryRun`: what would be sent, and how much could be refunded before and after it. */
+/** The response to `dryRun`: what would be sent, and the refundable amount before and after it. */
 export const RefundPreview = z
   .strictObject({
     wouldSend: z.strictObject({

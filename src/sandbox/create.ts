@@ -1,14 +1,18 @@
-import { DEMO_ACCOUNT } from '../config.ts'
-import { findBook } from './control/find.ts'
-import { type Fault, faultInput } from './faults/faults.ts'
-import { ControlError, readInput } from './input.ts'
-import { notifyPayment } from './ipn/notices.ts'
+import { DEMO_ACCOUNT } from '../config/accounts.ts'
+import { findMerchant } from './control/find-objects.ts'
+import { ControlError, readInput } from './control-input.ts'
+import { faultInput } from './faults/take-fault.ts'
+import { sendPaymentIpn } from './ipn/send-ipn.ts'
 import { type JournalEntry, listEntries } from './journal.ts'
 import { addTransaction, transactionInput } from './paygate/transactions.ts'
-import { type SandboxOptions, startSandbox } from './server.ts'
+import { type SandboxOptions, startSandbox } from './start-sandbox.ts'
 import type { SandboxState, SandboxTransaction } from './state.ts'
+import type { Fault } from './types.ts'
 
-/** Amounts are decimal text or numbers. What is left out: ATM, SUCCESS, made-up ids, the first account. */
+/**
+ * A payment to make. `amount` is decimal text or a number. Defaults: method ATM, status SUCCESS,
+ * generated ids, the first account.
+ */
 export type PaymentWish = {
   amount: string | number
   paymentMethod?: string
@@ -20,45 +24,45 @@ export type PaymentWish = {
   merchantCode?: string
 }
 
-/** `times` left out means always, until the faults are cleared. */
+/** A fault to add. Without `times` it applies until the faults are cleared. */
 export type FaultWish = {
   command: Fault['command']
   kind: Fault['kind']
   times?: number
   probability?: number
-  /** Of the kind `delay`; 1,000 unless told. */
+  /** Milliseconds, for kind `delay`. Default 1,000. */
   delayMs?: number
   code?: number
 }
 
-/** A running sandbox gateway in the hands of a test. */
+/** A running sandbox gateway, controlled by a test. */
 export type TestSandbox = {
-  /** Its address: the base of every path, of the start page and of `/sandbox`. */
+  /** The base URL of all paths, of the start page and of `/sandbox`. */
   url: string
-  /** Where notifications go from now on. */
+  /** Sets the URL for subsequent notifications. */
   setIpnUrl(url: string): void
   /**
-   * Makes a payment; when a notification address is set, resolves after its first delivery.
-   * @throws Error that names the member that is wrong
+   * Makes a payment. If a notification URL is set, resolves after the first delivery attempt.
+   * @throws Error naming the invalid member
    */
-  makePayment(wish: PaymentWish): Promise<{ transactionId: string; paymentId: string }>
+  makePayment(payment: PaymentWish): Promise<{ transactionId: string; paymentId: string }>
   /**
-   * Misbehaves from now on.
-   * @throws Error that names the member that is wrong
+   * Adds a fault.
+   * @throws Error naming the invalid member
    */
-  addFault(wish: FaultWish): void
-  /** Behaves again. */
+  addFault(fault: FaultWish): void
+  /** Removes all faults. */
   clearFaults(): void
-  /** What it was asked and what it delivered, oldest first; of one command, or everything. */
+  /** Lists requests received and notifications sent, oldest first; of one command, or all. */
   listCalls(command?: string): JournalEntry[]
-  /** Closes every connection; resolves when nothing of it runs any more. */
+  /** Closes all connections; resolves when nothing runs any more. */
   stop(): Promise<void>
 }
 
 /**
- * Starts a gateway for tests: on a free port, with the demo's account, unless told otherwise. Its
- * state is in memory, and shared with no other sandbox.
- * @throws when the port cannot be listened on
+ * Starts a gateway for tests, by default on a free port and with the demo's account. Its state is in
+ * memory and not shared with other sandboxes.
+ * @throws Error if it cannot listen on the port
  */
 export async function createSandbox(options: Partial<SandboxOptions> = {}): Promise<TestSandbox> {
   const sandbox = await startSandbox({ accounts: [DEMO_ACCOUNT], ...options })
@@ -67,15 +71,15 @@ export async function createSandbox(options: Partial<SandboxOptions> = {}): Prom
     url,
     setIpnUrl,
     stop,
-    async makePayment(wish) {
-      const transaction = nameWhatIsWrong(() => enterPayment(state, wish))
-      await notifyPayment(state, transaction)
-      const made = transaction.payments.at(-1)
-      if (made === undefined) throw new Error('the payment was not made')
-      return { transactionId: transaction.transactionId, paymentId: made.id }
+    async makePayment(payment) {
+      const transaction = withMemberName(() => addPayment(state, payment))
+      await sendPaymentIpn(state, transaction)
+      const added = transaction.payments.at(-1)
+      if (added === undefined) throw new Error('the payment was not made')
+      return { transactionId: transaction.transactionId, paymentId: added.id }
     },
-    addFault(wish) {
-      state.faults.push(nameWhatIsWrong(() => readInput(faultInput, JSON.stringify(wish))))
+    addFault(fault) {
+      state.faults.push(withMemberName(() => readInput(faultInput, JSON.stringify(fault))))
     },
     clearFaults() {
       state.faults.length = 0
@@ -86,17 +90,17 @@ export async function createSandbox(options: Partial<SandboxOptions> = {}): Prom
   }
 }
 
-function enterPayment(
+function addPayment(
   state: SandboxState,
-  { amount, paymentMethod = 'ATM', status = 'SUCCESS', paymentId, ...wish }: PaymentWish,
+  { amount, paymentMethod = 'ATM', status = 'SUCCESS', paymentId, ...members }: PaymentWish,
 ): SandboxTransaction {
   const payments = [{ id: paymentId, amount, paymentMethod, status }]
-  const input = readInput(transactionInput, JSON.stringify({ ...wish, payments }))
-  return addTransaction(state, findBook(state, input.merchantCode), input)
+  const input = readInput(transactionInput, JSON.stringify({ ...members, payments }))
+  return addTransaction(state, findMerchant(state, input.merchantCode), input)
 }
 
-/** A refusal of control names its member beside the message; an error has the message alone. */
-function nameWhatIsWrong<T>(run: () => T): T {
+/** Puts the member of a `ControlError` into the message of the error it throws. */
+function withMemberName<T>(run: () => T): T {
   try {
     return run()
   } catch (error) {

@@ -1,8 +1,11 @@
 import type { SignatureVerdict } from '../gateway/signature.ts'
-import type { FaultKind } from './faults/faults.ts'
+import type { FaultKind } from './types.ts'
 
-/** A request to the gateway operations. `code` was answered; `workCode` is what the work came to. */
-export type CallEntry = {
+/**
+ * A QUERY_PT or REFUND request. `code` is the one sent in the answer, `workCode` the result of the
+ * execution; a fault makes them differ.
+ */
+export type PaygateEntry = {
   command: string
   at: string
   outcome: 'received' | 'answered' | FaultKind
@@ -17,8 +20,8 @@ export type CallEntry = {
   params: Readonly<Record<string, unknown>>
 }
 
-/** One attempt to deliver a notification. `status` and `respcode` are null when no answer came. */
-export type DeliveryEntry = {
+/** An attempt to deliver an IPN. `status` and `respcode` are null if there was no response. */
+export type IpnEntry = {
   command: 'ipn'
   at: string
   outcome: 'sending' | 'acknowledged' | 'refused' | 'unanswered' | FaultKind
@@ -33,8 +36,8 @@ export type DeliveryEntry = {
 }
 
 /**
- * A request for virtual cards. `status` and `code` (the envelope's) were answered; `workCode` is what
- * the work came to. Of the token only what it was worth is kept.
+ * A request for virtual cards. `status` and `code` (the envelope's) were sent in the answer;
+ * `workCode` is the result of the execution. Of the token only the verdict is recorded.
  */
 export type CardsEntry = {
   command: 'cards'
@@ -50,7 +53,7 @@ export type CardsEntry = {
   language: string | null
 }
 
-/** A request for a token; the client is named only when it is known. */
+/** A request for a token. `clientId` is null for an unknown client. */
 export type TokenEntry = {
   command: 'token'
   at: string
@@ -60,18 +63,18 @@ export type TokenEntry = {
   clientId: string | null
 }
 
-export type JournalEntry = CallEntry | DeliveryEntry | CardsEntry | TokenEntry
+export type JournalEntry = PaygateEntry | IpnEntry | CardsEntry | TokenEntry
 
 export type Journal = { entries: JournalEntry[]; limit: number }
 
-/** Adds an entry, forgetting the oldest past the limit. The entry may be completed later in place. */
+/** Adds an entry and drops the oldest one beyond the limit. Callers complete the entry in place. */
 export function recordEntry<T extends JournalEntry>(journal: Journal, entry: T): T {
   journal.entries.push(entry)
   if (journal.entries.length > journal.limit) journal.entries.shift()
   return entry
 }
 
-/** The entries of one command, or all of them, oldest first. */
+/** Lists the entries of one command, or all, oldest first. */
 export function listEntries(journal: Journal, command?: string): JournalEntry[] {
   return command === undefined
     ? [...journal.entries]

@@ -1,14 +1,16 @@
-import { ConfigError, DEMO_ACCOUNT, readSandboxConfig } from '../config.ts'
+import { DEMO_ACCOUNT } from '../config/accounts.ts'
+import { readSandboxConfig } from '../config/config.ts'
+import { ConfigError } from '../config/config-error.ts'
 import { makeDefaultClient } from './cards/tokens.ts'
-import { startSandbox } from './server.ts'
+import { startSandbox } from './start-sandbox.ts'
 
-/** The sandbox gateway alone: `npm run sandbox`. */
+/** Runs the sandbox gateway on its own: `npm run sandbox`. */
 async function main(): Promise<void> {
   const { options, ipnUrl } = readSandboxConfig()
   const sandbox = await startSandbox({ ...options, ipnUrl })
-  process.stdout.write(`${describe(sandbox.url, ipnUrl, options.accounts).join('\n')}\n`)
+  process.stdout.write(`${formatBanner(sandbox.url, ipnUrl, options.accounts).join('\n')}\n`)
   let isStopping = false
-  // Again and again: Ctrl-C under npm comes twice.
+  // Under npm a Ctrl-C arrives twice.
   const stop = () => {
     if (isStopping) return
     isStopping = true
@@ -20,21 +22,21 @@ async function main(): Promise<void> {
 
 type Account = ReturnType<typeof readSandboxConfig>['options']['accounts'][number]
 
-/** Of secrets only those everybody knows: the demo's, and those of default clients. */
-function describe(url: string, ipnUrl: string, accounts: readonly Account[]): string[] {
+/** Shows only public secrets: the demo's and those of default clients. */
+function formatBanner(url: string, ipnUrl: string, accounts: readonly Account[]): string[] {
   const json = "-H 'Content-Type: application/json'"
   const merchants = accounts.map(({ merchantCode, secret }) =>
     secret === DEMO_ACCOUNT.secret ? `${merchantCode}, secret ${secret}` : merchantCode,
   )
   const clients = accounts.map(({ merchantCode, token }) => {
     const known = makeDefaultClient(merchantCode)
-    if (token?.kind === 'static') return `static, of ${merchantCode}`
+    if (token?.kind === 'static') return `static token of ${merchantCode}`
     const { clientId, clientSecret } = token ?? known
     const isPublic = clientSecret === known.clientSecret
     return `client ${clientId}${isPublic ? `, secret ${clientSecret}` : ''}`
   })
   return [
-    'Sandbox gateway: plays the payment gateway, no money moves.',
+    'Sandbox gateway: simulates the payment gateway, no money moves.',
     '',
     `Address         ${url}   (open it in a browser)`,
     `Notifications   ${ipnUrl}`,
@@ -43,7 +45,7 @@ function describe(url: string, ipnUrl: string, accounts: readonly Account[]): st
     '',
     'Make a payment, which sends its notification:',
     `  curl ${json} -d '{"payments":[{"amount":"150000","paymentMethod":"QR","status":"SUCCESS"}]}' ${url}/sandbox/transactions`,
-    'See what was asked, and what became of the notification:',
+    'List the requests received and the notifications sent, with their outcome:',
     `  curl ${url}/sandbox/calls`,
     '',
     'Stop with Ctrl-C.',
@@ -53,7 +55,7 @@ function describe(url: string, ipnUrl: string, accounts: readonly Account[]): st
 function explain(error: unknown): string {
   const inUse = error instanceof Error && 'code' in error && error.code === 'EADDRINUSE'
   return inUse
-    ? `${error.message}: another program listens there; stop it, or set SANDBOX_PORT`
+    ? `${error.message}: another program uses this port; stop it, or set SANDBOX_PORT`
     : String(error)
 }
 

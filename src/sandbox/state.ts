@@ -1,11 +1,8 @@
 import type { Agent } from 'undici'
-import type { TokenSource } from '../config.ts'
-import type { Background } from './background.ts'
-import type { SandboxCard } from './cards/card.ts'
-import type { Tokens } from './cards/tokens.ts'
-import type { Fault } from './faults/faults.ts'
+import type { TokenSource } from '../config/token-source.ts'
+import type { BackgroundTasks } from './background-tasks.ts'
 import type { Journal } from './journal.ts'
-import type { RefundMode } from './paygate/refund-mode.ts'
+import type { Fault, RefundMode, SandboxCard, TokenStore } from './types.ts'
 
 export type Settings = {
   fieldPrefix: string
@@ -16,14 +13,14 @@ export type Settings = {
   ipnRetryMs: readonly number[]
 }
 
-/** Without a `token` the account's cards are read with its default client. */
+/** A merchant account of the gateway. Without `token` its default client reads its cards. */
 export type SandboxAccount = {
   merchantCode: string
   secret: string
   token?: TokenSource | undefined
 }
 
-/** Amounts are decimal strings. `refundedAmountShown` overrides what QUERY_PT says. */
+/** A payment. Amounts are decimal strings; `refundedAmountShown` overrides the one of QUERY_PT. */
 export type SandboxPayment = {
   id: string
   transaction: SandboxTransaction
@@ -32,13 +29,14 @@ export type SandboxPayment = {
   paymentMethod: string
   refundedAmount: string
   refundedAmountShown: string | null
+  /** Whether QUERY_PT lists it. */
   listed: boolean
   refunds: SandboxRefund[]
 }
 
 export type SandboxTransaction = {
   transactionId: string
-  book: Book
+  merchant: SandboxMerchant
   orderId: string
   merchantTxnId: string
   currency: string
@@ -47,7 +45,7 @@ export type SandboxTransaction = {
   payments: SandboxPayment[]
 }
 
-/** `mode` is the refund mode of the moment the refund was accepted, and stays with it. */
+/** A refund. It keeps the `mode` that was set when it was accepted. */
 export type SandboxRefund = {
   requestId: string
   transId: string
@@ -55,11 +53,11 @@ export type SandboxRefund = {
   amount: string
   status: 'accepted' | 'succeeded' | 'failed'
   mode: RefundMode
-  successTold: boolean
+  successNotified: boolean
   acceptedAt: string
 }
 
-/** Money that moved back to a payer. */
+/** A ledger entry: money returned to a payer. */
 export type Movement = {
   requestId: string
   transId: string
@@ -69,8 +67,8 @@ export type Movement = {
   at: string
 }
 
-/** Everything the gateway knows of one merchant; no identifier reaches across books. */
-export type Book = {
+/** The records of one merchant. Identifiers are unique within a merchant, not across merchants. */
+export type SandboxMerchant = {
   merchantCode: string
   secret: string
   transactions: Map<string, SandboxTransaction>
@@ -79,26 +77,27 @@ export type Book = {
   cards: Map<string, SandboxCard>
 }
 
-/** All of one sandbox, lost when it stops. */
+/** The in-memory state of one sandbox, lost when it stops. */
 export type SandboxState = {
   settings: Settings
-  books: Map<string, Book>
+  merchants: Map<string, SandboxMerchant>
   faults: Fault[]
   journal: Journal
   ledger: Movement[]
   refundMode: RefundMode
   ipnUrl: string | undefined
   lastPaymentId: number
-  /** The dice of faults. Deliveries have dice of their own: when they are thrown nobody can foresee. */
+  /** Decides whether a fault applies to a request. */
   random: () => number
+  /** Used by IPN deliveries, whose order varies from run to run: `random` stays repeatable. */
   deliveryRandom: () => number
-  tokens: Tokens
-  background: Background
+  tokens: TokenStore
+  background: BackgroundTasks
   agent: Agent
 }
 
-/** An empty book for every account; the first account is the default of the control routes. */
-export function openBooks(accounts: readonly SandboxAccount[]): Map<string, Book> {
+/** Creates empty records for each account; control routes default to the first account. */
+export function createMerchants(accounts: readonly SandboxAccount[]): Map<string, SandboxMerchant> {
   return new Map(
     accounts.map(({ merchantCode, secret }) => [
       merchantCode,
@@ -114,9 +113,9 @@ export function openBooks(accounts: readonly SandboxAccount[]): Map<string, Book
   )
 }
 
-/** The next numeric payment identifier that is free in the book. */
-export function nextPaymentId(state: SandboxState, book: Book): string {
+/** Returns the next numeric payment identifier that the merchant has not used. */
+export function nextPaymentId(state: SandboxState, merchant: SandboxMerchant): string {
   do state.lastPaymentId += 1
-  while (book.payments.has(String(state.lastPaymentId)))
+  while (merchant.payments.has(String(state.lastPaymentId)))
   return String(state.lastPaymentId)
 }

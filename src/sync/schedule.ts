@@ -1,14 +1,15 @@
-import { backoff, repoll } from '../backoff.ts'
-import type { Config } from '../config.ts'
+import type { Config } from '../config/config.ts'
+import { backoff, repoll } from '../platform/concurrency/backoff.ts'
 
-/** How a query ended, as far as the schedule cares. */
+/** How a query ended, for the schedule. `reason` is shown to readers as `sync.lastError`. */
 export type QueryEnd =
+  /** A valid answer, with which the transaction is final. */
   | { kind: 'final' }
-  /** A valid answer that leaves something open. */
-  | { kind: 'open'; why: string }
-  | { kind: 'failed'; why: string }
-  /** An answer to a later question is stored already: this one is dropped, and the question asked anew. */
-  | { kind: 'overtaken' }
+  /** A valid answer, with which the transaction is not final. */
+  | { kind: 'open'; reason: string }
+  | { kind: 'failed'; reason: string }
+  /** The answer to a later query is stored already. This one is dropped, and the query repeated. */
+  | { kind: 'superseded' }
 
 export type Progress = {
   /** Failures in a row before this query. */
@@ -16,15 +17,23 @@ export type Progress = {
   /** Open answers in a row before this query. */
   polls: number
   /** Since the last notification or request to sync (ms). */
-  askedForMs: number
+  sinceRequestedMs: number
 }
 
-/** What happens next to the transaction; `inMs` from now, `at once` but not closer than a burst's gap. */
+/**
+ * What happens to the transaction next. `idle`: nothing until it is due for another reason; `query_now`: as soon
+ * as the gap of a burst allows; `query_later`: in `inMs`.
+ */
 export type NextStep = {
   attempts: number
   polls: number
   lastError: string | null
-} & ({ kind: 'rest' } | { kind: 'at once' } | { kind: 'again'; inMs: number } | { kind: 'abandon' })
+} & (
+  | { kind: 'idle' }
+  | { kind: 'query_now' }
+  | { kind: 'query_later'; inMs: number }
+  | { kind: 'abandon' }
+)
 
 type SyncSettings = Pick<
   Config,
@@ -37,26 +46,27 @@ type SyncSettings = Pick<
 >
 
 /**
- * Decides when to ask again: never for what is final, on the poll schedule for what is open, with
- * backoff after a failure. What goes on for too long is abandoned, never forgotten.
+ * Schedules the next query: none for a final transaction, on the poll schedule for an open one, with backoff
+ * after a failure. Abandons an open transaction that has not been requested for `SYNC_REPOLL_FOR_MS`, and a
+ * transaction after `SYNC_MAX_ATTEMPTS` failures in a row.
  */
 export function scheduleNext(
   end: QueryEnd,
-  { attempts, polls, askedForMs }: Progress,
+  { attempts, polls, sinceRequestedMs }: Progress,
   settings: SyncSettings,
 ): NextStep {
-  if (end.kind === 'final') return { kind: 'rest', attempts: 0, polls: 0, lastError: null }
-  if (end.kind === 'overtaken') return { kind: 'at once', attempts, polls, lastError: null }
+  if (end.kind === 'final') return { kind: 'idle', attempts: 0, polls: 0, lastError: null }
+  if (end.kind === 'superseded') return { kind: 'query_now', attempts, polls, lastError: null }
   if (end.kind === 'open') {
     const step = { attempts: 0, polls: polls + 1 }
-    if (askedForMs >= settings.SYNC_REPOLL_FOR_MS) {
-      return { ...step, kind: 'abandon', lastError: `still open: ${end.why}` }
+    if (sinceRequestedMs >= settings.SYNC_REPOLL_FOR_MS) {
+      return { ...step, kind: 'abandon', lastError: `still open: ${end.reason}` }
     }
     const limits = { base: settings.SYNC_REPOLL_MS, max: settings.SYNC_REPOLL_MAX_MS }
-    return { ...step, kind: 'again', inMs: repoll(polls + 1, limits), lastError: null }
+    return { ...step, kind: 'query_later', inMs: repoll(polls + 1, limits), lastError: null }
   }
-  const step = { attempts: attempts + 1, polls, lastError: end.why }
+  const step = { attempts: attempts + 1, polls, lastError: end.reason }
   if (step.attempts >= settings.SYNC_MAX_ATTEMPTS) return { ...step, kind: 'abandon' }
   const limits = { base: settings.SYNC_BACKOFF_MS, max: settings.SYNC_BACKOFF_MAX_MS }
-  return { ...step, kind: 'again', inMs: backoff(step.attempts, limits) }
+  return { ...step, kind: 'query_later', inMs: backoff(step.attempts, limits) }
 }

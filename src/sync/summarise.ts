@@ -1,80 +1,103 @@
-import type { Context } from '../context.ts'
-import type { Tx } from '../db/client.ts'
-import type { Snapshot, TransactionKey } from '../payments/apply.ts'
-import { type PaymentFacts, type Summary, summarisePayments } from '../transactions/state.ts'
+import type { Config } from '../config/config.ts'
+import { transactions } from '../db/schema.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { type ChangeRow, recordChanges } from '../events/record-changes.ts'
+import type { SnapshotRef } from '../payments/types.ts'
+import { pipeline } from '../platform/postgres/pipeline.ts'
+import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import {
+  type PaymentFacts,
+  type PaymentsSummary,
+  summarisePayments,
+} from '../transactions/summarise-payments.ts'
 
-/** A transaction whose row the caller holds, and what it adds up to now. */
-export type TransactionNews = {
+/** A transaction to summarise. The caller holds its row. */
+export type SummaryInput = {
   claim: TransactionKey
   payments: readonly PaymentFacts[]
   refundsOpen: boolean
-  /** A reader sees a difference. */
+  /** Something visible to readers has changed. */
   changed: boolean
-  /** The answer that was applied, if one was. */
-  snapshot: Snapshot | undefined
+  /** The applied answer, if any. */
+  snapshot: SnapshotRef | undefined
   /** The transaction before. */
   before: { state: string; final: boolean }
 }
 
-/** What a transaction adds up to. */
-export type Sum = Summary &
-  Omit<TransactionNews, 'claim' | 'payments' | 'refundsOpen'> &
+/** The summary of a transaction: its state and sums. */
+export type TransactionSummary = PaymentsSummary &
+  Omit<SummaryInput, 'claim' | 'payments' | 'refundsOpen'> &
   TransactionKey & {
-    /** The gateway has listed a payment. */
+    /** It has payments. */
     seen: boolean
-    /** It came to an end in this commit. */
+    /** It becomes final in this commit. */
     turnsFinal: boolean
   }
 
-export function sumUp({ claim, payments, refundsOpen, ...news }: TransactionNews): Sum {
+const COLUMNS = {
+  ...pickColumns(transactions, 'merchantCode', 'transactionId', 'state', 'final', 'asOf'),
+  ...pickColumns(transactions, 'paidAmount', 'refundedAmount', 'duplicatePayment'),
+  changed: 'boolean',
+  seen: 'boolean',
+}
+
+/** Summarises a transaction's payments; it is final only when its refunds are, too. */
+export function summarise({
+  claim,
+  payments,
+  refundsOpen,
+  ...rest
+}: SummaryInput): TransactionSummary {
   const { merchantCode, transactionId } = claim
   const summary = summarisePayments(payments)
   const final = summary.final && !refundsOpen
-  const turnsFinal = final && !news.before.final
+  const turnsFinal = final && !rest.before.final
   const seen = payments.length > 0
-  return { merchantCode, transactionId, ...summary, ...news, final, turnsFinal, seen }
+  return { merchantCode, transactionId, ...summary, ...rest, final, turnsFinal, seen }
 }
 
 /**
- * Writes what transactions add up to, with a row in `changes` where a state moved. One that comes to an
- * end, or to another one, is asked about once more later.
+ * Writes the summaries of transactions, with a row in `changes` for every changed state. Schedules one more query
+ * for later (`RECONCILE_FINAL_FOR_MS`) for a transaction that becomes final or changes while final.
  */
-export async function writeSums(ctx: Context, tx: Tx, rows: readonly Sum[]): Promise<void> {
+export async function writeSummaries(
+  tx: Tx,
+  config: Config,
+  rows: readonly TransactionSummary[],
+): Promise<void> {
   if (rows.length === 0) return
-  const reconcileMs = ctx.config.RECONCILE_FINAL_FOR_MS
+  const reconcileMs = config.RECONCILE_FINAL_FOR_MS
   const moved = rows.filter(({ state, before }) => state !== before.state)
-  // Sent together, run one after the other.
-  await Promise.all([
-    moved.length > 0 &&
-      tx`
-        insert into changes (merchant_code, transaction_id, field, before, after, call_id, cause)
-        select merchant_code, transaction_id, 'state', before, after, call_id::bigint, 'query'
-        from unnest(
-          ${moved.map((r) => r.merchantCode)}::text[], ${moved.map((r) => r.transactionId)}::text[],
-          ${moved.map((r) => r.before.state)}::text[], ${moved.map((r) => r.state)}::text[],
-          ${moved.map((r) => r.snapshot?.callId.toString() ?? null)}::text[]
-        ) as m (merchant_code, transaction_id, before, after, call_id)`,
+  const written = rows.map(({ snapshot, ...row }) => ({ ...row, asOf: snapshot?.asOf }))
+  await pipeline(
+    moved.length > 0 && recordChanges(tx, moved.map(describeStateChange)),
     tx`
       update transactions as t set
-        state = s.state, final = s.final::bool, paid_amount = s.paid::numeric,
-        refunded_amount = s.refunded::numeric, duplicate_payment = s.duplicate::bool,
-        as_of = coalesce(s.as_of::timestamptz, t.as_of), version = version + s.changed::bool::int,
-        updated_at = case when s.changed::bool then now() else updated_at end,
-        ipn_measured = t.ipn_measured or (s.seen::bool and t.ipn_count > 0),
+        state = s.state, final = s.final, paid_amount = s.paid_amount,
+        refunded_amount = s.refunded_amount, duplicate_payment = s.duplicate_payment,
+        as_of = coalesce(s.as_of, t.as_of), version = version + s.changed::int,
+        updated_at = case when s.changed then now() else updated_at end,
+        ipn_measured = t.ipn_measured or (s.seen and t.ipn_count > 0),
         reconcile_at = case
-          when not s.final::bool and t.reconcile_at < 'infinity' then null
-          when s.final::bool and (s.changed::bool or not t.final) and ${reconcileMs > 0}
+          when not s.final and t.reconcile_at < 'infinity' then null
+          when s.final and (s.changed or not t.final) and ${reconcileMs > 0}
             then now() + ${reconcileMs}::float8 * interval '1 millisecond'
           else t.reconcile_at end
-      from unnest(
-        ${rows.map((r) => r.merchantCode)}::text[], ${rows.map((r) => r.transactionId)}::text[],
-        ${rows.map((r) => r.state)}::text[], ${rows.map((r) => String(r.final))}::text[],
-        ${rows.map((r) => r.paidAmount)}::text[], ${rows.map((r) => r.refundedAmount)}::text[],
-        ${rows.map((r) => String(r.duplicatePayment))}::text[],
-        ${rows.map((r) => r.snapshot?.asOf ?? null)}::text[],
-        ${rows.map((r) => String(r.changed))}::text[], ${rows.map((r) => String(r.seen))}::text[]
-      ) as s (merchant_code, transaction_id, state, final, paid, refunded, duplicate, as_of, changed,
-        seen)
-      where t.merchant_code = s.merchant_code and t.transaction_id = s.transaction_id`,
-  ])
+      from ${rowSet(tx, 's', COLUMNS, written)}
+      where t.merchant_code = s.merchant_code and t.transaction_id = s.transaction_id`.then(
+      () => {},
+    ),
+  )
+}
+
+function describeStateChange({
+  merchantCode,
+  transactionId,
+  before,
+  state,
+  snapshot,
+}: TransactionSummary): ChangeRow {
+  const after = { field: 'state', before: before.state, after: state, cause: 'query' }
+  return { merchantCode, transactionId, ...after, callId: snapshot?.callId }
 }

@@ -1,89 +1,106 @@
-import type { Context } from '../context.ts'
-import type { Call } from '../gateway/client.ts'
-import type { LoopRound } from '../loop.ts'
-import type { Step, StepPlan } from '../trace.ts'
-import { type Claim, claimDue, findNextDue, leaseMs, releaseClaim } from './claim.ts'
-import type { Settled } from './lease.ts'
-import { findOrigins } from './origins.ts'
-import { type Sending, settleQuery, settleRefund } from './settle.ts'
+import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
+import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
+import { claimDue, findNextDue } from './claim-due.ts'
+import type { SyncContext } from './context.ts'
+import { syncTransaction } from './sync-transaction.ts'
+import { findTraceLinks } from './trace-links.ts'
+import type { Claim, ClaimEnd } from './types.ts'
 
 const POLL_MS = 1_000
-/** While every call slot is taken no query is made to find out, so this can be short. */
+/** Short, because checking for a free slot costs no query. */
 const SLOT_POLL_MS = 20
-/** A row that is due but locked by somebody must not make the loop spin. */
+/** Keeps the loop from spinning on a due row that another worker has locked. */
 const MIN_REST_MS = 20
 
-/** What a query led to, in the words of the metrics. */
+/** Metric labels of the next steps. */
 const RESULTS = {
-  rest: 'final',
-  again: 'again',
-  'at once': 'at_once',
+  idle: 'final',
+  query_later: 'again',
+  query_now: 'at_once',
   abandon: 'abandoned',
   lost: 'lost',
-} as const satisfies Record<Settled['next'], string>
+} as const satisfies Record<ClaimEnd['next'], string>
 
-/** `handed_back`: it was not asked, or not to the end; `failed`: its end could not be written down. */
+/** `handed_back`: the claim was released before its query ended; `failed`: the sync threw an error. */
 export const SYNC_RESULTS = [...Object.values(RESULTS), 'handed_back', 'failed'] as const
 
+type SyncResult = (typeof SYNC_RESULTS)[number]
+
 /**
- * One round of the sync: claims as many due transactions as there are free call slots, asks the
- * gateway about each with no database transaction open, and settles each as its answer comes.
+ * One round of the sync: claims as many due transactions as there are free slots, and syncs each.
  * @returns how many were claimed
  */
-export async function syncDue(ctx: Context): Promise<number> {
+export async function syncDue(ctx: SyncContext): Promise<number> {
   const { count, finished } = await beginSync(ctx)
   await finished
   return count
 }
 
-/** The same, returning as soon as the claims are taken. `onMore` is called when a next round may find work. */
-export async function beginSync(ctx: Context, onMore?: () => void): Promise<LoopRound> {
-  const limit = ctx.slots.takeAll()
+/**
+ * Starts a round, and returns as soon as the transactions are claimed.
+ * @param onMore called when the next round may find work
+ */
+export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<WorkerRound> {
+  const limit = ctx.limiter.acquireAll()
   let claims: Claim[] = []
   try {
     if (limit > 0) claims = await claimDue(ctx, limit)
   } finally {
-    ctx.slots.give(limit - claims.length)
+    ctx.limiter.release(limit - claims.length)
   }
-  for (const { merchantCode } of claims) ctx.slots.assign(merchantCode)
+  for (const { merchantCode } of claims) ctx.limiter.assign(merchantCode)
   const slotsWereShort = claims.length === limit
-  const origins = await findOrigins(ctx, claims)
+  const links = await findTraceLinks(ctx, claims)
   const finished = Promise.all(
     claims.map(async (claim) => {
-      const { merchantCode } = claim
-      const findsOut = ctx.breakers.of(merchantCode, 'query').state() !== 'closed'
-      const free = (giveBack: () => void) => {
-        const wasAtCap = ctx.slots.countHeld(merchantCode) >= ctx.slots.cap
-        giveBack()
-        if (slotsWereShort || wasAtCap || findsOut) onMore?.()
-      }
-      let end = () => free(() => ctx.slots.giveBack(merchantCode))
-      const onAnswer = () => {
-        // A refund may have to be sent yet, in the same slot.
-        if (claim.hasRefunds || !ctx.slots.mayEndCall()) return
-        free(() => {
-          end = ctx.slots.endCall(merchantCode)
-        })
-      }
-      const plan = () => ({ ...describeSync(claim), ...origins.get(claim.leaseId) })
-      const dueAgain = await ctx.tracing.run(plan, (step) => syncOne(ctx, claim, step, onAnswer))
-      end()
+      const slot = holdSlot(ctx, claim, slotsWereShort, onMore)
+      const plan = () => ({ ...describeSync(claim), ...links.get(claim.leaseId) })
+      const dueAgain = await ctx.tracing.run(plan, (span) =>
+        syncOne(ctx, claim, span, slot.endCall),
+      )
+      slot.end()
       if (dueAgain) onMore?.()
     }),
   )
   return { count: claims.length, finished: finished.then(() => {}) }
 }
 
+/** Holds a claim's call slot: freed when its call ends, if its answer may be committed without it, or with the claim. */
+function holdSlot(
+  { limiter, breakers }: Pick<SyncContext, 'limiter' | 'breakers'>,
+  { merchantCode, hasRefunds }: Claim,
+  slotsWereShort: boolean,
+  onMore?: () => void,
+) {
+  const isProbe = breakers.of(merchantCode, 'query').state() !== 'closed'
+  const free = (giveBack: () => void) => {
+    const wasAtCap = limiter.countAssigned(merchantCode) >= limiter.maxPerHolder
+    giveBack()
+    if (slotsWereShort || wasAtCap || isProbe) onMore?.()
+  }
+  let end = () => free(() => limiter.releaseAssigned(merchantCode))
+  return {
+    end: () => end(),
+    endCall() {
+      // A refund may still have to be sent, in the same slot.
+      if (hasRefunds || !limiter.hasCommitCapacity()) return
+      free(() => {
+        end = limiter.releaseForCommit(merchantCode)
+      })
+    },
+  }
+}
+
 /**
- * How long to wait before the next round when one found nothing (ms): until something is due, at most
- * a second, the net under NOTIFY; while every call slot is taken, until one may be free.
+ * How long to wait after a round that found nothing (ms): until a transaction is due, but at most a second, in
+ * case a NOTIFY was lost; while every slot is taken, until one may be free.
  */
-export async function restSync(ctx: Context): Promise<number> {
-  if (ctx.slots.countFree() === 0) return SLOT_POLL_MS
+export async function findRestMs(ctx: SyncContext): Promise<number> {
+  if (ctx.limiter.countFree() === 0) return SLOT_POLL_MS
   return Math.max(MIN_REST_MS, await findNextDue(ctx, POLL_MS))
 }
 
-function describeSync({ merchantCode, transactionId, attempts }: Claim): StepPlan {
+function describeSync({ merchantCode, transactionId, attempts }: Claim): SpanOptions {
   return {
     name: 'sync transaction',
     kind: 'consumer',
@@ -95,84 +112,45 @@ function describeSync({ merchantCode, transactionId, attempts }: Claim): StepPla
   }
 }
 
-const SETTLING: StepPlan = { name: 'settle', kind: 'internal' }
-
-/** Asks and settles once. `onAnswer` is called between the two. Returns whether the transaction is due again. */
+/**
+ * Syncs a claimed transaction, counts the result and logs failures. Never rejects.
+ * @returns whether the transaction is due again
+ */
 async function syncOne(
-  ctx: Context,
+  ctx: SyncContext,
   claim: Claim,
-  step: Step,
+  span: ActiveSpan,
   onAnswer: () => void,
 ): Promise<boolean> {
   const { merchantCode, transactionId } = claim
-  const tell = (result: (typeof SYNC_RESULTS)[number]) => {
+  const count = (result: SyncResult) => {
     ctx.metrics.syncQueries.inc({ result })
-    step.note({ 'sync.result': result })
-    if (result === 'failed' || result === 'abandoned') step.fail(result)
+    span.setAttributes({ 'sync.result': result })
+    if (result === 'failed' || result === 'abandoned') span.fail(result)
   }
   try {
-    const began = performance.now()
-    const call = await ctx.gateway.queryPayments(claim, ctx.givingUp)
-    const { kind } = call.outcome
-    if ('paused' in call.outcome || (ctx.givingUp.aborted && kind !== 'answered')) {
-      await releaseClaim(ctx, claim)
-      tell('handed_back')
+    const end = await syncTransaction(ctx, claim, onAnswer)
+    if (end === 'handed_back') {
+      count('handed_back')
       return false
     }
-    ctx.slots.learn(kind === 'answered' || kind === 'rejected', began)
-    onAnswer()
-    const sentAfterMs = began - claim.knownAt
-    const settled = await ctx.tracing.run(
-      () => SETTLING,
-      () => settleQuery(ctx, { claim, call, sentAfterMs, resume: ctx.tracing.capture() }),
-    )
-    const { next, lastError, dueAgain } =
-      'attempt' in settled ? await sendRefund(ctx, claim, settled) : settled
-    tell(RESULTS[next])
-    ctx.log.debug({ merchantCode, transactionId, outcome: call.outcome.kind, next }, 'queried')
+    const { next, lastError, dueAgain } = end
+    count(RESULTS[next])
+    ctx.log.debug({ merchantCode, transactionId, next }, 'transaction synced')
     if (next === 'abandon') {
       ctx.log.error(
         { merchantCode, transactionId, lastError },
-        `transaction abandoned; POST /v1/transactions/${transactionId}/sync asks again`,
+        `transaction abandoned; POST /v1/transactions/${transactionId}/sync queries it again`,
       )
     }
     return dueAgain
   } catch (error) {
     // Nothing is lost: the lease ends and the transaction is due again.
-    tell('failed')
-    ctx.log.error({ err: error, merchantCode, transactionId }, 'a query could not be settled')
+    count('failed')
+    ctx.log.error(
+      { err: error, merchantCode, transactionId },
+      'the transaction could not be synced; it is due again when its lease ends',
+    )
     return false
   }
-}
-
-/** Sends the refund whose attempt is recorded: its bytes leave once, and its end is written under the same lease. */
-async function sendRefund(ctx: Context, claim: Claim, sending: Sending): Promise<Settled> {
-  const { attempt, end } = sending
-  const call = await sendInTime(ctx, claim, sending)
-  ctx.log.info(
-    { merchantCode: claim.merchantCode, refundId: attempt.refundId, outcome: call.outcome.kind },
-    'refund sent',
-  )
-  return await ctx.tracing.run(
-    () => SETTLING,
-    () => settleRefund(ctx, claim, { attempt, call }, end),
-  )
-}
-
-/** A process that was held up between the record and the bytes must not send under a lease that is over. */
-function sendInTime(
-  ctx: Context,
-  claim: Claim,
-  { attempt: { prepared }, permit }: Sending,
-): Promise<Call<string | undefined>> {
-  const timeoutMs = ctx.config.GATEWAY_TIMEOUT_MS
-  const heldMs = performance.now() - claim.knownAt
-  if (heldMs < leaseMs(timeoutMs) - timeoutMs) return prepared.send(ctx.givingUp, permit)
-  permit.forgo()
-  const reason = 'the lease was nearly over before the first byte'
-  const record = { command: 'REFUND' as const, bodySha256: prepared.bodySha256, durationMs: 0 }
-  return Promise.resolve({
-    outcome: { kind: 'unavailable', reason },
-    record: { ...record, httpStatus: undefined },
-  })
 }

@@ -1,23 +1,24 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
-import type { Context } from '../context.ts'
 import { DomainError } from '../errors.ts'
+import { Id, MerchantCode, TimeParameter, WaitParameter } from '../platform/http/fields.ts'
 import {
-  answers,
-  answersNothing,
-  createRouter,
-  Id,
-  MerchantCode,
-  TimeParameter,
-  WaitParameter,
-} from '../http/input.ts'
-import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../http/page.ts'
-import { BODY_REFUSALS, refuses } from '../http/refusals.ts'
-import { findTransaction, listTransactions, type TransactionWithPayments } from './find.ts'
+  cutPage,
+  DEFAULT_LIMIT,
+  pageOf,
+  pageParameters,
+  readCursor,
+} from '../platform/http/page.ts'
+import { BODY_REFUSALS, describeRefusals } from '../platform/http/refusals.ts'
+import { describeEmptyResponse, describeResponse } from '../platform/http/responses.ts'
+import { createRouter } from '../platform/http/router.ts'
+import type { TransactionsContext } from './context.ts'
+import { findTransaction, listTransactions } from './find-transactions.ts'
 import { requestSync } from './request-sync.ts'
 import { readTimeline, TimelineEntry } from './timeline.ts'
-import { showTransaction, Transaction, writeEtag } from './view.ts'
-import { waitForTransaction } from './wait.ts'
+import type { TransactionWithPayments } from './types.ts'
+import { formatEtag, showTransaction, Transaction } from './view.ts'
+import { waitForTransaction } from './wait-for-transaction.ts'
 
 const params = z.object({ transactionId: Id })
 const merchantCode = MerchantCode
@@ -29,8 +30,8 @@ const readOne = createRoute({
   operationId: 'readTransaction',
   summary: 'One transaction with its payments',
   description:
-    'With `wait` and `If-None-Match` it answers as soon as the transaction differs, else 304 at the time-out; ' +
-    'with `wait` alone as soon as it is final, else as it is at the time-out.',
+    'With `wait` and `If-None-Match`, responds as soon as the transaction differs, or with 304 at the timeout. ' +
+    'With `wait` alone, responds as soon as the transaction is final, or with its current state at the timeout.',
   ...shared,
   request: {
     params,
@@ -38,14 +39,18 @@ const readOne = createRoute({
     headers: z.object({
       'if-none-match': z.string().optional().openapi({
         description:
-          'The `ETag` of an earlier answer, e.g. `W/"7"`, or several: the same again is a 304',
+          'The `ETag` of an earlier response, e.g. `W/"7"`, or several: 304 if one of them still matches',
       }),
     }),
   },
   responses: {
-    200: answers('The transaction; `ETag` changes with every visible change', Transaction, 'ETag'),
-    304: answersNothing('As `If-None-Match` has it', 'ETag'),
-    ...refuses('transaction_not_found', 'ambiguous_merchant'),
+    200: describeResponse(
+      'The transaction; `ETag` changes with every visible change',
+      Transaction,
+      'ETag',
+    ),
+    304: describeEmptyResponse('Unchanged: the `ETag` matches `If-None-Match`', 'ETag'),
+    ...describeRefusals('transaction_not_found', 'ambiguous_merchant'),
   },
 })
 
@@ -57,7 +62,9 @@ const list = createRoute({
   ...shared,
   request: {
     query: z.strictObject({
-      state: Transaction.shape.state.optional().openapi({ description: 'Only those in it' }),
+      state: Transaction.shape.state
+        .optional()
+        .openapi({ description: 'Only transactions in this state' }),
       orderId: Id.optional(),
       from: TimeParameter,
       to: TimeParameter,
@@ -65,14 +72,14 @@ const list = createRoute({
       ...pageParameters,
     }),
   },
-  responses: { 200: answers('A page', pageOf(Transaction)), ...refuses() },
+  responses: { 200: describeResponse('A page', pageOf(Transaction)), ...describeRefusals() },
 })
 
 const sync = createRoute({
   method: 'post',
   path: '/v1/transactions/{transactionId}/sync',
   operationId: 'syncTransaction',
-  summary: 'Ask the gateway now; registers a transaction whose notification never came',
+  summary: 'Query the gateway now; registers a transaction whose notification never came',
   ...shared,
   request: {
     params,
@@ -85,8 +92,8 @@ const sync = createRoute({
     },
   },
   responses: {
-    202: answers('The query is due', Transaction),
-    ...refuses(...BODY_REFUSALS, 'merchant_not_found', 'ambiguous_merchant'),
+    202: describeResponse('The query is due', Transaction),
+    ...describeRefusals(...BODY_REFUSALS, 'merchant_not_found', 'ambiguous_merchant'),
   },
 })
 
@@ -95,34 +102,34 @@ const timeline = createRoute({
   path: '/v1/transactions/{transactionId}/timeline',
   operationId: 'readTimeline',
   summary: 'Everything that happened to a transaction, oldest first',
-  description: 'Steps of refunds are in it for keys that have the scope `refunds:read`, too.',
+  description: 'Includes refund steps for keys that also have the scope `refunds:read`.',
   ...shared,
   request: { params, query: z.strictObject({ merchantCode, ...pageParameters }) },
   responses: {
-    200: answers('A page', pageOf(TimelineEntry)),
-    ...refuses('transaction_not_found', 'ambiguous_merchant'),
+    200: describeResponse('A page', pageOf(TimelineEntry)),
+    ...describeRefusals('transaction_not_found', 'ambiguous_merchant'),
   },
 })
 
-/** The merchants' routes on transactions. */
-export function transactionRoutes(ctx: Context) {
+/** Creates the merchants' routes on transactions. */
+export function transactionRoutes(ctx: TransactionsContext) {
   return createRouter()
     .openapi(readOne, async (c) => {
       const { transactionId } = c.req.valid('param')
       const query = c.req.valid('query')
-      const tags = c.req.valid('header')['if-none-match']
+      const etags = c.req.valid('header')['if-none-match']
       const merchants = narrowMerchants(c.get('access'), query.merchantCode)
-      const matches = ({ transaction }: TransactionWithPayments) =>
-        tags !== undefined && listsTag(tags, writeEtag(transaction))
+      const isUnchanged = ({ transaction }: TransactionWithPayments) =>
+        etags !== undefined && matchesEtag(etags, formatEtag(transaction))
       const first = await findTransaction(ctx, merchants, transactionId)
       const done = (found: TransactionWithPayments) =>
-        tags === undefined ? found.transaction.final : !matches(found)
+        etags === undefined ? found.transaction.final : !isUnchanged(found)
       const found =
         query.wait === undefined
           ? first
           : await waitForTransaction(ctx, first, done, query.wait * 1000, c.req.raw.signal)
-      const headers = { etag: writeEtag(found.transaction), 'cache-control': 'private, no-cache' }
-      if (matches(found)) return c.body(null, 304, headers)
+      const headers = { etag: formatEtag(found.transaction), 'cache-control': 'private, no-cache' }
+      if (isUnchanged(found)) return c.body(null, 304, headers)
       return c.json(showTransaction(found), 200, headers)
     })
     .openapi(list, async (c) => {
@@ -135,7 +142,7 @@ export function transactionRoutes(ctx: Context) {
       const { transactionId } = c.req.valid('param')
       const merchants = narrowMerchants(
         c.get('access'),
-        chooseCode(c.req.valid('json')?.merchantCode, c.req.valid('query').merchantCode),
+        resolveMerchantCode(c.req.valid('json')?.merchantCode, c.req.valid('query').merchantCode),
       )
       const access = c.get('access')
       const owner = await requestSync(ctx, access, merchants, transactionId)
@@ -162,10 +169,10 @@ export function transactionRoutes(ctx: Context) {
     })
 }
 
-/** @throws DomainError `invalid_request` when body and address name two accounts */
-function chooseCode(inBody: string | undefined, inQuery: string | undefined) {
+/** @throws DomainError `invalid_request` when the body and the query name different accounts */
+function resolveMerchantCode(inBody: string | undefined, inQuery: string | undefined) {
   if (inBody !== undefined && inQuery !== undefined && inBody !== inQuery) {
-    const message = 'is not the same in the body and in the address'
+    const message = 'differs between the body and the query'
     throw new DomainError('invalid_request', `merchantCode: ${message}`, {
       errors: [{ path: 'merchantCode', message }],
     })
@@ -179,8 +186,8 @@ function locate({
   return { time: firstSeenAt, id: transactionId, merchantCode }
 }
 
-/** Whether `If-None-Match` names the tag, by weak comparison (RFC 9110, 13.1.2). */
-function listsTag(header: string, tag: string): boolean {
-  const bare = (one: string) => one.trim().replace(/^W\//, '')
-  return header.split(',').some((one) => bare(one) === bare(tag) || one.trim() === '*')
+/** Returns whether `If-None-Match` lists the tag, by weak comparison (RFC 9110, section 13.1.2). */
+function matchesEtag(header: string, etag: string): boolean {
+  const trimWeak = (one: string) => one.trim().replace(/^W\//, '')
+  return header.split(',').some((one) => trimWeak(one) === trimWeak(etag) || one.trim() === '*')
 }

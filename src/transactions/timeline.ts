@@ -1,10 +1,11 @@
 import { z } from '@hono/zod-openapi'
 import type { Context } from '../context.ts'
-import { toIso } from '../db/client.ts'
-import { Time } from '../http/input.ts'
-import type { Position } from '../http/page.ts'
-import { selectRefundNotifications } from '../ipn/refund-notifications.ts'
-import type { TransactionKey } from '../payments/apply.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { Time } from '../platform/http/fields.ts'
+import type { Position } from '../platform/http/page.ts'
+import { toIso } from '../platform/postgres/iso-time.ts'
+import type { Sql } from '../platform/postgres/types.ts'
+import { selectRefundNotifications } from './select-refund-notifications.ts'
 
 const Ipn = z.strictObject({
   at: Time,
@@ -65,11 +66,11 @@ const Removed = z.strictObject({
   type: z.literal('removed'),
   deliveries: z.int().openapi({
     description:
-      'Notifications and queries older than `RETENTION_DAYS` are gone; so many deliveries were among them',
+      'How many deliveries were among the notifications and queries deleted after `RETENTION_DAYS`',
   }),
 })
 
-/** One thing that happened to a transaction. */
+/** One entry of a transaction's timeline. */
 export const TimelineEntry = z
   .discriminatedUnion('type', [Ipn, Query, Change, RefundAttempt, Discrepancy, Removed])
   .openapi('TimelineEntry', {
@@ -97,18 +98,20 @@ type Row = {
 }
 
 /**
- * Everything that happened to a transaction, oldest first: each notification (repeats counted on it),
- * each query, each change, and with `withRefunds` each step of its refunds; first of all, whether some of it
- * is gone with time. One more than `limit`, which says that there is a next page.
+ * Reads everything that happened to a transaction, oldest first: each notification (with a count of its
+ * deliveries), each query, each change, and with `withRefunds` each step of its refunds. An entry of type
+ * `removed` comes first if older entries have been deleted.
+ * @returns `limit` + 1 entries if there is a next page
  */
 export async function readTimeline(
-  ctx: Context,
-  { merchantCode, transactionId }: TransactionKey,
+  { sql }: Pick<Context, 'sql'>,
+  key: TransactionKey,
   withRefunds: boolean,
   limit: number,
   after: Position | undefined,
 ): Promise<TimelineRow[]> {
-  const rows = await ctx.sql<Row[]>`
+  const { merchantCode, transactionId } = key
+  const rows = await sql<Row[]>`
     select at::text, id, type, facts from (
       select first_received_at as at, '1-' || lpad(id::text, 19, '0') as id, 'ipn' as type,
         json_build_object('kind', kind, 'deliveries', deliveries, 'lastReceivedAt', last_received_at::text,
@@ -125,19 +128,22 @@ export async function readTimeline(
           'cause', cause)
       from changes where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
         and (refund_id is null or ${withRefunds})
-      ${selectRemoved(ctx, { merchantCode, transactionId })}
-      ${withRefunds ? selectRefundSteps(ctx, { merchantCode, transactionId }) : ctx.sql``}
-    ) as everything
-    where ${after ? ctx.sql`(at, id) > (${after.time}::timestamptz, ${after.id})` : ctx.sql`true`}
-    order by everything.at, id limit ${limit + 1}`
+      ${selectRemoved(sql, key)}
+      ${withRefunds ? selectRefundSteps(sql, key) : sql``}
+    ) as entries
+    where ${after ? sql`(at, id) > (${after.time}::timestamptz, ${after.id})` : sql`true`}
+    order by entries.at, id limit ${limit + 1}`
   return rows.map(({ at, id, type, facts }) => ({
     position: { time: at, id, merchantCode },
-    entry: TimelineEntry.parse({ ...showTimes(facts), type, at: toIso(at) }),
+    entry: TimelineEntry.parse({ ...formatTimes(facts), type, at: toIso(at) }),
   }))
 }
 
-/** Counters and changes stay: they tell of notifications and queries that are there no more. */
-function selectRemoved({ sql }: Context, { merchantCode, transactionId }: TransactionKey) {
+/**
+ * Counters and changes are never deleted: they show that notifications and queries once stored were deleted
+ * since.
+ */
+function selectRemoved(sql: Sql, { merchantCode, transactionId }: TransactionKey) {
   return sql`
     union all
     select t.first_seen_at, '0-', 'removed', json_build_object('deliveries', t.ipn_count - kept.n)
@@ -152,8 +158,8 @@ function selectRemoved({ sql }: Context, { merchantCode, transactionId }: Transa
           and not exists (select from gateway_calls g where g.id = c.call_id)))`
 }
 
-/** Notifications, attempts and disagreements about the refunds of a transaction. */
-function selectRefundSteps({ sql }: Context, key: TransactionKey) {
+/** Notifications, attempts and discrepancies of the transaction's refunds. */
+function selectRefundSteps(sql: Sql, key: TransactionKey) {
   const { merchantCode, transactionId } = key
   return sql`
     union all
@@ -174,7 +180,7 @@ function selectRefundSteps({ sql }: Context, key: TransactionKey) {
     from discrepancies where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
 }
 
-function showTimes(facts: Record<string, unknown>): Record<string, unknown> {
+function formatTimes(facts: Record<string, unknown>): Record<string, unknown> {
   const { lastReceivedAt } = facts
   return typeof lastReceivedAt === 'string'
     ? { ...facts, lastReceivedAt: toIso(lastReceivedAt) }

@@ -1,14 +1,14 @@
 import { z } from '@hono/zod-openapi'
-import { toIso } from '../db/client.ts'
-import { Amount, Id, Time } from '../http/input.ts'
 import { Payment, showPayment } from '../payments/view.ts'
-import type { TransactionRow, TransactionWithPayments } from './find.ts'
+import { Amount, Id, Time } from '../platform/http/fields.ts'
+import { toIso } from '../platform/postgres/iso-time.ts'
+import type { TransactionRow, TransactionWithPayments } from './types.ts'
 
 const Sync = z
   .strictObject({
-    status: z.enum(['queued', 'settled', 'retrying', 'abandoned']),
+    status: z.enum(['queued', 'idle', 'retrying', 'abandoned']),
     asOf: Time.nullable().openapi({
-      description: 'When the gateway was asked the answer shown here',
+      description: 'When the query was sent whose answer is shown',
     }),
     nextAttemptAt: Time.nullable(),
     attempts: z.int().openapi({ description: 'Failed queries in a row' }),
@@ -16,12 +16,15 @@ const Sync = z
   })
   .openapi('Sync')
 
-/** A transaction as order systems see it. */
+/** A transaction as the API returns it. */
 export const Transaction = z
   .strictObject({
     transactionId: Id,
     merchantCode: z.string(),
-    orderId: z.string().nullable().openapi({ description: 'As notified; null without one' }),
+    orderId: z
+      .string()
+      .nullable()
+      .openapi({ description: 'From the notification; null if it had none' }),
     merchantTxnId: z.string().nullable(),
     currency: z.string().nullable(),
     state: z.enum(['pending', 'paid', 'partially_refunded', 'refunded', 'failed']),
@@ -29,9 +32,13 @@ export const Transaction = z
     refundedAmount: Amount,
     duplicatePayment: z.boolean().openapi({ description: 'More than one payment succeeded' }),
     payments: z.array(Payment),
-    final: z.boolean().openapi({ description: 'Nothing more is expected to change by itself' }),
+    final: z
+      .boolean()
+      .openapi({ description: 'No further change is expected without a new request' }),
     sync: Sync,
-    ipnCount: z.int().openapi({ description: 'Notifications delivered, repeats included' }),
+    ipnCount: z
+      .int()
+      .openapi({ description: 'Notifications received, repeated deliveries included' }),
     firstSeenAt: Time,
     updatedAt: Time,
   })
@@ -82,7 +89,7 @@ export function showTransaction({
     ),
     final: t.final,
     sync: {
-      status: nameSyncStatus(t),
+      status: deriveSyncStatus(t),
       asOf: toIso(t.asOf),
       nextAttemptAt: t.leaseId === null ? toIso(t.dueAt) : null,
       attempts: t.attempts,
@@ -94,13 +101,13 @@ export function showTransaction({
   }
 }
 
-/** Weak, because `sync`, `ipnCount` and `asOf` may differ under the same tag. */
-export function writeEtag({ version }: TransactionRow): string {
+/** Formats the ETag: weak, because `sync`, `ipnCount` and `asOf` may differ under the same tag. */
+export function formatEtag({ version }: TransactionRow): string {
   return `W/"${version}"`
 }
 
-function nameSyncStatus(t: TransactionRow): z.infer<typeof Sync>['status'] {
+function deriveSyncStatus(t: TransactionRow): z.infer<typeof Sync>['status'] {
   if (t.abandonedAt !== null) return 'abandoned'
-  if (t.dueAt === null) return 'settled'
+  if (t.dueAt === null) return 'idle'
   return t.attempts > 0 ? 'retrying' : 'queued'
 }

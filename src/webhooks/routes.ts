@@ -1,16 +1,31 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import pLimit from 'p-limit'
-import { type Access, narrowMerchants, withScope } from '../access/authenticate.ts'
-import type { Context } from '../context.ts'
+import { narrowMerchants, withScope } from '../access/authenticate.ts'
+import type { Access } from '../access/types.ts'
 import { DomainError } from '../errors.ts'
-import { answers, answersNothing, createRouter, isOwnId, MerchantCode } from '../http/input.ts'
-import { cutPage, DEFAULT_LIMIT, pageOf, pageParameters, readCursor } from '../http/page.ts'
-import { BODY_REFUSALS, refuses } from '../http/refusals.ts'
-import { deleteEndpoint, enableEndpoint, replayEvents } from './change.ts'
-import { DELIVERY, TEST_DELIVERY } from './declare.ts'
-import { type Asked, endpointNotFound, findEndpoint, listEndpoints, narrowHolders } from './find.ts'
-import { registerEndpoint } from './register.ts'
-import { TESTS_AT_ONCE, testEndpoint } from './test-endpoint.ts'
+import { isUuid, MerchantCode } from '../platform/http/fields.ts'
+import {
+  cutPage,
+  DEFAULT_LIMIT,
+  pageOf,
+  pageParameters,
+  readCursor,
+} from '../platform/http/page.ts'
+import { BODY_REFUSALS, describeRefusals } from '../platform/http/refusals.ts'
+import { describeEmptyResponse, describeResponse } from '../platform/http/responses.ts'
+import { createRouter } from '../platform/http/router.ts'
+import { deleteEndpoint, enableEndpoint, replayEvents } from './change-endpoint.ts'
+import type { WebhooksContext } from './context.ts'
+import {
+  type EndpointRequest,
+  endpointNotFound,
+  findEndpoint,
+  listEndpoints,
+  listVisibleOwners,
+} from './find-endpoints.ts'
+import { EVENT_WEBHOOK, TEST_EVENT_WEBHOOK } from './openapi.ts'
+import { registerEndpoint } from './register-endpoint.ts'
+import { MAX_CONCURRENT_TESTS, testEndpoint } from './test-endpoint.ts'
 import {
   Endpoint,
   type EndpointRow,
@@ -21,33 +36,33 @@ import {
   TestResult,
 } from './view.ts'
 
-const ONE = '/v1/webhook-endpoints/{endpointId}'
+const ENDPOINT_PATH = '/v1/webhook-endpoints/{endpointId}'
 const shared = { tags: ['Webhooks'], ...withScope('webhooks:write') }
 const merchantCode = MerchantCode
 const params = z.object({
   endpointId: z.string().openapi({
-    description: 'The `id` of the endpoint; a text of another form is not found',
+    description: 'The `id` of the endpoint; anything but a UUID is answered 404',
     example: '5f0c2f0e-2b0d-4f7a-9d2e-0f6f0a8f3c55',
   }),
 })
 const query = z.strictObject({ merchantCode })
-const refusals = refuses(...BODY_REFUSALS, 'webhook_endpoint_not_found')
+const refusals = describeRefusals(...BODY_REFUSALS, 'webhook_endpoint_not_found')
 
 const register = createRoute({
   method: 'post',
   path: '/v1/webhook-endpoints',
   operationId: 'registerWebhookEndpoint',
-  summary: 'Register an address that events are sent to from now on',
+  summary: 'Register an address to send events to from now on',
   description:
-    'Events of refunds are for keys that have the scope `refunds:read`, too; all others need no more.',
+    'Refund events need the scope `refunds:read` as well; other events need no further scope.',
   ...shared,
   request: {
     query,
     body: { content: { 'application/json': { schema: NewEndpoint } }, required: true },
   },
   responses: {
-    201: answers('Registered; the secret is shown this once', RegisteredEndpoint),
-    ...refuses(...BODY_REFUSALS, 'merchant_not_found', 'too_many_webhook_endpoints'),
+    201: describeResponse('Registered; the secret is shown only once', RegisteredEndpoint),
+    ...describeRefusals(...BODY_REFUSALS, 'merchant_not_found', 'too_many_webhook_endpoints'),
   },
 })
 
@@ -55,47 +70,47 @@ const list = createRoute({
   method: 'get',
   path: '/v1/webhook-endpoints',
   operationId: 'listWebhookEndpoints',
-  summary: 'Registered addresses and how they do, newest first',
+  summary: 'List registered endpoints and their condition, newest first',
   ...shared,
   request: { query: z.strictObject({ merchantCode, ...pageParameters }) },
-  responses: { 200: answers('A page', pageOf(Endpoint)), ...refuses() },
+  responses: { 200: describeResponse('A page', pageOf(Endpoint)), ...describeRefusals() },
 })
 
 const remove = createRoute({
   method: 'delete',
-  path: ONE,
+  path: ENDPOINT_PATH,
   operationId: 'deleteWebhookEndpoint',
-  summary: 'Send nothing more there, and forget the secret',
+  summary: 'Delete an endpoint, its secret and its pending deliveries',
   ...shared,
   request: { params, query },
-  responses: { 204: answersNothing('Gone'), ...refusals },
+  responses: { 204: describeEmptyResponse('Deleted'), ...refusals },
 })
 
 const test = createRoute({
   method: 'post',
-  path: `${ONE}/test`,
+  path: `${ENDPOINT_PATH}/test`,
   operationId: 'testWebhookEndpoint',
-  summary: 'Send a signed test event there now',
+  summary: 'Send a signed test event now',
   ...shared,
   request: { params, query },
-  responses: { 200: answers('What came of it', TestResult), ...refusals },
+  responses: { 200: describeResponse('The result of the test', TestResult), ...refusals },
 })
 
 const enable = createRoute({
   method: 'post',
-  path: `${ONE}/enable`,
+  path: `${ENDPOINT_PATH}/enable`,
   operationId: 'enableWebhookEndpoint',
-  summary: 'Go on where it stopped, at once',
+  summary: 'Enable an endpoint: deliveries continue at once where they stopped',
   ...shared,
   request: { params, query },
-  responses: { 200: answers('The endpoint as it is now', Endpoint), ...refusals },
+  responses: { 200: describeResponse('The endpoint after the change', Endpoint), ...refusals },
 })
 
 const replay = createRoute({
   method: 'post',
-  path: `${ONE}/replay`,
+  path: `${ENDPOINT_PATH}/replay`,
   operationId: 'replayEvents',
-  summary: 'Send everything after an event (again), in order',
+  summary: 'Send every event after a given one (again), in order',
   ...shared,
   request: {
     params,
@@ -103,67 +118,70 @@ const replay = createRoute({
     body: { content: { 'application/json': { schema: Replay } }, required: true },
   },
   responses: {
-    202: answers('The endpoint; its events follow', Endpoint),
-    ...refuses(...BODY_REFUSALS, 'webhook_endpoint_not_found', 'cursor_expired'),
+    202: describeResponse('The endpoint; its events are sent in the background', Endpoint),
+    ...describeRefusals(...BODY_REFUSALS, 'webhook_endpoint_not_found', 'cursor_expired'),
   },
 })
 
-/** The merchants' routes on the addresses that events are sent to. */
-export function webhookRoutes(ctx: Context) {
-  const tests = pLimit(TESTS_AT_ONCE)
+/** Serves the merchants' routes on webhook endpoints. */
+export function webhookRoutes(ctx: WebhooksContext) {
+  const tests = pLimit(MAX_CONCURRENT_TESTS)
   const router = createRouter()
-  router.openAPIRegistry.registerWebhook(DELIVERY)
-  router.openAPIRegistry.registerWebhook(TEST_DELIVERY)
+  router.openAPIRegistry.registerWebhook(EVENT_WEBHOOK)
+  router.openAPIRegistry.registerWebhook(TEST_EVENT_WEBHOOK)
   return router
     .openapi(register, async (c) => {
       const access = c.get('access')
       const { merchantCode: named } = c.req.valid('query')
-      const [only] = named === undefined ? [access.merchantCode] : narrowMerchants(access, named)
-      if (only === undefined) {
-        throw new DomainError('merchant_not_found', 'This key holds no such merchant account')
+      const [owner] = named === undefined ? [access.merchantCode] : narrowMerchants(access, named)
+      if (owner === undefined) {
+        throw new DomainError(
+          'merchant_not_found',
+          'This key has no access to this merchant account',
+        )
       }
-      return c.json(await registerEndpoint(ctx, access, only, c.req.valid('json')), 201)
+      return c.json(await registerEndpoint(ctx, access, owner, c.req.valid('json')), 201)
     })
     .openapi(list, async (c) => {
       const { limit = DEFAULT_LIMIT, cursor, merchantCode: named } = c.req.valid('query')
       const after = readCursor(cursor, z.uuid())
-      const rows = await listEndpoints(ctx, narrowHolders(c.get('access'), named), limit, after)
-      return c.json(cutPage(rows, limit, locate, showEndpoint), 200)
+      const rows = await listEndpoints(ctx, listVisibleOwners(c.get('access'), named), limit, after)
+      return c.json(cutPage(rows, limit, readPosition, showEndpoint), 200)
     })
     .openapi(remove, async (c) => {
-      const asked = read(c.get('access'), c.req.valid('param'), c.req.valid('query'))
-      await deleteEndpoint(ctx, asked)
+      const request = readRequest(c.get('access'), c.req.valid('param'), c.req.valid('query'))
+      await deleteEndpoint(ctx, request)
       return c.body(null, 204)
     })
     .openapi(test, async (c) => {
-      const asked = read(c.get('access'), c.req.valid('param'), c.req.valid('query'))
-      const { status, error, durationMs } = await testEndpoint(ctx, asked, tests)
+      const request = readRequest(c.get('access'), c.req.valid('param'), c.req.valid('query'))
+      const { status, error, durationMs } = await testEndpoint(ctx, request, tests)
       return c.json({ delivered: error === null, status, durationMs, error }, 200)
     })
     .openapi(enable, async (c) => {
-      const asked = read(c.get('access'), c.req.valid('param'), c.req.valid('query'))
-      await enableEndpoint(ctx, asked)
-      return c.json(showEndpoint(await findEndpoint(ctx, asked)), 200)
+      const request = readRequest(c.get('access'), c.req.valid('param'), c.req.valid('query'))
+      await enableEndpoint(ctx, request)
+      return c.json(showEndpoint(await findEndpoint(ctx, request)), 200)
     })
     .openapi(replay, async (c) => {
-      const asked = read(c.get('access'), c.req.valid('param'), c.req.valid('query'))
-      await replayEvents(ctx, asked, Number(c.req.valid('json').after))
-      return c.json(showEndpoint(await findEndpoint(ctx, asked)), 202)
+      const request = readRequest(c.get('access'), c.req.valid('param'), c.req.valid('query'))
+      await replayEvents(ctx, request, Number(c.req.valid('json').after))
+      return c.json(showEndpoint(await findEndpoint(ctx, request)), 202)
     })
 }
 
-/** @throws DomainError `webhook_endpoint_not_found` for a text that can be no id */
-function read(
+/** @throws DomainError `webhook_endpoint_not_found` for an id that is no UUID */
+function readRequest(
   access: Access,
   { endpointId }: z.infer<typeof params>,
   { merchantCode: named }: z.infer<typeof query>,
-): Asked {
-  const holders = narrowHolders(access, named)
-  if (!isOwnId(endpointId)) throw endpointNotFound(endpointId)
-  // As it is stored: its secret is sealed for the id.
-  return { access, id: endpointId.toLowerCase(), holders }
+): EndpointRequest {
+  const owners = listVisibleOwners(access, named)
+  if (!isUuid(endpointId)) throw endpointNotFound(endpointId)
+  // Lower case, as stored: the secret is encrypted with the id as its context.
+  return { access, id: endpointId.toLowerCase(), owners }
 }
 
-function locate({ createdAt, id, merchantCode }: EndpointRow) {
+function readPosition({ createdAt, id, merchantCode }: EndpointRow) {
   return { time: createdAt, id, merchantCode }
 }

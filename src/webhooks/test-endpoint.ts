@@ -2,43 +2,43 @@ import { randomUUID } from 'node:crypto'
 import type { LimitFunction } from 'p-limit'
 import type { z } from 'zod'
 import { recordWrite } from '../access/audit.ts'
-import type { Context } from '../context.ts'
 import { DomainError } from '../errors.ts'
-import type { TestEvent } from './declare.ts'
-import { type Asked, endpointNotFound } from './find.ts'
-import { sealedFor } from './register.ts'
-import type { Sent } from './send.ts'
+import type { WebhooksContext } from './context.ts'
+import { type EndpointRequest, endpointNotFound } from './find-endpoints.ts'
+import type { TestEvent } from './openapi.ts'
+import { formatSecretContext } from './register-endpoint.ts'
+import type { SendResult } from './sender.ts'
 
-const TESTING = 'POST /v1/webhook-endpoints/{endpointId}/test'
+const OPERATION = 'POST /v1/webhook-endpoints/{endpointId}/test'
 
-/** Test events under way at once in this process. */
-export const TESTS_AT_ONCE = 8
+/** Concurrent test events of this process. */
+export const MAX_CONCURRENT_TESTS = 8
 
 /**
- * Sends a signed event of the type `endpoint.test` to one endpoint now, also to a disabled one, and tells
- * what came of it. It is kept nowhere, and says nothing about whether the endpoint fails.
- * @param tests those under way: as many as it lets run
- * @throws DomainError `webhook_endpoint_not_found`, `rate_limited` when too many are under way
+ * Sends a signed event of the type `endpoint.test` to an endpoint at once, even a disabled one, and returns the
+ * result. The event is not stored, and its result does not change the state of the endpoint.
+ * @param tests limits concurrent tests: one beyond the limit is refused
+ * @throws DomainError `webhook_endpoint_not_found`, `rate_limited` when too many tests are running
  */
 export async function testEndpoint(
-  ctx: Context,
-  { access, holders, id: endpointId }: Asked,
+  ctx: WebhooksContext,
+  { access, owners, id: endpointId }: EndpointRequest,
   tests: LimitFunction,
-): Promise<Sent> {
-  const { sql, sealer, webhooks } = ctx
+): Promise<SendResult> {
+  const { sql, encryption, webhooks } = ctx
   const [row] = await sql<{ merchantCode: string; url: string; secret: Buffer; now: number }[]>`
     select merchant_code as "merchantCode", url, secret,
       (extract(epoch from clock_timestamp()) * 1000)::float8 as now from webhook_endpoints
-    where id = ${endpointId} and merchant_code = any(${[...holders]})`
+    where id = ${endpointId} and merchant_code = any(${[...owners]})`
   if (!row) throw endpointNotFound(endpointId)
   const { merchantCode, url } = row
-  const secret = sealer.open(row.secret, sealedFor(endpointId))
+  const secret = encryption.decrypt(row.secret, formatSecretContext(endpointId))
   if (tests.activeCount === tests.concurrency) {
-    const detail = 'Too many test events are under way; try again'
+    const detail = 'Too many test events are in progress; try again in a second'
     throw new DomainError('rate_limited', detail, { retryAfterS: 1 })
   }
   return await tests(async () => {
-    await recordWrite(sql, access, { operation: TESTING, merchantCode, objectId: endpointId })
+    await recordWrite(sql, access, { operation: OPERATION, merchantCode, objectId: endpointId })
     const id = `test_${randomUUID()}`
     const at = new Date(row.now)
     const event: z.infer<typeof TestEvent> = {

@@ -1,10 +1,9 @@
 import { z } from '@hono/zod-openapi'
-import { toIso } from '../db/client.ts'
-import { EVENT_SCOPES } from '../events/event.ts'
-import { isEventType } from '../feed/view.ts'
-import { Time } from '../http/input.ts'
+import { EVENT_TYPES, isEventType } from '../events/event.ts'
+import { Time } from '../platform/http/fields.ts'
+import { toIso } from '../platform/postgres/iso-time.ts'
 
-const EventTypeName = z.enum(Object.keys(EVENT_SCOPES).filter(isEventType))
+const EventTypeName = z.enum(EVENT_TYPES.filter(isEventType))
 
 const Url = z.string().openapi({ example: 'https://shop.example/hooks/payments' })
 
@@ -17,32 +16,37 @@ export const NewEndpoint = z
     example: { url: 'https://shop.example/hooks/payments', types: ['transaction.final'] },
   })
 
-/** The only answer that holds the secret. */
+/** The only response that contains the secret. */
 export const RegisteredEndpoint = z
   .strictObject({
     id: z.uuid(),
     url: Url,
     types: z.array(z.string()),
-    secret: z.string().openapi({ example: 'whsec_…', description: 'Shown this once' }),
+    secret: z.string().openapi({ example: 'whsec_…', description: 'Shown only once' }),
   })
   .openapi('RegisteredWebhookEndpoint')
 
-/** A receiver of webhooks, and how it does. */
+/** A webhook endpoint and its condition. */
 export const Endpoint = z
   .strictObject({
     id: z.uuid(),
-    merchantCode: z.string().openapi({ description: '`*`: of every account' }),
+    merchantCode: z.string().openapi({ description: '`*`: events of every account' }),
     url: Url,
     types: z.array(z.string()),
     createdAt: Time,
-    failingSince: Time.nullable().openapi({ description: 'The first failure since it took one' }),
-    lastError: z.string().nullable().openapi({ description: 'Of what still has to be delivered' }),
+    failingSince: Time.nullable().openapi({
+      description: 'The first failure since the last success',
+    }),
+    lastError: z
+      .string()
+      .nullable()
+      .openapi({ description: 'The last error of a pending delivery' }),
     disabledAt: Time.nullable(),
     disabledReason: z.enum(['gone', 'failing']).nullable().openapi({
-      description: 'gone: it answered 410; failing: it took nothing for five days',
+      description: 'gone: it answered 410; failing: no delivery succeeded for five days',
     }),
     pending: z.int().openapi({
-      description: 'Events that wait for it, at most some 10,000: further ones wait in the feed',
+      description: 'Events not delivered yet, about 10,000 at most: further ones wait in the feed',
     }),
   })
   .openapi('WebhookEndpoint')
@@ -50,7 +54,10 @@ export const Endpoint = z
 export const TestResult = z
   .strictObject({
     delivered: z.boolean(),
-    status: z.int().nullable().openapi({ description: 'Of its answer, if there was one' }),
+    status: z
+      .int()
+      .nullable()
+      .openapi({ description: 'HTTP status of the response; null without one' }),
     durationMs: z.int(),
     error: z.string().nullable(),
   })

@@ -1,22 +1,19 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { makeKey, revokeKey, rotateKey } from '../../src/access/change-keys.ts'
+import { expect, it } from 'vitest'
+import { createKey, revokeKey, rotateKey } from '../../src/access/change-keys.ts'
 import { SCOPES } from '../../src/access/keys.ts'
-import { runInTransaction } from '../../src/db/transaction.ts'
+import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
 import { withKey } from '../support/api.ts'
 import { ask, expectRefused, expectTaken, seedPaid } from '../support/ask.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
-import { addKey, type Rig, startRig } from '../support/service.ts'
+import { addKey } from '../support/service.ts'
+import { useRig } from '../support/use-started.ts'
 
-let rig: Rig
-beforeAll(async () => {
-  rig = await startRig({ settings: { ROLE: 'web' } })
-})
-afterAll(() => rig.stop())
+const rig = useRig({ settings: { ROLE: 'web' } })
 
 const make = (more: { refundDailyMax?: string; expiresAt?: string } = {}) =>
   runInTransaction(rig.database.sql, (tx) =>
-    makeKey(tx, {
+    createKey(tx, {
       name: 'k',
       scopes: SCOPES,
       merchantCode: '*',
@@ -35,14 +32,14 @@ async function rotateWell(id: string, graceS?: number) {
   return rotation
 }
 
-it('rotation gives no second day of refunds: old and new key share the total', async () => {
+it('rotation does not reset the daily cap: old and new key share the total', async () => {
   const { sql } = rig.database
   const first = await make({ refundDailyMax: '100' })
   const { url } = rig.service
   const payment = await seedPaid(rig.database, { amount: '1000' })
   await expectTaken(await ask({ url, key: first.text }, payment.id, { amount: '60' }))
-  const second = (await rotateWell(first.id)).made
-  const third = (await rotateWell(second.id)).made
+  const second = (await rotateWell(first.id)).created
+  const third = (await rotateWell(second.id)).created
   for (const key of [second.text, third.text]) {
     const refused = await ask({ url, key }, payment.id, { amount: '41' })
     const { leftToday } = await expectRefused(refused, 403, 'refund_cap_exceeded')
@@ -56,23 +53,23 @@ it('rotation gives no second day of refunds: old and new key share the total', a
   ])
 })
 
-it('the successor may do the same and lives as long as the old key was made for; the old one never longer than before', async () => {
+it('the successor has the same permissions and lifetime; the old key never lives longer than before', async () => {
   const inTenDays = new Date(Date.now() + 10 * 86_400_000).toISOString()
   const old = await make({ expiresAt: inTenDays })
   await rig.database.sql`
     update api_keys set created_at = created_at - interval '9 days', expires_at = expires_at - interval '9 days'
     where id = ${old.id}`
-  const { made } = await rotateWell(old.id, 2 * 86_400)
+  const { created } = await rotateWell(old.id, 2 * 86_400)
   const [rows] = await rig.database.sql<{ same: boolean; newDays: number; oldHours: number }[]>`
     select (o.name, o.scopes, o.merchant_code, o.rate_per_minute)
         = (n.name, n.scopes, n.merchant_code, n.rate_per_minute) as same,
       round(extract(epoch from n.expires_at - now()) / 86400)::int as "newDays",
       round(extract(epoch from o.expires_at - now()) / 3600)::int as "oldHours"
-    from api_keys o join api_keys n on n.replaces = o.id where n.id = ${made.id}`
+    from api_keys o join api_keys n on n.replaces = o.id where n.id = ${created.id}`
   expect(rows).toEqual({ same: true, newDays: 10, oldHours: 24 })
 })
 
-it('two rotations of one key at once: one makes the successor, the other is told of it', async () => {
+it('two concurrent rotations of one key: one creates the successor, the other gets its id', async () => {
   const old = await make()
   const { database } = rig
   const late = await whileUncommitted(
@@ -85,10 +82,10 @@ it('two rotations of one key at once: one makes the successor, the other is told
       return [first, await waiting]
     },
   )
-  expect(late).toMatchObject([{ kind: 'rotated' }, { kind: 'rotated_before' }])
+  expect(late).toMatchObject([{ kind: 'rotated' }, { kind: 'already_rotated' }])
 })
 
-it('a rotation that comes while the key is being revoked makes no successor', async () => {
+it('a rotation during the revocation of the key creates no successor', async () => {
   const old = await make()
   const { database } = rig
   const late = await whileUncommitted(
@@ -101,10 +98,10 @@ it('a rotation that comes while the key is being revoked makes no successor', as
       return await waiting
     },
   )
-  expect(late).toEqual({ kind: 'ended' })
+  expect(late).toEqual({ kind: 'not_live' })
 })
 
-it('a key that is revoked ends for look-ups that are shared as well: not one write more gets through', async () => {
+it('a revoked key is refused in shared lookups, too: no further write gets through', async () => {
   const key = randomUUID()
   await addKey(rig.database, key, ['payments:read'])
   const askMany = async () => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import postgres from 'postgres'
-import { startEmbeddedPostgres } from '../../src/db/embedded/start.ts'
+import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded/start.ts'
 import { findPort } from './processes.ts'
 
 const run = promisify(execFile)

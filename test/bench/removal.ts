@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openDatabase } from '../../src/db/client.ts'
-import { createRemoval } from '../../src/retention.ts'
+import { createDeleteExpired } from '../../src/maintenance/delete-expired.ts'
 import { latencyOf } from './load-client.ts'
 import { ACCOUNT } from './notifications.ts'
 import { type Measure, percentile } from './report.ts'
@@ -21,7 +21,7 @@ export async function measureRemoval(stage: Stage): Promise<Measure[]> {
   await addOld(stage)
   const quiet = await load.run({ ...INTAKE, url: web.url, forMs: 6_000 })
   const { sql, close } = openDatabase(database.url, 2)
-  const remove = createRemoval({ sql, config: { RETENTION_DAYS: 400 } })
+  const remove = createDeleteExpired({ sql, config: { RETENTION_DAYS: 400 } })
   let over = false
   const meanwhile: number[] = []
   const intake = (async () => {

@@ -104,7 +104,7 @@ describe('accounts with tokens of their own', () => {
     expect(reads).toHaveLength(3)
   })
 
-  it('one without a token is told which settings are missing', async () => {
+  it('one without a token gets an error that names the missing settings', async () => {
     const { get, reads } = await startWith([OWN[0] ?? {}, OTHER])
     const problem = await expectProblem(await get('/VC-1', THEIRS), 503, 'cards_not_configured')
     expect(problem.detail).toMatch(/OTHER1.*GATEWAY_ACCESS_TOKEN.*MERCHANTS_FILE/)
@@ -124,7 +124,7 @@ describe('one token shared by several accounts', () => {
     expect(reads).toEqual([])
   })
 
-  it('shows a key of all the cards of our accounts, and of nobody else', async () => {
+  it('shows a key for all accounts the cards of our accounts only', async () => {
     const { get, listOwners, reads } = await startWith([MERCHANT, OTHER], SHARED)
     expect([(await get('/VC-0')).status, (await get('/VC-1')).status]).toEqual([200, 200])
     await expectProblem(await get('/VC-2'), 404, 'card_not_found')
@@ -147,7 +147,7 @@ describe('one token shared by several accounts', () => {
   })
 })
 
-it('an account without any token has no cards, and the operator is told what to set', async () => {
+it('an account without any token has no cards, and the error names the settings', async () => {
   const gateway = await serveCards((response) => response.end(writeDetail()))
   const { get } = await startCards(database, gateway.url, {})
   const problem = await expectProblem(await get('/VC-0', MINE), 503, 'cards_not_configured')

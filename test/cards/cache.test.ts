@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { createCardCache } from '../../src/cards/cache.ts'
 import {
   CLIENT,
@@ -8,15 +8,11 @@ import {
   writeDetail,
   writeList,
 } from '../support/cards.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { KEY } from '../support/service.ts'
+import { useTestDatabase } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
-afterAll(() => database.drop())
+const database = useTestDatabase()
 
 it('kept answers are shown again, for the same question only', async () => {
   const gateway = await serveCards((response, { path }) =>

@@ -1,19 +1,15 @@
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { expect, it, vi } from 'vitest'
 import { expectProblem } from '../support/api.ts'
 import { CARDS } from '../support/cards.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { KEY, startTestService } from '../support/service.ts'
+import { useTestDatabase } from '../support/use-started.ts'
 
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
-afterAll(() => database.drop())
+const database = useTestDatabase()
 
-it('an unexpected error is told and logged without the card number of its path', async () => {
+it('an unexpected error is returned and logged without the card number of its path', async () => {
   const service = await startTestService(database, 'http://127.0.0.1:1', {
     settings: { ROLE: 'web', GATEWAY_ACCESS_TOKEN: 'T1' },
   })
@@ -34,7 +30,7 @@ it('an unexpected error is told and logged without the card number of its path',
   }
 })
 
-it('what the gateway would not give is logged with the request that asked for it', async () => {
+it('a failed read is logged with the id of its API request', async () => {
   const service = await startTestService(database, 'http://127.0.0.1:1', {
     settings: { ROLE: 'web', GATEWAY_ACCESS_TOKEN: 'T1' },
   })
@@ -51,7 +47,7 @@ it('what the gateway would not give is logged with the request that asked for it
 
 it('no error is written to the log with a card number, no object with a token', async () => {
   const program = `
-    import { createLog } from './src/log.ts'
+    import { createLog } from './src/platform/telemetry/log.ts'
     const log = createLog('info')
     log.error({ err: new Error('card 4111111111111111') }, 'first')
     log.error({ err: '4111111111111111', token: { accessToken: 'hunter2' } }, 'second')

@@ -1,13 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { WRONG_QUERIES } from '../contract/card-tables.ts'
+import { WRONG_QUERIES } from '../gateway/contract/card-tables.ts'
 import { expectInvalid, expectProblem } from '../support/api.ts'
 import { findInTables } from '../support/ask.ts'
 import { CARDS, startCards } from '../support/cards.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { serve } from '../support/gateway.ts'
 import { useSandbox } from '../support/sandbox.ts'
 import { KEY, MERCHANT } from '../support/service.ts'
+import { useTestDatabase } from '../support/use-started.ts'
 
 const CLIENT = {
   GATEWAY_CLIENT_ID: MERCHANT.merchantCode,
@@ -15,11 +15,7 @@ const CLIENT = {
 }
 const CARD = '/VC-UFLIYL-0001'
 
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
-afterAll(() => database.drop())
+const database = useTestDatabase()
 
 /** The service beside a sandbox of its own. */
 async function start() {
@@ -34,10 +30,10 @@ async function start() {
   return { ...started, ...sandbox, readMany, countCalls }
 }
 
-/** The same with a listener between, which keeps what the sandbox said about cards. */
-async function startHeard() {
+/** The same with a proxy between them that records the sandbox's card answers. */
+async function startRecorded() {
   const sandbox = await useSandbox()
-  const said: string[] = []
+  const answers: string[] = []
   const between = await serve(async (response, { path, headers, body }) => {
     const { authorization = '', 'accept-language': language } = headers
     const answer = await fetch(sandbox.url + path, {
@@ -49,28 +45,28 @@ async function startHeard() {
       },
     })
     const text = await answer.text()
-    if (path.startsWith(CARDS)) said.push(text)
+    if (path.startsWith(CARDS)) answers.push(text)
     response.writeHead(answer.status).end(text)
   })
-  return { ...sandbox, ...(await startCards(database, between.url, CLIENT)), said }
+  return { ...sandbox, ...(await startCards(database, between.url, CLIENT)), answers }
 }
 
 const Page = z.object({
   data: z.object({ docs: z.array(z.object({ virtualCardRequestId: z.string() })) }),
 })
 
-describe('what the gateway says of cards', () => {
+describe('what the gateway answers about cards', () => {
   it('passes through byte for byte: every card, and every list', async () => {
-    const { get, said } = await startHeard()
+    const { get, answers } = await startRecorded()
     const pages = ['?pageSize=100', '', '?pageIndex=2&pageSize=3', '?status=LOCKED&cardBrand=visa']
     const all = await (await get('?pageSize=100')).text()
     const cards = Page.parse(JSON.parse(all)).data.docs
     expect(cards).toHaveLength(14)
     for (const path of [...pages, ...cards.map((card) => `/${card.virtualCardRequestId}`)]) {
-      said.length = 0
+      answers.length = 0
       const response = await get(path)
       expect(response.status).toBe(200)
-      expect([await response.text()]).toEqual(said)
+      expect([await response.text()]).toEqual(answers)
     }
   })
 
@@ -162,7 +158,7 @@ describe('a gateway that misbehaves', () => {
 })
 
 it('a careless gateway: neither number nor CVV leaves, is logged or stored', async () => {
-  const { get, control, logged, said } = await startHeard()
+  const { get, control, logged, answers } = await startRecorded()
   const number = '5555555555554444'
   await control('POST', '/cards', {
     virtualCardRequestId: 'VC-OPEN',
@@ -183,7 +179,7 @@ it('a careless gateway: neither number nor CVV leaves, is logged or stored', asy
     expect(response.status).toBe(200)
     const { data } = JSON.parse(await response.text())
     const shown = JSON.stringify(data)
-    expect([said.at(-1), shown]).toEqual([
+    expect([answers.at(-1), shown]).toEqual([
       expect.stringMatching(open),
       expect.not.stringMatching(open),
     ])

@@ -42,7 +42,7 @@ it('one token for several accounts: a key bound to one of them reads nothing wit
   expect([await readCalls('cards'), await readCalls('token')]).toEqual([[], []])
 })
 
-it('one token for several accounts: a key of all reads those of ours, and of nobody else', async () => {
+it('one token for several accounts: a key for all accounts reads the cards of ours only', async () => {
   const { get, listOwners, readCalls } = await start()
   expect((await get('/VC-UFLIYL-0001')).status).toBe(200)
   expect((await get('/VC-OTHER1-0001')).status).toBe(200)

@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { type FetchOutcome, keepToken } from '../../src/gateway/token.ts'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createTokenProvider } from '../../src/gateway/token-provider.ts'
+import type { OutcomeKind } from '../../src/gateway/types.ts'
 import { expectProblem } from '../support/api.ts'
 import { findInTables } from '../support/ask.ts'
 import { CLIENT, giveToken, serveCards, startCards, TOKENS, writeDetail } from '../support/cards.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { useTestDatabase } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
-afterAll(() => database.drop())
+const database = useTestDatabase()
 
 type Cards = Parameters<typeof serveCards>
 
@@ -72,7 +69,7 @@ describe('reads through the service', () => {
     for (const answer of await readMany(get, 20)) {
       await expectProblem(answer, 502, 'gateway_token_refused')
     }
-    // The third refused token in a row is the account's trouble: for a while none is fetched.
+    // The third refused token in a row puts the account at fault: requests are paused.
     expect(fetches).toHaveLength(3)
     expect(reads.length).toBeLessThanOrEqual(22)
   })
@@ -140,12 +137,12 @@ describe('reads through the service', () => {
 })
 
 describe('a kept token', () => {
-  /** A keeper with a clock of the test's. */
+  /** A provider whose clock the test sets. */
   async function keepWith(tokens: Cards[1], random = 0) {
     const gateway = await serveCards(() => {}, tokens)
     const clock = { ms: 0 }
-    const outcomes: FetchOutcome[] = []
-    const keeper = keepToken(
+    const outcomes: OutcomeKind[] = []
+    const provider = createTokenProvider(
       { kind: 'client', url: TOKENS, clientId: 'shop', clientSecret: 'secret' },
       {
         baseUrl: `${gateway.url}/`,
@@ -156,12 +153,12 @@ describe('a kept token', () => {
         now: () => clock.ms,
       },
     )
-    onTestFinished(() => keeper.close())
+    onTestFinished(() => provider.close())
     const get = async () => {
-      const result = await keeper.get()
+      const result = await provider.get()
       return result.kind === 'token' ? result.token : result.kind
     }
-    return { ...gateway, keeper, get, clock, outcomes }
+    return { ...gateway, provider, get, clock, outcomes }
   }
 
   it.each([
@@ -182,7 +179,7 @@ describe('a kept token', () => {
     },
   )
 
-  it('that has ended is given to nobody', async () => {
+  it('that has expired is not returned', async () => {
     const { get, clock } = await keepWith(giveToken({ expires_in: 10 }))
     expect(await get()).toBe('T1')
     clock.ms = 10_000
@@ -190,30 +187,30 @@ describe('a kept token', () => {
   })
 
   it('without a stated life is kept until it is refused', async () => {
-    const { get, clock, keeper } = await keepWith(giveToken({}))
+    const { get, clock, provider } = await keepWith(giveToken({}))
     expect(await get()).toBe('T1')
     clock.ms = 10 ** 12
     expect(await get()).toBe('T1')
-    keeper.refuse('T1')
+    provider.invalidate('T1')
     expect(await get()).toBe('T2')
   })
 
   it('is not lost because an older one is refused late', async () => {
-    const { get, keeper, fetches } = await keepWith(giveToken())
+    const { get, provider, fetches } = await keepWith(giveToken())
     expect(await get()).toBe('T1')
-    keeper.refuse('T1')
+    provider.invalidate('T1')
     expect(await get()).toBe('T2')
-    keeper.refuse('T1')
+    provider.invalidate('T1')
     expect(await get()).toBe('T2')
     expect(fetches).toHaveLength(2)
   })
 
   it('that was taken counts as good: the next refusal is renewed at once, time and again', async () => {
-    const { get, keeper } = await keepWith(giveToken())
+    const { get, provider } = await keepWith(giveToken())
     for (const token of ['T1', 'T2', 'T3', 'T4', 'T5']) {
       expect(await get()).toBe(token)
-      keeper.confirm(token)
-      keeper.refuse(token)
+      provider.confirm(token)
+      provider.invalidate(token)
     }
   })
 

@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { migrateDatabase } from '../../src/db/migrate.ts'
 import { expectProblem, withKey } from '../support/api.ts'
 import { runCli } from '../support/cli.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { makeFolder, startHere } from '../support/embedded.ts'
-import { MERCHANT, type Rig, startRig } from '../support/service.ts'
+import { MERCHANT } from '../support/service.ts'
+import { useRig } from '../support/use-started.ts'
 
 const Made = z.object({ id: z.uuid(), key: z.string().regex(/^ipn_[\w-]{43}$/) })
 const Rotated = Made.extend({ replaces: z.uuid(), oldKeyEndsAt: z.iso.datetime() })
@@ -25,14 +26,10 @@ const Listed = z.array(
   }),
 )
 
-let rig: Rig
-beforeAll(async () => {
-  rig = await startRig({ settings: { ROLE: 'web' } })
-})
-afterAll(() => rig.stop())
+const rig = useRig({ settings: { ROLE: 'web' } })
 
 const keys = (...args: string[]) => runCli(['keys', ...args], { DATABASE_URL: rig.database.url })
-/** A write, because reads believe a key for a second more. */
+/** Makes a write, because reads accept a cached key for a second. */
 const use = (key: string) =>
   fetch(`${rig.service.url}/v1/transactions/T-1/sync`, { method: 'POST', ...withKey(key) })
 
@@ -48,7 +45,7 @@ async function findListed(id: string) {
   return Listed.parse(JSON.parse(out)).find((key) => key.id === id)
 }
 
-it('a key is made with scopes, account, caps, rate and end, shown once, and only its hash is stored', async () => {
+it('a key is created with scopes, account, caps, rate and expiry, shown once, and only its hash is stored', async () => {
   const name = `shop-${randomUUID()}`
   const { code, out, err } = await keys(
     ...['create', name, '--scopes', 'payments:read,refunds:write'],
@@ -89,7 +86,7 @@ it('rotated, two keys are live until the grace is over; a second rotation in bet
   expect([(await use(old.key)).status, (await use(rotated.key)).status]).toEqual([202, 202])
   const again = await keys('rotate', old.id)
   expect(again).toMatchObject({ code: 2, out: '' })
-  expect(again.err).toBe(`error: the key was rotated before: its successor is ${rotated.id}\n`)
+  expect(again.err).toBe(`error: the key was already rotated; its successor is ${rotated.id}\n`)
   // Two hours later.
   await rig.database.sql`
     update api_keys set expires_at = expires_at - interval '2 hours' where id = ${old.id}`
@@ -101,22 +98,22 @@ it('rotated, two keys are live until the grace is over; a second rotation in bet
 it('rotated without grace, the old key ends at once', async () => {
   const old = await make('leaked')
   const { out } = await keys('rotate', 'leaked', '--grace', '0')
-  expect(out).toContain(`in the place of ${old.id}.`)
+  expect(out).toContain(`replacing ${old.id}.`)
   await expectProblem(await use(old.key), 401, 'unauthenticated')
   expect((await use(/^(ipn_\S+)/.exec(out)?.[1] ?? '')).status).toBe(202)
 })
 
-it('revoked, a key writes nothing from the next request on, and another time it is said to be so', async () => {
+it('a revoked key is refused from the next write on, and a second revocation is reported as such', async () => {
   const { id, key } = await make('revoked')
   expect((await use(key)).status).toBe(202)
   expect(await keys('revoke', 'revoked')).toMatchObject({ code: 0, err: '' })
   await expectProblem(await use(key), 401, 'unauthenticated')
-  expect((await keys('revoke', id)).out).toContain('was revoked before')
-  expect((await keys('rotate', id)).err).toContain('the key has ended')
+  expect((await keys('revoke', id)).out).toContain('was already revoked')
+  expect((await keys('rotate', id)).err).toContain('expired or revoked')
   expect(await findListed(id)).toMatchObject({ state: 'revoked' })
 })
 
-it('what was done to keys is in the audit, with the user, and no key in it', async () => {
+it('changes to keys are audited with the user, and without the key', async () => {
   const { id, key } = await make('audited')
   await keys('revoke', id)
   const env = { DATABASE_URL: rig.database.url }
@@ -130,7 +127,7 @@ it('what was done to keys is in the audit, with the user, and no key in it', asy
   expect(out + table.out).not.toContain(key)
 })
 
-describe('a call that cannot be carried out is one line and exit code 2, and changes nothing', () => {
+describe('a command that cannot run prints one line with exit code 2, and changes nothing', () => {
   const create = ['create', 'x', '--merchant', '*', '--scopes', 'ops']
   it.each([
     ['no scopes', ['create', 'x', '--merchant', '*'], /--scopes <names>' not specified/],
@@ -139,19 +136,19 @@ describe('a call that cannot be carried out is one line and exit code 2, and cha
     [
       'an unknown account',
       [...create, '--merchant', 'NOBODY'],
-      /no merchant account NOBODY; there is UFLIYL/,
+      /unknown merchant account NOBODY; known accounts: UFLIYL/,
     ],
     ['a cap of nothing', [...create, '--refund-max', '0'], /Write an amount like 500000/],
     ['a cap too exact', [...create, '--refund-daily-max', '0.00001'], /Write an amount/],
     ['no rate', [...create, '--rate', '0'], /Write a whole number/],
     [
-      'an end that is over',
+      'an expiry in the past',
       [...create, '--expires', '2020-01-01T00:00:00Z'],
-      /That is over already/,
+      /The time is in the past/,
     ],
-    ['an end that is none', [...create, '--expires', 'soon'], /Write a duration like 90d/],
+    ['an expiry that is not a time', [...create, '--expires', 'soon'], /Write a duration like 90d/],
     ['the name of the demo', ['create', 'demo', ...create.slice(2)], /other than demo/],
-    ['an unknown key', ['revoke', 'ipn_something'], /^error: no key has this id, and no live key/],
+    ['an unknown key', ['revoke', 'ipn_something'], /^error: no key has this id and no live key/],
   ])('%s', async (_, args, words) => {
     const before = await rig.database.sql`select count(*) from api_keys`
     const { code, out, err } = await keys(...args)
@@ -168,7 +165,7 @@ describe('a call that cannot be carried out is one line and exit code 2, and cha
     expect((await keys('revoke', 'twice')).err).toContain('several live keys have this name')
   })
 
-  it('no database, one that is out of reach, one that refuses, one that is empty', async () => {
+  it('a missing, unreachable, refusing, empty or invalid database', async () => {
     const list = (env: Record<string, string>) => runCli(['keys', 'list'], env)
     const empty = await createTestDatabase({ empty: true })
     const refusing = new URL(rig.database.url)
@@ -182,11 +179,11 @@ describe('a call that cannot be carried out is one line and exit code 2, and cha
     ]
     await empty.drop()
     const words = [
-      /^error: there is no database in DATA_DIR: start the service once, or set DATABASE_URL\n$/,
-      /^error: the database is out of reach \(\w+\): check DATABASE_URL, and that it runs\n$/,
-      /^error: the database refuses the connection \(3D000\): check .*\n$/,
-      /^error: the database is not up to date: start the service once.*\n$/,
-      /^error: DATABASE_URL must be an address that starts with postgres:.*\n$/,
+      /^error: there is no database in DATA_DIR; start the service once .*, or set DATABASE_URL\n$/,
+      /^error: the database is unreachable \(\w+\); check DATABASE_URL .*\n$/,
+      /^error: the database refused the connection \(3D000\); check .*\n$/,
+      /^error: the database schema is outdated; start the service once.*\n$/,
+      /^error: DATABASE_URL must be a URL that starts with postgres:.*\n$/,
     ]
     for (const [at, { code, out, err }] of tries.entries()) {
       expect({ code, out }).toEqual({ code: 2, out: '' })
@@ -195,7 +192,7 @@ describe('a call that cannot be carried out is one line and exit code 2, and cha
   })
 })
 
-it('the embedded database is worked on while it runs, and while it does not', async () => {
+it('the command line uses the embedded database whether it is running or not', async () => {
   const folder = makeFolder()
   const database = await startHere(folder)
   await migrateDatabase(database.url)

@@ -1,8 +1,8 @@
 import { createHash, createHmac } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { sign } from '../../src/cli/sign.ts'
-import { verify } from '../../src/cli/verify.ts'
+import { signMessage } from '../../src/cli/sign-message.ts'
+import { verifyMessage } from '../../src/cli/verify-message.ts'
 import { MERCHANT } from '../support/service.ts'
 
 const { secret: SECRET } = MERCHANT
@@ -21,17 +21,19 @@ const REFUND =
 const IPN =
   '"svc_Amount":10000,"svc_Command":"PAY","svc_ExtData":"e","svc_MerchantCode":"UFLIYL","svc_TransAmount":5,"svc_TransactionID":"T1"'
 
-type Run = { env?: Record<string, string>; options?: Parameters<typeof verify>[1] }
+type Run = { env?: Record<string, string>; options?: Parameters<typeof verifyMessage>[1] }
 
 async function check(body: string, { env = { SIGNING_SECRET: SECRET }, options = {} }: Run = {}) {
-  const { valid, text } = await verify({ input: Readable.from([body]), env }, options)
+  const { valid, text } = await verifyMessage({ input: Readable.from([body]), env }, options)
   for (const [name, value] of Object.entries(env)) {
     if (name.includes('SECRET')) expect(text).not.toContain(value.trim())
   }
   return {
     valid,
     text,
-    slips: [...text.matchAll(/^It was (?:also )?made (.*)\.$/gm)].map(([, what]) => what),
+    mistakes: [...text.matchAll(/^(?:The hash was|It was also) computed (.*)\.$/gm)].map(
+      ([, mistake]) => mistake,
+    ),
   }
 }
 const json = (members: string, hash: string) =>
@@ -51,10 +53,10 @@ describe('a right hash is valid', () => {
     ],
     ["of a payment's notification", json(IPN, sha256(`10000PAYUFLIYLT1${SECRET}`))],
   ])('%s', async (_, body) => {
-    expect(await check(body)).toMatchObject({ valid: true, slips: [] })
+    expect(await check(body)).toMatchObject({ valid: true, mistakes: [] })
   })
 
-  it('in upper case, and says so', async () => {
+  it('in upper case, with a warning', async () => {
     const { valid, text } = await check(query(sha256(QUERY_TEXT + SECRET).toUpperCase()))
     expect(valid).toBe(true)
     expect(text).toContain('upper case')
@@ -67,7 +69,7 @@ describe('a right hash is valid', () => {
     expect(text).toContain('A form has no types')
   })
 
-  it('under a rule that was told', async () => {
+  it('under a rule given by options', async () => {
     const body = json(REFUND, sha256(`10000.50REFUNDUFLIYL7R11${SECRET}`))
     expect((await check(body)).valid).toBe(false)
     expect((await check(body, { options: { exclude: [] } })).valid).toBe(true)
@@ -91,19 +93,19 @@ describe('a wrong hash is explained by', () => {
       'the request id of a refund request',
       REFUND,
       `10000.50REFUNDUFLIYL7R11${SECRET}`,
-      'with svc_RequestID in the hash, which this kind leaves out',
+      'with svc_RequestID in the hash, although this kind of message excludes it',
     ],
     [
       'an unsigned field of a notification',
       IPN,
       `10000PAYUFLIYL5T1${SECRET}`,
-      'with svc_TransAmount in the hash, which this kind leaves out',
+      'with svc_TransAmount in the hash, although this kind of message excludes it',
     ],
     [
       'a field left out',
       IPN,
       `10000PAYUFLIYL${SECRET}`,
-      'without svc_TransactionID, which this kind puts into the hash',
+      'without svc_TransactionID, although this kind of message includes it in the hash',
     ],
     [
       'the number in its shortest form',
@@ -140,24 +142,24 @@ describe('a wrong hash is explained by', () => {
       'a separator',
       IPN,
       `10000|PAY|UFLIYL|T1|${SECRET}`,
-      'with values joined by "|", the secret behind a separator of its own',
+      'with values joined by "|", followed by one more separator and the secret',
     ],
     [
       'pairs',
       IPN,
       `svc_Amount=10000&svc_Command=PAY&svc_MerchantCode=UFLIYL&svc_TransactionID=T1${SECRET}`,
-      'with name=value pairs joined by "&", the secret right behind',
+      'with name=value pairs joined by "&", followed by the secret',
     ],
     [
       'the secret in front',
       IPN,
       `${SECRET}10000PAYUFLIYLT1`,
-      'with values without separator, the secret in front',
+      'with values without separator, preceded by the secret',
     ],
   ])('%s', async (_, members, hashed, what) => {
     expect(await check(json(members, sha256(hashed)))).toMatchObject({
       valid: false,
-      slips: [what],
+      mistakes: [what],
     })
   })
 
@@ -170,39 +172,39 @@ describe('a wrong hash is explained by', () => {
     [
       'a plus taken for a space',
       'QUERY_PTUFLIYLT 1 ệ1',
-      'with every "+" of a form taken for a space',
+      'with every "+" of a form decoded to a space',
     ],
     [
       'decomposed letters',
       `QUERY_PTUFLIYL${'T 1+ệ'.normalize('NFD')}1`,
-      'with texts in Unicode form NFD',
+      'with strings in Unicode form NFD',
     ],
   ])('%s', async (_, text, what) => {
-    expect((await check(query(sha256(text + SECRET)))).slips).toEqual([what])
+    expect((await check(query(sha256(text + SECRET)))).mistakes).toEqual([what])
   })
 
-  it('the values of a form before decoding, as they stand in it', async () => {
+  it('the undecoded values of a form', async () => {
     const form = new URLSearchParams({
       ...QUERY,
       svc_SecureHash: sha256(`QUERY_PTUFLIYLT+1%2B%E1%BB%871${SECRET}`),
     })
-    expect((await check(form.toString())).slips).toEqual([
+    expect((await check(form.toString())).mistakes).toEqual([
       'with the values as a form carries them, before decoding',
     ])
   })
 
   it('HMAC', async () => {
     const hash = createHmac('sha256', SECRET).update(QUERY_TEXT).digest('hex')
-    expect((await check(query(hash))).slips).toEqual([
-      'with values without separator, by HMAC-SHA256 under the secret',
+    expect((await check(query(hash))).mistakes).toEqual([
+      'with values without separator, as HMAC-SHA256 with the secret as its key',
     ])
   })
 
   it.each([`${SECRET}\n`, ` ${SECRET}`])('white space around the secret: %j', async (padded) => {
-    const { slips, text } = await check(query(sha256(QUERY_TEXT + SECRET)), {
+    const { mistakes, text } = await check(query(sha256(QUERY_TEXT + SECRET)), {
       env: { SIGNING_SECRET: padded },
     })
-    expect(slips).toEqual(['with the secret without the white space around it'])
+    expect(mistakes).toEqual(['with the secret without the white space around it'])
     expect(text).toContain('The secret has white space around it')
   })
 
@@ -212,25 +214,25 @@ describe('a wrong hash is explained by', () => {
       GATEWAY_SECRET: SECRET,
       GATEWAY_SECRET_PREVIOUS: 'old-secret',
     }
-    expect((await check(query(sha256(`${QUERY_TEXT}old-secret`)), { env })).slips).toEqual([
+    expect((await check(query(sha256(`${QUERY_TEXT}old-secret`)), { env })).mistakes).toEqual([
       'with the previous secret, which is accepted on notifications only',
     ])
     const both = { ...env, SIGNING_SECRET: 'new-secret' }
-    expect((await check(query(sha256(QUERY_TEXT + SECRET)), { env: both })).slips).toEqual([
+    expect((await check(query(sha256(QUERY_TEXT + SECRET)), { env: both })).mistakes).toEqual([
       'with the secret configured for the account UFLIYL',
     ])
   })
 
-  it('two slips together', async () => {
+  it('two mistakes together', async () => {
     const hash = sha256(`10000.5REFUNDUFLIYL7R11${SECRET}`)
-    expect((await check(json(REFUND, hash))).slips).toEqual([
-      'with svc_RequestID in the hash, which this kind leaves out',
+    expect((await check(json(REFUND, hash))).mistakes).toEqual([
+      'with svc_RequestID in the hash, although this kind of message excludes it',
       'with every number in its shortest form (10000.50 as 10000.5)',
     ])
   })
 
   it.each([
-    ['nothing but the secret', sha256(`${QUERY_TEXT}another`), /most likely a wrong secret/],
+    ['nothing but the secret', sha256(`${QUERY_TEXT}another`), /most likely the secret is wrong/],
     [
       'white space around the hash',
       ` ${sha256(QUERY_TEXT + SECRET)}\n`,
@@ -248,7 +250,7 @@ describe('a wrong hash is explained by', () => {
       createHash('md5')
         .update(QUERY_TEXT + SECRET)
         .digest('hex'),
-      /32 characters, as many as MD5/,
+      /32 characters, the length of MD5/,
     ],
     ['no hash at all', 'hello', /5 characters, SHA-256 has 64/],
     ['none', '', /missing or empty/],
@@ -260,10 +262,10 @@ describe('a wrong hash is explained by', () => {
 
   it('an object that no rule covers, and how to leave it out', async () => {
     const body = json('"svc_Command":"QUERY_PT","svc_Extra":{"a":1}', sha256(`QUERY_PT${SECRET}`))
-    const { valid, text, slips } = await check(body)
-    expect({ valid, slips }).toEqual({
+    const { valid, text, mistakes } = await check(body)
+    expect({ valid, mistakes }).toEqual({
       valid: false,
-      slips: ['without svc_Extra, which this kind puts into the hash'],
+      mistakes: ['without svc_Extra, although this kind of message includes it in the hash'],
     })
     expect(text).toContain('--exclude Extra')
   })
@@ -271,12 +273,12 @@ describe('a wrong hash is explained by', () => {
 
 describe('the explanation', () => {
   const explain = (body: string, secret = SECRET) =>
-    sign({ input: Readable.from([body]), env: { SIGNING_SECRET: secret } }, {})
+    signMessage({ input: Readable.from([body]), env: { SIGNING_SECRET: secret } }, {})
 
-  it('names an amount that is sent as text', async () => {
+  it('names an amount that is sent as a string', async () => {
     const text = await explain(`{${IPN.replace('10000', '"10000"')}}`)
-    expect(text).toContain('svc_Amount is sent as text')
-    expect(await explain(`{${IPN}}`)).not.toContain('sent as text')
+    expect(text).toContain('svc_Amount is sent as a string')
+    expect(await explain(`{${IPN}}`)).not.toContain('sent as a string')
   })
 
   it('shows what is left out and why, empty values and control characters', async () => {
@@ -287,7 +289,7 @@ describe('the explanation', () => {
     expect(text).toMatch(/note +does not start with svc_/)
   })
 
-  it('holds no secret, not even one that stands in the message', async () => {
+  it('contains no secret, not even one that occurs in the message', async () => {
     const text = await explain(`{"svc_Command":"PAY","svc_OrderInfo":"my key is ${SECRET}"}`)
     expect(text).toContain('my key is <secret>')
     expect(text).not.toContain(SECRET)

@@ -7,19 +7,16 @@ import {
   type Following,
   ForbiddenError,
 } from 'ipn-processor/client'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { makeFaultyFetch } from '../support/faulty-fetch.ts'
 import { readAllEvents } from '../support/feed.ts'
-import { addKey, KEY, type Rig, startRig, startTestService } from '../support/service.ts'
+import { addKey, KEY, startTestService } from '../support/service.ts'
+import { useRig } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-let rig: Rig
-beforeAll(async () => {
-  rig = await startRig()
-})
-afterAll(() => rig.stop())
+const rig = useRig()
 
-/** The end of the feed before the test. */
+/** The cursor of the feed's end before the test. */
 let start: string
 beforeEach(async () => {
   start = (await readAllEvents(rig)).at(-1)?.id ?? '0'
@@ -31,22 +28,22 @@ function connect({ baseUrl = rig.service.url, apiKey = KEY } = {}) {
   return { client, faults, seen }
 }
 
-/** A customer pays: three events, `payment.created`, `transaction.final` and whatever else there is. */
+/** Makes a payment, which causes `payment.created`, `transaction.final` and possibly other events. */
 async function pay(): Promise<void> {
   const payments = [{ amount: '10000.50', paymentMethod: 'CC', status: 'SUCCESS' }]
   await rig.control('POST', '/transactions', { payments })
 }
 
-/** What is told from the start of the test on, once that many transactions have come to their end. */
+/** Returns the ids of the events since `start`, once that many transactions are final. */
 async function waitForEvents(transactions: number): Promise<string[]> {
-  const told = async () => await readAllEvents(rig, start)
-  const ends = async () => (await told()).filter(({ type }) => type === 'transaction.final')
-  const what = `${transactions} transactions told`
+  const readEvents = async () => await readAllEvents(rig, start)
+  const ends = async () => (await readEvents()).filter(({ type }) => type === 'transaction.final')
+  const what = `events of ${transactions} final transactions`
   await waitUntil(async () => (await ends()).length === transactions, { what })
-  return (await told()).map(({ id }) => id)
+  return (await readEvents()).map(({ id }) => id)
 }
 
-/** Reads on until there are so many. */
+/** Reads `count` events. */
 async function take(following: Following, count: number): Promise<FollowedEvent[]> {
   const events: FollowedEvent[] = []
   if (count === 0) return events
@@ -57,8 +54,8 @@ async function take(following: Following, count: number): Promise<FollowedEvent[
   return events
 }
 
-describe('who follows the feed', () => {
-  it('and goes on from a stored cursor, over lost answers and pages, misses nothing and meets nothing twice', async () => {
+describe('following the feed', () => {
+  it('from stored cursors, over lost responses and pages, yields each event exactly once', async () => {
     const { client, faults } = connect()
     for (let n = 0; n < 4; n += 1) await pay()
     const all = await waitForEvents(4)
@@ -74,7 +71,7 @@ describe('who follows the feed', () => {
     expect(met).toEqual(all)
   })
 
-  it('gets the objects as their own routes show them, of the types asked for', async () => {
+  it('yields events of the given types, with objects in the form of their own routes', async () => {
     const { client } = connect()
     await pay()
     await waitForEvents(1)
@@ -85,12 +82,12 @@ describe('who follows the feed', () => {
     expect(await client.payments.get(event.data.id)).toEqual(event.data)
   })
 
-  it('knows a cursor behind what was not of its types, and asks on from there', async () => {
+  it('advances the cursor past events of other types and continues from there', async () => {
     const { client, faults, seen } = connect()
     await pay()
     const all = await waitForEvents(1)
     const end = new AbortController()
-    // As it is answered when a wait for rare events has ended without one.
+    // The service answers like this when a wait for rare events ends without one.
     const page = { data: [], nextCursor: all.at(-1) }
     faults.push(() => new Response(JSON.stringify(page)))
     const types: EventType[] = ['discrepancy.found']
@@ -108,7 +105,7 @@ describe('who follows the feed', () => {
     expect(await walk).toEqual([])
   })
 
-  it('goes on over a restart of the service', async () => {
+  it('survives a restart of the service', async () => {
     const first = await startTestService(rig.database, rig.sandbox.url, {})
     const { client, seen } = connect({ baseUrl: first.url })
     const following = client.events.follow({ after: start, types: ['transaction.final'] })
@@ -118,7 +115,7 @@ describe('who follows the feed', () => {
     await waitUntil(() => following.cursor !== start || seen.length > 1, { what: 'the first' })
     await first.stop()
     const tries = seen.length
-    await waitUntil(() => seen.length > tries, { what: 'a try in vain' })
+    await waitUntil(() => seen.length > tries, { what: 'a failed attempt' })
     const PORT = new URL(first.url).port
     const second = await startTestService(rig.database, rig.sandbox.url, { settings: { PORT } })
     try {
@@ -130,7 +127,7 @@ describe('who follows the feed', () => {
     }
   })
 
-  it('ends quietly when the signal is aborted while nothing happens', async () => {
+  it('ends without an error when the signal is aborted during a wait', async () => {
     const { client, seen } = connect()
     const end = new AbortController()
     const walk = take(client.events.follow({ after: start, signal: end.signal }), 1)
@@ -139,7 +136,7 @@ describe('who follows the feed', () => {
     expect(await walk).toEqual([])
   })
 
-  it('is told when the cursor is older than the feed, and what the key may not read', async () => {
+  it('throws if the cursor has expired, or the key lacks the scope of a type', async () => {
     const key = 'key-that-may-read-payments-only-0123456789'
     await addKey(rig.database, key, ['payments:read'])
     const { client } = connect({ apiKey: key })
@@ -162,7 +159,7 @@ describe('who follows the feed', () => {
   })
 })
 
-it('a page of events waits for one as long as it is told to', async () => {
+it('a page of events is held until there is one', async () => {
   const { client } = connect()
   const types: EventType[] = ['payment.created']
   const waiting = client.events.list({ after: start, types, wait: 30 })

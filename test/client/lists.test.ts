@@ -34,7 +34,7 @@ async function collect<T>(all: AsyncIterable<T>): Promise<T[]> {
 }
 
 describe('a list', () => {
-  it('is walked through to its end, page by page behind the scenes', async () => {
+  it('is iterated to its end, page by page', async () => {
     const { client, seen } = connect()
     const listing = client.transactions.list({ orderId: 'DH1', limit: 3 })
     expect(seen).toEqual([])
@@ -44,13 +44,13 @@ describe('a list', () => {
     expect(await collect(listing)).toHaveLength(7)
   })
 
-  it('is left in the middle without another request', async () => {
+  it('can be left early without another request', async () => {
     const { client, seen } = connect()
     for await (const { id } of client.payments.list({ limit: 3 })) if (id === 'P6') break
     expect(seen).toHaveLength(1)
   })
 
-  it('comes as pages, too, or as one that leads on', async () => {
+  it('can be read as pages, or one page at a time', async () => {
     const { client } = connect()
     const sizes = (page: Page<unknown>) => page.data.length
     expect((await collect(client.payments.list({ limit: 3 }).pages())).map(sizes)).toEqual([
@@ -63,14 +63,14 @@ describe('a list', () => {
     expect(rest.nextCursor).toBeNull()
   })
 
-  it('is filtered by times that are texts or dates', async () => {
+  it('can be filtered by times, as strings or dates', async () => {
     const { client } = connect()
     const from = new Date('2026-11-22T09:00:00Z')
     const some = await collect(client.transactions.list({ from, to: '2026-11-24T09:00:00Z' }))
     expect(some.map(({ transactionId }) => transactionId)).toEqual(['T3', 'T2'])
   })
 
-  it('of discrepancies and of a timeline is one as well', async () => {
+  it('of discrepancies or of a timeline works the same way', async () => {
     const { client } = connect()
     for (const transactionId of ['T1', 'T2', 'T3']) {
       await rig.database.sql`
@@ -79,8 +79,8 @@ describe('a list', () => {
     }
     const found = await collect(client.discrepancies.list({ kind: 'ipn_missing', limit: 1 }))
     expect(found.map(({ transactionId }) => transactionId)).toEqual(['T3', 'T2', 'T1'])
-    const told = await collect(client.transactions.timeline('T1', { limit: 1 }))
-    expect(told).toMatchObject([{ type: 'discrepancy', kind: 'ipn_missing' }])
+    const entries = await collect(client.transactions.timeline('T1', { limit: 1 }))
+    expect(entries).toMatchObject([{ type: 'discrepancy', kind: 'ipn_missing' }])
   })
 })
 

@@ -6,17 +6,14 @@ import {
   IdempotencyKeyReusedError,
   InvalidRequestError,
 } from 'ipn-processor/client'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { MASKED, RECEIVER } from '../support/ask.ts'
 import { answerWith, makeFaultyFetch } from '../support/faulty-fetch.ts'
-import { PATIENT_REFUNDS, type RefundRig, startRefundRig } from '../support/refunds.ts'
+import { PATIENT_REFUNDS } from '../support/refunds.ts'
 import { KEY } from '../support/service.ts'
+import { useRefundRig } from '../support/use-started.ts'
 
-let rig: RefundRig
-beforeAll(async () => {
-  rig = await startRefundRig({ settings: PATIENT_REFUNDS })
-})
-afterAll(() => rig.stop())
+const rig = useRefundRig({ settings: PATIENT_REFUNDS })
 
 function connect(options: { retries?: number } = {}) {
   const { fetch, faults, seen } = makeFaultyFetch()
@@ -24,7 +21,7 @@ function connect(options: { retries?: number } = {}) {
   return { client: createClient({ baseUrl, apiKey: KEY, fetch, ...options }), faults, seen }
 }
 
-/** What a call was refused with. */
+/** Returns the error of a call. */
 async function catchError(call: Promise<unknown>): Promise<unknown> {
   return await call.then(
     () => expect.fail('it was not refused'),
@@ -37,7 +34,7 @@ async function pay(options: { amount?: string; paymentMethod?: string } = {}): P
 }
 
 describe('a refund', () => {
-  it('whose answer was lost, twice, is asked for again under its key and moves money once', async () => {
+  it('whose response was lost twice is retried under its key and moves money once', async () => {
     const { client, faults, seen } = connect()
     const paymentId = await pay()
     faults.push('lose_answer', 'lose_answer')
@@ -49,7 +46,7 @@ describe('a refund', () => {
     expect(await rig.moved(paymentId)).toEqual(['40'])
   })
 
-  it.each([408, 429, 500, 503])('is asked for again after %i', async (status) => {
+  it.each([408, 429, 500, 503])('is retried after %i', async (status) => {
     const { client, faults, seen } = connect()
     faults.push(answerWith(status, 'in_passing'))
     const refund = await client.refunds.create(await pay(), { amount: '40' })
@@ -58,7 +55,7 @@ describe('a refund', () => {
     expect(seen).toHaveLength(2)
   })
 
-  it('that failed for good has its key on the error: repeated under it, the money moves once', async () => {
+  it('that failed carries its key in the error: repeated under it, the money moves once', async () => {
     const { client, faults } = connect({ retries: 0 })
     const paymentId = await pay()
     faults.push('lose_answer')
@@ -71,7 +68,7 @@ describe('a refund', () => {
     expect(await rig.moved(paymentId)).toEqual(['40'])
   })
 
-  it('that is prepared can be stored as JSON, and sent by whoever reads it', async () => {
+  it('that is prepared can be stored as JSON and sent by another client', async () => {
     const { client, seen } = connect()
     const prepared = client.refunds.prepare(await pay(), { amount: '40' })
     expect(seen).toEqual([])
@@ -85,7 +82,7 @@ describe('a refund', () => {
   })
 
   it.each(['order 1', '"quoted"', 'back\\slash"', ' edges '])(
-    'has the very key %j',
+    'is sent under exactly the key %j',
     async (key) => {
       const { client } = connect()
       const paymentId = await pay()
@@ -96,11 +93,11 @@ describe('a refund', () => {
     },
   )
 
-  it('keeps its exact amount, and what a proof adds', async () => {
+  it('keeps its exact amount, and has a proof on request', async () => {
     const { client } = connect()
     const paymentId = await pay({ amount: '20000.50', paymentMethod: 'QR' })
-    const wish = { amount: '10000.50', receiver: RECEIVER }
-    const { id } = await client.refunds.create(paymentId, wish)
+    const params = { amount: '10000.50', receiver: RECEIVER }
+    const { id } = await client.refunds.create(paymentId, params)
     expect(await client.refunds.wait(id)).toMatchObject({ amount: '10000.50', receiver: MASKED })
     const { proof } = await client.refunds.get(id, { proof: true })
     expect(proof?.attempts).toHaveLength(1)
@@ -110,7 +107,7 @@ describe('a refund', () => {
 })
 
 describe('a refusal', () => {
-  it('says what is left, carries the key, and is not tried again', async () => {
+  it('has the refundable amount and the key, and is not retried', async () => {
     const { client, seen } = connect()
     const refused = await catchError(client.refunds.create(await pay(), { amount: '101' }))
     if (!(refused instanceof ExceedsRefundableError)) throw refused
@@ -120,7 +117,7 @@ describe('a refusal', () => {
     expect(seen).toHaveLength(1)
   })
 
-  it('of a key that belongs to another refund is a class of its own', async () => {
+  it('of a key used for another refund has its own class', async () => {
     const { client } = connect()
     const paymentId = await pay()
     const options = { idempotencyKey: 'order-1' }
@@ -130,7 +127,7 @@ describe('a refusal', () => {
     expect(refused).toMatchObject(options)
   })
 
-  it('names the field that is wrong, and what forbids it', async () => {
+  it('names the invalid field, or the reason', async () => {
     const { client } = connect()
     const wrong = await catchError(client.refunds.create(await pay(), { amount: 'ten' }))
     if (!(wrong instanceof InvalidRequestError)) throw wrong
@@ -141,7 +138,7 @@ describe('a refusal', () => {
     expect(forbidden).toMatchObject({ code: 'payment_not_refundable' })
   })
 
-  it('of a key that no header can carry happens before anything is sent', async () => {
+  it('of a key that no header can carry is thrown before anything is sent', async () => {
     const { client, seen } = connect()
     for (const idempotencyKey of ['', ' ', 'é', 'a\nb', 'x'.repeat(256)]) {
       await expect(client.refunds.create('P', {}, { idempotencyKey })).rejects.toThrow(TypeError)
@@ -150,7 +147,7 @@ describe('a refusal', () => {
   })
 })
 
-it('a preview says what would be sent, and stores nothing', async () => {
+it('a preview returns what would be sent and stores nothing', async () => {
   const { client } = connect()
   const paymentId = await pay()
   expect(await client.refunds.preview(paymentId, { amount: '40' })).toEqual({

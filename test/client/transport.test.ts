@@ -27,7 +27,7 @@ beforeAll(async () => {
 })
 afterAll(() => rig.stop())
 
-/** A client of the real service whose first requests meet these faults. */
+/** Creates a client of the real service whose first requests meet these faults. */
 function connect({ faults = [], ...options }: Partial<ClientOptions> & { faults?: Fault[] } = {}) {
   const { fetch, seen, faults: queue } = makeFaultyFetch()
   queue.push(...faults)
@@ -37,7 +37,7 @@ function connect({ faults = [], ...options }: Partial<ClientOptions> & { faults?
   return { client: createClient(all), seen, retried }
 }
 
-/** What a call was refused with. */
+/** Returns the error of a call. */
 async function catchError(call: Promise<unknown>): Promise<unknown> {
   return await call.then(
     () => expect.fail('it was not refused'),
@@ -48,7 +48,7 @@ async function catchError(call: Promise<unknown>): Promise<unknown> {
 const always = (fault: Fault) => Array<Fault>(20).fill(fault)
 
 describe('a read', () => {
-  it('is tried again after whatever passes by itself', async () => {
+  it('is retried after transient failures', async () => {
     const faults: Fault[] = ['refuse', 'lose_answer', answerWith(503, 'unavailable')]
     const { client, retried } = connect({ faults: [...faults, () => new Response('{"tr')] })
     expect(await client.transactions.get('T1')).toMatchObject({ transactionId: 'T1' })
@@ -60,7 +60,7 @@ describe('a read', () => {
     ])
   })
 
-  it('is given up after the retries that are allowed', async () => {
+  it('fails after the configured number of retries', async () => {
     const { client, seen } = connect({
       faults: always(answerWith(500, 'internal_error')),
       retries: 2,
@@ -69,13 +69,13 @@ describe('a read', () => {
     expect(seen).toHaveLength(3)
   })
 
-  it('whose connection hangs is tried again after the time of one try', async () => {
+  it('whose connection hangs is retried after the time-out of one attempt', async () => {
     const { client, seen } = connect({ faults: ['hang'], attemptTimeoutMs: 30 })
     expect(await client.transactions.get('T1')).toMatchObject({ transactionId: 'T1' })
     expect(seen).toHaveLength(2)
   })
 
-  it('ends at its time-out, even if one try may take for ever and `fetch` listens to no signal', async () => {
+  it('ends at its time-out, even if attempts have none and `fetch` ignores signals', async () => {
     const options = { faults: always('hang'), attemptTimeoutMs: Number.POSITIVE_INFINITY }
     const { client } = connect({ ...options, timeoutMs: 50 })
     await expect(client.transactions.get('T1')).rejects.toThrow(TimeoutError)
@@ -89,7 +89,7 @@ describe('a read', () => {
     expect(retried).toEqual([])
   })
 
-  it('waits as long as `Retry-After` says, in seconds or as a date', async () => {
+  it('waits for `Retry-After`, in seconds or as a date', async () => {
     const inAnHour = new Date(Date.now() + 3_600_000).toUTCString()
     for (const [header, ms] of [
       ['2', 2_000],
@@ -110,7 +110,7 @@ describe('a read', () => {
     }
   })
 
-  it('that would have to wait longer than it may is refused at once, with the time to come again', async () => {
+  it('fails immediately with `retryAfterMs` if the wait would exceed its time-out', async () => {
     const headers = { 'retry-after': '3600' }
     const { client, seen } = connect({ faults: [answerWith(429, 'rate_limited', { headers })] })
     const error = await catchError(client.transactions.get('T1'))
@@ -121,7 +121,7 @@ describe('a read', () => {
 })
 
 it.each(['lose_answer', answerWith(503, 'unavailable')] as const)(
-  'a request that is no read and has no key is never sent twice: %s',
+  'a request that is neither a read nor has a key is never sent twice: %s',
   async (fault) => {
     const { client, seen } = connect({ faults: [fault] })
     await expect(client.transactions.sync('T1')).rejects.toThrow(
@@ -132,7 +132,7 @@ it.each(['lose_answer', answerWith(503, 'unavailable')] as const)(
 )
 
 it.each(['gateway_refused', 'gateway_token_refused', 'cards_not_configured'])(
-  'a 5xx that is a decision is not asked for again: %s',
+  'a 5xx that a retry cannot change is not retried: %s',
   async (code) => {
     const { client, seen } = connect({ faults: [answerWith(503, code)] })
     await expect(client.cards.get('C1')).rejects.toThrow(UnavailableError)
@@ -141,7 +141,7 @@ it.each(['gateway_refused', 'gateway_token_refused', 'cards_not_configured'])(
 )
 
 describe('a signal', () => {
-  it('ends a call before it is sent, while it is on its way, and while it waits for its next try', async () => {
+  it('ends a call before it is sent, while it is in flight, and while it waits for a retry', async () => {
     for (const faults of [[], always('hang'), always('refuse')]) {
       const end = new AbortController()
       const reason = new Error('the shop closes')
@@ -159,7 +159,7 @@ describe('a signal', () => {
     }
   })
 
-  it('of the client ends every call, and keeps no listener of one that is over', async () => {
+  it('of the client ends all calls, and keeps no listener of a finished one', async () => {
     const end = new AbortController()
     const { client } = connect({ signal: end.signal, faults: ['refuse'] })
     await client.transactions.get('T1', { signal: end.signal })
@@ -170,7 +170,7 @@ describe('a signal', () => {
 })
 
 describe('an error', () => {
-  it('is of the class of what is wrong', async () => {
+  it('has the class of its cause', async () => {
     const key = 'key-that-may-read-refunds-only-0123456789'
     await addKey(rig.database, key, ['refunds:read'])
     const unknown = connect({ apiKey: 'nobody-has-this-key-0123456789-abcdef' }).client
@@ -186,7 +186,7 @@ describe('an error', () => {
     })
   })
 
-  it('of a code that this version does not know is a problem all the same, with what it says', async () => {
+  it('with an unknown code is a `ProblemError` with all its members', async () => {
     const headers = { 'x-request-id': 'R1' }
     const { client } = connect({ faults: [answerWith(418, 'teapot', { headers, shape: 'round' })] })
     const error = await catchError(client.transactions.get('T1'))
@@ -195,7 +195,7 @@ describe('an error', () => {
     expect(error).toMatchObject({ detail: 'detail of teapot', extra: { shape: 'round' } })
   })
 
-  it('stands for a page of a proxy, too', async () => {
+  it('is made for the page of a proxy, too', async () => {
     const page = () =>
       new Response('<h1>Bad Gateway</h1>', { status: 502, statusText: 'Bad Gateway' })
     const { client } = connect({ faults: [page], retries: 0 })
@@ -204,7 +204,7 @@ describe('an error', () => {
     expect(error).toMatchObject({ code: 'http_502', detail: 'Bad Gateway' })
   })
 
-  it('never holds the API key, nor does the client', async () => {
+  it('never contains the API key, nor does the client', async () => {
     const faults: Fault[] = ['refuse', answerWith(403, 'scope_missing'), 'hang']
     const { client } = connect({ faults, retries: 0, timeoutMs: 50 })
     expect(inspect(client, { depth: 9, showHidden: true })).not.toContain(KEY)
@@ -219,7 +219,7 @@ describe('an error', () => {
   })
 })
 
-it('a redirect is not followed: nobody else gets the key', async () => {
+it('a redirect is not followed, so that no other host gets the key', async () => {
   const thief = await serve((response) => response.end('{}'))
   const mover = await serve((response) => response.writeHead(307, { location: thief.url }).end())
   const client = createClient({ baseUrl: mover.url, apiKey: KEY })
@@ -227,7 +227,7 @@ it('a redirect is not followed: nobody else gets the key', async () => {
   expect(thief.seen).toEqual([])
 })
 
-it('an answer that breaks off is no answer, and is asked for again', async () => {
+it('a response that breaks off is a connection error, and is retried', async () => {
   const { url } = await serve((response) => {
     response.writeHead(200, { 'content-length': '100' }).write('{"transactionId":')
     response.socket?.destroySoon()
@@ -237,8 +237,8 @@ it('an answer that breaks off is no answer, and is asked for again', async () =>
   expect(retried).toHaveLength(1)
 })
 
-describe('the address', () => {
-  it('of an id is that id, whatever is in it, and names the account where one is chosen', async () => {
+describe('the URL', () => {
+  it('escapes any id, and names the account if one is configured', async () => {
     const strange = 'a/b?c=%2F#ü'
     await seedTransaction(rig.database, { transactionId: strange })
     const { client, seen } = connect({ merchantCode: MERCHANT.merchantCode })
@@ -248,13 +248,13 @@ describe('the address', () => {
     await expect(other.transactions.get(strange)).rejects.toThrow(NotFoundError)
   })
 
-  it('of an id that would lead elsewhere is refused', async () => {
+  it('rejects an id that would change the path', async () => {
     const { client, seen } = connect()
     for (const id of ['', '.', '..']) expect(() => client.transactions.get(id)).toThrow(TypeError)
     expect(seen).toEqual([])
   })
 
-  it('keeps the path of the base', async () => {
+  it('keeps the path of the base URL', async () => {
     const { client, seen } = connect({
       baseUrl: 'http://ipn.example/shop/',
       faults: always('refuse'),
@@ -274,7 +274,7 @@ it.each([
   ['timeoutMs', { timeoutMs: 0 }],
   ['attemptTimeoutMs', { attemptTimeoutMs: Number.NaN }],
   ['retries', { retries: -1 }],
-])('a wrong %s is named before anything is sent, and not shown: %o', (name, wrong) => {
+])('an invalid %s is named before anything is sent, without its value: %o', (name, wrong) => {
   const make = () => createClient({ baseUrl: 'https://ipn.example', apiKey: 'k', ...wrong })
   expect(make).toThrow(new RegExp(`^${name}: must`))
   expect(make).not.toThrow('hunter2')

@@ -8,9 +8,9 @@ import type { Discrepancy } from '../../src/discrepancies/view.ts'
 import type { Event, EventPage } from '../../src/feed/view.ts'
 import type { paymentRoutes } from '../../src/payments/routes.ts'
 import type { Payment } from '../../src/payments/view.ts'
+import type { RefundRequest } from '../../src/refunds/request/params.ts'
 import type { refundRoutes } from '../../src/refunds/routes.ts'
 import type { Refund, RefundPreview } from '../../src/refunds/view.ts'
-import type { RefundRequest } from '../../src/refunds/wish.ts'
 import type { transactionRoutes } from '../../src/transactions/routes.ts'
 import type { TimelineEntry } from '../../src/transactions/timeline.ts'
 import type { Transaction } from '../../src/transactions/view.ts'
@@ -23,7 +23,7 @@ type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
   ExtractSchema<ReturnType<typeof discrepancyRoutes>> &
   ExtractSchema<ReturnType<typeof webhookRoutes>>
 
-/** What a route takes and gives, as it is declared. */
+/** The declared input and output of a route. */
 type Output<Path extends keyof Routes, Method extends keyof Routes[Path], Status> =
   Extract<Routes[Path][Method], { status: Status }> extends { output: infer Given } ? Given : never
 type Query<
@@ -38,8 +38,8 @@ type Listed<Method extends (...args: never[]) => unknown> =
   ReturnType<Method> extends Listing<infer One> ? { data: One[]; nextCursor: string | null } : never
 type Filter<Method extends (...args: never[]) => unknown> = keyof NonNullable<Parameters<Method>[0]>
 
-// These claims are checked by the compiler, in `npm run check`: at run time nothing is left of them.
-it('the shapes are those of the schemas, member by member', () => {
+// The compiler checks these claims in `npm run check`; at run time they do nothing.
+it('the types match the schemas, member by member', () => {
   expectTypeOf<client.Transaction>().toEqualTypeOf<z.infer<typeof Transaction>>()
   expectTypeOf<client.Payment>().toEqualTypeOf<z.infer<typeof Payment>>()
   expectTypeOf<client.Refund>().toEqualTypeOf<z.infer<typeof Refund>>()
@@ -52,7 +52,7 @@ it('the shapes are those of the schemas, member by member', () => {
   expectTypeOf<client.WebhookWish>().toEqualTypeOf<z.input<typeof NewEndpoint>>()
 })
 
-it('what each method resolves to is what its route answers', () => {
+it('each method resolves to the response of its route', () => {
   type Transactions = Client['transactions']
   type One = Output<'/v1/transactions/:transactionId', '$get', 200>
   expectTypeOf<Given<Transactions['get']>>().toEqualTypeOf<One>()
@@ -76,8 +76,8 @@ it('what each method resolves to is what its route answers', () => {
   >()
 })
 
-it('each refund method resolves to what its route answers, with the key beside it', () => {
-  // Of what a proof holds unchanged, the routes' types say how JSON would change it: it is compared above.
+it('each refund method resolves to the response of its route, with the key added', () => {
+  // In the routes' types `proof` has gone through a JSON conversion: it is compared above.
   type Plain<T> = Omit<T, 'proof'>
   type Refunds = Client['refunds']
   type One = Plain<Output<'/v1/refunds/:refundId', '$get', 200>>
@@ -95,7 +95,7 @@ it('each refund method resolves to what its route answers, with the key beside i
   >()
 })
 
-it('each webhook method resolves to what its route answers', () => {
+it('each webhook method resolves to the response of its route', () => {
   type Webhooks = Client['webhookEndpoints']
   type One = '/v1/webhook-endpoints/:endpointId'
   expectTypeOf<Given<Webhooks['create']>>().toEqualTypeOf<
@@ -109,7 +109,7 @@ it('each webhook method resolves to what its route answers', () => {
   expectTypeOf<Given<Webhooks['replay']>>().toEqualTypeOf<Output<`${One}/replay`, '$post', 202>>()
 })
 
-it('a list is filtered by what its route takes; the account is named once, for the whole client', () => {
+it('the filters of a list are those of its route, except the account, which the client names', () => {
   expectTypeOf<Filter<Client['transactions']['list']>>().toEqualTypeOf<
     Query<'/v1/transactions', '$get'>
   >()

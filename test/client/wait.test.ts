@@ -6,16 +6,13 @@ import {
   NotFoundError,
   TimeoutError,
 } from 'ipn-processor/client'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { answerWith, makeFaultyFetch } from '../support/faulty-fetch.ts'
-import { KEY, type Rig, startRig, startTestService } from '../support/service.ts'
+import { KEY, startTestService } from '../support/service.ts'
+import { useRig } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-let rig: Rig
-beforeAll(async () => {
-  rig = await startRig()
-})
-afterAll(() => rig.stop())
+const rig = useRig()
 
 function connect(baseUrl = rig.service.url, options: Partial<ClientOptions> = {}) {
   const { fetch, faults, seen } = makeFaultyFetch()
@@ -24,7 +21,7 @@ function connect(baseUrl = rig.service.url, options: Partial<ClientOptions> = {}
 
 let orders = 0
 
-/** A customer begins to pay at the sandbox; the service is told, unless `quiet`. */
+/** Makes a payment in progress at the sandbox; it notifies the service unless `quiet`. */
 async function beginToPay({ quiet = false } = {}) {
   orders += 1
   const [transactionId, id] = [`T-${orders}`, `P-${orders}`]
@@ -50,7 +47,7 @@ describe('a wait', () => {
     expect(seen.map(({ url }) => url.searchParams.get('wait'))).toEqual([null, '25'])
   })
 
-  it('ends with the first request when it is so already', async () => {
+  it('ends with the first request if the condition is met', async () => {
     const { client, seen } = connect()
     const { transactionId, finish } = await beginToPay()
     await finish()
@@ -60,7 +57,7 @@ describe('a wait', () => {
     expect(seen).toHaveLength(1)
   })
 
-  it('ends when a test of its own holds, asked again only when something has changed', async () => {
+  it('ends when a given function returns true, called only after changes', async () => {
     const { client, seen } = connect()
     const { transactionId, finish } = await beginToPay()
     await finish()
@@ -75,30 +72,30 @@ describe('a wait', () => {
     expect(await waiting).toMatchObject({ state: 'partially_refunded' })
   })
 
-  it('is held for longer than a try may take else', async () => {
+  it('is held for longer than the time-out of other attempts', async () => {
     const { client, seen } = connect(rig.service.url, { attemptTimeoutMs: 300 })
     const { transactionId, finish } = await beginToPay()
     const waiting = client.transactions.wait(transactionId)
     const isHeld = () => seen.at(-1)?.url.searchParams.get('wait') === '25'
     await waitUntil(isHeld, { what: 'a request that is held' })
     const [sent, since] = [seen.length, performance.now()]
-    await waitUntil(() => performance.now() - since > 700, { what: 'the time of a try' })
+    await waitUntil(() => performance.now() - since > 700, { what: 'the time-out of an attempt' })
     expect(seen).toHaveLength(sent)
     await finish()
     expect(await waiting).toMatchObject({ state: 'paid' })
   })
 
-  it('may begin before the service has heard of the transaction', async () => {
+  it('can begin before the service knows the transaction', async () => {
     const { client, seen } = connect()
     const { transactionId, finish } = await beginToPay({ quiet: true })
     await expect(client.transactions.wait(transactionId)).rejects.toThrow(NotFoundError)
     const waiting = client.transactions.wait(transactionId, { untilKnown: true })
-    await waitUntil(() => seen.length >= 2, { what: 'a look in vain' })
+    await waitUntil(() => seen.length >= 2, { what: 'a 404' })
     await finish()
     expect(await waiting).toMatchObject({ state: 'paid' })
   })
 
-  it('ends at its time-out, for what is not final and for what nobody knows', async () => {
+  it('ends at its time-out, for a transaction that is not final or not known', async () => {
     const { client } = connect()
     const { transactionId } = await beginToPay()
     const timeoutMs = 300
@@ -108,7 +105,7 @@ describe('a wait', () => {
     await expect(transactions.wait('T-NOBODY', options)).rejects.toThrow(TimeoutError)
   })
 
-  it('sits out what passes, however often it may retry else, and ends with what does not', async () => {
+  it('survives transient failures, whatever `retries` is, and ends with others', async () => {
     const { client, faults, seen } = connect(rig.service.url, { retries: 0 })
     const { transactionId, finish } = await beginToPay()
     faults.push('refuse', answerWith(503, 'unavailable'), 'lose_answer')
@@ -123,7 +120,7 @@ describe('a wait', () => {
     await expect(transactions.wait(transactionId, options)).rejects.toThrow(NotFoundError)
   })
 
-  it('is over when its signal is aborted', async () => {
+  it('ends when its signal is aborted', async () => {
     const { client, seen } = connect()
     const { transactionId } = await beginToPay()
     const end = new AbortController()
@@ -133,7 +130,7 @@ describe('a wait', () => {
     await expect(waiting).rejects.toThrow(AbortError)
   })
 
-  it('slows down where requests are not held', async () => {
+  it('slows down if requests are not held', async () => {
     const { client, faults, seen } = connect()
     const { transactionId } = await beginToPay()
     const etag = (await rig.api(`/v1/transactions/${transactionId}`)).headers.get('etag') ?? ''
@@ -145,7 +142,7 @@ describe('a wait', () => {
   })
 })
 
-it('a wait for a refund is held, and sits out what passes, too', async () => {
+it('a wait for a refund is held and survives transient failures, too', async () => {
   const { client, faults, seen } = connect(rig.service.url, { retries: 0 })
   const { transactionId, finish } = await beginToPay()
   await finish()
@@ -171,7 +168,7 @@ it('a wait survives a restart of the service', async () => {
   const waiting = client.transactions.wait(transactionId)
   await waitUntil(() => seen.length === 2, { what: 'the request is held' })
   await first.stop()
-  await waitUntil(() => seen.length >= 4, { what: 'a try in vain' })
+  await waitUntil(() => seen.length >= 4, { what: 'a failed attempt' })
   const PORT = new URL(first.url).port
   const second = await startTestService(rig.database, rig.sandbox.url, {
     settings: { ...settings, PORT },

@@ -1,16 +1,13 @@
 import { createClient, NotFoundError } from 'ipn-processor/client'
 import { Webhook } from 'standardwebhooks'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { serve } from '../support/gateway.ts'
-import { KEY, type Rig, startRig } from '../support/service.ts'
+import { KEY } from '../support/service.ts'
+import { useRig } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 import { publish } from '../support/webhooks.ts'
 
-let rig: Rig
-beforeAll(async () => {
-  rig = await startRig({ settings: { WEBHOOK_ALLOW_PRIVATE: 'true' } })
-})
-afterAll(() => rig.stop())
+const rig = useRig({ settings: { WEBHOOK_ALLOW_PRIVATE: 'true' } })
 
 it('an endpoint is registered, tested, replayed to, enabled and deleted', async () => {
   const { webhookEndpoints } = createClient({ baseUrl: rig.service.url, apiKey: KEY })

@@ -1,21 +1,18 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { readAllEvents, readEvents } from '../support/feed.ts'
-import { type Rig, startRig, startTestService } from '../support/service.ts'
+import { startTestService } from '../support/service.ts'
 import { makeTransaction, notifyOf } from '../support/sync.ts'
+import { useRig } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-let rig: Rig
-beforeAll(async () => {
-  rig = await startRig({ settings: { ROLE: 'web' } })
-})
-afterAll(() => rig.stop())
+const rig = useRig({ settings: { ROLE: 'web' } })
 
 const unpublished = async () => {
   const text = await (await fetch(`${rig.service.url}/metrics`)).text()
   return /^events_unpublished (\d+)$/m.exec(text)?.[1]
 }
 
-it('from a notification to a reader who waits: the commit wakes who publishes, and that the reader', async () => {
+it('from a notification to a waiting reader: the commit wakes the publisher, which wakes the reader', async () => {
   const { database, sandbox } = rig
   await database.sql`
     insert into event_outbox (merchant_code, transaction_id, type, data)
@@ -26,7 +23,7 @@ it('from a notification to a reader who waits: the commit wakes who publishes, a
   )
   try {
     await Promise.all(workers)
-    await waitUntil(async () => (await unpublished()) === '0', { what: 'what was left over' })
+    await waitUntil(async () => (await unpublished()) === '0', { what: 'the events left over' })
     let cursor = (await readEvents(await rig.api('/v1/events'))).nextCursor
     const waits: number[] = []
     for (const id of ['T-1', 'T-2', 'T-3', 'T-4']) {
@@ -39,7 +36,7 @@ it('from a notification to a reader who waits: the commit wakes who publishes, a
       expect(page.data.map(({ transactionId }) => transactionId)).toEqual([id, id])
       cursor = page.nextCursor
     }
-    // Left alone it looks 5 s after its last round: the quickest of four tells, on a slow machine too.
+    // Polling alone takes up to 5 s; the quickest of four is conclusive even on a slow machine.
     expect(Math.min(...waits.slice(1))).toBeLessThan(3_000)
     const all = await readAllEvents(rig)
     expect(all.map(({ type }) => type)).toEqual(

@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { openDatabase, type Sql, type Tx } from '../../src/db/client.ts'
-import { runInTransaction } from '../../src/db/transaction.ts'
-import { recordEvents } from '../../src/events/record.ts'
-import { publishEvents } from '../../src/feed/publish.ts'
+import { openDatabase } from '../../src/db/client.ts'
+import { recordEvents } from '../../src/events/record-events.ts'
+import { publishEvents } from '../../src/feed/publish-events.ts'
+import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
+import type { Sql, Tx } from '../../src/platform/postgres/types.ts'
 import { seedTransaction } from '../support/api.ts'
 import { emptyTables, type TestDatabase } from '../support/database.ts'
 import { EVENT_DATA } from '../support/event-data.ts'
@@ -11,7 +12,7 @@ import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { MERCHANT, type Rig, startRig } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-/** Nobody publishes here but the test. */
+/** Only the test publishes here. */
 let rig: Rig
 let database: TestDatabase
 /** The pools of other processes. */
@@ -51,23 +52,23 @@ async function read(after?: string, limit = 200): Promise<z.infer<typeof Page>> 
   return Page.parse(await (await rig.api(`/v1/events?limit=${limit}${from}`)).json())
 }
 
-/** A reader that remembers where it is, and everything that it was told. */
+/** A reader that keeps its cursor and every event it received. */
 function openReader(limit = 200) {
   let cursor = start
-  const told: z.infer<typeof Page>['data'] = []
+  const received: z.infer<typeof Page>['data'] = []
   return {
-    told,
-    names: () => told.map(({ transactionId, data: { id } }) => `${transactionId} ${id}`),
-    async look() {
+    received,
+    names: () => received.map(({ transactionId, data: { id } }) => `${transactionId} ${id}`),
+    async poll() {
       const { data, nextCursor } = await read(cursor, limit)
-      told.push(...data)
+      received.push(...data)
       cursor = nextCursor
       return data.length
     },
   }
 }
 
-/** Some event of a transaction; `n` tells it from others. */
+/** Records an event of a transaction; `n` distinguishes it from others. */
 function record(tx: Tx, transactionId: string, n: number): Promise<void> {
   const { merchantCode } = MERCHANT
   return recordEvents(tx, [
@@ -83,7 +84,7 @@ function record(tx: Tx, transactionId: string, n: number): Promise<void> {
 const commit = (transactionId: string, n: number, sql: Sql = database.sql) =>
   runInTransaction(sql, (tx) => record(tx, transactionId, n))
 
-/** Whoever gives a place to an event of this transaction stops there, uncommitted, until `work` is done. */
+/** A publisher that numbers an event of this transaction stops there, uncommitted, until `work` is done. */
 async function whilePublishingStops<T>(transactionId: string, work: () => Promise<T>): Promise<T> {
   await database.sql.unsafe(`
     create or replace function hold() returns trigger language plpgsql as $$
@@ -94,7 +95,7 @@ async function whilePublishingStops<T>(transactionId: string, work: () => Promis
 }
 
 describe('an event whose commit ends late', () => {
-  it('is told to a reader who is ahead, once; who reads in the order of recording never sees it', async () => {
+  it('reaches a reader that is ahead, once; a reader by order of recording would never see it', async () => {
     const reader = openReader()
     const naive = async (after: number) => {
       const rows = await database.sql<{ id: number; transactionId: string }[]>`
@@ -109,19 +110,19 @@ describe('an event whose commit ends late', () => {
         const seen = await naive(0)
         expect(seen.map(({ transactionId }) => transactionId)).toEqual(['T-EARLY'])
         await publishEvents(database)
-        await reader.look()
+        await reader.poll()
         expect(reader.names()).toEqual(['T-EARLY 1'])
         await commitLate()
         expect(await naive(seen[0]?.id ?? 0)).toEqual([])
       },
     )
     await publishEvents(database)
-    await reader.look()
-    await reader.look()
+    await reader.poll()
+    await reader.poll()
     expect(reader.names()).toEqual(['T-EARLY 1', 'T-LATE 1'])
   })
 
-  it('holds up no other commit, no publishing and no reader', async () => {
+  it('blocks no other commit, no publisher and no reader', async () => {
     const reader = openReader()
     await whileUncommitted(
       database,
@@ -130,7 +131,7 @@ describe('an event whose commit ends late', () => {
         for (let n = 1; n <= 3; n += 1) {
           await commit('T-ON', n)
           expect(await publishEvents(database)).toBe(1)
-          expect(await reader.look()).toBe(1)
+          expect(await reader.poll()).toBe(1)
         }
       },
     )
@@ -160,13 +161,13 @@ describe('an event whose commit ends late', () => {
       },
     )
     await publishEvents(database)
-    await reader.look()
+    await reader.poll()
     expect(reader.names()).toEqual(['T-OTHER 1', 'T-OWN 1', 'T-OWN 2'])
   })
 })
 
-describe('who publishes', () => {
-  it('waits for who has given a place and not committed it: no later place is seen before', async () => {
+describe('a publisher', () => {
+  it('waits for one that has numbered an event and not committed: no later position becomes visible first', async () => {
     const reader = openReader()
     let publishing: Promise<number>[] = []
     await whileUncommitted(
@@ -177,21 +178,21 @@ describe('who publishes', () => {
         await whilePublishingStops('T-HELD', async () => {
           const first = publishEvents(database, 1)
           await waitUntilBlocked(database, 1)
-          // Recorded before the held one: a second publisher would take this and not meet the first.
+          // Recorded before the held one: a second publisher would take it without meeting the first.
           await commitLate()
           const second = publishEvents({ sql: rig.service.ctx.sql }, 1)
           await waitUntilBlocked(database, 2)
-          expect(await reader.look()).toBe(0)
+          expect(await reader.poll()).toBe(0)
           publishing = [first, second]
         })
       },
     )
     expect(await Promise.all(publishing)).toEqual([1, 1])
-    await reader.look()
+    await reader.poll()
     expect(reader.names()).toEqual(['T-HELD 1', 'T-LATE 1'])
   })
 
-  it('that dies before its commit leaves everything to the next, and no place is told twice', async () => {
+  it('that dies before its commit leaves everything to the next, and no position is used twice', async () => {
     const reader = openReader()
     await commit('T-A', 1)
     await commit('T-HELD', 1)
@@ -205,15 +206,15 @@ describe('who publishes', () => {
         select pg_terminate_backend(pid) from pg_stat_activity
         where datname = current_database() and wait_event_type = 'Lock'`
       await ended
-      expect(await reader.look()).toBe(0)
+      expect(await reader.poll()).toBe(0)
     })
     expect(await publishEvents(database)).toBe(2)
-    await reader.look()
-    await reader.look()
+    await reader.poll()
+    await reader.poll()
     expect(reader.names()).toEqual(['T-A 1', 'T-HELD 1'])
   })
 
-  it('tells whoever listens, once a batch', async () => {
+  it('notifies listeners once per batch', async () => {
     const heard: string[] = []
     const { unlisten } = await database.sql.listen('events_published', (text) => heard.push(text))
     await Promise.all(['T-1', 'T-2', 'T-3'].map((id) => commit(id, 1)))
@@ -226,7 +227,7 @@ describe('who publishes', () => {
   })
 })
 
-it('under concurrent commits of very different length, with several publishers, a reader misses nothing and sees nothing twice', async () => {
+it('under concurrent commits of very different length and several publishers, a reader misses nothing and sees nothing twice', async () => {
   const writers = 12
   const commits = 12
   const transactions = ['T-1', 'T-2', 'T-3', 'T-4']
@@ -235,7 +236,7 @@ it('under concurrent commits of very different length, with several publishers, 
   const recorded: string[] = []
   let writing = true
 
-  // Each event takes its number while it holds its transaction's row, as the units of work do.
+  // Each event is recorded while its transaction's row is locked, as units of work do.
   async function write(writer: number) {
     for (let round = 0; round < commits; round += 1) {
       const id = transactions[(writer + round) % transactions.length] ?? ''
@@ -262,7 +263,7 @@ it('under concurrent commits of very different length, with several publishers, 
   }
   const readers = [openReader(1), openReader(5), openReader()]
   async function follow(reader: ReturnType<typeof openReader>) {
-    while (writing) await reader.look()
+    while (writing) await reader.poll()
   }
 
   const running = [...others.map(publish), publish(database), ...readers.map(follow)]
@@ -272,12 +273,12 @@ it('under concurrent commits of very different length, with several publishers, 
   await waitUntil(async () => (await publishEvents(database)) === 0, { what: 'all is published' })
 
   for (const reader of readers) {
-    while ((await reader.look()) > 0);
-    const places = reader.told.map(({ id }) => Number(id))
+    while ((await reader.poll()) > 0);
+    const places = reader.received.map(({ id }) => Number(id))
     expect(places).toEqual([...new Set(places)].sort((a, b) => a - b))
     expect(reader.names().sort()).toEqual([...recorded].sort())
     for (const id of transactions) {
-      const own = reader.told.filter(({ transactionId }) => transactionId === id)
+      const own = reader.received.filter(({ transactionId }) => transactionId === id)
       expect(own.map(({ data: { id } }) => id)).toEqual(own.map((_, index) => index + 1))
     }
   }

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import type { Sql } from '../../src/db/client.ts'
 import { EVENT_SCOPES } from '../../src/events/event.ts'
-import { type NewEvent, recordEvents } from '../../src/events/record.ts'
-import { publishEvents } from '../../src/feed/publish.ts'
-import { readFeed } from '../../src/feed/read.ts'
-import { createRemoval } from '../../src/retention.ts'
+import { type NewEvent, recordEvents } from '../../src/events/record-events.ts'
+import { publishEvents } from '../../src/feed/publish-events.ts'
+import { readFeed } from '../../src/feed/read-feed.ts'
+import { createDeleteExpired } from '../../src/maintenance/delete-expired.ts'
+import type { Sql } from '../../src/platform/postgres/types.ts'
 import { expectInvalid, expectProblem, OTHER, withKey, writeMerchantsFile } from '../support/api.ts'
 import { EVENT_DATA } from '../support/event-data.ts'
 import { countBlocked, whileUncommitted } from '../support/locks.ts'
@@ -13,7 +13,7 @@ import { waitUntil } from '../support/wait-until.ts'
 
 const TYPES = Object.keys(EVENT_SCOPES)
 
-/** Two accounts; nobody publishes here but the test. */
+/** Two accounts; only the test publishes here. */
 let rig: Rig
 const file = writeMerchantsFile([MERCHANT, OTHER])
 beforeAll(async () => {
@@ -36,7 +36,7 @@ function keyOf(name: string): string {
 type Given = Partial<Omit<NewEvent, 'data'>>
 
 /** Records and publishes events; returns the cursor before them. */
-async function tell(...given: Given[]): Promise<string> {
+async function addEvents(...given: Given[]): Promise<string> {
   const { sql } = rig.database
   const before = await end()
   await recordEvents(
@@ -53,7 +53,7 @@ async function tell(...given: Given[]): Promise<string> {
   return before
 }
 
-/** The cursor of who has seen everything. */
+/** The cursor at the end of the feed. */
 async function end(): Promise<string> {
   const nothing = { merchants: [], types: [] }
   let page = await readFeed(rig.service.ctx, nothing, undefined, 1)
@@ -74,16 +74,16 @@ async function read(query: string, key?: string): Promise<Seen> {
 
 const names = ({ data }: Seen) => data.map(({ transactionId }) => transactionId)
 
-it('a feed that holds nothing yet answers with a cursor that leads to the first event', async () => {
+it('an empty feed returns a cursor that leads to the first event', async () => {
   const { data, nextCursor } = await read('')
   expect([data, nextCursor]).toEqual([[], '0'])
-  await tell({ transactionId: 'T-FIRST' })
+  await addEvents({ transactionId: 'T-FIRST' })
   expect(names(await read(`after=${nextCursor}`))).toEqual(['T-FIRST'])
 })
 
 describe('a page', () => {
-  it('holds at most `limit` events, oldest first, and its cursor leads on', async () => {
-    const before = await tell(
+  it('holds at most `limit` events, oldest first, and its cursor leads to the next', async () => {
+    const before = await addEvents(
       ...['A', 'B', 'C', 'D', 'E'].map((transactionId) => ({ transactionId })),
     )
     const seen: string[] = []
@@ -98,8 +98,10 @@ describe('a page', () => {
     expect(seen).toEqual(['A', 'B', 'C', 'D', 'E'])
   })
 
-  it('holds the types that were asked for; its cursor passes over the others', async () => {
-    const before = await tell(...TYPES.map((type) => ({ type: pick(type), transactionId: type })))
+  it('holds the requested types; its cursor skips the others', async () => {
+    const before = await addEvents(
+      ...TYPES.map((type) => ({ type: pick(type), transactionId: type })),
+    )
     const wanted = 'transaction.final,refund.created'
     const page = await read(`after=${before}&types=${wanted}`)
     expect(names(page)).toEqual(['transaction.final', 'refund.created'])
@@ -107,9 +109,12 @@ describe('a page', () => {
     expect(names(await read(`after=${before}`))).toEqual(TYPES)
   })
 
-  it('holds nothing of another account, whoever asks for it by name', async () => {
+  it('holds nothing of another account, even when it is named', async () => {
     const { merchantCode } = OTHER
-    const before = await tell({ transactionId: 'OURS' }, { transactionId: 'THEIRS', merchantCode })
+    const before = await addEvents(
+      { transactionId: 'OURS' },
+      { transactionId: 'THEIRS', merchantCode },
+    )
     expect(names(await read(`after=${before}`, 'payments'))).toEqual(['OURS'])
     expect(names(await read(`after=${before}`, 'other'))).toEqual(['THEIRS'])
     const named = `after=${before}&merchantCode=${merchantCode}`
@@ -119,13 +124,13 @@ describe('a page', () => {
     expect((await read(`after=${before}`, 'other')).nextCursor).toBe(await end())
   })
 
-  it('gets on by what it looked at, where thousands of others stand before what it wants', async () => {
+  it('advances its cursor past thousands of events that do not match', async () => {
     const before = await end()
     await rig.database.sql`
       insert into events (merchant_code, transaction_id, type, data, at)
       select case when n % 2 = 0 then ${OTHER.merchantCode} else ${MERCHANT.merchantCode} end, 'T', 'payment.updated', '{}', now()
       from generate_series(1, 25000) as n`
-    await tell({ transactionId: 'RARE', type: 'sync.abandoned' })
+    await addEvents({ transactionId: 'RARE', type: 'sync.abandoned' })
     for (const key of [undefined, 'payments']) {
       const pages: Seen[] = []
       let cursor = before
@@ -148,8 +153,10 @@ function pick(type: string): NewEvent['type'] {
 }
 
 describe('a key', () => {
-  it('is told what its scopes let it read, and refused what it names beyond them', async () => {
-    const before = await tell(...TYPES.map((type) => ({ type: pick(type), transactionId: type })))
+  it('gets the events its scopes allow, and is refused types beyond them', async () => {
+    const before = await addEvents(
+      ...TYPES.map((type) => ({ type: pick(type), transactionId: type })),
+    )
     const payments = [
       ...['payment.created', 'payment.updated', 'transaction.final', 'sync.abandoned'],
       'discrepancy.found',
@@ -191,7 +198,7 @@ describe.each(['/v1/events', '/v1/events/stream'])('%s refuses', (path) => {
     expect(problem.errors?.[0]?.path.split('.')[0]).toBe(field)
   })
 
-  it('a cursor beyond its end: an answer with nothing would hide what it skips', async () => {
+  it('a cursor beyond its end: an empty page would hide what it skips', async () => {
     const beyond = Number(await end()) + 1
     await expectInvalid(await rig.api(`${path}?after=${beyond}`), 'after')
     expect(await read(`after=${beyond - 1}`)).toMatchObject({ data: [] })
@@ -206,12 +213,12 @@ it('wait is at most 60 s', async () => {
   await expectInvalid(await rig.api('/v1/events?wait=61'), 'wait')
 })
 
-describe('a reader with wait', () => {
+describe('a long poll', () => {
   const waiting = (n: number) =>
-    waitUntil(() => rig.service.ctx.followers.count() === n, { what: `${n} waiting readers` })
+    waitUntil(() => rig.service.ctx.feedWaiters.count() === n, { what: `${n} waiting readers` })
 
-  it('is answered at once when there is something, and with nothing at the time-out', async () => {
-    const before = await tell({ transactionId: 'THERE' })
+  it('returns at once when there are events, and an empty page at the time-out', async () => {
+    const before = await addEvents({ transactionId: 'THERE' })
     expect(names(await read(`after=${before}&wait=60`))).toEqual(['THERE'])
     const after = await end()
     const began = performance.now()
@@ -219,31 +226,31 @@ describe('a reader with wait', () => {
     expect(performance.now() - began).toBeGreaterThan(950)
   })
 
-  it('is answered by what it waits for, and by nothing before: other types, other accounts', async () => {
+  it('returns on the events it waits for, and not on other types or accounts', async () => {
     const after = await end()
     const answer = read(`after=${after}&wait=60&types=sync.abandoned`, 'payments')
     await waiting(1)
     const { merchantCode } = OTHER
-    const looks = vi.spyOn(rig.service.ctx.followers, 'share')
-    await tell({ type: 'payment.updated' }, { type: 'sync.abandoned', merchantCode })
+    const sharedReads = vi.spyOn(rig.service.ctx.feedWaiters, 'shareRead')
+    await addEvents({ type: 'payment.updated' }, { type: 'sync.abandoned', merchantCode })
     const passed = await end()
-    await waitUntil(() => looks.mock.calls.some(([key]) => key === passed), {
+    await waitUntil(() => sharedReads.mock.calls.some(([key]) => key === passed), {
       what: 'it has passed over them',
     })
-    looks.mockRestore()
+    sharedReads.mockRestore()
     await waiting(1)
-    await tell({ type: 'sync.abandoned', transactionId: 'OURS' })
+    await addEvents({ type: 'sync.abandoned', transactionId: 'OURS' })
     const page = await answer
     expect(names(page)).toEqual(['OURS'])
     expect(page.nextCursor).toBe(page.data[0]?.id)
   })
 
-  it('shares its reads with all who stand at the same place', async () => {
+  it('shares its reads with every reader at the same cursor', async () => {
     const after = await end()
     const answers = Array.from({ length: 20 }, () => read(`after=${after}&wait=60`))
     await waiting(20)
-    const reads = vi.spyOn(rig.service.ctx.followers, 'share')
-    await tell({ transactionId: 'ALL' })
+    const reads = vi.spyOn(rig.service.ctx.feedWaiters, 'shareRead')
+    await addEvents({ transactionId: 'ALL' })
     for (const answer of answers) expect(names(await answer)).toEqual(['ALL'])
     const shared = reads.mock.results.map(({ value }) => value)
     reads.mockRestore()
@@ -251,17 +258,17 @@ describe('a reader with wait', () => {
   })
 })
 
-describe('what is older than RETENTION_DAYS', () => {
-  it('is removed from the beginning of the feed on, and a cursor before it is gone', async () => {
+describe('an event older than RETENTION_DAYS', () => {
+  it('is deleted from the beginning of the feed, and a cursor before it expires', async () => {
     const { sql } = rig.database
     const removeAll = async () => {
-      const remove = createRemoval(rig.service.ctx)
+      const remove = createDeleteExpired(rig.service.ctx)
       while ((await remove()) > 0);
     }
-    await tell({ transactionId: 'OLD' })
+    await addEvents({ transactionId: 'OLD' })
     const old = await end()
-    await tell({ transactionId: 'YOUNG' })
-    await tell({ transactionId: 'OLD, BEHIND A YOUNG ONE' })
+    await addEvents({ transactionId: 'YOUNG' })
+    await addEvents({ transactionId: 'OLD, BEHIND A YOUNG ONE' })
     const last = await end()
     await removeAll()
     expect((await read('limit=1')).data[0]?.transactionId).toBe('T-FIRST')
@@ -281,17 +288,17 @@ describe('what is older than RETENTION_DAYS', () => {
     await removeAll()
     expect(await read('')).toEqual({ data: [], nextCursor: last })
     expect(await read(`after=${last}`)).toEqual({ data: [], nextCursor: last })
-    await tell({ transactionId: 'NEW' })
+    await addEvents({ transactionId: 'NEW' })
     expect(names(await read(`after=${last}`))).toEqual(['NEW'])
   })
 })
 
-it('readers who hold the feed up for long leave most connections to others', async () => {
+it('slow reads of the feed leave most connections to others', async () => {
   const lock = (held: Sql) => held`lock table events in access exclusive mode`
   const readers = await whileUncommitted(rig.database, lock, async () => {
     const asked = Array.from({ length: 30 }, () => rig.api('/v1/events'))
     const isHeld = async () => (await countBlocked(rig.database)) >= 3
-    await waitUntil(isHeld, { what: 'readers who use their share of the connections' })
+    await waitUntil(isHeld, { what: 'readers that use their share of the connections' })
     expect((await rig.api('/v1/transactions/T-none')).status).toBe(404)
     expect(await countBlocked(rig.database)).toBe(3)
     return asked

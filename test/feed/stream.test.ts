@@ -2,8 +2,8 @@ import { getEventListeners } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import { recordEvents } from '../../src/events/record.ts'
-import { publishEvents } from '../../src/feed/publish.ts'
+import { recordEvents } from '../../src/events/record-events.ts'
+import { publishEvents } from '../../src/feed/publish-events.ts'
 import { expectInvalid, expectProblem, withKey } from '../support/api.ts'
 import { EVENT_DATA } from '../support/event-data.ts'
 import { type Message, type OpenStream, openEventStream } from '../support/feed.ts'
@@ -12,7 +12,7 @@ import { waitUntil } from '../support/wait-until.ts'
 
 const LIMITS = { streams: 3, ofOneKey: 2, heartbeatMs: 100, stallMs: 500 }
 
-/** Nobody publishes here but the test. */
+/** Only the test publishes here. */
 let rig: Rig
 const open: OpenStream[] = []
 beforeAll(async () => {
@@ -28,7 +28,7 @@ const countListeners = (signal: AbortSignal) => getEventListeners(signal, 'abort
 
 const Sized = z.object({ size: z.number() })
 
-/** Signals that were made of it: it refers to each of them for ever. */
+/** Signals derived from it: it keeps a reference to each of them forever. */
 function countMadeOf(signal: AbortSignal): number {
   const name = Object.getOwnPropertySymbols(signal).find(
     ({ description }) => description === 'kDependantSignals',
@@ -45,14 +45,14 @@ async function follow(query = '', headers: Record<string, string> = {}): Promise
   return stream
 }
 
-let told = 0
+let recorded = 0
 
 /** Records and publishes so many events; returns their transactions' ids. */
-async function tell(count = 1, more: { type?: 'sync.abandoned'; data?: object } = {}) {
+async function addEvents(count = 1, more: { type?: 'sync.abandoned'; data?: object } = {}) {
   const { sql } = rig.database
   const ids = Array.from({ length: count }, () => {
-    told += 1
-    return `T-${told}`
+    recorded += 1
+    return `T-${recorded}`
   })
   const { merchantCode } = MERCHANT
   const { type = 'payment.updated', data = EVENT_DATA[type] } = more
@@ -68,8 +68,8 @@ async function findEnd(): Promise<string> {
   return (await readPage('types=refund.created')).nextCursor
 }
 
-const Told = z.looseObject({ id: z.string(), type: z.string(), transactionId: z.string() })
-const Page = z.object({ data: z.array(Told), nextCursor: z.string() })
+const StreamedEvent = z.looseObject({ id: z.string(), type: z.string(), transactionId: z.string() })
+const Page = z.object({ data: z.array(StreamedEvent), nextCursor: z.string() })
 
 async function readPage(query: string): Promise<z.infer<typeof Page>> {
   return Page.parse(await (await rig.api(`/v1/events?${query}`)).json())
@@ -78,28 +78,28 @@ async function readPage(query: string): Promise<z.infer<typeof Page>> {
 const events = ({ messages }: OpenStream): Message[] =>
   messages.filter(({ event }) => event !== undefined)
 
-async function untilTold(stream: OpenStream, count: number): Promise<Message[]> {
+async function waitForEvents(stream: OpenStream, count: number): Promise<Message[]> {
   await waitUntil(() => events(stream).length >= count, { what: `${count} events` })
   return events(stream)
 }
 
 const namesOf = (messages: readonly Message[]) =>
-  messages.map(({ data }) => Told.parse(data).transactionId)
+  messages.map(({ data }) => StreamedEvent.parse(data).transactionId)
 
 describe('a stream', () => {
-  it('tells what is there and then what comes, each event as a page has it, under its cursor', async () => {
+  it('sends past events and then new ones, each as a page has it, under its cursor', async () => {
     const after = await findEnd()
-    await tell(2)
+    await addEvents(2)
     const stream = await follow(`?after=${after}`)
-    expect(await untilTold(stream, 2)).toHaveLength(2)
-    await tell(1)
-    const messages = await untilTold(stream, 3)
+    expect(await waitForEvents(stream, 2)).toHaveLength(2)
+    await addEvents(1)
+    const messages = await waitForEvents(stream, 3)
     const { data: page } = await readPage(`after=${after}`)
     const expected = page.map((event) => ({ id: event.id, event: event.type, data: event }))
     expect(messages).toEqual(expected)
   })
 
-  it('says that it is not to be buffered or kept, and when to come back', async () => {
+  it('forbids buffering and caching, and sets the reconnection delay', async () => {
     const stream = await follow()
     const { status, headers } = stream.response
     expect(status).toBe(200)
@@ -111,17 +111,17 @@ describe('a stream', () => {
     expect(stream.messages[0]).toEqual({ retry: '2000' })
   })
 
-  it('goes on behind `Last-Event-ID`, whatever `after` says: nothing is lost, nothing repeated', async () => {
+  it('continues after `Last-Event-ID`, whatever `after` is: nothing is lost, nothing repeated', async () => {
     const after = await findEnd()
     const expected: string[] = []
     const seen: Message[] = []
     let last: string | undefined
     for (let time = 0; time < 4; time += 1) {
-      expected.push(...(await tell(3)))
+      expected.push(...(await addEvents(3)))
       const stream = await follow(`?after=${after}`, last ? { 'last-event-id': last } : {})
-      await untilTold(stream, 3)
-      expected.push(...(await tell(2)))
-      seen.push(...(await untilTold(stream, 5)))
+      await waitForEvents(stream, 3)
+      expected.push(...(await addEvents(2)))
+      seen.push(...(await waitForEvents(stream, 5)))
       stream.leave()
       await stream.ended
       last = seen.at(-1)?.id
@@ -133,18 +133,18 @@ describe('a stream', () => {
     }
   })
 
-  it('holds the types that were asked for', async () => {
+  it('holds the requested types', async () => {
     const stream = await follow(`?after=${await findEnd()}&types=sync.abandoned`)
-    await tell(3)
-    const [id] = await tell(1, { type: 'sync.abandoned' })
-    expect(namesOf(await untilTold(stream, 1))).toEqual([id])
+    await addEvents(3)
+    const [id] = await addEvents(1, { type: 'sync.abandoned' })
+    expect(namesOf(await waitForEvents(stream, 1))).toEqual([id])
   })
 
-  it('beats while there is nothing to tell; what it passed over needs no second look', async () => {
+  it('sends heartbeats while there are no events, with the cursor once others were skipped', async () => {
     const stream = await follow(`?after=${await findEnd()}&types=sync.abandoned`)
     await waitUntil(() => stream.beats() >= 2, { what: 'two heartbeats' })
     expect(stream.messages).toEqual([{ retry: '2000' }])
-    await tell(3)
+    await addEvents(3)
     const end = await findEnd()
     await waitUntil(() => stream.messages.length === 2, { what: 'a cursor' })
     expect(stream.messages[1]).toEqual({ id: end })
@@ -153,9 +153,9 @@ describe('a stream', () => {
     expect(stream.messages).toHaveLength(2)
   })
 
-  it('tells with its first heartbeat where it stands, when what was there is not for it', async () => {
+  it('sends its cursor with the first heartbeat when the past events do not match', async () => {
     const after = await findEnd()
-    await tell(3)
+    await addEvents(3)
     const stream = await follow(`?after=${after}&types=sync.abandoned`)
     await waitUntil(() => stream.beats() >= 1, { what: 'a heartbeat' })
     expect(stream.messages).toEqual([{ retry: '2000' }, { id: await findEnd() }])
@@ -163,20 +163,20 @@ describe('a stream', () => {
     expect(stream.messages).toHaveLength(2)
   })
 
-  it('gives its place back when its client goes', async () => {
+  it('is released when its client disconnects', async () => {
     const stream = await follow()
     await isOpen(1)
     stream.leave()
     await isOpen(0)
-    expect(rig.service.ctx.followers.count()).toBe(0)
+    expect(rig.service.ctx.feedWaiters.count()).toBe(0)
   })
 
-  it('is not begun for a HEAD', async () => {
+  it('is not started for a HEAD', async () => {
     expect((await rig.api('/v1/events/stream', { method: 'HEAD' })).status).toBe(200)
     expect(rig.service.ctx.streams.count()).toBe(0)
   })
 
-  it('ends soon after its key', async () => {
+  it('ends soon after its key is revoked', async () => {
     const key = 'a-key-that-ends-0123456789-0123456789'
     await addKey(rig.database, key, ['payments:read'])
     const stream = await follow('', withKey(key).headers)
@@ -214,10 +214,10 @@ it('more streams than a key may have are refused with 503; another key has its o
   expect((await follow()).response.status).toBe(200)
 })
 
-it('a client that takes nothing is read ahead for by a few pages at most, and cut off', async () => {
+it('for a client that does not read, a few pages are read ahead at most, and it is cut off', async () => {
   const after = await findEnd()
   const { merchantCode } = MERCHANT
-  // Each has something to decrypt when it is written.
+  // Each has a receiver to decrypt when it is written.
   const data = JSON.stringify({ id: 'x'.repeat(50_000), receiver: { of: 'nobody', sealed: '' } })
   await rig.database.sql`
     insert into events (merchant_code, transaction_id, type, data, at)
@@ -228,7 +228,7 @@ it('a client that takes nothing is read ahead for by a few pages at most, and cu
   const closed = new Promise((resolve) => socket.once('close', resolve))
   socket.on('error', () => {})
   socket.pause()
-  const written = vi.spyOn(rig.service.ctx.sealer, 'open')
+  const written = vi.spyOn(rig.service.ctx.encryption, 'decrypt')
   socket.write(
     `GET /v1/events/stream?after=${after} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${KEY}\r\n\r\n`,
   )
@@ -241,12 +241,12 @@ it('a client that takes nothing is read ahead for by a few pages at most, and cu
   await closed
 })
 
-it('who has read, waited or followed leaves nothing on the signal that ends the process', async () => {
+it('reads, long polls and streams leave no listener on the signal that ends the process', async () => {
   const { stopping } = rig.service.ctx
   const [waiting, made] = [countListeners(stopping), countMadeOf(stopping)]
   const end = await findEnd()
   await Promise.all([0, 1].map((wait) => readPage(`after=${end}&wait=${wait}`)))
-  const [transactionId = ''] = await tell()
+  const [transactionId = ''] = await addEvents()
   await rig.database.sql`
     insert into transactions (merchant_code, transaction_id)
     values (${MERCHANT.merchantCode}, ${transactionId})`
@@ -268,7 +268,7 @@ it('streams and waiting readers end when the service stops', async () => {
   const after = await findEnd()
   const stream = await openEventStream({ api }, `?after=${after}`)
   const waiting = api(`/v1/events?after=${after}&wait=60`)
-  await waitUntil(() => service.ctx.followers.count() === 2, { what: 'both wait' })
+  await waitUntil(() => service.ctx.feedWaiters.count() === 2, { what: 'both wait' })
   const began = performance.now()
   await service.stop()
   expect(performance.now() - began).toBeLessThan(5_000)

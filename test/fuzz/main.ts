@@ -15,7 +15,7 @@ if (!/^[1-9]\d*$/.test(runs) || !/^\d+$/.test(seed)) {
   throw new Error('--runs and --seed have to be whole numbers')
 }
 const vitest = fileURLToPath(new URL('../../node_modules/vitest/vitest.mjs', import.meta.url))
-const files = ['test/fuzz.test.ts', 'test/fuzz-answers.test.ts']
+const files = ['test/fuzz/notifications.test.ts', 'test/fuzz/answers.test.ts']
 const { status } = spawnSync(
   process.execPath,
   [vitest, 'run', '--config', 'test/vitest.config.ts', ...files],

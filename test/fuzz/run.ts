@@ -31,11 +31,13 @@ export async function fuzz<T>(
   const watch = watchProcess()
   onTestFinished(watch.stop)
   let played = 0
+  let checked = Promise.resolve()
   const property = fc.asyncProperty(inputs, async (input) => {
     played += 1
     // What is loaded, pooled and compiled once is there after a fifth.
     if (played === Math.ceil(numRuns / 5)) watch.mark()
-    await check(input)
+    checked = check(input)
+    await checked
     watch.expectQuiet()
   })
   const started = performance.now()
@@ -61,6 +63,8 @@ export async function fuzz<T>(
       )
     throw new Error(`${input}\nAgain: ${again}`, { cause: outcome.errorInstance })
   }
+  // The time limit does not wait for the check in progress, which is judged as well.
+  await checked
   if (!path) await watch.expectNoGrowth()
   console.info(`${played * batch} inputs in ${seconds} s, seed ${outcome.seed}: ${name}`)
 }

@@ -12,7 +12,7 @@ export type Sent = {
 
 export type Got = { status: number; headers: NodeJS.Dict<string | string[]>; text: string }
 
-/** Sends requests over connections that are kept until the test ends. */
+/** Sends requests over connections that are kept until the test ends. Of an event stream it reads the head. */
 export function openSender(url: string): (sent: Sent) => Promise<Got> {
   const agent = new Agent({ keepAlive: true, maxSockets: 4 })
   onTestFinished(() => agent.destroy())
@@ -22,11 +22,14 @@ export function openSender(url: string): (sent: Sent) => Promise<Got> {
       const options = { agent, method, path: writePath(path), headers: { ...headers, ...length } }
       const sending = request(url, options, (response) => {
         const chunks: Buffer[] = []
+        const { statusCode: status = 0, headers } = response
+        const end = () => resolve({ status, headers, text: Buffer.concat(chunks).toString() })
         response.on('data', (chunk: Buffer) => chunks.push(chunk)).on('error', reject)
-        response.on('end', () => {
-          const { statusCode: status = 0, headers } = response
-          resolve({ status, headers, text: Buffer.concat(chunks).toString() })
-        })
+        response.on('end', end)
+        if (headers['content-type']?.startsWith('text/event-stream')) {
+          end()
+          response.destroy()
+        }
       })
       sending.on('error', reject).end(body)
     })

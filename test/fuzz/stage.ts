@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { expect, onTestFinished } from 'vitest'
-import { Problem } from '../../src/http/errors.ts'
+import { Problem } from '../../src/platform/http/problems.ts'
 import type { Service } from '../../src/service.ts'
 import { withKey } from '../support/api.ts'
 import { emptyTables, type TestDatabase } from '../support/database.ts'
@@ -26,9 +26,9 @@ export async function startStage(database: TestDatabase, gatewayUrl = 'http://12
 
 /** Nothing waits in the service, and it answers as ever. */
 export async function expectWell({ url, ctx }: Service): Promise<void> {
-  expect(ctx.inbox.measure()).toEqual({ waiting: 0, characters: 0 })
-  expect(ctx.waiters.count()).toBe(0)
-  expect(ctx.slots.countFree()).toBe(ctx.slots.countLimit())
+  expect(ctx.inbox.readGauges()).toEqual({ waiting: 0, characters: 0 })
+  expect(ctx.transactionWaiters.count()).toBe(0)
+  expect(ctx.limiter.countFree()).toBe(ctx.limiter.currentLimit())
   expect((await fetch(`${url}/readyz`)).status).toBe(200)
   expect((await fetch(`${url}/v1/transactions`, withKey())).status).toBe(200)
 }

@@ -1,25 +1,21 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { endByTime, mayRepeat, startWork } from '../../src/refunds/transitions.ts'
-import { sweepNotifications } from '../../src/sync/sweep.ts'
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import { requeueUnhandled } from '../../src/maintenance/requeue-unhandled.ts'
+import { applyDeadlines, mayResend, startDraft } from '../../src/refunds/transitions.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { findInTables, RECEIVER } from '../support/ask.ts'
-import { type RefundLab, startRefundLab } from '../support/refund-lab.ts'
 import { makeRefundRow, REFUND_SETTINGS } from '../support/refund-row.ts'
 import { MERCHANT, postIpn, signIpn, startTestService } from '../support/service.ts'
+import { useRefundLab } from '../support/use-started.ts'
 
-let lab: RefundLab
-beforeAll(async () => {
-  lab = await startRefundLab()
-})
+const lab = useRefundLab()
 afterEach(() => lab.clear())
-afterAll(() => lab.stop())
 
 const status = async (refundId: string) => (await lab.row(refundId)).status
 
 describe('a verified notification', () => {
-  it('whose values were cut anew so that a failure reads as a success settles nothing', async () => {
+  it('whose values were split differently so that a failure reads as a success changes nothing', async () => {
     const payment = await lab.open()
     await lab.fault('code', { code: 33, times: 1 })
     const refundId = await lab.send(payment, '30')
@@ -54,14 +50,14 @@ describe('a verified notification', () => {
     async (code) => {
       const payment = await lab.open()
       const refundId = await lab.send(payment, '30')
-      await lab.tell(payment, refundId, '30', { code })
+      await lab.notify(payment, refundId, '30', { code })
       await lab.pass(payment)
       expect(await status(refundId)).toBe('accepted')
       expect((await lab.row(refundId)).failureCode).toBeNull()
     },
   )
 
-  it('settles although the same bytes came before the secret was put right', async () => {
+  it('is applied although the same bytes came before the secret was corrected', async () => {
     const payment = await lab.open()
     const refundId = await lab.send(payment, '30')
     const body = signIpn(
@@ -86,17 +82,17 @@ describe('a verified notification', () => {
     expect(await status(refundId)).toBe('succeeded')
   })
 
-  it('that neither the intake nor the sync could place is found by the sweep', async () => {
+  it('that neither the intake nor the sync could assign is requeued by maintenance', async () => {
     const payment = await lab.open()
     await lab.database.sql`
       insert into ipn_events (merchant_code, fingerprint, kind, payment_id, request_id, amount, code, verdict,
         body, content_type, address, headers, deliveries, last_received_at)
       values (${MERCHANT.merchantCode}, '\\x01', 'refund', ${payment.id}, 'PORTAL', 30, '0', 'verified', '{}',
         '', '', '{}', 1, now() - interval '1 minute')`
-    expect(await sweepNotifications(lab.service.ctx)).toBe(1)
+    expect(await requeueUnhandled(lab.service.ctx)).toBe(1)
     await lab.pass(payment)
     expect(await lab.database.sql`select request_id from foreign_refunds`).toHaveLength(1)
-    expect(await sweepNotifications(lab.service.ctx)).toBe(0)
+    expect(await requeueUnhandled(lab.service.ctx)).toBe(0)
   })
 })
 
@@ -108,18 +104,22 @@ describe('a refusal of the only attempt', () => {
     refusedToSnapshotMs: REFUND_SETTINGS.REFUND_CONFIRM_FAILED_MS,
   }
   const end = (refundedBefore: string | null, refundedNow: string) => {
-    const work = startWork(makeRefundRow({ ...refused, refundedBefore }))
-    endByTime(work, { callId: 1, unexplained: '0', refundedNow, inferred: '0' }, REFUND_SETTINGS)
+    const work = startDraft(makeRefundRow({ ...refused, refundedBefore }))
+    applyDeadlines(
+      work,
+      { callId: 1, unmatchedDelta: '0', refundedNow, inferred: '0' },
+      REFUND_SETTINGS,
+    )
     return work.now.status
   }
 
-  it('is not believed when growth of its amount was owed to another refund as it was sent', () => {
+  it('is not believed when another refund of its amount was missing from the refunded amount as it was sent', () => {
     expect(end('0', '30')).toBe('unknown')
     expect(end('0', '29')).toBe('failed')
     expect(end(null, '30')).toBe('failed')
   })
 
-  it('is sent knowing what another refund still owes', async () => {
+  it('is sent with a record of the refunded amount while another refund is missing from it', async () => {
     const payment = await lab.open()
     await lab.show(payment, '0')
     await lab.mode({ ipn: 'normal' })
@@ -131,7 +131,7 @@ describe('a refusal of the only attempt', () => {
   })
 })
 
-it('a refund asked for while a query is on its way is not sent on what that query saw', async () => {
+it("a refund requested while a query is in flight is not sent on that query's answer", async () => {
   const payment = await lab.open()
   const { ctx } = lab.service
   let refundId = ''
@@ -154,15 +154,15 @@ it('a refund asked for while a query is on its way is not sent on what that quer
   expect(await lab.sent(refundId)).toBe(0)
 })
 
-it('repetitions of an attempt come at twice the distance each time', () => {
+it('every resend waits twice as long as the one before', () => {
   const base = REFUND_SETTINGS.REFUND_RESEND_AFTER_MS
   const may = (attempts: number, sinceSentMs: number) =>
-    mayRepeat(makeRefundRow({ attempts, sinceSentMs }), REFUND_SETTINGS)
+    mayResend(makeRefundRow({ attempts, sinceSentMs }), REFUND_SETTINGS)
   expect([may(1, base - 1), may(1, base)]).toEqual([false, true])
   expect([may(3, 4 * base - 1), may(3, 4 * base)]).toEqual([false, true])
 })
 
-it("the receiver's account number in the gateway's message is kept nowhere", async () => {
+it("the receiver's account number in the gateway's message is not stored", async () => {
   const payment = await lab.open({ paymentMethod: 'QR' })
   const gateway = createServer(async (request, response) => {
     const chunks: Buffer[] = []

@@ -3,14 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, expectRefused, expectTaken, seedPaid } from '../support/ask.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { PATIENT_REFUNDS, type RefundRig, startRefundRig } from '../support/refunds.ts'
-import {
-  MERCHANT,
-  postIpn,
-  type Rig,
-  signIpn,
-  startRig,
-  startTestService,
-} from '../support/service.ts'
+import { MERCHANT, postIpn, signIpn, startTestService } from '../support/service.ts'
+import { useRig } from '../support/use-started.ts'
 
 describe('through two services on one database', () => {
   let rig: RefundRig
@@ -72,21 +66,21 @@ describe('through two services on one database', () => {
     expect(await rig.moved(payment.id)).toHaveLength(1)
   })
 
-  it('requests, settling and notifications at once on the same rows end without a deadlock', async () => {
+  it('requests, commits and notifications at once on the same rows end without a deadlock', async () => {
     const payments = await Promise.all(Array.from({ length: 4 }, () => rig.pay({ amount: '1000' })))
     const notices = payments.map(({ transactionId }) => ({ svc_TransactionID: transactionId }))
     const work = Array.from({ length: 12 }, async (_, at) => {
       const url = urls[at % 2] ?? ''
       const order = at % 3 === 0 ? notices : notices.toReversed()
-      const told = order.map((notice) =>
+      const notified = order.map((notice) =>
         postIpn(url, signIpn({ ...notice, svc_OrderInfo: `${at}` })),
       )
       const payment = payments[at % 4]
       const asked = await ask({ url }, payment?.id ?? '', { amount: '1' })
-      return { refund: await expectTaken(asked), told: await Promise.all(told) }
+      return { refund: await expectTaken(asked), notified: await Promise.all(notified) }
     })
-    for (const { refund, told } of await Promise.all(work)) {
-      expect(told.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    for (const { refund, notified } of await Promise.all(work)) {
+      expect(notified.map(({ status }) => status)).toEqual([200, 200, 200, 200])
       await rig.untilEnded(refund.id)
     }
     const [row] = await rig.database.sql<{ deadlocks: number }[]>`
@@ -95,17 +89,15 @@ describe('through two services on one database', () => {
   })
 })
 
-describe('a request that meets another one between its steps', () => {
+describe('a request that meets a concurrent one between its steps', () => {
   /** Without background work: only requests wait for locks. */
-  let rig: Rig
+  const rig = useRig({ settings: { ROLE: 'web' } })
   let url: string
-  beforeAll(async () => {
-    rig = await startRig({ settings: { ROLE: 'web' } })
+  beforeAll(() => {
     url = rig.service.url
   })
-  afterAll(() => rig.stop())
 
-  it('counts what is left only once it alone may: two that waited do not both fit', async () => {
+  it('computes what is left only under its lock: two that waited do not both fit', async () => {
     const { id } = await seedPaid(rig.database)
     const answers = await whileUncommitted(
       rig.database,
@@ -120,7 +112,7 @@ describe('a request that meets another one between its steps', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([202, 409])
   })
 
-  it('counts in a statement of its own after the wait: what was reserved meanwhile is seen', async () => {
+  it('sums in a statement of its own after the wait: it sees what was reserved meanwhile', async () => {
     const { id } = await seedPaid(rig.database)
     const first = await expectTaken(await ask({ url }, id, { amount: '60' }))
     await takeOut(first.id)
@@ -183,7 +175,7 @@ describe('a request that meets another one between its steps', () => {
     },
   )
 
-  it('locks the transaction before the payment, as settling does', async () => {
+  it('locks the transaction before the payment, as commits of answers do', async () => {
     const { id, transactionId } = await seedPaid(rig.database)
     const { sql } = rig.database
     const response = await whileUncommitted(
@@ -221,7 +213,7 @@ describe('a request that meets another one between its steps', () => {
     await expectTaken(response)
   })
 
-  /** Takes a stored refund out, so that the test can store it again at the moment it chooses. */
+  /** Removes a stored refund, so that the test can store it again at a chosen moment. */
   async function takeOut(refundId: string): Promise<void> {
     const { sql } = rig.database
     await sql`drop table if exists taken_out`

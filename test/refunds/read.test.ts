@@ -52,7 +52,7 @@ const resolve = (refundId: string, key: string) =>
   })
 
 describe('a key', () => {
-  it('asks for refunds and previews only with refunds:write', async () => {
+  it('requests refunds and previews only with refunds:write', async () => {
     const { id } = await seedPaid(rig.database)
     for (const key of [READER, OPERATOR, PAYMENTS]) {
       await expectRefused(await ask({ url, key }, id), 403, 'scope_missing')
@@ -83,7 +83,7 @@ describe('a key', () => {
     expect((await resolve(refund.id, OPERATOR)).status).toBe(200)
   })
 
-  it("finds nothing of another account's", async () => {
+  it('finds no refund of another account', async () => {
     const { id } = await seedPaid(rig.database)
     const refund = await expectTaken(await ask({ url }, id))
     await moveTo(rig.database, refund.id, 'needs_review')
@@ -125,10 +125,10 @@ describe('the list of refunds', () => {
     await expectInvalid(await get('/v1/refunds?status=sending'), 'status')
   })
 
-  it('is read to its end, newest first, while new ones come', async () => {
+  it('is read to its end, newest first, while new refunds are requested', async () => {
     const { id } = await seedPaid(rig.database)
     for (let n = 1; n <= 7; n += 1) await expectTaken(await ask({ url }, id, { amount: `${n}` }))
-    // Equal times must not lose a row either.
+    // Equal times must not skip a row.
     await rig.database.sql`update refunds set requested_at = '2026-01-01' where amount < 4`
     const all = await readAll(
       (query) => get(`/v1/refunds${query}`),
@@ -144,7 +144,7 @@ describe('the list of refunds', () => {
     expect(amounts.slice(4).sort()).toEqual([1, 2, 3])
   })
 
-  it("takes no other list's cursor", async () => {
+  it('rejects the cursor of another list', async () => {
     for (const _ of [1, 2]) await seedPaid(rig.database)
     const { nextCursor } = await readPage(await get('/v1/payments?limit=1'))
     await expectInvalid(await get(`/v1/refunds?cursor=${nextCursor}`), 'cursor')
@@ -152,14 +152,14 @@ describe('the list of refunds', () => {
 })
 
 describe('one refund', () => {
-  it('that nobody asked for is 404, whatever its id looks like', async () => {
+  it('that does not exist is 404, whatever its id looks like', async () => {
     await expectProblem(await get(`/v1/refunds/${randomUUID()}?wait=5`), 404, 'refund_not_found')
     for (const id of [randomUUID(), ...NO_IDS]) {
       await expectProblem(await get(`/v1/refunds/${id}`), 404, 'refund_not_found')
     }
   })
 
-  it('is answered with wait as it is when the time is over', async () => {
+  it('is returned as it is when the wait times out', async () => {
     const { id } = await seedPaid(rig.database)
     const refund = await expectTaken(await ask({ url }, id))
     const response = await get(`/v1/refunds/${refund.id}?wait=0`)
@@ -176,7 +176,7 @@ describe('one refund', () => {
       const payload = JSON.stringify([MERCHANT.merchantCode, transactionId])
       const announce = () => sql`select pg_notify('transaction_changed', ${payload})`
       const waiting = get(`/v1/refunds/${refund.id}?wait=20`)
-      const held = () => rig.service.ctx.waiters.count() === 1
+      const held = () => rig.service.ctx.transactionWaiters.count() === 1
       await waitUntil(held, { what: 'a waiting reader' })
       for (const status of ['accepted', end] as const) {
         await moveTo(rig.database, refund.id, status)

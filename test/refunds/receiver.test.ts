@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { forgetReceivers } from '../../src/refunds/forget.ts'
+import { eraseReceivers } from '../../src/maintenance/erase-receivers.ts'
 import { maskReceiver } from '../../src/refunds/receiver.ts'
 import { Refund, type RefundView } from '../../src/refunds/view.ts'
 import type { Service } from '../../src/service.ts'
@@ -18,19 +18,18 @@ import {
 import { emptyTables } from '../support/database.ts'
 import { startGatewayTap } from '../support/gateway-tap.ts'
 import { PATIENT_REFUNDS } from '../support/refunds.ts'
-import { type Rig, startRig, startTestService } from '../support/service.ts'
+import { startTestService } from '../support/service.ts'
 import { keepLog } from '../support/sync.ts'
+import { useRig } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-/** Takes requests in; what sends is started where it is needed. */
-let rig: Rig
+/** Accepts requests; a worker is started where one is needed. */
+const rig = useRig({ settings: { ROLE: 'web' } })
 let url: string
-beforeAll(async () => {
-  rig = await startRig({ settings: { ROLE: 'web' } })
+beforeAll(() => {
   url = rig.service.url
 })
 beforeEach(() => emptyTables(rig.database))
-afterAll(() => rig.stop())
 
 describe('a receiver is refused', () => {
   it.each([
@@ -97,7 +96,7 @@ describe('on the wire a receiver', () => {
 })
 
 describe('at rest a receiver', () => {
-  it('is readable in no table and no answer, while it waits and after it was sent', async () => {
+  it('is readable in no table and no response, while it waits and after it was sent', async () => {
     const payment = await payQuietly(rig)
     const { log, text } = keepLog()
     rig.service.ctx.log = log
@@ -133,7 +132,7 @@ describe('at rest a receiver', () => {
     expect(text()).not.toContain(RECEIVER.accountName)
   })
 
-  it('shows of a short number no more than half', () => {
+  it('shows no more than half of a short number', () => {
     const mask = (accountNumber: string) =>
       maskReceiver({ ...RECEIVER, accountNumber }).accountNumber
     expect(mask('1234')).toBe('•••• 34')
@@ -142,7 +141,7 @@ describe('at rest a receiver', () => {
     expect(mask(`${'A'.repeat(30)}WXYZ`)).toBe('•••• WXYZ')
   })
 
-  it('is forgotten once its refund is over and REFUND_CONFIRM_FAILED_MS have passed, not before', async () => {
+  it('is erased once its refund is over and REFUND_CONFIRM_FAILED_MS have passed, not before', async () => {
     const { database, service } = rig
     const worker = await startWorker({ REFUND_CONFIRM_FAILED_MS: '3600000' })
     const ended = await payQuietly(rig)
@@ -151,13 +150,13 @@ describe('at rest a receiver', () => {
     await worker.stop()
     const open = await payQuietly(rig)
     const waiting = await expectTaken(await ask({ url }, open.id, { receiver: RECEIVER }))
-    expect(await forgetReceivers(service.ctx)).toBe(0)
+    expect(await eraseReceivers(service.ctx)).toBe(0)
     const [row] = await database.sql<{ afterMs: number }[]>`
       select (extract(epoch from forget_receiver_at - updated_at) * 1000)::float8 as "afterMs"
       from refunds where refund_id = ${refund.id}`
     expect(row?.afterMs).toBe(3_600_000)
     await database.sql`update refunds set forget_receiver_at = forget_receiver_at - interval '1 hour'`
-    expect(await forgetReceivers(service.ctx)).toBe(1)
+    expect(await eraseReceivers(service.ctx)).toBe(1)
     const kept = await database.sql`select refund_id from refunds where receiver is not null`
     expect(kept).toEqual([{ refund_id: waiting.id }])
     expect((await readRefund(refund.id)).receiver).toEqual(MASKED)
@@ -167,7 +166,7 @@ describe('at rest a receiver', () => {
 describe('under another DATA_ENCRYPTION_KEY', () => {
   const DATA_ENCRYPTION_KEY = Buffer.alloc(32, 8).toString('base64')
 
-  it('a refund keeps its place, is not sent, and the log says why; other refunds go on', async () => {
+  it('a refund stays pending, is not sent, and the log explains why; other refunds are sent', async () => {
     const payment = await payQuietly(rig)
     const refund = await expectTaken(await ask({ url }, payment.id, { receiver: RECEIVER }))
     const plain = await payQuietly(rig, { paymentMethod: 'CC' })
@@ -187,7 +186,7 @@ describe('under another DATA_ENCRYPTION_KEY', () => {
     expect(asked).toMatchObject([{ params: { svc_Receiver: MASKED } }])
   })
 
-  it('refunds are read, with a receiver that is said to be unreadable', async () => {
+  it('refunds are read, with a receiver marked as unreadable', async () => {
     const payment = await payQuietly(rig)
     const refund = await expectTaken(await ask({ url }, payment.id, { receiver: RECEIVER }))
     const settings = { ROLE: 'web', DATA_ENCRYPTION_KEY }
@@ -203,7 +202,7 @@ describe('under another DATA_ENCRYPTION_KEY', () => {
 
 const Calls = z.object({ data: z.array(z.looseObject({ requestId: z.string().nullable() })) })
 
-/** What sends and settles, until the test is over; its looks at a refund are close together. */
+/** A worker that sends and reconciles until the test is over, with short intervals. */
 async function startWorker(
   settings: Record<string, string> = {},
   gatewayUrl = rig.sandbox.url,

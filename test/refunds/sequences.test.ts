@@ -1,25 +1,17 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { syncDue } from '../../src/sync/sync-due.ts'
-import {
-  type LabPayment,
-  type RefundLab,
-  startRefundLab,
-  waitForSent,
-} from '../support/refund-lab.ts'
+import { type LabPayment, waitForSent } from '../support/refund-lab.ts'
 import { readItem } from '../support/sync.ts'
+import { useRefundLab } from '../support/use-started.ts'
 
-let lab: RefundLab
-beforeAll(async () => {
-  lab = await startRefundLab()
-})
+const lab = useRefundLab()
 afterEach(() => lab.clear())
-afterAll(() => lab.stop())
 
 const RESEND_MS = 30_000
 const statusOf = async (refundId: string) => (await lab.row(refundId)).status
 const sum = (amounts: readonly string[]) => amounts.reduce((a, b) => a + Number(b), 0)
 
-/** Our books against the gateway's: what succeeded moved once, what failed never, and all of it fits. */
+/** Checks our refunds against the gateway's ledger: succeeded ones moved once, failed ones never, and the sum fits. */
 async function expectSumsAgree(payment: LabPayment): Promise<void> {
   const ledger = await lab.moved(payment.id)
   expect(sum(ledger)).toBeLessThanOrEqual(100)
@@ -40,7 +32,7 @@ async function portalRefund(payment: LabPayment, amount: string): Promise<void> 
 }
 
 describe('two refunds of equal amount', () => {
-  it('with one answer lost: one growth settles neither, both settle both', async () => {
+  it('with one answer lost: a delta of one proves neither, a delta of both proves both', async () => {
     const payment = await lab.open()
     const first = await lab.send(payment, '30')
     await lab.fault('acceptThenReset')
@@ -57,13 +49,13 @@ describe('two refunds of equal amount', () => {
     await expectSumsAgree(payment)
   })
 
-  it('with one answer lost: a notification of one leaves the growth to the other', async () => {
+  it("with one answer lost: a notification of one leaves the other's delta unmatched", async () => {
     const payment = await lab.open()
     const first = await lab.send(payment, '30')
     await lab.fault('acceptThenReset')
     const second = await lab.send(payment, '30')
     await lab.settle(first)
-    await lab.tell(payment, first, '30')
+    await lab.notify(payment, first, '30')
     await lab.pass(payment)
     expect([await statusOf(first), await statusOf(second)]).toEqual(['succeeded', 'unknown'])
     await lab.settle(second)
@@ -72,7 +64,7 @@ describe('two refunds of equal amount', () => {
     await expectSumsAgree(payment)
   })
 
-  it('one of which never happened: its growth is not taken for the other again', async () => {
+  it('one of which never happened: a matched delta is not matched to the other again', async () => {
     const payment = await lab.open()
     const first = await lab.send(payment, '30')
     await lab.settle(first)
@@ -87,11 +79,11 @@ describe('two refunds of equal amount', () => {
 })
 
 describe('a portal refund of the same amount while ours is open', () => {
-  it('notified before its growth is seen explains the growth, and ours stays open', async () => {
+  it('notified before its delta is seen is matched to it, and ours stays open', async () => {
     const payment = await lab.open()
     const refundId = await lab.send(payment, '30')
     await portalRefund(payment, '30')
-    await lab.tell(payment, 'portal-1', '30')
+    await lab.notify(payment, 'portal-1', '30')
     await lab.pass(payment)
     expect(await statusOf(refundId)).toBe('accepted')
     await lab.settle(refundId)
@@ -100,30 +92,30 @@ describe('a portal refund of the same amount while ours is open', () => {
     await expectSumsAgree(payment)
   })
 
-  it('notified after its growth was taken for ours: a person looks, until ours is notified', async () => {
+  it('notified after its delta was matched to ours: ours needs review until it is notified', async () => {
     const payment = await lab.open()
     const refundId = await lab.send(payment, '30')
     await portalRefund(payment, '30')
     await lab.pass(payment)
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
-    await lab.tell(payment, 'portal-1', '30')
+    await lab.notify(payment, 'portal-1', '30')
     await lab.pass(payment)
     expect(await statusOf(refundId)).toBe('needs_review')
     expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '40' })
     await lab.settle(refundId)
-    await lab.tell(payment, refundId, '30')
+    await lab.notify(payment, refundId, '30')
     await lab.pass(payment)
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
     await expectSumsAgree(payment)
   })
 
-  it('never notified: ours, notified later as well, finds its own growth', async () => {
+  it('never notified: ours is notified later and matched to its own delta', async () => {
     const payment = await lab.open()
     const refundId = await lab.send(payment, '30')
     await portalRefund(payment, '30')
     await lab.pass(payment)
     await lab.settle(refundId)
-    await lab.tell(payment, refundId, '30')
+    await lab.notify(payment, refundId, '30')
     await lab.pass(payment)
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: false })
     expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
@@ -132,7 +124,7 @@ describe('a portal refund of the same amount while ours is open', () => {
 })
 
 describe('a portal refund between request and send', () => {
-  it('that leaves too little fails ours by our own word, and nothing is sent', async () => {
+  it('that leaves too little fails ours by our own check, and nothing is sent', async () => {
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '80')
     await portalRefund(payment, '50')
@@ -145,12 +137,12 @@ describe('a portal refund between request and send', () => {
     expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '50' })
   })
 
-  it('whose growth lags behind its notification counts all the same', async () => {
+  it('whose delta lags behind its notification counts all the same', async () => {
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '80')
     await lab.show(payment, '0')
     await portalRefund(payment, '50')
-    await lab.tell(payment, 'portal-1', '50')
+    await lab.notify(payment, 'portal-1', '50')
     await lab.pass(payment)
     expect(await lab.readRefund(refundId)).toMatchObject({ status: 'failed' })
     expect(await lab.sent(refundId)).toBe(0)
@@ -159,11 +151,11 @@ describe('a portal refund between request and send', () => {
     await expectSumsAgree(payment)
   })
 
-  it('from before we knew the payment is not counted twice', async () => {
+  it('from before the payment was first seen is not counted twice', async () => {
     const payment = await lab.open()
     await lab.database.sql`truncate transactions, payments cascade`
     await portalRefund(payment, '30')
-    await lab.tell(payment, 'portal-1', '30')
+    await lab.notify(payment, 'portal-1', '30')
     await lab.database.sql`
       insert into transactions (merchant_code, transaction_id, due_at)
       values ('UFLIYL', ${payment.transactionId}, now())`
@@ -176,8 +168,8 @@ describe('a portal refund between request and send', () => {
   })
 })
 
-describe('growth', () => {
-  it('that comes hours late settles the refund then, and it is not repeated once accepted', async () => {
+describe('a delta', () => {
+  it('that comes hours late proves the refund then, and it is not sent again once accepted', async () => {
     const payment = await lab.open()
     const refundId = await lab.send(payment, '30')
     await lab.show(payment, '0')
@@ -194,7 +186,7 @@ describe('growth', () => {
     await expectSumsAgree(payment)
   })
 
-  it('that counted an unsettled refund falls back when it fails: a person looks', async () => {
+  it('that included an unsettled refund is gone when it fails: the refund needs review', async () => {
     await lab.mode({ countsUnsettled: true })
     const payment = await lab.open()
     const refundId = await lab.send(payment, '30')
@@ -207,11 +199,11 @@ describe('growth', () => {
     await expectSumsAgree(payment)
   })
 
-  it('that falls back after a notified success frees nothing', async () => {
+  it('that is gone after a notified success frees nothing', async () => {
     const payment = await lab.open()
     const refundId = await lab.send(payment, '30')
     await lab.settle(refundId)
-    await lab.tell(payment, refundId, '30')
+    await lab.notify(payment, refundId, '30')
     await lab.pass(payment)
     expect(await lab.row(refundId)).toMatchObject({ matched: true })
     await lab.show(payment, '0')
@@ -228,7 +220,7 @@ describe('growth', () => {
 })
 
 describe('one send of a payment at a time', () => {
-  it('the second waits while the first has no end, and goes out as soon as the doubt ends', async () => {
+  it('the second waits while the first is unknown, and is sent as soon as that is resolved', async () => {
     const payment = await lab.open()
     await lab.fault('acceptThenHang')
     const first = await lab.ask(payment, '30')
@@ -248,7 +240,7 @@ describe('one send of a payment at a time', () => {
     await expectSumsAgree(payment)
   })
 
-  it('the second is due at once when a repeat of the first is accepted', async () => {
+  it('the second is due at once when a resend of the first is accepted', async () => {
     const payment = await lab.open()
     await lab.fault('reset')
     const first = await lab.send(payment, '30')
@@ -264,7 +256,7 @@ describe('one send of a payment at a time', () => {
     expect((await readItem(lab, payment.transactionId)).dueInMs).toBeLessThanOrEqual(0)
   })
 
-  it('a refund under review, or accepted, keeps nobody waiting', async () => {
+  it('a refund under review, or accepted, does not block others', async () => {
     const payment = await lab.open()
     await lab.fault('reset')
     const first = await lab.send(payment, '30')
@@ -281,7 +273,7 @@ describe('one send of a payment at a time', () => {
   })
 })
 
-it('a refund that is short only because the growth of accepted ones is not matched yet waits for it', async () => {
+it('a refund that does not fit only because the delta of accepted ones is not matched yet waits for it', async () => {
   const payment = await lab.open()
   const [first, second, third] = [
     await lab.send(payment, '30'),

@@ -1,14 +1,10 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { syncDue } from '../../src/sync/sync-due.ts'
-import { type RefundLab, startRefundLab } from '../support/refund-lab.ts'
 import { startTestService } from '../support/service.ts'
+import { useRefundLab } from '../support/use-started.ts'
 
-let lab: RefundLab
-beforeAll(async () => {
-  lab = await startRefundLab()
-})
+const lab = useRefundLab()
 afterEach(() => lab.clear())
-afterAll(() => lab.stop())
 
 const CONFIRM_MS = 600_000
 const RESEND_MS = 30_000
@@ -16,7 +12,7 @@ const RESOLVE_MS = 259_200_000
 const FAULTS = ['acceptThenReset', 'acceptThenHang', 'truncate', 'reset', 'http500', 'garbage']
 
 describe('a refund that was refused', () => {
-  it('is unknown with its reservation kept, and failed only after the window', async () => {
+  it('is unknown and stays reserved, and failed only after the window', async () => {
     const payment = await lab.open()
     await lab.fault('code', { code: 33 })
     const refundId = await lab.send(payment, '30')
@@ -38,7 +34,7 @@ describe('a refund that was refused', () => {
     expect(await lab.sent(refundId)).toBe(1)
   })
 
-  it('though its money moves, succeeds by growth and is not sent again', async () => {
+  it('though its money moves, succeeds by inference and is not sent again', async () => {
     const payment = await lab.open()
     await lab.fault('acceptThenCode', { code: 33 })
     const refundId = await lab.send(payment, '30')
@@ -53,7 +49,7 @@ describe('a refund that was refused', () => {
     expect(await lab.sent(refundId)).toBe(1)
   })
 
-  it.each([9, 99])('with code %i is not sent again, and ends with a person', async (code) => {
+  it.each([9, 99])('with code %i is not sent again, and ends in review', async (code) => {
     const payment = await lab.open()
     await lab.fault('code', { code })
     const refundId = await lab.send(payment, '30')
@@ -67,7 +63,7 @@ describe('a refund that was refused', () => {
     expect(await lab.sent(refundId)).toBe(1)
   })
 
-  it('on the repeat of an attempt without an answer never fails by that code', async () => {
+  it('on the resend after an attempt without an answer never fails by that code', async () => {
     const payment = await lab.open()
     await lab.fault('acceptThenReset')
     const refundId = await lab.send(payment, '30')
@@ -103,7 +99,7 @@ describe('a refund without an answer', () => {
     expect(await lab.moved(payment.id)).toEqual(['30'])
   })
 
-  it('is not sent again once growth shows it, nor when the query has no answer', async () => {
+  it('is not sent again once a delta shows it, nor when the query has no answer', async () => {
     const payment = await lab.open()
     await lab.fault('acceptThenReset')
     const refundId = await lab.send(payment, '30')
@@ -117,7 +113,7 @@ describe('a refund without an answer', () => {
     expect((await lab.row(refundId)).status).toBe('succeeded')
   })
 
-  it('is not sent again beside growth that nobody explains', async () => {
+  it('is not sent again beside an unmatched delta', async () => {
     const payment = await lab.open()
     await lab.fault('reset')
     const refundId = await lab.send(payment, '30')
@@ -128,7 +124,7 @@ describe('a refund without an answer', () => {
     expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
   })
 
-  it('ends with a person, reservation kept, when nobody can tell', async () => {
+  it('ends in review, still reserved, when its outcome stays unknown', async () => {
     const payment = await lab.open()
     await lab.fault('reset')
     const refundId = await lab.send(payment, '30')
@@ -141,7 +137,7 @@ describe('a refund without an answer', () => {
 })
 
 describe('an accepted refund', () => {
-  it('without an end stays accepted, and is a disagreement once', async () => {
+  it('that does not end stays accepted, and is a disagreement once', async () => {
     const payment = await lab.open()
     const refundId = await lab.send(payment, '30')
     expect((await lab.row(refundId)).status).toBe('accepted')
@@ -159,14 +155,14 @@ describe('before sending', () => {
     const payment = await lab.open()
     await lab.fault('http500', { command: 'QUERY_PT' })
     const refundId = await lab.send(payment, '30')
-    // A step of its backoff: it is not asked about again at once, without end.
+    // One step of its backoff: it is not queried again immediately, without end.
     expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0, polls: 1 })
     expect(await lab.sent(refundId)).toBe(0)
   })
 
   it.each([
     ['FAILED', { status: 'FAILED' }],
-    ['not listed any more', { listed: false }],
+    ['no longer listed', { listed: false }],
   ])('a payment that is %s fails the refund by our own word', async (_, change) => {
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '30')
@@ -180,8 +176,8 @@ describe('before sending', () => {
   })
 })
 
-describe('with refunds switched off', () => {
-  it('nothing without a recorded attempt is sent, and what is under way is resolved', async () => {
+describe('with refunds disabled', () => {
+  it('no refund without a recorded attempt is sent, and those in progress are resolved', async () => {
     const [waiting, going] = [await lab.open(), await lab.open()]
     await lab.fault('reset')
     const sent = await lab.send(going, '30')
@@ -205,11 +201,7 @@ describe('with refunds switched off', () => {
 })
 
 describe('where the gateway does not refuse repeated ids', () => {
-  let careful: RefundLab
-  beforeAll(async () => {
-    careful = await startRefundLab({ settings: { GATEWAY_REFUND_DEDUPES: 'false' } })
-  })
-  afterAll(() => careful.stop())
+  const careful = useRefundLab({ settings: { GATEWAY_REFUND_DEDUPES: 'false' } })
 
   it.each([...FAULTS, 'acceptThenCode'])(
     'a refund is sent once, whatever %s hides',

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Sandbox, startSandbox } from '../../src/sandbox/server.ts'
+import { type Sandbox, startSandbox } from '../../src/sandbox/start-sandbox.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { type ServiceProcess, settingsFor, startServiceProcess } from '../support/process.ts'
+import { makeControl } from '../support/sandbox.ts'
 import { KEY, MERCHANT, postIpn, signIpn } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -16,16 +17,12 @@ afterAll(async () => {
   await database.drop()
 })
 
-const control = (method: string, path: string, body?: object) =>
-  fetch(`${sandbox.url}/sandbox${path}`, {
-    method,
-    ...(body ? { body: JSON.stringify(body) } : {}),
-  })
+const control = makeControl(() => sandbox)
 
 const start = (more: Record<string, string> = {}) =>
   startServiceProcess({ ...settingsFor(database.url, sandbox.url), ...more })
 
-/** Makes them at the gateway; every one is paid a sum of its own. */
+/** Creates transactions at the gateway, each with a payment of a different amount. */
 async function makeMany(prefix: string, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, (_, n) => `${prefix}-${n}`)
   for (let at = 0; at < count; at += 100) {
@@ -42,7 +39,7 @@ async function makeMany(prefix: string, count: number): Promise<string[]> {
   return ids
 }
 
-/** Notifies of all, 50 at a time; returns the acknowledged ones, as the gateway would know them. */
+/** Sends all notifications, 50 at a time; returns the ids of those acknowledged. */
 async function notifyOfAll(
   service: ServiceProcess,
   ids: readonly string[],
@@ -67,7 +64,10 @@ async function expectAllApplied(acknowledged: readonly string[]): Promise<void> 
     const [row] = await database.sql`select count(*) as n from transactions where not final`
     return row?.n
   }
-  await waitUntil(async () => (await open()) === 0, { what: 'all applied', timeoutMs: 20_000 })
+  await waitUntil(async () => (await open()) === 0, {
+    what: 'all transactions to be final',
+    timeoutMs: 20_000,
+  })
   const rows = await database.sql`
     select t.transaction_id as id, t.state, t.paid_amount as paid, count(p.payment_id) as payments
     from transactions as t left join payments as p using (merchant_code, transaction_id)
@@ -90,7 +90,7 @@ describe('the process', { timeout: 60_000 }, () => {
     expect(acknowledged.length).toBeGreaterThanOrEqual(400)
     expect(acknowledged.length).toBeLessThan(1000)
 
-    // What the dead process had claimed waits for its lease, a quarter of a minute at least.
+    // What the killed process had claimed is due only when its lease expires, after 15 s at least.
     await database.sql`update transactions set due_at = now() where lease_id is not null`
     const second = await start()
     await expectAllApplied(acknowledged)
@@ -98,7 +98,7 @@ describe('the process', { timeout: 60_000 }, () => {
     expect(await second.ended).toBe(0)
   })
 
-  it('told to stop, twice, with calls in flight and notifications coming: exits 0 within 10 s, nothing acknowledged is lost, no claim is kept', async () => {
+  it('stopped twice, with calls in flight and notifications arriving: exits 0 within 10 s, loses nothing acknowledged, keeps no claim', async () => {
     const ids = await makeMany('TERM', 300)
     await control('POST', '/faults', { command: 'QUERY_PT', kind: 'acceptThenHang', times: 5 })
     const first = await start({ GATEWAY_TIMEOUT_MS: '60000' })
@@ -107,7 +107,7 @@ describe('the process', { timeout: 60_000 }, () => {
       if (count !== 150) return
       toldAt = performance.now()
       first.child.kill('SIGTERM')
-      // As Ctrl-C does it under npm: the second one breaks nothing off.
+      // As Ctrl-C does under npm: the second signal aborts nothing.
       setTimeout(() => first.child.kill('SIGTERM'), 500)
     })
     expect(await first.ended).toBe(0)
@@ -122,7 +122,7 @@ describe('the process', { timeout: 60_000 }, () => {
     expect(await second.ended).toBe(0)
   })
 
-  it('with a reader waiting and a connection kept alive it answers the reader and stops at once', async () => {
+  it('stops at once with a reader waiting and a connection kept alive, and answers the reader', async () => {
     await database.sql`
       insert into transactions (merchant_code, transaction_id) values ('UFLIYL', 'T-READER')`
     const service = await start()
@@ -132,7 +132,7 @@ describe('the process', { timeout: 60_000 }, () => {
         const metrics = await (await fetch(`${service.url}/metrics`)).text()
         return metrics.includes('ipn_received_total')
       },
-      { what: 'it serves' },
+      { what: 'the service is ready' },
     )
     await arrived
     const reading = fetch(`${service.url}/v1/transactions/T-READER?wait=50`, {

@@ -5,7 +5,7 @@ import { listChildren } from '../support/children.ts'
 import { makeFolder, query, startHere } from '../support/embedded.ts'
 import { postIpn, signIpn, startTestService } from '../support/service.ts'
 
-/** The server ends its processes by itself once it sees that one of them was killed. */
+/** The server ends its other processes by itself once it notices that one was killed. */
 function killIfThere(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL')
@@ -14,7 +14,7 @@ function killIfThere(pid: number): void {
   }
 }
 
-it('what was acknowledged is there after Postgres, every process of it, was killed right behind the answer', async () => {
+it('what was acknowledged survives when all Postgres processes are killed right after the response', async () => {
   const folder = makeFolder()
   const server = await startHere(folder, { settings: {} })
   await migrateDatabase(server.url)

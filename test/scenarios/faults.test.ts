@@ -1,29 +1,22 @@
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { emptyTables } from '../support/database.ts'
-import { startRelay } from '../support/relay.ts'
-import { type Rig, startRig, startTestService } from '../support/service.ts'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { startTestService } from '../support/service.ts'
+import { startProxyTo } from '../support/tcp-proxy.ts'
+import { clearRig, useRig } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const MANY = 60
 
-let rig: Rig
-beforeAll(async () => {
-  rig = await startRig({
-    settings: { GATEWAY_TIMEOUT_MS: '150', SYNC_BACKOFF_MAX_MS: '200', SYNC_MAX_ATTEMPTS: '1000' },
-  })
+const rig = useRig({
+  settings: { GATEWAY_TIMEOUT_MS: '150', SYNC_BACKOFF_MAX_MS: '200', SYNC_MAX_ATTEMPTS: '1000' },
 })
-beforeEach(async () => {
-  await rig.control('DELETE', '/faults')
-  await emptyTables(rig.database)
-})
-afterAll(() => rig.stop())
+beforeEach(() => clearRig(rig))
 
 type Kind = { id: string; status: string; state: string; paidAmount: string }
 
-/** Every third paid, failed, and half paid of two; ids and amounts differ. */
+/** Describes transactions: every third fails, the others are paid; ids and amounts differ. */
 function describeKinds(prefix: string): Kind[] {
   return Array.from({ length: MANY }, (_, n) => {
     const failed = n % 3 === 1
@@ -36,7 +29,7 @@ function describeKinds(prefix: string): Kind[] {
   })
 }
 
-/** Many transactions at the gateway, each of which sends its notification. */
+/** Creates many transactions at the gateway, each with its notification. */
 async function play(kinds: readonly Kind[]): Promise<void> {
   await Promise.all(
     kinds.map(({ id, status }, n) =>
@@ -57,7 +50,7 @@ const count = async (condition: string) => {
 
 async function expectAllRight(kinds: readonly Kind[]): Promise<void> {
   await waitUntil(async () => (await count('final and due_at is null')) === MANY, {
-    what: 'every transaction is settled',
+    what: 'every transaction to be idle',
     timeoutMs: 20_000,
   })
   const rows = await rig.database.sql`
@@ -71,7 +64,7 @@ async function expectAllRight(kinds: readonly Kind[]): Promise<void> {
   }
 }
 
-/** One that nobody listens at, below those that the system hands out to others. */
+/** A port without a listener, below the range the system assigns to others. */
 async function findIdlePort(): Promise<number> {
   const port = randomInt(20_000, 32_000)
   const server = createServer().listen(port, '127.0.0.1')
@@ -110,7 +103,7 @@ describe('the gateway misbehaves for a while, with many transactions at once', (
     await expectAllRight(kinds)
   })
 
-  it('now this, now that: still every transaction ends right', async () => {
+  it('with changing faults: every transaction still ends correctly', async () => {
     const kinds = describeKinds('MIX')
     for (const kind of ['http500', 'garbage', 'truncate', 'reset', 'acceptThenCode']) {
       const fault = { command: 'QUERY_PT', kind, probability: 0.2, times: 40 }
@@ -121,13 +114,13 @@ describe('the gateway misbehaves for a while, with many transactions at once', (
   })
 })
 
-it('the gateway is down (nobody listens) and comes back: nothing is lost', async () => {
+it('the gateway is down (connection refused) and comes back: nothing is lost', async () => {
   const port = await findIdlePort()
 
   const gateway = `http://127.0.0.1:${port}`
   const settings = { SYNC_BACKOFF_MAX_MS: '200', SYNC_MAX_ATTEMPTS: '1000' }
   const kinds = describeKinds(`DOWN-${port}`)
-  // The service at work here asks the closed port; the rig's own one is kept from taking any.
+  // This service queries the closed port; the rig's own service must not claim anything.
   await rig.service.stop()
   const service = await startTestService(rig.database, gateway, { settings })
   try {
@@ -140,8 +133,8 @@ it('the gateway is down (nobody listens) and comes back: nothing is lost', async
     })
     expect(await rig.database.sql`select from payments`).toHaveLength(0)
 
-    // The gateway is back at that address: a plain relay to the sandbox.
-    const relay = await startRelay(rig.sandbox.url, port)
+    // The gateway is back at that address, as a proxy to the sandbox.
+    const relay = await startProxyTo(rig.sandbox.url, port)
     try {
       await expectAllRight(kinds)
     } finally {

@@ -1,21 +1,18 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { addKey, type Rig, startRig } from '../support/service.ts'
+import { describe, expect, it } from 'vitest'
+import { addKey, startRig } from '../support/service.ts'
 import { makeTransaction, notifyOf, readItem } from '../support/sync.ts'
+import { useRig } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const OTHER = { merchantCode: 'SHOP2', secret: 'another-merchants-secret' }
 
-let rig: Rig
-beforeAll(async () => {
-  rig = await startRig({ settings: { SYNC_REPOLL_MAX_MS: '40' } })
-})
-afterAll(() => rig.stop())
+const rig = useRig({ settings: { SYNC_REPOLL_MAX_MS: '40' } })
 
 const polledOnce = (id: string) =>
   waitUntil(async () => (await readItem(rig, id)).polls >= 1, { what: `${id} was polled` })
 
 describe('a payment that is PROCESSING at first', () => {
-  it('becomes SUCCESS with no second notification, and ?wait= returns the moment it does', async () => {
+  it('becomes SUCCESS without a second notification, and ?wait= returns immediately', async () => {
     await makeTransaction(rig, 'T-POLL', [{ id: '501', status: 'PROCESSING', amount: '10000.50' }])
     await notifyOf(rig, 'T-POLL')
     await polledOnce('T-POLL')
@@ -30,12 +27,12 @@ describe('a payment that is PROCESSING at first', () => {
       paidAmount: '10000.50',
       ipnCount: 1,
       payments: [{ id: '501', status: 'SUCCESS' }],
-      sync: { status: 'settled' },
+      sync: { status: 'idle' },
     })
     expect(performance.now() - changed).toBeLessThan(10_000)
   })
 
-  it('wakes a reader that holds its ETag, once there is something new to see', async () => {
+  it('wakes a reader that has its ETag once something visible changes', async () => {
     await makeTransaction(rig, 'T-ETAG', [{ id: '502', status: 'PROCESSING' }])
     await notifyOf(rig, 'T-ETAG')
     await polledOnce('T-ETAG')
@@ -49,7 +46,7 @@ describe('a payment that is PROCESSING at first', () => {
     expect(await answer.json()).toMatchObject({ state: 'failed' })
   })
 
-  it('is listed later than it is notified of: an empty list is asked about again', async () => {
+  it('is listed later than it is notified: an empty list is polled again', async () => {
     await makeTransaction(rig, 'T-LATE', [])
     await notifyOf(rig, 'T-LATE')
     await polledOnce('T-LATE')
@@ -79,11 +76,11 @@ it('POST …/sync registers a transaction whose notification never came', async 
   expect(await rig.transaction('T-SILENT', '?wait=20')).toMatchObject({
     state: 'paid',
     ipnCount: 0,
-    sync: { status: 'settled' },
+    sync: { status: 'idle' },
   })
 })
 
-it('a transaction nobody knows at the gateway is a failure that goes on, not an answer', async () => {
+it('a transaction unknown to the gateway is a failure that is retried, not an answer', async () => {
   await rig.api('/v1/transactions/T-NOBODY/sync', { method: 'POST' })
   await waitUntil(async () => (await readItem(rig, 'T-NOBODY')).attempts > 1, { what: 'retries' })
   expect(await rig.transaction('T-NOBODY')).toMatchObject({
@@ -94,7 +91,7 @@ it('a transaction nobody knows at the gateway is a failure that goes on, not an 
 })
 
 describe('the same transaction id at two merchants', () => {
-  it('is two transactions: each is asked about with its own account and seen by its own key', async () => {
+  it('is two transactions: each is queried with its own account and visible to its own key', async () => {
     const both = await startRig({
       config: {
         accounts: [{ merchantCode: 'UFLIYL', secret: '311235E7043244EC8306F96720748C56' }, OTHER],

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, expect, it } from 'vitest'
 import { z } from 'zod'
 import { Refund } from '../../src/refunds/view.ts'
 import { Transaction } from '../../src/transactions/view.ts'
 import { withKey, writeMerchantsFile } from '../support/api.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import {
   pickPort,
   settingsFor,
@@ -12,13 +11,10 @@ import {
   startServiceProcess,
 } from '../support/process.ts'
 import { KEY, MERCHANT } from '../support/service.ts'
+import { useTestDatabase } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-let database: TestDatabase
-beforeAll(async () => {
-  database = await createTestDatabase()
-})
-afterAll(() => database.drop())
+const database = useTestDatabase()
 
 const file = writeMerchantsFile([{ ...MERCHANT, accessToken: 'token-for-cards-as-issued' }])
 afterAll(() => file.remove())
@@ -130,14 +126,14 @@ it.each([
   },
 )
 
-it('the sandbox alone says whom it knows, and of secrets only those that everybody knows', async () => {
+it('the sandbox prints its accounts, and of secrets only the well-known demo ones', async () => {
   const demo = await startSandboxProcess({ SANDBOX_PORT: '0' })
-  const said = () => demo.output().out
-  await waitUntil(async () => said().includes('Ctrl-C'), { what: 'all that it says' })
-  expect(said()).toMatch(/^Merchant +DEMO, secret demo-secret-of-the-sandbox$/m)
-  expect(said()).toMatch(/^Card tokens +client DEMO, secret sandbox-DEMO$/m)
+  const readOutput = () => demo.output().out
+  await waitUntil(async () => readOutput().includes('Ctrl-C'), { what: 'the whole banner' })
+  expect(readOutput()).toMatch(/^Merchant +DEMO, secret demo-secret-of-the-sandbox$/m)
+  expect(readOutput()).toMatch(/^Card tokens +client DEMO, secret sandbox-DEMO$/m)
   const own = await startSandboxProcess({ ...ACCOUNT, SANDBOX_PORT: '0' })
-  await waitUntil(async () => own.output().out.includes('Ctrl-C'), { what: 'all that it says' })
+  await waitUntil(async () => own.output().out.includes('Ctrl-C'), { what: 'the whole banner' })
   expect(own.output().out).toMatch(/^Card tokens +client shop$/m)
   expect(own.output().out).not.toMatch(new RegExp(`${MERCHANT.secret}|hunter2`))
 })

@@ -1,19 +1,12 @@
 import { z } from 'zod'
+import { SCOPES } from '../../src/access/keys.ts'
 import { makeDefaultClient } from '../../src/sandbox/cards/tokens.ts'
 import { OTHER, writeMerchantsFile } from './api.ts'
 import { addKey, MERCHANT, type Rig, startRig } from './service.ts'
+import { useStarted } from './use-started.ts'
 import { waitUntil } from './wait-until.ts'
 
-const SCOPES = [
-  'payments:read',
-  'refunds:read',
-  'refunds:write',
-  'cards:read',
-  'webhooks:write',
-  'ops',
-]
-
-/** One of two accounts, with a key that is bound to it and what it alone has. */
+/** One of two accounts, with a key bound to it and the objects only it has. */
 export type Tenant = {
   merchantCode: string
   secret: string
@@ -23,11 +16,11 @@ export type Tenant = {
   refundId: string
   cardId: string
   endpointId: string
-  /** Of the payment whose id both accounts have. */
+  /** Of the payment whose id exists in both accounts. */
   sharedAmount: string
 }
 
-/** A transaction and a payment of the same ids in both accounts. */
+/** A transaction and a payment with the same ids in both accounts. */
 export const SHARED = { transactionId: 'T-BOTH', paymentId: 'P-BOTH' }
 
 export type Accounts = { rig: Rig; mine: Tenant; theirs: Tenant; stop(): Promise<void> }
@@ -35,11 +28,11 @@ export type Accounts = { rig: Rig; mine: Tenant; theirs: Tenant; stop(): Promise
 const Taken = z.object({ id: z.uuid() })
 
 /**
- * Two accounts on one installation and one gateway. Each has a transaction of its own and one whose id
- * the other has too, and a refund that the gateway accepted and will never end: nothing is due any more.
- * Each reads its own cards, with a token of its own, and has two webhook endpoints that cannot be reached.
+ * Starts two accounts on one installation and one gateway. Each has a transaction of its own, one whose id
+ * also exists in the other, and a refund that the gateway accepted and never ends, so that nothing is due.
+ * Each reads its own cards with its own token, and has two unreachable webhook endpoints.
  */
-export async function startTwoAccounts(): Promise<Accounts> {
+async function startTwoAccounts(): Promise<Accounts> {
   const accounts = [MERCHANT, OTHER]
   const clients = accounts.map(({ merchantCode }) => makeDefaultClient(merchantCode))
   const file = writeMerchantsFile(accounts.map((account, at) => ({ ...account, ...clients[at] })))
@@ -48,12 +41,13 @@ export async function startTwoAccounts(): Promise<Accounts> {
     REFUND_BACKOFF_MS: '900000',
     GATEWAY_TIMEOUT_MS: '5000',
   }
-  const resolve = () => Promise.reject(new Error('no name is known here'))
+  const resolve = () => Promise.reject(new Error('no host resolves here'))
   const rig = await startRig({ settings, sandbox: { accounts }, resolve })
   await rig.control('PUT', '/refund-mode', { settleMs: null })
   const mine = await setUp(rig, MERCHANT, 'MINE', '400')
   const theirs = await setUp(rig, OTHER, 'THEIRS', '600')
-  await waitUntil(async () => (await countRestless(rig)) === 0, { what: 'both accounts to rest' })
+  await waitUntilIdle(rig, mine)
+  await waitUntilIdle(rig, theirs)
   const stop = async () => {
     await rig.stop()
     file.remove()
@@ -61,7 +55,11 @@ export async function startTwoAccounts(): Promise<Accounts> {
   return { rig, mine, theirs, stop }
 }
 
-/** Calls the API with a tenant's own key, or any other. */
+export function useTwoAccounts(): Accounts {
+  return useStarted(startTwoAccounts, (accounts) => accounts.stop())
+}
+
+/** Calls the API with a given key. */
 export function callAs(rig: Rig, { key }: { key: string }, path: string, init: RequestInit = {}) {
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${key}` }
   return fetch(rig.service.url + path, {
@@ -70,7 +68,7 @@ export function callAs(rig: Rig, { key }: { key: string }, path: string, init: R
   })
 }
 
-/** Asks for a refund under an idempotency key. */
+/** Requests a refund with an idempotency key. */
 export function askRefund(
   rig: Rig,
   asker: { key: string },
@@ -85,7 +83,7 @@ export function askRefund(
   })
 }
 
-/** Registers a webhook endpoint of the asker's account, or of the one it names. */
+/** Registers a webhook endpoint for the caller's account, or for the one named. */
 export function registerEndpoint(rig: Rig, asker: { key: string }, query = '') {
   return callAs(rig, asker, `/v1/webhook-endpoints${query}`, {
     method: 'POST',
@@ -126,11 +124,15 @@ async function setUp(
   return { ...account, ...own, key, refundId: id, cardId, endpointId, sharedAmount }
 }
 
-/** Refunds that are not accepted yet, and queries that are due or under way. */
-async function countRestless({ database }: Rig): Promise<number> {
-  const [row] = await database.sql<{ n: number }[]>`
-    select (select count(*) from refunds where status <> 'accepted')::int
-      + (select count(*) from transactions where lease_id is not null or claimed <> want
-          or due_at < now() + interval '1 minute')::int as n`
-  return row?.n ?? 0
+/** Waits until each refund of the account is accepted or has succeeded and no query runs or is due soon. */
+export async function waitUntilIdle({ database }: Rig, { merchantCode }: Tenant): Promise<void> {
+  const isIdle = async () => {
+    const busy = await database.sql`
+      select from refunds where merchant_code = ${merchantCode} and status not in ('accepted', 'succeeded')
+      union all
+      select from transactions where merchant_code = ${merchantCode}
+        and (lease_id is not null or claimed <> want or due_at < now() + interval '1 minute')`
+    return busy.length === 0
+  }
+  await waitUntil(isIdle, { what: `the account ${merchantCode} to be idle` })
 }

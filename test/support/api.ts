@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { z } from 'zod'
-import { Problem } from '../../src/http/errors.ts'
+import { Problem } from '../../src/platform/http/problems.ts'
 import type { TestDatabase } from './database.ts'
 import { KEY, MERCHANT } from './service.ts'
 
 export const OTHER = { merchantCode: 'OTHER1', secret: 'secret-of-the-other-account' }
 
-/** A settings file with the accounts; `remove` it after the tests. */
+/** Writes a `MERCHANTS_FILE` with the accounts; call `remove` after the tests. */
 export function writeMerchantsFile(accounts: readonly object[]): { path: string; remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'ipn-merchants-'))
   const path = join(folder, 'merchants.json')
@@ -21,7 +21,7 @@ export function withKey(key = KEY, headers: Record<string, string> = {}) {
   return { headers: { authorization: `Bearer ${key}`, ...headers } }
 }
 
-/** What no refund and no endpoint has as its id, as a part of a path: one looks like it, and is of no variant. */
+/** Path segments that are no valid id of a refund or an endpoint; one looks like a UUID but has no valid variant. */
 export const NO_IDS = [
   '11111111-1111-1111-1111-111111111111',
   'nope',
@@ -30,7 +30,7 @@ export const NO_IDS = [
   'x'.repeat(4_000),
 ]
 
-/** Checks that an answer is a problem with every member it must have, and returns it. */
+/** Checks that a response is a problem with all required members, and returns it. */
 export async function expectProblem(response: Response, status: number, code: string) {
   const text = await response.text()
   expect({ status: response.status, text }).toMatchObject({ status })
@@ -42,7 +42,7 @@ export async function expectProblem(response: Response, status: number, code: st
   return problem
 }
 
-/** Checks that an answer is a 422 that names exactly this field. */
+/** Checks that a response is a 422 that names exactly this field. */
 export async function expectInvalid(response: Response, field: string) {
   const problem = await expectProblem(response, 422, 'invalid_request')
   expect(problem.errors?.map(({ path }) => path)).toEqual([field])
@@ -60,7 +60,7 @@ type Seed = {
   dueAt?: string | null
 }
 
-/** Puts a transaction into the database as it would stand there after a query, with nothing due. */
+/** Inserts a transaction as a query would leave it, with nothing due. */
 export async function seedTransaction(database: TestDatabase, seed: Seed): Promise<void> {
   const { transactionId, merchantCode = MERCHANT.merchantCode, state = 'pending' } = seed
   await database.sql`
@@ -83,7 +83,7 @@ type PaymentSeed = {
   firstSeenAt?: string
 }
 
-/** Puts a payment into the database; its transaction has to be there. */
+/** Inserts a payment of an existing transaction. */
 export async function seedPayment(database: TestDatabase, seed: PaymentSeed): Promise<void> {
   const { merchantCode = MERCHANT.merchantCode, refundedAmount = '0' } = seed
   await database.sql`
@@ -99,14 +99,14 @@ const Page = z.object({
   nextCursor: z.string().nullable(),
 })
 
-/** A list's page, whatever it lists. */
+/** A page of any list. */
 export async function readPage(response: Response): Promise<z.infer<typeof Page>> {
   const text = await response.text()
   expect({ status: response.status, text }).toMatchObject({ status: 200 })
   return Page.strict().parse(JSON.parse(text))
 }
 
-/** Follows a list to its end; `between` runs after every page. */
+/** Reads all pages of a list; `between` runs after every page. */
 export async function readAll(
   get: (query: string) => Promise<Response>,
   query: Record<string, string>,

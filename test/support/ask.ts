@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { z } from 'zod'
-import type { Access } from '../../src/access/authenticate.ts'
-import { Problem } from '../../src/http/errors.ts'
+import type { Access } from '../../src/access/types.ts'
+import { Problem } from '../../src/platform/http/problems.ts'
 import { Refund, type RefundView } from '../../src/refunds/view.ts'
 import { seedPayment, seedTransaction } from './api.ts'
 import type { TestDatabase } from './database.ts'
@@ -17,7 +17,7 @@ export const MASKED = { ...RECEIVER, accountNumber: '•••• 6789' }
 
 type Asked = { url: string; key?: string; query?: string; idempotencyKey?: string | null }
 
-/** Posts a wish for a refund, its body as it is given when it is a text; `idempotencyKey: null` sends none. */
+/** Posts a refund request; a string is sent unchanged as the body, `idempotencyKey: null` sends no key. */
 export async function ask(
   { url, key = KEY, query = '', idempotencyKey = randomUUID() }: Asked,
   paymentId: string,
@@ -34,7 +34,7 @@ export async function ask(
   })
 }
 
-/** Checks that a refund was taken in, and returns it. */
+/** Checks that a refund request was accepted, and returns the refund. */
 export async function expectTaken(response: Response, replayed = false): Promise<RefundView> {
   const text = await response.text()
   expect({ status: response.status, text }).toMatchObject({ status: 202 })
@@ -60,7 +60,7 @@ export async function expectRefused(response: Response, status: number, code: st
 
 let payments = 0
 
-/** A payment as it stands in the database after a query, with nothing due; every one has new ids. */
+/** Inserts a payment as a query would leave it, with nothing due; each has new ids. */
 export async function seedPaid(
   database: TestDatabase,
   more: { amount?: string; merchantCode?: string; paymentId?: string } & Record<
@@ -83,7 +83,7 @@ export async function seedPaid(
   return { id: paymentId, transactionId }
 }
 
-/** The same, and it is at the gateway too. */
+/** The same, also at the gateway. */
 export async function payQuietly(
   { database, control }: Rig,
   { paymentMethod = 'QR', amount = '100', ...more }: Parameters<typeof seedPaid>[1] = {},
@@ -97,7 +97,7 @@ export async function payQuietly(
   return payment
 }
 
-/** How many rows a refund leaves in each table that one can be seen in. */
+/** Counts the rows of every table that a refund is recorded in. */
 export async function countRows({ sql }: TestDatabase): Promise<Record<string, number>> {
   const [row] = await sql<Record<string, number>[]>`
     select (select count(*) from refunds) as refunds, (select count(*) from changes) as changes,
@@ -108,7 +108,7 @@ export async function countRows({ sql }: TestDatabase): Promise<Record<string, n
   return row ?? {}
 }
 
-/** The stored refund moves to a status, in SQL: what brought it there does not matter. */
+/** Sets the status of a stored refund in SQL, regardless of how it would get there. */
 export async function moveTo(
   { sql }: TestDatabase,
   refundId: string,
@@ -140,7 +140,7 @@ export async function addCappedKey(
   return row?.id ?? ''
 }
 
-/** The columns of any table in which a text can be read, as text or as bytes. */
+/** Finds the columns of all tables that contain a text, as text or as bytes. */
 export async function findInTables({ sql }: TestDatabase, text: string): Promise<string[]> {
   const columns = await sql<{ table: string; column: string }[]>`
     select table_name as table, column_name as column from information_schema.columns

@@ -8,7 +8,7 @@ import { MERCHANT, startTestService } from './service.ts'
 export const CARDS = '/v2/vc/virtual-cards'
 export const TOKENS = '/v2/auth/oauth2/token'
 
-/** A card with every member of the specification's table (2.2), compact as a gateway writes it. */
+/** A card with every member of the specification's table (2.2), as compact JSON like a gateway's. */
 export function writeDetail(more: Record<string, unknown> = {}): string {
   const data = {
     requestId: 'REQ-1',
@@ -71,7 +71,7 @@ export function writeList(docs: readonly unknown[]): string {
   return writeEnvelope({ docs, totalDocs: docs.length, totalPages: 1 })
 }
 
-/** Numbers between `#` are written as they stand there: JavaScript would change them. */
+/** Numbers between `#` are written unchanged: JavaScript would reformat them. */
 function writeEnvelope(data: unknown): string {
   const envelope = { code: 1, state: 2, data, message: 'Successful', svcResponseId: 'RESP-1' }
   return JSON.stringify(envelope).replace(/"#([^#]*)#"/g, '$1')
@@ -79,7 +79,7 @@ function writeEnvelope(data: unknown): string {
 
 type Respond = (response: ServerResponse, request: Seen, nth: number) => void
 
-/** A scripted gateway: `cards` answers reads, `tokens` token requests; without it the tokens are T1, T2, … */
+/** Starts a scripted gateway: `cards` answers reads, `tokens` answers token requests; by default the tokens are T1, T2, … */
 export async function serveCards(cards: Respond, tokens: Respond = giveToken()) {
   const reads: Seen[] = []
   const fetches: Seen[] = []
@@ -100,8 +100,8 @@ export function giveToken(more: object = { token_type: 'Bearer', expires_in: 360
 export const CLIENT = { GATEWAY_CLIENT_ID: 'shop', GATEWAY_CLIENT_SECRET: 'client-secret-hunter2' }
 
 /**
- * The service beside a gateway until the test ends; everything it logged can be read as one text,
- * and `questions` counts the reads that came as far as the cache.
+ * Starts the service with a gateway until the test ends. Its log can be read as one text, and `questions`
+ * counts the reads that reached the cache.
  */
 export async function startCards(
   database: TestDatabase,
@@ -114,7 +114,7 @@ export async function startCards(
   onTestFinished(() => service.stop())
   const logged: string[] = []
   for (const level of ['debug', 'info', 'warn', 'error'] as const) {
-    service.ctx.log[level] = (...said: unknown[]) => void logged.push(JSON.stringify(said))
+    service.ctx.log[level] = (...args: unknown[]) => void logged.push(JSON.stringify(args))
   }
   const { get: askCache } = service.ctx.cardCache
   let questions = 0

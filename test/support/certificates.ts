@@ -5,8 +5,8 @@ import { isIP } from 'node:net'
 export type Identity = { cert: string; key: string }
 
 /**
- * An authority of a test's own, and certificates that it issues (X.509 v3, RFC 5280), good for an hour
- * around now. Written out in DER, because neither Node nor a small library makes them.
+ * A certificate authority for a test, and certificates it issues (X.509 v3, RFC 5280), valid for an hour
+ * around now. Encoded as DER by hand, because neither Node nor a small library creates certificates.
  */
 export function makeAuthority(): { cert: string; issue(name: string): Identity } {
   const name = writeName('Test authority')

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
-import { readProcess } from '../../src/db/embedded/processes.ts'
+import { readProcess } from '../../src/platform/postgres/embedded/processes.ts'
 
 /** The processes whose parent is `pid`. */
 export function listChildren(pid: number): number[] {

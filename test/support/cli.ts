@@ -1,18 +1,48 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { runCli as run } from '../../src/cli/run-cli.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-/** The command line as `npm run cli --` starts it, with nothing in its environment but what is given. */
-export async function runCli(args: string[], env: Record<string, string>) {
+export type CliResult = { code: number | null; out: string; err: string }
+
+/** Runs a command of the command line in this process, with only the given environment. */
+export async function runCli(
+  args: readonly string[],
+  env: Record<string, string>,
+  body = '',
+): Promise<CliResult> {
+  let out = ''
+  let err = ''
+  const code = await run(args, {
+    input: Readable.from([Buffer.from(body)]),
+    env,
+    print: (text) => {
+      out += text
+    },
+    printError: (text) => {
+      err += text
+    },
+  })
+  return { code, out, err }
+}
+
+/** Runs a command in a process of its own, as `npm run cli --` does, with only the given environment. */
+export async function spawnCli(
+  args: readonly string[],
+  env: Record<string, string>,
+  body = '',
+): Promise<CliResult> {
   const child = spawn(process.execPath, ['--import', 'tsx', 'src/cli/main.ts', ...args], {
     cwd: ROOT,
     env: { PATH: process.env.PATH ?? '', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
   })
   const ended = once(child, 'close')
+  child.stdin.on('error', () => {})
+  child.stdin.end(body)
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)])
   await ended
   return { code: child.exitCode, out, err }

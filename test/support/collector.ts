@@ -28,17 +28,17 @@ export type CollectedSpan = Omit<z.infer<typeof ExportedSpan>, 'attributes'> & {
   attributes: Record<string, unknown>
 }
 
-/** A collector of traces (OTLP/HTTP with JSON), which ends with the test. */
+/** A trace collector (OTLP/HTTP with JSON) that is closed after the test. */
 export type Collector = {
   url: string
   spans(): CollectedSpan[]
-  /** Of the processes that sent. */
+  /** Resource attributes of the processes that sent. */
   resources(): Record<string, unknown>[]
-  /** Everything that was sent, byte for byte. */
+  /** The bodies of all requests, byte for byte. */
   sent(): string
-  /** How many times something was sent, taken or not. */
+  /** The number of requests, accepted or not. */
   count(): number
-  /** From now on it answers with this status; without one it does not answer. */
+  /** Answers with this status from now on; without one it never answers. */
   answerWith(status: number | undefined): void
 }
 

@@ -3,30 +3,30 @@ import { connect, createServer, type Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { Identity } from './certificates.ts'
 
-/** What is said to a request for TLS: the byte that grants it, the one that refuses it, or something else. */
+/** The reply to an SSLRequest: the byte that accepts it, the one that refuses it, or something else. */
 export type TlsAnswer = 'S' | 'N' | 'S and more' | 'nothing' | 'goodbye'
 
-/** Stands in front of the test database and speaks TLS, which that one has not. */
+/** A proxy in front of the test database that adds TLS. */
 export type DatabaseProxy = {
   port: number
-  /** The database's address through here. */
+  /** The database's address through the proxy. */
   url(sslmode?: string): string
-  /** From now on. */
+  /** Sets the reply from now on. */
   answer: TlsAnswer
   identity: Identity | undefined
-  /** What passes from the database to a client, which a test may change. */
+  /** Transforms what the database sends to a client. */
   alter(answer: Buffer, client: Socket): Buffer
-  /** Requests for TLS so far, and what clients said inside TLS and in the clear. */
+  /** The SSLRequests so far, and what clients sent over TLS and in the clear. */
   seen: { asked: number; inside: string; clear: string }
   /** Resets every connection. */
   cut(): void
   stop(): Promise<void>
 }
 
-/** The request for TLS (Postgres 17, 53.2.10). */
+/** The SSLRequest message (Postgres 17, section 53.2.10). */
 const TLS_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
 
-/** Starts a proxy on a free port. Without an `identity` it grants no TLS. */
+/** Starts a proxy on a free port. Without an `identity` it accepts no TLS. */
 export async function startDatabaseProxy(
   target: string,
   identity?: Identity,
@@ -55,13 +55,13 @@ export async function startDatabaseProxy(
     const { port, hostname } = new URL(target)
     const database = connect(Number(port), hostname)
     database.setNoDelay(true)
-    const hear = (said: Buffer) => {
-      proxy.seen[way] += said.toString('latin1')
-      database.write(said)
+    const record = (bytes: Buffer) => {
+      proxy.seen[way] += bytes.toString('latin1')
+      database.write(bytes)
     }
-    if (first) hear(first)
-    client.on('data', hear)
-    database.on('data', (said) => client.write(proxy.alter(said, client)))
+    if (first) record(first)
+    client.on('data', record)
+    database.on('data', (bytes) => client.write(proxy.alter(bytes, client)))
     database.on('error', () => client.destroy())
     database.on('close', () => client.destroy())
     client.on('close', () => database.destroy())

@@ -1,17 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import postgres from 'postgres'
 import { inject } from 'vitest'
-import { type Database, openDatabase, type Tx } from '../../src/db/client.ts'
+import { type Database, openDatabase } from '../../src/db/client.ts'
+import type { Tx } from '../../src/platform/postgres/types.ts'
 
 export type TestDatabase = Database & {
   url: string
-  /** Ends every connection of the services to it, and lets nobody connect until `letIn`. */
+  /** Terminates the services' connections and refuses new ones until `letIn`. */
   shutOut(): Promise<void>
   letIn(): Promise<void>
   drop(): Promise<void>
 }
 
-/** A database of the test's own, cloned from the migrated template, or without any table. */
+/** Creates a database for the test, cloned from the migrated template, or without any table. */
 export async function createTestDatabase({ empty = false } = {}): Promise<TestDatabase> {
   const admin = postgres(inject('serverUrl'), { max: 1, onnotice: () => {} })
   const name = `ipn_${randomBytes(6).toString('hex')}`
@@ -40,13 +41,13 @@ export async function createTestDatabase({ empty = false } = {}): Promise<TestDa
   }
 }
 
-/** Takes every row of merchants' data out; keys and accounts stay. */
+/** Deletes all merchant data; keys and accounts stay. */
 export async function emptyTables({ sql }: Database): Promise<void> {
   await sql`truncate transactions, ipn_events, gateway_calls, changes, refund_attempts, foreign_refunds,
     discrepancies cascade`
 }
 
-/** How many rows each table of the service holds, empty ones left out. */
+/** Counts the rows of each table, without empty ones. */
 export async function countRows({ sql }: TestDatabase): Promise<Record<string, number>> {
   const tables = ['ipn_events', 'transactions', 'payments', 'changes', 'gateway_calls']
   const counts = tables.map(async (table) => {
@@ -82,7 +83,7 @@ export async function holdLocks(
   }
 }
 
-/** The intake's commits that wait for a lock now, by process, each with whom it waits for. */
+/** The intake's statements that wait for a lock now, each with the backends that block it. */
 export async function listBlockedCommits({ sql }: TestDatabase) {
   return sql<{ pid: number; blockers: number[] }[]>`
     select pid, pg_blocking_pids(pid) as blockers from pg_stat_activity

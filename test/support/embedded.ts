@@ -8,18 +8,21 @@ import { fileURLToPath } from 'node:url'
 import postgres from 'postgres'
 import { onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { readProcess } from '../../src/db/embedded/processes.ts'
-import { type EmbeddedOptions, startEmbeddedPostgres } from '../../src/db/embedded/start.ts'
+import { readProcess } from '../../src/platform/postgres/embedded/processes.ts'
+import {
+  type EmbeddedOptions,
+  startEmbeddedPostgres,
+} from '../../src/platform/postgres/embedded/start.ts'
 import { waitUntil } from './wait-until.ts'
 
 export const isRoot = process.getuid?.() === 0
 
 export const Started = z.object({ url: z.string(), pid: z.number(), adopted: z.boolean() })
-/** Statements that put something there, and one that reads it back: 42. */
+/** Statements that write data, and one that reads it back: 42. */
 export const STORE = ['create table kept (x int)', 'insert into kept values (42)']
 export const READ_BACK = 'select x from kept'
 
-/** A new folder that is removed after the test; open to the server's user unless `mode` says else. */
+/** Creates a folder that is removed after the test; accessible to the server's user unless `mode` forbids it. */
 export function makeFolder(mode = 0o755): string {
   const folder = mkdtempSync(join(tmpdir(), 'ipn-embedded-'))
   chmodSync(folder, mode)
@@ -34,7 +37,7 @@ export async function startHere(dataDir: string, options: Partial<EmbeddedOption
   return database
 }
 
-/** Runs statements over one connection of their own; the rows of the last. */
+/** Runs statements over a separate connection; returns the rows of the last. */
 export async function query(url: string, ...statements: string[]) {
   const sql = postgres(url, { max: 1, onnotice: () => {} })
   try {
@@ -46,7 +49,7 @@ export async function query(url: string, ...statements: string[]) {
   }
 }
 
-/** Runs a fixture; it is killed after the test, if it still runs. */
+/** Runs a fixture; kills it after the test if it still runs. */
 export function runFixture(
   name: string,
   args: string[],
@@ -67,29 +70,29 @@ export function runFixture(
   return child
 }
 
-/** The next line of JSON that a fixture prints. */
+/** Reads the next line of JSON that a fixture prints. */
 export async function readAnswer(child: ChildProcess): Promise<unknown> {
   if (!child.stdout) throw new Error('the fixture has no output')
   const lines = createInterface(child.stdout)
   const [line] = await Promise.race([once(lines, 'line'), once(lines, 'close')])
   lines.close()
-  if (line === undefined) throw new Error('the fixture has ended without an answer')
+  if (line === undefined) throw new Error('the fixture ended without output')
   return JSON.parse(line)
 }
 
-/** Starts a database in the folder by a process of its own. */
+/** Starts a database in the folder from a separate process. */
 export async function startElsewhere(dataDir: string, mode = 'hold') {
   const owner = runFixture('embedded-owner', [dataDir, mode])
   const { url, pid } = Started.parse(await readAnswer(owner))
   return { url, server: pid, owner: owner.pid ?? 0, watchdog: readProcess(pid)?.parent ?? 0 }
 }
 
-/** The process has ended. */
+/** Waits until the process has ended. */
 export async function waitUntilGone(pid: number): Promise<void> {
-  await waitUntil(() => readProcess(pid) === undefined, { what: `process ${pid} has ended` })
+  await waitUntil(() => readProcess(pid) === undefined, { what: `the end of process ${pid}` })
 }
 
-/** Kills processes with SIGKILL, all at the same moment as nearly as can be. */
+/** Kills processes with SIGKILL, as simultaneously as possible. */
 export function killAll(...pids: number[]): void {
   for (const pid of pids) process.kill(pid, 'SIGKILL')
 }

@@ -30,7 +30,7 @@ const TRANSACTION = {
   duplicatePayment: false,
   payments: [PAYMENT],
   final: true,
-  sync: { status: 'settled', asOf: TIME, nextAttemptAt: null, attempts: 0, lastError: null },
+  sync: { status: 'idle', asOf: TIME, nextAttemptAt: null, attempts: 0, lastError: null },
   ipnCount: 1,
   ...AT,
 }
@@ -66,7 +66,7 @@ const DISCREPANCY = {
   resolvedAt: null,
 }
 
-/** An object as events of a type tell it, where it does not matter which. */
+/** Sample data for an event of a type. */
 export const EVENT_DATA: Record<EventType, object> = {
   'payment.created': PAYMENT,
   'payment.updated': PAYMENT,

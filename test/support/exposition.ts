@@ -6,9 +6,9 @@ export type Sample = { name: string; labels: Record<string, string>; value: numb
 const Value = z.stringFormat('value', /^(NaN|[+-]Inf|[-+.e\d]+)$/i)
 
 /**
- * Reads Prometheus' text format, strictly: every sample stands below the HELP and the TYPE of its family.
+ * Parses Prometheus' text format strictly: every sample must follow the HELP and TYPE lines of its family.
  * @returns the families by name
- * @throws Error that names the first line that is wrong
+ * @throws Error naming the first invalid line
  */
 export function readExposition(text: string): Map<string, Family> {
   const families = new Map<string, Family>()
@@ -20,7 +20,8 @@ export function readExposition(text: string): Map<string, Family> {
     if (keyword === 'HELP') helps.set(named, rest)
     else if (keyword === 'TYPE') {
       const help = helps.get(named)
-      if (help === undefined || families.has(named)) throw new Error(`no HELP, or twice: ${line}`)
+      if (help === undefined || families.has(named))
+        throw new Error(`no HELP, or a repeated one: ${line}`)
       families.set(named, { help, type: rest, samples: [] })
       last = named
     } else {
@@ -28,7 +29,7 @@ export function readExposition(text: string): Map<string, Family> {
       const family = families.get(last)
       const suffixes = family?.type === 'histogram' ? ['_bucket', '_sum', '_count'] : ['']
       if (!suffixes.some((suffix) => sample.name === last + suffix))
-        throw new Error(`not below its TYPE: ${line}`)
+        throw new Error(`not after its TYPE: ${line}`)
       family?.samples.push(sample)
     }
   }
@@ -38,9 +39,9 @@ export function readExposition(text: string): Map<string, Family> {
 function readSample(line: string): Sample {
   const [, name = '', braces = '', value = ''] =
     /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/.exec(line) ?? []
-  if (name === '' || !Value.safeParse(value).success) throw new Error(`no sample: ${line}`)
+  if (name === '' || !Value.safeParse(value).success) throw new Error(`not a sample: ${line}`)
   const pairs = [...braces.matchAll(/([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"(?:,|$)/g)]
-  if (pairs.map(([pair]) => pair).join('') !== braces) throw new Error(`labels: ${line}`)
+  if (pairs.map(([pair]) => pair).join('') !== braces) throw new Error(`invalid labels: ${line}`)
   const labels = Object.fromEntries(pairs.map(([, label = '', text = '']) => [label, text]))
   return { name, labels, value: Number(value.replace(/^\+?Inf$/, 'Infinity')) }
 }

@@ -1,14 +1,14 @@
 import type { Fetch } from 'ipn-processor/client'
 
 /**
- * What becomes of one request: it never leaves, its answer is lost after the server did its work, it hangs
- * and listens to no signal, or it is answered on the way.
+ * What happens to one request: it is never sent, its response is lost after the server did its work, it hangs
+ * and ignores its signal, or an intermediary answers it.
  */
 export type Fault = 'refuse' | 'lose_answer' | 'hang' | (() => Response)
 
 export type Seen = { method: string; url: URL; headers: Headers }
 
-/** A `fetch` that plays its faults in turn, one a request, and then behaves; `seen` has every request. */
+/** Creates a `fetch` that plays its faults in turn, one per request, and then works normally; `seen` has every request. */
 export function makeFaultyFetch(): { fetch: Fetch; faults: Fault[]; seen: Seen[] } {
   const faults: Fault[] = []
   const seen: Seen[] = []
@@ -31,7 +31,7 @@ export function makeFaultyFetch(): { fetch: Fetch; faults: Fault[]; seen: Seen[]
   }
 }
 
-/** A problem as the service would answer it. */
+/** Builds a problem response like the service's. */
 export function answerWith(
   status: number,
   code: string,

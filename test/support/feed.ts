@@ -5,7 +5,7 @@ import type { Rig } from './service.ts'
 
 const Page = z.strictObject({ data: z.array(z.unknown()), nextCursor: z.string() })
 
-/** A page of the feed: status 200, every event of its schema and of no member more. */
+/** Reads a page of the feed: status 200, and every event matches its schema strictly. */
 export async function readEvents(
   response: Response,
 ): Promise<{ data: EventView[]; nextCursor: string }> {
@@ -21,7 +21,7 @@ function parseEvent(given: unknown): EventView {
   return event
 }
 
-/** Every event there is behind a cursor. */
+/** Reads every event after a cursor. */
 export async function readAllEvents(rig: Pick<Rig, 'api'>, after?: string): Promise<EventView[]> {
   const all: EventView[] = []
   let cursor = after
@@ -34,7 +34,7 @@ export async function readAllEvents(rig: Pick<Rig, 'api'>, after?: string): Prom
   }
 }
 
-/** Where the feed ends now: the cursor of who has read everything. */
+/** Returns the cursor of the feed's current end. */
 export async function findEnd(rig: Pick<Rig, 'api'>): Promise<string> {
   for (let cursor = ''; ; ) {
     const page = await readEvents(
@@ -45,7 +45,7 @@ export async function findEnd(rig: Pick<Rig, 'api'>): Promise<string> {
   }
 }
 
-/** What came of a stream so far: messages, and comments as `null`. */
+/** The stream so far: messages, and comments as `null`. */
 export type Message = { id?: string; event?: string; data?: unknown; retry?: string }
 
 export type OpenStream = {
@@ -58,7 +58,7 @@ export type OpenStream = {
   leave(): void
 }
 
-/** Follows the feed as server-sent events, parsed as the standard says. */
+/** Follows the feed as server-sent events, parsed according to the standard. */
 export async function openEventStream(
   rig: Pick<Rig, 'api'>,
   query = '',

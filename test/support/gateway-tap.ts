@@ -1,6 +1,5 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import { onTestFinished } from 'vitest'
+import type { ServerResponse } from 'node:http'
+import { type Seen, serve } from './gateway.ts'
 
 /** What the service sent to the gateway, byte for byte. */
 export type GatewayTap = {
@@ -9,29 +8,30 @@ export type GatewayTap = {
   refunds(): string[]
 }
 
-/** Stands before a gateway, passes everything on and keeps what was sent; stops after the test. */
+/** Asks the gateway what was asked, and answers with what it says. */
+export async function forward(
+  target: string,
+  response: ServerResponse,
+  { path, headers, body }: Seen,
+): Promise<void> {
+  const answer = await fetch(target + path, {
+    method: 'POST',
+    headers: { 'content-type': headers['content-type'] ?? '' },
+    body,
+  })
+  response.writeHead(answer.status, { 'content-type': 'application/json' })
+  response.end(await answer.text())
+}
+
+/** Starts a proxy in front of a gateway that records what was sent; closed after the test. */
 export async function startGatewayTap(target: string): Promise<GatewayTap> {
   const bodies: string[] = []
-  const server = createServer(async (request, response) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of request) chunks.push(chunk)
-    const body = Buffer.concat(chunks).toString()
-    bodies.push(body)
-    const headers = { 'content-type': request.headers['content-type'] ?? '' }
-    const answer = await fetch(target + (request.url ?? ''), { method: 'POST', headers, body })
-    response.writeHead(answer.status, { 'content-type': 'application/json' })
-    response.end(await answer.text())
+  const { url } = await serve(async (response, request) => {
+    bodies.push(request.body)
+    await forward(target, response, request)
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address = server.address()
-  const port = typeof address === 'object' && address ? address.port : 0
   return {
-    url: `http://127.0.0.1:${port}`,
+    url,
     refunds: () => bodies.filter((body) => body.includes('"svc_Command":"REFUND"')),
   }
 }

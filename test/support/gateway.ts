@@ -7,7 +7,7 @@ import { createBreakers } from '../../src/gateway/breakers.ts'
 import { createGatewayClient, type GatewaySettings } from '../../src/gateway/client.ts'
 import { MERCHANT } from './service.ts'
 
-/** A client of a gateway at an address, closed after the test. */
+/** Creates a gateway client for an address, closed after the test. */
 export function makeClient(baseUrl: string, settings: Partial<GatewaySettings> = {}) {
   const client = createGatewayClient({
     baseUrl,
@@ -27,7 +27,7 @@ export function makeClient(baseUrl: string, settings: Partial<GatewaySettings> =
   return { client, ask }
 }
 
-/** Listens on a free port of this machine until the test ends; connections are closed by force then. */
+/** Listens on a free local port until the test ends, then closes all connections. */
 export async function listen(server: Server): Promise<number> {
   const sockets = new Set<{ destroy(): void }>()
   server.on('connection', (socket) => {
@@ -49,7 +49,7 @@ export async function listen(server: Server): Promise<number> {
 
 export type Seen = { path: string; headers: IncomingMessage['headers']; body: string }
 
-/** A gateway that answers what the sandbox never would; `seen` has every request it got. */
+/** Starts a gateway with responses the sandbox never gives; `seen` has every request. */
 export async function serve(
   respond: (response: ServerResponse, request: Seen) => void,
 ): Promise<{ url: string; seen: Seen[] }> {

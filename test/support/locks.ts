@@ -1,8 +1,8 @@
-import type { Sql } from '../../src/db/client.ts'
+import type { Sql } from '../../src/platform/postgres/types.ts'
 import type { TestDatabase } from './database.ts'
 import { waitUntil } from './wait-until.ts'
 
-/** How many sessions of this database wait for a lock that somebody else holds. */
+/** Counts the sessions of this database that wait for a lock. */
 export async function countBlocked({ sql }: TestDatabase): Promise<number> {
   const [row] = await sql<{ n: number }[]>`
     select count(*) as n from pg_stat_activity
@@ -15,7 +15,7 @@ export async function waitUntilBlocked(database: TestDatabase, sessions = 1): Pr
   await waitUntil(blocked, { what: `${sessions} session(s) wait for a lock` })
 }
 
-/** Waits for the work to end, or throws as soon as it is seen to wait for a lock. */
+/** Waits for the work to end; throws as soon as it waits for a lock. */
 export async function expectUnblocked<T>(database: TestDatabase, work: Promise<T>): Promise<T> {
   let ended = false
   const end = () => {
@@ -24,17 +24,17 @@ export async function expectUnblocked<T>(database: TestDatabase, work: Promise<T
   work.then(end, end)
   await waitUntil(
     async () => {
-      if (!ended && (await countBlocked(database)) > 0) throw new Error('it waits for a lock')
+      if (!ended && (await countBlocked(database)) > 0) throw new Error('the work waits for a lock')
       return ended
     },
-    { what: 'the work ends' },
+    { what: 'the end of the work' },
   )
   return work
 }
 
 /**
- * Runs `work` while `hold` is done but not committed, on a connection of its own; it is committed
- * when `work` is through.
+ * Runs `work` while the statements of `hold` are uncommitted on a separate connection, and commits them after
+ * `work` has ended.
  */
 export async function whileUncommitted<H, T>(
   { sql }: TestDatabase,

@@ -7,7 +7,7 @@ import { z } from 'zod'
 
 const Ready = z.object({ msg: z.literal('ready'), url: z.string() })
 
-/** Starts the program itself as an operator would; resolves when it is ready. */
+/** Starts the program as an operator would; resolves when it is ready. */
 export async function startMain(env: Record<string, string>) {
   const root = fileURLToPath(new URL('../..', import.meta.url))
   const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts'], {

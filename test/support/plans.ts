@@ -6,7 +6,7 @@ import type { TestDatabase } from './database.ts'
 
 type Statement = { query: string; params: unknown[] }
 
-/** The query builder over a pool, with every statement it sends. */
+/** Creates a query builder over a pool that records every statement it sends. */
 export function recordStatements({ sql }: TestDatabase): { db: Db; sent: Statement[] } {
   const sent: Statement[] = []
   const logger = { logQuery: (query: string, params: unknown[]) => sent.push({ query, params }) }
@@ -26,7 +26,7 @@ const Step = z.object({
 })
 const Explained = z.tuple([z.object({ 'QUERY PLAN': z.tuple([z.object({ Plan: Step })]) })])
 
-/** Every step of the plan that the service's connections make for a statement, and how many rows each met. */
+/** Reads every step of the plan the service's connections use for a statement, with the rows each step read. */
 export async function explain({ sql }: TestDatabase, { query, params }: Statement) {
   const quoted = params.map((one) => `'${Array.isArray(one) ? `{${one.join()}}` : one}'`)
   const held = await sql.reserve()

@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest'
 import { watchProcess } from './conformance/watch.ts'
 import { KEY, MERCHANT } from './service.ts'
 
-/** The real service, or the sandbox gateway, as a process of its own, started as `npm start` does. */
+/** The service or the sandbox gateway in a separate process, started as `npm start` does. */
 export type ServiceProcess = {
   url: string
   child: ChildProcess
@@ -17,7 +17,7 @@ export type ServiceProcess = {
 
 type Environment = Record<string, string>
 
-/** Runs `src/main.ts` with exactly this environment; it is killed after the test, if it still runs. */
+/** Runs `src/main.ts` with exactly this environment; kills it after the test if it still runs. */
 export function runMain(env: Environment): Omit<ServiceProcess, 'url'> {
   return runProgram('src/main.ts', env)
 }
@@ -59,8 +59,8 @@ export function settingsFor(databaseUrl: string, gatewayUrl: string): Environmen
 }
 
 /**
- * Starts the service and waits for the line that says it is ready.
- * @throws Error with what it printed when it ends before
+ * Starts the service and waits until it logs that it is ready.
+ * @throws Error with its output if it ends before that
  */
 export async function startServiceProcess(env: Environment): Promise<ServiceProcess> {
   const service = await untilReady(runMain(env), /"url":"([^"]+)".*"ready"/)
@@ -70,13 +70,13 @@ export async function startServiceProcess(env: Environment): Promise<ServiceProc
 
 /**
  * Starts the sandbox gateway as `npm run sandbox` does and waits for its address.
- * @throws Error with what it printed when it ends before
+ * @throws Error with its output if it ends before that
  */
 export function startSandboxProcess(env: Environment): Promise<ServiceProcess> {
   return untilReady(runProgram('src/sandbox/main.ts', env), /^Address +(\S+)/m)
 }
 
-/** @param announced what it prints once it listens, with its address */
+/** @param announced matches the line with the address that it prints once it listens */
 async function untilReady(
   process: Omit<ServiceProcess, 'url'>,
   announced: RegExp,
@@ -91,7 +91,7 @@ async function untilReady(
   return { ...process, url }
 }
 
-/** A port that nobody listens on, out of the range from which systems take those of outgoing connections. */
+/** Picks a free port outside the range that systems use for outgoing connections. */
 export async function pickPort(): Promise<string> {
   for (;;) {
     const port = 20_000 + Math.floor(Math.random() * 10_000)

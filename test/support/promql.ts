@@ -1,12 +1,12 @@
-/** What an expression reads, and by which labels it chooses. */
+/** A series of an expression, and the labels it is selected by. */
 export type Selector = { metric: string; labels: string[] }
 
 const GROUPING = /\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)/g
 const WORDS = new Set(['and', 'or', 'unless', 'bool', 'offset'])
 
 /**
- * The series that a PromQL expression selects, and the labels it groups by. It knows as much of the
- * language as the rules and panels of `ops` use.
+ * Finds the series a PromQL expression selects, and the labels it groups by. Supports only the parts of the
+ * language that the rules and panels of `ops` use.
  */
 export function readExpression(expression: string): { selectors: Selector[]; groups: string[] } {
   const groups: string[] = []

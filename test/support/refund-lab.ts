@@ -1,5 +1,5 @@
-import type { RefundRow } from '../../src/refunds/rows.ts'
-import { lockRefunds } from '../../src/refunds/rows.ts'
+import { lockRefundRows } from '../../src/refunds/draft.ts'
+import type { RefundRow } from '../../src/refunds/types.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { emptyTables } from './database.ts'
 import { type RefundRig, startRefundRig } from './refunds.ts'
@@ -8,8 +8,8 @@ import { waitUntil } from './wait-until.ts'
 
 export type LabPayment = { id: string; transactionId: string }
 
-/** What a refund's notification says where it differs from the truth about the refund. */
-export type Told = {
+/** Members of a refund notification that differ from the refund. */
+export type NotificationOverrides = {
   code?: string | number
   amount?: number
   paymentId?: string
@@ -19,30 +19,35 @@ export type Told = {
   message?: string
 }
 
-/** A refund rig whose passes are driven by hand: nothing moves between two calls of the test. */
+/** A refund rig whose syncs the test runs itself: nothing happens between two calls of the test. */
 export type RefundLab = RefundRig & {
-  /** A payment that the service knows, of a transaction that rests. */
+  /** Creates a payment known to the service, in an idle transaction. */
   open(options?: { amount?: string; paymentMethod?: string }): Promise<LabPayment>
-  /** Asks for a refund without letting a pass see it. */
+  /** Requests a refund, without a sync. */
   ask(payment: LabPayment, amount: string): Promise<string>
-  /** One pass over the transaction, everything in it being due; no other one is. */
+  /** Syncs the transaction once, with all of its refunds due and no other transaction due. */
   pass(payment: LabPayment): Promise<void>
-  /** Asks, and lets one pass send it. */
+  /** Requests a refund, and syncs once to send it. */
   send(payment: LabPayment, amount: string): Promise<string>
   row(refundId: string): Promise<RefundRow>
-  /** Everything that happened to a refund happened that much earlier. */
+  /** Moves the times of a refund's attempts back by `ms`. */
   age(refundId: string, ms: number): Promise<void>
-  /** Kinds of the disagreements about a payment, oldest first. */
+  /** Kinds of the payment's discrepancies, oldest first. */
   disagreements(payment: LabPayment): Promise<string[]>
-  /** The gateway's own notification about a refund, acknowledged. */
-  tell(payment: LabPayment, refundId: string, amount: string, told?: Told): Promise<void>
-  /** The gateway ends a refund; its notification, if the mode sends any, is acknowledged. */
+  /** Delivers the gateway's notification of a refund, and requires its acknowledgement. */
+  notify(
+    payment: LabPayment,
+    refundId: string,
+    amount: string,
+    overrides?: NotificationOverrides,
+  ): Promise<void>
+  /** Settles a refund at the gateway; its notification, if the mode sends any, is acknowledged. */
   settle(refundId: string, outcome?: 'success' | 'failure'): Promise<void>
   mode(mode: object): Promise<void>
   fault(kind: string, more?: object): Promise<void>
-  /** What QUERY_PT shows instead of the truth; null for the truth. */
+  /** Makes QUERY_PT show this refunded amount instead of the actual one; null for the actual one. */
   show(payment: LabPayment, refundedAmount: string | null): Promise<void>
-  /** Empties the books between two tests. */
+  /** Resets the gateway's behaviour and empties the tables between two tests. */
   clear(): Promise<void>
 }
 
@@ -58,45 +63,12 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
     await rig.control('PUT', '/refund-mode', { ...SILENT, ...more })
   }
   await mode({})
-
-  async function pass({ transactionId }: LabPayment): Promise<void> {
-    await sql`
-      update refunds set due_at = now() - interval '1 s'
-      where transaction_id = ${transactionId} and due_at is not null`
-    await sql`
-      update transactions set due_at = now() + case when transaction_id = ${transactionId}
-        then interval '-1 s' else interval '1 hour' end
-      where transaction_id = ${transactionId} or (due_at is not null and lease_id is null)`
-    if ((await syncDue(rig.service.ctx)) !== 1) throw new Error(`${transactionId} was not claimed`)
-  }
-  async function ask({ id }: LabPayment, amount: string): Promise<string> {
-    return (await rig.refund(id, { amount })).body.id
-  }
-  async function row(refundId: string): Promise<RefundRow> {
-    const [found] = await sql<{ transactionId: string; asOf: string }[]>`
-      select transaction_id as "transactionId", clock_timestamp()::text as "asOf"
-      from refunds where refund_id = ${refundId}`
-    if (!found) throw new Error(`no refund ${refundId}`)
-    const key = { merchantCode: MERCHANT.merchantCode, transactionId: found.transactionId }
-    const rows = await sql.begin((tx) => lockRefunds(tx, key, found.asOf))
-    const [one] = rows.filter((each) => each.refundId === refundId)
-    if (!one) throw new Error(`no refund ${refundId}`)
-    return one
-  }
-
+  const pass = (payment: LabPayment) => syncOnce(rig, payment)
+  const ask = async ({ id }: LabPayment, amount: string) =>
+    (await rig.refund(id, { amount })).body.id
   return {
     ...rig,
-    async open({ amount = '100', paymentMethod = 'CC' } = {}) {
-      const transactionId = `T-${crypto.randomUUID()}`
-      const id = `P-${crypto.randomUUID()}`
-      const payments = [{ id, amount, paymentMethod, status: 'SUCCESS' }]
-      await rig.control('POST', '/transactions', { transactionId, payments, ipn: false })
-      await sql`
-        insert into transactions (merchant_code, transaction_id)
-        values (${MERCHANT.merchantCode}, ${transactionId})`
-      await pass({ id, transactionId })
-      return { id, transactionId }
-    },
+    open: (payment) => openPayment(rig, payment),
     ask,
     pass,
     async send(payment, amount) {
@@ -104,7 +76,7 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
       await pass(payment)
       return refundId
     },
-    row,
+    row: (refundId) => readRow(rig, refundId),
     async age(refundId, ms) {
       await sql`
         update refunds set
@@ -118,24 +90,7 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
         select kind from discrepancies where payment_id = ${id} order by id`
       return rows.map(({ kind }) => kind)
     },
-    async tell(payment, refundId, amount, told = {}) {
-      const { merchantCode = MERCHANT.merchantCode, secret = MERCHANT.secret } = told
-      const body = signIpn(
-        {
-          svc_MerchantCode: merchantCode,
-          svc_Command: 'REFUND',
-          svc_RequestID: told.requestId ?? refundId,
-          svc_TransactionID: `R-${refundId.slice(0, 8)}`,
-          svc_PaymentID: told.paymentId ?? payment.id,
-          svc_Amount: told.amount ?? Number(amount),
-          svc_ResponseCode: told.code ?? 0,
-          svc_ResponseMsg: told.message ?? 'told',
-        },
-        { secret, exclude: [] },
-      )
-      const { status } = await postIpn(rig.service.url, body)
-      if (status !== 200) throw new Error(`the notification got ${status}`)
-    },
+    notify: (...notification) => notifyRefund(rig, ...notification),
     async settle(refundId, outcome = 'success') {
       await rig.control('POST', `/refunds/${refundId}/settle`, { outcome })
     },
@@ -154,7 +109,73 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
   }
 }
 
-/** Waits until the gateway has received that many REFUND calls under this id. */
+async function openPayment(
+  rig: RefundRig,
+  { amount = '100', paymentMethod = 'CC' }: { amount?: string; paymentMethod?: string } = {},
+): Promise<LabPayment> {
+  const transactionId = `T-${crypto.randomUUID()}`
+  const id = `P-${crypto.randomUUID()}`
+  const payments = [{ id, amount, paymentMethod, status: 'SUCCESS' }]
+  await rig.control('POST', '/transactions', { transactionId, payments, ipn: false })
+  await rig.database.sql`
+    insert into transactions (merchant_code, transaction_id)
+    values (${MERCHANT.merchantCode}, ${transactionId})`
+  await syncOnce(rig, { id, transactionId })
+  return { id, transactionId }
+}
+
+async function syncOnce(
+  { database: { sql }, service }: RefundRig,
+  { transactionId }: LabPayment,
+): Promise<void> {
+  await sql`
+    update refunds set due_at = now() - interval '1 s'
+    where transaction_id = ${transactionId} and due_at is not null`
+  await sql`
+    update transactions set due_at = now() + case when transaction_id = ${transactionId}
+      then interval '-1 s' else interval '1 hour' end
+    where transaction_id = ${transactionId} or (due_at is not null and lease_id is null)`
+  if ((await syncDue(service.ctx)) !== 1) throw new Error(`${transactionId} was not claimed`)
+}
+
+async function readRow({ database: { sql } }: RefundRig, refundId: string): Promise<RefundRow> {
+  const [found] = await sql<{ transactionId: string; asOf: string }[]>`
+    select transaction_id as "transactionId", clock_timestamp()::text as "asOf"
+    from refunds where refund_id = ${refundId}`
+  if (!found) throw new Error(`no refund ${refundId}`)
+  const key = { merchantCode: MERCHANT.merchantCode, transactionId: found.transactionId }
+  const rows = await sql.begin((tx) => lockRefundRows(tx, key, found.asOf))
+  const row = rows.find((one) => one.refundId === refundId)
+  if (!row) throw new Error(`no refund ${refundId}`)
+  return row
+}
+
+async function notifyRefund(
+  rig: RefundRig,
+  payment: LabPayment,
+  refundId: string,
+  amount: string,
+  overrides: NotificationOverrides = {},
+): Promise<void> {
+  const { merchantCode = MERCHANT.merchantCode, secret = MERCHANT.secret } = overrides
+  const body = signIpn(
+    {
+      svc_MerchantCode: merchantCode,
+      svc_Command: 'REFUND',
+      svc_RequestID: overrides.requestId ?? refundId,
+      svc_TransactionID: `R-${refundId.slice(0, 8)}`,
+      svc_PaymentID: overrides.paymentId ?? payment.id,
+      svc_Amount: overrides.amount ?? Number(amount),
+      svc_ResponseCode: overrides.code ?? 0,
+      svc_ResponseMsg: overrides.message ?? 'notified',
+    },
+    { secret, exclude: [] },
+  )
+  const { status } = await postIpn(rig.service.url, body)
+  if (status !== 200) throw new Error(`the notification was answered with ${status}`)
+}
+
+/** Waits until the gateway has received `n` REFUND calls with this request id. */
 export async function waitForSent(rig: RefundRig, refundId: string, n = 1): Promise<void> {
   await waitUntil(async () => (await rig.sent(refundId)) >= n, { what: `REFUND ${refundId}` })
 }

@@ -1,7 +1,7 @@
-import type { RefundRow } from '../../src/refunds/rows.ts'
 import type { RefundSettings } from '../../src/refunds/transitions.ts'
+import type { RefundRow } from '../../src/refunds/types.ts'
 
-/** A refund sent once and not answered, unless `facts` say else. */
+/** The row of a refund sent once and not answered, except for `facts`. */
 export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
   return {
     merchantCode: 'M',

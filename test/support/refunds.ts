@@ -19,26 +19,26 @@ const Calls = z.object({
 export type RefundAnswer = { status: number; headers: Headers; body: RefundView; problem: unknown }
 
 export type RefundRig = Rig & {
-  /** A payment at the gateway, known to the service. */
+  /** Creates a payment at the gateway, and waits until the service knows it. */
   pay(options?: {
     id?: string
     amount?: string
     paymentMethod?: string
     status?: string
   }): Promise<{ id: string; transactionId: string }>
-  /** Asks for a refund under a new idempotency key, unless one is given. */
+  /** Requests a refund, with a new idempotency key unless one is given. */
   refund(paymentId: string, body?: unknown, key?: string): Promise<RefundAnswer>
   readRefund(refundId: string): Promise<RefundView>
   payment(paymentId: string): Promise<z.infer<typeof Payment>>
-  /** Waits for succeeded, failed or needs_review. */
+  /** Waits until the refund is succeeded, failed or needs_review. */
   untilEnded(refundId: string): Promise<RefundView>
-  /** Amounts that really moved at the gateway, oldest first. */
+  /** Amounts that moved at the gateway, oldest first. */
   moved(paymentId: string): Promise<string[]>
-  /** How often REFUND reached the gateway under this id. */
+  /** How many REFUND calls with this request id reached the gateway. */
   sent(refundId: string): Promise<number>
 }
 
-/** Schedules by which a refund's life takes a moment. */
+/** Schedules short enough to play a refund's whole life in a test. */
 export const QUICK_REFUNDS = {
   REFUND_BACKOFF_MS: '50',
   REFUND_BACKOFF_MAX_MS: '200',
@@ -46,10 +46,10 @@ export const QUICK_REFUNDS = {
   GATEWAY_TIMEOUT_MS: '400',
 }
 
-/** The same where no answer may be lost to a busy machine: a test that counts calls. */
+/** For tests that count calls: no call times out on a busy machine. */
 export const PATIENT_REFUNDS = { ...QUICK_REFUNDS, GATEWAY_TIMEOUT_MS: '5000' }
 
-/** An installation whose gateway guards nothing but repeated ids: only the service's own guard counts. */
+/** Starts a service and a gateway that refuses only repeated request ids: the service's own checks are tested. */
 export async function startRefundRig(options: RigOptions = {}): Promise<RefundRig> {
   const rig = await startRig({
     ...options,
@@ -74,24 +74,7 @@ export async function startRefundRig(options: RigOptions = {}): Promise<RefundRi
       await waitUntil(known, { what: `payment ${id}` })
       return { id, transactionId: created.transactionId }
     },
-    async refund(paymentId, body = {}, key = randomUUID()) {
-      const response = await rig.api(`/v1/payments/${paymentId}/refunds`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', 'idempotency-key': key },
-        body: JSON.stringify(body),
-      })
-      const json: unknown = await response.json()
-      const refund = Refund.strict().safeParse(json)
-      return {
-        status: response.status,
-        headers: response.headers,
-        problem: json,
-        get body() {
-          if (!refund.success) throw new Error(`no refund: ${JSON.stringify(json)}`)
-          return refund.data
-        },
-      }
-    },
+    refund: (...request) => requestRefund(rig, ...request),
     async payment(paymentId) {
       const response = await rig.api(`/v1/payments/${paymentId}`)
       return Payment.strict().parse(await response.json())
@@ -110,6 +93,30 @@ export async function startRefundRig(options: RigOptions = {}): Promise<RefundRi
     async sent(refundId) {
       const { data } = Calls.parse(await rig.control('GET', '/calls?command=REFUND'))
       return data.filter((one) => one.requestId === refundId).length
+    },
+  }
+}
+
+async function requestRefund(
+  rig: Rig,
+  paymentId: string,
+  body: unknown = {},
+  key: string = randomUUID(),
+): Promise<RefundAnswer> {
+  const response = await rig.api(`/v1/payments/${paymentId}/refunds`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'idempotency-key': key },
+    body: JSON.stringify(body),
+  })
+  const json: unknown = await response.json()
+  const refund = Refund.strict().safeParse(json)
+  return {
+    status: response.status,
+    headers: response.headers,
+    problem: json,
+    get body() {
+      if (!refund.success) throw new Error(`no refund: ${JSON.stringify(json)}`)
+      return refund.data
     },
   }
 }

@@ -2,17 +2,26 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts'
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/start-sandbox.ts'
 
 export const SHOP = { merchantCode: 'UFLIYL', secret: '311235E7043244EC8306F96720748C56' }
 
-/** A sandbox gateway of one test, and the hands to control it with. */
+/** Calls the control routes of the sandbox that runs now. */
+export function makeControl(find: () => { url: string }) {
+  return (method: string, path: string, body?: unknown): Promise<Response> =>
+    fetch(`${find().url}/sandbox${path}`, {
+      method,
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    })
+}
+
+/** A sandbox gateway for one test, with its controls. */
 export type SandboxRig = Sandbox & {
   control(method: string, path: string, body?: unknown): Promise<Response>
-  /** Entries of the journal, as JSON gives them. */
+  /** The entries of the journal. */
   readCalls(command: string): Promise<Record<string, unknown>[]>
   askToken(body?: Record<string, unknown>): Promise<Response>
-  /** A token of the first account's default client. */
+  /** Requests a token for the first account's default client. */
   fetchToken(): Promise<string>
   /** Reads virtual cards; `token: null` sends no header. */
   readCards(path: string, more?: { token?: string | null; language?: string }): Promise<Response>
@@ -21,17 +30,13 @@ export type SandboxRig = Sandbox & {
 const Calls = z.object({ data: z.array(z.record(z.string(), z.unknown())) })
 const Token = z.object({ access_token: z.string() })
 
-/** Starts a sandbox that ends with the test. */
+/** Starts a sandbox that is closed after the test. */
 export async function useSandbox(options: Partial<SandboxOptions> = {}): Promise<SandboxRig> {
   const sandbox = await startSandbox({ accounts: [SHOP], ...options })
   onTestFinished(() => sandbox.stop())
   const { url } = sandbox
 
-  const control = (method: string, path: string, body?: unknown) =>
-    fetch(`${url}/sandbox${path}`, {
-      method,
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    })
+  const control = makeControl(() => sandbox)
   const askToken = (body: Record<string, unknown> = {}) =>
     fetch(`${url}/v2/auth/oauth2/token`, {
       method: 'POST',
@@ -66,11 +71,11 @@ export async function useSandbox(options: Partial<SandboxOptions> = {}): Promise
   }
 }
 
-/** A merchant that takes notifications: `answers` are given in turn, then it acknowledges. */
+/** A merchant's notification endpoint: gives `answers` in turn, then acknowledges. */
 export type Merchant = { ipnUrl: string; received: string[]; answers: MerchantAnswer[] }
 export type MerchantAnswer = { status: number; body: string }
 
-/** Starts a merchant's address for notifications, which ends with the test. */
+/** Starts a merchant's notification endpoint, closed after the test. */
 export async function useMerchant(): Promise<Merchant> {
   const received: string[] = []
   const answers: MerchantAnswer[] = []

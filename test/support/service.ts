@@ -1,8 +1,8 @@
 import { EVERY_MERCHANT, ensureFirstKey } from '../../src/access/keys.ts'
-import { type Config, readConfig } from '../../src/config.ts'
+import { type Config, readConfig } from '../../src/config/config.ts'
 import { computeSecureHash } from '../../src/gateway/signature.ts'
-import { createLog } from '../../src/log.ts'
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/server.ts'
+import { createLog } from '../../src/platform/telemetry/log.ts'
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/start-sandbox.ts'
 import { type Service, type ServiceOptions, startService } from '../../src/service.ts'
 import { Transaction, type TransactionView } from '../../src/transactions/view.ts'
 import { watchService } from './conformance/watch.ts'
@@ -17,34 +17,34 @@ export type Rig = {
   service: Service
   /** Calls the service's API with the key of every scope. */
   api(path: string, init?: RequestInit): Promise<Response>
-  /** A transaction that is there, checked against the schema of its answer. */
+  /** Reads an existing transaction, and checks it against its schema. */
   transaction(transactionId: string, query?: string): Promise<TransactionView>
-  /** Calls the sandbox's control routes; throws unless they answer 2xx. */
+  /** Calls the sandbox's control routes; throws unless the status is 2xx. */
   control(method: string, path: string, body?: unknown): Promise<unknown>
   stop(): Promise<void>
 }
 
 export type RigOptions = {
-  /** Settings over the test defaults, as in the environment. */
+  /** Settings that override the test defaults, as in the environment. */
   settings?: Record<string, string>
-  /** Changes to the decided configuration that no setting reaches. */
+  /** Changes to the resulting configuration that no setting can make. */
   config?: Partial<Config>
   serverLimits?: ServiceOptions['serverLimits']
   streamLimits?: ServiceOptions['streamLimits']
-  /** Faults are played by the dozen: calls pause only where a test says so. */
+  /** By default calls never pause, although tests play dozens of faults. */
   breaker?: ServiceOptions['breaker']
-  /** Other addresses of webhook receivers than the machine's. */
+  /** Replaces name resolution for webhook endpoints. */
   resolve?: ServiceOptions['resolve']
-  /** A log that can be looked at. */
+  /** A log that the test can read. */
   log?: ServiceOptions['log']
   sandbox?: Partial<SandboxOptions>
-  /** Several services can share one database. */
+  /** A database to share with other services. */
   database?: TestDatabase
 }
 
 const NEVER = { failures: Number.POSITIVE_INFINITY, pauseMs: 1, maxPauseMs: 1 }
 
-/** A whole installation over real HTTP: database, sandbox gateway, service. Quick schedules, quiet log. */
+/** Starts a whole installation over real HTTP: database, sandbox gateway, service. Short schedules, silent log. */
 export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const database = options.database ?? (await createTestDatabase())
   const sandbox = await startSandbox({ accounts: [MERCHANT], refundMs: 50, ...options.sandbox })
@@ -116,16 +116,16 @@ export async function startTestService(
   return service
 }
 
-/** Adds a key of its own, e.g. bound to one merchant or without a scope. */
+/** Adds a key, e.g. bound to one merchant or without a scope. */
 export async function addKey(
   database: TestDatabase,
   text: string,
-  scopes: string[],
+  scopes: readonly string[],
   merchantCode = EVERY_MERCHANT,
 ): Promise<void> {
   await database.sql`
     insert into api_keys (name, hash, scopes, merchant_code)
-    values ('test', sha256(${text}::bytea), ${scopes}, ${merchantCode})`
+    values ('test', sha256(${text}::bytea), ${[...scopes]}, ${merchantCode})`
 }
 
 async function control(sandbox: Sandbox, method: string, path: string, body: unknown) {
@@ -139,7 +139,7 @@ async function control(sandbox: Sandbox, method: string, path: string, body: unk
   return text === '' ? undefined : JSON.parse(text)
 }
 
-/** A payment's notification as the gateway would send it, signed unless `svc_SecureHash` is given. */
+/** Builds a payment's notification as the gateway sends it, signed unless `svc_SecureHash` is given. */
 export function signIpn(
   fields: Record<string, string | number>,
   { secret = MERCHANT.secret, exclude = ['TransAmount', 'ExtData'] } = {},
@@ -151,7 +151,7 @@ export function signIpn(
   }
 }
 
-/** Posts a notification and returns status and parsed answer. */
+/** Posts a notification and returns the status and the parsed response. */
 export async function postIpn(
   url: string,
   body: Record<string, unknown> | string | Uint8Array<ArrayBuffer>,

@@ -3,19 +3,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import type { TestProject } from 'vitest/node'
-import { startEmbeddedPostgres } from '../../src/db/embedded/start.ts'
 import { migrateDatabase } from '../../src/db/migrate.ts'
+import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded/start.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The server that every test file makes its own database on. */
+    /** The server on which every test file creates its own database. */
     serverUrl: string
-    /** A migrated database to clone: 32 ms against 153 ms for migrating each. */
+    /** A migrated database to clone: 32 ms, against 153 ms for migrating each database. */
     template: string
   }
 }
 
-/** One server a run: the one of `TEST_DATABASE_URL`, or an embedded one without fsync. */
+/** Starts one server per run: that of `TEST_DATABASE_URL`, or an embedded one without fsync. */
 export default async function startDatabase(project: TestProject) {
   const server = await chooseServer()
   const template = `ipn_template_${process.pid}`

@@ -1,16 +1,17 @@
 import { type DestinationStream, pino } from 'pino'
 import { z } from 'zod'
-import type { Context } from '../../src/context.ts'
-import type { Log } from '../../src/log.ts'
-import { type Claim, claimDue } from '../../src/sync/claim.ts'
-import { settleQuery } from '../../src/sync/settle.ts'
+import type { Log } from '../../src/platform/telemetry/log.ts'
+import { claimDue } from '../../src/sync/claim-due.ts'
+import type { SyncContext } from '../../src/sync/context.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
+import { commitAnswer } from '../../src/sync/sync-transaction.ts'
+import type { Claim } from '../../src/sync/types.ts'
 import { MERCHANT, postIpn, type Rig, signIpn } from './service.ts'
 import { waitUntil } from './wait-until.ts'
 
 type Given = { id?: string; amount?: string; status?: string; paymentMethod?: string }
 
-/** A transaction at the gateway that has told nobody; one successful payment unless `payments` says else. */
+/** Creates a transaction at the gateway without a notification; by default with one successful payment. */
 export async function makeTransaction(
   rig: Rig,
   transactionId: string,
@@ -25,16 +26,16 @@ export async function makeTransaction(
   await rig.control('POST', '/transactions', { transactionId, payments: list, ipn: false })
 }
 
-/** The gateway's notification, acknowledged. `more` makes its bytes differ from the last one's. */
+/** Sends the gateway's notification and checks that it is acknowledged. `more` changes its bytes. */
 export async function notifyOf(rig: Rig, transactionId: string, more = {}): Promise<void> {
   const { status } = await postIpn(
     rig.service.url,
     signIpn({ svc_TransactionID: transactionId, ...more }),
   )
-  if (status !== 200) throw new Error(`the notification got ${status}`)
+  if (status !== 200) throw new Error(`the notification was answered with ${status}`)
 }
 
-/** How the work item of a transaction stands; times in ms from the database's now. */
+/** Reads the work item of a transaction; times in ms from the database's now. */
 export async function readItem({ database }: Rig, transactionId: string) {
   const [row] = await database.sql<
     {
@@ -62,41 +63,41 @@ export async function readItem({ database }: Rig, transactionId: string) {
   return row
 }
 
-/** Its time has come: schedule, backoff and lease all end now. */
+/** Makes a transaction due now: ends its schedule, backoff and lease. */
 export async function makeDueNow({ database }: Rig, transactionId: string): Promise<void> {
   await database.sql`
     update transactions set due_at = now() - interval '1 s' where transaction_id = ${transactionId}`
 }
 
-/** Asks the gateway once more about a transaction that waits for its time. */
+/** Queries the gateway once more about a transaction that is scheduled for later. */
 export async function syncAgain(
   rig: Rig,
   transactionId: string,
-  ctx: Context = rig.service.ctx,
+  ctx: SyncContext = rig.service.ctx,
 ): Promise<void> {
   await makeDueNow(rig, transactionId)
   if ((await syncDue(ctx)) !== 1) throw new Error(`${transactionId} was not claimed`)
 }
 
 /** Claims the one transaction that is due. */
-export async function claimOne(ctx: Context): Promise<Claim> {
+export async function claimOne(ctx: SyncContext): Promise<Claim> {
   const [claim, ...others] = await claimDue(ctx, 10)
   if (!claim || others.length > 0) throw new Error('not exactly one transaction is due')
   return claim
 }
 
-/** Asks the gateway about a claim and settles it, as a round does. */
-export async function settleClaim(ctx: Context, claim: Claim) {
+/** Queries the gateway for a claim and commits the answer, as a round does. */
+export async function commitClaim(ctx: SyncContext, claim: Claim) {
   const sentAfterMs = performance.now() - claim.knownAt
   const call = await ctx.gateway.queryPayments(claim)
-  return settleQuery(ctx, { claim, call, sentAfterMs })
+  return commitAnswer(ctx, { claim, call, sentAfterMs })
 }
 
 const Calls = z.object({
   data: z.array(z.object({ transactionId: z.string().nullable(), outcome: z.string() })),
 })
 
-/** The queries about a transaction that reached the gateway. */
+/** Counts the queries about a transaction that reached the gateway. */
 export async function countQueries(rig: Rig, transactionId: string): Promise<number> {
   const { data } = Calls.parse(await rig.control('GET', '/calls?command=QUERY_PT'))
   return data.filter((call) => call.transactionId === transactionId).length
@@ -107,7 +108,7 @@ export async function waitForQueries(rig: Rig, transactionId: string, n: number)
   await waitUntil(arrived, { what: `${n} queries about ${transactionId}` })
 }
 
-/** A transaction of the test's merchant that is due and of which nobody knows anything. */
+/** Inserts a due transaction of the test's merchant about which nothing is known. */
 export async function registerDue({ database }: Rig, transactionId: string): Promise<void> {
   await database.sql`
     insert into transactions (merchant_code, transaction_id, due_at)
@@ -116,7 +117,7 @@ export async function registerDue({ database }: Rig, transactionId: string): Pro
 
 const Line = z.looseObject({ level: z.number(), msg: z.string() })
 
-/** A log whose lines can be looked at. */
+/** Creates a log whose lines the test can read. */
 export function keepLog(): { log: Log; errors(): z.infer<typeof Line>[]; text(): string } {
   const lines: z.infer<typeof Line>[] = []
   const stream: DestinationStream = { write: (line) => lines.push(Line.parse(JSON.parse(line))) }

@@ -1,6 +1,6 @@
 /**
- * Resolves as soon as the condition holds, which is asked every few milliseconds (`everyMs`).
- * @throws Error naming `what` was waited for when it does not hold within `timeoutMs`
+ * Resolves as soon as the condition holds; checks it every `everyMs` milliseconds.
+ * @throws Error naming `what` if it does not hold within `timeoutMs`
  */
 export async function waitUntil(
   condition: () => Promise<boolean> | boolean,

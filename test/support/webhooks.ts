@@ -1,11 +1,13 @@
 import { Webhook } from 'standardwebhooks'
 import { expect, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import type { Context } from '../../src/context.ts'
-import { createDelivering } from '../../src/webhooks/deliver.ts'
+import type { ServiceContext } from '../../src/create-context.ts'
+import type { Log } from '../../src/platform/telemetry/log.ts'
+import { createDeliveryRound } from '../../src/webhooks/deliver-events.ts'
 import { withKey } from './api.ts'
 import type { Seen } from './gateway.ts'
 import { KEY, MERCHANT, type Rig } from './service.ts'
+import { useRig } from './use-started.ts'
 
 const Registered = z.strictObject({
   id: z.uuid(),
@@ -14,6 +16,11 @@ const Registered = z.strictObject({
   secret: z.string(),
 })
 export type Registered = z.infer<typeof Registered>
+
+/** Starts a service that calls endpoints on this machine, without background work: tests run the worker, round by round. */
+export function useWebhookRig(log: Log): Rig {
+  return useRig({ settings: { ROLE: 'web', WEBHOOK_ALLOW_PRIVATE: 'true' }, log })
+}
 
 /** Calls a webhook route with the key of every scope, or another. */
 export function callWebhooks(rig: Rig, method: string, path = '', body?: unknown, key = KEY) {
@@ -25,7 +32,7 @@ export function callWebhooks(rig: Rig, method: string, path = '', body?: unknown
   })
 }
 
-/** Registers a receiver until the test ends. */
+/** Registers an endpoint until the test ends. */
 export async function register(rig: Rig, url: string, types?: string[]): Promise<Registered> {
   const response = await callWebhooks(rig, 'POST', '', { url, ...(types ? { types } : {}) })
   const text = await response.text()
@@ -37,7 +44,7 @@ export async function register(rig: Rig, url: string, types?: string[]): Promise
   return endpoint
 }
 
-/** Puts events at the end of the feed, one for each transaction named; returns their ids. */
+/** Appends events to the feed, one for each transaction; returns their ids. */
 export async function publish(
   { database: { sql } }: Rig,
   transactionIds: readonly string[],
@@ -52,8 +59,8 @@ export async function publish(
   return rows.map(({ id }) => String(id))
 }
 
-/** Plans and delivers until nothing is left that may be done now. */
-export async function work(ctx: Context, round = createDelivering(ctx)): Promise<void> {
+/** Fans out and delivers until nothing is due. */
+export async function work(ctx: ServiceContext, round = createDeliveryRound(ctx)): Promise<void> {
   for (;;) {
     const { count, finished } = await round()
     await finished
@@ -61,18 +68,18 @@ export async function work(ctx: Context, round = createDelivering(ctx)): Promise
   }
 }
 
-/** Lets the time pass until everything is due again, and the next call to a failing endpoint. */
+/** Makes every delivery and every probe due. */
 export async function passTime({ database: { sql } }: Rig): Promise<void> {
   await sql`update webhook_deliveries set due_at = now() where due_at > now()`
   await sql`update webhook_endpoints set probe_at = now() where probe_at > now()`
 }
 
-/** Lets the time pass until the next call may go to a failing endpoint; backoffs go on. */
+/** Makes the next probe of failing endpoints due; backoffs stay. */
 export async function openProbe({ database: { sql } }: Rig): Promise<void> {
   await sql`update webhook_endpoints set probe_at = now() where probe_at > now()`
 }
 
-/** What still has to be delivered to an endpoint, by event. */
+/** The pending deliveries of an endpoint, by event. */
 export async function listPending({ database: { sql } }: Rig, endpointId: string) {
   return await sql<
     {
@@ -99,13 +106,13 @@ export async function readEndpointRow({ database: { sql } }: Rig, endpointId: st
 
 const Event = z.looseObject({ id: z.string(), type: z.string(), transactionId: z.string() })
 
-/** What a receiver got, as the library's own verifier lets it through. @throws when it does not */
+/** The event of a received request. @throws when the library's own verifier rejects it */
 export function verify({ body, headers }: Seen, secret: string): z.infer<typeof Event> {
   const texts = Object.entries(headers).map(([name, value]) => [name, String(value)])
   return Event.parse(new Webhook(secret).verify(body, Object.fromEntries(texts)))
 }
 
-/** The ids of the events that a receiver got, in order. */
+/** The ids of the events that an endpoint received, in order. */
 export function listIds(seen: readonly Seen[]): string[] {
   return seen.map(({ headers }) => String(headers['webhook-id']))
 }

@@ -1,11 +1,11 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { Context } from 'hono'
 import { z } from 'zod'
-import { takeFault } from '../faults/faults.ts'
-import { followFault, isErrorStatus } from '../faults/misbehave.ts'
+import { answerRequest, isErrorStatus } from '../faults/apply-fault.ts'
+import { takeFault } from '../faults/take-fault.ts'
 import { recordEntry, type TokenEntry } from '../journal.ts'
 import type { SandboxState } from '../state.ts'
-import { readParams, writeJson } from '../wire.ts'
+import { readParams, writeJson } from '../wire-format.ts'
 import { findClient, isKnownClient, issueToken } from './tokens.ts'
 
 const text = z.string().min(1)
@@ -17,13 +17,13 @@ const tokenRequest = z.object({
   scope: z.string().optional(),
 })
 
-type Answer = { status: number; body: unknown }
+type TokenAnswer = { status: number; body: unknown }
 
 const SUCCESS = { code: 1, message: 'Successful' }
 
 /**
- * Tokens for virtual cards by client credentials (RFC 6749 section 4.4), asked for in JSON or as a
- * form. A refusal is `{error, error_description}` (section 5.2); a wrong client gets 401.
+ * Issues tokens for virtual cards by client credentials (RFC 6749 section 4.4), requested as JSON or
+ * as a form. A refusal is `{error, error_description}` (section 5.2), with 401 for an invalid client.
  */
 export function makeTokenRoute(state: SandboxState) {
   return async (c: Context<{ Bindings: HttpBindings }>): Promise<Response> => {
@@ -38,12 +38,12 @@ export function makeTokenRoute(state: SandboxState) {
       workStatus: null,
       clientId: clientId !== undefined && isKnownClient(state.tokens, clientId) ? clientId : null,
     })
-    const work = async () => {
-      const answer = grant(state, params)
+    const execute = async () => {
+      const answer = grantToken(state, params)
       entry.workStatus = answer.status
       return answer
     }
-    const send = ({ status, body }: Answer) => {
+    const send = ({ status, body }: TokenAnswer) => {
       entry.status = status
       const headers = {
         'content-type': 'application/json; charset=utf-8',
@@ -51,29 +51,34 @@ export function makeTokenRoute(state: SandboxState) {
       }
       return new Response(writeJson(body), { status, headers })
     }
-    const write = ({ body }: Answer) => writeJson(body)
-    if (fault) return followFault(fault, { c, state, work, refuse: refuseWithCode, send, write })
-    const answer = await work()
-    entry.outcome = 'answered'
-    return send(answer)
+    const write = ({ body }: TokenAnswer) => writeJson(body)
+    const { background } = state
+    const exchange = { c, background, execute, refuse: refuseWithCode, send, write }
+    return answerRequest(fault, entry, exchange)
   }
 }
 
-function grant({ tokens }: SandboxState, params: Readonly<Record<string, unknown>>): Answer {
+function grantToken(
+  { tokens }: SandboxState,
+  params: Readonly<Record<string, unknown>>,
+): TokenAnswer {
   const { data: request, error } = tokenRequest.safeParse(params)
   if (error !== undefined) {
     const name = error.issues[0]?.path.join('.')
-    return refuse(400, 'invalid_request', `${name} is missing or no text (JSON has to be declared)`)
+    return refuse(
+      400,
+      'invalid_request',
+      `${name} is missing or not a string (JSON needs its content-type)`,
+    )
   }
   if (request.grant_type !== 'client_credentials') {
     return refuse(400, 'unsupported_grant_type', 'grant_type must be client_credentials')
   }
   const client = findClient(tokens, request.client_id, request.client_secret)
-  if (client === undefined)
-    return refuse(401, 'invalid_client', 'no such client, or a wrong secret')
-  const asked = request.scope?.split(' ').filter(Boolean) ?? []
-  if (client.scopes.length > 0 && !asked.every((scope) => client.scopes.includes(scope))) {
-    return refuse(400, 'invalid_scope', 'the client may not ask for this scope')
+  if (client === undefined) return refuse(401, 'invalid_client', 'unknown client or wrong secret')
+  const scopes = request.scope?.split(' ').filter(Boolean) ?? []
+  if (client.scopes.length > 0 && !scopes.every((scope) => client.scopes.includes(scope))) {
+    return refuse(400, 'invalid_scope', 'the client does not have this scope')
   }
   const token = {
     access_token: issueToken(tokens, client.merchantCodes),
@@ -84,12 +89,12 @@ function grant({ tokens }: SandboxState, params: Readonly<Record<string, unknown
   return { status: 200, body }
 }
 
-function refuse(status: number, error: string, description: string): Answer {
+function refuse(status: number, error: string, description: string): TokenAnswer {
   return { status, body: { error, error_description: description } }
 }
 
-/** For faults: 400 to 599 is the HTTP status; any other code is a success without a token. */
-function refuseWithCode(code: number): Answer {
+/** For faults: codes from 400 to 599 are the HTTP status; others are a success without a token. */
+function refuseWithCode(code: number): TokenAnswer {
   if (isErrorStatus(code)) {
     return refuse(code, code === 401 ? 'invalid_client' : 'server_error', 'refused by a fault')
   }

@@ -9,7 +9,7 @@ const receiver = z.object({
 /**
  * Reads `svc_Receiver`: standard padded Base64 of a JSON object with three string members
  * (specification 4.3.2).
- * @returns `undefined` when it is anything else
+ * @returns `undefined` if it is anything else
  */
 export function readReceiver(text: string): z.output<typeof receiver> | undefined {
   const bytes = Buffer.from(text, 'base64')
@@ -21,7 +21,7 @@ export function readReceiver(text: string): z.output<typeof receiver> | undefine
   }
 }
 
-/** What the journal may keep of a receiver: of the account number only the last four digits. */
+/** Masks a receiver for the journal: only the last four digits of the account number are kept. */
 export function maskReceiver(text: unknown): unknown {
   const known = typeof text === 'string' ? readReceiver(text) : undefined
   if (known === undefined) return '(unreadable)'

@@ -1,27 +1,28 @@
 import { randomUUID } from 'node:crypto'
 import { addAmounts, compareAmounts, parseAmount } from '../../money.ts'
-import { notifyRefund } from '../ipn/notices.ts'
-import { ONCE } from '../ipn/notify.ts'
-import { makeRefundId } from '../random.ts'
-import type { Book, SandboxPayment, SandboxRefund, SandboxState } from '../state.ts'
-import { type Answer, refuse, refuseWithCode, succeed } from './codes.ts'
-import { sumUnsettled } from './queries.ts'
+import { makeRefundId } from '../identifiers.ts'
+import { ONCE } from '../ipn/deliver-ipn.ts'
+import { sendRefundIpn } from '../ipn/send-ipn.ts'
+import type { SandboxMerchant, SandboxPayment, SandboxRefund, SandboxState } from '../state.ts'
+import type { PaygateAnswer } from '../types.ts'
+import { fitsBalance } from './balance.ts'
+import type { RefundRequest } from './parse-request.ts'
+import { refuse, refuseWithCode, succeed } from './paygate-answers.ts'
 import { readReceiver } from './receiver.ts'
-import type { RefundRequest } from './requests.ts'
 
 const TOO_MANY_DECIMALS = /^\d+\.\d{5,}$/
 const SUCCESS = { code: 0, message: 'Success' }
 
 /**
- * REFUND: code 0 means accepted (specification 4.3.2); the money moves when the refund settles. Only
- * accepted refunds occupy their request id. In mode `early` the notification goes out before this
- * answer.
+ * Answers REFUND. Code 0 means accepted (specification 4.3.2); the money moves when the refund
+ * settles. Only accepted refunds occupy their request id. In mode `early` the notification is sent
+ * before this answer.
  */
 export async function acceptRefund(
   state: SandboxState,
-  book: Book,
+  merchant: SandboxMerchant,
   request: RefundRequest,
-): Promise<Answer> {
+): Promise<PaygateAnswer> {
   const { dedupes, ipn, settleMs } = state.refundMode
   const amount = parseAmount(request.Amount.value)
   if (amount === undefined) {
@@ -30,8 +31,8 @@ export async function acceptRefund(
     )
   }
   if (compareAmounts(amount, '0') === 0) return refuse('invalidAmount')
-  if (dedupes && book.refunds.has(request.RequestID)) return refuse('duplicateRequest')
-  const payment = book.payments.get(request.PaymentID)
+  if (dedupes && merchant.refunds.has(request.RequestID)) return refuse('duplicateRequest')
+  const payment = merchant.payments.get(request.PaymentID)
   if (payment === undefined) return refuse('unknownPayment')
   if (payment.status !== 'SUCCESS') return refuse('notRefundable')
   if (!hasReceiver(payment, request.Receiver)) return refuse('badReceiver')
@@ -45,35 +46,28 @@ export async function acceptRefund(
     })
   }
   if (ipn === 'early') {
-    refund.successTold = true
-    await notifyRefund(state, refund, SUCCESS)
+    refund.successNotified = true
+    await sendRefundIpn(state, refund, SUCCESS)
   }
   return succeed({ transId: refund.transId })
 }
 
-/** Whether the amount fits what is neither refunded nor reserved, unless the mode lets all through. */
-export function fitsBalance(state: SandboxState, payment: SandboxPayment, amount: string): boolean {
-  if (!state.refundMode.guardsBalance) return true
-  const taken = addAmounts([payment.refundedAmount, sumUnsettled(payment), amount])
-  return compareAmounts(taken, payment.amount) <= 0
-}
-
-/** Enters an accepted refund, under a request id of the gateway's own when none is given. */
+/** Adds an accepted refund; without a request id, under a generated one. */
 export function openRefund(
-  state: SandboxState,
+  { refundMode }: Pick<SandboxState, 'refundMode'>,
   payment: SandboxPayment,
   amount: string,
   requestId: string = randomUUID(),
 ): SandboxRefund {
-  const { refunds } = payment.transaction.book
+  const { refunds } = payment.transaction.merchant
   const refund: SandboxRefund = {
     requestId,
     transId: makeRefundId(),
     payment,
     amount,
     status: 'accepted',
-    mode: state.refundMode,
-    successTold: false,
+    mode: refundMode,
+    successNotified: false,
     acceptedAt: new Date().toISOString(),
   }
   payment.refunds.push(refund)
@@ -82,8 +76,9 @@ export function openRefund(
 }
 
 /**
- * Ends an accepted refund: without a failure code the money moves at once and enters the ledger.
- * Then its notification goes out as its mode says. Resolves after the first attempts of delivery.
+ * Settles an accepted refund. Without a failure code its money moves immediately and enters the
+ * ledger. Its notification is then sent according to its mode. Resolves after the first delivery
+ * attempts.
  */
 export async function settleRefund(
   state: SandboxState,
@@ -94,42 +89,42 @@ export async function settleRefund(
   else refund.status = 'failed'
   const { ipn, lateMs } = refund.mode
   if (ipn === 'never') return
-  if (refund.successTold && failureCode === undefined) return
+  if (refund.successNotified && failureCode === undefined) return
   const outcome = failureCode === undefined ? SUCCESS : refuseWithCode(failureCode)
   const copies = ipn === 'twice' ? 2 : 1
-  await notifyRefund(state, refund, outcome, {
+  await sendRefundIpn(state, refund, outcome, {
     ...ONCE,
     copies,
     delayMs: ipn === 'late' ? lateMs : 0,
   })
 }
 
-/** A refund as control answers show it. */
-export function showRefund({ payment, mode: _, successTold: __, ...refund }: SandboxRefund) {
-  const { book, transactionId } = payment.transaction
-  return { ...refund, paymentId: payment.id, transactionId, merchantCode: book.merchantCode }
+/** Builds the JSON of a refund for control responses. */
+export function showRefund({ payment, mode: _, successNotified: __, ...refund }: SandboxRefund) {
+  const { merchant, transactionId } = payment.transaction
+  return { ...refund, paymentId: payment.id, transactionId, merchantCode: merchant.merchantCode }
 }
 
-/** Moves the money of an accepted refund, and enters it in the ledger under that time. */
+/** Moves the money of an accepted refund and records it in the ledger. */
 export function moveMoney(
-  state: SandboxState,
+  { ledger }: Pick<SandboxState, 'ledger'>,
   refund: SandboxRefund,
   at: string = new Date().toISOString(),
 ): void {
   const { payment, requestId, transId, amount } = refund
   refund.status = 'succeeded'
   payment.refundedAmount = addAmounts([payment.refundedAmount, amount])
-  state.ledger.push({
+  ledger.push({
     requestId,
     transId,
     paymentId: payment.id,
-    merchantCode: payment.transaction.book.merchantCode,
+    merchantCode: payment.transaction.merchant.merchantCode,
     amount,
     at,
   })
 }
 
-/** A receiver is needed for QR; a broken one is refused whatever the method. */
+/** A receiver is required for QR only; an invalid one is refused for any method. */
 function hasReceiver({ paymentMethod }: SandboxPayment, receiver: string | undefined): boolean {
   if (receiver === undefined) return paymentMethod !== 'QR'
   return readReceiver(receiver) !== undefined

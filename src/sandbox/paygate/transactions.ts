@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { ControlError, readAmount, readCount } from '../input.ts'
-import type { DeliveryPlan } from '../ipn/notify.ts'
-import { makeTransactionId } from '../random.ts'
+import { ControlError, countOrMs, decimalAmount } from '../control-input.ts'
+import { makeTransactionId } from '../identifiers.ts'
+import type { DeliveryPlan } from '../ipn/deliver-ipn.ts'
 import {
-  type Book,
   nextPaymentId,
+  type SandboxMerchant,
   type SandboxPayment,
   type SandboxState,
   type SandboxTransaction,
@@ -12,20 +12,22 @@ import {
 
 const id = z.string().min(1).max(128)
 
-/** Statuses and methods outside the specification's lists (2.4) are allowed: gateways grow new ones. */
+/** A payment to make. Statuses and methods outside the specification (2.4) are allowed. */
 const paymentInput = z.strictObject({
   id: id.optional(),
-  amount: readAmount,
+  amount: decimalAmount,
   paymentMethod: z.string().min(1),
   status: z.string().min(1),
 })
 
-export const planInput = z.strictObject({
-  copies: readCount.pipe(z.number().min(1).max(10_000)).default(1),
-  delayMs: readCount.default(0),
+/** How notifications are sent: the body of `POST …/ipn`, and the member `ipn` of other bodies. */
+export const deliveryPlanInput = z.strictObject({
+  copies: countOrMs.pipe(z.number().min(1).max(10_000)).default(1),
+  delayMs: countOrMs.default(0),
   shuffle: z.boolean().default(false),
 }) satisfies z.ZodType<DeliveryPlan>
 
+/** The body of `POST /sandbox/transactions`. */
 export const transactionInput = z.strictObject({
   transactionId: id.optional(),
   merchantCode: id.optional(),
@@ -34,47 +36,48 @@ export const transactionInput = z.strictObject({
   currency: z.string().min(1).default('VND'),
   extData: z.record(z.string(), z.unknown()).optional(),
   payments: z.array(paymentInput),
-  ipn: z.union([planInput, z.literal(false)]).optional(),
+  ipn: z.union([deliveryPlanInput, z.literal(false)]).optional(),
 })
 
+/** The body of `PATCH /sandbox/payments/{id}`. */
 export const paymentChange = z.strictObject({
   status: z.string().min(1).optional(),
-  amount: readAmount.optional(),
+  amount: decimalAmount.optional(),
   paymentMethod: z.string().min(1).optional(),
-  refundedAmount: readAmount.optional(),
-  refundedAmountShown: readAmount.nullable().optional(),
+  refundedAmount: decimalAmount.optional(),
+  refundedAmountShown: decimalAmount.nullable().optional(),
   listed: z.boolean().optional(),
 })
 
 /**
- * Makes a transaction with its payments, or adds the payments to one that exists (whose other
- * members stay as they are).
- * @throws ControlError 409 when a payment id is taken; nothing is made then
+ * Makes a transaction with its payments, or adds the payments to an existing one, whose other members
+ * do not change.
+ * @throws ControlError 409 if a payment id is taken; nothing is added then
  */
 export function addTransaction(
   state: SandboxState,
-  book: Book,
+  merchant: SandboxMerchant,
   input: z.output<typeof transactionInput>,
 ): SandboxTransaction {
   const ids = input.payments.map((payment) => payment.id).filter((given) => given !== undefined)
-  const taken = ids.find((given, at) => book.payments.has(given) || ids.indexOf(given) !== at)
+  const taken = ids.find((given, at) => merchant.payments.has(given) || ids.indexOf(given) !== at)
   if (taken !== undefined) throw new ControlError(409, 'payments', `payment ${taken} exists`)
 
   const transactionId = input.transactionId ?? makeTransactionId(new Date())
-  const transaction = book.transactions.get(transactionId) ?? {
+  const transaction = merchant.transactions.get(transactionId) ?? {
     transactionId,
-    book,
+    merchant,
     orderId: input.orderId ?? `DH-${transactionId}`,
     merchantTxnId: input.merchantTxnId ?? `T-${transactionId}`,
     currency: input.currency,
-    extData: input.extData ?? (book.transactions.size % 2 === 1 ? {} : undefined),
+    extData: input.extData ?? (merchant.transactions.size % 2 === 1 ? {} : undefined),
     createdAt: new Date().toISOString(),
     payments: [],
   }
-  book.transactions.set(transactionId, transaction)
+  merchant.transactions.set(transactionId, transaction)
   for (const given of input.payments) {
     const payment: SandboxPayment = {
-      id: given.id ?? nextPaymentId(state, book),
+      id: given.id ?? nextPaymentId(state, merchant),
       transaction,
       status: given.status,
       amount: given.amount,
@@ -85,22 +88,22 @@ export function addTransaction(
       refunds: [],
     }
     transaction.payments.push(payment)
-    book.payments.set(payment.id, payment)
+    merchant.payments.set(payment.id, payment)
   }
   return transaction
 }
 
-/** A payment as control answers show it, amounts as strings. */
+/** Builds the JSON of a payment for control responses, amounts as decimal strings. */
 export function showPayment({ transaction, refunds: _, ...payment }: SandboxPayment) {
-  const { transactionId, book } = transaction
-  return { ...payment, transactionId, merchantCode: book.merchantCode }
+  const { transactionId, merchant } = transaction
+  return { ...payment, transactionId, merchantCode: merchant.merchantCode }
 }
 
-/** A transaction as control answers show it, with all its payments. */
-export function showTransaction({ book, payments, ...transaction }: SandboxTransaction) {
+/** Builds the JSON of a transaction for control responses, with all its payments. */
+export function showTransaction({ merchant, payments, ...transaction }: SandboxTransaction) {
   return {
     ...transaction,
-    merchantCode: book.merchantCode,
+    merchantCode: merchant.merchantCode,
     payments: payments.map(showPayment),
   }
 }

@@ -7,11 +7,11 @@ import { listUndecidable } from './undecidable.ts'
 const ALL_LIES = [...LIES, ...FEED_LIES]
 
 describe('the auditor', () => {
-  it('finds nothing in books that agree, however their amounts are written', () => {
+  it('finds nothing in consistent ledgers, whatever the notation of amounts', () => {
     expect(audit(makeLedgers())).toEqual([])
   })
 
-  it.each(ALL_LIES)('%s: finds that %s, and without the rule would not', (rule, _, tell) => {
+  it.each(ALL_LIES)('%s: detects that %s, and would not without the rule', (rule, _, tell) => {
     const ledgers = makeLedgers()
     tell(ledgers)
     const found = audit(ledgers)
@@ -20,17 +20,17 @@ describe('the auditor', () => {
     expect(audit(ledgers, others).length).toBeLessThan(found.length)
   })
 
-  it('has a lie for every rule', () => {
+  it('has a defect for every rule', () => {
     expect(new Set(ALL_LIES.map(([rule]) => rule))).toEqual(new Set(RULES.map(({ rule }) => rule)))
   })
 
-  it('finds nothing in a receiver that took some events twice', () => {
+  it('allows a receiver to get some events twice', () => {
     const ledgers = makeLedgers()
     ledgers.feed.taken = [...makeFeed().slice(0, 5), ...makeFeed().slice(3)]
     expect(audit(ledgers)).toEqual([])
   })
 
-  it('lets a refund wait only where money of its payment moved without a word, and never one that was told of', () => {
+  it('allows a refund to stay open only if money of its payment moved without a notification, and never if it was notified itself', () => {
     const ledgers = makeLedgers()
     setStatus(ledgers, 'R2', 'needs_review')
     expect(listUndecidable(ledgers)).toEqual([])
@@ -42,7 +42,7 @@ describe('the auditor', () => {
     expect(listUndecidable(ledgers)).toEqual([])
   })
 
-  it('lets a refund wait that failed at the gateway without a word', () => {
+  it('allows a refund to stay open that failed at the gateway without a notification', () => {
     const ledgers = makeLedgers()
     setStatus(ledgers, 'R2', 'accepted')
     ledgers.moved.failed = ['R2']

@@ -11,7 +11,7 @@ export type Problem = { damage: Damage; rule: string; what: string }
 const DOUBLED_AND_STUCK: readonly Rule[] = [
   {
     damage: 'doubled',
-    rule: 'a refund moves once',
+    rule: 'a refund moves money once',
     find: ({ moved }) => findRepeated(moved.movements.map(({ requestId }) => requestId)),
   },
   {
@@ -27,7 +27,7 @@ const DOUBLED_AND_STUCK: readonly Rule[] = [
   },
   {
     damage: 'doubled',
-    rule: 'no more of a payment moves than was asked for',
+    rule: 'no more of a payment moves than was requested',
     find: ({ stored, moved }) =>
       unique(moved.movements.map(({ paymentId }) => paymentId)).filter((paymentId) => {
         const sum = (all: readonly { paymentId: string; amount: string }[]) =>
@@ -37,7 +37,7 @@ const DOUBLED_AND_STUCK: readonly Rule[] = [
   },
   {
     damage: 'doubled',
-    rule: 'notifications, transactions, payments and refunds are there once',
+    rule: 'notifications, transactions, payments and refunds exist once',
     find: ({ stored, shown }) => [
       ...findRepeated(stored.notifications.map(({ sha256 }) => sha256)),
       ...findRepeated(stored.transactions.map(({ id }) => id)),
@@ -61,7 +61,7 @@ const DOUBLED_AND_STUCK: readonly Rule[] = [
   },
   {
     damage: 'stuck',
-    rule: 'every refund has ended, unless nobody can tell how',
+    rule: 'every refund has ended, unless its outcome is undecidable',
     find: (ledgers) => {
       const undecidable = new Set(listUndecidable(ledgers).map(({ id }) => id))
       return ledgers.stored.refunds
@@ -71,16 +71,16 @@ const DOUBLED_AND_STUCK: readonly Rule[] = [
   },
   {
     damage: 'stuck',
-    rule: 'every notification of a refund was acted on',
+    rule: 'every refund notification was applied',
     find: ({ stored }) =>
       stored.notifications.filter(({ isWaiting }) => isWaiting).map(({ sha256 }) => sha256),
   },
 ]
 
-/** Everything the auditor looks for. */
+/** All rules of the auditor. */
 export const RULES: readonly Rule[] = [...LOST, ...TOLD, ...DISORDERED, ...DOUBLED_AND_STUCK]
 
-/** Compares the ledgers by every rule. */
+/** Checks the ledgers by every rule. */
 export function audit(ledgers: Ledgers, rules: readonly Rule[] = RULES): Problem[] {
   return rules.flatMap(({ damage, rule, find }) =>
     find(ledgers).map((what) => ({ damage, rule, what })),

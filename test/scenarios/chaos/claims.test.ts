@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Sandbox, startSandbox } from '../../../src/sandbox/server.ts'
+import { type Sandbox, startSandbox } from '../../../src/sandbox/start-sandbox.ts'
 import { withKey } from '../../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { settingsFor, startServiceProcess } from '../../support/process.ts'
+import { makeControl } from '../../support/sandbox.ts'
 import { KEY, MERCHANT, postIpn, signIpn, startTestService } from '../../support/service.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
@@ -21,11 +22,7 @@ afterEach(async () => {
   await database.drop()
 })
 
-const control = (method: string, path: string, body?: object) =>
-  fetch(`${sandbox.url}/sandbox${path}`, {
-    method,
-    ...(body ? { body: JSON.stringify(body) } : {}),
-  })
+const control = makeControl(() => sandbox)
 
 const startWorker = (timeoutMs: number) =>
   startServiceProcess({
@@ -40,7 +37,7 @@ const startWorker = (timeoutMs: number) =>
     REFUND_RESEND_AFTER_MS: '100',
   })
 
-/** Pays 100 for each at the gateway, which tells nobody. */
+/** Pays 100 for each at the gateway, without a notification. */
 async function payAll(): Promise<void> {
   for (const transactionId of IDS) {
     const payment = {
@@ -61,7 +58,7 @@ async function count(rows: string): Promise<number> {
 const isAll = (rows: string) => async () => (await count(rows)) === CLAIMS
 
 describe('a worker killed with SIGKILL while it holds 200 claims', { timeout: 120_000 }, () => {
-  it('leaves its queries to another: all are taken over when the lease ends, not before, and applied once', async () => {
+  it('leaves its queries to another: all are taken over when the lease expires, not before, and applied once', async () => {
     await payAll()
     await control('POST', '/faults', { command: 'QUERY_PT', kind: 'acceptThenHang' })
     await database.sql`
@@ -96,7 +93,7 @@ describe('a worker killed with SIGKILL while it holds 200 claims', { timeout: 12
     expect(await second.ended).toBe(0)
   })
 
-  it('with 200 refunds on their way that the gateway took: another sends them once more, and not one moves twice', async () => {
+  it('with 200 refunds in flight that the gateway accepted: another sends them once more, and none moves money twice', async () => {
     await payAll()
     const web = await startTestService(database, sandbox.url, { settings: { ROLE: 'web' } })
     sandbox.setIpnUrl(`${web.url}/ipn`)
@@ -118,7 +115,7 @@ describe('a worker killed with SIGKILL while it holds 200 claims', { timeout: 12
       return calls.flatMap((call) => ('workCode' in call && call.workCode === 0 ? [call] : []))
     }
     const allTaken = () => listTaken().length === CLAIMS
-    await waitUntil(allTaken, { what: 'the gateway took all', timeoutMs: 30_000 })
+    await waitUntil(allTaken, { what: 'the gateway accepted all', timeoutMs: 30_000 })
     expect(await count("refunds where status = 'sending'")).toBe(CLAIMS)
     first.child.kill('SIGKILL')
     await first.ended
@@ -140,7 +137,7 @@ describe('a worker killed with SIGKILL while it holds 200 claims', { timeout: 12
       timeoutMs: 60_000,
     })
     await waitUntil(isAll('transactions where final and due_at is null'), {
-      what: 'nothing is left to ask',
+      what: 'no query is left',
       timeoutMs: 30_000,
     })
     const moved = sandbox.state.ledger.map(({ requestId }) => requestId)

@@ -3,23 +3,27 @@ import { chownSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import postgres from 'postgres'
-import { prepareBinaries } from '../../../src/db/embedded/binaries.ts'
-import { describeLaunch, findServerUser, type ServerUser } from '../../../src/db/embedded/user.ts'
-import { runGuarded } from '../../../src/db/embedded/watchdog.ts'
+import { prepareBinaries } from '../../../src/platform/postgres/embedded/binaries.ts'
+import {
+  buildSpawnOptions,
+  findServerUser,
+  type ServerUser,
+} from '../../../src/platform/postgres/embedded/user.ts'
+import { runGuarded } from '../../../src/platform/postgres/embedded/watchdog.ts'
 import { listChildren } from '../../support/children.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const run = promisify(execFile)
 
-/** A Postgres server with every durability on that may be killed, held up and started again. */
+/** A Postgres server with full durability that can be killed, paused and restarted. */
 export type ChaosDatabase = {
   name: string
   port: number
   url: string
   start(): Promise<void>
-  /** SIGKILL to every process of it at once; resolves when all are gone. */
+  /** Sends SIGKILL to all its processes at once; resolves when they have ended. */
   kill(): Promise<void>
-  /** Stops every process of it in its tracks, and lets them go on. */
+  /** Pauses all its processes, and resumes them. */
   pause(): void
   resume(): void
   stop(): Promise<void>
@@ -32,7 +36,7 @@ const SETTINGS = {
   dynamic_shared_memory_type: 'mmap',
 }
 
-/** Makes a cluster in the folder and starts it: with Debian's programs if there, else the embedded ones. */
+/** Creates a cluster in the folder and starts it, with Debian's programs if installed, else the embedded ones. */
 export async function startChaosDatabase(folder: string, port: number): Promise<ChaosDatabase> {
   const user: ServerUser = process.getuid?.() === 0 ? findServerUser() : {}
   const debian = spawnSync('pg_config', ['--bindir'], { encoding: 'utf8' }).stdout?.trim()
@@ -47,7 +51,7 @@ export async function startChaosDatabase(folder: string, port: number): Promise<
   mkdirSync(data, { mode: 0o700 })
   if (user.uid !== undefined && user.gid !== undefined) chownSync(data, user.uid, user.gid)
   const how = ['-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C']
-  await run(join(bin, 'initdb'), how, describeLaunch(user))
+  await run(join(bin, 'initdb'), how, buildSpawnOptions(user))
   const command = [join(bin, 'postgres'), '-D', data, '-p', String(port)]
   for (const [name, value] of Object.entries(SETTINGS)) command.push('-c', `${name}=${value}`)
 
@@ -63,7 +67,7 @@ export async function startChaosDatabase(folder: string, port: number): Promise<
       if (!running) {
         running = true
         program = runGuarded(command, user)
-        // Remains of the server that was killed can stand in the way for a moment.
+        // Remains of the killed server can block the start for a moment.
         program.ended.then(() => {
           running = false
         })
@@ -104,7 +108,7 @@ function readServerPid(data: string): number | undefined {
   return Number.isSafeInteger(pid) && pid > 0 ? pid : undefined
 }
 
-/** Postgres ends its own processes too once it sees that one of them was killed. */
+/** A process may already be gone: Postgres ends its others once it notices that one was killed. */
 function signal(pid: number, what: NodeJS.Signals): void {
   try {
     process.kill(pid, what)

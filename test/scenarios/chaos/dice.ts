@@ -1,15 +1,15 @@
 import { makeRandom } from '../../../src/sandbox/random.ts'
 
-/** Repeatable choices: the same numbers give the same ones. */
+/** Reproducible random choices. */
 export type Dice = {
-  /** A whole number from `from` to `to`, both included. */
+  /** An integer from `from` to `to`, both inclusive. */
   between(from: number, to: number): number
   chance(probability: number): boolean
   oneOf<T>(items: readonly [T, ...T[]]): T
   shuffle<T>(items: readonly T[]): T[]
 }
 
-/** @param stream keeps the dice of one part of a run apart from those of another under the same seed */
+/** @param stream separates the choices of one part of a run from those of another with the same seed */
 export function makeDice(seed: number, stream: number): Dice {
   const random = makeRandom(
     (Math.imul(seed, 0x9e37_79b1) ^ Math.imul(stream + 1, 0x85eb_ca6b)) >>> 0,

@@ -16,12 +16,12 @@ export function isFinal(event: ToldEvent): event is TransactionEvent {
   return event.type === 'transaction.final'
 }
 
-/** It tells of something that was not there before. */
+/** Whether the event announces a new object. */
 export function isNews({ type }: ToldEvent): boolean {
   return type === 'payment.created' || type === 'refund.created' || type === 'discrepancy.found'
 }
 
-/** What it is about; one name for each thing. */
+/** Names the event's object, uniquely. */
 export function nameSubject(event: ToldEvent): string {
   if (isOfTransaction(event)) return `transaction ${event.transactionId}`
   const [kind] = event.type.split('.')

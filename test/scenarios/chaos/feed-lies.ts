@@ -22,7 +22,7 @@ const END = {
 }
 const DISAGREEMENT = { id: '1', kind: 'unexplained_growth', refundId: null }
 
-/** What a true feed tells of the books that agree. */
+/** The correct feed for `makeLedgers`. */
 export function makeFeed(): ToldEvent[] {
   return structuredClone<ToldEvent[]>([
     { id: '1', type: 'payment.created', ...T1, data: PAID },
@@ -36,29 +36,29 @@ export function makeFeed(): ToldEvent[] {
   ])
 }
 
-/** Makes the feed another one, which whoever follows it gets as well. */
+/** Replaces the feed, also for its reader and its receiver. */
 function retell({ feed }: Ledgers, tell: (events: readonly ToldEvent[]) => ToldEvent[]): void {
   feed.read = tell(feed.read)
   feed.followed = structuredClone(feed.read)
   feed.taken = structuredClone(feed.read)
 }
 
-/** Leaves an event out, or puts others in its place. */
+/** Removes an event, or replaces it with others. */
 function replace(ledgers: Ledgers, id: string, ...others: ToldEvent[]): void {
   retell(ledgers, (events) => events.flatMap((event) => (event.id === id ? others : event)))
 }
 
-/** Tells more at the end. */
+/** Appends events. */
 function add(ledgers: Ledgers, ...more: ToldEvent[]): void {
   retell(ledgers, (events) => [...events, ...more])
 }
 
-/** What the true feed tells at one place, at another. */
+/** The correct event of one position, at another. */
 function tellAgain(id: string, place: string): ToldEvent[] {
   return makeFeed().flatMap((event) => (event.id === place ? { ...event, id } : []))
 }
 
-/** Exchanges what two places tell. */
+/** Swaps the events of two positions. */
 function swap(ledgers: Ledgers, first: string, second: string): void {
   retell(ledgers, (events) => {
     const find = (id: string) => events.filter((event) => event.id === id)
@@ -70,34 +70,34 @@ function swap(ledgers: Ledgers, first: string, second: string): void {
   })
 }
 
-const NEW = 'a payment, a refund and a discrepancy are told when they are new'
-const ONCE = 'a payment, a refund and a discrepancy are told as new once'
-const STORED = 'what was told is stored'
-const FINAL = 'a final transaction was told to be final since its last refund was asked for'
-const STATE = 'a final transaction was told with its state, unless a payment was told after it'
-const FOLLOWED = 'who followed the feed through the storm was told what stands in it, in its order'
-const TAKEN = 'a receiver of webhooks took everything that was told, as it was told'
-const AHEAD = 'nothing is told of a payment or a refund before it was told as new'
-const ENDED = 'a refund that has ended is not told otherwise without a cause'
+const NEW = 'every new payment, refund and discrepancy has an event'
+const ONCE = 'a payment, a refund and a discrepancy are announced as new once'
+const STORED = 'the object of every event is stored'
+const FINAL = 'a final transaction has a final event after its last refund request'
+const STATE = 'a final event has the stored state, unless a payment event follows it'
+const FOLLOWED = 'a reader that followed the feed through the storm got all of it in order'
+const TAKEN = 'a webhook receiver got every event unchanged'
+const AHEAD = 'no event of a payment or a refund precedes the event that announces it'
+const ENDED = 'an ended refund does not change without a cause'
 
-/** What a service would have to do wrong with what it tells. */
+/** Defects of events, each with the rule that detects it. */
 export const FEED_LIES: readonly Lie[] = [
-  [NEW, 'a payment is not told', (ledgers) => replace(ledgers, '1')],
-  [NEW, 'a refund is not told', (ledgers) => replace(ledgers, '3')],
-  [NEW, 'a discrepancy is not told', (ledgers) => replace(ledgers, '4')],
+  [NEW, 'the event of a payment is missing', (ledgers) => replace(ledgers, '1')],
+  [NEW, 'the event of a refund is missing', (ledgers) => replace(ledgers, '3')],
+  [NEW, 'the event of a discrepancy is missing', (ledgers) => replace(ledgers, '4')],
   [
     ONCE,
-    'a payment is told twice',
+    'a payment is announced twice',
     (ledgers) => add(ledgers, { id: '11', type: 'payment.created', ...T1, data: GIVEN_BACK }),
   ],
   [
     ONCE,
-    'a discrepancy is told twice',
+    'a discrepancy is announced twice',
     (ledgers) => add(ledgers, { id: '11', type: 'discrepancy.found', ...T1, data: DISAGREEMENT }),
   ],
   [
     STORED,
-    'a refund is told whose commit was rolled back',
+    'an event is of a refund whose commit was rolled back',
     (ledgers) => {
       const data = { ...R2, id: 'R9', status: 'pending' }
       add(ledgers, { id: '11', type: 'refund.created', ...T1, data }, ...tellAgain('12', '10'))
@@ -105,7 +105,7 @@ export const FEED_LIES: readonly Lie[] = [
   ],
   [
     STORED,
-    'a transaction is told that is not there',
+    'an event is of a transaction that does not exist',
     (ledgers) =>
       add(ledgers, {
         id: '11',
@@ -115,18 +115,18 @@ export const FEED_LIES: readonly Lie[] = [
       }),
   ],
   [
-    'the last event of a payment shows it as it is stored',
-    'the growth of a payment is not told',
+    'the last event of a payment matches the stored payment',
+    "the event of a payment's growth is missing",
     (ledgers) => replace(ledgers, '6'),
   ],
   [
-    'the last event of a refund shows it as it is stored',
-    'the end of a refund is not told',
+    'the last event of a refund matches the stored refund',
+    "the event of a refund's end is missing",
     (ledgers) => replace(ledgers, '5'),
   ],
   [
-    'the last event of a refund shows it as it is stored',
-    'a refund is told with another amount',
+    'the last event of a refund matches the stored refund',
+    'an event has another amount of a refund',
     (ledgers) =>
       replace(ledgers, '5', {
         id: '5',
@@ -135,10 +135,10 @@ export const FEED_LIES: readonly Lie[] = [
         data: { ...R2, amount: '21', status: 'failed' },
       }),
   ],
-  [FINAL, 'the end of a transaction is not told', (ledgers) => replace(ledgers, '10')],
+  [FINAL, 'the final event of a transaction is missing', (ledgers) => replace(ledgers, '10')],
   [
     FINAL,
-    'the end after a refund opened it again is not told',
+    'the final event after another refund is missing',
     (ledgers) => {
       replace(ledgers, '10')
       replace(
@@ -156,7 +156,7 @@ export const FEED_LIES: readonly Lie[] = [
   ],
   [
     STATE,
-    'the end of a transaction is told with an old state',
+    'a final event has an old state',
     (ledgers) =>
       replace(ledgers, '10', {
         id: '10',
@@ -167,7 +167,7 @@ export const FEED_LIES: readonly Lie[] = [
   ],
   [
     STATE,
-    'a transaction is told as final that says it is not',
+    'a final event shows a transaction that is not final',
     (ledgers) =>
       replace(ledgers, '10', {
         id: '10',
@@ -177,23 +177,23 @@ export const FEED_LIES: readonly Lie[] = [
       }),
   ],
   [
-    'what was given up was told to be',
-    'a transaction is given up in silence',
+    'an abandoned transaction has an event',
+    'the event of an abandoned transaction is missing',
     ({ stored }) => {
       stored.transactions = stored.transactions.map((one) => ({ ...one, isAbandoned: true }))
     },
   ],
   [
-    'places in the feed go up',
-    'two events have one place',
+    'positions in the feed increase',
+    'two events have the same position',
     (ledgers) =>
       retell(ledgers, (events) =>
         events.map((event) => (event.id === '10' ? { ...event, id: '9' } : event)),
       ),
   ],
   [
-    'places in the feed go up',
-    'what was committed late appears behind a reader',
+    'positions in the feed increase',
+    'an event that was committed late appears behind a reader',
     (ledgers) =>
       retell(ledgers, (events) =>
         events.map((event) => (event.id === '9' ? { ...event, id: '4' } : event)),
@@ -215,7 +215,7 @@ export const FEED_LIES: readonly Lie[] = [
   ],
   [
     FOLLOWED,
-    'two events came in another order',
+    'two events came in the wrong order',
     ({ feed }) => {
       feed.followed = feed.followed.toReversed()
     },
@@ -229,13 +229,13 @@ export const FEED_LIES: readonly Lie[] = [
   ],
   [
     TAKEN,
-    'an event was sent that was not told',
+    'an event was sent that is not in the feed',
     ({ feed }) => {
       feed.taken = [...(feed.taken ?? []), ...tellAgain('11', '4')]
     },
   ],
   [
-    'a receiver takes the events of one transaction in their order, though some come twice',
+    'a receiver gets the events of one transaction in order, although some twice',
     'an event overtook another',
     ({ feed }) => {
       const [first, ...rest] = feed.taken ?? []
@@ -243,10 +243,10 @@ export const FEED_LIES: readonly Lie[] = [
     },
   ],
   [AHEAD, 'a refund comes before its payment', (ledgers) => swap(ledgers, '1', '2')],
-  [AHEAD, 'a refund is told of before it was asked for', (ledgers) => swap(ledgers, '3', '5')],
+  [AHEAD, 'an event of a refund precedes its request', (ledgers) => swap(ledgers, '3', '5')],
   [
-    'events of a payment follow the answers they tell',
-    'an older answer is told after a newer one',
+    'events of a payment are in the order of their answers',
+    'the event of an older answer follows that of a newer one',
     (ledgers) =>
       add(ledgers, {
         id: '11',
@@ -256,8 +256,8 @@ export const FEED_LIES: readonly Lie[] = [
       }),
   ],
   [
-    'a transaction is told with its payments as they were told before',
-    'the end of a transaction comes before the payment that brought it',
+    'an event of a transaction shows its payments as their last events do',
+    'a final event precedes the payment that caused it',
     (ledgers) => swap(ledgers, '6', '10'),
   ],
   [
@@ -271,7 +271,7 @@ export const FEED_LIES: readonly Lie[] = [
   ],
   [
     ENDED,
-    'a refund that failed succeeds without a word about it',
+    'a failed refund succeeds without a discrepancy',
     (ledgers) => {
       const data = { ...R1, status: 'failed' }
       const failed: ToldEvent = { id: '8', type: 'refund.updated', ...T1, data }

@@ -45,7 +45,7 @@ const DiscrepancyEvent = z.object({
   type: z.literal('discrepancy.found'),
   data: Discrepancy,
 })
-/** An event, as far as the auditor looks at it. */
+/** The members of an event that the auditor checks. */
 export const Event = z.discriminatedUnion('type', [
   PaymentEvent,
   TransactionEvent,
@@ -60,7 +60,7 @@ export type TransactionEvent = z.infer<typeof TransactionEvent>
 export type RefundEvent = z.infer<typeof RefundEvent>
 
 export type Follower = {
-  /** What it has been told so far. */
+  /** The events it has read so far. */
   events: readonly ToldEvent[]
   stop(): Promise<void>
 }
@@ -84,7 +84,7 @@ async function readPage(
   return Page.parse(await response.json())
 }
 
-/** The whole feed, from its beginning to where it ends now. */
+/** Reads the whole feed. */
 export async function readFeed(apiUrl: string, key: string): Promise<ToldEvent[]> {
   const events: ToldEvent[] = []
   for (let cursor: string | undefined; ; ) {
@@ -95,7 +95,7 @@ export async function readFeed(apiUrl: string, key: string): Promise<ToldEvent[]
   }
 }
 
-/** Somebody who reads on from a cursor, and comes again with it after whatever goes wrong. */
+/** Starts a reader that continues from its cursor after every error. */
 export function followFeed(apiUrl: string, key: string): Follower {
   const events: ToldEvent[] = []
   const leaving = new AbortController()

@@ -27,11 +27,11 @@ export type GatewayControl = {
   send(method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, body?: object): Promise<void>
   readPayments(transactionId: string): Promise<GatewayPayment[]>
   readLedger(): Promise<Movement[]>
-  /** What it was asked by that command, or what it delivered, oldest first. */
+  /** Calls received with that command, or notifications delivered, oldest first. */
   readJournal(command: 'REFUND' | 'ipn'): Promise<JournalEntry[]>
 }
 
-/** @param url the gateway itself: control is never disturbed */
+/** @param url the gateway itself, not its proxy: control is never disturbed */
 export function controlGateway(url: string): GatewayControl {
   async function call(method: string, path: string, body?: object): Promise<unknown> {
     const response = await fetch(`${url}/sandbox${path}`, {

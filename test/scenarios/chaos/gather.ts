@@ -27,17 +27,17 @@ export type Sources = {
   follower: Follower
   receiver: Receiver | undefined
   gateway: GatewayControl
-  /** Refunds that the suite let fail at the gateway. */
+  /** Refunds that the suite made fail at the gateway. */
   failed: string[]
   databaseUrl: string
   apiUrl: string
   key: string
 }
 
-/** How long something may be due before nobody seems to come for it. */
+/** How long a transaction may be due before it counts as stuck. */
 const OVERDUE = '5 seconds'
 
-/** Reads the books of all sides, each from its own source. */
+/** Reads the ledgers of all sides, each from its own source. */
 export async function gatherLedgers(sources: Sources): Promise<Ledgers> {
   const journal = await sources.gateway.readJournal('ipn')
   const payments: PaymentFacts[] = []
@@ -119,10 +119,10 @@ async function readPages<T>(apiUrl: string, key: string, path: string, item: z.Z
   return found
 }
 
-/** Outcomes after which an attempt may be followed by another; any other ends its delivery for good. */
+/** Outcomes after which delivery is retried; any other outcome ends it. */
 const OPEN_OUTCOMES = ['sending', 'refused', 'unanswered', 'delay']
 
-/** Deliveries that are under way, or that the gateway will make again: it tries each `attempts` times. */
+/** Counts deliveries that are in flight or will be retried: the gateway tries each `attempts` times. */
 export function countPendingDeliveries(journal: readonly JournalEntry[], attempts: number): number {
   const begun = journal.filter(({ attempt }) => attempt === 1)
   const over = journal.filter(

@@ -11,11 +11,11 @@ export type PaymentFacts = {
   refundedAmount: string
 }
 
-/** What the outside was promised: answers that were heard. */
+/** What was acknowledged to clients: responses they received. */
 export type Sent = {
-  /** A notification's bytes by their SHA-256; of a payment's its transaction. */
+  /** The SHA-256 of a notification's bytes, and the transaction of a payment's notification. */
   notifications: { sha256: string; transactionId: string | undefined }[]
-  /** Transactions that an order system asked to be looked at. */
+  /** Transactions for which an order system requested a sync. */
   synced: string[]
   refunds: AcknowledgedRefund[]
 }
@@ -43,29 +43,29 @@ export type Shown = {
   refunds: { id: string; paymentId: string; amount: string; status: string }[]
 }
 
-/** What is true: the gateway's own books. */
+/** The truth: the gateway's own ledger. */
 export type Moved = {
   payments: PaymentFacts[]
   movements: Movement[]
-  /** Refunds that were taken and failed. */
+  /** Refunds that were accepted and failed. */
   failed: string[]
   /** Refunds whose notification the service acknowledged. */
   told: string[]
 }
 
-/** What its change feed tells. */
+/** What its change feed contains. */
 export type Feed = {
   /** All of it, at rest. */
   read: readonly ToldEvent[]
-  /** What somebody got who followed it by its cursor from before the storm. */
+  /** The events of a reader that followed it by cursor from before the storm. */
   followed: readonly ToldEvent[]
-  /** What a receiver of webhooks took that was registered before the storm; undefined without one. */
+  /** The events accepted by a webhook receiver registered before the storm; undefined without one. */
   taken: readonly ToldEvent[] | undefined
 }
 
 export type Ledgers = { sent: Sent; stored: Stored; shown: Shown; moved: Moved; feed: Feed }
 
-/** However their amounts are written. */
+/** Compares payments, amounts by value. */
 export function isSamePayment(one: PaymentFacts, other: PaymentFacts | undefined): boolean {
   return (
     other !== undefined &&

@@ -22,7 +22,7 @@ export const TRANSACTION = {
   isAbandoned: false,
 }
 
-/** Books that agree: one payment of 100, of which 30 went back; another refund of 20 failed, of which two sides disagreed first. */
+/** Consistent ledgers: a payment of 100 with a refund of 30; another refund of 20 failed after a discrepancy. */
 export function makeLedgers(): Ledgers {
   return {
     sent: {
@@ -67,7 +67,7 @@ export function makeLedgers(): Ledgers {
   }
 }
 
-/** Sets what is stored, shown and told last of a refund alike. */
+/** Sets the status of a refund as stored, as shown and in its last event. */
 export function setStatus(
   { stored, shown, feed }: Ledgers,
   refundId: string,
@@ -82,7 +82,7 @@ export function setStatus(
   }
 }
 
-/** What a service would have to do wrong with money. */
+/** Defects of money, each with the rule that detects it. */
 export const LIES: readonly Lie[] = [
   [
     'an acknowledged notification is stored',
@@ -100,16 +100,16 @@ export const LIES: readonly Lie[] = [
   ],
   [
     'an acknowledged transaction is stored',
-    'one that was asked for by name was never made',
+    'a transaction requested by id was never created',
     ({ sent }) => void sent.synced.push('T2'),
   ],
   [
-    'the payments of a stored transaction are as the gateway has them',
+    'the payments of a stored transaction match the gateway',
     'a payment is missing',
     ({ stored }) => void stored.payments.shift(),
   ],
   [
-    'the payments of a stored transaction are as the gateway has them',
+    'the payments of a stored transaction match the gateway',
     'a payment is out of date',
     ({ stored, shown }) => {
       stored.payments = [{ ...STORED_PAYMENT, refundedAmount: '0' }]
@@ -117,17 +117,17 @@ export const LIES: readonly Lie[] = [
     },
   ],
   [
-    'the payments of a stored transaction are as the gateway has them',
+    'the payments of a stored transaction match the gateway',
     'a payment was made up',
     ({ stored }) => void stored.payments.push({ ...STORED_PAYMENT, id: 'P9' }),
   ],
   [
-    'an acknowledged refund is stored as it was asked for',
+    'an acknowledged refund is stored as requested',
     'a refund was deleted',
     ({ stored }) => void stored.refunds.pop(),
   ],
   [
-    'an acknowledged refund is stored as it was asked for',
+    'an acknowledged refund is stored as requested',
     'a refund has another amount',
     ({ stored }) => {
       stored.refunds = stored.refunds.map((one) =>
@@ -136,18 +136,18 @@ export const LIES: readonly Lie[] = [
     },
   ],
   [
-    'money that moved has a stored refund of that payment and amount',
+    'every movement of money has a stored refund of that payment and amount',
     'an attempt was repeated under another id',
     ({ moved }) => void moved.movements.push({ requestId: 'R7', paymentId: 'P1', amount: '30' }),
   ],
   [
-    'a refund that failed did not move',
-    'a refund that moved was given up',
+    'a failed refund did not move money',
+    'a refund that moved money was given up',
     (ledgers) => setStatus(ledgers, 'R1', 'failed'),
   ],
   [
-    'a refund that succeeded moved',
-    'a refund that never moved was called a success',
+    'a succeeded refund moved money',
+    'a refund that never moved money was stored as a success',
     (ledgers) => setStatus(ledgers, 'R2', 'succeeded'),
   ],
   [
@@ -161,7 +161,7 @@ export const LIES: readonly Lie[] = [
     ({ shown }) => void shown.refunds.pop(),
   ],
   [
-    'a refund moves once',
+    'a refund moves money once',
     'one request id moved money twice',
     ({ moved }) => void moved.movements.push({ requestId: 'R1', paymentId: 'P1', amount: '30' }),
   ],
@@ -175,27 +175,27 @@ export const LIES: readonly Lie[] = [
     },
   ],
   [
-    'no more of a payment moves than was asked for',
+    'no more of a payment moves than was requested',
     'an attempt moved more than its refund',
     ({ moved }) => {
       moved.movements = [{ requestId: 'R1', paymentId: 'P1', amount: '60' }]
     },
   ],
   [
-    'notifications, transactions, payments and refunds are there once',
-    'a notification is there twice',
+    'notifications, transactions, payments and refunds exist once',
+    'a notification exists twice',
     ({ stored }) => void stored.notifications.push({ sha256: 'aa', isWaiting: false }),
   ],
   [
     'nothing is leased, overdue, abandoned or open',
-    'a claim was never given back',
+    'a claim was never released',
     ({ stored }) => {
       stored.transactions = [{ ...TRANSACTION, isLeased: true }]
     },
   ],
   [
     'nothing is leased, overdue, abandoned or open',
-    'nobody comes for what is due',
+    'no worker claims a due transaction',
     ({ stored }) => {
       stored.transactions = [{ ...TRANSACTION, isOverdue: true }]
     },
@@ -216,13 +216,13 @@ export const LIES: readonly Lie[] = [
   ],
   ...['pending', 'accepted', 'unknown', 'needs_review'].map(
     (status): Lie => [
-      'every refund has ended, unless nobody can tell how',
+      'every refund has ended, unless its outcome is undecidable',
       `a refund stays ${status}`,
       (ledgers) => setStatus(ledgers, 'R2', status),
     ],
   ),
   [
-    'every notification of a refund was acted on',
+    'every refund notification was applied',
     'a notification was stored and forgotten',
     ({ stored }) => {
       stored.notifications = [stored.notifications[0], { sha256: 'bb', isWaiting: true }].filter(

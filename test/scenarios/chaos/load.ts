@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { GatewayControl } from './gateway.ts'
 import { planWish, type RefundWish, type Wish } from './wishes.ts'
 
-/** A request for a refund that was answered 202. */
+/** A refund request that was answered with 202. */
 export type AcknowledgedRefund = {
   key: string
   refundId: string
@@ -12,24 +12,24 @@ export type AcknowledgedRefund = {
 }
 
 export type Load = {
-  /** Transactions made at the gateway, in order. */
+  /** Transactions created at the gateway, in order. */
   transactionIds: string[]
-  /** Every answer 202, repeated requests included. */
+  /** Every 202 response, those to repeated requests included. */
   refunds: AcknowledgedRefund[]
-  /** Transactions whose `POST …/sync` was answered 202. */
+  /** Transactions whose `POST …/sync` was answered with 202. */
   synced: string[]
-  /** Answers that no outage explains. */
+  /** Responses that no outage explains. */
   refusals: string[]
-  /** No new customers; resolves when every order system has its answers, or has given up. */
+  /** Stops new customers; resolves when every order system has its responses or has given up. */
   finish(withinMs: number): Promise<void>
 }
 
 export type LoadOptions = {
   seed: number
-  /** New transactions in a second. */
+  /** New transactions per second. */
   perS: number
   gateway: GatewayControl
-  /** Where order systems ask, through whatever stands between. */
+  /** The address that order systems use, through the proxies. */
   apiUrl: string
   key: string
 }
@@ -39,13 +39,13 @@ const Answer = z.object({
   status: z.string().optional(),
   code: z.string().optional(),
 })
-/** Worth asking again: it may be otherwise in a moment. */
+/** Refusals that are retried: they may be temporary. */
 const PASSING = ['payment_not_found', 'exceeds_refundable', 'payment_not_refundable']
 const ENDS = ['succeeded', 'failed', 'needs_review']
 const RETRY_MS = 200
 const SYNC_EVERY = 15
 
-/** Customers who pay, and order systems that refund as they should: one key for ever, asked until 202. */
+/** Plays customers who pay, and order systems that refund correctly: one key for each refund, retried until 202. */
 export function startLoad({ seed, perS, gateway, apiUrl, key }: LoadOptions): Load {
   const state: Omit<Load, 'finish'> = { transactionIds: [], refunds: [], synced: [], refusals: [] }
   const actors = new Set<Promise<void>>()
@@ -72,7 +72,7 @@ export function startLoad({ seed, perS, gateway, apiUrl, key }: LoadOptions): Lo
     return await ask('POST', `/v1/payments/${paymentId}/refunds`, headers, body)
   }
 
-  /** Resolves with the refund's id, or with nothing when it was refused or time is over. */
+  /** Resolves with the refund's id, or with undefined when it was refused or time is up. */
   async function requestUntilTaken(wish: RefundWish, transactionId: string) {
     for (let attempt = 1; waiting; attempt += 1) {
       const answer = await requestOnce(wish)
@@ -86,7 +86,7 @@ export function startLoad({ seed, perS, gateway, apiUrl, key }: LoadOptions): Lo
         state.refusals.push(`${wish.key}: ${answer.status} ${code}`)
         return undefined
       }
-      // Its notification may be lost for good: an order system can ask for it by name.
+      // Its notification may be lost for good: an order system can request a sync by id.
       if (attempt % SYNC_EVERY === 0) {
         const asked = await ask('POST', `/v1/transactions/${transactionId}/sync`, {})
         if (asked?.status === 202) state.synced.push(transactionId)

@@ -2,7 +2,7 @@ import { compareAmounts } from '../../../src/money.ts'
 import { isSamePayment, type PaymentFacts } from './ledgers.ts'
 import { type Rule, unique } from './rules.ts'
 
-/** What was promised or moved, and is not in the books or stands there otherwise. */
+/** What was acknowledged or moved, but is missing from the ledgers or differs there. */
 export const LOST: readonly Rule[] = [
   {
     damage: 'lost',
@@ -25,7 +25,7 @@ export const LOST: readonly Rule[] = [
   },
   {
     damage: 'lost',
-    rule: 'the payments of a stored transaction are as the gateway has them',
+    rule: 'the payments of a stored transaction match the gateway',
     find: ({ stored, moved }) => {
       const known = new Set(stored.transactions.map(({ id }) => id))
       const kept = new Map(stored.payments.map((payment) => [payment.id, payment]))
@@ -43,7 +43,7 @@ export const LOST: readonly Rule[] = [
   },
   {
     damage: 'lost',
-    rule: 'an acknowledged refund is stored as it was asked for',
+    rule: 'an acknowledged refund is stored as requested',
     find: ({ sent, stored }) => {
       const kept = new Map(stored.refunds.map((refund) => [refund.id, refund]))
       const isKept = ({ refundId, key, paymentId, amount }: (typeof sent.refunds)[number]) => {
@@ -61,7 +61,7 @@ export const LOST: readonly Rule[] = [
   },
   {
     damage: 'lost',
-    rule: 'money that moved has a stored refund of that payment and amount',
+    rule: 'every movement of money has a stored refund of that payment and amount',
     find: ({ stored, moved }) => {
       const kept = new Map(stored.refunds.map((refund) => [refund.id, refund]))
       return moved.movements
@@ -74,7 +74,7 @@ export const LOST: readonly Rule[] = [
   },
   {
     damage: 'lost',
-    rule: 'a refund that failed did not move',
+    rule: 'a failed refund did not move money',
     find: ({ stored, moved }) => {
       const happened = new Set(moved.movements.map(({ requestId }) => requestId))
       return stored.refunds
@@ -84,7 +84,7 @@ export const LOST: readonly Rule[] = [
   },
   {
     damage: 'lost',
-    rule: 'a refund that succeeded moved',
+    rule: 'a succeeded refund moved money',
     find: ({ stored, moved }) => {
       const happened = new Set(moved.movements.map(({ requestId }) => requestId))
       return stored.refunds

@@ -3,23 +3,23 @@ import { parseArgs } from 'node:util'
 import { writeCommand, writeReport } from './report.ts'
 import { runChaos } from './run.ts'
 
-/** The long form, by hand: `npm run test:chaos -- --seed 42 --minutes 10`. Ends with 1 if anything is wrong. */
+/** The long form, started manually: `npm run test:chaos -- --seed 42 --minutes 10`. Exits with 1 if anything is wrong. */
 const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: process.env.CHAOS_SEED ?? String(randomInt(1_000_000)) },
     minutes: { type: 'string', default: process.env.CHAOS_MINUTES ?? '10' },
-    /** New transactions in a second. */
+    /** New transactions per second. */
     rate: { type: 'string', default: '8' },
-    /** How long everything may take to come to rest (s). */
+    /** How long everything may take to become idle (s). */
     rest: { type: 'string', default: '240' },
   },
 })
 const [seed, minutes] = [Number(values.seed), Number(values.minutes)]
 const [perS, quietMs] = [Number(values.rate), Number(values.rest) * 1_000]
 if (!Number.isSafeInteger(seed) || !(minutes > 0) || !(perS > 0) || !(quietMs > 0)) {
-  throw new Error('--seed has to be a whole number; --minutes, --rate and --rest above 0')
+  throw new Error('--seed must be an integer; --minutes, --rate and --rest must be above 0')
 }
-// The processes end with this one.
+// The child processes end with this one.
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
 const stormMs = minutes * 60_000
 const command = writeCommand(seed, stormMs, perS)
@@ -34,6 +34,6 @@ const result = await runChaos({
 })
 console.log(writeReport(result))
 if (result.problems.length > 0 || result.refusals.length > 0) {
-  console.log(`The logs of the processes are in ${result.folder}. The same run again:\n${command}`)
+  console.log(`The logs of the processes are in ${result.folder}. To repeat the run:\n${command}`)
   process.exitCode = 1
 }

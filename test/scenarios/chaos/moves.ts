@@ -1,6 +1,6 @@
 import { type Dice, makeDice } from './dice.ts'
 
-/** Something that goes wrong, and for how long. */
+/** A fault, and how long it lasts. */
 export type Move = { atMs: number; forMs: number } & (
   | { kind: 'kill'; who: 'serving' | 'working'; pick: number }
   | { kind: 'kill behind a stall'; who: 'serving' | 'working'; pick: number }
@@ -13,7 +13,7 @@ export type Move = { atMs: number; forMs: number } & (
   | { kind: 'layout'; layout: Layout }
 )
 
-/** The lines that a proxy stands in. */
+/** The connections that lead through a proxy. */
 export type Line = 'database' | 'gateway' | 'intake'
 export type Layout = 'split' | 'all'
 export type Fault = {
@@ -24,10 +24,10 @@ export type Fault = {
   code?: number
 }
 
-/** Tracks that are played beside each other. */
+/** Tracks that are played in parallel. */
 export type Plan = { accidents: Move[]; lines: Move[]; gateway: Move[]; layouts: Move[] }
 
-/** How dense the moves are (ms from the end of one to the next), and how long the longest hold-ups take. */
+/** The pauses between moves (ms from the end of one to the next), and the longest durations. */
 type Pace = { gapMs: readonly [number, number]; freezeMs: number; layoutMs: number }
 const SHORT: Pace = { gapMs: [500, 1_600], freezeMs: 3_000, layoutMs: 16_000 }
 const LONG: Pace = { gapMs: [1_500, 6_000], freezeMs: 20_000, layoutMs: 90_000 }
@@ -36,9 +36,8 @@ const LONG_FROM_MS = 120_000
 type Draft = Move extends infer M ? (M extends Move ? Omit<M, 'atMs'> : never) : never
 
 /**
- * Everything that will go wrong in a storm, decided beforehand by the seed alone. On each track one thing
- * follows the other, and the tracks know nothing of each other: a process dies while a line is stalled
- * and the gateway lies.
+ * Plans every fault of a storm, determined by the seed alone. The moves of one track follow one another, and
+ * the tracks are independent: a process dies while a connection is stalled and the gateway misbehaves.
  */
 export function planMoves(seed: number, stormMs: number): Plan {
   const pace = stormMs >= LONG_FROM_MS ? LONG : SHORT
@@ -53,7 +52,7 @@ export function planMoves(seed: number, stormMs: number): Plan {
   }
 }
 
-/** Kinds come out of a bag that is filled again when it is empty: each of them has its turn. */
+/** Draws kinds from a bag that is refilled when it is empty, so that each has its turn. */
 function planTrack(
   dice: Dice,
   stormMs: number,
@@ -134,7 +133,7 @@ function planLayouts(stormMs: number, { layoutMs }: Pace): Move[] {
   }))
 }
 
-/** One line of the log. */
+/** Formats a move as a line of the log. */
 export function describeMove({ atMs, forMs, ...move }: Move): string {
   const { kind, ...more } = move
   const details = Object.values(more).map((value) =>

@@ -11,11 +11,11 @@ import { isSamePayment } from './ledgers.ts'
 import type { Rule } from './rules.ts'
 import { isEnded } from './undecidable.ts'
 
-/** What the feed tells in an order in which it cannot have happened. */
+/** Events in an order that is impossible. */
 export const DISORDERED: readonly Rule[] = [
   {
     damage: 'disordered',
-    rule: 'places in the feed go up',
+    rule: 'positions in the feed increase',
     find: ({ feed }) =>
       feed.read.flatMap((event, index) => {
         const before = feed.read[index - 1]
@@ -24,7 +24,7 @@ export const DISORDERED: readonly Rule[] = [
   },
   {
     damage: 'disordered',
-    rule: 'nothing is told of a payment or a refund before it was told as new',
+    rule: 'no event of a payment or a refund precedes the event that announces it',
     find: ({ feed }) => {
       const known = new Set<string>()
       return feed.read.flatMap((event) => {
@@ -39,7 +39,7 @@ export const DISORDERED: readonly Rule[] = [
   },
   {
     damage: 'disordered',
-    rule: 'events of a payment follow the answers they tell',
+    rule: 'events of a payment are in the order of their answers',
     find: ({ feed }) => {
       const last = new Map<string, string>()
       return feed.read.filter(isOfPayment).flatMap((event) => {
@@ -52,7 +52,7 @@ export const DISORDERED: readonly Rule[] = [
   },
   {
     damage: 'disordered',
-    rule: 'a transaction is told with its payments as they were told before',
+    rule: 'an event of a transaction shows its payments as their last events do',
     find: ({ feed }) => {
       const last = new Map<string, PaymentEvent['data']>()
       return feed.read.flatMap((event) => {
@@ -66,7 +66,7 @@ export const DISORDERED: readonly Rule[] = [
   },
   {
     damage: 'disordered',
-    rule: 'a refund that has ended is not told otherwise without a cause',
+    rule: 'an ended refund does not change without a cause',
     find: ({ feed }) => {
       const caused = new Set(
         feed.read.flatMap((event) =>
@@ -81,7 +81,7 @@ export const DISORDERED: readonly Rule[] = [
         const before = last.get(data.id)
         last.set(data.id, data)
         if (!before || !hasEnd(before) || before.status === data.status) return []
-        // A person decides, or evidence comes; a success that was concluded from growth may be doubted.
+        // Allowed after a decision or evidence; a success inferred from growth may come into doubt.
         const isCaused = !isEnded(before.status) || caused.has(data.id) || before.inferred
         return hasEnd(data) && isCaused ? [] : [`${describe(event)}, after ${before.status}`]
       })
@@ -89,7 +89,7 @@ export const DISORDERED: readonly Rule[] = [
   },
   {
     damage: 'disordered',
-    rule: 'a receiver takes the events of one transaction in their order, though some come twice',
+    rule: 'a receiver gets the events of one transaction in order, although some twice',
     find: ({ feed: { taken = [] } }) => {
       const seen = new Set<string>()
       const last = new Map<string, bigint>()
@@ -104,7 +104,7 @@ export const DISORDERED: readonly Rule[] = [
   },
 ]
 
-/** What tells of an end that came after another one. */
+/** Discrepancies that record one end after another. */
 const CAUSES = ['success_after_failure', 'failure_after_success']
 
 function hasEnd({ status }: RefundEvent['data']): boolean {

@@ -10,7 +10,7 @@ const listKinds = (seed: number, stormMs: number) => {
 }
 
 describe('a run', () => {
-  it('is decided by its seed alone, move by move and wish by wish', () => {
+  it('is decided by its seed alone, move by move and customer by customer', () => {
     expect(planMoves(7, 60_000)).toEqual(planMoves(7, 60_000))
     expect(planMoves(7, 60_000)).not.toEqual(planMoves(8, 60_000))
     expect(planWish(7, 3)).toEqual(planWish(7, 3))
@@ -57,7 +57,7 @@ describe('a run', () => {
     )
   })
 
-  it('of a payment never asks to refund more than was paid, and never two equal parts', () => {
+  it('never requests to refund more of a payment than was paid, and never two equal parts', () => {
     for (let n = 0; n < 500; n += 1) {
       const { payments, refunds } = planWish(1, n)
       const amounts = refunds.map(({ amount }) => Number(amount))
@@ -67,7 +67,7 @@ describe('a run', () => {
     }
   })
 
-  it('can be read: a move says when, what, whom and for how long', () => {
+  it('is readable: a move shows when, what, whom and for how long', () => {
     expect(describeMove({ kind: 'freeze', who: 'working', pick: 3, atMs: 1_250, forMs: 400 })).toBe(
       '   1.3 s  freeze working 3 for 400 ms',
     )

@@ -4,20 +4,20 @@ import { closeSync, openSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { waitUntil } from '../../support/wait-until.ts'
 
-/** A program that is started anew whenever it ends, as an orchestrator would. */
+/** A program that is restarted whenever it ends, as by an orchestrator. */
 export type Member = {
   name: string
   url: string
   port: number
-  /** Starts it, and resolves when it serves. */
+  /** Starts it; resolves when it is ready. */
   start(): Promise<void>
-  /** It serves; also after it was started anew. */
+  /** Resolves when it is ready, also after a restart. */
   untilReady(): Promise<void>
-  /** SIGKILL; it comes back by itself. */
+  /** Sends SIGKILL; it restarts by itself. */
   kill(): void
   freeze(): void
   thaw(): void
-  /** SIGTERM, and it stays away. Resolves with its exit code. */
+  /** Sends SIGTERM and does not restart it. Resolves with its exit code. */
   stop(): Promise<number | null>
 }
 
@@ -26,9 +26,9 @@ export type MemberOptions = {
   file: string
   port: number
   env: Record<string, string>
-  /** What it prints goes here. */
+  /** The file for its output. */
   logFile: string
-  /** By how much its clock is wrong (ms). */
+  /** The offset of its clock (ms). */
   clockShiftMs?: number
 }
 

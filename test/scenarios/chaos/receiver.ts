@@ -5,19 +5,19 @@ import { Webhook } from 'standardwebhooks'
 import { z } from 'zod'
 import { Event, type ToldEvent } from './feed.ts'
 
-/** An order system that has everything sent to it. */
+/** An order system that receives every event by webhook. */
 export type Receiver = {
-  /** What it took, in the order in which it came. */
+  /** The events it accepted, in order of arrival. */
   taken: readonly ToldEvent[]
   stop(): Promise<void>
 }
 
 const Endpoint = z.object({ secret: z.string() })
 
-/** Of so many calls one is answered 500, but no event twice: the pause after the second is half a minute. */
+/** One call in this many is answered with 500, but no event twice: the pause after a second failure is 30 s. */
 const REFUSES_EVERY = 20
 
-/** Registers a receiver in this process that takes every type of event, but for a call now and then. */
+/** Registers a receiver in this process that accepts every type of event and fails now and then. */
 export async function startReceiver(apiUrl: string, key: string): Promise<Receiver> {
   const taken: ToldEvent[] = []
   const refused = new Set<string>()
@@ -29,13 +29,13 @@ export async function startReceiver(apiUrl: string, key: string): Promise<Receiv
     calls += 1
     try {
       const event = Event.parse(new Webhook(secret).verify(body, Object.fromEntries(headers)))
-      if (event.id !== request.headers['webhook-id']) throw new Error('another id in its header')
+      if (event.id !== request.headers['webhook-id']) throw new Error('the header has another id')
       const refuses = calls % REFUSES_EVERY === 0 && !refused.has(event.id)
       if (refuses) refused.add(event.id)
       else taken.push(event)
       response.writeHead(refuses ? 500 : 204).end()
     } catch {
-      // It never counts as taken, so it is found missing.
+      // It does not count as accepted, so the audit finds it missing.
       response.writeHead(400).end()
     }
   })

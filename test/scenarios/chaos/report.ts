@@ -4,7 +4,7 @@ import type { Result } from './run.ts'
 
 const SHOWN_PROBLEMS = 20
 
-/** The auditor's table: what happened, what the four ledgers hold, and what is wrong. */
+/** Formats the auditor's table: what happened, what the ledgers hold, and what is wrong. */
 export function writeReport({ counts, ledgers, problems, refusals, ...result }: Result): string {
   const { sent, stored, moved, feed } = ledgers
   const count = (isOf: (name: string) => boolean) =>
@@ -27,9 +27,9 @@ export function writeReport({ counts, ledgers, problems, refusals, ...result }: 
     ['  failed', refunds('failed')],
     ['  in needs_review', refunds('needs_review')],
     ['refunds moved at the gateway', moved.movements.length],
-    ['events told', feed.read.length],
-    ['webhooks taken', feed.taken?.length ?? 'none registered'],
-    ['nobody can tell (legitimate)', result.undecidable],
+    ['events published', feed.read.length],
+    ['webhooks accepted', feed.taken?.length ?? 'none registered'],
+    ['undecidable (legitimate)', result.undecidable],
     ['at rest after the storm (s)', (result.quietAfterMs / 1_000).toFixed(1)],
     ['LOST', damage('lost')],
     ['DOUBLED', damage('doubled')],
@@ -50,7 +50,7 @@ function describeProblems(problems: readonly Problem[]): string[] {
   return more > 0 ? [...shown, `… and ${more} more`] : shown
 }
 
-/** The line that plays the same run again. */
+/** The command that repeats the same run. */
 export function writeCommand(seed: number, stormMs: number, perS: number): string {
   return `npm run test:chaos -- --seed ${seed} --minutes ${stormMs / 60_000} --rate ${perS}`
 }

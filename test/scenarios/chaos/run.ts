@@ -12,13 +12,13 @@ import { listUndecidable } from './undecidable.ts'
 
 export type RunOptions = {
   seed: number
-  /** How long things go wrong (ms). */
+  /** How long faults are injected (ms). */
   stormMs: number
-  /** New transactions in a second. */
+  /** New transactions per second. */
   perS: number
-  /** How long everything may take to come to rest (ms). */
+  /** How long everything may take to become idle (ms). */
   quietMs: number
-  /** A receiver of webhooks is part of it: leases of a minute have to end before everything is at rest. */
+  /** Includes a webhook receiver: leases of a minute must expire before everything is idle. */
   webhooks: boolean
   log: (line: string) => void
 }
@@ -32,19 +32,19 @@ export type Result = {
   refusals: string[]
   undecidable: number
   quietAfterMs: number
-  /** What the processes printed; kept only if something is wrong. */
+  /** The folder with the processes' output; kept only if something is wrong. */
   folder: string
 }
 
-/** The sandbox tries a notification so often; one that is late comes within the pause. */
+/** How often the sandbox tries a notification; a late one arrives within the pause. */
 const DELIVERY_ATTEMPTS = 5
 const LATE_MS = 5_500
-/** A lease of the stage, and as much again: an order system that waits longer waits in vain. */
+/** Twice a lease of the stage: an order system that waits longer waits in vain. */
 const PATIENCE_MS = 33_000
 const LOOK_EVERY_MS = 1_000
 const TELL_EVERY = 10
 
-/** Starts everything, plays the storm of the seed under steady load, heals, waits for rest, and audits. */
+/** Starts everything, plays the storm of the seed under steady load, heals, waits until idle, and audits. */
 export async function runChaos({
   seed,
   stormMs,
@@ -87,8 +87,8 @@ export async function runChaos({
       folder: stage.folder,
     }
   } catch (error) {
-    // Customers who find the gateway gone end this process before it is told of.
-    log(`the run broke off: ${error instanceof Error ? error.stack : error}`)
+    // Customers that lose the gateway end this process before the error is logged.
+    log(`the run failed: ${error instanceof Error ? error.stack : error}`)
     throw error
   } finally {
     await follower.stop()
@@ -97,7 +97,7 @@ export async function runChaos({
   }
 }
 
-/** Resolves with the books as soon as nothing in them is wrong, or when time is over. */
+/** Resolves with the ledgers as soon as nothing in them is wrong, or when time is up. */
 async function awaitRest(
   sources: Sources,
   healedAt: number,
@@ -115,7 +115,7 @@ async function awaitRest(
     if (pending === 0 && problems.length === 0) return ledgers
     if (performance.now() - healedAt > quietMs) return ledgers
     if (look % TELL_EVERY === 0) {
-      log(`not at rest: ${pending} deliveries, ${problems.length} problems, ${problems[0]?.rule}`)
+      log(`not idle yet: ${pending} deliveries, ${problems.length} problems, ${problems[0]?.rule}`)
     }
     await pause(LOOK_EVERY_MS)
   }

@@ -1,4 +1,4 @@
-/** Preloaded into a process: its clock is wrong by `CHAOS_CLOCK_SHIFT_MS`. Nothing may come to depend on it. */
+/** Preloaded into a process: shifts its clock by `CHAOS_CLOCK_SHIFT_MS`, which must not matter. */
 const shiftMs = Number(process.env.CHAOS_CLOCK_SHIFT_MS)
 const RealDate = Date
 const now = () => RealDate.now() + shiftMs

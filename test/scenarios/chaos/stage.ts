@@ -2,11 +2,11 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findPort } from '../../bench/processes.ts'
+import { startTcpProxy, type TcpProxy } from '../../support/tcp-proxy.ts'
 import { type ChaosDatabase, startChaosDatabase } from './database.ts'
 import { controlGateway, type GatewayControl } from './gateway.ts'
 import type { Layout, Line } from './moves.ts'
 import { type Member, prepareMember } from './processes.ts'
-import { type ChaosProxy, startProxy } from './proxy.ts'
 
 export const ACCOUNT = {
   merchantCode: 'CHAOS',
@@ -14,22 +14,22 @@ export const ACCOUNT = {
   apiKey: 'chaos-key-with-every-scope-0123456789',
 }
 
-/** Everything that can be hurt, each part a process of its own, with a proxy on every line between. */
+/** All parts that can fail, each in a process of its own, with a proxy on every connection between them. */
 export type Stage = {
   folder: string
   database: ChaosDatabase
   sandbox: Member
   gateway: GatewayControl
-  lines: Record<Line, ChaosProxy>
-  /** Where order systems and the gateway reach the service. */
+  lines: Record<Line, TcpProxy>
+  /** The address at which order systems and the gateway reach the service. */
   serviceUrl: string
-  /** Those that run now. */
+  /** The processes that run now. */
   members(): readonly Member[]
   serving(): readonly Member[]
   working(): readonly Member[]
-  /** Ends the processes of one layout in order, and starts those of the other. */
+  /** Stops the processes of one layout in order, and starts those of the other. */
   change(to: Layout): Promise<void>
-  /** Ends everything; the folder with the logs stays if asked. */
+  /** Stops everything; keeps the folder with the logs on request. */
   stop(keep: boolean): Promise<void>
 }
 
@@ -47,7 +47,7 @@ const SETTINGS = {
   REFUND_CONFIRM_FAILED_MS: '8000',
   REFUND_RESOLVE_FOR_MS: '120000',
 }
-/** Two of the workers believe that it is another time. */
+/** The clock offset of two of the workers. */
 const AHEAD_MS = 3_600_000
 
 /** Starts database, gateway, proxies and the first layout: one web process and two workers. */
@@ -63,9 +63,9 @@ export async function startStage(seed: number): Promise<Stage> {
     const database = await startChaosDatabase(folder, await findPort())
     stops.push(database.stop)
     const lines = {
-      database: await startProxy(),
-      gateway: await startProxy(),
-      intake: await startProxy(),
+      database: await startTcpProxy(),
+      gateway: await startTcpProxy(),
+      intake: await startTcpProxy(),
     }
     for (const line of Object.values(lines)) stops.push(line.stop)
     const serviceUrl = `http://127.0.0.1:${lines.intake.port}`

@@ -2,20 +2,20 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { describeMove, type Move, type Plan } from './moves.ts'
 import type { Stage } from './stage.ts'
 
-/** How often what happened. */
+/** How often each move happened. */
 export type Counts = Map<string, number>
 
 export type Storm = {
   counts: Counts
-  /** Refunds that the gateway took and that failed there. */
+  /** Refunds that the gateway accepted and that failed there. */
   failed: string[]
 }
 
 export const DEFAULT_MODE = { guardsBalance: false, settleMs: 300 }
 
 /**
- * Plays a plan to its end; every move is told as it is made. Whatever a move hurt is healed when its time
- * is over; what was killed comes back by itself.
+ * Plays a plan to its end and logs every move. Each move heals its damage when its time is over; killed
+ * processes restart by themselves.
  */
 export async function playStorm(
   stage: Stage,
@@ -37,7 +37,10 @@ export async function playStorm(
   return { counts, failed }
 }
 
-/** Makes one move and waits until it is over. Returns what it counts as. */
+/**
+ * Makes one move and waits until it is over.
+ * @returns the name under which it is counted
+ */
 async function makeMove(stage: Stage, move: Move, failed: string[]): Promise<string> {
   switch (move.kind) {
     case 'kill': {
@@ -46,12 +49,12 @@ async function makeMove(stage: Stage, move: Move, failed: string[]): Promise<str
       return `kill -9 ${member.name}`
     }
     case 'kill behind a stall': {
-      // What it has taken in meanwhile is in its memory alone: nothing of it may be acknowledged.
+      // What it has received meanwhile is in memory only and must not be acknowledged.
       stage.lines.database.stall('all')
       await pause(move.forMs)
       const member = choose(stage, move)
       member.kill()
-      stage.lines.database.heal()
+      await stage.lines.database.heal()
       return `kill -9 ${member.name}`
     }
     case 'freeze': {
@@ -95,7 +98,7 @@ async function makeMove(stage: Stage, move: Move, failed: string[]): Promise<str
   }
 }
 
-/** Ends what the gateway took and left open; a part of it fails, which only its notification tells. */
+/** Ends the refunds the gateway accepted and left open. Some fail, which only their notifications report. */
 async function settleByHand({ gateway }: Stage, failing: number): Promise<string[]> {
   const moved = new Set((await gateway.readLedger()).map(({ requestId }) => requestId))
   const taken = (await gateway.readJournal('REFUND'))
@@ -105,7 +108,7 @@ async function settleByHand({ gateway }: Stage, failing: number): Promise<string
   for (const [index, id] of taken.filter((one) => !moved.has(one)).entries()) {
     const fails = index % 10 < failing * 10
     const outcome = fails ? 'failure' : 'success'
-    // It may have ended by itself a moment ago.
+    // It may have just ended by itself.
     const made = await gateway.send('POST', `/refunds/${id}/settle`, { outcome }).then(
       () => true,
       () => false,
@@ -126,9 +129,9 @@ async function hurtLine(stage: Stage, move: Extract<Move, { where: string }>): P
       line.stall(move.kind === 'stall all' ? 'all' : 'answers')
     }
     await pause(move.forMs)
-    // The answers that were held back are lost: work was done that nobody has heard of.
+    // The held answers are lost: the work was done, but its caller gets no result.
     if (move.kind === 'stall answers') line.cut()
-    line.heal()
+    await line.heal()
   }
   return `line to ${move.where}: ${move.kind}`
 }
@@ -136,13 +139,13 @@ async function hurtLine(stage: Stage, move: Extract<Move, { where: string }>): P
 function choose(stage: Stage, { who, pick }: { who: 'serving' | 'working'; pick: number }) {
   const members = who === 'serving' ? stage.serving() : stage.working()
   const member = members[pick % members.length]
-  if (!member) throw new Error(`nobody is ${who}`)
+  if (!member) throw new Error(`no process is ${who}`)
   return member
 }
 
-/** The storm is over: everything works again, and whatever is open at the gateway goes on. */
+/** Ends all damage after the storm; refunds open at the gateway continue. */
 export async function heal(stage: Stage): Promise<void> {
-  for (const line of Object.values(stage.lines)) line.heal()
+  for (const line of Object.values(stage.lines)) await line.heal()
   stage.database.resume()
   for (const member of stage.members()) member.thaw()
   await stage.gateway.send('DELETE', '/faults')

@@ -4,11 +4,11 @@ import type { ToldEvent } from './feed.ts'
 import { isSamePayment, type Ledgers } from './ledgers.ts'
 import { findRepeated, type Rule } from './rules.ts'
 
-/** What the feed told that is not stored, did not tell, or told otherwise. */
+/** Events that are missing, or that differ from what is stored. */
 export const TOLD: readonly Rule[] = [
   {
     damage: 'lost',
-    rule: 'a payment, a refund and a discrepancy are told when they are new',
+    rule: 'every new payment, refund and discrepancy has an event',
     find: ({ stored, feed }) => {
       const told = new Set(feed.read.filter(isNews).map(nameSubject))
       return listStored(stored).filter((name) => !told.has(name))
@@ -16,12 +16,12 @@ export const TOLD: readonly Rule[] = [
   },
   {
     damage: 'doubled',
-    rule: 'a payment, a refund and a discrepancy are told as new once',
+    rule: 'a payment, a refund and a discrepancy are announced as new once',
     find: ({ feed }) => findRepeated(feed.read.filter(isNews).map(nameSubject)),
   },
   {
     damage: 'lost',
-    rule: 'what was told is stored',
+    rule: 'the object of every event is stored',
     find: ({ stored, feed }) => {
       const kept = new Set([
         ...listStored(stored),
@@ -32,7 +32,7 @@ export const TOLD: readonly Rule[] = [
   },
   {
     damage: 'lost',
-    rule: 'the last event of a payment shows it as it is stored',
+    rule: 'the last event of a payment matches the stored payment',
     find: ({ stored, feed }) => {
       const last = new Map(feed.read.filter(isOfPayment).map((event) => [event.data.id, event]))
       return stored.payments.flatMap((payment) => {
@@ -43,7 +43,7 @@ export const TOLD: readonly Rule[] = [
   },
   {
     damage: 'lost',
-    rule: 'the last event of a refund shows it as it is stored',
+    rule: 'the last event of a refund matches the stored refund',
     find: ({ stored, feed }) => {
       const last = new Map(feed.read.filter(isOfRefund).map((event) => [event.data.id, event]))
       return stored.refunds.flatMap(({ id, paymentId, amount, status }) => {
@@ -60,7 +60,7 @@ export const TOLD: readonly Rule[] = [
   },
   {
     damage: 'lost',
-    rule: 'a final transaction was told to be final since its last refund was asked for',
+    rule: 'a final transaction has a final event after its last refund request',
     find: ({ stored, feed }) => {
       const last = new Map<string, string>()
       for (const { type, transactionId } of feed.read) {
@@ -73,7 +73,7 @@ export const TOLD: readonly Rule[] = [
   },
   {
     damage: 'lost',
-    rule: 'a final transaction was told with its state, unless a payment was told after it',
+    rule: 'a final event has the stored state, unless a payment event follows it',
     find: ({ stored, feed }) => {
       const last = new Map<string, ToldEvent>()
       for (const event of feed.read) {
@@ -93,7 +93,7 @@ export const TOLD: readonly Rule[] = [
   },
   {
     damage: 'lost',
-    rule: 'what was given up was told to be',
+    rule: 'an abandoned transaction has an event',
     find: ({ stored, feed }) => {
       const told = new Set(
         feed.read.flatMap((event) => (event.type === 'sync.abandoned' ? event.transactionId : [])),
@@ -105,19 +105,19 @@ export const TOLD: readonly Rule[] = [
   },
   {
     damage: 'lost',
-    rule: 'who followed the feed through the storm was told what stands in it, in its order',
+    rule: 'a reader that followed the feed through the storm got all of it in order',
     find: ({ feed: { read, followed } }) =>
       Array.from({ length: Math.max(read.length, followed.length) }).flatMap((_, index) => {
         const [stands, told] = [read[index], followed[index]]
         if (JSON.stringify(stands) === JSON.stringify(told)) return []
         return [
-          `${stands ? describe(stands) : 'nothing'}, told ${told ? describe(told) : 'nothing'}`,
+          `${stands ? describe(stands) : 'nothing'}, reader got ${told ? describe(told) : 'nothing'}`,
         ]
       }),
   },
   {
     damage: 'lost',
-    rule: 'a receiver of webhooks took everything that was told, as it was told',
+    rule: 'a webhook receiver got every event unchanged',
     find: ({ feed: { read, taken } }) => {
       if (!taken) return []
       const known = new Map(read.map((event) => [event.id, JSON.stringify(event)]))

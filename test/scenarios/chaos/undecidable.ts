@@ -1,10 +1,10 @@
 import type { Ledgers } from './ledgers.ts'
 
 /**
- * Refunds whose end nobody can tell from this side, so that a person has to, or they are asked about for
- * ever: no notification about them was ever taken in, and either they failed at the gateway after it had
- * taken them, or money of their payment moved just as silently while several of its refunds were open:
- * growth alone cannot say whose it was then.
+ * Lists refunds whose outcome the service cannot determine, so that they wait for an operator or are queried
+ * indefinitely: no notification about them was ever acknowledged, and either they failed at the gateway after
+ * it had accepted them, or money of their payment moved without a notification while several of its refunds
+ * were open: growth alone does not show which refund it belongs to.
  */
 export function listUndecidable({ stored, moved }: Ledgers) {
   const told = new Set(moved.told)
@@ -25,7 +25,7 @@ export function listUndecidable({ stored, moved }: Ledgers) {
     .map(({ id, paymentId }) => ({ id, transactionId: transactions.get(paymentId) }))
 }
 
-/** A person's decision is no end of the service's. */
+/** `needs_review` does not count: there the decision is an operator's. */
 export function isEnded(status: string): boolean {
   return status === 'succeeded' || status === 'failed'
 }

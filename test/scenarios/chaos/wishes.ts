@@ -1,15 +1,15 @@
 import { makeDice } from './dice.ts'
 
-/** What one customer and one order system will do; the same seed and number give the same. */
+/** What a customer and an order system do, determined by the seed and the number. */
 export type Wish = {
   transactionId: string
   payments: { id: string; amount: string; paymentMethod: string; status: string }[]
-  /** How its notification goes out. */
+  /** How its notification is sent. */
   ipn: { copies: number; delayMs: number; shuffle: boolean }
-  /** A payment in progress succeeds after so long (ms), with a notification or without. */
+  /** When a payment in progress succeeds (ms), and whether that is notified. */
   succeeds: { afterMs: number; notified: boolean } | undefined
   refunds: RefundWish[]
-  /** All its refunds are asked for at once; else the next one when the last has ended. */
+  /** Requests all refunds at once; otherwise each after the previous one has ended. */
   atOnce: boolean
 }
 
@@ -18,15 +18,15 @@ export type RefundWish = {
   paymentId: string
   amount: string
   receiver: object | undefined
-  /** The answer is thrown away, and the same request made once more. */
+  /** Discards the response and repeats the same request. */
   repeated: boolean
 }
 
 const RECEIVER = { accountName: 'NGUYEN VAN A', accountNumber: '123456789', swiftCode: 'ASCBVNVX' }
-/** The first dice of a seed are for its moves. */
+/** The first streams of a seed are for its moves. */
 const FIRST_STREAM = 10
 
-/** Plans transaction `n` of a run: its payment, how it is told, and what of it is given back. */
+/** Plans transaction `n` of a run: its payment, its notification and its refunds. */
 export function planWish(seed: number, n: number): Wish {
   const dice = makeDice(seed, FIRST_STREAM + n)
   const transactionId = `C${seed}X${n}`
@@ -55,7 +55,7 @@ export function planWish(seed: number, n: number): Wish {
   }
 }
 
-/** Refunds of one payment differ in their amounts, so that growth tells which of them it is. */
+/** Plans refunds of different amounts, so that growth identifies each of them. */
 function planAmounts(seed: number, n: number, amount: string, status: string): string[] {
   const dice = makeDice(seed, -1 - n)
   if (status === 'FAILED' || dice.chance(0.4)) return []

@@ -2,17 +2,17 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { z } from 'zod'
 
-/** One answer of the service, as it went over the wire. */
+/** One response of the service, as sent. */
 export type Answer = {
   method: string
-  /** Path and query as they were asked for. */
+  /** Path and query as requested. */
   target: string
   status: number
   headers: Readonly<Record<string, string>>
   body: string
 }
 
-/** What is wrong with an answer by the API's document; nothing when it conforms. */
+/** Returns how a response violates the API's document; undefined when it conforms. */
 export type Check = (answer: Answer) => string | undefined
 
 const Content = z.record(z.string(), z.looseObject({ schema: z.unknown().optional() }))
@@ -30,15 +30,15 @@ const Document = z.looseObject({
 
 const escapeName = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1')
 
-/** As the service reads it: without dot segments. */
+/** Resolves dot segments, as the service does. */
 function readPath(target: string): string {
   const address = target.startsWith('/') ? `http://localhost${target}` : target
   return URL.canParse(address) ? new URL(address).pathname : target
 }
 
 /**
- * Prepares the check of answers against a document. What it knows of an answer is compiled once.
- * @param isServed which of its paths are served at all
+ * Prepares the check of responses against a document. Each schema is compiled once.
+ * @param isServed whether a path of the document is served at all
  */
 export function prepareCheck(text: string, isServed: (path: string) => boolean): Check {
   const json: object = JSON.parse(text)
@@ -67,23 +67,23 @@ export function prepareCheck(text: string, isServed: (path: string) => boolean):
     }
   }
 
-  function checkResponse(answer: Answer, pointer: string, told: z.infer<typeof Response>) {
-    const missing = Object.entries(told.headers).filter(
+  function checkResponse(answer: Answer, pointer: string, declared: z.infer<typeof Response>) {
+    const missing = Object.entries(declared.headers).filter(
       ([name, { $ref }]) =>
         components.headers[$ref.replace('#/components/headers/', '')]?.required &&
         !(name.toLowerCase() in answer.headers),
     )
     if (missing.length > 0) return `has no ${missing.map(([name]) => name).join(', ')}`
     const type = answer.headers['content-type']?.split(';')[0] ?? ''
-    if (!Object.hasOwn(told.content, type)) {
-      const bare = Object.keys(told.content).length === 0 && answer.body === ''
+    if (!Object.hasOwn(declared.content, type)) {
+      const bare = Object.keys(declared.content).length === 0 && answer.body === ''
       return bare ? undefined : `is ${type || 'without a type'}, which is not in the document`
     }
     if (answer.method === 'HEAD' || !/json$/.test(type)) return undefined
     return validateBody(`${pointer}/content/${escapeName(type)}/schema`, answer)
   }
 
-  /** What no operation answers: another method, or a path that is not served. */
+  /** Checks responses outside all operations: to another method, or to a path that is not served. */
   function checkOther(answer: Answer): string | undefined {
     if (answer.status < 400) return 'is a success that the document does not know'
     if (answer.status === 405 && !answer.headers.allow) return 'has no Allow'
@@ -100,12 +100,12 @@ export function prepareCheck(text: string, isServed: (path: string) => boolean):
     const method = answer.method === 'HEAD' ? 'get' : answer.method.toLowerCase()
     const operation = paths[path]?.[method]
     if (!operation) return checkOther(answer)
-    const told = operation.responses[answer.status]
-    if (!told) return 'has a status that the document does not know'
+    const declared = operation.responses[answer.status]
+    if (!declared) return 'has a status that is not in the document'
     return checkResponse(
       answer,
       `/paths/${escapeName(path)}/${method}/responses/${answer.status}`,
-      told,
+      declared,
     )
   }
 }

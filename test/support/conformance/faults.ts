@@ -1,19 +1,19 @@
-/** What did not conform since somebody asked. */
+/** Violations since the last `takeFaults`. */
 const faults: string[] = []
-/** Answers that are still being read. */
+/** Responses that are still being checked. */
 const reading = new Set<Promise<void>>()
 
 export function addFault(fault: string): void {
   faults.push(fault)
 }
 
-/** Whoever asks for the faults waits until this one was read. */
+/** Makes `takeFaults` wait for this check. */
 export function addReading(read: Promise<void>): void {
   const done = read.finally(() => reading.delete(done))
   reading.add(done)
 }
 
-/** The answers that did not conform, each of them told once. */
+/** Returns the violations found since the last call. */
 export async function takeFaults(): Promise<string[]> {
   await Promise.all(reading)
   return faults.splice(0)

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, expect } from 'vitest'
 import { takeFaults } from './faults.ts'
 
-/** No test passes in which the service gave an answer that is not as the API's document says. */
+/** Fails every test in which a response of the service violated the API's document. */
 async function expectConformance(): Promise<void> {
-  expect(await takeFaults(), 'answers that are not as the document says').toEqual([])
+  expect(await takeFaults(), 'responses that violate the API document').toEqual([])
 }
 
 afterEach(expectConformance)

@@ -8,9 +8,9 @@ import { addFault, addReading } from './faults.ts'
 
 const OF_WORKERS = ['/healthz', '/readyz', '/metrics']
 
-/** Services of this process, by port. */
+/** Services in this process, by port. */
 const watched = new Map<number, Check>()
-/** Those in processes of their own. */
+/** Services in other processes. */
 const origins = new Set<string>()
 let document: string | undefined
 const checks = new Map<boolean, Check>()
@@ -20,7 +20,7 @@ const Exchange = z.object({
   response: z.instanceof(ServerResponse),
 })
 
-/** Every answer that this service gives from now on is held against the API's document. */
+/** Checks every response of this service from now on against the API's document. */
 export async function watchService({ ctx, url }: Pick<Service, 'ctx' | 'url'>): Promise<void> {
   const served = createApp({ ...ctx, config: { ...ctx.config, ROLE: 'web' } })
   document ??= await (await served.request('/openapi.json')).text()
@@ -35,7 +35,7 @@ function shareCheck(text: string, worker: boolean): Check {
   return check
 }
 
-/** The same for a service in a process of its own, with what is asked of it by `fetch`. */
+/** The same for a service in another process, for the requests made with `fetch`. */
 export async function watchProcess(url: string): Promise<void> {
   const asked = await fetch(`${url}/openapi.json`, { headers: { connection: 'close' } })
   const text = await asked.text()
@@ -54,7 +54,7 @@ function hold(answer: Answer, check: Check): void {
   addFault(`${status} of ${method} ${target} ${fault}: ${body.slice(0, 500)}`)
 }
 
-/** Servers of a test's own, the sandbox gateway among them, are on other ports. */
+/** Other servers of a test, such as the sandbox gateway, are on other ports. */
 function listen(message: unknown): void {
   const { request, response } = Exchange.parse(message)
   const check = watched.get(request.socket.localPort ?? 0)
@@ -64,7 +64,7 @@ function listen(message: unknown): void {
   const take = (part: unknown) => {
     if (typeof part === 'string' || part instanceof Uint8Array) parts.push(Buffer.from(part))
   }
-  // Held against the document before its last byte leaves: whoever waits for it finds the fault told.
+  // Checked before the last byte is sent, so that the violation is recorded when the client has the response.
   Object.assign(response, {
     write: (...given: unknown[]) => {
       take(given[0])
@@ -73,9 +73,10 @@ function listen(message: unknown): void {
     end: (...given: unknown[]) => {
       take(given[0])
       const { method = '', url: target = '' } = request
-      const told = Object.entries(response.getHeaders()).map(([name, value]) => [name, `${value}`])
-      const headers = Object.fromEntries(told)
-      // What is no HTTP/1.1 is refused by Node itself, before any of our headers.
+      const headers = Object.fromEntries(
+        Object.entries(response.getHeaders()).map(([name, value]) => [name, `${value}`]),
+      )
+      // Node itself refuses what is not HTTP/1.1, before any of our headers are set.
       const ours = 'content-security-policy' in headers
       const { statusCode: status } = response
       const body = Buffer.concat(parts).toString()
@@ -99,7 +100,7 @@ function watchFetch(inner: typeof fetch, check: Check): typeof fetch {
           const target = pathname + search
           hold({ method, target, status, headers: Object.fromEntries(headers), body }, check)
         },
-        // The process was killed while it answered.
+        // The process was killed while it responded.
         () => {},
       ),
     )

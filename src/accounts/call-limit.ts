@@ -1,0 +1,77 @@
+import type { Config } from '../config/config.ts'
+import type { Sql } from '../platform/postgres/types.ts'
+
+/** The part of the context that the call limit needs. */
+export type CallLimitContext = { sql: Sql; config: Pick<Config, 'GATEWAY_RATE_PER_S'> }
+
+/**
+ * Reads `GATEWAY_RATE_PER_S`: gateway calls per second and account, over all processes (GCRA). Each call moves
+ * `merchant_accounts.paid_until` forward by one call's share of a second. An account whose time is ahead of
+ * now by more than a small burst is throttled.
+ */
+function readRate({ config: { GATEWAY_RATE_PER_S: rate } }: CallLimitContext) {
+  // A burst of a twentieth of a second: without it the sync would run one claim per call.
+  const burst = Math.max(1, Math.floor(rate / 20))
+  return { rate, callMs: 1_000 / rate, aheadMs: (burst - 1) * (1_000 / rate) }
+}
+
+/**
+ * Returns the fragments of the claim statement that apply the limit. Without a rate they are empty and the claim
+ * locks no account row. A row locked by another process is skipped.
+ */
+export function limitClaims(ctx: CallLimitContext, accounts: readonly string[]) {
+  const { sql } = ctx
+  const { rate, callMs, aheadMs } = readRate(ctx)
+  if (rate === 0) return { throttled: sql``, most: sql`most`, share: sql``, consumed: sql`` }
+  const permits = sql`
+    floor(extract(epoch from now() - until) * 1000 / ${callMs}::float8 + ${aheadMs / callMs}::float8)::int + 1`
+  return {
+    /** The account rows, locked until the claim commits. */
+    throttled: sql`
+      throttled as materialized (
+        select merchant_code, greatest(paid_until, now()) as until from merchant_accounts
+        where merchant_code = any(${[...accounts]}::text[]) for no key update skip locked),`,
+    most: sql`least(most, ${permits})`,
+    share: sql`join throttled using (merchant_code) where ${permits} > 0`,
+    /** A due refund may be sent right after its query, so its call is counted with it. */
+    consumed: sql`,
+      consumed as (
+        update merchant_accounts as a
+        set paid_until = greatest(paid_until, now()) + calls * ${callMs}::float8 * interval '1 millisecond'
+        from (
+          select merchant_code, count(*) + count(*) filter (where exists (
+            select from refunds as r where r.merchant_code = picked.merchant_code
+              and r.transaction_id = picked.transaction_id
+              and r.status in ('pending', 'unknown') and r.due_at <= now())) as calls
+          from picked group by merchant_code) as c
+        where a.merchant_code = c.merchant_code)`,
+  }
+}
+
+/** Selects the earliest time of an account's next call, as SQL for `accounts as a`; null without a rate. */
+export function selectNextPermit(ctx: CallLimitContext) {
+  const { sql } = ctx
+  const { rate, aheadMs } = readRate(ctx)
+  if (rate === 0) return sql`null`
+  return sql`(
+    select paid_until - ${aheadMs} * interval '1 millisecond' from merchant_accounts as m
+    where m.merchant_code = a.merchant_code)`
+}
+
+/**
+ * Takes the permit for one call outside the sync.
+ * @returns whether the call may be made now
+ */
+export async function takeCallPermit(
+  ctx: CallLimitContext,
+  merchantCode: string,
+): Promise<boolean> {
+  const { rate, callMs, aheadMs } = readRate(ctx)
+  if (rate === 0) return true
+  const { count } = await ctx.sql`
+    update merchant_accounts
+    set paid_until = greatest(paid_until, now()) + ${callMs} * interval '1 millisecond'
+    where merchant_code = ${merchantCode}
+      and paid_until <= now() + ${aheadMs} * interval '1 millisecond'`
+  return count === 1
+}

@@ -1,0 +1,129 @@
+import { type Command, Option } from 'commander'
+import { type ListedKey, listKeys } from '../access/change-keys.ts'
+import { SCOPES } from '../access/keys.ts'
+import { toIso } from '../platform/postgres/iso-time.ts'
+import {
+  type CreateKeyOptions,
+  createNamedKey,
+  revokeNamedKey,
+  rotateNamedKey,
+} from './change-keys.ts'
+import { formatTable } from './format-table.ts'
+import { readCap, readCount, readDuration, readExpiry, readName, readScopes } from './options.ts'
+import type { RunOnDatabase } from './with-database.ts'
+
+const DAY_S = 86_400
+
+type Print = (text: string) => void
+type Json = { json?: true }
+
+/** Adds `keys create | list | rotate | revoke`. */
+export function addKeyCommands(program: Command, print: Print, onDatabase: RunOnDatabase): void {
+  const keys = program.command('keys').description('create, list, rotate and revoke API keys')
+  addCreateCommand(keys, print, onDatabase)
+  addListCommand(keys, print, onDatabase)
+  addRotateCommand(keys, print, onDatabase)
+  addRevokeCommand(keys, print, onDatabase)
+}
+
+const jsonOption = () => new Option('--json', 'as JSON, for programs')
+
+function addCreateCommand(keys: Command, print: Print, onDatabase: RunOnDatabase): void {
+  keys
+    .command('create')
+    .description('create a key; it is shown only once')
+    .argument('<name>', 'a name to recognise it by', readName)
+    .requiredOption('--scopes <names>', `all, or some of ${SCOPES.join(',')}`, readScopes)
+    .requiredOption('--merchant <code>', "the merchant account it can access, '*' for all")
+    .option('--refund-max <amount>', 'the largest single refund', readCap)
+    .option('--refund-daily-max <amount>', 'the most refunded in a UTC day', readCap)
+    .option('--rate <n>', 'requests per minute and process; unlimited if left out', readCount)
+    .option(
+      '--expires <when>',
+      'after a duration (90d, 12h) or at a time (2027-01-31T00:00:00Z)',
+      readExpiry,
+    )
+    .addOption(jsonOption())
+    .action(async (name: string, options: CreateKeyOptions & Json) => {
+      const created = await onDatabase((sql) => createNamedKey(sql, name, options))
+      print(options.json ? formatJson(created) : presentKey(created.key, `${created.id}  ${name}`))
+    })
+}
+
+function addListCommand(keys: Command, print: Print, onDatabase: RunOnDatabase): void {
+  keys
+    .command('list')
+    .description('list all keys, newest first, without their text')
+    .addOption(jsonOption())
+    .action(async (options: Json) => {
+      const rows = (await onDatabase((sql) => listKeys(sql))).map(showKey)
+      print(options.json ? formatJson(rows) : formatTable(HEADINGS, rows.map(formatRow)))
+    })
+}
+
+function addRotateCommand(keys: Command, print: Print, onDatabase: RunOnDatabase): void {
+  keys
+    .command('rotate')
+    .description('replace a key; both keys are valid for the grace period')
+    .argument('<key>', 'its id, or its name if only one live key has it')
+    .option('--grace <duration>', 'how long the old key stays valid', readDuration, DAY_S)
+    .addOption(jsonOption())
+    .action(async (ref: string, { grace, json }: Json & { grace: number }) => {
+      const { key, id, oldId, oldEndsAt } = await onDatabase((sql) =>
+        rotateNamedKey(sql, ref, grace),
+      )
+      const result = { id, key, replaces: oldId, oldKeyEndsAt: oldEndsAt }
+      print(json ? formatJson(result) : presentKey(key, `${id}, replacing ${oldId}`, oldEndsAt))
+    })
+}
+
+function addRevokeCommand(keys: Command, print: Print, onDatabase: RunOnDatabase): void {
+  keys
+    .command('revoke')
+    .description('revoke a key now')
+    .argument('<key>', 'its id, or its name if only one live key has it')
+    .addOption(jsonOption())
+    .action(async (ref: string, { json }: Json) => {
+      const { id, wasLive } = await onDatabase((sql) => revokeNamedKey(sql, ref))
+      const result = wasLive
+        ? 'is revoked: writes are refused from now on, reads within a second'
+        : 'was already revoked'
+      print(json ? formatJson({ id, revoked: true }) : `${id} ${result}\n`)
+    })
+}
+
+const showKey = ({ createdAt, expiresAt, revokedAt, ...key }: ListedKey) => ({
+  ...key,
+  createdAt: toIso(createdAt),
+  expiresAt: toIso(expiresAt),
+  revokedAt: toIso(revokedAt),
+})
+
+const HEADINGS = ['ID', 'NAME', 'STATE', 'MERCHANT', 'SCOPES', 'REFUNDS', 'RATE', 'CREATED', 'ENDS']
+
+function formatRow(key: ReturnType<typeof showKey>): string[] {
+  const caps = [
+    ...(key.refundMax === null ? [] : [`≤ ${key.refundMax}`]),
+    ...(key.refundDailyMax === null ? [] : [`≤ ${key.refundDailyMax} a day`]),
+  ]
+  return [
+    key.id,
+    key.name,
+    key.state,
+    key.merchantCode,
+    key.scopes.length === SCOPES.length ? 'all' : key.scopes.join(','),
+    caps.join(', ') || '-',
+    key.ratePerMinute === null ? '-' : `${key.ratePerMinute}/min`,
+    key.createdAt.slice(0, 16),
+    (key.revokedAt ?? key.expiresAt)?.slice(0, 16) ?? '-',
+  ]
+}
+
+function presentKey(key: string, description: string, oldEndsAt?: string): string {
+  const old = oldEndsAt === undefined ? '' : `The old key is valid until ${oldEndsAt}.\n`
+  return `${key}\n\nThis is the key ${description}. Copy it now: only its hash is stored, so it cannot be shown again.\n${old}`
+}
+
+function formatJson(value: unknown): string {
+  return `${JSON.stringify(value, null, 2)}\n`
+}

@@ -1,0 +1,82 @@
+import { readDatabaseConfig } from '../config/config.ts'
+import { openDatabase } from '../db/client.ts'
+import { isSchemaCurrent } from '../db/migrate.ts'
+import { EmbeddedPostgresError } from '../platform/postgres/embedded/error.ts'
+import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/postgres/embedded/start.ts'
+import { isDatabaseUnavailable } from '../platform/postgres/errors.ts'
+import type { Sql } from '../platform/postgres/types.ts'
+import { UsageError } from './usage-error.ts'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Runs work on the service's database, as `withDatabase` does. */
+export type RunOnDatabase = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>
+
+/**
+ * Runs `work` on the service's database: the one at `DATABASE_URL`, or else the embedded one in `DATA_DIR`,
+ * whether the service is running or not.
+ * @param env the environment variables; this process's own if left out
+ * @throws UsageError if there is no database or its schema is outdated; ConfigError
+ */
+export async function withDatabase<T>(
+  work: (sql: Sql) => Promise<T>,
+  env?: Environment,
+): Promise<T> {
+  const database = await findDatabase(env)
+  const { sql, close } = openDatabase(database.url, 1)
+  try {
+    const isCurrent = await isSchemaCurrent(sql).catch((error: unknown) => {
+      if (isUndefinedTable(error)) return false
+      throw error
+    })
+    if (!isCurrent) {
+      throw new UsageError('the database schema is outdated; start the service once to migrate it')
+    }
+    return await work(sql)
+  } catch (error) {
+    throw explain(error)
+  } finally {
+    await close()
+    await database.stop()
+  }
+}
+
+async function findDatabase(
+  env: Environment | undefined,
+): Promise<{ url: string; stop(): Promise<void> }> {
+  const { databaseUrl, dataDir } = readDatabaseConfig(env)
+  if (databaseUrl) return { url: databaseUrl, stop: () => Promise.resolve() }
+  const found = findEmbeddedPostgres(dataDir)
+  if (found === 'none') {
+    throw new UsageError(
+      'there is no database in DATA_DIR; start the service once to create it, or set DATABASE_URL',
+    )
+  }
+  if (found !== 'stopped') return { ...found, stop: () => Promise.resolve() }
+  try {
+    return await startEmbeddedPostgres({ dataDir })
+  } catch (error) {
+    if (error instanceof EmbeddedPostgresError) throw new UsageError(error.message)
+    throw error
+  }
+}
+
+/** Reports whether the migrations table or its schema does not exist. */
+function isUndefinedTable(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && /^(42P01|3F000)$/.test(String(error.code))
+}
+
+function explain(error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (/^(28P01|28000|3D000)$/.test(code)) {
+    return new UsageError(
+      `the database refused the connection (${code}); check user, password and database name in DATABASE_URL`,
+    )
+  }
+  if (isDatabaseUnavailable(error) || code === 'ENOTFOUND') {
+    return new UsageError(
+      `the database is unreachable (${code}); check DATABASE_URL and whether the database is running`,
+    )
+  }
+  return error
+}

@@ -1,0 +1,121 @@
+import type { RefundProof } from './history-types.ts'
+
+// The objects of the API as plain types that depend on no package. A type test compares each with the
+// schema of its route, member by member. Amounts are exact decimal strings, times are ISO 8601 in UTC.
+
+export type TransactionState = 'pending' | 'paid' | 'partially_refunded' | 'refunded' | 'failed'
+
+/** What the customer was asked to pay for, with all payment attempts. */
+export type Transaction = {
+  transactionId: string
+  merchantCode: string
+  orderId: string | null
+  merchantTxnId: string | null
+  currency: string | null
+  state: TransactionState
+  paidAmount: string
+  refundedAmount: string
+  /** Whether more than one payment succeeded: the customer probably paid twice. */
+  duplicatePayment: boolean
+  payments: Payment[]
+  /** Whether no further change is expected. */
+  final: boolean
+  sync: Sync
+  /** Number of notifications received, including repeats. */
+  ipnCount: number
+  firstSeenAt: string
+  updatedAt: string
+}
+
+/** The state of the queries to the gateway. */
+export type Sync = {
+  status: 'queued' | 'idle' | 'retrying' | 'abandoned'
+  /** When the query was sent whose answer is shown here. */
+  asOf: string | null
+  nextAttemptAt: string | null
+  /** Number of consecutive failed queries. */
+  attempts: number
+  lastError: string | null
+}
+
+/** A payment attempt. */
+export type Payment = {
+  id: string
+  transactionId: string
+  /** SUCCESS, FAILED or PROCESSING; any other value as received, with `unrecognised`. */
+  status: string
+  amount: string
+  refundedAmount: string
+  /** The amount that can still be refunded; open refunds are deducted. */
+  refundableAmount: string
+  currency: string | null
+  /** QR, ATM or CC; any other value as received, with `unrecognised`. */
+  paymentMethod: string
+  unrecognised: boolean
+  /** Whether the gateway has stopped listing it. */
+  missing: boolean
+  firstSeenAt: string
+  updatedAt: string
+  asOf: string
+}
+
+export type RefundStatus =
+  | 'pending'
+  | 'accepted'
+  | 'unknown'
+  | 'succeeded'
+  | 'failed'
+  | 'needs_review'
+
+/** The bank account that a refund of a QR payment is paid to. */
+export type Receiver = { accountName: string; accountNumber: string; swiftCode: string }
+
+/** A refund; `id` is also the request id sent to the gateway. */
+export type Refund = {
+  id: string
+  paymentId: string
+  transactionId: string
+  amount: string
+  reason: string | null
+  status: RefundStatus
+  currency: string | null
+  /** The account number is masked. */
+  receiver: Receiver | null
+  /** Inferred only from the rise of the gateway's `refundedAmount`, without a notification. */
+  inferred: boolean
+  gatewayRefundId: string | null
+  failure: { source: 'gateway' | 'service'; code: string; message: string } | null
+  requestedAt: string
+  updatedAt: string
+  /** Only if requested. */
+  proof?: RefundProof | undefined
+}
+
+/** The request that would be sent, and the refundable amount after it. */
+export type RefundPreview = {
+  wouldSend: {
+    amount: string
+    currency: string | null
+    paymentId: string
+    receiver?: Receiver | undefined
+  }
+  refundableAmount: string
+  refundableAfter: string
+}
+
+/** A disagreement between two sources. */
+export type Discrepancy = {
+  id: string
+  kind: string
+  merchantCode: string
+  transactionId: string
+  paymentId: string | null
+  refundId: string | null
+  ours: { source: string; says: string }
+  theirs: { source: string; says: string }
+  times: number
+  firstSeenAt: string
+  lastSeenAt: string
+  /** When the sources agreed again; null while they disagree, or if that cannot be determined. */
+  resolvedAt: string | null
+}

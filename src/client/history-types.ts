@@ -1,0 +1,92 @@
+// Types of the recorded history. Tests compare them with the schemas of the service's routes.
+
+/** Deleted because it is older than the service's retention. */
+export type Removed = { removed: true }
+
+/** The payments of one answer of the gateway. */
+export type Snapshot = { queriedAt: string; payments: unknown } | Removed
+
+/** The evidence for a refund's status. */
+export type RefundProof = {
+  requestId: string
+  /** The name of the API key that requested it. */
+  requestedBy: string
+  requestedAt: string
+  reason: string | null
+  attempts: {
+    at: string
+    bodySha256: string
+    outcome: string | null
+    code: string | null
+    message: string | null
+    httpStatus: number | null
+    durationMs: number | null
+    snapshotBefore: Snapshot | null
+  }[]
+  transitions: {
+    at: string
+    from: string | null
+    to: string
+    cause: string
+    notification:
+      | { receivedAt: string; deliveries: number; signature: string; code: string | null }
+      | Removed
+      | null
+    snapshot: Snapshot | null
+  }[]
+  evidence: string
+  discrepancies: { at: string; kind: string; ours: string; theirs: string }[]
+}
+
+/** An entry in the history of a transaction. */
+export type TimelineEntry =
+  | {
+      at: string
+      type: 'ipn'
+      kind: string
+      deliveries: number
+      lastReceivedAt: string
+      signature: string
+      address: string
+    }
+  | {
+      at: string
+      type: 'query'
+      outcome: string
+      code: string | null
+      message: string | null
+      httpStatus: number | null
+      durationMs: number
+      bodySha256: string
+    }
+  | {
+      at: string
+      type: 'change'
+      paymentId: string | null
+      refundId: string | null
+      field: string
+      before: string | null
+      after: string | null
+      cause: string
+    }
+  | {
+      at: string
+      type: 'refund_attempt'
+      refundId: string
+      outcome: string | null
+      code: string | null
+      message: string | null
+      httpStatus: number | null
+      durationMs: number | null
+      bodySha256: string
+    }
+  | {
+      at: string
+      type: 'discrepancy'
+      kind: string
+      paymentId: string | null
+      refundId: string | null
+      ours: string
+      theirs: string
+    }
+  | { at: string; type: 'removed'; deliveries: number }

@@ -1,0 +1,114 @@
+import { type MerchantAccount, readAccounts } from './accounts.ts'
+import { ConfigError } from './config-error.ts'
+import { findConflicts } from './conflicts.ts'
+import { isLoopback } from './plain-http.ts'
+import { describeSandbox } from './sandbox-options.ts'
+import { type Environment, parseSettings, type Settings } from './settings.ts'
+import type { TokenSource } from './token-source.ts'
+
+export type Config = Omit<Settings, 'DEMO'> & {
+  demo: boolean
+  /** How long the body of a request may take to arrive (ms). */
+  bodyTimeoutMs: number
+  accounts: readonly [MerchantAccount, ...MerchantAccount[]]
+  /** One token for the cards of several accounts: then only keys for all accounts can read cards. */
+  sharedToken?: TokenSource
+}
+
+const BODY_TIMEOUT_MS = 10_000
+
+/**
+ * Reads the service's configuration. This file is the only one that accesses the environment.
+ * @throws ConfigError
+ */
+export function readConfig(env: Environment = process.env): Config {
+  const parsed = parseSettings(env)
+  const { DEMO, ...settings } = parsed.settings
+  const demo = DEMO ?? (parsed.problems.has('DEMO') || isDemoByDefault(settings, env))
+  // Log lines would clutter the demo's output, so they have to be asked for.
+  if (demo && !env.LOG_LEVEL) settings.LOG_LEVEL = 'warn'
+  const conflicts = findConflicts(settings, demo)
+  const { accounts, sharedToken } = readAccounts(settings, demo, conflicts)
+  const [first, ...others] = accounts
+  const problems = mergeProblems(parsed.problems, conflicts)
+  if (problems.length > 0 || !first) throw new ConfigError(problems)
+  return {
+    ...settings,
+    demo,
+    bodyTimeoutMs: BODY_TIMEOUT_MS,
+    accounts: [first, ...others],
+    ...(sharedToken ? { sharedToken } : {}),
+  }
+}
+
+/**
+ * Reads what a standalone sandbox gateway needs; without an account it gets the demo's.
+ * @throws ConfigError
+ */
+export function readSandboxConfig(env: Environment = process.env) {
+  const parsed = parseSettings(env)
+  const { settings } = parsed
+  const conflicts: string[] = []
+  const { accounts, sharedToken } = readAccounts(settings, true, conflicts)
+  const problems = mergeProblems(parsed.problems, conflicts)
+  if (problems.length > 0) throw new ConfigError(problems)
+  const options = describeSandbox(settings, accounts, sharedToken)
+  return { ipnUrl: settings.SANDBOX_IPN_URL, options }
+}
+
+const SIGNING_SETTINGS =
+  /^(SIGNING_SECRET|MERCHANTS_FILE|IPN_HASH_EXCLUDE|GATEWAY_(FIELD_PREFIX|MERCHANT_CODE|SECRET|SECRET_PREVIOUS|REFUND_HASH_EXCLUDE)) /
+
+/**
+ * Reads what signing on the command line needs: `SIGNING_SECRET`, or else the configured accounts (the demo's
+ * if there are none). Other settings may be invalid; with a `SIGNING_SECRET` so may the accounts.
+ * @throws ConfigError
+ */
+export function readSigningConfig(env: Environment = process.env) {
+  const parsed = parseSettings(env)
+  const { settings } = parsed
+  const conflicts: string[] = []
+  const { accounts } = readAccounts(settings, true, conflicts)
+  const secret = settings.SIGNING_SECRET
+  const problems = mergeProblems(parsed.problems, secret ? [] : conflicts)
+  const relevant = problems.filter((line) => SIGNING_SETTINGS.test(line))
+  if (relevant.length > 0) throw new ConfigError(relevant)
+  return {
+    secret,
+    previousSecret: settings.GATEWAY_SECRET_PREVIOUS,
+    accounts,
+    prefix: settings.GATEWAY_FIELD_PREFIX,
+    ipnHashExclude: settings.IPN_HASH_EXCLUDE,
+    refundHashExclude: settings.GATEWAY_REFUND_HASH_EXCLUDE,
+  }
+}
+
+/**
+ * Reads where the database is, for the command line. Other settings may be invalid.
+ * @throws ConfigError
+ */
+export function readDatabaseConfig(env: Environment = process.env) {
+  const { settings, problems } = parseSettings(env)
+  const relevant = [...problems].flatMap(([name, line]) =>
+    /^DATA(BASE_URL|_DIR)$/.test(name) ? [line] : [],
+  )
+  if (relevant.length > 0) throw new ConfigError(relevant)
+  const { DATABASE_URL: databaseUrl, DATA_DIR: dataDir } = settings
+  return { databaseUrl, dataDir }
+}
+
+/** Returns all lines, one per setting: an invalid value is not also reported as missing. */
+function mergeProblems(
+  invalid: ReadonlyMap<string, string>,
+  conflicts: readonly string[],
+): string[] {
+  const others = conflicts.filter((line) => !invalid.has(line.split(' ')[0] ?? ''))
+  return [...invalid.values(), ...others]
+}
+
+/** Reports whether no setting of a production installation is set: someone tries the service on a laptop. */
+function isDemoByDefault(settings: Settings, env: Environment): boolean {
+  const production = /^(DATABASE_URL|MERCHANTS_FILE|API_KEY|GATEWAY_.*)$/
+  const isProduction = Object.entries(env).some(([name, value]) => value && production.test(name))
+  return !isProduction && isLoopback(settings.HOST)
+}

@@ -1,0 +1,44 @@
+import { isPlainRemote } from './plain-http.ts'
+import type { Settings } from './settings.ts'
+
+/** Pairs of a setting, the setting it must not be less than, and an example. */
+const MINIMA = [
+  ['SYNC_BACKOFF_MAX_MS', 'SYNC_BACKOFF_MS', 3_600_000],
+  ['REFUND_BACKOFF_MAX_MS', 'REFUND_BACKOFF_MS', 900_000],
+  ['SYNC_MAX_GAP_MS', 'SYNC_MIN_GAP_MS', 1_000],
+] as const
+
+/** Checks the rules between settings that are valid on their own. @returns one line per violated rule */
+export function findConflicts(settings: Settings, demo: boolean): string[] {
+  return [
+    ...checkGateway(settings, demo),
+    ...checkEncryption(settings, demo),
+    ...MINIMA.filter(([name, minimum]) => settings[name] < settings[minimum]).map(
+      ([name, minimum, example]) =>
+        `${name} must be at least ${minimum}; for example ${name}=${example}`,
+    ),
+  ]
+}
+
+function checkGateway(
+  { GATEWAY_BASE_URL: base, GATEWAY_ALLOW_HTTP: allowHttp }: Settings,
+  demo: boolean,
+): string[] {
+  if (!base) {
+    if (demo) return []
+    return [
+      'GATEWAY_BASE_URL is not set, but is required outside demo mode; for example GATEWAY_BASE_URL=https://gateway.example, or DEMO=true to run the demo on any HOST',
+    ]
+  }
+  if (allowHttp || !isPlainRemote(new URL(base))) return []
+  return [
+    `GATEWAY_BASE_URL must start with https:// because only TLS authenticates the gateway's answers (got "${base}"); for example GATEWAY_BASE_URL=https://gateway.example, or GATEWAY_ALLOW_HTTP=true on a private network`,
+  ]
+}
+
+function checkEncryption({ DATA_ENCRYPTION_KEY: key }: Settings, demo: boolean): string[] {
+  if (key || demo) return []
+  return [
+    'DATA_ENCRYPTION_KEY is not set, but is required to store refund receivers encrypted; for example DATA_ENCRYPTION_KEY=<the output of: openssl rand -base64 32>',
+  ]
+}

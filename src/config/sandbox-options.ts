@@ -1,0 +1,21 @@
+import type { MerchantAccount } from './accounts.ts'
+import type { Settings } from './settings.ts'
+import type { TokenSource } from './token-source.ts'
+
+/** Describes a sandbox gateway with the same accounts and wire rules as the service. */
+export function describeSandbox(
+  settings: Settings,
+  accounts: readonly MerchantAccount[],
+  sharedToken: TokenSource | undefined,
+) {
+  return {
+    accounts,
+    ...(sharedToken ? { sharedToken } : {}),
+    port: settings.SANDBOX_PORT,
+    fieldPrefix: settings.GATEWAY_FIELD_PREFIX,
+    paygatePath: settings.GATEWAY_PAYGATE_PATH,
+    ipnHashExclude: settings.IPN_HASH_EXCLUDE,
+    refundHashExclude: settings.GATEWAY_REFUND_HASH_EXCLUDE,
+    refundMs: settings.SANDBOX_REFUND_MS,
+  }
+}

@@ -1,0 +1,150 @@
+import { isIP } from 'node:net'
+import { z } from 'zod'
+import type { Cidr } from '../platform/http/client-address.ts'
+
+// Every message here has the form `<what the value must be>; <an example of it>`.
+
+export function merchantCode() {
+  return text({
+    form: /^[\x21-\x7e]{1,64}$/,
+    must: 'be the merchant code issued by the gateway',
+    example: 'SHOP1',
+  })
+}
+
+export function secret() {
+  return text({ must: 'not be empty', example: '<the signing secret>' })
+}
+
+/** A token that can be sent in a header unchanged (RFC 6750, 2.1). */
+export function accessToken() {
+  const form = /^[\x21-\x7e]{1,8192}$/
+  return text({ form, must: 'be a token without spaces', example: '<the access token>' })
+}
+
+export function clientId() {
+  return text({ form: /^[\x20-\x7e]{1,256}$/, must: 'be a client id', example: 'shop1' })
+}
+
+export function clientSecret() {
+  const form = /^[\x20-\x7e]{1,1024}$/
+  const must = 'be 1 to 1024 printable ASCII characters'
+  return text({ form, must, example: '<the client secret>' })
+}
+
+/** A scope (RFC 6749, 3.3). */
+export function tokenScope() {
+  const form = /^[\x21-\x7e]+( [\x21-\x7e]+)*$/
+  return text({ form, must: 'be scopes separated by single spaces', example: 'cards:read' })
+}
+
+/** @param must completes the message "must …" */
+export function text({
+  form = /./,
+  must = 'be text',
+  example,
+}: {
+  form?: RegExp
+  must?: string
+  example: string
+}) {
+  return z.string().regex(form, `must ${must}; ${example}`)
+}
+
+export function wholeNumber({
+  min = 0,
+  max = Number.MAX_SAFE_INTEGER,
+}: {
+  min?: number
+  max?: number
+} = {}) {
+  const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`
+  const message = `must be a whole number ${range}; ${Math.max(min, Math.min(max, 1_000))}`
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, message)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, message)
+}
+
+export function choice<const T extends readonly [string, ...string[]]>(values: T) {
+  return z.enum(values, `must be one of ${values.join(', ')}; ${values[0]}`)
+}
+
+export function trueOrFalse() {
+  return z
+    .enum(['true', 'false'], 'must be true or false; true')
+    .transform((value) => value === 'true')
+    .optional()
+}
+
+/** A share from 0 to 1. Only checked: the OpenTelemetry SDK reads the setting itself. */
+export function share() {
+  return z
+    .string()
+    .regex(/^(0(\.\d+)?|1(\.0+)?)$/, 'must be a number from 0 to 1; 0.1')
+    .optional()
+}
+
+export function databaseUrl() {
+  return z
+    .string()
+    .refine(
+      (value) => /^postgres(ql)?:\/\//i.test(value) && URL.canParse(value),
+      'must be a URL that starts with postgres://; postgres://user:password@db.internal:5432/ipn',
+    )
+    .optional()
+}
+
+/** A URL of host and path: a user, query or fragment would silently be ignored. */
+export function webAddress(example: string) {
+  return z
+    .string()
+    .refine(
+      isWebAddress,
+      `must be a URL that starts with https:// or http:// and has no user, query or fragment; ${example}`,
+    )
+    .optional()
+}
+
+function isWebAddress(value: string): boolean {
+  if (!/^https?:\/\/[^?#]*$/i.test(value) || !URL.canParse(value)) return false
+  const { username, password } = new URL(value)
+  return username === '' && password === ''
+}
+
+/** A comma-separated list of parameter names; `none` is the empty list. */
+export function names(example: string) {
+  return z
+    .string()
+    .regex(
+      /^[A-Za-z0-9]+(,[A-Za-z0-9]+)*$/,
+      `must be a comma-separated list of names without the prefix, or none; ${example}`,
+    )
+    .transform((value) => (value === 'none' ? [] : value.split(',')))
+}
+
+export function cidrs() {
+  return z
+    .string()
+    .transform((value, ctx): Cidr[] =>
+      value.split(',').flatMap((part) => {
+        const cidr = parseCidr(part.trim())
+        if (cidr) return [cidr]
+        ctx.addIssue('must be a comma-separated list of networks; 203.0.113.0/24,2001:db8::/32')
+        return []
+      }),
+    )
+    .optional()
+}
+
+/** Parses a network; a single address is a network of its own. */
+function parseCidr(value: string): Cidr | undefined {
+  const [address = '', length, ...others] = value.split('/')
+  const version = isIP(address)
+  if (version === 0 || others.length > 0 || (length !== undefined && !/^\d{1,3}$/.test(length)))
+    return undefined
+  const bits = version === 4 ? 32 : 128
+  const prefix = length === undefined ? bits : Number(length)
+  return prefix <= bits ? { address, prefix, family: `ipv${version === 4 ? 4 : 6}` } : undefined
+}

@@ -1,0 +1,154 @@
+import { z } from 'zod'
+import {
+  accessToken,
+  choice,
+  cidrs,
+  clientId,
+  clientSecret,
+  databaseUrl,
+  merchantCode,
+  names,
+  secret,
+  share,
+  text,
+  tokenScope,
+  trueOrFalse,
+  webAddress,
+  wholeNumber,
+} from './setting-types.ts'
+
+/** Every setting: its type, default, and an example for error messages. Times are in milliseconds. */
+export const SETTINGS = {
+  HOST: text({ example: '127.0.0.1' }).default('127.0.0.1'),
+  PORT: wholeNumber({ max: 65_535 }).default(3000),
+  ROLE: choice(['all', 'web', 'worker']).default('all'),
+  DATABASE_URL: databaseUrl(),
+  DATA_DIR: text({ example: '.data' }).default('.data'),
+  DATABASE_POOL: wholeNumber({ min: 2, max: 1_000 }).default(10),
+  DEMO: trueOrFalse(),
+  LOG_LEVEL: choice(['info', 'trace', 'debug', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  GATEWAY_BASE_URL: webAddress('https://gateway.example'),
+  GATEWAY_PAYGATE_PATH: text({
+    form: /^\/[^?#\s]*$/,
+    must: 'be a path that starts with /',
+    example: '/api/v1/paygate/svcpay',
+  }).default('/api/v1/paygate/svcpay'),
+  GATEWAY_FIELD_PREFIX: text({
+    form: /^[A-Za-z][A-Za-z0-9]*$/,
+    must: 'start with a letter and contain only letters and digits',
+    example: 'svc',
+  }).default('svc'),
+  GATEWAY_MERCHANT_CODE: merchantCode().optional(),
+  GATEWAY_SECRET: secret().optional(),
+  GATEWAY_SECRET_PREVIOUS: secret().optional(),
+  MERCHANTS_FILE: text({ example: '/etc/ipn-processor/merchants.json' }).optional(),
+  GATEWAY_ACCESS_TOKEN: accessToken().optional(),
+  GATEWAY_TOKEN_URL: webAddress('https://gateway.example/v2/auth/oauth2/token'),
+  GATEWAY_CLIENT_ID: clientId().optional(),
+  GATEWAY_CLIENT_SECRET: clientSecret().optional(),
+  GATEWAY_TOKEN_SCOPE: tokenScope().optional(),
+  CARDS_CACHE_MS: wholeNumber({ max: 86_400_000 }).default(0),
+  GATEWAY_ENCODING: choice(['json', 'form']).default('json'),
+  GATEWAY_TIMEOUT_MS: wholeNumber({ min: 1, max: 600_000 }).default(10_000),
+  GATEWAY_MAX_CONCURRENCY: wholeNumber({ min: 1, max: 1_000 }).default(16),
+  GATEWAY_RATE_PER_S: wholeNumber({ max: 100_000 }).default(0),
+  GATEWAY_ALLOW_HTTP: trueOrFalse().default(false),
+  GATEWAY_REFUND_HASH_EXCLUDE: names('RequestID').default(['RequestID']),
+  IPN_HASH_EXCLUDE: names('TransAmount,ExtData').default(['TransAmount', 'ExtData']),
+  IPN_SIGNATURE: choice(['required', 'optional', 'off']).default('required'),
+  IPN_ACCEPT_GET: trueOrFalse().default(false),
+  IPN_ALLOW_CIDRS: cidrs(),
+  TRUSTED_PROXIES: cidrs().default([]),
+  API_KEY: text({
+    form: /^[\x21-\x7e]{32,256}$/,
+    must: 'be 32 to 256 visible ASCII characters without spaces',
+    example: '<the output of: openssl rand -hex 32>',
+  }).optional(),
+  SYNC_BACKOFF_MS: wholeNumber({ min: 1 }).default(1_000),
+  SYNC_BACKOFF_MAX_MS: wholeNumber({ min: 1 }).default(3_600_000),
+  SYNC_MAX_ATTEMPTS: wholeNumber({ min: 1 }).default(30),
+  SYNC_MIN_GAP_MS: wholeNumber({ max: 3_600_000 }).default(50),
+  SYNC_MAX_GAP_MS: wholeNumber({ max: 3_600_000 }).default(1_000),
+  SYNC_REPOLL_MS: wholeNumber({ min: 1 }).default(5_000),
+  SYNC_REPOLL_MAX_MS: wholeNumber({ min: 1 }).default(3_600_000),
+  SYNC_REPOLL_FOR_MS: wholeNumber().default(259_200_000),
+  RECONCILE_FINAL_FOR_MS: wholeNumber().default(86_400_000),
+  RETENTION_DAYS: wholeNumber({ min: 1, max: 36_500 }).default(400),
+  GATEWAY_REFUND_DEDUPES: trueOrFalse().default(true),
+  REFUNDS_ENABLED: trueOrFalse().default(true),
+  REFUND_BACKOFF_MS: wholeNumber({ min: 1 }).default(2_000),
+  REFUND_BACKOFF_MAX_MS: wholeNumber({ min: 1 }).default(900_000),
+  REFUND_RESOLVE_FOR_MS: wholeNumber({ min: 1 }).default(259_200_000),
+  REFUND_CONFIRM_FAILED_MS: wholeNumber().default(600_000),
+  REFUND_RESEND_AFTER_MS: wholeNumber().default(30_000),
+  DATA_ENCRYPTION_KEY: text({
+    form: /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/,
+    must: 'be 32 bytes in Base64',
+    example: '<the output of: openssl rand -base64 32>',
+  }).optional(),
+  WEBHOOK_ALLOW_PRIVATE: trueOrFalse().default(false),
+  OTEL_EXPORTER_OTLP_ENDPOINT: webAddress('http://127.0.0.1:4318'),
+  OTEL_TRACES_SAMPLER: choice([
+    'parentbased_always_on',
+    'parentbased_traceidratio',
+    'parentbased_always_off',
+    'always_on',
+    'traceidratio',
+    'always_off',
+  ]).optional(),
+  OTEL_TRACES_SAMPLER_ARG: share(),
+  SIGNING_SECRET: secret().optional(),
+  SANDBOX_PORT: wholeNumber({ max: 65_535 }).default(4010),
+  SANDBOX_IPN_URL: webAddress('http://127.0.0.1:3000/ipn').default('http://127.0.0.1:3000/ipn'),
+  SANDBOX_REFUND_MS: wholeNumber().default(500),
+}
+
+export type SettingName = keyof typeof SETTINGS
+
+/** Settings whose values are never printed, not even when they are invalid. */
+const SECRETS: readonly string[] = [
+  'DATABASE_URL',
+  'GATEWAY_SECRET',
+  'GATEWAY_SECRET_PREVIOUS',
+  'GATEWAY_ACCESS_TOKEN',
+  'GATEWAY_CLIENT_SECRET',
+  'API_KEY',
+  'DATA_ENCRYPTION_KEY',
+  'SIGNING_SECRET',
+] satisfies SettingName[]
+
+export type Environment = Readonly<Record<string, string | undefined>>
+export type Settings = z.infer<ReturnType<typeof buildSchema>>
+
+/**
+ * Parses the environment; an empty value counts as unset. `problems` holds one line for each invalid
+ * setting; `settings` holds its default instead, so that everything else can be checked too.
+ */
+export function parseSettings(env: Environment): {
+  settings: Settings
+  problems: ReadonlyMap<string, string>
+} {
+  const schema = buildSchema()
+  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
+  const parsed = schema.safeParse(given)
+  if (parsed.success) return { settings: parsed.data, problems: new Map() }
+  const problems = new Map<string, string>()
+  for (const { path, message } of parsed.error.issues) {
+    const name = String(path[0])
+    const [requirement, example] = message.split('; ')
+    const value = SECRETS.includes(name) ? '' : ` (got ${quote(given[name] ?? '')})`
+    problems.set(name, `${name} ${requirement}${value}; for example ${name}=${example}`)
+  }
+  const rest = Object.entries(given).filter(([name]) => !problems.has(name))
+  return { settings: schema.parse(Object.fromEntries(rest)), problems }
+}
+
+/** Quotes a value on one line, truncated, without the parts of a URL that can hold a password or a token. */
+function quote(value: string): string {
+  const redacted = value.replace(/^.*@/s, '…@').replace(/[?#].*$/s, '?…')
+  return JSON.stringify(redacted.slice(0, 100))
+}
+
+function buildSchema() {
+  return z.object(SETTINGS)
+}

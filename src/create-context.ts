@@ -1,0 +1,187 @@
+import { setMaxListeners } from 'node:events'
+import pLimit from 'p-limit'
+import { createKeyCache } from './access/key-cache.ts'
+import { registerMerchantCodes } from './accounts/merchant-codes.ts'
+import { createCardCache } from './cards/cache.ts'
+import type { CardsContext } from './cards/context.ts'
+import type { Config } from './config/config.ts'
+import type { Context } from './context.ts'
+import { type Database, openDatabase } from './db/client.ts'
+import { type Breakers, createBreakers } from './gateway/breakers.ts'
+import { createCardGateway } from './gateway/card-gateway.ts'
+import { createGatewayClient } from './gateway/client.ts'
+import type { HealthContext } from './health/context.ts'
+import { createEndedRefundCounter } from './health/count-ended-refunds.ts'
+import { openTelemetry } from './health/open-telemetry.ts'
+import { createInbox } from './ipn/inbox.ts'
+import { createBatcher } from './platform/concurrency/batcher.ts'
+import type { CircuitBreakerSettings } from './platform/concurrency/circuit-breaker.ts'
+import { createConcurrencyLimiter } from './platform/concurrency/concurrency-limiter.ts'
+import { createWaiters } from './platform/concurrency/waiters.ts'
+import { createEncryption } from './platform/crypto/encryption.ts'
+import { createStreams, STREAM_LIMITS, type StreamLimits } from './platform/http/streams.ts'
+import { createResolver, type ResolveHost } from './platform/outbound/addresses.ts'
+import type { Log } from './platform/telemetry/log.ts'
+import { MAX_LOOKUPS } from './transactions/find-transactions.ts'
+import type { WebhooksContext } from './webhooks/context.ts'
+import { createWebhookSender } from './webhooks/sender.ts'
+
+/** The shared state, with the state of every folder. */
+export type ServiceContext = CardsContext & HealthContext & WebhooksContext
+
+export type ContextOptions = {
+  config: Config
+  databaseUrl: string
+  gatewayBaseUrl: string
+  /** 32 bytes in Base64. */
+  encryptionKey: string
+  log: Log
+  /** Replaces the production limits of event streams. */
+  streamLimits?: Partial<StreamLimits>
+  /** Replaces the production settings of circuit breakers. */
+  breaker?: CircuitBreakerSettings
+  /** Resolves the hosts of webhook endpoints, instead of the machine's name servers. */
+  resolve?: ResolveHost
+}
+
+/** A context, with the controllers that stop it. */
+export type OpenContext = {
+  ctx: ServiceContext
+  stopping: AbortController
+  givingUp: AbortController
+  /** Closes all connections. Call it when nothing uses the context any more. */
+  close(): Promise<void>
+}
+
+/** A batch that runs longer no longer blocks the next one (ms). */
+const SLOW_BATCH_MS = 100
+/** The share of the connection pool that feed reads may use: reads of a rare event type are slow. */
+const FEED_SHARE = 0.25
+
+/**
+ * Opens the database, the gateway clients and telemetry, and assembles the state of every folder. The database
+ * schema must be current.
+ * @throws database errors, after closing everything opened so far
+ */
+export async function createContext(options: ContextOptions): Promise<OpenContext> {
+  const { config, log } = options
+  const { metrics, tracing } = await openTelemetry(config, log)
+  const database = openDatabase(options.databaseUrl, config.DATABASE_POOL)
+  const stopping = new AbortController()
+  const givingUp = new AbortController()
+  // Every call in flight and every waiting reader adds a listener: many listeners are not a leak.
+  setMaxListeners(0, stopping.signal, givingUp.signal)
+  const breakers = openBreakers(config, options.breaker)
+  const gateways = openGateways(options, { metrics, tracing, breakers, signal: givingUp.signal })
+  const webhooks = createWebhookSender(
+    config.WEBHOOK_ALLOW_PRIVATE,
+    options.resolve ?? createResolver(config.WEBHOOK_ALLOW_PRIVATE),
+  )
+  async function close(): Promise<void> {
+    await Promise.all([gateways.gateway.close(), gateways.cards.close(), webhooks.close()])
+    await Promise.all([database.close(), tracing.stop()])
+  }
+  const merchants = await registerMerchantCodes(database.sql, config).catch(
+    async (error: unknown) => {
+      await close()
+      throw error
+    },
+  )
+  const base: Context = {
+    config,
+    log,
+    metrics,
+    tracing,
+    sql: database.sql,
+    db: database.db,
+    ...gateways,
+    breakers,
+    encryption: createEncryption(options.encryptionKey),
+    keys: createKeyCache(database.sql),
+    merchants,
+    stopping: stopping.signal,
+    givingUp: givingUp.signal,
+    now: () => new Date(),
+  }
+  const ctx = { ...base, webhooks, ...createFolderState(options, database) }
+  return { ctx, stopping, givingUp, close }
+}
+
+/** Creates the state of single folders: inbox, batchers, waiting readers, caches and limits. */
+function createFolderState({ config, streamLimits }: ContextOptions, { sql }: Database) {
+  return {
+    cardCache: createCardCache(config.CARDS_CACHE_MS),
+    inbox: createInbox(sql),
+    limiter: createConcurrencyLimiter(config.GATEWAY_MAX_CONCURRENCY, {
+      reserved: countReserved(config),
+      // Each commit beside a call takes a connection of its own.
+      maxCommits: Math.min(config.GATEWAY_MAX_CONCURRENCY, config.DATABASE_POOL),
+    }),
+    answerCommits: createBatcher(config.GATEWAY_MAX_CONCURRENCY, SLOW_BATCH_MS),
+    transactionLookups: createBatcher(MAX_LOOKUPS, SLOW_BATCH_MS),
+    transactionWaiters: createWaiters(),
+    feedWaiters: createWaiters(),
+    feedReads: pLimit(Math.ceil(config.DATABASE_POOL * FEED_SHARE)),
+    streams: createStreams({ ...STREAM_LIMITS, ...streamLimits }),
+    countEndedRefunds: createEndedRefundCounter(sql),
+  } satisfies Omit<ServiceContext, keyof Context | 'webhooks'>
+}
+
+/** Creates the breakers of all accounts and operations up front, so that the metrics show all of them. */
+function openBreakers(
+  { accounts }: Config,
+  settings: CircuitBreakerSettings | undefined,
+): Breakers {
+  const breakers = createBreakers(settings)
+  for (const { merchantCode } of accounts) {
+    for (const operation of ['query', 'refund'] as const) breakers.of(merchantCode, operation)
+  }
+  return breakers
+}
+
+function openGateways(
+  { config, gatewayBaseUrl: baseUrl, log }: ContextOptions,
+  {
+    metrics,
+    tracing,
+    breakers,
+    signal,
+  }: Pick<Context, 'metrics' | 'tracing' | 'breakers'> & { signal: AbortSignal },
+): Pick<Context, 'gateway' | 'cards'> {
+  const shared = {
+    baseUrl,
+    prefix: config.GATEWAY_FIELD_PREFIX,
+    timeoutMs: config.GATEWAY_TIMEOUT_MS,
+    maxConcurrency: config.GATEWAY_MAX_CONCURRENCY,
+    accounts: config.accounts,
+    breakers,
+    tracing,
+  }
+  const gateway = createGatewayClient({
+    ...shared,
+    paygatePath: config.GATEWAY_PAYGATE_PATH,
+    encoding: config.GATEWAY_ENCODING,
+    refundHashExclude: config.GATEWAY_REFUND_HASH_EXCLUDE,
+    onCall: (command, outcome, durationMs) =>
+      metrics.gatewayCall.observe({ command, outcome }, durationMs / 1000),
+  })
+  const cards = createCardGateway({
+    ...shared,
+    sharedToken: config.sharedToken,
+    signal,
+    onCall: (command, outcome, durationMs, reason) => {
+      metrics.gatewayCall.observe({ command, outcome }, durationMs / 1000)
+      if (command === 'token' && reason)
+        log.warn(
+          { reason },
+          'the gateway issued no access token; reads of virtual cards fail until it does',
+        )
+    },
+  })
+  return { gateway, cards }
+}
+
+/** Reserves call slots, so that with several accounts one with a hanging gateway cannot take them all. */
+function countReserved({ accounts, GATEWAY_MAX_CONCURRENCY: slots }: Config): number {
+  return accounts.length > 1 ? Math.max(1, slots >> 3) : 0
+}

@@ -1,0 +1,13 @@
+/** Every advisory lock. The numbers are arbitrary, but every process must use the same ones. */
+
+/** Held while migrations run: without it, two of three processes that migrated at once failed. */
+export const MIGRATION_LOCK = 0x69706e70
+
+/** Held until commit by the one process that publishes events. */
+export const PUBLISHING_LOCK = 4_815_162_342
+
+/** Held until commit by the one process that deletes expired events. */
+export const EXPIRY_LOCK = 4_815_162_343
+
+/** Held while a webhook endpoint is registered, so that the limit per account holds. */
+export const REGISTRATION_LOCK = 7_620_115_003

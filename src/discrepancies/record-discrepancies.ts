@@ -1,0 +1,102 @@
+import type { Context } from '../context.ts'
+import { discrepancies } from '../db/schema.ts'
+import type { NewEvent } from '../events/record-events.ts'
+import { listColumns } from '../platform/postgres/columns.ts'
+import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import type {
+  DiscrepancyRow,
+  NewDiscrepancy,
+  RecordedDiscrepancy,
+  ResolvedDiscrepancy,
+} from './types.ts'
+import { showDiscrepancy } from './view.ts'
+
+const COLUMNS = listColumns(discrepancies, 'r')
+const RESOLVED = pickColumns(
+  discrepancies,
+  'merchantCode',
+  'transactionId',
+  'paymentId',
+  'refundId',
+  'kind',
+  'ours',
+)
+const NEW = { ...RESOLVED, ...pickColumns(discrepancies, 'theirs') }
+
+/**
+ * Records discrepancies in the commit of the answer or notification that revealed them. One that is already
+ * recorded is counted again, and reopened if it was resolved. The caller holds the transactions' rows.
+ * @returns those recorded for the first time: pass them to `buildDiscrepancyEvents` within the commit and to
+ *   `logDiscrepancies` after it
+ */
+export async function recordDiscrepancies(
+  tx: Tx,
+  found: readonly NewDiscrepancy[],
+): Promise<RecordedDiscrepancy[]> {
+  const rows = [...new Map(found.map((one) => [formatIdentity(one), one])).values()]
+  if (rows.length === 0) return []
+  const recorded = await tx<(DiscrepancyRow & { place: number; isNew: boolean })[]>`
+    with found as materialized (
+      select * from ${rowSet(tx, 'f', NEW, rows)}
+    ), recorded as (
+      insert into discrepancies as d
+        (merchant_code, transaction_id, payment_id, refund_id, kind, ours, theirs)
+      select merchant_code, transaction_id, payment_id, refund_id, kind, ours, theirs
+      from found order by ordinality
+      on conflict on constraint discrepancies_once do update set
+        times = d.times + 1, last_seen_at = now(), resolved_at = null
+      returning d.*
+    )
+    select f.ordinality::int as place, r.times = 1 as "isNew", ${tx.unsafe(COLUMNS)}
+    from found f join recorded r on r.merchant_code = f.merchant_code
+      and r.transaction_id = f.transaction_id and r.kind = f.kind and r.ours = f.ours
+      and r.theirs = f.theirs
+    where r.payment_id is not distinct from f.payment_id
+      and r.refund_id is not distinct from f.refund_id`
+  const fresh = new Map(recorded.flatMap((one) => (one.isNew ? [[one.place, one]] : [])))
+  return rows.flatMap((one, index) => {
+    const row = fresh.get(index + 1)
+    return row ? [{ ...one, row }] : []
+  })
+}
+
+/** Builds one event for each discrepancy recorded for the first time. */
+export function buildDiscrepancyEvents(recorded: readonly RecordedDiscrepancy[]): NewEvent[] {
+  return recorded.map(({ merchantCode, transactionId, row }) => {
+    return { merchantCode, transactionId, type: 'discrepancy.found', data: showDiscrepancy(row) }
+  })
+}
+
+/** Marks open discrepancies as resolved. Call it before recording those of the same answer or notification. */
+export async function resolveDiscrepancies(
+  tx: Tx,
+  resolved: readonly ResolvedDiscrepancy[],
+): Promise<void> {
+  if (resolved.length === 0) return
+  await tx`
+    update discrepancies d set resolved_at = now()
+    from ${rowSet(tx, 'c', RESOLVED, resolved)}
+    where d.merchant_code = c.merchant_code and d.transaction_id = c.transaction_id
+      and d.kind = c.kind and d.resolved_at is null
+      and (c.payment_id is null or d.payment_id = c.payment_id)
+      and (c.refund_id is null or d.refund_id = c.refund_id)
+      and (c.ours is null or d.ours = c.ours)`
+}
+
+/** Logs and counts the new discrepancies. Call it after the commit. */
+export function logDiscrepancies(
+  { log, metrics }: Pick<Context, 'log' | 'metrics'>,
+  recorded: readonly RecordedDiscrepancy[],
+): void {
+  for (const { row: _, ...discrepancy } of recorded) {
+    log.warn(discrepancy, 'discrepancy found')
+    metrics.discrepancies.inc({ kind: discrepancy.kind })
+    if (discrepancy.kind === 'ipn_missing') metrics.ipnMissing.inc()
+  }
+}
+
+function formatIdentity(one: NewDiscrepancy): string {
+  const { merchantCode, transactionId, kind, paymentId, refundId, ours, theirs } = one
+  return JSON.stringify([merchantCode, transactionId, kind, paymentId, refundId, ours, theirs])
+}

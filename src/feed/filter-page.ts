@@ -1,0 +1,15 @@
+import type { FeedFilter, FeedPage } from './types.ts'
+
+/** Filters a page that was read without a filter, and cuts it to `limit` events. */
+export function filterPage(
+  page: FeedPage,
+  { merchants, types }: FeedFilter,
+  limit: number,
+): FeedPage {
+  const wanted = page.events.filter(
+    ({ merchantCode, type }) => merchants.includes(merchantCode) && types.includes(type),
+  )
+  const events = wanted.slice(0, limit)
+  const last = wanted.length > limit ? events.at(-1)?.id : undefined
+  return last === undefined ? { ...page, events } : { events, next: last, atEnd: false }
+}

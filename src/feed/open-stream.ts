@@ -1,0 +1,117 @@
+import type { Context as HttpContext } from 'hono'
+import { type SSEStreamingApi, streamSSE } from 'hono/streaming'
+import { readBearer } from '../access/authenticate.ts'
+import { DomainError } from '../errors.ts'
+import { type EventRow, serializeEvent } from '../events/event.ts'
+import { withEitherSignal } from '../platform/concurrency/with-either-signal.ts'
+import type { HttpEnv } from '../platform/http/env.ts'
+import type { FeedContext } from './context.ts'
+import { awaitEvents, type FeedQuery } from './long-poll.ts'
+import { readFeed } from './read-feed.ts'
+import type { FeedPage } from './types.ts'
+
+/** How long a client waits before it reconnects (ms), sent as `retry`. */
+const RETRY_MS = 2_000
+
+/**
+ * Streams the feed as server-sent events (HTML Living Standard, 9.2) until the client disconnects or stops
+ * reading, its key ends, or the process stops. Each page waits until the one before is written: a slow client
+ * holds one page in memory.
+ * @param path the request field that held the cursor, for the problem
+ * @throws DomainError as `readFeed` does, and `unavailable` when the key or the process has its maximum of
+ *   streams
+ */
+export async function openStream(
+  ctx: FeedContext,
+  c: HttpContext<HttpEnv>,
+  query: FeedQuery,
+  path: string,
+): Promise<Response> {
+  const first = await readFeed(ctx, query.filter, query.after, query.limit, path)
+  const { requestId, name: key, chainId } = c.get('access')
+  const leave = ctx.streams.enter(chainId)
+  if (typeof leave === 'string') {
+    const holder = leave === 'key' ? 'This key has' : 'This process has'
+    const detail = `${holder} the maximum number of open streams: close one, try again in a moment, or long-poll with wait`
+    throw new DomainError('unavailable', detail)
+  }
+  c.header('x-accel-buffering', 'no')
+  const response = streamSSE(c, async (stream) => {
+    try {
+      const gone = new AbortController()
+      stream.onAbort(() => gone.abort())
+      const cut = await withEitherSignal([gone.signal, ctx.stopping], (end) =>
+        sendEvents(ctx, c, stream, { query, first, end }),
+      )
+      // The written bytes would wait forever for a client that does not read.
+      if (cut) c.env.outgoing.destroy()
+    } catch (error) {
+      ctx.log.warn(
+        { err: error, requestId, key },
+        'an event stream failed; its client can reconnect',
+      )
+    } finally {
+      leave()
+    }
+  })
+  response.headers.set('cache-control', 'no-store')
+  return response
+}
+
+/** @returns whether the stream has to be cut because the client stopped reading */
+async function sendEvents(
+  ctx: FeedContext,
+  c: HttpContext<HttpEnv>,
+  stream: SSEStreamingApi,
+  { query, first, end }: { query: FeedQuery; first: FeedPage; end: AbortSignal },
+): Promise<boolean> {
+  const { filter, after, limit } = query
+  const { heartbeatMs, stallMs } = ctx.streams.limits
+  const bearer = readBearer(c) ?? ''
+  let page = first
+  // The client's cursor: it does not know yet what the first page skipped.
+  let sent = after
+  let checkedAt = performance.now()
+  let text = `retry: ${RETRY_MS}\n\n`
+  while (!end.aborted) {
+    text += page.events.map((event) => writeMessage(ctx, event)).join('')
+    if (text !== '' && !(await isWritten(stream.write(text), stallMs, end))) return !stream.aborted
+    sent = page.events.at(-1)?.id ?? sent
+    if (performance.now() - checkedAt >= heartbeatMs) {
+      if (!(await ctx.keys.find(bearer, 'current'))) return false
+      checkedAt = performance.now()
+    }
+    page = page.atEnd
+      ? await awaitEvents(ctx, { filter, after: page.next, limit }, heartbeatMs, end)
+      : await readFeed(ctx, filter, page.next, limit)
+    text = page.events.length === 0 && page.atEnd ? writeHeartbeat(page.next, sent) : ''
+    if (text !== '') sent = page.next
+  }
+  return false
+}
+
+function writeMessage({ encryption }: Pick<FeedContext, 'encryption'>, event: EventRow): string {
+  return `id: ${event.id}\nevent: ${event.type}\ndata: ${serializeEvent(encryption, event)}\n\n`
+}
+
+/** Carries the cursor if the feed advanced by events of others, so that a reconnect starts there. */
+function writeHeartbeat(next: number, sent: number | undefined): string {
+  return next === sent ? ':\n\n' : `:\nid: ${next}\n\n`
+}
+
+/** @returns whether the write finished; false after `stallMs`, or when `end` aborts first */
+async function isWritten(writing: Promise<unknown>, stallMs: number, end: AbortSignal) {
+  let timer: NodeJS.Timeout | undefined
+  let giveUp = () => {}
+  const late = new Promise<boolean>((resolve) => {
+    giveUp = () => resolve(false)
+    timer = setTimeout(giveUp, stallMs)
+    end.addEventListener('abort', giveUp)
+  })
+  try {
+    return await Promise.race([writing.then(() => true), late])
+  } finally {
+    clearTimeout(timer)
+    end.removeEventListener('abort', giveUp)
+  }
+}

@@ -1,0 +1,73 @@
+import { DomainError } from '../errors.ts'
+import type { EventRow } from '../events/event.ts'
+import type { FeedContext } from './context.ts'
+import { refuseCursor } from './cursor.ts'
+import type { FeedFilter, FeedPage } from './types.ts'
+
+/** Rows one read scans: the cursor of a rare type advances all the same, and no read takes long. */
+const MAX_SCANNED = 10_000
+
+type Row = { removed: number; head: number; reach: number | null } & (EventRow | { id: null })
+
+/**
+ * Reads the events after a cursor, oldest first.
+ * @param filter undefined reads every event, for `filterPage`
+ * @param after undefined begins with the oldest event kept
+ * @param path the request field that held the cursor, for the problem
+ * @throws DomainError `cursor_expired` when events after it were deleted, `invalid_request` for a cursor
+ *   beyond the end of the feed: it was never issued, and an empty page would hide the events it skips
+ */
+export async function readFeed(
+  { sql, feedReads }: Pick<FeedContext, 'sql' | 'feedReads'>,
+  filter: FeedFilter | undefined,
+  after: number | undefined,
+  limit: number,
+  path = 'after',
+): Promise<FeedPage> {
+  const [only, second] = filter?.merchants ?? []
+  // Reads by the index of the account, or by the primary key.
+  const ofOne = only !== undefined && second === undefined
+  const behind = sql`
+    select id, merchant_code, type from events
+    where id > (select start from bounds) ${ofOne ? sql`and merchant_code = ${only}` : sql``}
+    order by id`
+  const wanted = filter
+    ? sql`where merchant_code = any(${[...filter.merchants]}) and type = any(${[...filter.types]})`
+    : sql``
+  const read = () => sql<Row[]>`
+    with removals as materialized (
+      select coalesce((select removed_up_to from event_removals), 0) as removed
+    ), bounds as materialized (
+      select removed, coalesce(${after ?? null}::bigint, removed) as start,
+        greatest(removed, (select max(id) from events)) as head
+      from removals
+    ), page as materialized (
+      select id from (${behind} limit ${sql.unsafe(String(MAX_SCANNED))}) as looked
+      ${wanted} order by id limit ${limit}::int
+    )
+    select removed, head, case when (select count(*) from page) < ${limit}::int then
+        (select id from (${behind} offset ${sql.unsafe(String(MAX_SCANNED - 1))} limit 1) as last) end as reach,
+      id, merchant_code as "merchantCode", transaction_id as "transactionId", type, data::text as data,
+      at::text as at
+    from bounds left join (select events.* from page join events using (id)) as e on true
+    order by id`
+  const rows = await feedReads(read)
+  const { removed = 0, head = 0, reach = null } = rows[0] ?? {}
+  if (after !== undefined && after < removed) {
+    const detail = `Events after the cursor ${after} were deleted: read the current state, then continue from ${removed}`
+    throw new DomainError('cursor_expired', detail)
+  }
+  if (after !== undefined && after > head) {
+    throw refuseCursor(path, '; leave it out to begin with the oldest event')
+  }
+  const events = rows.flatMap(pickEvent)
+  const last = events.length === limit ? events.at(-1)?.id : undefined
+  const next = last ?? reach ?? head
+  return { events, next, atEnd: next === head }
+}
+
+function pickEvent(row: Row): EventRow[] {
+  if (row.id === null) return []
+  const { id, merchantCode, transactionId, type, data, at } = row
+  return [{ id, merchantCode, transactionId, type, data, at }]
+}

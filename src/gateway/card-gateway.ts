@@ -1,0 +1,192 @@
+import type { Pool } from 'undici'
+import type { TokenSource } from '../config/token-source.ts'
+import { type ExchangeRequest, exchange, openPool } from '../platform/outbound/exchange.ts'
+import { NO_TRACING, type SpanOptions, type Tracing } from '../platform/telemetry/tracing.ts'
+import type { Breakers } from './breakers.ts'
+import { buildCardHeaders, buildCardPath, type CardRequest, isDotSegment } from './card-request.ts'
+import { type CardAnswer, readCardAnswer, readRefusalMessage } from './read-card-answer.ts'
+import { createTokenProvider, type TokenProvider } from './token-provider.ts'
+import type { OutcomeKind } from './types.ts'
+
+export type CardGatewaySettings = {
+  baseUrl: string
+  /** The wire prefix without its underscore, e.g. `svc`. */
+  prefix: string
+  /** Limit of one call in ms, waiting for a connection included. */
+  timeoutMs: number
+  maxConcurrency: number
+  accounts: readonly { merchantCode: string; token?: TokenSource | undefined }[]
+  /** Replaces the tokens of the accounts. */
+  sharedToken?: TokenSource | undefined
+  /** Reads are paused while the gateway does not answer; those with a shared token use one breaker, `*`. */
+  breakers: Breakers
+  tracing?: Tracing
+  /** Ends every call when the process stops. */
+  signal: AbortSignal
+  /** Called after every call, for metrics and the log. */
+  onCall: (command: 'cards' | 'token', outcome: OutcomeKind, ms: number, reason?: string) => void
+}
+
+/** The result of a read, with card data and messages masked. */
+export type CardOutcome =
+  | CardAnswer
+  /** The gateway refused the read: `status` is its HTTP status. */
+  | { kind: 'refused'; status: number; message: string }
+  /** No token is available, or (`refused`) the gateway refused it. */
+  | { kind: 'unauthorized'; refused: boolean; reason: string }
+  | { kind: 'failed'; reason: string; timedOut: boolean }
+  /** Not sent: the circuit breaker is open. */
+  | { kind: 'paused' }
+
+export type CardGateway = {
+  /**
+   * Reads one card or a list. When the gateway refuses a renewable token, the read is repeated once with a new
+   * one. Failures of the gateway are outcomes, never rejections.
+   * @throws Error when the account has no token
+   */
+  readCards(request: CardRequest): Promise<CardOutcome>
+  close(): Promise<void>
+}
+
+const CARDS_PATH = '/v2/vc/virtual-cards'
+
+/**
+ * Creates a client of the gateway's card operations. It has connections of its own, so reads take no call slot
+ * of queries and refunds. Reads beyond `maxConcurrency` wait for a connection, at most `timeoutMs`.
+ */
+export function createCardGateway(settings: CardGatewaySettings): CardGateway {
+  const { timeoutMs, maxConcurrency } = settings
+  const base = new URL(settings.baseUrl)
+  const root = base.pathname.replace(/\/$/, '') + CARDS_PATH
+  const pool = openPool(base.origin, { connections: maxConcurrency, timeoutMs })
+  const providers = createTokenProviders(settings)
+  const read = (request: CardRequest, provider: TokenProvider) =>
+    runGuarded(settings, base.hostname, request, () =>
+      readOnce(settings, { pool, root }, request, provider),
+    )
+  return {
+    async readCards(request) {
+      const provider = providers.get(request.merchantCode)
+      if (!provider) throw new Error('the account has no access token')
+      if (isDotSegment(request.virtualCardRequestId)) return { kind: 'missing', message: '' }
+      const first = await read(request, provider)
+      const mayRetry = first.kind === 'unauthorized' && first.refused && provider.renewable
+      return mayRetry ? await read(request, provider) : first
+    },
+    async close() {
+      const closing = [...providers.values()].map((provider) => provider.close())
+      await Promise.all([pool.destroy(), ...closing])
+    },
+  }
+}
+
+/** Returns the token provider of each account; a shared one is also that of requests without an account. */
+function createTokenProviders({
+  baseUrl,
+  timeoutMs,
+  signal,
+  accounts,
+  sharedToken,
+  onCall,
+}: CardGatewaySettings): Map<string | undefined, TokenProvider> {
+  const create = (source: TokenSource) =>
+    createTokenProvider(source, {
+      baseUrl,
+      timeoutMs,
+      signal,
+      onFetch: (...fetched) => onCall('token', ...fetched),
+    })
+  const shared = sharedToken && create(sharedToken)
+  const providers = new Map<string | undefined, TokenProvider>()
+  for (const { merchantCode, token } of accounts) {
+    const provider = shared ?? (token && create(token))
+    if (provider) providers.set(merchantCode, provider)
+  }
+  if (shared) providers.set(undefined, shared)
+  return providers
+}
+
+/** Runs a read under its circuit breaker and a span. Only a missing answer counts as a failure. */
+async function runGuarded(
+  { breakers, sharedToken, signal, tracing = NO_TRACING }: CardGatewaySettings,
+  hostname: string,
+  { merchantCode }: CardRequest,
+  readOnce: () => Promise<CardOutcome>,
+): Promise<CardOutcome> {
+  const permit = breakers.of(sharedToken ? '*' : (merchantCode ?? '*'), 'cards').tryAcquire()
+  if (!permit) return { kind: 'paused' }
+  // The path stays out of the trace: it holds the card's id, which may be confidential.
+  const describe = (): SpanOptions => ({
+    name: 'cards',
+    kind: 'client',
+    attributes: { 'http.request.method': 'GET', 'server.address': hostname },
+  })
+  const read = tracing.run(describe, async (span) => {
+    const outcome = await readOnce()
+    span.setAttributes({ 'gateway.outcome': outcome.kind })
+    if (outcome.kind === 'failed') span.fail('failed')
+    return outcome
+  })
+  const outcome = await read.catch((error: unknown) => {
+    permit.release()
+    throw error
+  })
+  if (signal.aborted) permit.release()
+  else if (outcome.kind === 'failed') permit.fail()
+  else permit.succeed()
+  return outcome
+}
+
+async function readOnce(
+  { prefix, timeoutMs, signal, onCall }: CardGatewaySettings,
+  { pool, root }: { pool: Pool; root: string },
+  request: CardRequest,
+  provider: TokenProvider,
+): Promise<CardOutcome> {
+  const result = await provider.get()
+  if (result.kind === 'none') {
+    const reason = `no access token: ${result.reason}`
+    return result.timedOut
+      ? { kind: 'failed', reason, timedOut: true }
+      : { kind: 'unauthorized', refused: false, reason }
+  }
+  const { token } = result
+  const path = buildCardPath(root, request)
+  const started = performance.now()
+  const headers = buildCardHeaders(request, token)
+  const call: ExchangeRequest = { path, method: 'GET', headers, body: '', timeoutMs, signal }
+  const response = await exchange(pool, call)
+  const report = (outcome: OutcomeKind, reason?: string) =>
+    onCall('cards', outcome, performance.now() - started, reason)
+  if (response.kind !== 'answer') {
+    report(response.kind, response.reason)
+    return { kind: 'failed', reason: response.reason, timedOut: response.timedOut ?? false }
+  }
+  if (response.status === 401) {
+    provider.invalidate(token)
+    const reason = 'the gateway refused the access token'
+    report('rejected', reason)
+    return { kind: 'unauthorized', refused: true, reason }
+  }
+  provider.confirm(token)
+  const form = request.virtualCardRequestId === undefined ? 'list' : 'detail'
+  const outcome = classify(response, form, prefix)
+  if (outcome.kind === 'failed') report('unknown', outcome.reason)
+  else report(outcome.kind === 'answered' ? 'answered' : 'rejected')
+  return outcome
+}
+
+/** Classifies a response other than 401. A redirect is not followed; it counts as a failure. */
+function classify(
+  { status, body }: { status: number; body: Buffer },
+  form: 'detail' | 'list',
+  prefix: string,
+): CardOutcome {
+  if (status >= 200 && status <= 299) return readCardAnswer(body, prefix, form)
+  if (status < 400 || status > 499) {
+    return { kind: 'failed', reason: `HTTP status ${status}`, timedOut: false }
+  }
+  const message = readRefusalMessage(body)
+  if (status === 404 && form === 'detail') return { kind: 'missing', message }
+  return { kind: 'refused', status, message }
+}

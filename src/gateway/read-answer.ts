@@ -1,0 +1,89 @@
+import { isLosslessNumber, type LosslessNumber, parse } from 'lossless-json'
+import { z } from 'zod'
+import { parseAmount } from '../money.ts'
+import { isPrintable, toPrintable } from './printable.ts'
+import type { GatewayAnswer, ListedPayment } from './types.ts'
+
+const MAX_TEXT = 128
+const MAX_MESSAGE = 500
+
+const number = z.custom<LosslessNumber>((value) => isLosslessNumber(value), 'is not a number')
+
+/** Parses a code into one text per value: neither `0.0` nor `1e-400` may be mistaken for another code. */
+export const responseCode = number.transform(({ value }, ctx) => {
+  if (/^-?\d{1,9}(?:\.0{1,9})?$/.test(value)) return String(Number(value))
+  ctx.addIssue('is not a whole number')
+  return z.NEVER
+})
+
+const amount = number.transform((value, ctx) => {
+  const text = parseAmount(value.value)
+  if (text !== undefined) return text
+  ctx.addIssue('is not an amount of at most 18 digits before and 4 after the point')
+  return z.NEVER
+})
+
+const text = z
+  .string('is not a string')
+  .min(1, 'is empty')
+  .max(MAX_TEXT, `is longer than ${MAX_TEXT} characters`)
+  .refine(isPrintable, 'holds control characters')
+
+const listedPayment = z.object(
+  { id: text, status: text, amount, refundedAmount: amount, paymentMethod: text },
+  'is not an object',
+)
+
+const listedPayments = z
+  .array(listedPayment, 'is not an array')
+  .refine((list) => new Set(list.map(({ id }) => id)).size === list.length, 'lists an id twice')
+
+const refundResult = z.object({ transId: text.optional().catch(undefined) }).catch({})
+
+/** Reads the answer to QUERY_PT (specification 4.3.1). It is invalid if a required member is not as specified. */
+export function readPaymentsAnswer(body: Buffer, prefix: string): GatewayAnswer<ListedPayment[]> {
+  return readAnswer(body, prefix, listedPayments)
+}
+
+/**
+ * Reads the answer to REFUND (specification 4.3.2). Code 0 accepts the refund, with or without an id.
+ * @returns the gateway's id of the refund
+ */
+export function readRefundAnswer(body: Buffer, prefix: string): GatewayAnswer<string | undefined> {
+  return readAnswer(
+    body,
+    prefix,
+    refundResult.transform(({ transId }) => transId),
+  )
+}
+
+function readAnswer<T>(body: Buffer, prefix: string, data: z.ZodType<T>): GatewayAnswer<T> {
+  const answer = parseObject(body)
+  if (!answer) return { kind: 'invalid', reason: 'the answer is not a JSON object' }
+  const code = responseCode.safeParse(answer[`${prefix}_ResponseCode`])
+  if (!code.success) {
+    return { kind: 'invalid', reason: `${prefix}_ResponseCode ${code.error.issues[0]?.message}` }
+  }
+  const message = toPrintable(answer[`${prefix}_ResponseMsg`]).slice(0, MAX_MESSAGE)
+  if (code.data !== '0') return { kind: 'rejected', code: code.data, message }
+  const parsed = data.safeParse(answer[`${prefix}_ResponseData`])
+  if (parsed.success) return { kind: 'answered', value: parsed.data, message }
+  const [issue] = parsed.error.issues
+  const path = [`${prefix}_ResponseData`, ...(issue?.path ?? [])].join('.')
+  return { kind: 'invalid', reason: `${path} ${issue?.message}` }
+}
+
+function parseObject(body: Buffer): Record<string, unknown> | undefined {
+  try {
+    const value = parse(new TextDecoder('utf-8', { fatal: true }).decode(body))
+    return isRecord(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return (
+    typeof value === 'object' && value !== null && !Array.isArray(value) && !isLosslessNumber(value)
+  )
+}

@@ -1,0 +1,131 @@
+import type { TokenSource } from '../config/token-source.ts'
+import { backoff } from '../platform/concurrency/backoff.ts'
+import { type ClientTokenSource, openTokenEndpoint } from './request-token.ts'
+import type { OutcomeKind } from './types.ts'
+
+/** A token, or the reason why there is none now; `timedOut` when the request for it timed out. */
+export type TokenResult =
+  | { kind: 'token'; token: string }
+  | { kind: 'none'; reason: string; timedOut: boolean }
+
+/** Provides one access token to any number of concurrent calls. */
+export type TokenProvider = {
+  /** Returns a token that is not known to be invalid. Concurrent callers share one request. Never rejects. */
+  get(): Promise<TokenResult>
+  /** Discards a token that the gateway refused. Has no effect if a newer one has replaced it. */
+  invalidate(token: string): void
+  /** Records that the gateway accepted a token. */
+  confirm(token: string): void
+  /** Whether a refused token can be replaced. */
+  renewable: boolean
+  close(): Promise<void>
+}
+
+export type TokenSettings = {
+  baseUrl: string
+  timeoutMs: number
+  signal: AbortSignal
+  /** Called after every token request, for metrics and the log; `reason` quotes nothing of the answer. */
+  onFetch: (outcome: OutcomeKind, durationMs: number, reason?: string) => void
+  random?: () => number
+  /** Milliseconds on a monotonic clock. */
+  now?: () => number
+}
+
+/** The wait after a failed request, in ms. */
+const PAUSE = { base: 1_000, max: 30_000 }
+/** After this many refused tokens in a row the account is at fault, not the token: requests are paused. */
+const REFUSALS_BEFORE_PAUSE = 2
+/** A token is renewed before it expires by a fifth of its lifetime, at most this (ms), minus up to half for jitter. */
+const MAX_MARGIN_MS = 60_000
+
+/** Provides a source's token: a static one forever, a requested one for its lifetime. */
+export function createTokenProvider(source: TokenSource, settings: TokenSettings): TokenProvider {
+  if (source.kind === 'client') return createClientProvider(source, settings)
+  return {
+    get: () => Promise.resolve({ kind: 'token', token: source.accessToken }),
+    invalidate() {},
+    confirm() {},
+    renewable: false,
+    close: () => Promise.resolve(),
+  }
+}
+
+type CachedToken = { token: string; renewAt: number; expiresAt: number }
+
+function createClientProvider(source: ClientTokenSource, settings: TokenSettings): TokenProvider {
+  const { random = Math.random, now = () => performance.now() } = settings
+  const endpoint = openTokenEndpoint(source, settings)
+  const pause = createPause(now, random)
+  let cached: CachedToken | undefined
+  let pending: Promise<TokenResult> | undefined
+  let failures = 0
+  let refusals = 0
+
+  async function fetchToken(): Promise<TokenResult> {
+    const started = now()
+    const result = await endpoint.request()
+    const reason = result.kind === 'token' ? undefined : result.reason
+    settings.onFetch(result.outcome, now() - started, reason)
+    if (result.kind === 'none') {
+      failures += 1
+      pause.start(failures, result.reason)
+      return result
+    }
+    failures = 0
+    cached = { token: result.token, ...scheduleRenewal(started, result.lifeS, random) }
+    return result
+  }
+
+  function renew(): Promise<TokenResult> {
+    pending ??= fetchToken().finally(() => {
+      pending = undefined
+    })
+    return pending
+  }
+
+  return {
+    get() {
+      const at = now()
+      if (cached && at < cached.expiresAt) {
+        if (at >= cached.renewAt && !pause.isActive(at)) void renew()
+        return Promise.resolve({ kind: 'token', token: cached.token })
+      }
+      if (!pending && pause.isActive(at)) {
+        const reason = `not requested: ${pause.reason()}`
+        return Promise.resolve({ kind: 'none', reason, timedOut: false })
+      }
+      return renew()
+    },
+    invalidate(token) {
+      if (cached?.token !== token) return
+      cached = undefined
+      refusals += 1
+      const excess = refusals - REFUSALS_BEFORE_PAUSE
+      if (excess > 0) pause.start(excess, 'the gateway refused several tokens in a row')
+    },
+    confirm(token) {
+      if (cached?.token === token) refusals = 0
+    },
+    renewable: true,
+    close: () => endpoint.close(),
+  }
+}
+
+/** A pause of between half and all of the full backoff, so that no request follows a failure at once. */
+function createPause(now: () => number, random: () => number) {
+  let current = { until: Number.NEGATIVE_INFINITY, reason: '' }
+  return {
+    start(times: number, reason: string): void {
+      current = { until: now() + backoff(times, PAUSE, () => (1 + random()) / 2), reason }
+    },
+    isActive: (at: number) => at < current.until,
+    reason: () => current.reason,
+  }
+}
+
+function scheduleRenewal(started: number, lifeS: number | undefined, random: () => number) {
+  const lifeMs = lifeS === undefined ? Number.POSITIVE_INFINITY : lifeS * 1000
+  const margin = Math.min(lifeMs / 5, MAX_MARGIN_MS) * (1 - random() / 2)
+  return { renewAt: started + lifeMs - margin, expiresAt: started + lifeMs }
+}

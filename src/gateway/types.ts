@@ -1,0 +1,64 @@
+import type { BreakerPermit } from '../platform/concurrency/circuit-breaker.ts'
+
+/** A payment as the gateway lists it (specification 2.4). */
+export type ListedPayment = {
+  id: string
+  /** SUCCESS, FAILED, PROCESSING or an undocumented value, unchanged. */
+  status: string
+  /** Decimal strings. */
+  amount: string
+  refundedAmount: string
+  paymentMethod: string
+}
+
+/** What the body of a response means. */
+export type GatewayAnswer<T> =
+  | { kind: 'answered'; value: T; message: string }
+  | { kind: 'rejected'; code: string; message: string }
+  /** Not an answer as the specification defines it. */
+  | { kind: 'invalid'; reason: string }
+
+export type GatewayCommand = 'QUERY_PT' | 'REFUND'
+
+/**
+ * What is known after a call, in the classes that decide about money: `answered` (code 0), `rejected` (a valid
+ * answer with another code), `unavailable` (no byte of the request was written) and `unknown` (anything else
+ * once a byte may have left).
+ */
+export type GatewayOutcome<T = unknown> =
+  | { kind: 'answered'; value: T; message: string }
+  | { kind: 'rejected'; code: string; message: string }
+  /** `paused`: the circuit breaker is open, so the call was not attempted. */
+  | { kind: 'unavailable'; reason: string; paused?: true }
+  | { kind: 'unknown'; reason: string }
+
+export type OutcomeKind = GatewayOutcome['kind']
+
+/** Every way a call can end. */
+export const OUTCOME_KINDS = [
+  'answered',
+  'rejected',
+  'unavailable',
+  'unknown',
+] as const satisfies OutcomeKind[]
+
+/** The facts of a call that are stored as proof. */
+export type CallRecord = {
+  command: GatewayCommand
+  bodySha256: Buffer
+  durationMs: number
+  httpStatus: number | undefined
+}
+
+export type GatewayCall<T> = { outcome: GatewayOutcome<T>; record: CallRecord }
+
+/** A call whose bytes are final, so that they can be recorded before they are sent. */
+export type PreparedCall<T> = {
+  /** SHA-256 of the bytes that `send` writes. */
+  bodySha256: Buffer
+  /**
+   * Sends the request once, without retries. Never rejects.
+   * @param permit the circuit breaker's permit, if the caller has already acquired it
+   */
+  send(signal?: AbortSignal, permit?: BreakerPermit): Promise<GatewayCall<T>>
+}

@@ -1,0 +1,80 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { HealthContext } from './context.ts'
+import type { EndedRefunds } from './count-ended-refunds.ts'
+
+/** If counting ended refunds takes longer, their gauges keep the last value (ms). */
+const COUNT_TIMEOUT_MS = 250
+
+/** The public statuses of refunds that have not ended. */
+const OPEN_STATUSES = ['pending', 'accepted', 'unknown', 'needs_review'] as const
+
+/** Breaker states; the index is the value in the metrics. */
+const BREAKER_STATES = ['closed', 'half-open', 'open']
+
+/** Pending work of all processes. */
+type Backlog = {
+  due: number
+  lagS: number
+  open: readonly { status: string; count: number; ageS: number }[]
+  /** Undefined if the count timed out. */
+  ended: EndedRefunds | undefined
+}
+
+/**
+ * Sets the gauges of the sync's backlog and of refunds by status, from the database.
+ * @throws database errors; the gauges keep their values
+ */
+export async function setBacklogGauges({
+  sql,
+  metrics,
+  countEndedRefunds,
+}: Pick<HealthContext, 'sql' | 'metrics' | 'countEndedRefunds'>): Promise<void> {
+  const [row] = await sql<{ due: number; lagS: number }[]>`
+    select count(*) as due,
+      coalesce(extract(epoch from now() - min(due_at)), 0)::float8 as "lagS"
+    from transactions where due_at <= now()`
+  const open = await sql<Backlog['open']>`
+    select case status when 'sending' then 'pending' else status end as status, count(*) as count,
+      extract(epoch from now() - min(requested_at))::float8 as "ageS"
+    from refunds where status not in ('succeeded', 'failed') group by 1`
+  const timeout = pause(COUNT_TIMEOUT_MS, undefined, { ref: false })
+  const ended = await Promise.race([countEndedRefunds(), timeout])
+  setGauges({ metrics }, { due: row?.due ?? 0, lagS: row?.lagS ?? 0, open, ended })
+}
+
+/** Sets all gauges read from the database to NaN, so that no stale value is shown while it is unavailable. */
+export function clearDatabaseGauges({ metrics }: Pick<HealthContext, 'metrics'>): void {
+  const open = OPEN_STATUSES.map((status) => ({ status, count: Number.NaN, ageS: Number.NaN }))
+  const ended = { succeeded: Number.NaN, failed: Number.NaN }
+  setGauges({ metrics }, { due: Number.NaN, lagS: Number.NaN, open, ended })
+  metrics.eventsUnpublished.set(Number.NaN)
+  metrics.webhookPending.set(Number.NaN)
+  metrics.webhookEndpointsDisabled.reset()
+}
+
+/** Sets the gauges that do not need the database. */
+export function setProcessGauges(ctx: HealthContext): void {
+  for (const { merchantCode: merchant, operation, state } of ctx.breakers.list()) {
+    ctx.metrics.gatewayBreaker.set({ merchant, operation }, BREAKER_STATES.indexOf(state))
+  }
+  ctx.metrics.gatewayConcurrency.set(ctx.limiter.currentLimit())
+  ctx.metrics.ipnWaiting.set(ctx.inbox.readGauges().waiting)
+  ctx.metrics.waitingReaders.set(ctx.transactionWaiters.count() + ctx.feedWaiters.count())
+  ctx.metrics.eventStreams.set(ctx.streams.count())
+}
+
+function setGauges(
+  { metrics }: Pick<HealthContext, 'metrics'>,
+  { due, lagS, open, ended }: Backlog,
+): void {
+  metrics.syncDue.set(due)
+  metrics.syncLag.set(lagS)
+  for (const status of OPEN_STATUSES) {
+    const found = open.find((row) => row.status === status)
+    metrics.refunds.set({ status }, found?.count ?? 0)
+    metrics.refundAge.set({ status }, found?.ageS ?? 0)
+  }
+  if (!ended) return
+  metrics.refunds.set({ status: 'succeeded' }, ended.succeeded)
+  metrics.refunds.set({ status: 'failed' }, ended.failed)
+}

@@ -1,0 +1,57 @@
+import { isSchemaCurrent } from '../db/migrate.ts'
+import { setFeedGauges } from '../feed/gauges.ts'
+import { withTimeout } from '../platform/concurrency/timeout.ts'
+import { createRouter } from '../platform/http/router.ts'
+import { setWebhookGauges } from '../webhooks/gauges.ts'
+import type { HealthContext } from './context.ts'
+import { clearDatabaseGauges, setBacklogGauges, setProcessGauges } from './gauges.ts'
+import { liveness, metrics, readiness } from './openapi.ts'
+
+/**
+ * How long a probe waits for the database (ms). A database server that is starting up refuses connections, and
+ * the driver delays queries until it accepts them.
+ */
+const PROBE_TIMEOUT_MS = 2_000
+
+/** Serves `/healthz`, `/readyz` and `/metrics` to orchestrators and Prometheus, without an API key. */
+export function healthRoutes(ctx: HealthContext) {
+  return createRouter()
+    .openapi(liveness, (c) => c.json({ status: 'ok' as const }, 200))
+    .openapi(readiness, async (c) => {
+      const ready =
+        !ctx.stopping.aborted &&
+        (await withTimeout(PROBE_TIMEOUT_MS, isSchemaCurrent(ctx.sql)).catch(() => false))
+      if (!ready) {
+        const why = 'the database is unreachable or its schema is older than this version'
+        return c.json({ status: 'not ready' as const, why }, 503)
+      }
+      // An unresponsive gateway does not make this process unready: other processes use the same gateway.
+      const paused = ctx.breakers.list().filter(({ state }) => state !== 'closed')
+      return c.json({ status: 'ready' as const, ...(paused.length > 0 ? { paused } : {}) }, 200)
+    })
+    .openapi(metrics, async (c) => {
+      const isUp = await refreshDatabaseGauges(ctx, c.get('requestId'))
+      ctx.metrics.databaseUp.set(isUp ? 1 : 0)
+      setProcessGauges(ctx)
+      return c.text(await ctx.metrics.registry.metrics(), 200, {
+        'content-type': ctx.metrics.registry.contentType,
+      })
+    })
+}
+
+/** @returns whether the database answered in time; otherwise its gauges are cleared */
+async function refreshDatabaseGauges(ctx: HealthContext, requestId: string): Promise<boolean> {
+  const reads = Promise.all([setBacklogGauges(ctx), setFeedGauges(ctx), setWebhookGauges(ctx)])
+  try {
+    await withTimeout(PROBE_TIMEOUT_MS, reads)
+    return true
+  } catch (error) {
+    // Metrics matter most while the database is unavailable: still serve the rest.
+    clearDatabaseGauges(ctx)
+    ctx.log.warn(
+      { err: error, requestId },
+      'the database gauges could not be read; they are reported as NaN',
+    )
+    return false
+  }
+}

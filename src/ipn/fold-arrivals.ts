@@ -1,0 +1,56 @@
+import type { Arrival } from './types.ts'
+
+/** A notification, and how often this batch contains it. */
+export type FoldedArrival = Arrival & { deliveries: number }
+
+/** Counts equal bytes of one merchant: one statement may touch a row only once. */
+export function foldArrivals(arrivals: readonly Arrival[]): FoldedArrival[] {
+  const folded = new Map<string, FoldedArrival>()
+  for (const arrival of arrivals) {
+    const key = `${arrival.merchantCode} ${arrival.fingerprint.toString('hex')}`
+    const known = folded.get(key)
+    if (known) known.deliveries += 1
+    else folded.set(key, { ...arrival, deliveries: 1 })
+  }
+  return [...folded.values()]
+}
+
+/** A transaction to make due, with what its notifications state about it. */
+export type NotifiedTransaction = {
+  merchantCode: string
+  transactionId: string
+  orderId: string | undefined
+  merchantTxnId: string | undefined
+  currency: string | undefined
+  deliveries: number
+}
+
+/**
+ * Collects the transactions of payment notifications. A refund notification registers none: its transaction
+ * id is not a payment's.
+ */
+export function foldTransactions(arrivals: readonly Arrival[]): NotifiedTransaction[] {
+  const folded = new Map<string, NotifiedTransaction>()
+  for (const { merchantCode, notification } of arrivals) {
+    if (notification.kind !== 'payment') continue
+    const { transactionId, orderId, merchantTxnId, currency } = notification
+    const key = `${merchantCode} ${transactionId}`
+    const known = folded.get(key)
+    if (known) {
+      known.deliveries += 1
+      known.orderId ??= orderId
+      known.merchantTxnId ??= merchantTxnId
+      known.currency ??= currency
+    } else {
+      folded.set(key, {
+        merchantCode,
+        transactionId,
+        orderId,
+        merchantTxnId,
+        currency,
+        deliveries: 1,
+      })
+    }
+  }
+  return [...folded.values()]
+}

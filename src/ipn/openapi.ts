@@ -1,0 +1,91 @@
+import { type RouteConfig, z } from '@hono/zod-openapi'
+import { describeNotification } from '../gateway/describe-notification.ts'
+import type { HeaderName } from '../platform/http/headers.ts'
+import { describeResponse } from '../platform/http/responses.ts'
+
+const Received = z
+  .strictObject({ respcode: z.literal(0), respmsg: z.string() })
+  .openapi('Received', { example: { respcode: 0, respmsg: 'received' } })
+
+const NotReceived = z
+  .strictObject({
+    respcode: z.literal(1),
+    respmsg: z.string().openapi({ description: 'The reason' }),
+  })
+  .openapi('NotReceived', { example: { respcode: 1, respmsg: 'the body is not valid JSON' } })
+
+const refuse = (description: string, ...headers: HeaderName[]) =>
+  describeResponse(description, NotReceived, ...headers)
+
+const shared = {
+  200: describeResponse('Committed; never sent before the commit', Received),
+  401: refuse('The signature is wrong or missing'),
+  403: refuse('The address is outside `IPN_ALLOW_CIDRS`'),
+  404: refuse('No such merchant account'),
+  429: refuse('Too many wrong signatures from this address', 'Retry-After'),
+  500: refuse('Storing it failed: send it again'),
+  503: refuse('The database is behind: send it again', 'Retry-After'),
+}
+
+/** An invalid `Host` is refused before any route matches, with a problem instead of the gateway's format. */
+const unreadable = {
+  400: {
+    ...refuse(
+      'The notification cannot be parsed or names no transaction, or the URL cannot be parsed',
+    ),
+    content: {
+      'application/json': { schema: NotReceived },
+      'application/problem+json': {
+        schema: { $ref: '#/components/schemas/InvalidAddressProblem' },
+      },
+    },
+  },
+}
+
+/**
+ * Describes the gateway's side for the OpenAPI document only. The handler validates requests itself, because
+ * it reports errors in the gateway's format.
+ */
+export function describeIpnRoutes(prefix: string): RouteConfig[] {
+  const notification = describeNotification(prefix)
+  const common = { path: '/ipn', tags: ['Notifications'], security: [] }
+  return [
+    {
+      ...common,
+      method: 'get',
+      operationId: 'receiveNotificationByGet',
+      summary: 'Receive a notification as query parameters, if `IPN_ACCEPT_GET` is set',
+      description: 'Answers 405 unless `IPN_ACCEPT_GET` is set.',
+      request: { query: notification },
+      responses: {
+        ...shared,
+        ...unreadable,
+        405: refuse('`IPN_ACCEPT_GET` is not set', 'Allow'),
+      },
+    },
+    {
+      ...common,
+      method: 'post',
+      operationId: 'receiveNotification',
+      summary: 'Receive a notification from the gateway',
+      description:
+        'At most 64 KiB. Send every notification again that is not answered 200 with `respcode` 0.',
+      request: {
+        body: {
+          required: true,
+          content: {
+            'application/json': { schema: notification },
+            'application/x-www-form-urlencoded': { schema: notification },
+          },
+        },
+      },
+      responses: {
+        ...shared,
+        ...unreadable,
+        408: refuse('The body did not arrive in time'),
+        413: refuse('The body is larger than 64 KiB'),
+        415: refuse('The content type is neither JSON nor a form'),
+      },
+    },
+  ]
+}

@@ -1,0 +1,31 @@
+import type { Context } from '../context.ts'
+import { type IpnAnswer, VERDICTS } from './answer.ts'
+import { createLogThrottle } from './log-throttle.ts'
+
+type Sender = { address: string; requestId: string }
+
+export type RefusalLog = {
+  /** Logs a notification that could not be stored, with the error that prevented it. */
+  logFailure(error: unknown, answer: IpnAnswer, sender: Sender): void
+  /** Logs a refused notification. Ignores 5xx answers: `logFailure` has logged those. */
+  logRefusal(answer: IpnAnswer, sender: Sender): void
+}
+
+/** Logs refused notifications: per verdict one line a second at most, with the number suppressed before it. */
+export function createRefusalLog({ log }: Pick<Context, 'log'>): RefusalLog {
+  const throttles = new Map(VERDICTS.map((verdict) => [verdict, createLogThrottle()]))
+  return {
+    logFailure(err, { verdict }, sender) {
+      const suppressed = throttles.get(verdict)?.()
+      if (!suppressed) return
+      log.error(
+        { err, ...sender, ...suppressed },
+        'a notification could not be stored; the gateway has to send it again',
+      )
+    },
+    logRefusal({ status, verdict, why }, sender) {
+      const suppressed = status < 500 ? throttles.get(verdict)?.() : undefined
+      if (suppressed) log.warn({ verdict, why, ...sender, ...suppressed }, 'notification refused')
+    },
+  }
+}

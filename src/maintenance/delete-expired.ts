@@ -1,0 +1,94 @@
+import type { Config } from '../config/config.ts'
+import { EXPIRY_LOCK } from '../db/locks.ts'
+import type { Sql } from '../platform/postgres/types.ts'
+
+/** Rows per statement, which then takes milliseconds; it locks only what it deletes. */
+const BATCH = 1_000
+
+/** Batches a round may pass over without deleting anything: a stopping process waits for the round. */
+const MAX_EMPTY_BATCHES = 20
+
+/** Tables kept as evidence and for debugging only, with the columns that date a row. Neither holds money. */
+const TABLES = [
+  { table: 'ipn_events', written: 'first_received_at', touched: 'last_received_at' },
+  { table: 'gateway_calls', written: 'sent_at', touched: 'sent_at' },
+] as const
+
+type Retention = { sql: Sql; config: Pick<Config, 'RETENTION_DAYS'> }
+
+/**
+ * Makes a pass that deletes events, notifications and call records older than `RETENTION_DAYS`: one batch of
+ * each table per round, oldest first, each in its own commit. A round continues by primary key where the last
+ * one stopped, and starts over once it reaches a younger row. Rows that another process is deleting are skipped.
+ * @returns the pass, which returns the number of rows deleted; 0 when no expired row was left
+ */
+export function createDeleteExpired(retention: Retention): () => Promise<number> {
+  const doneUpTo = new Map<string, number>()
+
+  async function deleteNext(dated: (typeof TABLES)[number]) {
+    const { table } = dated
+    const { removed, upTo } = await deleteBatch(retention, dated, doneUpTo.get(table) ?? 0)
+    doneUpTo.set(table, upTo ?? 0)
+    return { removed, more: upTo !== null }
+  }
+
+  return async () => {
+    let removed = await deleteEvents(retention)
+    for (const dated of TABLES) {
+      // An empty batch is locked by another process or was received again since: the next may not be.
+      let batch = await deleteNext(dated)
+      for (let n = MAX_EMPTY_BATCHES; n > 0 && batch.removed === 0 && batch.more; n -= 1) {
+        batch = await deleteNext(dated)
+      }
+      removed += batch.removed
+    }
+    return removed
+  }
+}
+
+/** Deletes the expired rows of a batch that begins after the id `from`. */
+async function deleteBatch(
+  { sql, config }: Retention,
+  { table, written, touched }: (typeof TABLES)[number],
+  from: number,
+): Promise<{ removed: number; upTo: number | null }> {
+  const limit = sql`now() - ${config.RETENTION_DAYS} * interval '1 day'`
+  const [row] = await sql<{ removed: number; upTo: number | null }[]>`
+    with batch as materialized (
+      select id, ${sql(written)} < ${limit} as old from ${sql(table)}
+      where id > ${from} order by id limit ${sql.unsafe(String(BATCH))}
+    ), locked as materialized (
+      select id from ${sql(table)}
+      where id in (select id from batch where old) and ${sql(touched)} < ${limit}
+      for update skip locked
+    ), removed as (
+      delete from ${sql(table)} where id in (select id from locked) returning id
+    )
+    select (select count(*) from removed) as removed,
+      (select max(id) filter (where old) from batch) as "upTo"`
+  return row ?? { removed: 0, upTo: null }
+}
+
+/**
+ * Deletes the oldest events of the feed, up to the first younger one, and records in the same statement how far
+ * that goes: a cursor before it has missed events. Deletes none while another process does.
+ */
+async function deleteEvents({ sql, config }: Retention): Promise<number> {
+  const [row] = await sql<{ removed: number }[]>`
+    with turn as materialized (
+      select pg_try_advisory_xact_lock(${EXPIRY_LOCK}) as mine
+    ), batch as materialized (
+      select id, bool_and(at < now() - ${config.RETENTION_DAYS} * interval '1 day')
+        over (order by id) as old
+      from (select id, at from events order by id limit ${sql.unsafe(String(BATCH))}) as oldest
+    ), removed as (
+      delete from events
+      where id in (select id from batch where old) and (select mine from turn) returning id
+    ), marked as (
+      insert into event_removals (removed_up_to) select max(id) from removed having count(*) > 0
+      on conflict ("only") do update set
+        removed_up_to = greatest(event_removals.removed_up_to, excluded.removed_up_to)
+    )
+    select count(*) as removed from removed`
+  return row?.removed ?? 0
+}

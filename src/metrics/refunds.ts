@@ -1,0 +1,19 @@
+import { Gauge, type Registry } from 'prom-client'
+
+export function createRefundMetrics(registry: Registry) {
+  const registers = [registry]
+  return {
+    refunds: new Gauge({
+      name: 'refunds',
+      help: 'Stored refunds by status, of all processes; needs_review needs an operator',
+      labelNames: ['status'],
+      registers,
+    }),
+    refundAge: new Gauge({
+      name: 'refund_age_seconds',
+      help: 'Age of the oldest refund of each status that is not final; 0 if there is none',
+      labelNames: ['status'],
+      registers,
+    }),
+  }
+}

@@ -1,0 +1,162 @@
+import { payments } from '../db/schema.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { recordChanges } from '../events/record-changes.ts'
+import type { ListedPayment } from '../gateway/types.ts'
+import { compareAmounts } from '../money.ts'
+import { pipeline } from '../platform/postgres/pipeline.ts'
+import { insertRows, pickColumns, rowSet, setExcluded } from '../platform/postgres/row-set.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import {
+  type AnswerToApply,
+  type AppliedPayments,
+  type PaymentChange,
+  PaymentElsewhereError,
+  type StoredPayment,
+} from './types.ts'
+
+const KEY_COLUMNS = pickColumns(payments, 'merchantCode', 'transactionId')
+const COLUMNS = pickColumns(
+  payments,
+  'merchantCode',
+  'transactionId',
+  'paymentId',
+  'status',
+  'amount',
+  'refundedAmount',
+  'refundedAtFirst',
+  'paymentMethod',
+  'missing',
+  'asOf',
+  'updatedAt',
+)
+
+type PaymentKey = { merchantCode: string; paymentId: string }
+
+/**
+ * Overwrites the stored payments with those the gateway listed, and records every difference in `changes`.
+ * A payment that is no longer listed is kept and marked missing. The caller holds the transactions' rows and
+ * has checked that no newer answer is stored.
+ * @returns the payments and changes of each answer, in the order of the answers
+ * @throws PaymentElsewhereError when an answer lists a payment that is stored under another transaction
+ */
+export async function applyPayments(
+  tx: Tx,
+  answers: readonly AnswerToApply[],
+): Promise<AppliedPayments[]> {
+  const compared = answers.map((answer) => ({
+    ...answer,
+    ...comparePayments(answer.stored, answer.listed),
+  }))
+  const rows = compared.flatMap(({ key, snapshot, payments, changes }) =>
+    payments.map((payment) => ({
+      ...key,
+      ...payment,
+      asOf: snapshot.asOf,
+      touched: changes.some(({ paymentId }) => paymentId === payment.paymentId),
+    })),
+  )
+  const changes = compared.flatMap(({ key, snapshot, changes: own }) =>
+    own.map((change) => ({ ...key, ...change, callId: snapshot.callId, cause: 'query' })),
+  )
+  const [written] = await pipeline(writePayments(tx, rows), recordChanges(tx, changes))
+  if (written !== rows.length) {
+    throw new PaymentElsewhereError('the answer lists a payment of another transaction')
+  }
+  return compared.map(({ payments, changes }) => ({
+    payments,
+    changes,
+    changed: changes.length > 0,
+  }))
+}
+
+async function writePayments(
+  tx: Tx,
+  rows: readonly (TransactionKey & StoredPayment & { asOf: string; touched: boolean })[],
+): Promise<number> {
+  if (rows.length === 0) return 0
+  // Postgres reads `now` as the start of the commit, and `-infinity` is never the greater time.
+  const inserted = rows.toSorted(compareKeys).map(({ touched, ...payment }) => ({
+    ...payment,
+    refundedAtFirst: payment.refundedAmount,
+    updatedAt: touched ? 'now' : '-infinity',
+  }))
+  const written = await tx`
+    ${insertRows(tx, payments, COLUMNS, inserted)}
+    on conflict (merchant_code, payment_id) do update set
+      ${setExcluded(tx, payments, 'status', 'amount', 'refundedAmount', 'paymentMethod', 'missing')},
+      as_of = case when excluded.missing then target.as_of else excluded.as_of end,
+      updated_at = greatest(target.updated_at, excluded.updated_at)
+    where target.transaction_id = excluded.transaction_id`
+  return written.count
+}
+
+/** In key order, so that two batches cannot deadlock. */
+function compareKeys(a: PaymentKey, b: PaymentKey): number {
+  if (a.merchantCode !== b.merchantCode) return a.merchantCode < b.merchantCode ? -1 : 1
+  return a.paymentId < b.paymentId ? -1 : 1
+}
+
+/**
+ * Locks the stored payments of transactions for `applyPayments`.
+ * @returns the payments of each transaction, in the order of the keys
+ */
+export async function lockPayments(
+  tx: Tx,
+  keys: readonly TransactionKey[],
+): Promise<StoredPayment[][]> {
+  const rows = await tx<(TransactionKey & StoredPayment)[]>`
+    select merchant_code as "merchantCode", transaction_id as "transactionId", payment_id as "paymentId",
+      status, amount, refunded_amount as "refundedAmount", payment_method as "paymentMethod", missing
+    from payments join ${rowSet(tx, 'k', KEY_COLUMNS, keys)} using (merchant_code, transaction_id)
+    order by merchant_code, payment_id for update of payments`
+  return keys.map((key) =>
+    rows
+      .filter(
+        (row) => row.merchantCode === key.merchantCode && row.transactionId === key.transactionId,
+      )
+      .map(({ merchantCode: _, transactionId: __, ...payment }) => payment),
+  )
+}
+
+/**
+ * Computes what the stored payments become, and every difference. An amount that is equal by value keeps its
+ * stored notation (`10.0` does not become `10.00`).
+ */
+export function comparePayments(
+  stored: readonly StoredPayment[],
+  listed: readonly ListedPayment[],
+): { payments: StoredPayment[]; changes: PaymentChange[] } {
+  const before = new Map(stored.map((payment) => [payment.paymentId, payment]))
+  const after = listed.map(({ id, ...facts }): StoredPayment => {
+    const old = before.get(id)
+    return {
+      ...facts,
+      paymentId: id,
+      missing: false,
+      amount: keepNotation(old?.amount, facts.amount),
+      refundedAmount: keepNotation(old?.refundedAmount, facts.refundedAmount),
+    }
+  })
+  const ids = new Set(listed.map(({ id }) => id))
+  const gone = stored.filter(({ paymentId }) => !ids.has(paymentId))
+  const payments = [...after, ...gone.map((payment) => ({ ...payment, missing: true }))]
+  const changes = payments.flatMap((payment) => listChanges(before.get(payment.paymentId), payment))
+  return { payments, changes }
+}
+
+function keepNotation(old: string | undefined, listed: string): string {
+  return old !== undefined && compareAmounts(old, listed) === 0 ? old : listed
+}
+
+const COMPARED_FIELDS = ['status', 'amount', 'refundedAmount', 'paymentMethod', 'missing'] as const
+
+function listChanges(before: StoredPayment | undefined, after: StoredPayment): PaymentChange[] {
+  const { paymentId } = after
+  if (!before) return [{ paymentId, field: 'status', before: null, after: after.status }]
+  return COMPARED_FIELDS.filter((field) => before[field] !== after[field]).map((field) => ({
+    paymentId,
+    field,
+    before: String(before[field]),
+    after: String(after[field]),
+  }))
+}

@@ -1,0 +1,90 @@
+/** Readers that wait for a change, by key. One database listener wakes all of them. */
+export type Waiters<T> = {
+  /** Starts to watch a key. Call it before reading, so that no change falls between reading and waiting. */
+  watch(key: string): Watch
+  /** Reads once for all readers that wait on the key. */
+  shareRead(key: string, read: () => Promise<T>): Promise<T>
+  wake(key: string): void
+  /** Wakes all readers: the change concerns all of them, or the listener was disconnected and may have missed one. */
+  wakeAll(): void
+  /** Returns the number of readers that watch now. */
+  count(): number
+}
+
+export type Watch = {
+  /** Resolves `true` when the key was woken since `watch`, `false` after `ms` or when `signal` aborts. */
+  wait(ms: number, signal?: AbortSignal): Promise<boolean>
+  cancel(): void
+}
+
+export function createWaiters<T>(): Waiters<T> {
+  const watchers = new Map<string, Set<() => void>>()
+  const reads = new Map<string, Promise<T>>()
+
+  function wake(key: string): void {
+    // A read in progress may have begun before the change: later readers must not share it.
+    reads.delete(key)
+    for (const wakeWatcher of watchers.get(key) ?? []) wakeWatcher()
+  }
+
+  function watch(key: string): Watch {
+    const set = watchers.get(key) ?? new Set()
+    watchers.set(key, set)
+    return createWatch(set, () => {
+      if (set.size === 0 && watchers.get(key) === set) watchers.delete(key)
+    })
+  }
+
+  return {
+    watch,
+    shareRead(key, read) {
+      const running = reads.get(key)
+      if (running) return running
+      const started = read().finally(() => {
+        if (reads.get(key) === started) reads.delete(key)
+      })
+      reads.set(key, started)
+      return started
+    },
+    wake,
+    wakeAll() {
+      for (const key of [...watchers.keys()]) wake(key)
+    },
+    count: () => [...watchers.values()].reduce((sum, { size }) => sum + size, 0),
+  }
+}
+
+/** Adds a watch to the set of watchers of its key; `onCancel` is called after it has left the set. */
+function createWatch(watchers: Set<() => void>, onCancel: () => void): Watch {
+  let woken = false
+  let onWake = () => {
+    woken = true
+  }
+  const entry = () => onWake()
+  watchers.add(entry)
+
+  function cancel(): void {
+    watchers.delete(entry)
+    onCancel()
+  }
+  return {
+    cancel,
+    wait: (ms, signal) =>
+      new Promise((resolve) => {
+        function end(result: boolean): void {
+          clearTimeout(timer)
+          signal?.removeEventListener('abort', endUnwoken)
+          cancel()
+          resolve(result)
+        }
+        function endUnwoken(): void {
+          end(false)
+        }
+        const timer = setTimeout(endUnwoken, Math.max(0, ms))
+        signal?.addEventListener('abort', endUnwoken)
+        onWake = () => end(true)
+        if (woken) end(true)
+        else if (signal?.aborted) end(false)
+      }),
+  }
+}

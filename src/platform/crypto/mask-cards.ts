@@ -1,0 +1,165 @@
+import { LosslessNumber } from 'lossless-json'
+
+/** Replaces a CVV. */
+const HIDDEN = '***'
+
+/** Values nested deeper are hidden without inspection. */
+const MAX_DEPTH = 64
+
+/** A card number has 13 to 19 digits (ISO/IEC 7812), written with at most three separators between two digits. */
+const MIN_DIGITS = 13
+const MAX_DIGITS = 19
+const DIGIT_RUN = /\d(?:[\s\p{Pd}\p{Cf}._]{0,3}\d){12,}/gu
+
+/** Names after their parent's, in lower case without punctuation: `cardData.cardNo` is `carddatacardno`. */
+const NUMBER_NAME = /(?:card|cc)s?(?:data|info|details?)?(?:number|num|nbr|nr|no)s?$|cardnumber/
+const NUMBER_WORD =
+  /^(?:primary|card|cc|full|clear|raw|masked|virtual)*(?:pans?|primaryaccountnumber)$/
+const CVV_NAME = /cvv|cvc|cvn|csc$|(?:card)?(?:security|verification)(?:code|number|value)$/
+/** RFC 9562, section 4. In one of 350 random ones (version 4) some digits look like a card number. */
+const UUID = /^[\da-f]{8}-[\da-f]{4}-[1-8][\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/i
+
+const CVV_IN_TEXT = /(cv[vc]2?)(\D{0,16}?)(\d{3,4})(?!\d)/gi
+
+type FieldKind = 'number' | 'cvv' | undefined
+
+/**
+ * Masks card data in a parsed JSON value, at any depth, keys included. A card number keeps at most its first six
+ * and last four digits, a CVV nothing. A card number is detected by its member name, or as 13 to 19 digits
+ * that pass the Luhn check, with or without separators, in a string or a JSON number (which becomes a
+ * string). Already masked values pass unchanged. Longer digit runs are not card numbers; neither is a UUID that
+ * contains a letter, unless its member name denotes a card number.
+ * @param value parsed JSON whose numbers are `LosslessNumber`
+ */
+export function maskCardData(value: unknown): unknown {
+  return maskValue(value, undefined, '', 0)
+}
+
+/** Masks card data in plain text: a message, a reason, a path. */
+export function maskCardText(text: string): string {
+  return text
+    .replace(CVV_IN_TEXT, (_, name: string, between: string) => name + between + HIDDEN)
+    .replace(DIGIT_RUN, maskRun)
+}
+
+function maskValue(value: unknown, kind: FieldKind, parent: string, depth: number): unknown {
+  if (kind === 'cvv') return hideCvv(value)
+  if (typeof value === 'string')
+    return kind === 'number' ? maskCardNumber(value) : maskString(value)
+  if (value instanceof LosslessNumber) return maskNumber(value, kind)
+  if (typeof value !== 'object' || value === null) return value
+  if (depth >= MAX_DEPTH) return HIDDEN
+  if (Array.isArray(value)) return value.map((item) => maskValue(item, kind, parent, depth + 1))
+  const entries = Object.entries(value)
+  const labelKind = readLabelKind(entries)
+  // The parser marks its numbers with this member: an object that has it would be serialised as a number.
+  const members = entries.filter(([name]) => name !== 'isLosslessNumber')
+  return Object.fromEntries(
+    members.map(([name, member]) => {
+      const inherited = isLabel(name) ? kind : (kind ?? labelKind)
+      const own = inherited ?? classifyName(name, parent)
+      return [maskCardText(name), maskValue(member, own, simplify(name), depth + 1)]
+    }),
+  )
+}
+
+/** Leaves UUIDs as they are: a masked identifier could not be used in the next request. */
+function maskString(text: string): string {
+  return UUID.test(text) && /[a-f]/i.test(text) ? text : maskCardText(text)
+}
+
+function classifyName(name: string, parent = ''): FieldKind {
+  const flat = simplify(name)
+  if (CVV_NAME.test(flat)) return 'cvv'
+  return NUMBER_NAME.test(parent + flat) || NUMBER_WORD.test(flat) ? 'number' : undefined
+}
+
+function simplify(name: string): string {
+  return name.toLowerCase().replace(/[^a-z]/g, '')
+}
+
+/** Detects a member that names the kind of the others: `{"name":"cvv","value":"123"}`. */
+function readLabelKind(entries: readonly [string, unknown][]): FieldKind {
+  for (const [name, value] of entries) {
+    if (isLabel(name) && typeof value === 'string' && value.length <= 32) {
+      const kind = classifyName(value)
+      if (kind) return kind
+    }
+  }
+  return undefined
+}
+
+function isLabel(name: string): boolean {
+  return /^(?:name|key|field|label)$/i.test(name)
+}
+
+/** Hides any value except null, a boolean, and a string without digits and without letters other than x. */
+function hideCvv(value: unknown): unknown {
+  if (value === null || typeof value === 'boolean') return value
+  return typeof value === 'string' && !/[^xX\P{L}]|\p{N}/u.test(value) ? value : HIDDEN
+}
+
+function maskNumber(value: LosslessNumber, kind: FieldKind): unknown {
+  const whole = readIntegerDigits(value.value)
+  const masked = kind === 'number' ? maskCardNumber(whole) : maskCardText(whole)
+  return masked === whole ? value : masked
+}
+
+/** Returns the digits before the decimal point: card numbers have no fraction, but `4.111111111111111e15` is one. */
+function readIntegerDigits(text: string): string {
+  const [, whole = '', fraction = '', exponent = '0'] =
+    /^-?(\d+)(?:\.(\d*))?(?:[eE]\+?(\d{1,2}))?$/.exec(text) ?? []
+  return whole + fraction.padEnd(Number(exponent), '0').slice(0, Number(exponent))
+}
+
+/**
+ * Masks a value whose name denotes a card number, without a Luhn check. One that is too short to be a complete
+ * number keeps its last four characters only.
+ */
+function maskCardNumber(value: string): string {
+  const text = maskCardText(value)
+  const symbols = [...text].filter(isSymbol)
+  const isMasked = symbols.some((symbol) => !/\p{Nd}/u.test(symbol))
+  const lead = isMasked || symbols.length >= MIN_DIGITS ? 6 : 0
+  const end = symbols.length - 4
+  let nth = -1
+  return [...text]
+    .map((char) => {
+      if (!isSymbol(char)) return char
+      nth += 1
+      return /\p{Nd}/u.test(char) && nth >= lead && nth < end ? '*' : char
+    })
+    .join('')
+}
+
+/** Returns whether the character is a digit or a masked one, not a separator. */
+function isSymbol(char: string): boolean {
+  return !/[\s\p{Pd}\p{Cf}]/u.test(char)
+}
+
+/** Masks every sequence of whole digit groups that is a card number, also where such sequences overlap. */
+function maskRun(run: string): string {
+  const chars = run.split('')
+  const places = chars.flatMap((char, at) => (char >= '0' && char <= '9' ? [at] : []))
+  const digits = places.map((at) => Number(run[at]))
+  const isEdge = (nth: number) => (places[nth - 1] ?? -2) + 1 !== places[nth]
+  for (let from = 0; from + MIN_DIGITS <= places.length; from += 1) {
+    if (!isEdge(from)) continue
+    for (let to = from + MIN_DIGITS; to <= from + MAX_DIGITS && to <= places.length; to += 1) {
+      if (!isEdge(to) || !passesLuhn(digits, from, to)) continue
+      for (const at of places.slice(from + 6, to - 4)) chars[at] = '*'
+    }
+  }
+  return chars.join('')
+}
+
+/** Checks the check digit (ISO/IEC 7812-1, annex B) of the digits from `from` up to but not including `to`. */
+export function passesLuhn(digits: readonly number[], from = 0, to = digits.length): boolean {
+  let sum = 0
+  for (let nth = from; nth < to; nth += 1) {
+    const digit = digits[nth] ?? 0
+    const weighted = (to - nth) % 2 === 1 ? digit : digit * 2
+    sum += weighted > 9 ? weighted - 9 : weighted
+  }
+  return sum % 10 === 0
+}

@@ -1,0 +1,39 @@
+import { BlockList, isIP } from 'node:net'
+
+/** A network in CIDR notation, parsed. */
+export type Cidr = { address: string; prefix: number; family: 'ipv4' | 'ipv6' }
+
+/** Returns whether an address lies in one of the networks. */
+export type NetworkTest = (address: string) => boolean
+
+export function compileNetworks(networks: readonly Cidr[]): NetworkTest {
+  const list = new BlockList()
+  for (const { address, prefix, family } of networks) list.addSubnet(address, prefix, family)
+  return (address) => {
+    const version = isIP(address)
+    return version !== 0 && list.check(address, version === 4 ? 'ipv4' : 'ipv6')
+  }
+}
+
+/**
+ * Returns the client's address: the peer, or, behind trusted proxies, the rightmost address in
+ * `X-Forwarded-For` that is not a trusted proxy. The addresses to the left of it are unverified: the client
+ * may have written them.
+ */
+export function findClientAddress(
+  peer: string,
+  forwardedFor: string | undefined,
+  isTrusted: NetworkTest,
+): string {
+  let address = unmapIpv4(peer)
+  for (const hop of (forwardedFor ?? '').split(',').reverse()) {
+    if (!isTrusted(address) || isIP(hop.trim()) === 0) return address
+    address = unmapIpv4(hop.trim())
+  }
+  return address
+}
+
+/** Turns an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`), which dual-stack sockets report, into IPv4. */
+function unmapIpv4(address: string): string {
+  return address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '')
+}

@@ -1,0 +1,50 @@
+import { createServer, type RequestListener, type Server } from 'node:http'
+
+/** Limits on slow and idle clients (times in ms). */
+export type ServerLimits = {
+  /** Until the head of a request is complete; for the first request counted from the connection. */
+  headersMs: number
+  /** Until a request is complete; a backstop behind the body time-out, which sends a response of its own. */
+  requestMs: number
+  /** Between two requests of a connection. */
+  keepAliveMs: number
+  /** How often the first two are checked. */
+  checkMs: number
+  connections: number
+}
+
+/**
+ * A proxy in front has to close idle connections first, or it may send a request on a connection that is
+ * being closed. Common proxies close them after at most 60 s.
+ */
+export const SERVER_LIMITS: ServerLimits = {
+  headersMs: 10_000,
+  requestMs: 25_000,
+  keepAliveMs: 65_000,
+  checkMs: 1_000,
+  connections: 12_000,
+}
+
+/** After so long without data TCP keep-alive probes detect a client that vanished (ms). */
+const KEEP_ALIVE_PROBE_MS = 30_000
+
+/**
+ * Creates an HTTP server that slow clients cannot block: a slow request gets 408 and its connection is
+ * closed, idle connections are closed, and connections above the limit are closed at once. A response may
+ * take any time, because `wait` holds requests open.
+ */
+export function openServer(listener: RequestListener, limits: ServerLimits): Server {
+  const server = createServer(
+    {
+      headersTimeout: limits.headersMs,
+      requestTimeout: limits.requestMs,
+      keepAliveTimeout: limits.keepAliveMs,
+      connectionsCheckingInterval: limits.checkMs,
+      keepAlive: true,
+      keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
+    },
+    listener,
+  )
+  server.maxConnections = limits.connections
+  return server
+}

@@ -1,0 +1,106 @@
+import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
+import { DomainError } from '../../errors.ts'
+import type { HttpEnv } from '../http/env.ts'
+import { describePublicRefusals } from '../http/refusals.ts'
+import { describeTextResponse } from '../http/responses.ts'
+import { createRouter } from '../http/router.ts'
+import { ASSET_NAMES, LIBRARY_VERSION, readAsset } from './assets.ts'
+import { type ApiInfo, buildDocument } from './document.ts'
+import { PAGE_POLICY, renderPage } from './page.ts'
+
+const tags = ['Operations']
+
+const document = createRoute({
+  method: 'get',
+  path: '/openapi.json',
+  operationId: 'readDocument',
+  summary: 'Get this document',
+  description: 'Generated from the schemas that parse the requests and describe the responses.',
+  tags,
+  security: [],
+  responses: {
+    200: describeTextResponse('OpenAPI 3.1', z.looseObject({ openapi: z.string() })),
+    ...describePublicRefusals(),
+  },
+})
+
+const page = createRoute({
+  method: 'get',
+  path: '/docs',
+  operationId: 'showReference',
+  summary: 'Show this document as an interactive page',
+  description: 'With an API key you can send requests from it. It loads nothing from other hosts.',
+  tags,
+  security: [],
+  responses: {
+    200: { description: 'The page', content: { 'text/html': { schema: z.string() } } },
+    ...describePublicRefusals(),
+  },
+})
+
+const asset = createRoute({
+  method: 'get',
+  path: '/docs/{asset}',
+  operationId: 'readReferenceAsset',
+  summary: 'Get a file of the page',
+  description: 'Style sheet, scripts and icon.',
+  tags,
+  security: [],
+  request: {
+    params: z.object({
+      asset: z.string().openapi({
+        enum: ASSET_NAMES,
+        description: 'The file name',
+        example: 'swagger-ui.css',
+      }),
+    }),
+    query: z.object({
+      v: z.string().optional().openapi({
+        description: 'The version: with the current one the response may be cached for a year',
+      }),
+    }),
+  },
+  responses: {
+    200: {
+      description: 'The asset',
+      content: {
+        'text/css': { schema: z.string() },
+        'text/javascript': { schema: z.string() },
+        'image/png': {},
+      },
+    },
+    ...describePublicRefusals('not_found', 'invalid_request'),
+  },
+})
+
+/**
+ * Serves the OpenAPI document and the interactive reference, without an API key.
+ * @param app whose routes the document describes, including those mounted later
+ */
+export function openapiRoutes(app: OpenAPIHono<HttpEnv>, info: ApiInfo) {
+  let text: string | undefined
+  return createRouter()
+    .openapi(document, (c) => {
+      text ??= buildDocument(app, info)
+      return c.body(text, 200, {
+        'content-type': 'application/json',
+        'cache-control': 'no-cache',
+      })
+    })
+    .openapi(page, (c) =>
+      c.html(renderPage(LIBRARY_VERSION), 200, {
+        'content-security-policy': PAGE_POLICY,
+        'cache-control': 'no-cache',
+      }),
+    )
+    .openapi(asset, async (c) => {
+      const name = c.req.valid('param').asset
+      const found = await readAsset(name)
+      if (!found) throw new DomainError('not_found', `Nothing is served at ${c.req.path}`)
+      const isCurrent = c.req.valid('query').v === LIBRARY_VERSION
+      return c.body(found.body, 200, {
+        'content-type': found.type,
+        'cache-control': isCurrent ? 'public, max-age=31536000, immutable' : 'no-cache',
+      })
+    })
+}

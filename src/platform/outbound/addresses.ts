@@ -1,0 +1,106 @@
+import { lookup, Resolver } from 'node:dns/promises'
+import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
+
+/** Resolves a host name to all its addresses. @throws Error when there is none */
+export type ResolveHost = (hostname: string) => Promise<string[]>
+
+/** Why no call may go to a URL. The merchant sees the message, so it contains no resolved address. */
+export class AddressError extends Error {
+  /** The reason that a failed call reports. */
+  readonly code: string
+  constructor(message: string) {
+    super(message)
+    this.name = 'AddressError'
+    this.code = `the url ${message}`
+  }
+}
+
+type AddressClass = 'public' | 'private' | 'never'
+
+/** IPv4 embedded in IPv6, which gateways on the path extract again; `at` is its offset in bytes. */
+const EMBEDDED_IPV4 = [
+  { what: '6to4 (RFC 3056)', network: '2002::', bits: 16, at: 2 },
+  { what: 'NAT64 (RFC 6052)', network: '64:ff9b::', bits: 96, at: 12 },
+] as const
+
+/** All that is allocated to the public Internet (IANA); the rest is reserved or local. */
+const GLOBAL_IPV6 = { network: '2000::', bits: 3 }
+
+/** Cloud metadata services (credentials) outside link-local: AWS and Google Cloud. */
+const METADATA_ADDRESSES = ['fd00:ec2::254', 'fd20:ce::254']
+
+const PRIVATE_RANGES = ['loopback', 'private', 'uniqueLocal']
+
+/**
+ * Classifies an address as `public`, `private` (including loopback) or `never`: link-local and cloud metadata
+ * addresses, multicast, unspecified and reserved ones.
+ * @param address IPv4 or IPv6 in its usual notation
+ */
+export function classifyAddress(address: string): AddressClass {
+  // Only link-local addresses have a zone: it names an interface of this machine.
+  if (isIP(address) === 0 || address.includes('%')) return 'never'
+  const parsed = ipaddr.parse(address)
+  if (!(parsed instanceof ipaddr.IPv6)) return classifyRange(parsed.range(), true)
+  if (parsed.isIPv4MappedAddress()) return classifyAddress(parsed.toIPv4Address().toString())
+  if (METADATA_ADDRESSES.includes(parsed.toString())) return 'never'
+  for (const { network, bits, at } of EMBEDDED_IPV4) {
+    if (parsed.match(ipaddr.IPv6.parse(network), bits)) {
+      return classifyAddress(
+        parsed
+          .toByteArray()
+          .slice(at, at + 4)
+          .join('.'),
+      )
+    }
+  }
+  const { network, bits } = GLOBAL_IPV6
+  return classifyRange(parsed.range(), parsed.match(ipaddr.IPv6.parse(network), bits))
+}
+
+function classifyRange(range: string, isGlobal: boolean): AddressClass {
+  if (PRIVATE_RANGES.includes(range)) return 'private'
+  return range === 'unicast' && isGlobal ? 'public' : 'never'
+}
+
+/**
+ * Checks that a call may go to an address. Where private networks are allowed, only they may be called over
+ * plain http.
+ * @throws AddressError
+ */
+export function requireAllowedAddress(
+  address: string,
+  isPlain: boolean,
+  allowPrivate: boolean,
+): void {
+  const kind = classifyAddress(address)
+  if (kind === 'public' && isPlain) throw new AddressError('must start with https://')
+  if (kind === 'public' || (kind === 'private' && allowPrivate)) return
+  const hint = kind === 'private' ? ' (WEBHOOK_ALLOW_PRIVATE=true on the service allows it)' : ''
+  throw new AddressError(`points to an address that is not public${hint}`)
+}
+
+const RESOLVER_OPTIONS = { timeout: 2_000, tries: 2 }
+
+/**
+ * Creates the resolver of host names. `getaddrinfo` occupies one of the process's few threads while a name
+ * server is silent, and the gateway's name needs one too; but only `getaddrinfo` knows /etc/hosts and
+ * `localhost`, which matter where private networks are allowed.
+ */
+export function createResolver(allowPrivate: boolean): ResolveHost {
+  if (allowPrivate) {
+    return async (name) => (await lookup(name, { all: true })).map(({ address }) => address)
+  }
+  return async (name) => {
+    const resolver = new Resolver(RESOLVER_OPTIONS)
+    const [ipv4, ipv6] = await Promise.allSettled([
+      resolver.resolve4(name),
+      resolver.resolve6(name),
+    ])
+    const found = [ipv4, ipv6].flatMap((result) =>
+      result.status === 'fulfilled' ? result.value : [],
+    )
+    if (found.length > 0) return found
+    throw ipv4.status === 'rejected' ? ipv4.reason : new Error('no address')
+  }
+}

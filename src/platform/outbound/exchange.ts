@@ -1,0 +1,124 @@
+import { type Dispatcher, Pool } from 'undici'
+
+export type ExchangeRequest = {
+  /** Required when the dispatcher connects to more than one origin. */
+  origin?: string
+  path: string
+  method: 'GET' | 'POST'
+  headers: Record<string, string>
+  body: string
+  timeoutMs: number
+  /** A longer answer is not read to its end; its status is still returned. By default 1 MiB. */
+  maxAnswerBytes?: number
+  /** Ends the exchange early, like a time-out. */
+  signal?: AbortSignal | undefined
+}
+
+/** `timedOut` is set when the exchange ended by its time-out. */
+export type ExchangeResult =
+  | { kind: 'answer'; status: number; body: Buffer }
+  /** No byte of the request was written: the remote side cannot have acted. */
+  | { kind: 'unavailable'; reason: string; timedOut?: true }
+  /** Something was written and no complete answer came back: the remote side may have acted. */
+  | { kind: 'unknown'; reason: string; status?: number; timedOut?: true }
+
+const MAX_ANSWER_BYTES = 1024 * 1024
+
+/**
+ * Opens a connection pool to one origin. The exchange has the only time-out: a connection that is not
+ * established within it is abandoned as well, because its slot in the pool would be missing for the next call.
+ * Certificates are always verified, whatever `NODE_TLS_REJECT_UNAUTHORIZED` is, against Node's authorities and
+ * `NODE_EXTRA_CA_CERTS`.
+ */
+export function openPool(
+  origin: string,
+  { connections, timeoutMs }: { connections: number; timeoutMs: number },
+): Pool {
+  return new Pool(origin, {
+    connections,
+    pipelining: 1,
+    connect: { timeout: timeoutMs, rejectUnauthorized: true },
+    headersTimeout: 0,
+    bodyTimeout: 0,
+  })
+}
+
+/**
+ * Sends one request over a pool, once: it follows no redirect and retries nothing. Never rejects. A result is
+ * `unknown` instead of `unavailable` when the request had been passed to a connected socket, whatever the error.
+ */
+export function exchange(pool: Dispatcher, request: ExchangeRequest): Promise<ExchangeResult> {
+  const { origin, path, method, headers, body, maxAnswerBytes = MAX_ANSWER_BYTES } = request
+  return new Promise((resolve) => {
+    if (request.signal?.aborted) return resolve({ kind: 'unavailable', reason: 'interrupted' })
+    let controller: Dispatcher.DispatchController | undefined
+    let status: number | undefined
+    let ended = false
+    const chunks: Buffer[] = []
+    let size = 0
+
+    function end(result: ExchangeResult): void {
+      if (ended) return
+      ended = true
+      disarm()
+      resolve(result)
+    }
+    function fail(reason: string, more: { timedOut?: true } = {}): void {
+      if (controller) {
+        end({ kind: 'unknown', reason, ...(status === undefined ? {} : { status }), ...more })
+        controller.abort(new Error(reason))
+      } else {
+        end({ kind: 'unavailable', reason, ...more })
+      }
+    }
+    const disarm = arm(request, fail)
+
+    pool.dispatch(
+      { ...(origin === undefined ? {} : { origin }), path, method, headers, body },
+      {
+        onRequestStart(started) {
+          // The exchange ended while connecting, or the dispatcher retries: nothing may be written.
+          if (ended || controller) return started.abort(new Error('not sent'))
+          controller = started
+        },
+        onResponseStart(_controller, statusCode) {
+          status = statusCode
+        },
+        onResponseData(_controller, chunk) {
+          size += chunk.length
+          if (size > maxAnswerBytes) return fail(`the answer exceeds ${maxAnswerBytes} bytes`)
+          chunks.push(chunk)
+        },
+        onResponseEnd() {
+          end({ kind: 'answer', status: status ?? 0, body: Buffer.concat(chunks) })
+        },
+        onResponseError(_controller, error) {
+          const reason = describeError(error)
+          fail(reason, reason === 'UND_ERR_CONNECT_TIMEOUT' ? { timedOut: true } : {})
+        },
+      },
+    )
+  })
+}
+
+/** Calls `fail` on the time-out or when the signal aborts; the returned function disables both. */
+function arm(
+  { timeoutMs, signal }: ExchangeRequest,
+  fail: (reason: string, more?: { timedOut: true }) => void,
+): () => void {
+  const interrupt = () => fail('interrupted')
+  const timer = setTimeout(
+    () => fail(`no answer within ${timeoutMs} ms`, { timedOut: true }),
+    timeoutMs,
+  )
+  signal?.addEventListener('abort', interrupt)
+  return () => {
+    clearTimeout(timer)
+    signal?.removeEventListener('abort', interrupt)
+  }
+}
+
+/** Returns the error's code where it has one (`ECONNREFUSED`): the message could quote addresses or content. */
+function describeError(error: Error): string {
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name
+}

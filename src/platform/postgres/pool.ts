@@ -1,0 +1,56 @@
+import postgres from 'postgres'
+import { buildSocketOptions } from './socket.ts'
+import type { Sql } from './types.ts'
+
+/** A pool of connections to one server. */
+export type Pool = { sql: Sql; close(): Promise<void> }
+
+const INT8 = { to: 20, from: [20], serialize: String, parse: Number }
+
+const CONNECT_TIMEOUT_S = 5
+
+/**
+ * The caller has finished its work by then. Without a limit, `close` would wait in vain for a connection
+ * that the server once cut off.
+ */
+const CLOSE_TIMEOUT_S = 1
+
+/**
+ * Opens a pool. Nothing is sent before the first query; after a loss the pool reconnects by itself.
+ * @param connections the pool's size
+ */
+export function openPool(url: string, connections: number): Pool {
+  const socketOptions = buildSocketOptions(url, CONNECT_TIMEOUT_S * 1000)
+  const sql = postgres(url, {
+    ...socketOptions,
+    max: connections,
+    connect_timeout: CONNECT_TIMEOUT_S,
+    backoff: getReconnectDelay,
+    types: { int8: INT8 },
+    onnotice: ignoreNotice,
+    connection: {
+      ...socketOptions.connection,
+      application_name: 'ipn-processor',
+      TimeZone: 'UTC',
+      // Statements are keyed look-ups that repeat: a custom plan costs more to make than it saves.
+      plan_cache_mode: 'force_generic_plan',
+      // Every join is a look-up by key for a few rows, whatever the planner believes of their number.
+      enable_hashjoin: 'off',
+      enable_mergejoin: 'off',
+      jit: 'off',
+      statement_timeout: 30_000,
+      idle_in_transaction_session_timeout: 60_000,
+    },
+  })
+  return { sql, close: () => sql.end({ timeout: CLOSE_TIMEOUT_S }) }
+}
+
+/**
+ * Returns how long a connection waits before it reconnects (s), with jitter. The driver's own delays grow
+ * to 20 s: a notification would wait that long for its refusal, and clients for a server that is back.
+ */
+function getReconnectDelay(failures: number): number {
+  return (0.5 + Math.random() / 2) * Math.min(2 ** failures / 100, 0.5)
+}
+
+function ignoreNotice(): void {}

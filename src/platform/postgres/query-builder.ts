@@ -1,0 +1,34 @@
+import { PgDialect } from 'drizzle-orm/pg-core'
+import { PostgresJsDatabase, PostgresJsSession } from 'drizzle-orm/postgres-js'
+import type { Sql, Tx } from './types.ts'
+
+/** Drizzle's query builder. */
+export type QueryBuilder = PostgresJsDatabase
+
+const dialect = new PgDialect()
+const builders = new WeakMap<object, QueryBuilder>()
+
+/**
+ * Drizzle's query builder inside the caller's unit of work: what it writes is part of the caller's commit.
+ * Its statements are prepared once per connection, as those in SQL are.
+ */
+export function build(tx: Tx): QueryBuilder {
+  const known = builders.get(tx)
+  if (known) return known
+  const session = new PostgresJsSession(prepareStatements(tx), dialect, undefined)
+  const builder = new PostgresJsDatabase(dialect, session, undefined)
+  builders.set(tx, builder)
+  return builder
+}
+
+/**
+ * A session of Drizzle's sends every statement of a builder through `unsafe`, and uses nothing else of its
+ * client outside `transaction`, which units of work do not call. This is the one place that relies on it.
+ */
+function prepareStatements(tx: Tx): Sql {
+  const client: Pick<Tx, 'unsafe'> = {
+    unsafe: (text, parameters, options) =>
+      tx.unsafe(text, parameters, { ...options, prepare: true }),
+  }
+  return client as Sql
+}

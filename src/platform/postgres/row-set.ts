@@ -1,0 +1,103 @@
+import { getTableColumns, getTableName } from 'drizzle-orm'
+import type { PgTable } from 'drizzle-orm/pg-core'
+import type { Sql, Tx } from './types.ts'
+
+/** The columns of a row set: the rows' properties, with their SQL types. */
+export type RowSetColumns<Name extends string = string> = Readonly<Record<Name, string>>
+
+type Row<Name extends string> = { readonly [Property in Name]?: unknown }
+
+/** Columns of a table by their properties in the schema, with the types they have there. */
+export function pickColumns<T extends PgTable, Name extends keyof T['_']['columns'] & string>(
+  table: T,
+  ...names: readonly Name[]
+): RowSetColumns<Name> {
+  const columns = getTableColumns(table)
+  const types = names.map((name) => [name, columns[name]?.getSQLType() ?? 'text'])
+  return Object.fromEntries(types)
+}
+
+/**
+ * A row set for the `from` of a statement: any number of rows as one JSON parameter. Its columns are the
+ * properties' names in snake case, and `ordinality` counts the rows from 1. The statement has the same text
+ * for any number of rows. Decimals, times and bytes (hexadecimal, `\x…`) travel as strings that Postgres
+ * parses, hence exact; a member that is undefined is null.
+ *
+ * Beside parallel arrays, with 14 columns and 30 rows: Node 12 to 14 µs a row against 15 to 17, Postgres 20
+ * against 15, the same wall time; and columns cannot be swapped.
+ * @param alias the row set's name in the statement
+ * @param columns what is sent of the rows; keep it in a constant, its text is built once
+ */
+export function rowSet<Name extends string>(
+  sql: Sql | Tx,
+  alias: string,
+  columns: RowSetColumns<Name>,
+  rows: readonly Row<NoInfer<Name>>[],
+) {
+  return selectRows(sql, alias, columns, rows)
+}
+
+/**
+ * The start of a statement that inserts a row set into a table, `insert into … select …`. The caller
+ * continues it with `on conflict` or `returning`, or runs it as it is; the table's alias is `target`. Rows are
+ * inserted in the order given; columns that are not named get their defaults.
+ * @param columns from `pickColumns` of this table
+ */
+export function insertRows<Name extends string, T extends PgTable>(
+  sql: Sql | Tx,
+  table: T,
+  columns: RowSetColumns<Name>,
+  rows: readonly Pick<T['$inferInsert'], Name & keyof T['$inferInsert']>[],
+) {
+  const known = getTableColumns(table)
+  const names = Object.keys(columns)
+  const targets = names.map((name) => `"${known[name]?.name}"`).join(', ')
+  const values = names.map(toSnakeCase).join(', ')
+  return sql`
+    insert into ${sql.unsafe(`"${getTableName(table)}"`)} as target (${sql.unsafe(targets)})
+    select ${sql.unsafe(values)} from ${selectRows(sql, 'given', columns, rows)} order by ordinality`
+}
+
+/** Assignments for `on conflict do update set`: the columns get the values that were to be inserted. */
+export function setExcluded<T extends PgTable, Name extends keyof T['_']['columns'] & string>(
+  sql: Sql | Tx,
+  table: T,
+  ...names: readonly Name[]
+) {
+  const columns = getTableColumns(table)
+  const assignments = names.map(
+    (name) => `"${columns[name]?.name}" = excluded."${columns[name]?.name}"`,
+  )
+  return sql`${sql.unsafe(assignments.join(', '))}`
+}
+
+function selectRows(sql: Sql | Tx, alias: string, columns: RowSetColumns, rows: readonly object[]) {
+  const { names, list, definition } = describeColumns(columns)
+  const json = JSON.stringify(rows, names)
+  return sql`(
+    select ${sql.unsafe(list)}, ordinality
+    from rows from (json_to_recordset(${json}::json) as (${sql.unsafe(definition)})) with ordinality
+  ) as ${sql.unsafe(alias)}`
+}
+
+type Description = { names: string[]; list: string; definition: string }
+
+const descriptions = new WeakMap<RowSetColumns, Description>()
+
+function describeColumns(columns: RowSetColumns): Description {
+  const known = descriptions.get(columns)
+  if (known) return known
+  const names = Object.keys(columns)
+  const described = {
+    names,
+    list: names.map((name) => `"${name}" as ${toSnakeCase(name)}`).join(', '),
+    definition: names.map((name) => `"${name}" ${columns[name]}`).join(', '),
+  }
+  descriptions.set(columns, described)
+  return described
+}
+
+/** `merchantCode` is the column `merchant_code`. */
+function toSnakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}

@@ -1,0 +1,71 @@
+import { once } from 'node:events'
+import { isIP, type Socket } from 'node:net'
+import { connect } from 'node:tls'
+
+/** `verified` checks certificate and name; `preferred` continues in plain text if the server has no TLS. */
+export type TlsMode = 'off' | 'preferred' | 'required' | 'verified'
+
+/** The SSLRequest message, sent before a session, and the byte that accepts it (Postgres 17, 53.2.10). */
+const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
+const ACCEPTED = 'S'.charCodeAt(0)
+
+/** Reads `sslmode` as libpq does, with `verify-ca` as `verify-full`; an unknown mode is `verified`. */
+export function readTlsMode(parameters: URLSearchParams): TlsMode {
+  const given = parameters.get('sslmode') ?? parameters.get('ssl') ?? 'disable'
+  if (parameters.get('sslrootcert') === 'system') return 'verified'
+  if (given === 'disable' || given === 'false') return 'off'
+  if (given === 'allow' || given === 'prefer') return 'preferred'
+  return given === 'require' ? 'required' : 'verified'
+}
+
+/**
+ * Negotiates TLS with a database server.
+ * @param socket a connection that is being opened to the host `name`
+ * @returns the connection to use; its certificate is checked before anything is written
+ * @throws Error when the server cannot be reached, does not respond, lacks TLS although the mode requires
+ *   it, or sends more than the one byte
+ */
+export async function negotiateTls(
+  socket: Socket,
+  name: string,
+  mode: TlsMode,
+  timeoutMs: number,
+): Promise<Socket> {
+  const isAccepted = await requestTls(socket, timeoutMs)
+  if (!isAccepted && mode === 'preferred') return socket
+  if (!isAccepted) throw new Error('the database server has no TLS, but sslmode requires it')
+  // The certificate is checked against `host`; an address is no server name (RFC 6066, 3).
+  const servername = isIP(name) ? '' : name
+  return connect({ socket, servername, host: name, rejectUnauthorized: mode === 'verified' })
+}
+
+/** Further bytes may come from an attacker who injects them before the server's own (CVE-2021-23222). */
+async function requestTls(socket: Socket, timeoutMs: number): Promise<boolean> {
+  const controller = new AbortController()
+  const { signal } = controller
+  const abort = (code: string) => controller.abort(createConnectionError(code, socket))
+  const timer = setTimeout(() => abort('CONNECT_TIMEOUT'), timeoutMs)
+  const onClose = () => abort('CONNECTION_CLOSED')
+  socket.once('close', onClose)
+  try {
+    await once(socket, 'connect', { signal })
+    socket.write(SSL_REQUEST)
+    const [response]: Buffer[] = await once(socket, 'data', { signal })
+    if (response?.length !== 1)
+      throw new Error('the database server sent more than one byte in plain text before TLS')
+    return response[0] === ACCEPTED
+  } catch (error) {
+    throw error instanceof Error && error.name === 'AbortError' ? signal.reason : error
+  } finally {
+    clearTimeout(timer)
+    socket.off('close', onClose)
+  }
+}
+
+/** Codes and messages equal the driver's. */
+function createConnectionError(
+  code: string,
+  { host, port }: Socket & { host?: string; port?: number },
+): Error {
+  return Object.assign(new Error(`${code} ${host}:${port}`), { code })
+}

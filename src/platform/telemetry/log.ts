@@ -1,0 +1,50 @@
+import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
+import { maskCardText } from '../crypto/mask-cards.ts'
+import { readLogIds } from './tracing.ts'
+
+export type Log = Logger
+
+/**
+ * Creates a structured log on standard output. As a safety net it redacts what callers must never log: keys,
+ * secrets, tokens, account and card numbers. With tracing every line carries the ids of its trace.
+ * @param destination replaces standard output
+ */
+export function createLog(level: string, destination?: DestinationStream): Log {
+  const options: LoggerOptions = {
+    level,
+    base: null,
+    timestamp: pino.stdTimeFunctions.isoTime,
+    // pino writes the line's own members into this object, so it must be new each time.
+    mixin: () => ({ ...readLogIds() }),
+    redact: {
+      paths: [
+        'secret',
+        'apiKey',
+        'authorization',
+        'accessToken',
+        'clientSecret',
+        'headers.authorization',
+        'receiver',
+        '*.secret',
+        '*.accessToken',
+        '*.clientSecret',
+        '*.receiver',
+      ],
+      censor: '[hidden]',
+    },
+    serializers: { err: serializeError },
+  }
+  return destination ? pino(options, destination) : pino(options)
+}
+
+/** Leaves out the parameters that database errors carry: they can hold customer data. */
+function serializeError(thrown: unknown) {
+  // The query builder wraps the driver's error in one whose message quotes every parameter.
+  const error = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown
+  if (!(error instanceof Error)) {
+    return { type: typeof error, message: maskCardText(String(error)) }
+  }
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
+  const stack = maskCardText(error.stack ?? '')
+  return { type: error.name, code, message: maskCardText(error.message), stack }
+}

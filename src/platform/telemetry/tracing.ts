@@ -1,0 +1,80 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Context as OtelContext } from '@opentelemetry/api'
+
+type Attributes = Readonly<Record<string, string | number | boolean>>
+
+/** A span of a trace, while its work runs. */
+export type ActiveSpan = {
+  /** Names follow OpenTelemetry's semantic conventions where they have one. Never pass a secret. */
+  setAttributes(attributes: Attributes): void
+  /** Marks the span as failed. `type` has few distinct values: a status, an outcome, an error code. */
+  fail(type: string): void
+}
+
+export type SpanOptions = {
+  /** One of few values: what varies is an attribute. */
+  name: string
+  kind: 'internal' | 'server' | 'client' | 'producer' | 'consumer'
+  attributes?: Attributes
+  /** The span it continues (W3C Trace Context, `traceparent`); by default the span it runs in. */
+  parent?: string | undefined
+  /** Other spans that led to it. Invalid `traceparent` values are left out. */
+  links?: readonly (string | undefined)[]
+  /** Added to the lines logged while the span is active. */
+  requestId?: string
+}
+
+/** Runs the work in the span that was active when this function was created. */
+export type Resume = (work: () => void) => void
+
+/** Creates traces. Without a collector no span is created, at next to no cost. */
+export type Tracing = {
+  enabled: boolean
+  /** Runs the work in a new span. An error of the work fails the span and is rethrown. */
+  run<T>(describe: () => SpanOptions, work: (span: ActiveSpan) => Promise<T>): Promise<T>
+  /** Returns the active span as a `traceparent`. */
+  traceParent(): string | undefined
+  /** Captures the active span, for work done later in a run that is shared with others. */
+  capture(): Resume | undefined
+  /** Stores the active span under the key, so that later work of this process can continue its trace. */
+  remember(key: string): void
+  /** Removes and returns the `traceparent` stored under the key within the last minute. */
+  recall(key: string): string | undefined
+  /** Exports the remaining spans, for a second at most. */
+  stop(): Promise<void>
+}
+
+const NO_SPAN: ActiveSpan = { setAttributes() {}, fail() {} }
+
+export const NO_TRACING: Tracing = {
+  enabled: false,
+  run: (_, work) => work(NO_SPAN),
+  traceParent: () => undefined,
+  capture: () => undefined,
+  remember() {},
+  recall: () => undefined,
+  stop: () => Promise.resolve(),
+}
+
+/** The ids that a log line carries. */
+export type LogIds = { traceId?: string; spanId?: string; requestId?: string | undefined }
+
+export type TraceScope = { ids: LogIds; context: OtelContext }
+
+/** Used with tracing only: once it has been entered, Node 20 does extra work for every promise of the process. */
+const scopes = new AsyncLocalStorage<TraceScope | undefined>()
+
+/** Returns the scope of the active span; undefined outside every span. */
+export function readScope(): TraceScope | undefined {
+  return scopes.getStore()
+}
+
+/** Runs the work in the given scope. */
+export function runInScope<T>(scope: TraceScope | undefined, work: () => T): T {
+  return scopes.run(scope, work)
+}
+
+/** Returns the ids of the active span, for log lines. */
+export function readLogIds(): LogIds {
+  return scopes.getStore()?.ids ?? {}
+}

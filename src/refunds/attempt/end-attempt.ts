@@ -1,0 +1,120 @@
+import { and, eq, isNull, sql } from 'drizzle-orm'
+import { refundAttempts } from '../../db/schema.ts'
+import type { GatewayOutcome } from '../../gateway/types.ts'
+import { build } from '../../platform/postgres/query-builder.ts'
+import type { Tx } from '../../platform/postgres/types.ts'
+import { maskAccount } from '../receiver.ts'
+import { NO_FAILURE, transition } from '../transitions.ts'
+import type { RefundDraft } from '../types.ts'
+import type { SentAttempt } from './types.ts'
+
+/**
+ * Records the outcome of an attempt and applies it to its refund. The caller holds the lease under which the
+ * attempt was made.
+ * @throws Error when the attempt is not in progress, which the lease excludes
+ */
+export async function endAttempt(
+  tx: Tx,
+  draft: RefundDraft,
+  { attempt: { attemptId, before, accountNumber }, call }: SentAttempt,
+): Promise<void> {
+  const { record } = call
+  const outcome = maskAccountNumber(call.outcome, accountNumber)
+  const code = outcome.kind === 'rejected' ? outcome.code : outcome.kind === 'answered' ? '0' : null
+  const message = 'reason' in outcome ? outcome.reason : outcome.message
+  const [row] = await build(tx)
+    .update(refundAttempts)
+    .set({
+      outcome: outcome.kind,
+      httpStatus: record.httpStatus ?? null,
+      code,
+      message,
+      durationMs: record.durationMs,
+    })
+    .where(
+      and(
+        eq(refundAttempts.id, attemptId),
+        eq(refundAttempts.merchantCode, draft.now.merchantCode),
+      ),
+    )
+    .returning({ endedAt: sql<string>`clock_timestamp()::text` })
+  if (!row || draft.now.status !== 'sending') {
+    throw new Error(`attempt ${attemptId} is not in progress`)
+  }
+  switch (outcome.kind) {
+    case 'answered': {
+      const cause = { reason: 'the gateway accepted the refund (code 0)' }
+      transition(draft, 'accepted', cause, {
+        gatewayRefundId: outcome.value ?? null,
+        ...NO_FAILURE,
+      })
+      break
+    }
+    case 'rejected':
+      applyRejection(draft, outcome, row.endedAt)
+      break
+    case 'unavailable': {
+      const { attempts, firstSentAt, lastSentAt } = before
+      const cause = { reason: `not sent: ${outcome.reason}` }
+      transition(draft, before.status, cause, { attempts, firstSentAt, lastSentAt })
+      break
+    }
+    case 'unknown':
+      transition(
+        draft,
+        'unknown',
+        { reason: `no valid answer: ${outcome.reason}` },
+        { unanswered: true },
+      )
+  }
+}
+
+function maskAccountNumber<T>(
+  outcome: GatewayOutcome<T>,
+  accountNumber: string | undefined,
+): GatewayOutcome<T> {
+  if (accountNumber === undefined || !('message' in outcome)) return outcome
+  const message = outcome.message.replaceAll(accountNumber, maskAccount(accountNumber))
+  return { ...outcome, message }
+}
+
+/**
+ * Ends an attempt whose worker died or lost its lease: the request may have been sent, and no answer was
+ * recorded. The caller holds the lease, so no other worker is sending now.
+ */
+export async function endInterruptedAttempt(tx: Tx, draft: RefundDraft): Promise<void> {
+  if (draft.now.status !== 'sending') return
+  const reason = 'the attempt was interrupted; the request may have been sent'
+  transition(draft, 'unknown', { reason }, { unanswered: true })
+  await build(tx)
+    .update(refundAttempts)
+    .set({ outcome: 'unknown', message: 'interrupted' })
+    .where(
+      and(
+        eq(refundAttempts.merchantCode, draft.now.merchantCode),
+        eq(refundAttempts.refundId, draft.now.refundId),
+        isNull(refundAttempts.outcome),
+      ),
+    )
+}
+
+/** Only a code for the first attempt is evidence of a failure, and only after the confirmation window. */
+function applyRejection(
+  draft: RefundDraft,
+  { code, message }: { code: string; message: string },
+  refusedAt: string,
+): void {
+  const reason = `the gateway answered with code ${code}${message ? `: ${message}` : ''}`
+  const isFirst = draft.now.attempts === 1
+  transition(
+    draft,
+    'unknown',
+    { reason },
+    {
+      ...(isFirst ? { refusedCode: code, refusedAt } : {}),
+      failureSource: 'gateway',
+      failureReason: code,
+      failureMessage: message,
+    },
+  )
+}

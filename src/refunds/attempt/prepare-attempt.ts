@@ -1,0 +1,159 @@
+import type { SnapshotRef } from '../../payments/types.ts'
+import type { Tx } from '../../platform/postgres/types.ts'
+import { decryptReceiver, type Receiver } from '../receiver.ts'
+import { isDue, mayResend, transition } from '../transitions.ts'
+import type { LockedPayment, RefundDraft, RefundRow } from '../types.ts'
+import { findObstacle, mayClear } from './find-obstacle.ts'
+import type { Attempt, AttemptContext, SendPermit } from './types.ts'
+
+/**
+ * Records an attempt for at most one refund that may be sent now, in the commit that applied the snapshot.
+ * Fails a pending refund that can no longer be sent. Only one refund of a payment is sent at a time: while
+ * the outcome of an attempt is unknown, no other refund of that payment is sent.
+ * @returns the attempt to send once the commit is done, or undefined when there is nothing to send
+ */
+export async function prepareAttempt(
+  ctx: AttemptContext,
+  tx: Tx,
+  { drafts, payments }: { drafts: readonly RefundDraft[]; payments: readonly LockedPayment[] },
+  snapshot: SnapshotRef,
+  permit: SendPermit,
+): Promise<Attempt | undefined> {
+  for (const payment of payments) {
+    const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
+    const candidates = pickSendable(ctx, payment, own, snapshot)
+    for (const draft of candidates) {
+      const attempt = await recordAttempt(ctx, tx, { draft, payment, own, snapshot, permit })
+      if (attempt) return attempt
+    }
+  }
+  return undefined
+}
+
+/** Yields the refunds of a payment that may be sent now, oldest first; fails those that can no longer be sent. */
+function* pickSendable(
+  { config }: Pick<AttemptContext, 'config'>,
+  payment: LockedPayment,
+  own: readonly RefundDraft[],
+  { callId }: SnapshotRef,
+): Generator<RefundDraft> {
+  const unknown = own.find(({ now }) => now.status === 'unknown')
+  if (unknown) {
+    const fits = payment.unmatchedDelta === '0' && !findObstacle(payment, own, unknown)
+    if (fits && isDue(unknown) && mayResend(unknown.now, config)) yield unknown
+    return
+  }
+  // The commit that resolves an unknown outcome also sends the refunds it blocked, whenever they were due.
+  const unblocked = own.some(
+    ({ before: { status } }) => status === 'unknown' || status === 'sending',
+  )
+  for (const draft of own) {
+    const { status, attempts, requestedBeforeSnapshot, sinceRequestedMs } = draft.now
+    if (status !== 'pending' || !(isDue(draft) || unblocked)) continue
+    if (!config.REFUNDS_ENABLED && attempts === 0) continue
+    if (!requestedBeforeSnapshot) continue
+    const obstacle = findObstacle(payment, own, draft)
+    if (!obstacle) {
+      yield draft
+      continue
+    }
+    const waits = mayClear(obstacle, own, draft, payment.unmatchedDelta)
+    if (waits && sinceRequestedMs < config.REFUND_RESOLVE_FOR_MS) continue
+    const reason = `check before sending: ${obstacle.message}; nothing was sent`
+    transition(
+      draft,
+      'failed',
+      { reason, callId },
+      {
+        failureSource: 'service',
+        failureReason: obstacle.reason,
+        failureMessage: obstacle.message,
+      },
+    )
+  }
+}
+
+type AttemptToRecord = {
+  draft: RefundDraft
+  payment: LockedPayment
+  /** The drafts of the payment. */
+  own: readonly RefundDraft[]
+  snapshot: SnapshotRef
+  permit: SendPermit
+}
+
+/** @returns undefined when the refund cannot be sent under this lease, or its receiver cannot be decrypted */
+async function recordAttempt(
+  ctx: AttemptContext,
+  tx: Tx,
+  { draft, payment, own, snapshot, permit }: AttemptToRecord,
+): Promise<Attempt | undefined> {
+  const before = draft.now
+  const { merchantCode, refundId, paymentId, amount } = before
+  const receiver = readReceiver(ctx, before)
+  if (before.receiver && !receiver) return undefined
+  const prepared = ctx.gateway.prepareRefund({
+    merchantCode,
+    refundId,
+    paymentId,
+    amount,
+    receiver,
+  })
+  const recorded = await insertAttempt(ctx, tx, before, prepared.bodySha256, snapshot)
+  if (!recorded) return undefined
+  const { attemptId, recordedAt } = recorded
+  const unseen =
+    own.some(({ now }) => now.status === 'succeeded' && !now.matched) ||
+    payment.external.some(({ matched }) => !matched)
+  const isFirst = before.firstSentAt === null
+  transition(
+    draft,
+    'sending',
+    { reason: 'attempt recorded before sending', callId: snapshot.callId },
+    {
+      attempts: before.attempts + 1,
+      refundedBefore: unseen ? payment.refundedNow : before.refundedBefore,
+      firstSentAt: before.firstSentAt ?? recordedAt,
+      lastSentAt: recordedAt,
+      sentAmidGrowth: isFirst ? payment.unmatchedDelta !== '0' : before.sentAmidGrowth,
+    },
+  )
+  const accountNumber = receiver?.accountNumber
+  return { refundId, attemptId, prepared, before, accountNumber, permit }
+}
+
+/** @returns undefined when there is no receiver, or it cannot be decrypted, which is logged */
+function readReceiver(
+  { encryption, log }: Pick<AttemptContext, 'encryption' | 'log'>,
+  { merchantCode, refundId, receiver: encrypted }: RefundRow,
+): Receiver | undefined {
+  if (!encrypted) return undefined
+  const receiver = decryptReceiver(encryption, encrypted, refundId)
+  // Without it the refund stays pending: a QR payment cannot be refunded without its receiver.
+  if (!receiver) {
+    log.error(
+      { merchantCode, refundId },
+      'refund not sent: its receiver was encrypted with another DATA_ENCRYPTION_KEY; restart with that key to send it',
+    )
+  }
+  return receiver
+}
+
+/** @returns undefined when the lease is not long enough to send */
+async function insertAttempt(
+  { config }: Pick<AttemptContext, 'config'>,
+  tx: Tx,
+  { merchantCode, transactionId, refundId }: RefundRow,
+  bodySha256: Buffer,
+  { callId }: SnapshotRef,
+): Promise<{ attemptId: number; recordedAt: string } | undefined> {
+  // The lease must outlast the call, or another worker could send while this call is in flight.
+  const [row] = await tx<{ attemptId: number; recordedAt: string }[]>`
+    insert into refund_attempts (merchant_code, refund_id, body_sha256, snapshot_call_id, recorded_at)
+    select merchant_code, ${refundId}, ${bodySha256}, ${callId}, clock_timestamp()
+    from transactions
+    where merchant_code = ${merchantCode} and transaction_id = ${transactionId} and lease_id is not null
+      and due_at > clock_timestamp() + ${config.GATEWAY_TIMEOUT_MS} * interval '1 millisecond'
+    returning id as "attemptId", recorded_at::text as "recordedAt"`
+  return row
+}

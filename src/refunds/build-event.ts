@@ -1,0 +1,41 @@
+import { refunds } from '../db/schema.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import type { NewEvent } from '../events/record-events.ts'
+import type { Encryption } from '../platform/crypto/encryption.ts'
+import { listColumns } from '../platform/postgres/columns.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import type { RefundRecord } from './find-refunds.ts'
+import { type ShownRefund, showRefund, UNREADABLE } from './view.ts'
+
+const COLUMNS = listColumns(refunds, 'r')
+
+/** Reads refunds within a unit of work, oldest first. Runs no query for an empty list. */
+export async function readRefunds(
+  tx: Tx,
+  merchantCode: string,
+  refundIds: readonly string[],
+): Promise<RefundRecord[]> {
+  if (refundIds.length === 0) return []
+  const rows = await tx<(RefundRecord['refund'] & { currency: string | null })[]>`
+    select ${tx.unsafe(COLUMNS)}, t.currency
+    from refunds r join transactions t using (merchant_code, transaction_id)
+    where r.merchant_code = ${merchantCode} and r.refund_id = any(${[...refundIds]}::uuid[])
+    order by r.requested_at, r.refund_id`
+  return rows.map(({ currency, ...refund }) => ({ refund, currency }))
+}
+
+/**
+ * Builds a refund's event. Its receiver stays encrypted until the event is delivered.
+ * @param shown the refund as the commit leaves it
+ */
+export function buildRefundEvent(
+  encryption: Encryption,
+  { merchantCode, transactionId }: TransactionKey,
+  type: 'refund.created' | 'refund.updated',
+  { refund, currency }: ShownRefund,
+): NewEvent {
+  const { receiverShown } = refund
+  const view = showRefund(encryption, { refund: { ...refund, receiverShown: null }, currency })
+  const receiver = receiverShown && { ...UNREADABLE, sealed: receiverShown.toString('base64') }
+  return { merchantCode, transactionId, type, data: { ...view, receiver } }
+}

@@ -1,0 +1,116 @@
+import { and, eq, sql } from 'drizzle-orm'
+import { refunds } from '../db/schema.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { recordChanges } from '../events/record-changes.ts'
+import { pipeline } from '../platform/postgres/pipeline.ts'
+import { build } from '../platform/postgres/query-builder.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import type { RefundDraft, RefundRow, RefundStatus } from './types.ts'
+
+/**
+ * Locks and reads the refunds of a transaction, oldest first. Lock the rows of the transaction and its
+ * payments before.
+ * @param asOf when the current snapshot's query was sent (database time); null without one
+ */
+export async function lockRefundRows(
+  tx: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+  asOf: string | null,
+): Promise<RefundRow[]> {
+  return await tx<RefundRow[]>`
+    select merchant_code as "merchantCode", transaction_id as "transactionId", refund_id as "refundId",
+      payment_id as "paymentId", amount, receiver, status, attempts, first_sent_at as "firstSentAt",
+      last_sent_at as "lastSentAt", sent_amid_growth as "sentAmidGrowth", unanswered,
+      refunded_before as "refundedBefore", refused_code as "refusedCode", refused_at as "refusedAt",
+      failure_code as "failureCode", failure_notified_at as "failureNotifiedAt",
+      gateway_refund_id as "gatewayRefundId", known, inferred, matched, failure_source as "failureSource",
+      failure_reason as "failureReason", failure_message as "failureMessage", polls,
+      (extract(epoch from due_at - now()) * 1000)::float8 as "dueInMs",
+      (extract(epoch from clock_timestamp() - requested_at) * 1000)::float8 as "sinceRequestedMs",
+      (extract(epoch from clock_timestamp() - first_sent_at) * 1000)::float8 as "sinceFirstSentMs",
+      (extract(epoch from clock_timestamp() - last_sent_at) * 1000)::float8 as "sinceSentMs",
+      (extract(epoch from clock_timestamp() - refused_at) * 1000)::float8 as "sinceRefusedMs",
+      (extract(epoch from ${asOf}::timestamptz - refused_at) * 1000)::float8 as "refusedToSnapshotMs",
+      coalesce(requested_at < ${asOf}::timestamptz, false) as "requestedBeforeSnapshot",
+      coalesce(first_sent_at < ${asOf}::timestamptz, true) as "sentBeforeSnapshot",
+      coalesce(failure_notified_at < ${asOf}::timestamptz, false) as "failureBeforeSnapshot"
+    from refunds where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
+    order by requested_at, refund_id for update`
+}
+
+/** Whether the change is visible to a reader of the refund, `updatedAt` included. */
+export function hasVisibleChange({ before, now, transitions }: RefundDraft): boolean {
+  return transitions.length > 0 || before.inferred !== now.inferred
+}
+
+/** Whether the change is visible apart from `updatedAt`; `sending` is shown as pending. */
+export function looksDifferent({ before, now }: RefundDraft): boolean {
+  return (
+    SHOWN.some((member) => before[member] !== now[member]) || showStatus(before) !== showStatus(now)
+  )
+}
+
+const SHOWN = [
+  'inferred',
+  'gatewayRefundId',
+  'failureSource',
+  'failureReason',
+  'failureMessage',
+] as const
+
+function showStatus({ status }: RefundRow): RefundStatus {
+  return status === 'sending' ? 'pending' : status
+}
+
+/**
+ * Writes a draft to its row, and each of its transitions to `changes`. The row must still have the status it
+ * was read with.
+ * @throws Error when the row has changed since, which the locks exclude
+ */
+export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
+  const { before, now, transitions, dueInMs } = draft
+  if (now === before && dueInMs === before.dueInMs) return
+  const { merchantCode, transactionId, paymentId, refundId } = now
+  const { status, attempts, firstSentAt, lastSentAt, sentAmidGrowth, unanswered, polls } = now
+  const { refundedBefore, refusedCode, refusedAt, failureCode, failureNotifiedAt } = now
+  const { gatewayRefundId, known, inferred, matched } = now
+  const { failureSource, failureReason, failureMessage } = now
+  const key = { merchantCode, transactionId, paymentId, refundId }
+  const [saved] = await pipeline(
+    build(tx)
+      .update(refunds)
+      .set({
+        ...{ status, attempts, firstSentAt, lastSentAt, sentAmidGrowth, unanswered, polls },
+        ...{ refundedBefore, refusedCode, refusedAt, failureCode, failureNotifiedAt },
+        ...{ gatewayRefundId, known, inferred, matched },
+        ...{ failureSource, failureReason, failureMessage },
+        ...(hasVisibleChange(draft) ? { updatedAt: sql`now()` } : {}),
+        dueAt: sql`now() + ${dueInMs}::float8 * interval '1 millisecond'`,
+      })
+      .where(
+        and(
+          eq(refunds.merchantCode, merchantCode),
+          eq(refunds.refundId, refundId),
+          eq(refunds.status, before.status),
+        ),
+      )
+      .returning({ refundId: refunds.refundId })
+      .prepare('save_refund')
+      .execute(),
+    recordChanges(
+      tx,
+      transitions.map(({ from, to, cause: { reason, callId, ipnEventId } }) => ({
+        ...key,
+        field: 'status',
+        before: from,
+        after: to,
+        callId,
+        ipnEventId,
+        cause: reason,
+      })),
+    ),
+  )
+  if (saved.length !== 1) {
+    throw new Error(`refund ${refundId} was changed by another transaction`)
+  }
+}

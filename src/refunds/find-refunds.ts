@@ -1,0 +1,92 @@
+import { and, desc, eq, inArray, sql } from 'drizzle-orm'
+import type { Context } from '../context.ts'
+import type { Db } from '../db/client.ts'
+import { refunds, transactions } from '../db/schema.ts'
+import { DomainError } from '../errors.ts'
+import { isUuid } from '../platform/http/fields.ts'
+import type { Position } from '../platform/http/page.ts'
+import { pickNewest } from '../platform/postgres/keyset-page.ts'
+import type { RefundStatus } from './types.ts'
+
+export type RefundRecord = { refund: typeof refunds.$inferSelect; currency: string | null }
+
+export type RefundFilter = {
+  merchants: readonly string[]
+  paymentId?: string | undefined
+  /** As shown to readers: `pending` includes `sending`. */
+  status?: Exclude<RefundStatus, 'sending'> | undefined
+}
+
+/**
+ * Finds a refund of one of the accounts.
+ * @param merchants the accounts the caller may read
+ * @param refundId unvalidated text from the request
+ * @throws DomainError `refund_not_found`
+ */
+export async function findRefund(
+  ctx: Pick<Context, 'db'>,
+  merchants: readonly string[],
+  refundId: string,
+): Promise<RefundRecord> {
+  const found = isUuid(refundId) ? await selectRefund(ctx, merchants, refundId) : undefined
+  if (!found) throw new DomainError('refund_not_found', `No refund ${refundId}`)
+  return found
+}
+
+async function selectRefund(
+  { db }: Pick<Context, 'db'>,
+  merchants: readonly string[],
+  refundId: string,
+): Promise<RefundRecord | undefined> {
+  const [found] = await selectRefunds(db)
+    .where(and(inArray(refunds.merchantCode, [...merchants]), eq(refunds.refundId, refundId)))
+    .prepare('find_refund')
+    .execute()
+  return found
+}
+
+/** Lists refunds, newest first; a result longer than `limit` means that there is a next page. */
+export function listRefunds(
+  { db }: Pick<Context, 'db'>,
+  { merchants, paymentId, status }: RefundFilter,
+  limit: number,
+  after: Position | undefined,
+): Promise<RefundRecord[]> {
+  const r = refunds
+  const shown: RefundStatus[] =
+    status === 'pending' ? ['pending', 'sending'] : status ? [status] : []
+  // Unfinished refunds have a partial index. A generic plan uses it only if the query repeats the index's
+  // predicate.
+  const mayBeFinished = status === undefined || status === 'succeeded' || status === 'failed'
+  const newest = pickNewest(
+    db,
+    { merchantCode: r.merchantCode, time: r.requestedAt, id: r.refundId },
+    {
+      merchants,
+      filter: and(
+        paymentId === undefined ? undefined : eq(r.paymentId, paymentId),
+        shown.length > 0 ? inArray(r.status, shown) : undefined,
+        mayBeFinished ? undefined : sql`${r.status} not in ('succeeded', 'failed')`,
+      ),
+      limit,
+      after,
+    },
+  )
+  return selectRefunds(db.with(newest))
+    .orderBy(desc(r.requestedAt), desc(r.refundId), desc(r.merchantCode))
+    .prepare('list_refunds')
+    .execute()
+}
+
+function selectRefunds(db: Pick<Db, 'select'>) {
+  return db
+    .select({ refund: refunds, currency: transactions.currency })
+    .from(refunds)
+    .innerJoin(
+      transactions,
+      and(
+        eq(transactions.merchantCode, refunds.merchantCode),
+        eq(transactions.transactionId, refunds.transactionId),
+      ),
+    )
+}

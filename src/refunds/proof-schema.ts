@@ -1,0 +1,70 @@
+import { z } from '@hono/zod-openapi'
+import { Time } from '../platform/http/fields.ts'
+
+const Removed = z
+  .strictObject({ removed: z.literal(true) })
+  .openapi({ description: 'Removed after `RETENTION_DAYS`' })
+
+const ProofSnapshot = z.union([
+  z.strictObject({
+    queriedAt: Time,
+    payments: z.unknown().openapi({ description: 'The payments as listed by the gateway' }),
+  }),
+  Removed,
+])
+
+const ProofAttempt = z.strictObject({
+  at: Time.openapi({ description: 'When the attempt was recorded, before it was sent' }),
+  bodySha256: z.string().openapi({ description: 'SHA-256 of the bytes sent, hexadecimal' }),
+  outcome: z.string().nullable().openapi({
+    description:
+      'answered, rejected, unavailable (no byte was sent) or unknown; null while in progress',
+  }),
+  code: z.string().nullable(),
+  message: z
+    .string()
+    .nullable()
+    .openapi({ description: "The gateway's message, or why there is no valid answer" }),
+  httpStatus: z.int().nullable(),
+  durationMs: z.int().nullable(),
+  snapshotBefore: ProofSnapshot.nullable(),
+})
+
+const ProofTransition = z.strictObject({
+  at: Time,
+  from: z.string().nullable(),
+  to: z.string(),
+  cause: z.string(),
+  notification: z
+    .union([
+      z.strictObject({
+        receivedAt: Time,
+        deliveries: z.int(),
+        signature: z.string(),
+        code: z.string().nullable(),
+      }),
+      Removed,
+    ])
+    .nullable(),
+  snapshot: ProofSnapshot.nullable(),
+})
+
+/** The evidence for a refund's status, for an accountant or the gateway's support. */
+export const Proof = z
+  .strictObject({
+    requestId: z
+      .string()
+      .openapi({ description: 'The request id sent to the gateway, the same in every attempt' }),
+    requestedBy: z.string().openapi({ description: 'The name of the API key' }),
+    requestedAt: Time,
+    reason: z.string().nullable(),
+    attempts: z.array(ProofAttempt),
+    transitions: z.array(ProofTransition),
+    evidence: z.string().openapi({ description: 'The reason for the current status' }),
+    discrepancies: z.array(
+      z.strictObject({ at: Time, kind: z.string(), ours: z.string(), theirs: z.string() }),
+    ),
+  })
+  .openapi('RefundProof')
+
+export type RefundProof = z.infer<typeof Proof>

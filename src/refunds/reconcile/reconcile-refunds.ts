@@ -1,0 +1,175 @@
+import type { Context } from '../../context.ts'
+import type { TransactionKey } from '../../db/transaction-key.ts'
+import {
+  recordDiscrepancies,
+  resolveDiscrepancies,
+} from '../../discrepancies/record-discrepancies.ts'
+import type { RecordedDiscrepancy, ResolvedDiscrepancy } from '../../discrepancies/types.ts'
+import { addAmounts } from '../../money.ts'
+import type { SnapshotRef } from '../../payments/types.ts'
+import { pipeline } from '../../platform/postgres/pipeline.ts'
+import type { Tx } from '../../platform/postgres/types.ts'
+import { endAttempt, endInterruptedAttempt } from '../attempt/end-attempt.ts'
+import { prepareAttempt } from '../attempt/prepare-attempt.ts'
+import type { Attempt, AttemptContext, SendPermit, SentAttempt } from '../attempt/types.ts'
+import { applyDeadlines } from '../transitions.ts'
+import type { Finding, LockedPayment, RefundDraft } from '../types.ts'
+import { handleNotifications } from './handle-notifications.ts'
+import { type LockedRefunds, lockRefunds, refreshExternalRefunds } from './lock-refunds.ts'
+import { type MatchedPayments, matchPayments } from './match-payments.ts'
+import { type SendingTurn, saveDrafts } from './save-drafts.ts'
+
+/** The context needed to reconcile refunds. */
+export type RefundsContext = AttemptContext & Pick<Context, 'stopping'>
+
+/** What refunds need to know of a query's answer. */
+export type ReconcileInput = {
+  /** The applied answer; undefined when there was none, or a newer one is stored. */
+  snapshot: SnapshotRef | undefined
+  /** The snapshot differs from the one before. */
+  changed: boolean
+  /** The query was answered, whether the answer was applied or not. */
+  answered: boolean
+  /** Permission to send a refund, or how long the account's refund calls are paused (ms). */
+  sending: SendPermit | { pausedMs: number }
+}
+
+/** The refunds of a transaction as the commit leaves them. */
+export type ReconciledRefunds = {
+  drafts: readonly RefundDraft[]
+  payments: readonly LockedPayment[]
+  /** Something visible to readers has changed. */
+  changed: boolean
+  /** Discrepancies recorded for the first time. */
+  found: RecordedDiscrepancy[]
+}
+
+/**
+ * Reconciles the refunds of a transaction with the gateway's answer, in the commit that applied it: ends
+ * interrupted attempts, applies notifications, matches the refunded delta, and applies deadlines. Then it
+ * records an attempt for at most one refund. The caller holds the transaction's lease and row.
+ * @returns with the `attempt` to send once the commit is done, if any
+ */
+export async function reconcileRefunds(
+  ctx: RefundsContext,
+  tx: Tx,
+  key: TransactionKey,
+  { snapshot, changed, answered, sending }: ReconcileInput,
+): Promise<ReconciledRefunds & { attempt: Attempt | undefined }> {
+  const locked = await lockRefunds(tx, key, snapshot?.asOf ?? null)
+  for (const draft of locked.drafts) await endInterruptedAttempt(tx, draft)
+  const judged = await judgeRefunds(ctx, tx, key, locked, { snapshot, changed })
+  const maySend = snapshot && 'breaker' in sending && !ctx.stopping.aborted
+  const attempt = maySend ? await prepareAttempt(ctx, tx, locked, snapshot, sending) : undefined
+  const turn: SendingTurn =
+    snapshot && 'pausedMs' in sending
+      ? { answered, had: false, pausedMs: sending.pausedMs }
+      : { answered, had: attempt === undefined }
+  return { ...(await saveRefunds(ctx, tx, locked, turn, judged)), attempt }
+}
+
+/**
+ * Records the result of an attempt and applies it to its refund, together with the notifications received in
+ * the meantime. The caller holds the lease under which the attempt was made.
+ */
+export async function recordAttemptResult(
+  ctx: RefundsContext,
+  tx: Tx,
+  key: TransactionKey,
+  sent: SentAttempt,
+): Promise<ReconciledRefunds> {
+  const locked = await lockRefunds(tx, key, null)
+  for (const draft of locked.drafts) {
+    if (draft.now.refundId === sent.attempt.refundId) await endAttempt(tx, draft, sent)
+    else await endInterruptedAttempt(tx, draft)
+  }
+  const judged = await judgeRefunds(ctx, tx, key, locked, { snapshot: undefined, changed: false })
+  return await saveRefunds(ctx, tx, locked, { had: false, answered: true }, judged)
+}
+
+type JudgedRefunds = { found: RecordedDiscrepancy[]; externalChanged: boolean }
+
+/** Applies notifications, the refunded delta (with a snapshot) and deadlines to the refunds, in this order. */
+async function judgeRefunds(
+  { config }: Pick<RefundsContext, 'config'>,
+  tx: Tx,
+  key: TransactionKey,
+  locked: LockedRefunds,
+  { snapshot, changed }: Pick<ReconcileInput, 'snapshot' | 'changed'>,
+): Promise<JudgedRefunds> {
+  const { drafts, notifications } = locked
+  const notified = await handleNotifications(tx, key, drafts, notifications)
+  const hasNew = notifications.length > 0 && (await refreshExternalRefunds(tx, key, locked))
+  const matched = snapshot && (await matchPayments(tx, key, locked, snapshot, changed))
+  const timedOut = drafts.flatMap((draft) => {
+    const view = snapshot && viewSnapshot(snapshot, draft, locked)
+    const disagreement = applyDeadlines(draft, view, config)
+    const { paymentId, refundId } = draft.now
+    return disagreement ? [{ ...disagreement, paymentId, refundId }] : []
+  })
+  const findings = [...notified, ...(matched?.findings ?? []), ...timedOut]
+  const found = await recordFindings(tx, key, drafts, findings, matched)
+  return { found, externalChanged: hasNew || matched?.externalChanged === true }
+}
+
+/** What the snapshot shows about the payment of a refund, once its refunded delta is matched. */
+function viewSnapshot(
+  { callId }: SnapshotRef,
+  { now: { paymentId } }: RefundDraft,
+  { drafts, payments }: LockedRefunds,
+) {
+  const payment = payments.find((one) => one.paymentId === paymentId)
+  if (payment?.unmatchedDelta === undefined) return undefined
+  const inferred = drafts.filter(({ now }) => now.paymentId === paymentId && now.inferred)
+  return {
+    callId,
+    unmatchedDelta: payment.unmatchedDelta,
+    refundedNow: payment.refundedNow,
+    inferred: addAmounts(inferred.map(({ now }) => now.amount)),
+  }
+}
+
+/** Resolves the discrepancies that are over, then records the new ones, so that one found again ends up open. */
+async function recordFindings(
+  tx: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+  drafts: readonly RefundDraft[],
+  findings: readonly Finding[],
+  matched: MatchedPayments | undefined,
+): Promise<RecordedDiscrepancy[]> {
+  const key = { merchantCode, transactionId }
+  const resolved: ResolvedDiscrepancy[] = [
+    ...(matched?.rematched ?? []).flatMap((paymentId): ResolvedDiscrepancy[] => [
+      { ...key, kind: 'unexplained_growth', paymentId },
+      { ...key, kind: 'refunded_amount_fell', paymentId },
+    ]),
+    ...drafts
+      .filter(({ transitions }) => transitions.some(({ from }) => from === 'accepted'))
+      .map(
+        ({ now: { refundId } }): ResolvedDiscrepancy => ({
+          ...key,
+          kind: 'refund_without_end',
+          refundId,
+        }),
+      ),
+  ]
+  const [, found] = await pipeline(
+    resolveDiscrepancies(tx, resolved),
+    recordDiscrepancies(
+      tx,
+      findings.map((one) => ({ ...one, ...key })),
+    ),
+  )
+  return found
+}
+
+async function saveRefunds(
+  { config }: Pick<RefundsContext, 'config'>,
+  tx: Tx,
+  { drafts, payments }: LockedRefunds,
+  turn: SendingTurn,
+  { found, externalChanged }: JudgedRefunds,
+): Promise<ReconciledRefunds> {
+  const saved = await saveDrafts(tx, config, drafts, turn)
+  return { drafts, payments, changed: saved || externalChanged, found }
+}

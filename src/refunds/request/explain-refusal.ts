@@ -1,0 +1,42 @@
+import { DomainError } from '../../errors.ts'
+import { compareAmounts } from '../../money.ts'
+import type { RefundParams } from './types.ts'
+
+/** The idempotency key was stored by a concurrent request while this one waited for its locks. */
+export class KeyTakenError extends Error {}
+
+/** The payment as the refusing statement read it. */
+export type RefusingPayment = {
+  status: string
+  missing: boolean
+  paymentMethod: string
+  /** Decimal string. */
+  refundable: string
+}
+
+/** Why a refund was not stored, the reason most relevant to the caller first. */
+export function explainRefusal(
+  { status, missing, paymentMethod, refundable }: RefusingPayment,
+  { paymentId, amount, receiver }: RefundParams,
+): DomainError | KeyTakenError {
+  if (status !== 'SUCCESS' || missing) {
+    const reason = missing ? 'the gateway no longer lists it' : `it is ${status}`
+    return new DomainError(
+      'payment_not_refundable',
+      `Payment ${paymentId} cannot be refunded: ${reason}`,
+    )
+  }
+  if (paymentMethod === 'QR' && !receiver) {
+    const message = 'is needed, because the payment was made by QR'
+    return new DomainError('receiver_required', `receiver: ${message}`, {
+      errors: [{ path: 'receiver', message }],
+    })
+  }
+  const isNothingLeft = compareAmounts(refundable, '0') === 0
+  if (isNothingLeft || compareAmounts(amount ?? refundable, refundable) > 0) {
+    return new DomainError('exceeds_refundable', `Only ${refundable} is left to refund`, {
+      extra: { refundableAmount: refundable },
+    })
+  }
+  return new KeyTakenError()
+}

@@ -1,0 +1,40 @@
+import { DomainError } from '../../errors.ts'
+import { shortenAmount } from '../../money.ts'
+import type { Encryption } from '../../platform/crypto/encryption.ts'
+import type { RefundParams } from './types.ts'
+
+const MAX_KEY = 255
+
+/**
+ * Parses `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07): a structured-field string.
+ * The same text without quotes is the same key.
+ * @throws DomainError `idempotency_key_missing`, or `invalid_request` for a key that cannot be stored
+ */
+export function readIdempotencyKey(header: string | undefined): string {
+  const text = header?.trim() ?? ''
+  const quoted = /^"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/.exec(text)?.[1]
+  const key = quoted === undefined ? text : quoted.replace(/\\(["\\])/g, '$1')
+  if (key === '') {
+    throw new DomainError(
+      'idempotency_key_missing',
+      'Send an Idempotency-Key header with a unique string of your own for each refund',
+    )
+  }
+  if (key.length > MAX_KEY || !/^[\x20-\x7e]+$/.test(key)) {
+    const message = `must be at most ${MAX_KEY} visible ASCII characters`
+    throw new DomainError('invalid_request', `Idempotency-Key: ${message}`, {
+      errors: [{ path: 'Idempotency-Key', message }],
+    })
+  }
+  return key
+}
+
+/** Fingerprints the parameters of a refund. Amounts compare by value: `"10000"` and `10000.00` are equal. */
+export function fingerprintParams(
+  encryption: Encryption,
+  { paymentId, amount, receiver, reason }: RefundParams,
+): Buffer {
+  const value = amount === undefined ? null : shortenAmount(amount)
+  const to = receiver && [receiver.accountName, receiver.accountNumber, receiver.swiftCode]
+  return encryption.fingerprint(JSON.stringify([paymentId, value, to ?? null, reason ?? null]))
+}

@@ -1,0 +1,65 @@
+import { z } from '@hono/zod-openapi'
+import { isLosslessNumber, parse } from 'lossless-json'
+import { DomainError } from '../../errors.ts'
+import { compareAmounts, parseAmount } from '../../money.ts'
+import { Receiver } from '../receiver.ts'
+
+const NO_AMOUNT = 'must be a decimal above zero with at most 18 digits before and 4 after the point'
+
+/** The reason given for a refund or a decision: printable text that the database can store. */
+export const Reason = z
+  .string()
+  .trim()
+  .max(500, 'must be at most 500 characters')
+  .refine((text) => !/\p{Cc}/u.test(text) && text.isWellFormed(), 'holds control characters')
+
+/** The body of a refund request. */
+export const RefundRequest = z
+  .strictObject({
+    amount: z.union([z.string(), z.number()], NO_AMOUNT).optional().openapi({
+      description: 'Decimal string or number. Defaults to the full refundable amount.',
+      example: '10000',
+    }),
+    receiver: Receiver.optional().openapi({
+      description: 'Required if the payment was made by QR',
+    }),
+    reason: Reason.optional().openapi({ example: 'returned goods' }),
+  })
+  .openapi('RefundRequest', {
+    example: {
+      amount: '10000',
+      receiver: { accountName: 'NGUYEN VAN A', accountNumber: '123456789', swiftCode: 'ASCBVNVX' },
+      reason: 'returned goods',
+    },
+  })
+
+/**
+ * Reads the amount exactly as it is written in the body, without parsing JSON numbers as binary floating point.
+ * @returns a decimal string, or undefined when the body has no amount
+ * @throws DomainError `invalid_request`, or `invalid_json` when a member occurs twice
+ */
+export function readExactAmount(body: string): string | undefined {
+  const member = readMember(body, 'amount')
+  if (member === undefined) return undefined
+  const amount =
+    typeof member === 'string' && !/e/i.test(member)
+      ? parseAmount(member)
+      : isLosslessNumber(member)
+        ? parseAmount(member.value)
+        : undefined
+  if (amount !== undefined && compareAmounts(amount, '0') > 0) return amount
+  throw new DomainError('invalid_request', `amount: ${NO_AMOUNT}`, {
+    errors: [{ path: 'amount', message: NO_AMOUNT }],
+  })
+}
+
+function readMember(body: string, name: string): unknown {
+  try {
+    const value = parse(body)
+    return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+      ? Object.entries(value).find(([key]) => key === name)?.[1]
+      : undefined
+  } catch {
+    throw new DomainError('invalid_json', 'The body contains the same member twice')
+  }
+}

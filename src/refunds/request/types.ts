@@ -1,0 +1,23 @@
+import type { Receiver } from '../receiver.ts'
+import type { ShownRefund } from '../view.ts'
+
+/** A refund request, parsed. */
+export type RefundParams = {
+  paymentId: string
+  /** Decimal string; undefined for all that is left to refund. */
+  amount: string | undefined
+  receiver: Receiver | undefined
+  reason: string | undefined
+}
+
+/** A refund about to be stored. `refundId` is also the request id on the wire. */
+export type RefundIntent = { refundId: string; idempotencyKey: string; fingerprint: Buffer }
+
+/** The amounts of a refund that would be, or was, stored; decimal strings. */
+export type RefundAmounts = { amount: string; refundable: string; currency: string | null }
+
+/** `stored` is the new refund; a replayed refund has to be read. */
+export type RequestedRefund = { refundId: string; merchantCode: string } & (
+  | { replayed: true }
+  | { replayed: false; stored: ShownRefund }
+)

@@ -1,0 +1,96 @@
+import type { DiscrepancyKind } from '../discrepancies/kinds.ts'
+
+export type RefundStatus =
+  | 'pending'
+  | 'sending'
+  | 'accepted'
+  | 'unknown'
+  | 'succeeded'
+  | 'failed'
+  | 'needs_review'
+
+/**
+ * A refund's row, locked until the commit. Ages (`since…`) are in ms by the database clock; amounts are decimal
+ * strings.
+ */
+export type RefundRow = {
+  merchantCode: string
+  transactionId: string
+  refundId: string
+  paymentId: string
+  amount: string
+  receiver: Buffer | null
+  status: RefundStatus
+  attempts: number
+  firstSentAt: string | null
+  lastSentAt: string | null
+  /** The payment had an unmatched delta when the refund was first sent. */
+  sentAmidGrowth: boolean
+  /** An attempt ended without a valid answer. */
+  unanswered: boolean
+  /** `refundedAmount` when it was first sent, if another known refund was missing from it; otherwise null. */
+  refundedBefore: string | null
+  /** The gateway's answer to the first attempt, if it was a non-zero code. */
+  refusedCode: string | null
+  refusedAt: string | null
+  /** From a notification that the refund failed. */
+  failureCode: string | null
+  failureNotifiedAt: string | null
+  gatewayRefundId: string | null
+  /** A notification or a person confirmed its success. */
+  known: boolean
+  inferred: boolean
+  matched: boolean
+  failureSource: 'gateway' | 'service' | null
+  failureReason: string | null
+  failureMessage: string | null
+  polls: number
+  sinceRequestedMs: number
+  /** Since the first and since the last attempt; null before the first. */
+  sinceFirstSentMs: number | null
+  sinceSentMs: number | null
+  sinceRefusedMs: number | null
+  dueInMs: number | null
+  /** From the refusal until the snapshot's query was sent (ms). */
+  refusedToSnapshotMs: number | null
+  sentBeforeSnapshot: boolean
+  /** Requested before the snapshot's query was sent: only then may it be sent on what the snapshot shows. */
+  requestedBeforeSnapshot: boolean
+  failureBeforeSnapshot: boolean
+}
+
+/** What caused a transition: a reason for readers, and the id of the query or the notification, if any. */
+export type Cause = { reason: string; callId?: number; ipnEventId?: number }
+
+export type Transition = { from: RefundStatus; to: RefundStatus; cause: Cause }
+
+/** A locked refund during a commit: as it was read, and as it will be saved. */
+export type RefundDraft = {
+  before: RefundRow
+  now: RefundRow
+  transitions: Transition[]
+  /** ms until the next check; null when none is scheduled. */
+  dueInMs: number | null
+}
+
+/** A refund made at the gateway's portal, known from its notification. */
+export type ExternalRefund = { id: string; amount: string; matched: boolean }
+
+/** A payment's row, locked until the commit; amounts are decimal strings. */
+export type LockedPayment = {
+  paymentId: string
+  status: string
+  missing: boolean
+  amount: string
+  refundedNow: string
+  refundedAtFirst: string
+  external: ExternalRefund[]
+  /** Change of the refunded amount that matches no refund; undefined without a snapshot. */
+  unmatchedDelta: string | undefined
+}
+
+/** Two sides that disagree, for `discrepancies`. */
+export type Disagreement = { kind: DiscrepancyKind; ours: string; theirs: string }
+
+/** A disagreement about a payment, or about one refund of it. */
+export type Finding = Disagreement & { paymentId: string; refundId?: string }

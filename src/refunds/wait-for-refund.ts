@@ -1,0 +1,32 @@
+import { formatWakeKey } from '../db/transaction-key.ts'
+import { withEitherSignal } from '../platform/concurrency/with-either-signal.ts'
+import type { TransactionsContext } from '../transactions/context.ts'
+import { findRefund, type RefundRecord } from './find-refunds.ts'
+
+const FINISHED = ['succeeded', 'failed', 'needs_review']
+
+/**
+ * Waits until a refund has succeeded, failed or needs a decision, at most `ms`.
+ * @returns the refund as it is by then
+ */
+export function waitForRefund(
+  ctx: Pick<TransactionsContext, 'db' | 'stopping' | 'transactionWaiters'>,
+  { refund }: RefundRecord,
+  ms: number,
+  signal: AbortSignal,
+): Promise<RefundRecord> {
+  const until = performance.now() + ms
+  return withEitherSignal([signal, ctx.stopping], async (end) => {
+    for (;;) {
+      const watch = ctx.transactionWaiters.watch(formatWakeKey(refund))
+      try {
+        const found = await findRefund(ctx, [refund.merchantCode], refund.refundId)
+        const left = until - performance.now()
+        if (FINISHED.includes(found.refund.status) || left <= 0 || end.aborted) return found
+        await watch.wait(left, end)
+      } finally {
+        watch.cancel()
+      }
+    }
+  })
+}

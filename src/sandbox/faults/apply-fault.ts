@@ -1,0 +1,86 @@
+import { once } from 'node:events'
+import type { HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
+import type { Context } from 'hono'
+import type { SandboxState } from '../state.ts'
+import type { Fault, FaultKind } from '../types.ts'
+
+type GatewayContext = Context<{ Bindings: HttpBindings }>
+
+/** A request and the ways to answer it; `T` is the result of executing it. */
+export type Exchange<T> = {
+  c: GatewayContext
+  background: SandboxState['background']
+  /** Checks and executes the request. Kinds that do not call it leave the state unchanged. */
+  execute: () => Promise<T>
+  refuse: (code: number) => T
+  send: (answer: T) => Response
+  write: (answer: T) => string
+}
+
+/** Returns whether a fault's code, for cards and tokens, is an HTTP error status. */
+export function isErrorStatus(code: number): boolean {
+  return code >= 400 && code <= 599
+}
+
+/** Answers a request: as the fault requires, or, without one, with its result, which the journal's entry says. */
+export async function answerRequest<T>(
+  fault: Fault | undefined,
+  entry: { outcome: 'received' | 'answered' | FaultKind },
+  exchange: Exchange<T>,
+): Promise<Response> {
+  if (fault) return applyFault(fault, exchange)
+  const answer = await exchange.execute()
+  entry.outcome = 'answered'
+  return exchange.send(answer)
+}
+
+/** Answers a request as the fault requires. Kinds that execute the request do so before they fail. */
+async function applyFault<T>(fault: Fault, exchange: Exchange<T>): Promise<Response> {
+  const { c, background, execute, refuse, send, write } = exchange
+  switch (fault.kind) {
+    case 'delay':
+      if (!(await background.wait(fault.delayMs))) return resetConnection(c)
+      return send(await execute())
+    case 'http500':
+      return c.text('Internal Server Error', 500)
+    case 'reset':
+      return resetConnection(c)
+    case 'garbage':
+      return c.html('<html><body>Service temporarily unavailable</body></html>')
+    case 'code':
+      return send(refuse(fault.code))
+    case 'truncate':
+      return sendHalf(c, write(await execute()))
+    case 'acceptThenReset':
+      await execute()
+      return resetConnection(c)
+    case 'acceptThenHang':
+      await execute()
+      return holdConnection(c)
+    case 'acceptThenCode':
+      await execute()
+      return send(refuse(fault.code))
+  }
+}
+
+function resetConnection({ env: { incoming } }: GatewayContext): Response {
+  incoming.socket.resetAndDestroy()
+  return RESPONSE_ALREADY_SENT
+}
+
+async function holdConnection({ env: { outgoing } }: GatewayContext): Promise<Response> {
+  if (!outgoing.destroyed) await once(outgoing, 'close')
+  return RESPONSE_ALREADY_SENT
+}
+
+/** Sends half of the body under the full `content-length`, so that clients can detect the truncation. */
+function sendHalf({ env: { outgoing } }: GatewayContext, text: string): Response {
+  const body = Buffer.from(text)
+  outgoing.writeHead(200, {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': body.length,
+  })
+  outgoing.write(body.subarray(0, body.length >> 1), () => outgoing.destroy())
+  return RESPONSE_ALREADY_SENT
+}

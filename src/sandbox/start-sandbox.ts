@@ -1,0 +1,139 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { isIPv6 } from 'node:net'
+import { getRequestListener, type HttpBindings } from '@hono/node-server'
+import { Hono } from 'hono'
+import { Agent } from 'undici'
+import type { TokenSource } from '../config/token-source.ts'
+import { createBackgroundTasks } from './background-tasks.ts'
+import { makeCardRoutes } from './cards/card-routes.ts'
+import { addCards } from './cards/make-cards.ts'
+import { makeTokenRoute } from './cards/token-route.ts'
+import { createTokenStore } from './cards/tokens.ts'
+import { makeControlRoutes } from './control/control-routes.ts'
+import { requireSameOrigin } from './control/require-same-origin.ts'
+import { pickFirstPaymentId } from './identifiers.ts'
+import { makePageRoutes } from './page/page-routes.ts'
+import { makePaygateRoute } from './paygate/paygate-route.ts'
+import { makeRefundMode, refundModeInput } from './paygate/refund-mode.ts'
+import { makeRandom } from './random.ts'
+import { createMerchants, type SandboxAccount, type SandboxState } from './state.ts'
+
+export type SandboxOptions = {
+  /** Control requests that name no account use the first one. */
+  accounts: readonly SandboxAccount[]
+  /** A token that can read the cards of all accounts. */
+  sharedToken?: TokenSource | undefined
+  /** Where notifications are sent; none are sent while it is unset. */
+  ipnUrl?: string
+  host?: string
+  /** 0 selects a free port. */
+  port?: number
+  fieldPrefix?: string
+  paygatePath?: string
+  refundHashExclude?: readonly string[]
+  ipnHashExclude?: readonly string[]
+  /** Milliseconds after which an accepted refund settles by itself. */
+  refundMs?: number
+  /** Milliseconds before each further attempt to deliver a notification; its length limits them. */
+  ipnRetryMs?: readonly number[]
+  /** Lifetime of a card token in seconds. */
+  tokenLifetimeS?: number
+  /** Seeds fault probabilities and the shuffling of notifications. */
+  seed?: number
+  /** Maximum number of journal entries. */
+  journalLimit?: number
+}
+
+export type Sandbox = {
+  url: string
+  port: number
+  /** The live state, for callers in the same process. */
+  state: SandboxState
+  setIpnUrl(url: string): void
+  /** Closes all connections, drops pending work, and resolves when nothing runs any more. */
+  stop(): Promise<void>
+}
+
+const DELIVERY_TIMEOUT_MS = 10_000
+
+/**
+ * Starts a gateway that speaks the specification (4.3, 5.2, 6) over HTTP, with its control routes
+ * under `/sandbox`. Its state is its own, in memory, and lost when it stops.
+ * @throws Error if it cannot listen on the port
+ */
+export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
+  const state = createState(options)
+  const app = new Hono<{ Bindings: HttpBindings }>()
+  app.get('/healthz', (c) => c.json({ status: 'ok' }))
+  app.post(state.settings.paygatePath, makePaygateRoute(state))
+  app.post('/v2/auth/oauth2/token', makeTokenRoute(state))
+  app.route('/v2/vc/virtual-cards', makeCardRoutes(state))
+  app.use('/sandbox/*', requireSameOrigin)
+  app.route('/', makePageRoutes(state))
+  app.route('/sandbox', makeControlRoutes(state))
+
+  const host = options.host ?? '127.0.0.1'
+  const server = createServer(getRequestListener(app.fetch))
+  server.listen(options.port ?? 0, host)
+  await once(server, 'listening')
+  const address = server.address()
+  const port = typeof address === 'object' && address !== null ? address.port : 0
+
+  const stop = async () => {
+    const idle = state.background.stop()
+    const closed = new Promise((resolve) => server.close(resolve))
+    server.closeAllConnections()
+    await Promise.all([state.agent.destroy(), closed, idle])
+  }
+  let stopped: Promise<void> | undefined
+  return {
+    url: `http://${isIPv6(host) ? `[${host}]` : host}:${port}`,
+    port,
+    state,
+    setIpnUrl(url) {
+      state.ipnUrl = url
+    },
+    stop() {
+      stopped ??= stop()
+      return stopped
+    },
+  }
+}
+
+function createState(options: SandboxOptions): SandboxState {
+  const refundMs = options.refundMs ?? 500
+  const seed = options.seed ?? 1
+  const merchants = createMerchants(options.accounts)
+  for (const [name, merchant] of merchants) addCards(merchant, { seed: 1, name })
+  return {
+    settings: {
+      fieldPrefix: options.fieldPrefix ?? 'svc',
+      paygatePath: options.paygatePath ?? '/api/v1/paygate/svcpay',
+      refundHashExclude: options.refundHashExclude ?? ['RequestID'],
+      ipnHashExclude: options.ipnHashExclude ?? ['TransAmount', 'ExtData'],
+      refundMs,
+      ipnRetryMs: options.ipnRetryMs ?? [1000, 2000, 5000, 10_000],
+    },
+    merchants,
+    faults: [],
+    journal: { entries: [], limit: options.journalLimit ?? 100_000 },
+    ledger: [],
+    refundMode: makeRefundMode(refundModeInput.parse({}), refundMs),
+    ipnUrl: options.ipnUrl,
+    lastPaymentId: pickFirstPaymentId(),
+    random: makeRandom(seed),
+    deliveryRandom: makeRandom(seed),
+    tokens: createTokenStore(options.accounts, options.sharedToken, {
+      lifetimeS: options.tokenLifetimeS ?? 3600,
+      nested: false,
+    }),
+    background: createBackgroundTasks(),
+    agent: new Agent({
+      connections: 256,
+      connect: { timeout: DELIVERY_TIMEOUT_MS },
+      headersTimeout: DELIVERY_TIMEOUT_MS,
+      bodyTimeout: DELIVERY_TIMEOUT_MS,
+    }),
+  }
+}

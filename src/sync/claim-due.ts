@@ -1,0 +1,105 @@
+import { limitClaims, selectNextPermit } from '../accounts/call-limit.ts'
+import type { SyncContext } from './context.ts'
+import type { Claim } from './types.ts'
+
+/** Duration of a lease (ms): enough for a call to end in any way and its result to be committed. */
+export function leaseMs(gatewayTimeoutMs: number): number {
+  return 3 * gatewayTimeoutMs + 15_000
+}
+
+/** An account's share of a claim: at most `most` rows, in addition to the `held` ones that occupy call slots. */
+type ClaimShare = { merchantCode: string; most: number; held: number }
+
+/**
+ * Claims up to `limit` due transactions: round robin over the accounts, the one with the fewest calls in flight
+ * first, and within an account the longest due first. A burst of one account does not delay the others. Skips
+ * rows that another process is claiming. If the process dies, the claim is due again when its lease ends.
+ * `queried_at` and `gap_ms` space the queries of a burst: the gap doubles with every claim, and is reset after
+ * a quiet time.
+ * `materialized` enforces the limit: the planner may run a plain subquery once for every row.
+ */
+export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]> {
+  const { SYNC_MIN_GAP_MS: minGap, SYNC_MAX_GAP_MS: maxGap, GATEWAY_TIMEOUT_MS } = ctx.config
+  const shares = listShares(ctx, limit)
+  if (shares.length === 0) return []
+  const limits = limitClaims(
+    ctx,
+    shares.map(({ merchantCode }) => merchantCode),
+  )
+  const rows = await ctx.sql<Omit<Claim, 'knownAt'>[]>`
+    with ${limits.throttled} share as materialized (
+      select merchant_code, ${limits.most} as most, held from unnest(
+        ${shares.map((s) => s.merchantCode)}::text[], ${shares.map((s) => s.most)}::int[],
+        ${shares.map((s) => s.held)}::int[]
+      ) as s (merchant_code, most, held) ${limits.share}
+    ), picked as materialized (
+      select merchant_code, transaction_id from (
+        select share.merchant_code, due.transaction_id, due.due_at,
+          held + row_number() over (partition by share.merchant_code order by due.due_at) as turn
+        from share cross join lateral (
+          select transaction_id, due_at from transactions as t
+          where t.merchant_code = share.merchant_code and t.due_at <= now()
+          order by t.due_at limit share.most for update skip locked) as due) as queue
+      order by turn, due_at limit ${limit}) ${limits.consumed}
+    update transactions as t set
+      lease_id = gen_random_uuid(), claimed = want,
+      due_at = now() + ${leaseMs(GATEWAY_TIMEOUT_MS)} * interval '1 millisecond',
+      gap_ms = case when queried_at > now() - 2 * ${maxGap} * interval '1 millisecond'
+        then least(greatest(gap_ms, 1) * 2, ${maxGap}) else ${minGap} end,
+      queried_at = now()
+    from picked
+    where t.merchant_code = picked.merchant_code and t.transaction_id = picked.transaction_id
+    returning t.merchant_code as "merchantCode", t.transaction_id as "transactionId",
+      lease_id as "leaseId", clock_timestamp()::text as "claimedAt", attempts, polls,
+      (extract(epoch from now() - asked_for_at) * 1000)::float8 as "sinceRequestedMs",
+      exists (select from refunds as r where r.merchant_code = t.merchant_code
+        and r.transaction_id = t.transaction_id) as "hasRefunds"`
+  const knownAt = performance.now()
+  return rows.map((row) => ({ ...row, knownAt }))
+}
+
+/** Releases an unfinished claim: the transaction is due at once, for any worker. */
+export async function releaseClaim(
+  { sql }: Pick<SyncContext, 'sql'>,
+  { merchantCode, transactionId, leaseId }: Claim,
+): Promise<void> {
+  await sql`
+    update transactions set lease_id = null, due_at = now()
+    where merchant_code = ${merchantCode} and transaction_id = ${transactionId} and lease_id = ${leaseId}`
+}
+
+/**
+ * How long until a transaction is due whose account may be queried (ms, at most `maxMs`). A leased transaction is
+ * due when its lease ends.
+ */
+export async function findNextDue(ctx: SyncContext, maxMs: number): Promise<number> {
+  const paused = ctx.config.accounts
+    .map(({ merchantCode }) => ctx.breakers.of(merchantCode, 'query').waitMs())
+    .filter((ms) => ms > 0)
+  const open = listShares(ctx, 1).map(({ merchantCode }) => merchantCode)
+  const [row] = await ctx.sql<{ inMs: number | null }[]>`
+    select (extract(epoch from min(greatest(due_at, ${selectNextPermit(ctx)})) - now()) * 1000)::float8 as "inMs"
+    from unnest(${open}::text[]) as a (merchant_code) cross join lateral (
+      select due_at from transactions as t
+      where t.merchant_code = a.merchant_code and t.due_at is not null
+      order by t.due_at limit 1) as due`
+  return Math.max(0, Math.ceil(Math.min(maxMs, row?.inMs ?? maxMs, ...paused)))
+}
+
+/**
+ * The share of each configured account. An account whose queries are paused has none, or one for the probe of
+ * its circuit breaker.
+ */
+function listShares(
+  { config, limiter, breakers }: Pick<SyncContext, 'config' | 'limiter' | 'breakers'>,
+  limit: number,
+): ClaimShare[] {
+  return config.accounts.flatMap(({ merchantCode }) => {
+    const held = limiter.countAssigned(merchantCode)
+    const breaker = breakers.of(merchantCode, 'query')
+    if (breaker.waitMs() > 0) return []
+    const cap = config.accounts.length > 1 ? limiter.maxPerHolder - held : limit
+    const most = Math.min(limit, cap, breaker.state() === 'closed' ? limit : 1)
+    return most > 0 ? [{ merchantCode, most, held }] : []
+  })
+}

@@ -1,0 +1,32 @@
+import { transactions } from '../db/schema.ts'
+import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import type { ClaimedRow, QueryAnswer } from './types.ts'
+
+const COLUMNS = {
+  ...pickColumns(transactions, 'merchantCode', 'transactionId', 'leaseId'),
+  claimedAt: 'timestamptz',
+  sentAfterMs: 'float8',
+}
+
+/**
+ * Fences a commit: locks the rows of the transactions whose leases are still held, until the commit.
+ * @returns the rows by lease id; none for a lease that another worker has taken over
+ */
+export async function lockClaimed(
+  tx: Tx,
+  sent: readonly Pick<QueryAnswer, 'claim' | 'sentAfterMs'>[],
+): Promise<Map<string, ClaimedRow>> {
+  const rowsSent = sent.map(({ claim, sentAfterMs }) => ({ ...claim, sentAfterMs }))
+  const rows = await tx<(ClaimedRow & { leaseId: string })[]>`
+    select lease_id as "leaseId", state, final, duplicate_payment as "duplicatePayment",
+      ipn_count as "ipnCount", ipn_measured as "ipnMeasured", as_of is null or as_of < sent.at as newer,
+      sent.at::text as "asOf"
+    from transactions join (
+      select merchant_code, transaction_id, lease_id,
+        claimed_at + sent_after_ms * interval '1 millisecond' as at
+      from ${rowSet(tx, 's', COLUMNS, rowsSent)}
+    ) as sent using (merchant_code, transaction_id, lease_id)
+    order by merchant_code, transaction_id for update of transactions`
+  return new Map(rows.map(({ leaseId, ...row }) => [leaseId, row]))
+}

@@ -1,0 +1,108 @@
+import type { TransactionKey } from '../db/transaction-key.ts'
+import type { NewDiscrepancy, ResolvedDiscrepancy } from '../discrepancies/types.ts'
+import { isOpenCode } from '../gateway/response-codes.ts'
+import { addAmounts, compareAmounts } from '../money.ts'
+import type { PaymentChange, StoredPayment } from '../payments/types.ts'
+import { type PaymentFacts, summarisePayments } from '../transactions/summarise-payments.ts'
+import type { NotifiedPayment } from './read-notified-payments.ts'
+
+/** An applied answer, with what was notified and stored before. */
+type AnswerToJudge = {
+  claim: TransactionKey
+  row: { duplicatePayment: boolean }
+  notified: readonly NotifiedPayment[]
+  applied: { payments: readonly StoredPayment[]; changes: readonly PaymentChange[] }
+}
+
+type Disagreements = { found: NewDiscrepancy[]; resolved: ResolvedDiscrepancy[] }
+
+/**
+ * Finds what in an answer disagrees with an earlier answer, with a notification, or with what is expected of a
+ * transaction, and which earlier disagreements it resolves.
+ */
+export function findDisagreements({ claim, row, notified, applied }: AnswerToJudge): Disagreements {
+  const { merchantCode, transactionId } = claim
+  const key = { merchantCode, transactionId }
+  const { payments, changes } = applied
+  const judged = changes.map((change) => judgeChange(key, change, payments))
+  const found = judged.flatMap((one) => one.found)
+  const resolved = judged.flatMap((one) => one.resolved)
+  const { duplicatePayment, final, paidAmount } = summarisePayments(payments)
+  if (duplicatePayment && !row.duplicatePayment) {
+    const paid = payments.filter(({ status }) => status === 'SUCCESS').length
+    const theirs = `${paid} payments succeeded, together ${paidAmount}`
+    found.push({ ...key, kind: 'duplicate_payment', ours: 'one payment is expected', theirs })
+  }
+  if (!duplicatePayment && row.duplicatePayment) {
+    resolved.push({ ...key, kind: 'duplicate_payment' })
+  }
+  if (!final) return { found, resolved }
+  const kind = 'ipn_contradicts_query'
+  if (revisesPayments(applied)) resolved.push({ ...key, kind })
+  for (const notification of notified.filter((one) => contradicts(one, payments))) {
+    const { code, amount } = notification
+    const ours = amount === null ? `code ${code}` : `code ${code}, amount ${amount}`
+    found.push({ ...key, kind, ours, theirs: describePayments(payments) })
+  }
+  return { found, resolved }
+}
+
+function judgeChange(
+  key: TransactionKey,
+  { paymentId, field, before, after }: PaymentChange,
+  payments: readonly StoredPayment[],
+): Disagreements {
+  if (before === null) return { found: [], resolved: [] }
+  const subject = { ...key, paymentId }
+  if (field === 'missing') {
+    const kind = 'payment_missing'
+    if (after !== 'true') return { found: [], resolved: [{ ...subject, kind }] }
+    const payment = payments.find((one) => one.paymentId === paymentId)
+    const ours = `status ${payment?.status}, amount ${payment?.amount}`
+    return { found: [{ ...subject, kind, ours, theirs: 'not listed' }], resolved: [] }
+  }
+  const kind = 'answer_went_backwards'
+  const resolved = [{ ...subject, kind, ours: `${field} ${after}` } as const]
+  if (!wentBackwards(field, before, after)) return { found: [], resolved }
+  const sides = { ours: `${field} ${before}`, theirs: `${field} ${after}` }
+  return { found: [{ ...subject, kind, ...sides }], resolved }
+}
+
+/** Whether the answer changes a transaction of which payments were known before. */
+function revisesPayments({ payments, changes }: AnswerToJudge['applied']): boolean {
+  const added = changes.filter(({ before }) => before === null).length
+  return changes.length > 0 && added < payments.length
+}
+
+/** Whether the change takes back an earlier answer: a success, an amount, or refunded money. */
+function wentBackwards(field: string, before: string, after: string): boolean {
+  if (field === 'status') return before === 'SUCCESS'
+  if (field === 'amount') return true
+  return field === 'refundedAmount' && compareAmounts(after, before) < 0
+}
+
+/**
+ * Whether a notification cannot be true of final payments. A success is contradicted when no payment succeeded,
+ * or none with its amount; a failure when all succeeded, because one of several attempts may have failed.
+ */
+export function contradicts(
+  { code, amount }: NotifiedPayment,
+  payments: readonly PaymentFacts[],
+): boolean {
+  if (isOpenCode(code)) return false
+  const paid = payments.filter(({ status }) => status === 'SUCCESS')
+  if (code !== '0') return paid.length === payments.length
+  if (paid.length === 0) return true
+  const sums = [...paid.map((one) => one.amount), addAmounts(paid.map((one) => one.amount))]
+  return amount !== null && !sums.some((sum) => compareAmounts(sum, amount) === 0)
+}
+
+const MAX_DESCRIBED = 3
+
+function describePayments(payments: readonly PaymentFacts[]): string {
+  const rest = payments.length - MAX_DESCRIBED
+  const described = payments
+    .slice(0, MAX_DESCRIBED)
+    .map(({ status, amount }) => `${status} ${amount}`)
+  return [...described, ...(rest > 0 ? [`and ${rest} more`] : [])].join(', ')
+}

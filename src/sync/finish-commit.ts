@@ -1,0 +1,78 @@
+import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
+import type { AppliedPayments, SnapshotRef } from '../payments/types.ts'
+import { pipeline } from '../platform/postgres/pipeline.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import type { ReconciledRefunds } from '../refunds/reconcile/reconcile-refunds.ts'
+import { isOver } from '../refunds/transitions.ts'
+import { notifyTransactionChanged } from '../transactions/notify-changed.ts'
+import type { PaymentFacts } from '../transactions/summarise-payments.ts'
+import type { SyncContext } from './context.ts'
+import { endClaims } from './end-claims.ts'
+import { readCommittedObjects, recordCommittedEvents } from './record-committed-events.ts'
+import type { QueryEnd } from './schedule.ts'
+import { summarise, writeSummaries } from './summarise.ts'
+import { type Claim, type ClaimEnd, type ClaimedRow, LOST } from './types.ts'
+
+/** What a commit with refunds has written so far, and what its query means for the schedule. */
+type CommitParts = {
+  claim: Claim
+  row: ClaimedRow
+  refunds: ReconciledRefunds
+  applied?: AppliedPayments | undefined
+  snapshot?: SnapshotRef | undefined
+  queryEnd: QueryEnd
+  /** The claim does not end with this commit: a refund attempt is sent next. */
+  continues?: boolean
+  found: readonly RecordedDiscrepancy[]
+}
+
+/**
+ * Finishes a commit with refunds: writes the transaction's summary, ends the claim unless it continues, and
+ * records the events.
+ * @returns the claim's end, and what the query means for the schedule with the refunds taken into account
+ */
+export async function finishCommit(
+  ctx: Pick<SyncContext, 'config' | 'encryption'>,
+  tx: Tx,
+  { claim, row, refunds, applied, snapshot, queryEnd, continues = false, found }: CommitParts,
+): Promise<{ end: ClaimEnd; queryEnd: QueryEnd }> {
+  const payments = applied?.payments ?? listFacts(refunds)
+  const changed = refunds.changed || applied?.changed === true
+  const refundsOpen = refunds.drafts.some((draft) => !isOver(draft))
+  const summary = summarise({ claim, payments, changed, refundsOpen, snapshot, before: row })
+  const isNew = applied !== undefined || changed
+  if (isNew) await writeSummaries(tx, ctx.config, [summary])
+  const changes = {
+    claim,
+    changes: applied?.changes ?? [],
+    turnsFinal: isNew && summary.turnsFinal,
+    drafts: refunds.drafts,
+  }
+  const waiting = keepOpenForRefunds(queryEnd, refunds)
+  const [[end = LOST], objects] = await pipeline(
+    continues
+      ? notifyTransactionChanged(tx, claim).then(() => [])
+      : endClaims(tx, ctx.config, [{ claim, end: waiting }]),
+    readCommittedObjects(tx, [changes]),
+  )
+  const abandoned = end.next === 'abandon' ? [claim] : []
+  await recordCommittedEvents(ctx, tx, [changes], objects, { found, abandoned })
+  return { end, queryEnd: waiting }
+}
+
+/** Keeps the transaction open until every refund that happened shows in its payment's refunded amount. */
+function keepOpenForRefunds(end: QueryEnd, { drafts, payments }: ReconciledRefunds): QueryEnd {
+  if (end.kind !== 'final') return end
+  const unseen =
+    drafts.some(({ now }) => now.status === 'succeeded' && !now.matched) ||
+    payments.some(({ external }) => external.some(({ matched }) => !matched))
+  return unseen ? { kind: 'open', reason: 'a refund does not show in its payment yet' } : end
+}
+
+function listFacts({ payments }: ReconciledRefunds): PaymentFacts[] {
+  return payments.map(({ status, amount, refundedNow }) => ({
+    status,
+    amount,
+    refundedAmount: refundedNow,
+  }))
+}

@@ -1,0 +1,93 @@
+import type { Context } from '../context.ts'
+import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
+import { buildDiscrepancyEvents } from '../discrepancies/record-discrepancies.ts'
+import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
+import { recordEvents } from '../events/record-events.ts'
+import { buildPaymentEvents } from '../payments/build-events.ts'
+import type { PaymentChange } from '../payments/types.ts'
+import { pipeline } from '../platform/postgres/pipeline.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import { buildRefundEvent, readRefunds } from '../refunds/build-event.ts'
+import { looksDifferent } from '../refunds/draft.ts'
+import type { RefundRecord } from '../refunds/find-refunds.ts'
+import type { RefundDraft } from '../refunds/types.ts'
+import { buildTransactionEvent } from '../transactions/build-event.ts'
+import { readTransactions } from '../transactions/find-transactions.ts'
+import type { TransactionWithPayments } from '../transactions/types.ts'
+
+/** The changes a commit makes to a transaction, for the change feed. */
+export type CommittedChanges = {
+  claim: TransactionKey
+  /** Changes to its payments by the gateway's answer. */
+  changes: readonly PaymentChange[]
+  turnsFinal: boolean
+  drafts: readonly RefundDraft[]
+}
+
+/** The changed objects, as the commit leaves them. */
+export type CommittedObjects = {
+  transactions: Map<string, TransactionWithPayments>
+  refunds: RefundRecord[]
+}
+
+/** Reads the objects that a commit changes, after all statements that change them. Runs no query without changes. */
+export async function readCommittedObjects(
+  tx: Tx,
+  committed: readonly CommittedChanges[],
+): Promise<CommittedObjects> {
+  const changed = committed.filter(({ changes, turnsFinal }) => changes.length > 0 || turnsFinal)
+  const [transactions, ...refunds] = await pipeline(
+    readTransactions(
+      tx,
+      changed.map(({ claim }) => claim),
+    ),
+    ...committed.map(({ claim, drafts }) =>
+      readRefunds(
+        tx,
+        claim.merchantCode,
+        drafts.filter(looksDifferent).map(({ now }) => now.refundId),
+      ),
+    ),
+  )
+  return { transactions, refunds: refunds.flat() }
+}
+
+/**
+ * Records the events of a commit, as its last statement.
+ * @param objects from `readCommittedObjects`
+ * @param abandoned transactions abandoned in this commit; they are rare, so they are read only here
+ */
+export async function recordCommittedEvents(
+  { encryption }: Pick<Context, 'encryption'>,
+  tx: Tx,
+  committed: readonly CommittedChanges[],
+  { transactions, refunds }: CommittedObjects,
+  {
+    found,
+    abandoned,
+  }: { found: readonly RecordedDiscrepancy[]; abandoned: readonly TransactionKey[] },
+): Promise<void> {
+  const find = (claim: TransactionKey) => transactions.get(formatTransactionKey(claim))
+  const payments = committed.flatMap(({ claim, changes }) => {
+    const known = find(claim)
+    if (!known) return []
+    const { currency } = known.transaction
+    return buildPaymentEvents(
+      changes,
+      known.payments.map((payment) => ({ ...payment, currency })),
+    )
+  })
+  const final = committed.flatMap(({ claim, turnsFinal }) =>
+    turnsFinal ? (find(claim) ?? []) : [],
+  )
+  const abandonedTransactions = await readTransactions(tx, abandoned)
+  await recordEvents(tx, [
+    ...payments,
+    ...refunds.map((one) => buildRefundEvent(encryption, one.refund, 'refund.updated', one)),
+    ...buildDiscrepancyEvents(found),
+    ...final.map((one) => buildTransactionEvent('transaction.final', one)),
+    ...[...abandonedTransactions.values()].map((one) =>
+      buildTransactionEvent('sync.abandoned', one),
+    ),
+  ])
+}

@@ -1,0 +1,84 @@
+import { transactions } from '../db/schema.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import {
+  logDiscrepancies,
+  recordDiscrepancies,
+  resolveDiscrepancies,
+} from '../discrepancies/record-discrepancies.ts'
+import type { RecordedDiscrepancy, ResolvedDiscrepancy } from '../discrepancies/types.ts'
+import { pipeline } from '../platform/postgres/pipeline.ts'
+import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import type { AppliedAnswer } from './apply-answers.ts'
+import type { SyncContext } from './context.ts'
+import { findDisagreements } from './find-disagreements.ts'
+import type { QueryAnswer } from './types.ts'
+
+/** What a commit found beside the payments; logged and counted once it is done. */
+export type Findings = {
+  found: RecordedDiscrepancy[]
+  /** From when a transaction's first payment was seen to its first notification (s); 0 if that came first. */
+  ipnDelaysS: number[]
+}
+
+export const NO_FINDINGS: Findings = { found: [], ipnDelaysS: [] }
+
+/**
+ * Records the discrepancies that the applied answers show, resolves those that are over, and measures the
+ * delay of first notifications. Runs no statement when there is nothing to record.
+ */
+export async function recordFindings(tx: Tx, answers: readonly AppliedAnswer[]): Promise<Findings> {
+  const applied = answers.flatMap(({ applied, ...one }) => (applied ? [{ ...one, applied }] : []))
+  const judged = applied.map(findDisagreements)
+  const resolved: ResolvedDiscrepancy[] = judged.flatMap((one) => one.resolved)
+  const notified = applied.filter(
+    ({ row, applied: { payments } }) => row.ipnCount > 0 && !row.ipnMeasured && payments.length > 0,
+  )
+  const late = notified.filter(({ known }) => known.length > 0).map(({ claim }) => claim)
+  for (const { merchantCode, transactionId } of late) {
+    resolved.push({ merchantCode, transactionId, kind: 'ipn_missing' })
+  }
+  // Resolved first: what is found again must end up open.
+  const [, found, delays] = await pipeline(
+    resolveDiscrepancies(tx, resolved),
+    recordDiscrepancies(
+      tx,
+      judged.flatMap((one) => one.found),
+    ),
+    measureDelays(tx, late),
+  )
+  const first = notified.filter(({ known }) => known.length === 0).map(() => 0)
+  return { found, ipnDelaysS: [...first, ...delays] }
+}
+
+/** Logs and counts committed findings, each in the trace of its own transaction. */
+export function logFindings(
+  ctx: Pick<SyncContext, 'log' | 'metrics'>,
+  { found, ipnDelaysS }: Findings,
+  answers: readonly QueryAnswer[],
+): void {
+  for (const one of found) {
+    const own = answers.find(
+      ({ claim }) =>
+        claim.transactionId === one.transactionId && claim.merchantCode === one.merchantCode,
+    )
+    const resume = own?.resume ?? ((log) => log())
+    resume(() => logDiscrepancies(ctx, [one]))
+  }
+  for (const delayS of ipnDelaysS) ctx.metrics.ipnDelay.observe(delayS)
+}
+
+const KEY_COLUMNS = pickColumns(transactions, 'merchantCode', 'transactionId')
+
+async function measureDelays(tx: Tx, late: readonly TransactionKey[]): Promise<number[]> {
+  if (late.length === 0) return []
+  const rows = await tx<{ delayS: number | null }[]>`
+    select greatest(0, extract(epoch from (
+        select min(first_received_at) from ipn_events e
+        where e.merchant_code = k.merchant_code and e.transaction_id = k.transaction_id)
+      - (select min(first_seen_at) from payments p
+        where p.merchant_code = k.merchant_code and p.transaction_id = k.transaction_id)))::float8
+      as "delayS"
+    from ${rowSet(tx, 'k', KEY_COLUMNS, late)}`
+  return rows.flatMap(({ delayS }) => (delayS === null ? [] : [delayS]))
+}

@@ -1,0 +1,58 @@
+import type { TransactionKey } from '../db/transaction-key.ts'
+import type { GatewayCall, ListedPayment } from '../gateway/types.ts'
+import type { Resume } from '../platform/telemetry/tracing.ts'
+import type { NextStep } from './schedule.ts'
+
+/** A transaction that only this process may query until the lease ends. */
+export type Claim = TransactionKey & {
+  /** The fencing token: the commit that ends the claim writes only while the row has it. */
+  leaseId: string
+  /** Database time of the claim. */
+  claimedAt: string
+  /** `performance.now()` when the claim was returned. */
+  knownAt: number
+  /** Failed queries in a row before this one. */
+  attempts: number
+  /** Open answers in a row before this one. */
+  polls: number
+  /** Since the last notification or request to sync (ms). */
+  sinceRequestedMs: number
+  /** The transaction has refunds, so its answer needs a commit of its own. */
+  hasRefunds: boolean
+}
+
+/** A claimed transaction's row, locked until the commit. */
+export type ClaimedRow = {
+  state: string
+  final: boolean
+  duplicatePayment: boolean
+  /** Notifications received, and whether the delay of the first one has been measured. */
+  ipnCount: number
+  ipnMeasured: boolean
+  /** The query was sent later than the one whose answer was applied last. */
+  newer: boolean
+  /** When the query was sent (database time). */
+  asOf: string
+}
+
+/** The outcome of a claim's query. */
+export type QueryAnswer = {
+  claim: Claim
+  call: GatewayCall<ListedPayment[]>
+  /** When the query was sent: ms after `claim.claimedAt`, by the monotonic clock. */
+  sentAfterMs: number
+  /** Runs code in the claim's own trace: a shared commit may run in another one. */
+  resume?: Resume | undefined
+}
+
+/** How a claim ended; `lost`: another worker has taken over the lease, and nothing was written. */
+export type ClaimEnd = {
+  next: NextStep['kind'] | 'lost'
+  lastError: string | null
+  dueAgain: boolean
+}
+
+/** `needs_own_commit`: the answer concerns refunds, or the shared commit failed because of one answer. */
+export type AnswerCommit = ClaimEnd | 'needs_own_commit'
+
+export const LOST: ClaimEnd = { next: 'lost', lastError: null, dueAgain: false }

@@ -1,0 +1,192 @@
+import { and, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
+import type { Db } from '../db/client.ts'
+import { payments, transactions } from '../db/schema.ts'
+import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
+import { DomainError } from '../errors.ts'
+import { type PaymentRow, refundableColumn } from '../payments/find-payments.ts'
+import { REFUNDABLE_SQL } from '../payments/refundable.ts'
+import type { Position } from '../platform/http/page.ts'
+import { listColumns } from '../platform/postgres/columns.ts'
+import { pickNewest } from '../platform/postgres/keyset-page.ts'
+import { pipeline } from '../platform/postgres/pipeline.ts'
+import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import type { TransactionsContext } from './context.ts'
+import type { TransactionLookup, TransactionRow, TransactionWithPayments } from './types.ts'
+
+export type TransactionFilter = {
+  merchants: readonly string[]
+  state?: TransactionRow['state'] | undefined
+  orderId?: string | undefined
+  /** First seen at or after this time. */
+  from?: string | undefined
+  /** First seen before this time. */
+  to?: string | undefined
+}
+
+/** The most lookups that share one statement: larger batches are no faster. */
+export const MAX_LOOKUPS = 100
+
+/**
+ * Finds a transaction with its payments in one round trip. Lookups that arrive while a statement runs share
+ * the next one.
+ * @param merchants the merchant accounts the caller may read
+ * @throws DomainError `transaction_not_found`, or `ambiguous_merchant` when several accounts have the id
+ */
+export async function findTransaction(
+  { db, transactionLookups }: Pick<TransactionsContext, 'db' | 'transactionLookups'>,
+  merchants: readonly string[],
+  transactionId: string,
+): Promise<TransactionWithPayments> {
+  const [first, second] = await transactionLookups.add({ merchants, transactionId }, (lookups) =>
+    findMany(db, lookups),
+  )
+  if (!first) throw new DomainError('transaction_not_found', `No transaction ${transactionId}`)
+  if (second) {
+    throw new DomainError(
+      'ambiguous_merchant',
+      'Several merchant accounts have a transaction with this id: name one with ?merchantCode=',
+    )
+  }
+  return first
+}
+
+async function findMany(
+  db: Db,
+  lookups: readonly TransactionLookup[],
+): Promise<PromiseSettledResult<TransactionWithPayments[]>[]> {
+  const pairs = lookups.flatMap(({ merchants, transactionId }) =>
+    merchants.map((merchantCode) => ({ merchantCode, transactionId })),
+  )
+  const rows = await prepareLookup(db).execute({ keys: JSON.stringify(pairs) })
+  const byKey = new Map(
+    groupPayments(rows).map((found) => [formatTransactionKey(found.transaction), found] as const),
+  )
+  return lookups.map(({ merchants, transactionId }) => ({
+    status: 'fulfilled',
+    value: merchants.flatMap(
+      (merchantCode) => byKey.get(formatTransactionKey({ merchantCode, transactionId })) ?? [],
+    ),
+  }))
+}
+
+const KEY_COLUMNS = pickColumns(transactions, 'merchantCode', 'transactionId')
+const COLUMNS = listColumns(transactions, 'transactions')
+const PAYMENT_COLUMNS = listColumns(payments, 'payments')
+
+/**
+ * Reads transactions as the unit of work sees them. Sends no statement when there are no keys.
+ * @returns the transactions by `formatTransactionKey`
+ */
+export async function readTransactions(
+  tx: Tx,
+  keys: readonly TransactionKey[],
+): Promise<Map<string, TransactionWithPayments>> {
+  if (keys.length === 0) return new Map()
+  const among = tx`where (merchant_code, transaction_id) in (
+    select merchant_code, transaction_id from ${rowSet(tx, 'k', KEY_COLUMNS, keys)})`
+  const [rows, paid] = await pipeline(
+    tx<TransactionRow[]>`select ${tx.unsafe(COLUMNS)} from transactions ${among}`,
+    tx<(PaymentRow & { refundable: string })[]>`
+      select ${tx.unsafe(PAYMENT_COLUMNS)}, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
+      from payments ${among} order by first_seen_at, payment_id`,
+  )
+  const found = new Map(
+    rows.map((transaction): [string, TransactionWithPayments] => [
+      formatTransactionKey(transaction),
+      { transaction, payments: [] },
+    ]),
+  )
+  for (const { refundable, ...payment } of paid) {
+    found.get(formatTransactionKey(payment))?.payments.push({ payment, refundable })
+  }
+  return found
+}
+
+type PreparedLookup = ReturnType<typeof buildLookup>
+const preparedLookups = new WeakMap<Db, PreparedLookup>()
+
+/** Builds the statement once per pool: building it costs more than the rest of a read. */
+function prepareLookup(db: Db): PreparedLookup {
+  const lookup = preparedLookups.get(db) ?? buildLookup(db)
+  preparedLookups.set(db, lookup)
+  return lookup
+}
+
+function buildLookup(db: Db) {
+  const { merchantCode, transactionId } = transactions
+  const keys = sql`json_to_recordset(${sql.placeholder('keys')}::json) as k ("merchantCode" text, "transactionId" text)`
+  const where = sql`(${merchantCode}, ${transactionId}) in (select * from ${keys})`
+  return selectWithPayments(db, where).prepare('find_transactions')
+}
+
+/**
+ * Lists transactions with their payments, newest first.
+ * @returns more than `limit` transactions if there is a next page
+ */
+export async function listTransactions(
+  { db }: Pick<TransactionsContext, 'db'>,
+  filter: TransactionFilter,
+  limit: number,
+  after: Position | undefined,
+): Promise<TransactionWithPayments[]> {
+  const t = transactions
+  const { merchants, state, orderId, from, to } = filter
+  const newest = pickNewest(
+    db,
+    { merchantCode: t.merchantCode, time: t.firstSeenAt, id: t.transactionId },
+    {
+      merchants,
+      filter: and(
+        state && eq(t.state, state),
+        orderId === undefined ? undefined : eq(t.orderId, orderId),
+        from === undefined ? undefined : gte(t.firstSeenAt, from),
+        to === undefined ? undefined : lt(t.firstSeenAt, to),
+      ),
+      limit,
+      after,
+    },
+  )
+  const rows = await selectWithPayments(db.with(newest)).prepare('list_transactions').execute()
+  return groupPayments(rows)
+}
+
+function selectWithPayments(db: Pick<Db, 'select'>, where?: SQL) {
+  const t = transactions
+  return db
+    .select({ transaction: t, payment: payments, refundable: refundableColumn })
+    .from(t)
+    .leftJoin(
+      payments,
+      and(eq(payments.merchantCode, t.merchantCode), eq(payments.transactionId, t.transactionId)),
+    )
+    .where(where)
+    .orderBy(
+      desc(t.firstSeenAt),
+      desc(t.transactionId),
+      desc(t.merchantCode),
+      payments.firstSeenAt,
+      payments.paymentId,
+    )
+}
+
+/** @param rows joined rows, sorted by transaction */
+function groupPayments(
+  rows: readonly {
+    transaction: TransactionRow
+    payment: PaymentRow | null
+    refundable: string
+  }[],
+): TransactionWithPayments[] {
+  const grouped: TransactionWithPayments[] = []
+  for (const { transaction, payment, refundable } of rows) {
+    const last = grouped.at(-1)
+    const same =
+      last?.transaction.transactionId === transaction.transactionId &&
+      last.transaction.merchantCode === transaction.merchantCode
+    const entry = same ? last : { transaction, payments: [] }
+    if (!same) grouped.push(entry)
+    if (payment) entry.payments.push({ payment, refundable })
+  }
+  return grouped
+}

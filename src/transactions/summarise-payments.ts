@@ -1,0 +1,45 @@
+import { addAmounts, compareAmounts } from '../money.ts'
+
+export type TransactionState = 'pending' | 'paid' | 'partially_refunded' | 'refunded' | 'failed'
+
+export type PaymentFacts = { status: string; amount: string; refundedAmount: string }
+
+export type PaymentsSummary = {
+  state: TransactionState
+  /** No further change is expected without a new request. */
+  final: boolean
+  paidAmount: string
+  refundedAmount: string
+  /** More than one payment succeeded: the customer probably paid twice. */
+  duplicatePayment: boolean
+}
+
+/** Derives a transaction's state and totals from its payments. An undocumented status counts as open, never as final. */
+export function summarisePayments(payments: readonly PaymentFacts[]): PaymentsSummary {
+  const paid = payments.filter(({ status }) => status === 'SUCCESS')
+  const open = payments.some(({ status }) => status !== 'SUCCESS' && status !== 'FAILED')
+  const paidAmount = addAmounts(paid.map(({ amount }) => amount))
+  const refundedAmount = addAmounts(paid.map((payment) => payment.refundedAmount))
+  if (paid.length === 0) {
+    const failed = payments.length > 0 && !open
+    return {
+      state: failed ? 'failed' : 'pending',
+      final: failed,
+      paidAmount,
+      refundedAmount,
+      duplicatePayment: false,
+    }
+  }
+  return {
+    state: deriveState(paidAmount, refundedAmount),
+    final: !open,
+    paidAmount,
+    refundedAmount,
+    duplicatePayment: paid.length > 1,
+  }
+}
+
+function deriveState(paidAmount: string, refundedAmount: string): TransactionState {
+  if (compareAmounts(refundedAmount, '0') === 0) return 'paid'
+  return compareAmounts(refundedAmount, paidAmount) < 0 ? 'partially_refunded' : 'refunded'
+}

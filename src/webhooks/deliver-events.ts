@@ -1,0 +1,98 @@
+import { serializeEvent } from '../events/event.ts'
+import { createConcurrencyLimiter } from '../platform/concurrency/concurrency-limiter.ts'
+import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
+import { claimDeliveries, LEASE_MS, MAX_CLAIMED, type WebhookDelivery } from './claim-deliveries.ts'
+import type { WebhooksContext } from './context.ts'
+import { fanOut } from './fan-out.ts'
+import { logResult } from './log-result.ts'
+import {
+  type DeliveryResult,
+  dropDelivery,
+  recordDelivered,
+  recordFailed,
+  releaseDelivery,
+} from './record-result.ts'
+import { formatSecretContext } from './register-endpoint.ts'
+import { CALL_MS, type SendResult } from './sender.ts'
+
+/** Calls in flight per process, and the share of them for failing endpoints, which often hang. */
+const MAX_CALLS = MAX_CLAIMED
+const MAX_PROBES = 16
+
+/**
+ * Makes a round of webhook delivery. It fans out new events, claims as many due deliveries as there are free
+ * calls, and returns. Each call runs without an open database transaction; its result is recorded when it ends.
+ */
+export function createDeliveryRound(
+  ctx: WebhooksContext,
+): (onMore?: () => void) => Promise<WorkerRound> {
+  const calls = createConcurrencyLimiter(MAX_CALLS)
+  const probes = createConcurrencyLimiter(MAX_PROBES)
+  return async (onMore) => {
+    const fannedOut = await fanOut(ctx)
+    const limit = calls.acquireAll()
+    const probeLimit = probes.acquireAll()
+    let claimed: WebhookDelivery[] = []
+    try {
+      claimed = await claimDeliveries(ctx, limit, probeLimit)
+    } finally {
+      calls.release(limit - claimed.length)
+      probes.release(probeLimit - claimed.filter((one) => one.probes).length)
+    }
+    const finished = Promise.all(
+      claimed.map(async (delivery) => {
+        await deliver(ctx, delivery)
+        calls.release(1)
+        if (delivery.probes) probes.release(1)
+        onMore?.()
+      }),
+    )
+    return { count: fannedOut + claimed.length, finished: finished.then(() => {}) }
+  }
+}
+
+/** Never rejects. A delivery without a recorded result is due again when its lease expires, with the same id. */
+async function deliver(ctx: WebhooksContext, delivery: WebhookDelivery): Promise<void> {
+  const { endpointId, eventId, merchantCode, transactionId, event, url } = delivery
+  try {
+    if (!event) {
+      const dropped = await dropDelivery(ctx, delivery)
+      logResult(ctx, delivery, { outcome: dropped ? 'removed' : 'lost' }, null)
+      return
+    }
+    const secret = ctx.encryption.decrypt(delivery.secret, formatSecretContext(endpointId))
+    const body = serializeEvent(ctx.encryption, { id: eventId, transactionId, ...event })
+    const heldMs = performance.now() - delivery.knownAt
+    // A worker that stalled after the claim must not send: another may have sent this event and later ones.
+    if (heldMs > LEASE_MS - 2 * CALL_MS) {
+      await releaseDelivery(ctx, delivery)
+      return
+    }
+    // Database time: an endpoint rejects a timestamp off its own clock, and this process's may be wrong.
+    const at = new Date(delivery.claimedAt + heldMs)
+    const sent = await ctx.webhooks.send(
+      { url, secret, id: String(eventId), at, body },
+      ctx.givingUp,
+    )
+    ctx.metrics.webhookCall.observe(sent.durationMs / 1000)
+    if (sent.error !== null && ctx.givingUp.aborted) {
+      await releaseDelivery(ctx, delivery)
+      return
+    }
+    logResult(ctx, delivery, await recordResult(ctx, delivery, sent), sent)
+  } catch (err) {
+    ctx.log.error(
+      { err, merchantCode, endpointId, eventId },
+      'a webhook could not be delivered; it is due again when its lease expires',
+    )
+  }
+}
+
+async function recordResult(
+  ctx: WebhooksContext,
+  delivery: WebhookDelivery,
+  { status, error }: SendResult,
+): Promise<DeliveryResult> {
+  if (error !== null) return await recordFailed(ctx, delivery, { error, gone: status === 410 })
+  return { outcome: (await recordDelivered(ctx, delivery)) ? 'delivered' : 'lost' }
+}

@@ -1,0 +1,84 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { recordWrite } from '../access/audit.ts'
+import type { Access } from '../access/types.ts'
+import { REGISTRATION_LOCK } from '../db/locks.ts'
+import { DomainError } from '../errors.ts'
+import type { EventType } from '../events/event.ts'
+import { filterByScope } from '../feed/filter-by-scope.ts'
+import { AddressError } from '../platform/outbound/addresses.ts'
+import { formatOrigin } from '../platform/outbound/url.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { WebhooksContext } from './context.ts'
+
+const OPERATION = 'POST /v1/webhook-endpoints'
+
+/** Endpoints per merchant code: each costs one call per event. */
+const MAX_ENDPOINTS = 20
+
+/** The context a secret is encrypted with: it can be decrypted in its own row only. */
+export function formatSecretContext(endpointId: string): string {
+  return `webhook endpoint ${endpointId}`
+}
+
+export type Registered = { id: string; url: string; types: string[]; secret: string }
+
+/**
+ * Registers an endpoint for the account's events from now on, with a secret of 32 random bytes that is returned
+ * only here.
+ * @param merchantCode the account; `*` for the events of every account
+ * @throws DomainError `invalid_request` on `url` when its address is not allowed, `scope_missing` for refund
+ *   events that the key may not read, `too_many_webhook_endpoints`
+ */
+export async function registerEndpoint(
+  ctx: WebhooksContext,
+  access: Access,
+  merchantCode: string,
+  { url, types: requested }: { url: string; types?: EventType[] | undefined },
+): Promise<Registered> {
+  const types = filterTypes(access, requested)
+  await requireUrl(ctx, url)
+  const id = randomUUID()
+  const secret = `whsec_${randomBytes(32).toString('base64')}`
+  await runInTransaction(ctx.sql, async (tx) => {
+    await tx`select pg_advisory_xact_lock(${REGISTRATION_LOCK})`
+    // If every event was deleted at the end of its retention, the feed ends where the deletion stopped.
+    const added = await tx`
+      insert into webhook_endpoints (id, merchant_code, url, types, secret, planned_up_to)
+      select ${id}, ${merchantCode}, ${url}, ${types}, ${ctx.encryption.encrypt(secret, formatSecretContext(id))},
+        greatest(0, (select max(id) from events), (select removed_up_to from event_removals))
+      where (select count(*) from webhook_endpoints where merchant_code = ${merchantCode})
+        < ${MAX_ENDPOINTS}`
+    if (added.count === 0) {
+      throw new DomainError(
+        'too_many_webhook_endpoints',
+        `There are already ${MAX_ENDPOINTS} endpoints: delete one that is no longer needed`,
+      )
+    }
+    await recordWrite(tx, access, { operation: OPERATION, merchantCode, objectId: id })
+  })
+  const { name: key, requestId } = access
+  const to = formatOrigin(url)
+  ctx.log.info({ merchantCode, endpointId: id, to, key, requestId }, 'webhook endpoint registered')
+  return { id, url, types, secret }
+}
+
+/** Returns the requested types, or every type the key may read. Registering implies `payments:read`. */
+function filterTypes(access: Access, requested: readonly EventType[] | undefined): string[] {
+  const scopes = [...access.scopes, 'payments:read']
+  const { types } = filterByScope({ ...access, scopes }, { types: requested })
+  return [...new Set(types)]
+}
+
+async function requireUrl(
+  { webhooks }: Pick<WebhooksContext, 'webhooks'>,
+  url: string,
+): Promise<void> {
+  try {
+    await webhooks.check(url)
+  } catch (error) {
+    if (!(error instanceof AddressError)) throw error
+    const { message } = error
+    const errors = [{ path: 'url', message }]
+    throw new DomainError('invalid_request', `url: ${message}`, { errors })
+  }
+}

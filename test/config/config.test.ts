@@ -1,0 +1,298 @@
+import { describe, expect, it } from 'vitest'
+import { DEMO_ACCOUNT } from '../../src/config/accounts.ts'
+import { readConfig, readSandboxConfig } from '../../src/config/config.ts'
+import { ConfigError } from '../../src/config/config-error.ts'
+import { SETTINGS } from '../../src/config/settings.ts'
+
+type Environment = Record<string, string | undefined>
+
+const PRODUCTION = {
+  GATEWAY_BASE_URL: 'https://gateway.example',
+  GATEWAY_MERCHANT_CODE: 'SHOP1',
+  GATEWAY_SECRET: 'signing-secret',
+  DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
+}
+
+/** Returns the lines with which the start fails; none when it succeeds. */
+function readProblems(env: Environment): readonly string[] {
+  try {
+    readConfig(env)
+    return []
+  } catch (error) {
+    if (error instanceof ConfigError) return error.lines
+    throw error
+  }
+}
+
+const WRONG: [string, string, RegExp][] = [
+  ['PORT', '70000', /whole number from 0 to 65535/],
+  ['PORT', '-1', /whole number/],
+  ['PORT', '1e3', /whole number/],
+  ['PORT', ' ', /whole number/],
+  ['ROLE', 'both', /one of all, web, worker/],
+  ['DATABASE_POOL', '1', /from 2 to 1000/],
+  ['DEMO', 'yes', /true or false/],
+  ['LOG_LEVEL', 'loud', /one of info/],
+  ['GATEWAY_BASE_URL', 'gateway.example', /starts with https:\/\//],
+  ['GATEWAY_BASE_URL', 'https:gateway.example', /starts with https:\/\//],
+  ['GATEWAY_BASE_URL', 'ftp://gateway.example', /starts with https:\/\//],
+  ['GATEWAY_BASE_URL', 'https://gateway.example/?shop=1', /no user, query or fragment/],
+  ['GATEWAY_BASE_URL', 'http://gateway.example', /https:\/\/ because .* GATEWAY_ALLOW_HTTP=true/],
+  ['GATEWAY_PAYGATE_PATH', 'api', /path that starts with \//],
+  ['GATEWAY_FIELD_PREFIX', 'svc_', /only letters and digits/],
+  ['GATEWAY_MERCHANT_CODE', 'SHOP 1', /code issued by the gateway/],
+  ['GATEWAY_TOKEN_URL', 'gateway.example/token', /starts with https:\/\//],
+  ['GATEWAY_CLIENT_ID', 'shöp', /a client id/],
+  ['GATEWAY_TOKEN_SCOPE', 'cards:read  more', /scopes separated by single spaces/],
+  ['CARDS_CACHE_MS', '-1', /from 0 to 86400000/],
+  ['GATEWAY_ENCODING', 'xml', /one of json, form/],
+  ['GATEWAY_TIMEOUT_MS', '0', /from 1 to 600000/],
+  ['GATEWAY_MAX_CONCURRENCY', '0', /from 1 to 1000/],
+  ['GATEWAY_RATE_PER_S', '-1', /from 0 to 100000/],
+  ['GATEWAY_ALLOW_HTTP', '1', /true or false/],
+  ['GATEWAY_REFUND_HASH_EXCLUDE', 'Request ID', /comma-separated list of names/],
+  ['IPN_HASH_EXCLUDE', 'svc_ExtData', /without the prefix, or none/],
+  ['IPN_SIGNATURE', 'on', /one of required, optional, off/],
+  ['IPN_ACCEPT_GET', 'TRUE', /true or false/],
+  ['IPN_ALLOW_CIDRS', '10.0.0.0/33', /comma-separated list of networks/],
+  ['IPN_ALLOW_CIDRS', '2001:db8::/129', /comma-separated list of networks/],
+  ['IPN_ALLOW_CIDRS', 'some,nonsense', /comma-separated list of networks/],
+  ['IPN_ALLOW_CIDRS', '10.0.0.0/8/8', /comma-separated list of networks/],
+  ['TRUSTED_PROXIES', '10.0.0.0/', /comma-separated list of networks/],
+  ['SYNC_BACKOFF_MS', '0', /at least 1/],
+  ['SYNC_BACKOFF_MAX_MS', '10', /at least SYNC_BACKOFF_MS/],
+  ['SYNC_MAX_ATTEMPTS', 'many', /whole number/],
+  ['SYNC_MIN_GAP_MS', '0.5', /whole number/],
+  ['SYNC_MAX_GAP_MS', '10', /at least SYNC_MIN_GAP_MS/],
+  ['SYNC_REPOLL_MS', '0', /at least 1/],
+  ['SYNC_REPOLL_MAX_MS', '0', /at least 1/],
+  ['SYNC_REPOLL_FOR_MS', '-1', /at least 0/],
+  ['RECONCILE_FINAL_FOR_MS', '-1', /at least 0/],
+  ['RETENTION_DAYS', '0', /from 1 to 36500/],
+  ['GATEWAY_REFUND_DEDUPES', 'yes', /true or false/],
+  ['REFUNDS_ENABLED', '0', /true or false/],
+  ['WEBHOOK_ALLOW_PRIVATE', 'yes', /true or false/],
+  ['REFUND_BACKOFF_MS', '0', /at least 1/],
+  ['REFUND_BACKOFF_MAX_MS', '1s', /at least 1/],
+  ['REFUND_RESOLVE_FOR_MS', '0', /at least 1/],
+  ['REFUND_CONFIRM_FAILED_MS', '-1', /at least 0/],
+  ['REFUND_RESEND_AFTER_MS', '1.5', /at least 0/],
+  ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318', /starts with https:\/\//],
+  ['OTEL_TRACES_SAMPLER', 'sometimes', /one of parentbased_always_on, /],
+  ['OTEL_TRACES_SAMPLER_ARG', '10', /number from 0 to 1/],
+  ['SANDBOX_PORT', 'x', /from 0 to 65535/],
+  ['SANDBOX_IPN_URL', '/ipn', /starts with https:\/\//],
+  ['SANDBOX_REFUND_MS', 'x', /at least 0/],
+]
+
+const WRONG_SECRETS: [string, string][] = [
+  ['DATABASE_URL', 'mysql://root:hunter2@db/ipn'],
+  ['DATABASE_URL', 'postgres:hunter2'],
+  ['GATEWAY_SECRET', '\n'],
+  ['GATEWAY_SECRET_PREVIOUS', '\n'],
+  ['SIGNING_SECRET', '\n'],
+  ['GATEWAY_ACCESS_TOKEN', 'Bearer hunter2'],
+  ['GATEWAY_CLIENT_SECRET', 'hünter2'],
+  ['API_KEY', 'hunter2'],
+  ['API_KEY', `hunter2 ${'x'.repeat(32)}`],
+  ['DATA_ENCRYPTION_KEY', 'hunter2'],
+  ['DATA_ENCRYPTION_KEY', Buffer.alloc(31).toString('base64')],
+]
+
+describe('a wrong setting', () => {
+  it.each(WRONG)('%s=%s gives one line with the error and an example', (name, value, what) => {
+    const lines = readProblems({ ...PRODUCTION, [name]: value })
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toMatch(new RegExp(`^${name} .*; for example ${name}=`))
+    expect(lines[0]).toMatch(what)
+  })
+
+  it.each(WRONG_SECRETS)('%s is named, its value never shown', (name, value) => {
+    const lines = readProblems({ ...PRODUCTION, [name]: value })
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toMatch(new RegExp(`^${name} must .*; for example ${name}=`))
+    expect(lines[0]).not.toContain(value.trim() || 'got')
+    expect(lines[0]).not.toContain('hunter2')
+  })
+
+  it('has a case here, except for settings that accept any text and MERCHANTS_FILE, which has its own tests', () => {
+    const tried = new Set([...WRONG, ...WRONG_SECRETS].map(([name]) => name))
+    const untried = Object.keys(SETTINGS).filter((name) => !tried.has(name))
+    expect(untried).toEqual(['HOST', 'DATA_DIR', 'MERCHANTS_FILE'])
+  })
+
+  it.each([
+    ['GATEWAY_BASE_URL', 'https://user:hunter2@gateway.example'],
+    ['GATEWAY_BASE_URL', 'ftp://user:hunter2@gateway.example'],
+    ['GATEWAY_BASE_URL', 'user:hunter2@gateway.example'],
+    ['GATEWAY_BASE_URL', 'https://gateway.example/?token=hunter2'],
+    ['SANDBOX_IPN_URL', 'http://user:hun/ter2@gateway.example'],
+  ])('%s: the credentials in %s are not shown', (name, value) => {
+    const lines = readProblems({ ...PRODUCTION, [name]: value })
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).not.toMatch(/hunter2|hun\/ter2/)
+  })
+
+  it('stays one short line whatever the value holds', () => {
+    const lines = readProblems({ PORT: `1\nPORT=2\u001b[31m $& $' ${'x'.repeat(10_000)}` })
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).not.toMatch(/\p{Cc}/u)
+    expect(lines[0]).toContain("$& $'")
+    expect(lines[0]?.length).toBeLessThan(300)
+  })
+
+  it('hides neither other invalid settings nor missing ones', () => {
+    const lines = readProblems({ PORT: 'x', ROLE: 'y', GATEWAY_BASE_URL: 'z', API_KEY: 'short' })
+    expect(lines.map((line) => line.split(' ')[0])).toEqual([
+      'PORT',
+      'ROLE',
+      'GATEWAY_BASE_URL',
+      'API_KEY',
+      'DATA_ENCRYPTION_KEY',
+      'GATEWAY_MERCHANT_CODE',
+      'GATEWAY_SECRET',
+    ])
+  })
+
+  it('stops the standalone sandbox as well', () => {
+    expect(() => readSandboxConfig({ SANDBOX_PORT: 'x' })).toThrow(/^SANDBOX_PORT must/)
+    expect(() => readSandboxConfig({ GATEWAY_SECRET: 'x' })).toThrow(/^GATEWAY_MERCHANT_CODE is/)
+  })
+})
+
+describe('what a setting becomes', () => {
+  it('an empty value counts as unset', () => {
+    const empty = Object.fromEntries(Object.keys(SETTINGS).map((name) => [name, '']))
+    const { accounts, ...config } = readConfig(empty)
+    expect({ ...config, accounts }).toEqual(readConfig({}))
+    expect(readConfig({ ...PRODUCTION, PORT: '', IPN_HASH_EXCLUDE: '' })).toMatchObject({
+      PORT: 3000,
+      IPN_HASH_EXCLUDE: ['TransAmount', 'ExtData'],
+    })
+  })
+
+  it('none makes a list of exclusions empty', () => {
+    const none = { IPN_HASH_EXCLUDE: 'none', GATEWAY_REFUND_HASH_EXCLUDE: 'none' }
+    expect(readConfig({ ...PRODUCTION, ...none })).toMatchObject({
+      IPN_HASH_EXCLUDE: [],
+      GATEWAY_REFUND_HASH_EXCLUDE: [],
+    })
+    expect(readSandboxConfig(none).options).toMatchObject({
+      ipnHashExclude: [],
+      refundHashExclude: [],
+    })
+  })
+
+  it('networks of both families are parsed, and a bare address is a network of its own', () => {
+    const networks = '203.0.113.0/24, 2001:db8::/32,198.51.100.7'
+    expect(readConfig({ ...PRODUCTION, IPN_ALLOW_CIDRS: networks }).IPN_ALLOW_CIDRS).toEqual([
+      { address: '203.0.113.0', prefix: 24, family: 'ipv4' },
+      { address: '2001:db8::', prefix: 32, family: 'ipv6' },
+      { address: '198.51.100.7', prefix: 32, family: 'ipv4' },
+    ])
+  })
+
+  it.each(['http://127.0.0.1:4010', 'http://localhost:4010', 'http://[::1]:4010', 'http://127.1'])(
+    'plain %s needs no permission',
+    (base) => {
+      expect(readProblems({ ...PRODUCTION, GATEWAY_BASE_URL: base })).toEqual([])
+    },
+  )
+
+  it.each(['http://127.0.0.1.evil.example', 'http://localhost.evil.example', 'http://10.0.0.1'])(
+    'plain %s needs GATEWAY_ALLOW_HTTP',
+    (base) => {
+      const env = { ...PRODUCTION, GATEWAY_BASE_URL: base }
+      expect(readProblems(env)).toHaveLength(1)
+      expect(readProblems({ ...env, GATEWAY_ALLOW_HTTP: 'true' })).toEqual([])
+    },
+  )
+})
+
+describe('the access token for cards', () => {
+  const TOKEN_URL = 'https://login.example/token'
+  const CLIENT = { GATEWAY_CLIENT_ID: 'shop', GATEWAY_CLIENT_SECRET: 'hunter2' }
+
+  it('is set directly or fetched, by default below the gateway', () => {
+    const read = (more: Environment) => readConfig({ ...PRODUCTION, ...more }).accounts[0].token
+    expect(read({})).toBeUndefined()
+    expect(read({ GATEWAY_ACCESS_TOKEN: 'T1' })).toEqual({ kind: 'static', accessToken: 'T1' })
+    const client = { kind: 'client', clientId: 'shop', clientSecret: 'hunter2' }
+    expect(read(CLIENT)).toEqual({ ...client, url: '/v2/auth/oauth2/token' })
+    expect(
+      read({ ...CLIENT, GATEWAY_TOKEN_URL: TOKEN_URL, GATEWAY_TOKEN_SCOPE: 'cards:read' }),
+    ).toEqual({ ...client, url: TOKEN_URL, scope: 'cards:read' })
+  })
+
+  it.each([
+    [
+      'GATEWAY_ACCESS_TOKEN',
+      /^\S+ cannot be combined with GATEWAY_CLIENT_ID; use one or the other/,
+      {},
+    ],
+    ['GATEWAY_CLIENT_SECRET', /^\S+ is not set, but GATEWAY_CLIENT_ID requires it/, undefined],
+    ['GATEWAY_CLIENT_ID', /^\S+ is not set, but GATEWAY_CLIENT_SECRET requires it/, undefined],
+    ['GATEWAY_TOKEN_URL', /^\S+ must start with https:\/\/ .*GATEWAY_ALLOW_HTTP=true/, {}],
+  ])('%s that conflicts with the others gives one line', (name, what, value) => {
+    const wrong = name === 'GATEWAY_TOKEN_URL' ? 'http://login.example/token' : 'T1'
+    const lines = readProblems({ ...PRODUCTION, ...CLIENT, [name]: value && wrong })
+    expect(lines).toEqual([expect.stringMatching(what)])
+    expect(lines[0]).toMatch(new RegExp(`for example ${name}=`))
+    expect(lines[0]).not.toContain('hunter2')
+  })
+
+  it('needs a client: a URL or a scope alone is not enough', () => {
+    for (const alone of [{ GATEWAY_TOKEN_URL: TOKEN_URL }, { GATEWAY_TOKEN_SCOPE: 'cards' }]) {
+      const lines = readProblems({ ...PRODUCTION, ...alone })
+      expect(lines).toEqual([expect.stringMatching(/^GATEWAY_CLIENT_ID is not set/)])
+    }
+  })
+
+  it('may be fetched over plain http on loopback, or where that is allowed', () => {
+    const env = { ...PRODUCTION, ...CLIENT }
+    expect(readProblems({ ...env, GATEWAY_TOKEN_URL: 'http://127.0.0.1:1/token' })).toEqual([])
+    const remote = { ...env, GATEWAY_TOKEN_URL: 'http://login.example/token' }
+    expect(readProblems({ ...remote, GATEWAY_ALLOW_HTTP: 'true' })).toEqual([])
+  })
+})
+
+describe('demo mode', () => {
+  const isDemo = (env: Environment) => readConfig(env).demo
+
+  it('is on when nothing is set, with an account of its own', () => {
+    expect(readConfig({})).toMatchObject({ demo: true, accounts: [DEMO_ACCOUNT] })
+    expect(isDemo({ HOST: '::1', PORT: '8080', LOG_LEVEL: 'info' })).toBe(true)
+  })
+
+  it.each([
+    { DATABASE_URL: 'postgres://db/ipn' },
+    { API_KEY: 'x'.repeat(32) },
+    { GATEWAY_TIMEOUT_MS: '5000' },
+    { GATEWAY_ANYTHING: 'x' },
+    { HOST: '0.0.0.0' },
+    { MERCHANTS_FILE: '/nowhere' },
+  ])('is off when %j is set, and then a gateway is required', (env) => {
+    expect(readProblems(env).join('\n')).toMatch(/^GATEWAY_BASE_URL is not set/)
+  })
+
+  it('can be switched on and off by name', () => {
+    expect(isDemo({ DEMO: 'true', HOST: '0.0.0.0', DATABASE_URL: 'postgres://db/ipn' })).toBe(true)
+    expect(readProblems({ DEMO: 'false' }).join('\n')).toMatch(/GATEWAY_BASE_URL is not set/)
+  })
+})
+
+describe('production', () => {
+  it('starts with a gateway, an account and an encryption key', () => {
+    expect(readConfig({ ...PRODUCTION, GATEWAY_SECRET_PREVIOUS: 'old' })).toMatchObject({
+      demo: false,
+      accounts: [{ merchantCode: 'SHOP1', secret: 'signing-secret', previousSecret: 'old' }],
+    })
+  })
+
+  it.each(Object.keys(PRODUCTION))('does not start without %s', (name) => {
+    const lines = readProblems({ ...PRODUCTION, [name]: undefined })
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toMatch(new RegExp(`^${name} is not set.*; for example ${name}=`))
+    expect(lines[0]).not.toContain(PRODUCTION.GATEWAY_SECRET)
+  })
+})

@@ -1,0 +1,255 @@
+import postgres from 'postgres'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await createTestDatabase()
+  await database.sql`insert into merchant_accounts (merchant_code) values ('M')`
+  await database.sql`insert into transactions (merchant_code, transaction_id) values ('M', 'T')`
+  await database.sql.unsafe(payment({ payment_id: `'P'` }))
+  await database.sql.unsafe(event({}))
+  await database.sql.unsafe(key({}))
+  await database.sql.unsafe(key({ hash: THIRD_HASH, replaces: ZERO, chain_id: ZERO }))
+  await database.sql.unsafe(refund({}))
+  await database.sql.unsafe(discrepancy({}))
+  await database.sql.unsafe(external({}))
+  await database.sql.unsafe(insert('event_removals', { removed_up_to: '0' }))
+  await database.sql.unsafe(endpoint({ id: ZERO }))
+  await database.sql.unsafe(delivery({}))
+  await database.sql.unsafe(insert('api_key_days', { key_id: ZERO, day: `'2026-01-01'` }))
+})
+afterAll(() => database.drop())
+
+const OTHER_HASH = `decode(repeat('11', 32), 'hex')`
+const THIRD_HASH = `decode(repeat('22', 32), 'hex')`
+
+type Columns = Record<string, string>
+
+function insert(table: string, columns: Columns): string {
+  return `insert into ${table} (${Object.keys(columns)}) values (${Object.values(columns)})`
+}
+
+const key = (more: Columns) =>
+  insert('api_keys', {
+    name: `'n'`,
+    hash: `decode(repeat('00', 32), 'hex')`,
+    scopes: `'{}'`,
+    merchant_code: `'M'`,
+    ...more,
+  })
+const event = (more: Columns) =>
+  insert('ipn_events', {
+    merchant_code: `'M'`,
+    fingerprint: `'f'`,
+    kind: `'payment'`,
+    transaction_id: `'T'`,
+    verdict: `'verified'`,
+    body: `''`,
+    content_type: `''`,
+    address: `''`,
+    headers: `'{}'`,
+    deliveries: '1',
+    ...more,
+  })
+const transaction = (more: Columns) =>
+  insert('transactions', { merchant_code: `'M'`, transaction_id: `'T2'`, ...more })
+const payment = (more: Columns) =>
+  insert('payments', {
+    merchant_code: `'M'`,
+    payment_id: `'P2'`,
+    transaction_id: `'T'`,
+    status: `'SUCCESS'`,
+    amount: '1',
+    refunded_amount: '0',
+    refunded_at_first: '0',
+    payment_method: `'CC'`,
+    as_of: 'now()',
+    ...more,
+  })
+const call = (more: Columns) =>
+  insert('gateway_calls', {
+    merchant_code: `'M'`,
+    transaction_id: `'T'`,
+    command: `'QUERY_PT'`,
+    body_sha256: `''`,
+    sent_at: 'now()',
+    duration_ms: '1',
+    outcome: `'answered'`,
+    ...more,
+  })
+
+const ZERO = `'00000000-0000-0000-0000-000000000000'`
+const ONE = `'00000000-0000-0000-0000-000000000001'`
+const refund = (more: Columns) =>
+  insert('refunds', {
+    merchant_code: `'M'`,
+    refund_id: ZERO,
+    transaction_id: `'T'`,
+    payment_id: `'P'`,
+    amount: '1',
+    idempotency_key: `'k'`,
+    fingerprint: `''`,
+    requested_by: `'n'`,
+    status: `'pending'`,
+    due_at: 'now()',
+    ...more,
+  })
+/** Another refund, which violates only the constraint under test. */
+const next = (more: Columns) => refund({ refund_id: ONE, idempotency_key: `'l'`, ...more })
+const over = (status: string, more: Columns = {}) =>
+  next({ status: `'${status}'`, attempts: '1', due_at: 'null', ...more })
+const external = (more: Columns) =>
+  insert('foreign_refunds', {
+    merchant_code: `'M'`,
+    request_id: `'R'`,
+    payment_id: `'P'`,
+    amount: '1',
+    ipn_event_id: '1',
+    ...more,
+  })
+const discrepancy = (more: Columns) =>
+  insert('discrepancies', {
+    merchant_code: `'M'`,
+    transaction_id: `'T'`,
+    kind: `'k'`,
+    ours: `'a'`,
+    theirs: `'b'`,
+    ...more,
+  })
+
+const endpoint = (more: Columns) =>
+  insert('webhook_endpoints', {
+    id: ONE,
+    merchant_code: `'M'`,
+    url: `''`,
+    types: `'{}'`,
+    secret: `''`,
+    planned_up_to: '0',
+    ...more,
+  })
+const delivery = (more: Columns) =>
+  insert('webhook_deliveries', {
+    endpoint_id: ZERO,
+    event_id: '1',
+    merchant_code: `'M'`,
+    transaction_id: `'T'`,
+    ...more,
+  })
+
+/** Rows that violate one constraint each, and no other. */
+const REFUSED: [constraint: string, statement: string][] = [
+  ['event_removals_pkey', insert('event_removals', { removed_up_to: '1' })],
+  ['event_removals_one_row', insert('event_removals', { '"only"': 'false' })],
+  ['webhook_endpoints_pkey', endpoint({ id: ZERO })],
+  ['webhook_endpoints_disabled_says_why', endpoint({ disabled_at: 'now()' })],
+  ['webhook_endpoints_disabled_says_why', endpoint({ disabled_reason: `'gone'` })],
+  ['webhook_deliveries_pkey', delivery({})],
+  ['webhook_deliveries_endpoint', delivery({ endpoint_id: ONE })],
+  ['webhook_deliveries_attempts_not_negative', delivery({ event_id: '2', attempts: '-1' })],
+  ['merchant_accounts_pkey', insert('merchant_accounts', { merchant_code: `'M'` })],
+  ['api_keys_hash', key({ name: `'other'` })],
+  ['api_keys_hash_is_sha256', key({ hash: `'short'` })],
+  ['api_keys_replaced_once', key({ hash: OTHER_HASH, replaces: ZERO, chain_id: ONE })],
+  ['api_keys_rate_positive', key({ hash: OTHER_HASH, rate_per_minute: '0' })],
+  ['api_keys_chain_whole', key({ hash: OTHER_HASH, replaces: ONE })],
+  ['api_keys_chain_whole', key({ hash: OTHER_HASH, chain_id: ONE })],
+  ['ipn_events_fingerprint', event({ body: `'other'` })],
+  ['ipn_events_deliveries_positive', event({ fingerprint: `'g'`, deliveries: '0' })],
+  ['ipn_events_kind_has_its_id', event({ fingerprint: `'g'`, transaction_id: 'null' })],
+  ['ipn_events_kind_has_its_id', event({ fingerprint: `'g'`, kind: `'other'` })],
+  [
+    'ipn_events_kind_has_its_id',
+    event({ fingerprint: `'g'`, kind: `'refund'`, transaction_id: 'null' }),
+  ],
+  [
+    'ipn_events_kind_has_its_id',
+    event({ fingerprint: `'g'`, kind: `'refund'`, request_id: `'R'`, transaction_id: `'T'` }),
+  ],
+  ['transactions_pkey', transaction({ transaction_id: `'T'` })],
+  ['transactions_amounts_not_negative', transaction({ paid_amount: '-0.0001' })],
+  ['transactions_amounts_not_negative', transaction({ refunded_amount: '-1' })],
+  ['transactions_counters_in_order', transaction({ want: '1', claimed: '2' })],
+  ['transactions_counters_in_order', transaction({ attempts: '-1' })],
+  ['transactions_counters_in_order', transaction({ polls: '-1' })],
+  ['transactions_counters_in_order', transaction({ ipn_count: '-1' })],
+  ['transactions_leased_are_due', transaction({ lease_id: 'gen_random_uuid()' })],
+  ['transactions_abandoned_rest', transaction({ abandoned_at: 'now()', due_at: 'now()' })],
+  ['transactions_pending_is_open', transaction({ final: 'true' })],
+  ['transactions_state_known', transaction({ state: `'PAID'` })],
+  ['payments_pkey', payment({ payment_id: `'P'` })],
+  ['payments_transaction', payment({ transaction_id: `'NOBODY'` })],
+  ['payments_transaction', payment({ merchant_code: `'OTHER'` })],
+  ['payments_amounts_not_negative', payment({ amount: '-1' })],
+  ['payments_amounts_not_negative', payment({ refunded_amount: '-1' })],
+  ['payments_amounts_exact', payment({ amount: '0.00001' })],
+  ['payments_amounts_exact', payment({ amount: '1000000000000000000' })],
+  ['payments_amounts_exact', payment({ refunded_amount: '0.00001' })],
+  ['payments_amounts_exact', payment({ refunded_amount: '1000000000000000000' })],
+  ['gateway_calls_outcome_known', call({ outcome: `'fine'` })],
+  ['api_key_days_pkey', insert('api_key_days', { key_id: ZERO, day: `'2026-01-01'` })],
+  [
+    'api_key_days_refunded_not_negative',
+    insert('api_key_days', { key_id: ONE, day: `'2026-01-01'`, refunded: '-0.0001' }),
+  ],
+  ['refunds_pkey', next({ refund_id: ZERO })],
+  ['refunds_idempotency_key', next({ idempotency_key: `'k'` })],
+  ['refunds_payment', next({ payment_id: `'NOBODY'` })],
+  ['refunds_payment', next({ merchant_code: `'OTHER'` })],
+  ['refunds_amount_positive', next({ amount: '0' })],
+  ['refunds_amount_positive', next({ amount: '-1' })],
+  ['refunds_amount_positive', next({ amount: '0.00001' })],
+  ['refunds_status_known', next({ status: `'PENDING'`, attempts: '1' })],
+  ['refunds_over_or_due', next({ due_at: 'null' })],
+  ['refunds_over_or_due', over('accepted')],
+  ['refunds_over_or_due', over('succeeded', { due_at: 'now()' })],
+  ['refunds_over_or_due', over('needs_review', { due_at: 'now()' })],
+  ['refunds_sent_has_attempt', next({ status: `'sending'` })],
+  ['refunds_sent_has_attempt', next({ status: `'accepted'` })],
+  ['refunds_sent_has_attempt', next({ status: `'unknown'` })],
+  ['refunds_matched_succeeded', next({ matched: 'true' })],
+  ['refunds_matched_succeeded', over('needs_review', { matched: 'true' })],
+  ['refunds_failed_says_why', over('failed')],
+  ['foreign_refunds_pkey', external({ payment_id: `'P2'` })],
+  ['foreign_refunds_amount_positive', external({ request_id: `'S'`, amount: '0' })],
+  ['discrepancies_once', discrepancy({})],
+  ['discrepancies_times_positive', discrepancy({ ours: `'c'`, times: '0' })],
+]
+
+it.each(REFUSED)('%s refuses: %s', async (constraint, statement) => {
+  const error = await database.sql.unsafe(statement).catch((refusal: unknown) => refusal)
+  expect(error).toBeInstanceOf(postgres.PostgresError)
+  expect(error).toMatchObject({ constraint_name: constraint })
+})
+
+it.each([
+  ['a success matched to growth', over('succeeded', { matched: 'true' })],
+  ['a failure with a reason', over('failed', { failure_source: `'service'`, attempts: '0' })],
+  ['a success notified before anything was sent', over('succeeded', { attempts: '0' })],
+])('a refund can be kept as %s', async (_, statement) => {
+  const rollBack = new Error('roll back')
+  const stored = database.sql.begin(async (tx) => {
+    await tx.unsafe(statement)
+    throw rollBack
+  })
+  await expect(stored).rejects.toBe(rollBack)
+})
+
+it('every constraint of the schema is tested above, except keys of generated numbers', async () => {
+  const rows = await database.sql<{ name: string }[]>`
+    select conname as name from pg_constraint
+    where connamespace = 'public'::regnamespace and contype in ('c', 'f', 'p', 'u')`
+  const generated = [
+    'api_keys_pkey',
+    'audit_entries_pkey',
+    'changes_pkey',
+    'discrepancies_pkey',
+    'event_outbox_pkey',
+    'events_pkey',
+    'gateway_calls_pkey',
+    'ipn_events_pkey',
+    'refund_attempts_pkey',
+  ]
+  const tested = new Set([...REFUSED.map(([name]) => name), ...generated])
+  expect(rows.map(({ name }) => name).sort()).toEqual([...tested].sort())
+})

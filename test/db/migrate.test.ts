@@ -1,0 +1,74 @@
+import { execFile } from 'node:child_process'
+import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { expect, it, onTestFinished } from 'vitest'
+import { isSchemaCurrent, migrateDatabase } from '../../src/db/migrate.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { waitUntilBlocked } from '../support/locks.ts'
+
+/** The advisory lock of all migrators: "ipnp". */
+const LOCK = 0x69706e70
+
+async function createEmptyDatabase() {
+  const database = await createTestDatabase({ empty: true })
+  onTestFinished(() => database.drop())
+  return database
+}
+
+it('three processes that start together migrate one after another, and all succeed', async () => {
+  const database = await createEmptyDatabase()
+  const held = await database.sql.reserve()
+  await held`select pg_advisory_lock(${LOCK})`
+  const migrators = [1, 2, 3].map(() => migrateDatabase(database.url))
+  await waitUntilBlocked(database, 3)
+  await held`select pg_advisory_unlock(${LOCK})`
+  held.release()
+  await Promise.all(migrators)
+  expect(await isSchemaCurrent(database.sql)).toBe(true)
+  const applied = await database.sql`select from drizzle.__drizzle_migrations`
+  expect(applied).toHaveLength(readdirSync('migrations').filter((f) => f.endsWith('.sql')).length)
+})
+
+it('migrating a current database changes nothing', async () => {
+  const database = await createEmptyDatabase()
+  await migrateDatabase(database.url)
+  await database.sql`insert into merchant_accounts (merchant_code) values ('KEPT')`
+  await migrateDatabase(database.url)
+  expect(await database.sql`select merchant_code from merchant_accounts`).toHaveLength(1)
+})
+
+it('a failed migration is reported, and the next process can retry', async () => {
+  const database = await createEmptyDatabase()
+  await database.sql`create table transactions (in_the_way int)`
+  await expect(migrateDatabase(database.url)).rejects.toThrow()
+  await database.sql`drop table transactions`
+  await migrateDatabase(database.url)
+  expect(await isSchemaCurrent(database.sql)).toBe(true)
+})
+
+it('the schema of a newer version counts as current, an older one does not', async () => {
+  const database = await createEmptyDatabase()
+  await expect(isSchemaCurrent(database.sql)).rejects.toThrow('does not exist')
+  await migrateDatabase(database.url)
+  await database.sql`
+    insert into drizzle.__drizzle_migrations (hash, created_at) values ('newer', 9999999999999)`
+  expect(await isSchemaCurrent(database.sql)).toBe(true)
+  await database.sql`delete from drizzle.__drizzle_migrations`
+  expect(await isSchemaCurrent(database.sql)).toBe(false)
+})
+
+it('the migrations in the repository create exactly the schema that the code declares', async () => {
+  const out = mkdtempSync(join(tmpdir(), 'ipn-migrations-'))
+  onTestFinished(() => rmSync(out, { recursive: true }))
+  cpSync('migrations', out, { recursive: true })
+  const root = fileURLToPath(new URL('../..', import.meta.url))
+  const schema = './src/db/schema.ts'
+  const args = ['generate', '--dialect', 'postgresql', '--schema', schema, '--out', out]
+  await promisify(execFile)(join(root, 'node_modules/.bin/drizzle-kit'), args, { cwd: root })
+  expect(readdirSync(out, { recursive: true }).sort()).toEqual(
+    readdirSync('migrations', { recursive: true }).sort(),
+  )
+})

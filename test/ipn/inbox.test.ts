@@ -1,0 +1,345 @@
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { SYNC_DUE } from '../../src/db/channels.ts'
+import { type Database, openDatabase } from '../../src/db/client.ts'
+import { createInbox, type Inbox, InboxFullError } from '../../src/ipn/inbox.ts'
+import type { Arrival } from '../../src/ipn/types.ts'
+import { makeArrival } from '../support/arrivals.ts'
+import {
+  createTestDatabase,
+  holdLocks,
+  listBlockedCommits,
+  type TestDatabase,
+} from '../support/database.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+/** However long the test holds its locks. */
+const PATIENT = { staleMs: 60_000, queueTimeoutMs: 60_000, runTimeoutMs: 60_000 }
+
+let database: TestDatabase
+/** The pool of the inboxes; the other one holds locks and observes. */
+let pool: Database
+let inbox: Inbox
+beforeEach(async () => {
+  database = await createTestDatabase()
+  pool = openDatabase(database.url, 4)
+  inbox = createInbox(pool.sql, PATIENT)
+})
+afterEach(async () => {
+  await pool.close()
+  await database.drop()
+})
+
+/** A notification about `transactionId`; `bytes` decides whether it is the same one again, and its position in key order. */
+function arrival(transactionId: string, bytes = transactionId): Arrival {
+  return makeArrival('SHOP1', transactionId, bytes)
+}
+
+/** Of a refund: it touches no transaction. `requestId` may violate a constraint. */
+function refundArrival(bytes: string, requestId: string | null = bytes): Arrival {
+  const { notification, ...rest } = arrival(`refund ${bytes}`)
+  const hints = { ...notification, kind: 'refund' as const, amount: undefined, code: undefined }
+  return { ...rest, notification: { ...hints, requestId: requestId as string } }
+}
+
+const storeAll = (to: Inbox, arrivals: readonly Arrival[]) =>
+  Promise.allSettled(arrivals.map((one) => to.store(one)))
+
+const listStored = async () => {
+  const rows = await database.sql<{ id: string; deliveries: number }[]>`
+    select transaction_id as id, deliveries from ipn_events order by transaction_id`
+  return Object.fromEntries(rows.map(({ id, deliveries }) => [id, deliveries]))
+}
+
+/** Every commit of an inbox notifies once, so this counts commits. */
+async function countCommits(): Promise<() => number> {
+  let commits = 0
+  await database.sql.listen(SYNC_DUE, () => {
+    commits += 1
+  })
+  return () => commits
+}
+
+const lockEvent = (id: string) =>
+  holdLocks(
+    database,
+    (tx) =>
+      tx`select 1 from ipn_events where coalesce(transaction_id, request_id) = ${id} for update`,
+  )
+const lockTransaction = (id: string) =>
+  holdLocks(
+    database,
+    (tx) => tx`select 1 from transactions where transaction_id = ${id} for update`,
+  )
+const waitBlocked = (n: number) =>
+  waitUntil(async () => (await listBlockedCommits(database)).length === n, {
+    what: `${n} blocked commits`,
+  })
+
+it('arrivals during a commit share the next one, and are acknowledged only after it', async () => {
+  await inbox.store(arrival('GATE'))
+  const commits = await countCommits()
+  const lock = await lockEvent('GATE')
+  const answered: string[] = []
+  const store = (one: Arrival, name: string) =>
+    inbox.store(one).then(() => {
+      answered.push(name)
+    })
+  const first = store(arrival('GATE'), 'first')
+  await waitBlocked(1)
+  const others = Array.from({ length: 50 }, (_, n) => store(arrival(`T${n % 10}`, `${n}`), `${n}`))
+  expect(await listStored()).toEqual({ GATE: 1 })
+  expect(answered).toEqual([])
+  await lock.release()
+  await Promise.all([first, ...others])
+  expect(answered[0]).toBe('first')
+  await waitUntil(() => commits() >= 2, { what: 'two commits' })
+  expect(commits()).toBe(2)
+  const [row] = await database.sql`
+    select (select count(*) from ipn_events) as events, (select count(*) from transactions) as transactions,
+      (select sum(ipn_count) from transactions)::int as counted`
+  expect(row).toEqual({ events: 51, transactions: 11, counted: 52 })
+})
+
+it('an idle inbox commits at once, one after the other', async () => {
+  const commits = await countCommits()
+  for (const id of ['A', 'B', 'C']) await inbox.store(arrival(id))
+  await waitUntil(() => commits() === 3, { what: 'three commits' })
+  expect(await listStored()).toEqual({ A: 1, B: 1, C: 1 })
+})
+
+it('the same bytes many times in one commit are one row that counts them', async () => {
+  await inbox.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const first = inbox.store(arrival('GATE'))
+  await waitBlocked(1)
+  const copies = storeAll(
+    inbox,
+    Array.from({ length: 20 }, () => arrival('SAME')),
+  )
+  await lock.release()
+  await first
+  expect((await copies).map(({ status }) => status)).toEqual(Array(20).fill('fulfilled'))
+  expect(await listStored()).toEqual({ GATE: 2, SAME: 20 })
+})
+
+it('the same bytes of two merchants are two rows, even in one commit', async () => {
+  await inbox.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const first = inbox.store(arrival('GATE'))
+  await waitBlocked(1)
+  const both = storeAll(inbox, [arrival('SAME'), { ...arrival('SAME'), merchantCode: 'SHOP2' }])
+  await lock.release()
+  await Promise.all([first, both])
+  const rows = await database.sql`
+    select merchant_code as merchant, deliveries from ipn_events
+    where transaction_id = 'SAME' order by merchant_code`
+  expect([...rows]).toEqual([
+    { merchant: 'SHOP1', deliveries: 1 },
+    { merchant: 'SHOP2', deliveries: 1 },
+  ])
+})
+
+it('two batches that name the same rows in opposite order never deadlock', async () => {
+  const names = ['A', 'M', 'Z']
+  for (const [lockRow, about] of [
+    [lockEvent, (id: string) => refundArrival(id)],
+    [lockTransaction, (id: string, from: string) => arrival(id, `${id} from ${from}`)],
+  ] as const) {
+    const inboxes = {
+      first: createInbox(pool.sql, PATIENT),
+      second: createInbox(pool.sql, PATIENT),
+    }
+    for (const id of ['GATE first', 'GATE second', ...names]) await inbox.store(arrival(id))
+    for (const id of names) await inbox.store(refundArrival(id))
+    const gates = {
+      first: await lockEvent('GATE first'),
+      second: await lockEvent('GATE second'),
+    }
+    const middle = await lockRow('M')
+    const stores: Promise<unknown>[] = []
+    let gathering = 0
+    // Both queue behind their gate, the second one backwards; then each runs as far as it can.
+    for (const [name, order] of [
+      ['first', names],
+      ['second', names.toReversed()],
+    ] as const) {
+      stores.push(inboxes[name].store(arrival(`GATE ${name}`)))
+      gathering += 1
+      await waitBlocked(gathering)
+      stores.push(
+        storeAll(
+          inboxes[name],
+          order.map((id) => about(id, name)),
+        ),
+      )
+    }
+    const commits = await countCommits()
+    await gates.first.release()
+    await gates.second.release()
+    await waitUntil(() => commits() === 2, { what: 'both gates' })
+    await waitBlocked(2)
+    await middle.release()
+    await Promise.all(stores)
+    await waitUntil(() => commits() >= 4, { what: 'both batches' })
+    expect(commits()).toBe(4)
+  }
+  const [row] = await database.sql`
+    select deadlocks::int from pg_stat_database where datname = current_database()`
+  expect(row?.deadlocks).toBe(0)
+})
+
+it('one bad row is refused alone, wherever it is in its batch', async () => {
+  for (const at of [0, 6, 12]) {
+    await inbox.store(arrival('GATE'))
+    const lock = await lockEvent('GATE')
+    const first = inbox.store(arrival('GATE'))
+    await waitBlocked(1)
+    const batch = Array.from({ length: 13 }, (_, n) => arrival(`T${at}-${n}`))
+    batch[at] = refundArrival(`BAD${at}`, null)
+    const results = storeAll(inbox, batch)
+    await lock.release()
+    await first
+    const failed = (await results).flatMap((one, n) =>
+      one.status === 'rejected' ? [[n, one.reason.constraint_name]] : [],
+    )
+    expect(failed).toEqual([[at, 'ipn_events_kind_has_its_id']])
+  }
+  expect(Object.keys(await listStored())).toHaveLength(1 + 3 * 12)
+})
+
+it('an error of the server itself refuses the whole batch at once, and no row is tried alone', async () => {
+  await database.sql.unsafe(`
+    create sequence tries;
+    create function refuse() returns trigger language plpgsql as $$
+    begin perform nextval('tries'); raise 'no room' using errcode = 'disk_full'; end $$;
+    create trigger refuse before insert on transactions for each row
+      when (new.transaction_id = 'C') execute function refuse()`)
+  await inbox.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const first = inbox.store(arrival('GATE'))
+  await waitBlocked(1)
+  const results = storeAll(
+    inbox,
+    ['A', 'B', 'C', 'D'].map((id) => arrival(id)),
+  )
+  await lock.release()
+  await first
+  for (const one of await results) expect(one).toMatchObject({ reason: { code: '53100' } })
+  const [row] = await database.sql`select last_value::int as tries from tries`
+  expect(row?.tries).toBe(1)
+  await inbox.store(arrival('A'))
+  expect(await listStored()).toEqual({ A: 1, GATE: 2 })
+})
+
+it('a full inbox refuses the next one, loses none, and accepts again when there is room', async () => {
+  await inbox.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const first = inbox.store(arrival('GATE'))
+  await waitBlocked(1)
+  const same = arrival('SAME')
+  const taken = storeAll(
+    inbox,
+    Array.from({ length: 5_000 }, () => same),
+  )
+  await expect(inbox.store(same)).rejects.toThrow(InboxFullError)
+  await lock.release()
+  await first
+  expect((await taken).filter(({ status }) => status === 'rejected')).toEqual([])
+  await inbox.store(same)
+  expect(await listStored()).toEqual({ GATE: 2, SAME: 5_001 })
+})
+
+it('limits the total size of waiting bodies, whatever their number', async () => {
+  await inbox.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const first = inbox.store(arrival('GATE'))
+  await waitBlocked(1)
+  const large = { ...arrival('LARGE'), body: 'x'.repeat(64 * 1024) }
+  const taken = storeAll(
+    inbox,
+    Array.from({ length: 256 }, () => large),
+  )
+  expect(inbox.isFull()).toBe(true)
+  await expect(inbox.store(arrival('SMALL'))).rejects.toThrow(InboxFullError)
+  await lock.release()
+  await first
+  expect((await taken).filter(({ status }) => status === 'rejected')).toEqual([])
+  expect(inbox.readGauges()).toEqual({ waiting: 0, characters: 0 })
+  await inbox.store(arrival('SMALL'))
+  expect(await listStored()).toEqual({ GATE: 2, LARGE: 256, SMALL: 1 })
+})
+
+it('an arrival that no commit takes in time is refused, never stored, and frees its memory', async () => {
+  const hasty = createInbox(pool.sql, { ...PATIENT, queueTimeoutMs: 50 })
+  await hasty.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const first = hasty.store(arrival('GATE'))
+  await waitBlocked(1)
+  await expect(hasty.store(arrival('LATE'))).rejects.toThrow(InboxFullError)
+  expect(hasty.readGauges()).toEqual({ waiting: 0, characters: 2 })
+  await lock.release()
+  await first
+  expect(hasty.readGauges()).toEqual({ waiting: 0, characters: 0 })
+  expect(await listStored()).toEqual({ GATE: 2 })
+})
+
+it('while one has waited for too long, new arrivals are refused at once', async () => {
+  const stale = createInbox(pool.sql, { ...PATIENT, staleMs: 20 })
+  await stale.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const taken = [stale.store(arrival('GATE'))]
+  await waitBlocked(1)
+  expect(stale.isFull()).toBe(false)
+  taken.push(stale.store(arrival('WAITS')))
+  await waitUntil(() => stale.isFull(), { what: 'a wait that is too long' })
+  await expect(stale.store(arrival('REFUSED'))).rejects.toThrow(InboxFullError)
+  await lock.release()
+  await Promise.all(taken)
+  expect(stale.isFull()).toBe(false)
+  expect(await listStored()).toEqual({ GATE: 2, WAITS: 1 })
+})
+
+it('a commit that takes too long is refused to its callers, and no longer blocks the next ones', async () => {
+  const hasty = createInbox(pool.sql, { ...PATIENT, runTimeoutMs: 1_000 })
+  await hasty.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  await expect(hasty.store(arrival('GATE'))).rejects.toThrow(InboxFullError)
+  await hasty.store(arrival('NEXT'))
+  expect(hasty.readGauges()).toEqual({ waiting: 0, characters: 2 })
+  await lock.release()
+  await hasty.drain()
+  expect(await listStored()).toEqual({ GATE: 2, NEXT: 1 })
+})
+
+it('a statement without a confirmation by the server does not count as stored', async () => {
+  const silent = new Proxy(pool.sql, {
+    apply(sql, self, given: unknown[]) {
+      const isStatement = String(given[0]).includes('insert into ipn_events')
+      return isStatement ? Promise.resolve([]) : Reflect.apply(sql, self, given)
+    },
+  })
+  const unconfirmed = createInbox(silent, PATIENT)
+  await expect(unconfirmed.store(arrival('UNHEARD'))).rejects.toThrow(
+    'the database did not confirm',
+  )
+  expect(unconfirmed.readGauges()).toEqual({ waiting: 0, characters: 0 })
+})
+
+it('draining waits for everything accepted so far', async () => {
+  await inbox.drain()
+  await inbox.store(arrival('GATE'))
+  const lock = await lockEvent('GATE')
+  const stores = [inbox.store(arrival('GATE'))]
+  await waitBlocked(1)
+  stores.push(inbox.store(arrival('T1')))
+  let isDrained = false
+  const drained = inbox.drain().then(() => {
+    isDrained = true
+  })
+  await waitBlocked(1)
+  expect(isDrained).toBe(false)
+  await lock.release()
+  await drained
+  expect(await listStored()).toEqual({ GATE: 2, T1: 1 })
+  await Promise.all(stores)
+})

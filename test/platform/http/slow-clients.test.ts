@@ -1,0 +1,192 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { Problem } from '../../../src/platform/http/problems.ts'
+import { SERVER_LIMITS } from '../../../src/platform/http/server.ts'
+import { postIpn, type Rig, signIpn, startRig } from '../../support/service.ts'
+import { useRig } from '../../support/use-started.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+
+/** The backstop is far away: each of these limits has to disconnect its client by itself. */
+const QUICK = { headersMs: 300, requestMs: 60_000, keepAliveMs: 400, checkMs: 50 }
+
+const rig = useRig({
+  settings: { ROLE: 'web' },
+  config: { bodyTimeoutMs: 200 },
+  serverLimits: QUICK,
+})
+
+/** Opens a connection, and collects what it receives. */
+async function open({ service }: Rig = rig) {
+  const { hostname, port } = new URL(service.url)
+  const socket: Socket = connect(Number(port), hostname)
+  onTestFinished(() => {
+    socket.destroy()
+  })
+  let received = ''
+  socket.setEncoding('utf8').on('data', (text) => {
+    received += text
+  })
+  socket.on('error', () => {})
+  await once(socket, 'connect')
+  const closed = once(socket, 'close')
+  return { socket, received: () => received, closed }
+}
+
+const HEAD = 'POST /ipn HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n'
+
+describe('a client that', () => {
+  it('never ends the head of its request is answered 408 and cut off', async () => {
+    const client = await open()
+    client.socket.write('POST /ipn HTTP/1.1\r\nHost: here\r\nX-Slow: ')
+    const drip = setInterval(() => client.socket.write('x'), 20)
+    onTestFinished(() => clearInterval(drip))
+    await client.closed
+    expect(client.received()).toMatch(/^HTTP\/1\.1 408 .*\r\nConnection: close/s)
+  })
+
+  it('connects and sends nothing is cut off', async () => {
+    const client = await open()
+    await client.closed
+    expect(client.received()).toMatch(/^HTTP\/1\.1 408 /)
+  })
+
+  it('never ends its body is answered 408 with respcode 1 and cut off', async () => {
+    const client = await open()
+    client.socket.write(`${HEAD}Content-Length: 1000\r\n\r\n{`)
+    const drip = setInterval(() => client.socket.write(' '), 20)
+    onTestFinished(() => clearInterval(drip))
+    await client.closed
+    expect(client.received()).toMatch(
+      /^HTTP\/1\.1 408 .*"respcode":1,"respmsg":"the body did not arrive/s,
+    )
+  })
+
+  it('never ends its body is cut off by the backstop as well, should no route read the body', async () => {
+    const patient = await startRig({
+      settings: { ROLE: 'web' },
+      config: { bodyTimeoutMs: 60_000 },
+      serverLimits: { headersMs: 200, requestMs: 400, checkMs: 50 },
+    })
+    onTestFinished(() => patient.stop())
+    const client = await open(patient)
+    client.socket.write(`${HEAD}Content-Length: 1000\r\n\r\n{`)
+    await client.closed
+    expect(client.received()).toMatch(/^HTTP\/1\.1 408 /)
+  })
+
+  it('sends no further request is cut off, but not before the keep-alive time-out', async () => {
+    const client = await open()
+    const ask = () => client.socket.write('GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n')
+    ask()
+    await waitUntil(() => client.received().includes('"ok"'), { what: 'the first answer' })
+    ask()
+    await waitUntil(() => client.received().split('"ok"').length === 3, { what: 'the second' })
+    await client.closed
+  })
+
+  it('reads a transaction with ?wait= is held open for as long as it requested, past every time-out', async () => {
+    await postIpn(rig.service.url, signIpn({ svc_TransactionID: 'T-HELD' }))
+    const started = performance.now()
+    const response = await rig.api('/v1/transactions/T-HELD?wait=3')
+    expect(response.status).toBe(200)
+    expect(performance.now() - started).toBeGreaterThan(2_900)
+  })
+})
+
+describe('bodies in flight', () => {
+  it('hold a limited amount of memory together; a small one is still read', async () => {
+    const patient = await startRig({ settings: { ROLE: 'web' }, config: { bodyTimeoutMs: 60_000 } })
+    onTestFinished(() => patient.stop())
+    const part = `${HEAD}Content-Length: 65000\r\n\r\n${' '.repeat(60_000)}`
+    const clients: Awaited<ReturnType<typeof open>>[] = []
+    for (let n = 0; n < 620; n += 1) {
+      const client = await open(patient)
+      client.socket.write(part)
+      clients.push(client)
+    }
+    const refused = () => clients.filter(({ received }) => received() !== '')
+    // 32 MiB by 60,000 bytes, less the first 4 KiB of each.
+    await waitUntil(() => refused().length >= 20, { what: 'refusals' })
+    for (const { received } of refused()) {
+      expect(received()).toMatch(/^HTTP\/1\.1 503 .*retry-after: 1.*"respcode":1/is)
+    }
+    expect(refused().length).toBeLessThan(100)
+    const small = await postIpn(patient.service.url, signIpn({ svc_TransactionID: 'T-SMALL' }))
+    expect(small.status).toBe(200)
+    // The merchants' routes share the budget.
+    const requestRefund = async (bytes: number) => {
+      const headers = { 'content-type': 'application/json', 'idempotency-key': 'over-budget' }
+      const body = '{}'.padEnd(bytes)
+      const answer = await patient.api('/v1/payments/P/refunds', { method: 'POST', headers, body })
+      return Problem.parse(await answer.json()).code
+    }
+    expect([await requestRefund(60_000), await requestRefund(4_000)]).toEqual([
+      'unavailable',
+      'payment_not_found',
+    ])
+
+    for (const { socket } of clients) socket.destroy()
+    const large = JSON.stringify(signIpn({ svc_TransactionID: 'T-LARGE' })).padEnd(60_000)
+    await waitUntil(async () => (await postIpn(patient.service.url, large)).status === 200, {
+      what: 'budget available again',
+    })
+  })
+
+  it('are not waited for while the inbox is full', async () => {
+    const full = await startRig({ settings: { ROLE: 'web' }, config: { bodyTimeoutMs: 60_000 } })
+    onTestFinished(() => full.stop())
+    full.service.ctx.inbox.isFull = () => true
+    const client = await open(full)
+    client.socket.write(`${HEAD}Content-Length: 1000\r\n\r\n{`)
+    await waitUntil(() => client.received() !== '', { what: 'an answer' })
+    expect(client.received()).toMatch(/^HTTP\/1\.1 503 .*"respcode":1/s)
+  })
+})
+
+describe('connections', () => {
+  /** As many as the system allows one process beside everything else, 10,000 at most. */
+  const count = Math.min(10_000, Math.floor((readOpenFiles() - 1_000) / 2.2))
+
+  it(`that are idle, ${count} of them, do not keep a notification out, and cost little`, async () => {
+    const patient = await startRig({
+      settings: { ROLE: 'web' },
+      serverLimits: { headersMs: 60_000, requestMs: 90_000 },
+    })
+    onTestFinished(() => patient.stop())
+    const before = process.memoryUsage().rss
+    const idle: Awaited<ReturnType<typeof open>>[] = []
+    for (let n = 0; n < count; n += 200) {
+      const more = Array.from({ length: Math.min(200, count - n) }, () => open(patient))
+      idle.push(...(await Promise.all(more)))
+    }
+    const { status } = await postIpn(patient.service.url, signIpn({ svc_TransactionID: 'T-IDLE' }))
+    expect(status).toBe(200)
+    expect(idle.filter(({ socket }) => socket.destroyed).length).toBe(0)
+    // Both ends of each are in this process.
+    expect((process.memoryUsage().rss - before) / count).toBeLessThan(100_000)
+  }, 60_000)
+
+  it('above the limit are closed at once, and the existing ones are served', async () => {
+    const small = await startRig({ settings: { ROLE: 'web' }, serverLimits: { connections: 3 } })
+    onTestFinished(() => small.stop())
+    const [first] = [await open(small), await open(small), await open(small)]
+    const fourth = await open(small)
+    await fourth.closed
+    expect(fourth.received()).toBe('')
+    first.socket.write('GET /healthz HTTP/1.1\r\nHost: here\r\n\r\n')
+    await waitUntil(() => first.received().includes('"ok"'), { what: 'an answer' })
+  })
+
+  it('may be more than the idle ones of the test above in production', () => {
+    expect(SERVER_LIMITS.connections).toBeGreaterThan(10_000)
+    expect(SERVER_LIMITS.keepAliveMs).toBeGreaterThan(60_000)
+  })
+})
+
+function readOpenFiles(): number {
+  const report: unknown = process.report?.getReport()
+  const text = JSON.stringify(report)
+  const soft = /"open_files":\{"soft":"?(\d+|unlimited)/.exec(text)?.[1]
+  return soft === undefined || soft === 'unlimited' ? 20_000 : Number(soft)
+}

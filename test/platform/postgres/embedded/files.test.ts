@@ -1,0 +1,89 @@
+import { chmodSync, chownSync, cpSync, existsSync, readlinkSync, rmSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import {
+  completeBinaries,
+  findPackage,
+} from '../../../../src/platform/postgres/embedded/binaries.ts'
+import { EmbeddedPostgresError } from '../../../../src/platform/postgres/embedded/error.ts'
+import { parsePsLine } from '../../../../src/platform/postgres/embedded/processes.ts'
+import {
+  isRoot,
+  makeFolder,
+  query,
+  readAnswer,
+  runFixture,
+  startHere,
+} from '../../../support/embedded.ts'
+
+const NOBODY = { uid: 65534, gid: 65534 }
+
+describe('the files of the embedded database', { timeout: 60_000 }, () => {
+  it('work in a folder under a home that is closed to others', async () => {
+    const home = makeFolder(0o700)
+    const folder = join(home, '.data')
+    const lines: string[] = []
+    const first = await startHere(folder, { log: (line) => lines.push(line) })
+    onTestFinished(() => {
+      if (!first.dataDir.startsWith(home)) rmSync(dirname(first.dataDir), { recursive: true })
+    })
+    await query(first.url, 'create table kept as select 42 as x')
+    await first.stop()
+    const second = await startHere(folder)
+    expect(await query(second.url, 'select x from kept')).toEqual([{ x: 42 }])
+
+    // Root's server runs as another user, who cannot reach the folder: the files are elsewhere, and this is logged.
+    const kept = isRoot ? '/var/lib/ipn-processor/' : folder
+    expect(first.dataDir.startsWith(kept)).toBe(true)
+    expect(lines.filter((line) => line.includes(`cannot reach ${folder}`))).toHaveLength(
+      isRoot ? 1 : 0,
+    )
+  })
+
+  it('work for a user without any rights', async () => {
+    const folder = makeFolder()
+    const user = isRoot ? NOBODY : {}
+    if (isRoot) chownSync(folder, NOBODY.uid, NOBODY.gid)
+    const answer = await readAnswer(runFixture('embedded-owner', [folder, 'hold'], user))
+    const { url } = z.object({ url: z.string() }).parse(answer)
+    expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }])
+    expect(statSync(join(folder, 'postgres')).uid).toBe(isRoot ? NOBODY.uid : process.getuid?.())
+  })
+
+  it('are completed when the install script of the binaries was not run', () => {
+    const copy = makeFolder()
+    cpSync(findPackage(), copy, { recursive: true, verbatimSymlinks: true })
+    const link = join(
+      copy,
+      process.platform === 'linux' ? 'native/lib/libpq.so.5' : 'native/lib/libpq.dylib',
+    )
+    const before = readlinkSync(link)
+    rmSync(link)
+    chmodSync(join(copy, 'native/bin/initdb'), 0o644)
+    completeBinaries(copy)
+    expect(readlinkSync(link)).toBe(before)
+    expect(existsSync(link)).toBe(true)
+    expect(statSync(join(copy, 'native/bin/initdb')).mode & 0o777).toBe(0o755)
+  })
+
+  it('are reported as missing on a platform that has no package', () => {
+    expect(() => findPackage('sunos', 'sparc')).toThrow(EmbeddedPostgresError)
+    expect(() => findPackage('sunos', 'sparc')).toThrow(
+      /sunos-sparc is not installed.*DATABASE_URL/,
+    )
+  })
+})
+
+describe('a line of ps', () => {
+  it('gives the parent, the start and the command, of a living process only', () => {
+    const command = '/opt/a b/bin/postgres -D /x/postgres -p 1'
+    expect(parsePsLine(`   12 Ss   Sat Nov 21 09:05:02 2026     ${command}\n`)).toEqual({
+      parent: 12,
+      startedAt: 'Sat_Nov_21_09:05:02_2026',
+      command,
+    })
+    expect(parsePsLine('   12 Z    Sat Nov 21 09:05:02 2026     (postgres)')).toBeUndefined()
+    expect(parsePsLine('')).toBeUndefined()
+  })
+})

@@ -1,0 +1,218 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { openDatabase } from '../../../src/db/client.ts'
+import { migrateDatabase } from '../../../src/db/migrate.ts'
+import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.ts'
+import { buildSocketOptions, type DriverOptions } from '../../../src/platform/postgres/socket.ts'
+import { makeAuthority } from '../../support/certificates.ts'
+import { startDatabaseProxy } from '../../support/database-proxy.ts'
+import { pickPort, runMain, settingsFor } from '../../support/process.ts'
+import { useTestDatabase } from '../../support/use-started.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+
+const authority = makeAuthority()
+const RIGHT = authority.issue('127.0.0.1')
+const WRONG = authority.issue('database.example')
+
+const database = useTestDatabase()
+
+async function startProxy(identity?: typeof RIGHT) {
+  const proxy = await startDatabaseProxy(database.url, identity)
+  onTestFinished(() => proxy.stop())
+  return proxy
+}
+
+/** Opens a pool of one connection: if it is lost for good, no query works. */
+function open(url: string) {
+  const pool = openDatabase(url, 1)
+  onTestFinished(() => pool.close())
+  return pool
+}
+
+const failing = (work: PromiseLike<unknown>) =>
+  Promise.resolve(work).then(
+    () => expect.unreachable('it was answered'),
+    (error: unknown) => error,
+  )
+
+it.each(['require', 'prefer', 'allow'])(
+  'sslmode=%s uses TLS with a server that has it, and sends nothing in plain text',
+  async (sslmode) => {
+    const proxy = await startProxy(RIGHT)
+    const { sql } = open(proxy.url(sslmode))
+    expect(await sql`select 1 as n`).toEqual([{ n: 1 }])
+    expect(proxy.seen).toMatchObject({ asked: 1, clear: '' })
+    expect(proxy.seen.inside).toContain('select 1 as n')
+  },
+)
+
+it('sslmode=prefer continues in plain text with a server that has no TLS, and disable does not request it', async () => {
+  const proxy = await startProxy()
+  for (const [sslmode, asked] of [
+    ['prefer', 1],
+    ['disable', 1],
+  ] as const) {
+    const { sql } = open(proxy.url(sslmode))
+    expect(await sql`select 1 as n`).toEqual([{ n: 1 }])
+    expect(proxy.seen.asked).toBe(asked)
+  }
+})
+
+it.each(['require', 'verify-ca', 'verify-full', 'a-misspelt-one'])(
+  'sslmode=%s refuses a server that has no TLS, and sends it nothing',
+  async (sslmode) => {
+    const proxy = await startProxy()
+    const { sql } = open(proxy.url(sslmode))
+    expect(String(await failing(sql`select 1`))).toContain('the database server has no TLS')
+    expect(proxy.seen).toMatchObject({ inside: '', clear: '' })
+  },
+)
+
+it.each(['verify-ca', 'verify-full', 'a-misspelt-one'])(
+  'sslmode=%s refuses a certificate of an unknown authority, even when the environment disables verification',
+  async (sslmode) => {
+    vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
+    onTestFinished(() => void vi.unstubAllEnvs())
+    const proxy = await startProxy(RIGHT)
+    const { sql } = open(proxy.url(sslmode))
+    expect(String(await failing(sql`select 1`))).toContain('unable to verify the first certificate')
+    expect(proxy.seen).toMatchObject({ inside: '', clear: '' })
+  },
+)
+
+it('with an authority of NODE_EXTRA_CA_CERTS sslmode=verify-full accepts the right name and refuses another, which the start reports', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ipn-ca-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const caFile = join(folder, 'ca.pem')
+  writeFileSync(caFile, authority.cert)
+  const proxy = await startProxy(WRONG)
+  const settings = { ...settingsFor(proxy.url('verify-full'), 'http://127.0.0.1:9') }
+  const start = () => runMain({ ...settings, NODE_EXTRA_CA_CERTS: caFile })
+
+  const refused = start()
+  expect(await refused.ended).toBe(1)
+  const { out, err } = refused.output()
+  expect(out + err).toContain("Hostname/IP does not match certificate's altnames")
+  expect(proxy.seen).toMatchObject({ inside: '', clear: '' })
+
+  proxy.identity = RIGHT
+  const taken = start()
+  await waitUntil(() => taken.output().out.includes('"ready"'), {
+    what: 'ready',
+    timeoutMs: 20_000,
+  })
+  expect(taken.output().err).toBe('')
+  expect(proxy.seen.clear).toBe('')
+})
+
+it('more than one byte in plain text before TLS is refused', async () => {
+  const proxy = await startProxy(RIGHT)
+  proxy.answer = 'S and more'
+  const { sql } = open(proxy.url('require'))
+  expect(String(await failing(sql`select 1`))).toContain(
+    'more than one byte in plain text before TLS',
+  )
+})
+
+it.each(['goodbye', 'S and more', 'N'] as const)(
+  'a server that answers "%s" costs the pool no connection: it works once the server does',
+  async (answer) => {
+    const proxy = await startProxy(RIGHT)
+    proxy.answer = answer
+    const { sql } = open(proxy.url('require'))
+    for (let n = 1; n <= 3; n += 1) await failing(sql`select 1`)
+    expect(proxy.seen.asked).toBe(3)
+    proxy.answer = 'S'
+    expect(await sql`select 1 as n`).toEqual([{ n: 1 }])
+  },
+)
+
+it('a server that does not respond times out, counts as unavailable, and costs the pool no connection', async () => {
+  const proxy = await startProxy(RIGHT)
+  proxy.answer = 'nothing'
+  const { sql } = open(proxy.url('require'))
+  Object.assign(sql.options, buildSocketOptions(proxy.url('require'), 50))
+  for (let n = 1; n <= 3; n += 1) {
+    const error = await failing(sql`select 1`)
+    expect(String(error)).toContain(`CONNECT_TIMEOUT 127.0.0.1:${proxy.port}`)
+    expect(isDatabaseUnavailable(error)).toBe(true)
+  }
+  proxy.answer = 'S'
+  expect(await sql`select 1 as n`).toEqual([{ n: 1 }])
+})
+
+it('a server that closes the connection without an answer counts as unavailable', async () => {
+  const proxy = await startProxy(RIGHT)
+  proxy.answer = 'goodbye'
+  const { sql } = open(proxy.url('require'))
+  expect(isDatabaseUnavailable(await failing(sql`select 1`))).toBe(true)
+})
+
+it.each(['disable', 'require'])(
+  'of several hosts the next is tried when one is closed, with sslmode=%s',
+  async (sslmode) => {
+    const proxy = await startProxy(RIGHT)
+    vi.stubEnv('PGPORT', await pickPort())
+    onTestFinished(() => void vi.unstubAllEnvs())
+    // The first host gets the port of the environment, where no server listens.
+    const { sql } = open(proxy.url(sslmode).replace('127.0.0.1', '127.0.0.1,127.0.0.1'))
+    expect(await sql`select 1 as n`).toEqual([{ n: 1 }])
+  },
+)
+
+it('a listener receives notifications again after its connection was cut', async () => {
+  const proxy = await startProxy(RIGHT)
+  const { sql } = open(proxy.url('require'))
+  const received: string[] = []
+  let listening = 0
+  await sql.listen(
+    'news',
+    (text) => received.push(text),
+    () => {
+      listening += 1
+    },
+  )
+  proxy.cut()
+  await waitUntil(() => listening === 2, { what: 'it listens again' })
+  await database.sql.notify('news', 'after the cut')
+  await waitUntil(() => received.includes('after the cut'), { what: 'the news' })
+  expect(proxy.seen.clear).toBe('')
+})
+
+it('a migration negotiates TLS as the service does', async () => {
+  const proxy = await startProxy()
+  const refused = await failing(migrateDatabase(proxy.url('require')))
+  expect(String(refused)).toContain('the database server has no TLS')
+  proxy.identity = RIGHT
+  proxy.answer = 'S'
+  await migrateDatabase(proxy.url('require'))
+  expect(proxy.seen).toMatchObject({ clear: '' })
+  expect(proxy.seen.inside).toContain('pg_advisory_lock')
+})
+
+it('a short statement sent on a connection that breaks at that moment does not corrupt its next session', async () => {
+  const proxy = await startProxy()
+  const { sql } = open(proxy.url())
+  const options = buildSocketOptions(proxy.url(), 5_000)
+  const late: Promise<unknown>[] = []
+  const breakInTheMiddle = async (target: DriverOptions) => {
+    const socket = await options.socket(target)
+    const emit: (event: string | symbol, ...given: unknown[]) => boolean = socket.emit.bind(socket)
+    socket.emit = (event: string | symbol, ...given: unknown[]) => {
+      const hasListeners = emit(event, ...given)
+      if (event === 'error') late.push(failing(sql`select 'late'`))
+      return hasListeners
+    }
+    return socket
+  }
+  Object.assign(sql.options, { socket: breakInTheMiddle })
+  for (let n = 1; n <= 3; n += 1) {
+    expect(await sql`select 1 as n`).toEqual([{ n: 1 }])
+    proxy.cut()
+    await waitUntil(() => late.length === n, { what: 'a statement at the moment of the break' })
+    expect(isDatabaseUnavailable(await late.at(-1))).toBe(true)
+  }
+  expect(await sql`select 1 as n`).toEqual([{ n: 1 }])
+})

@@ -1,0 +1,205 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { type Database, openDatabase } from '../../../src/db/client.ts'
+import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.ts'
+import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
+import type { Tx } from '../../../src/platform/postgres/types.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { startDatabaseProxy } from '../../support/database-proxy.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+
+const AddressInfo = z.object({ port: z.int() })
+
+let database: TestDatabase
+let own: Database
+beforeEach(async () => {
+  database = await createTestDatabase()
+  // One connection: the next unit of work meets whatever the last one left behind.
+  own = openDatabase(database.url, 1)
+  await database.sql`create table kept (x int)`
+})
+afterEach(async () => {
+  await own.close()
+  await database.drop()
+})
+
+const kept = async () => (await database.sql`select x from kept order by x`).map(({ x }) => x)
+
+/** The server ends the connection of a unit of work. */
+async function cutOff(tx: Tx): Promise<void> {
+  const [row] = await tx`select pg_backend_pid() as pid`
+  const ended = tx`select pg_sleep(30)`.catch((error: unknown) => error)
+  await database.sql`select pg_terminate_backend(${row?.pid})`
+  throw await ended
+}
+
+/** Checks that the pool works as before, and that its units of work are atomic. */
+async function expectSound(): Promise<void> {
+  for (let n = 1; n <= 3; n += 1) {
+    const work = runInTransaction(own.sql, async (tx) => {
+      await tx`insert into kept values (${n})`
+      if (n === 2) throw new Error('changed its mind')
+    })
+    await work.catch((error: unknown) => expect(String(error)).toContain('changed its mind'))
+  }
+  expect(await kept()).toEqual([1, 3])
+}
+
+/** Removes the server's CommandComplete message, and keeps ReadyForQuery. */
+function cutOut(answer: Buffer, word: string): Buffer {
+  const confirmation = Buffer.from(`C\0\0\0${String.fromCharCode(word.length + 5)}${word}\0`)
+  const at = answer.indexOf(confirmation)
+  if (at < 0) return answer
+  return Buffer.concat([answer.subarray(0, at), answer.subarray(at + confirmation.length)])
+}
+
+describe('a unit of work', () => {
+  it('waits for its turn for as long as those before it take', async () => {
+    // Longer than a unit of work waits for a connection.
+    const long = runInTransaction(own.sql, (tx) => tx`select pg_sleep(5.5)`)
+    const others = [1, 2].map((n) =>
+      runInTransaction(own.sql, (tx) => tx`insert into kept values (${n})`),
+    )
+    await Promise.all([long, ...others])
+    expect(await kept()).toEqual([1, 2])
+  })
+
+  it('fails together with all that wait behind it when no connection comes, not one after the other', async () => {
+    const silent = createServer().listen(0, '127.0.0.1')
+    await once(silent, 'listening')
+    const { port } = AddressInfo.parse(silent.address())
+    const away = openDatabase(`postgres://postgres@127.0.0.1:${port}/none`, 1)
+    onTestFinished(async () => {
+      await away.close()
+      silent.close()
+    })
+    const works = Array.from({ length: 5 }, () => runInTransaction(away.sql, async () => {}))
+    const [first, ...others] = await Promise.all(works.map((work) => work.catch((error) => error)))
+    expect(isDatabaseUnavailable(first)).toBe(true)
+    for (const other of others) expect(other).toBe(first)
+  })
+
+  it('returns what the work does, after its commit', async () => {
+    const result = await runInTransaction(own.sql, async (tx) => {
+      await tx`insert into kept values (7)`
+      expect(await kept()).toEqual([])
+      return 'done'
+    })
+    expect([result, await kept()]).toEqual(['done', [7]])
+  })
+
+  it('that waits for a connection while the only one is lost is settled, and the pool recovers', async () => {
+    const proxy = await startDatabaseProxy(database.url)
+    onTestFinished(() => proxy.stop())
+    const { sql, close } = openDatabase(proxy.url(), 1)
+    onTestFinished(close)
+    await sql`select 1`
+    const busy = sql`select pg_sleep(30)`.catch((error: unknown) => error)
+    const isBusy = async () => {
+      const rows = await database.sql`
+        select from pg_stat_activity where datname = current_database() and query like '%pg_sleep(30)'`
+      return rows.length > 0
+    }
+    await waitUntil(isBusy, { what: 'the only connection is in use' })
+    const work = () => runInTransaction(sql, (tx) => tx`insert into kept values (9)`)
+    const ended = work().then(
+      () => 'done',
+      (error: unknown) => (isDatabaseUnavailable(error) ? 'away' : error),
+    )
+    proxy.cut()
+    expect(await busy).toBeInstanceOf(Error)
+    expect(['done', 'away']).toContain(await ended)
+    await work()
+  })
+
+  it('leaves nothing behind when the work throws, or a statement fails', async () => {
+    const failure = new Error('no')
+    const thrown = runInTransaction(own.sql, async (tx) => {
+      await tx`insert into kept values (8)`
+      throw failure
+    })
+    await expect(thrown).rejects.toBe(failure)
+    const failed = runInTransaction(own.sql, async (tx) => {
+      await tx`insert into kept values (9)`
+      await Promise.all([tx`select 1 / 0`, tx`insert into kept values (10)`])
+    })
+    await expect(failed).rejects.toThrow('division by zero')
+    expect(await kept()).toEqual([])
+    await expectSound()
+  })
+
+  it('whose connection the server ends fails, the process survives, and the next ones are atomic', async () => {
+    const lost = runInTransaction(own.sql, async (tx) => {
+      await tx`insert into kept values (11)`
+      await cutOff(tx)
+    })
+    await expect(lost).rejects.toThrow()
+    // Wait for what the driver still writes to the dead connection in a later turn.
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    await own.sql`select 1`.catch(() => {})
+    await expectSound()
+  })
+
+  it('of a process that was suspended too long in the middle fails, and writes nothing', async () => {
+    const lost = runInTransaction(own.sql, async (tx) => {
+      await tx`set local idle_in_transaction_session_timeout = 100`
+      await tx`insert into kept values (12)`
+      // Blocks this process, as if it had been stopped.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600)
+      await tx`insert into kept values (13)`
+      await tx`insert into kept values (14)`
+    })
+    await expect(lost).rejects.toThrow()
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    await own.sql`select 1`.catch(() => {})
+    await expectSound()
+  })
+
+  it('fails although the work caught the error of a statement: the server has rolled it back', async () => {
+    const caught = runInTransaction(own.sql, async (tx) => {
+      await tx`insert into kept values (15)`
+      await tx`select 1 / 0`.catch(() => {})
+    })
+    await expect(caught).rejects.toThrow('the server answered ROLLBACK to commit')
+    expect(await kept()).toEqual([])
+    await expectSound()
+  })
+
+  it.each([
+    ['begin', 'BEGIN'],
+    ['commit', 'COMMIT'],
+  ])(
+    'whose %s the server did not confirm fails, and nothing more is sent on its connection',
+    async (statement, word) => {
+      const proxy = await startDatabaseProxy(database.url)
+      const through = openDatabase(proxy.url(), 1)
+      onTestFinished(async () => {
+        await through.close()
+        await proxy.stop()
+      })
+      proxy.alter = (answer) => cutOut(answer, word)
+      let isWorking = false
+      const unconfirmed = runInTransaction(through.sql, async (tx) => {
+        isWorking = true
+        await tx`insert into kept values (16)`
+      })
+      await expect(unconfirmed).rejects.toThrow(`${statement} has no answer`)
+      expect(isWorking).toBe(word === 'COMMIT')
+      expect(proxy.seen.clear).not.toContain('rollback')
+    },
+  )
+
+  it('never shares its connection, however many statements are in flight', async () => {
+    const crowd = Array.from({ length: 250 }, (_, n) => own.sql`select ${n}::int as n`)
+    const work = Array.from({ length: 20 }, (_, n) =>
+      runInTransaction(own.sql, async (tx) => {
+        await tx`insert into kept values (${n})`
+        if (n % 2) throw new Error('undone')
+      }).catch(() => {}),
+    )
+    await Promise.all([...crowd, ...work])
+    expect(await kept()).toEqual([0, 2, 4, 6, 8, 10, 12, 14, 16, 18])
+  })
+})

@@ -1,0 +1,179 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, it } from 'vitest'
+import {
+  findFileCycle,
+  findFolderCycle,
+  findUpward,
+  type Import,
+  nameRoom,
+  ROWS,
+  readImports,
+} from './imports.ts'
+
+const ROOT = fileURLToPath(new URL('../../src', import.meta.url))
+
+/** The entry points of the package, which may re-export from their own folder. */
+const ENTRIES = ['client/entry.ts']
+
+/** The sandbox is a gateway over the wire: it shares only the rules of signing and amounts, and the settings. */
+const SANDBOX_MAY = [
+  'gateway/signature.ts',
+  'money.ts',
+  'config/accounts.ts',
+  'config/config-error.ts',
+  'config/config.ts',
+  'config/token-source.ts',
+]
+
+const files = readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
+  .map((file) => file.replaceAll('\\', '/'))
+  .filter((file) => file.endsWith('.ts'))
+const read = (file: string) => readFileSync(join(ROOT, file), 'utf8')
+const imports = files.flatMap((file) => readImports(file, read(file)))
+const show = ({ from, to }: Import) => `${from} → ${to}`
+
+describe('imports', () => {
+  it('are found, including dynamic imports and types', () => {
+    expect(imports.length).toBeGreaterThan(900)
+    expect(imports.filter(({ to }) => !files.includes(to)).map(show)).toEqual([])
+    expect(imports.map(show)).toContain('main.ts → demo.ts')
+    expect(imports.map(show)).toContain('context.ts → gateway/client.ts')
+  })
+
+  it('go to strictly lower rows', () => {
+    expect(findUpward(imports).map(show)).toEqual([])
+  })
+
+  it('form no cycle of files', () => {
+    expect(findFileCycle(imports)).toBeUndefined()
+  })
+
+  it('form no cycle of folders, at any depth', () => {
+    expect(findFolderCycle(imports)).toBeUndefined()
+  })
+
+  it.each([
+    ['a value', `import { runInTransaction } from '../sync/sync-due.ts'`],
+    ['a type', `import type { Claim } from '../sync/types.ts'`],
+    ['a module at run time', `const { syncDue } = await import('../sync/sync-due.ts')`],
+    ['a neighbour of the same row', `import { findRefund } from '../ipn/inbox.ts'`],
+    ['the sandbox', `import { startSandbox } from '../sandbox/start-sandbox.ts'`],
+    ['a room that is in no row', `import { x } from '../nowhere/x.ts'`],
+  ])('a planted upward import of %s is found', (_, statement) => {
+    const planted = readImports('refunds/planted.ts', statement)
+    expect(findUpward([...imports, ...planted])).toEqual(planted)
+  })
+
+  it('a planted cycle of files is found, also one of types alone', () => {
+    const [one] = readImports('money.ts', `import type { X } from './version.ts'`)
+    const [other] = readImports('version.ts', `import type { Y } from './money.ts'`)
+    if (!one || !other) throw new Error('no import was planted')
+    expect(findFileCycle([...imports, one])).toBeUndefined()
+    expect(findFileCycle([...imports, one, other])).toEqual(['money.ts', 'version.ts', 'money.ts'])
+  })
+
+  it('a planted cycle of folders is found even if the files form none', () => {
+    const planted = readImports(
+      'refunds/attempt/planted.ts',
+      `import type { X } from '../reconcile/save-drafts.ts'`,
+    )
+    expect(findFileCycle([...imports, ...planted])).toBeUndefined()
+    expect(findFolderCycle([...imports, ...planted])?.toSorted()).toEqual(
+      expect.arrayContaining(['refunds/attempt', 'refunds/reconcile']),
+    )
+  })
+
+  it('between sync and refunds go one way, and one file calls all five steps', () => {
+    const steps = imports.filter(({ from }) => from === 'sync/sync-transaction.ts')
+    expect(steps.map(({ to }) => to)).toEqual(
+      expect.arrayContaining([
+        'sync/apply-answers.ts',
+        'refunds/reconcile/reconcile-refunds.ts',
+        'refunds/attempt/send-attempt.ts',
+      ]),
+    )
+  })
+
+  it('of the sandbox leave its folder only for code that both sides of the wire share', () => {
+    const outside = imports.filter(
+      ({ from, to }) => nameRoom(from) === 'sandbox' && nameRoom(to) !== 'sandbox',
+    )
+    expect(outside.length).toBeGreaterThan(10)
+    expect(outside.filter(({ to }) => !SANDBOX_MAY.includes(to)).map(show)).toEqual([])
+  })
+
+  it('of the client stay in its folder: it needs neither the service nor a package', () => {
+    const own = files.filter((file) => file.startsWith('client/'))
+    expect(own).toContain('client/entry.ts')
+    const from = own.flatMap(
+      (file) => read(file).match(/(?<=\bfrom |\bimport\s*\(?\s*)'[^']+'/g) ?? [],
+    )
+    expect(from.length).toBeGreaterThan(20)
+    expect(from.filter((one) => !/^'\.\/[a-z-]+\.ts'$/.test(one))).toEqual([])
+  })
+})
+
+describe('the table of rows', () => {
+  it('names every folder, and no other', () => {
+    const rooms = new Set(files.map(nameRoom))
+    // Nothing imports the client, and it imports nothing.
+    rooms.delete('client')
+    expect(ROWS.flat().toSorted()).toEqual([...rooms].toSorted())
+  })
+
+  it('the exceptions name only files that exist', () => {
+    expect([...ENTRIES, ...SANDBOX_MAY].filter((file) => !files.includes(file))).toEqual([])
+  })
+})
+
+describe('every file', () => {
+  it('is in a folder, except for a few at the root', () => {
+    expect(files.filter((file) => !file.includes('/')).length).toBeLessThanOrEqual(10)
+  })
+
+  it('has no default export and re-exports nothing', () => {
+    const wrong = files.filter(
+      (file) =>
+        !ENTRIES.includes(file) &&
+        /^export default\b|^export (type )?(\*|\{[^}]*\}) from\b/m.test(read(file)),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  it('stays below 300 lines', () => {
+    // All tables are on one page, in the order money flows, to give an overview.
+    const long = files.filter((file) => read(file).split('\n').length > 300)
+    expect(long).toEqual(['db/schema.ts'])
+  })
+
+  it('outside gateway/ and sandbox/ contains no wire names', () => {
+    const outside = files.filter((file) => !/^(gateway|sandbox)\//.test(file))
+    expect(outside.filter((file) => read(file).includes('svc_'))).toEqual([])
+    const defaults = outside.filter((file) => /svc/i.test(read(file)))
+    expect(defaults).toEqual(['config/settings.ts'])
+  })
+
+  it('of the platform is independent of payments', () => {
+    const platform = files.filter((file) => file.startsWith('platform/'))
+    expect(platform.length).toBeGreaterThan(40)
+    expect(platform.filter((file) => /payment|refund/i.test(read(file)))).toEqual([])
+  })
+
+  it('except config/config.ts does not read the environment', () => {
+    const readers = files.filter((file) => /process\.env\b/.test(read(file)))
+    expect(readers.filter((file) => file !== 'config/config.ts')).toEqual([])
+  })
+
+  it('contains no repeating timer: only the worker loop repeats work', () => {
+    expect(files.filter((file) => /\bsetInterval\(/.test(read(file)))).toEqual([])
+  })
+
+  it("opens transactions with `runInTransaction`: the driver's own is unsafe when a connection is lost", () => {
+    expect(files.filter((file) => /\bsql\s*\.begin\(|\.savepoint\(/.test(read(file)))).toEqual([])
+    expect(files.filter((file) => read(file).includes('runInTransaction(')).length).toBeGreaterThan(
+      4,
+    )
+  })
+})

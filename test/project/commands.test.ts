@@ -1,0 +1,187 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { z } from 'zod'
+import { DEMO_ACCOUNT } from '../../src/config/accounts.ts'
+import { type Sandbox, startSandbox } from '../../src/sandbox/start-sandbox.ts'
+import type { Service } from '../../src/service.ts'
+import { runCli } from '../support/cli.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { KEY, startTestService } from '../support/service.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+/** The ids that the documentation uses. */
+const TRANSACTION = '261121093303VBUBPM'
+const PAYMENT = '354564703001'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+type Shown = { page: string; command: string }
+
+/** Every command in the shell blocks of the documentation, with its continued lines joined. */
+function listCommands(): Shown[] {
+  const docs = readdirSync(`${ROOT}docs`).filter((name) => name.endsWith('.md'))
+  return ['README.md', ...docs.map((name) => `docs/${name}`)].flatMap((page) => {
+    const text = readFileSync(ROOT + page, 'utf8')
+    const blocks = [...text.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block = '']) => block)
+    return blocks.flatMap((block) => {
+      const joined = block.replace(/\\\n\s*/g, '').replace(/,\n\s+"/g, ', "')
+      return joined.split('\n').map((command) => ({ page, command }))
+    })
+  })
+}
+
+const commands = listCommands()
+const curls = commands.filter(({ command }) => command.startsWith('curl '))
+const cli = commands.filter(({ command }) => /^npm run -s cli -- (keys|audit)/.test(command))
+
+/** Splits a command into words as a shell does. */
+function splitWords(command: string): string[] {
+  return [...command.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
+    ([, single, double, bare]) => single ?? double ?? bare ?? '',
+  )
+}
+
+let database: TestDatabase
+let sandbox: Sandbox
+let service: Service
+beforeAll(async () => {
+  database = await createTestDatabase()
+  sandbox = await startSandbox({ accounts: [DEMO_ACCOUNT], refundMs: 50 })
+  service = await startTestService(database, sandbox.url, {
+    settings: {
+      GATEWAY_MERCHANT_CODE: DEMO_ACCOUNT.merchantCode,
+      GATEWAY_SECRET: DEMO_ACCOUNT.secret,
+      GATEWAY_CLIENT_ID: 'DEMO',
+      GATEWAY_CLIENT_SECRET: 'sandbox-DEMO',
+    },
+  })
+  sandbox.setIpnUrl(`${service.url}/ipn`)
+  await fetch(`${sandbox.url}/sandbox/transactions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({
+      transactionId: TRANSACTION,
+      orderId: 'DH1',
+      payments: [{ id: PAYMENT, amount: '20000000', paymentMethod: 'QR', status: 'SUCCESS' }],
+    }),
+  })
+  const isPaid = async () =>
+    (await run(`curl ${service.url}/v1/payments/${PAYMENT}`)).status === 200
+  await waitUntil(isPaid, { what: 'the payment of the documentation' })
+})
+afterAll(async () => {
+  await service.stop()
+  await sandbox.stop()
+  await database.drop()
+})
+
+/** Runs a curl command. Of a stream it reads the first bytes. */
+async function run(command: string): Promise<{ status: number; text: string }> {
+  const words = splitWords(command).slice(1)
+  const headers = new Headers({ authorization: `Bearer ${KEY}` })
+  let url = ''
+  let method: string | undefined
+  let body: string | undefined
+  for (let word = words.shift(); word !== undefined; word = words.shift()) {
+    if (word === '-N') continue
+    if (word === '-X') method = words.shift()
+    else if (word === '-d') body = words.shift()
+    else if (word === '-H') {
+      const [name = '', value = ''] = (words.shift() ?? '').split(/: (.*)/)
+      headers.set(name, value)
+    } else url = word
+  }
+  const sent = { method: method ?? (body === undefined ? 'GET' : 'POST'), headers }
+  const response = await fetch(url, body === undefined ? sent : { ...sent, body })
+  if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
+    return { status: response.status, text: await response.text() }
+  }
+  const reader = response.body?.getReader()
+  const { value } = (await reader?.read()) ?? {}
+  await reader?.cancel()
+  return { status: response.status, text: new TextDecoder().decode(value) }
+}
+
+const Created = z.object({
+  transactionId: z.string(),
+  payments: z.tuple([z.object({ id: z.string() })]),
+})
+
+/** What stands for the placeholders of a page, as its earlier commands returned it. */
+class Placeholders {
+  #known = new Map([
+    ['127.0.0.1:3000', new URL(service.url).host],
+    ['127.0.0.1:4010', new URL(sandbox.url).host],
+    ['$KEY', KEY],
+    ['$TRANSACTION', TRANSACTION],
+    ['$PAYMENT', PAYMENT],
+  ])
+
+  fill(command: string): string {
+    return [...this.#known].reduce((text, [name, value]) => text.replaceAll(name, value), command)
+  }
+
+  async learn(command: string, text: string): Promise<void> {
+    if (command.includes('/sandbox/transactions')) {
+      const { transactionId, payments } = Created.parse(JSON.parse(text))
+      this.#known.set('<transaction id>', transactionId)
+      // A person who types the commands is slower than the notification.
+      const url = `${service.url}/v1/transactions/${transactionId}`
+      const isKnown = async () => (await run(`curl ${url}`)).status === 200
+      await waitUntil(isKnown, { what: 'the notified transaction to be known' })
+      const [{ id }] = payments
+      this.#known.set('<payment id>', id).set('payments/<id>', `payments/${id}`)
+    } else if (command.includes('/oauth2/token')) {
+      const { access_token } = z.object({ access_token: z.string() }).parse(JSON.parse(text))
+      this.#known.set('<token>', access_token)
+    } else if (/\/refunds /.test(command)) {
+      const { id } = z.object({ id: z.string() }).parse(JSON.parse(text))
+      this.#known.set('refunds/<id>', `refunds/${id}`)
+    }
+  }
+}
+
+/** A refund that waits for a person, as the page says before it decides one. */
+async function putInReview(): Promise<void> {
+  const isOver = async () => {
+    const [row] = await database.sql`
+      select count(*)::int as open from refunds where status not in ('succeeded', 'failed', 'needs_review')`
+    return row?.open === 0
+  }
+  await waitUntil(isOver, { what: 'the refunds to end' })
+  await database.sql`update refunds set status = 'needs_review', matched = false`
+}
+
+it('the documentation shows commands', () => {
+  expect(curls.length).toBeGreaterThan(20)
+  expect(cli.length).toBeGreaterThan(4)
+})
+
+it('every curl command of the documentation works, in the order of its page', async () => {
+  const pages = new Map<string, Placeholders>()
+  for (const { page, command } of curls) {
+    const placeholders = pages.get(page) ?? new Placeholders()
+    pages.set(page, placeholders)
+    if (command.includes('/resolution')) await putInReview()
+    // Read at once: the payment is made to succeed by the command after it.
+    const filled = placeholders.fill(command).replace(/wait=60'/, "wait=0'")
+    const { status, text } = await run(filled)
+    expect({ page, command: filled, status, text }).toMatchObject({
+      status: expect.toSatisfy((code: number) => code >= 200 && code < 300),
+    })
+    expect(filled).not.toMatch(/<[a-z ]+>|\$[A-Z]/)
+    await placeholders.learn(command, text)
+  }
+}, 60_000)
+
+it('every command for keys and the audit works, in the order of its page', async () => {
+  const env = { DATABASE_URL: database.url }
+  let id = ''
+  for (const { command } of cli) {
+    const [, , , , , ...args] = splitWords(command.replace(/<id[^>]*>/, () => id))
+    const { code, out, err } = await runCli(args, env)
+    expect({ command, code, err, out }).toMatchObject({ code: 0, err: '' })
+    id = /key ([0-9a-f-]{36})/.exec(out)?.[1] ?? id
+  }
+})

@@ -1,0 +1,151 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { fileURLToPath } from 'node:url'
+import { type Client, createClient } from 'ipn-processor/client'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { createCheckout } from '../../examples/order-system/checkout.ts'
+import { createOrderBook, type Order } from '../../examples/order-system/orders.ts'
+import { createShop } from '../../examples/order-system/shop.ts'
+import { type Fault, makeFaultyFetch } from '../support/faulty-fetch.ts'
+import { PATIENT_REFUNDS } from '../support/refunds.ts'
+import { KEY } from '../support/service.ts'
+import { useRefundRig } from '../support/use-started.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+/** A complete run of database, service, sandbox and shop (ms). */
+const RUN_WITHIN_MS = 120_000
+
+/** Masks the ids, which differ in every run. */
+function hideIds(output: string): string {
+  return output
+    .replace(/\b[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}\b/g, '<key>')
+    .replace(/\b\d{12}[A-Z]{6}\b/g, '<transaction>')
+    .replace(/(?<=by payment )\d+/g, '<payment>')
+}
+
+it(
+  'npm run example prints what the documentation shows, exits with 0 and leaves no files behind',
+  async () => {
+    const page = await readFile(join(ROOT, 'docs', 'webhooks.md'), 'utf8')
+    const [, shown = ''] = /```\n(Starting the IPN processor.*?)```/s.exec(page) ?? []
+    const scratch = await mkdtemp(join(tmpdir(), 'example-'))
+    await chmod(scratch, 0o755)
+    onTestFinished(() => rm(scratch, { recursive: true, force: true }))
+    const child = spawn('npm', ['run', '--silent', 'example'], {
+      cwd: ROOT,
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: scratch },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const [printed, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
+    expect(hideIds(printed)).toBe(hideIds(shown))
+    expect(code).toBe(0)
+    const left = await readdir(scratch)
+    expect(left.filter((name) => name.startsWith('order-system-'))).toEqual([])
+  },
+  RUN_WITHIN_MS,
+)
+
+describe('the shop', () => {
+  const rig = useRefundRig({ settings: PATIENT_REFUNDS })
+
+  /** Starts a shop; its client is closed after the test. */
+  function openShop(orders = createOrderBook()) {
+    const { fetch, faults } = makeFaultyFetch()
+    const closing = new AbortController()
+    onTestFinished(() => closing.abort())
+    const baseUrl = rig.service.url
+    const ipn: Client = createClient({ baseUrl, apiKey: KEY, fetch, signal: closing.signal })
+    const { app, resume } = createShop({
+      orders,
+      ipn,
+      openCheckout: createCheckout(rig.sandbox.url),
+    })
+    const post = (path: string, body: object) =>
+      app.request(path, { method: 'POST', body: JSON.stringify(body) })
+    return { orders, faults, resume, post, close: () => closing.abort() }
+  }
+
+  type Shop = ReturnType<typeof openShop>
+
+  const Opened = z.object({ id: z.string(), payAt: z.string() })
+  const Refused = z.object({ error: z.string() })
+  const open = async ({ post }: Shop, amount: string) =>
+    Opened.parse(await (await post('/orders', { amount })).json())
+
+  async function sell(shop: Shop): Promise<Order & { paymentId: string }> {
+    const { orders } = shop
+    const { id, payAt } = await open(shop, '100')
+    await fetch(payAt, { method: 'PATCH', body: '{"status":"SUCCESS"}' })
+    const paid = async () => (await orders.find(id))?.status === 'paid'
+    await waitUntil(paid, { what: 'the order is paid' })
+    const order = await orders.find(id)
+    return { paymentId: '', ...(order ?? expect.fail('no order')) }
+  }
+
+  async function untilReturned({ orders }: Shop, { id }: Order) {
+    const succeeded = async () => (await orders.find(id))?.returns[0]?.status === 'succeeded'
+    await waitUntil(succeeded, { what: 'the refund succeeded' })
+  }
+
+  it.each<Fault>(['refuse', 'lose_answer'])(
+    'that stops after a request was lost (%s) takes it up at its next start; the money moves once',
+    async (fault) => {
+      const first = openShop()
+      const order = await sell(first)
+      first.faults.push(...Array<Fault>(100).fill(fault))
+      const asked = first.post(`/orders/${order.id}/refund`, { returnId: 'R', amount: '40' })
+      await waitUntil(() => first.faults.length < 100, { what: 'it was sent' })
+      first.close()
+      await asked
+      const stored = await first.orders.find(order.id)
+      expect(stored?.returns).toMatchObject([{ returnId: 'R', status: 'requested' }])
+      const second = openShop(first.orders)
+      await second.resume()
+      await untilReturned(second, order)
+      expect(await rig.moved(order.paymentId)).toEqual(['40'])
+      expect(await second.orders.find(order.id)).toMatchObject({ status: 'partially_refunded' })
+    },
+  )
+
+  it('refunds a return once, however often and fast it is requested', async () => {
+    const shop = openShop()
+    const order = await sell(shop)
+    const ask = () => shop.post(`/orders/${order.id}/refund`, { returnId: 'R', amount: '40' })
+    const answers = await Promise.all([ask(), ask(), ask()])
+    expect(answers.map(({ status }) => status)).toEqual([202, 202, 202])
+    expect((await shop.orders.find(order.id))?.returns).toHaveLength(1)
+    await untilReturned(shop, order)
+    expect(await rig.moved(order.paymentId)).toEqual(['40'])
+  })
+
+  it('reports what is wrong with a request', async () => {
+    const shop = openShop()
+    const { id } = await sell(shop)
+    const refuse = async (path: string, body: object) => {
+      const answer = await shop.post(path, body)
+      return [answer.status, Refused.parse(await answer.json()).error]
+    }
+    const path = `/orders/${id}/refund`
+    expect(await refuse(path, { returnId: 'R', amount: '101' })).toEqual([
+      409,
+      'at most 100 can be refunded',
+    ])
+    expect(await refuse('/orders', { amount: 'ten' })).toEqual([
+      422,
+      expect.stringContaining('must be a decimal'),
+    ])
+    expect(await refuse('/orders/7/refund', { returnId: 'R' })).toEqual([404, 'no such order'])
+    const { id: unpaid } = await open(shop, '1')
+    expect(await refuse(`/orders/${unpaid}/refund`, { returnId: 'R' })).toEqual([
+      409,
+      'the order is not paid',
+    ])
+  })
+})

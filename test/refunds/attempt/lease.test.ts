@@ -1,0 +1,190 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import type { Service } from '../../../src/service.ts'
+import { syncDue } from '../../../src/sync/sync-due.ts'
+import {
+  type LabPayment,
+  type RefundLab,
+  startRefundLab,
+  waitForSent,
+} from '../../support/refund-lab.ts'
+import { startTestService } from '../../support/service.ts'
+import { countQueries, readItem, waitForQueries } from '../../support/sync.ts'
+
+/** Two processes on one database, neither with a worker loop. */
+let lab: RefundLab
+let other: Service
+beforeAll(async () => {
+  lab = await startRefundLab({ settings: { GATEWAY_TIMEOUT_MS: '1000' } })
+  other = await startTestService(lab.database, lab.sandbox.url, {
+    settings: { ROLE: 'web', REFUND_RESEND_AFTER_MS: '30000' },
+  })
+})
+afterEach(() => lab.clear())
+afterAll(async () => {
+  await other.stop()
+  await lab.stop()
+})
+
+/** Ends the lease on the transaction, so that the other process may claim it. */
+async function loseLease({ transactionId }: LabPayment): Promise<void> {
+  await lab.database.sql`
+    update transactions set due_at = now() - interval '1 s' where transaction_id = ${transactionId}`
+}
+
+/** Starts a sync whose query has reached the gateway, which answers in a moment. */
+async function beginPass(payment: LabPayment): Promise<{ passing: Promise<void> }> {
+  await lab.fault('delay', { command: 'QUERY_PT', delayMs: 500 })
+  const queries = await countQueries(lab, payment.transactionId)
+  const passing = lab.pass(payment)
+  await waitForQueries(lab, payment.transactionId, queries + 1)
+  return { passing }
+}
+
+describe('a worker that lost its lease', () => {
+  it('during the refund call writes nothing; the next one finds the attempt interrupted', async () => {
+    const payment = await lab.open()
+    await lab.fault('delay', { delayMs: 500 })
+    const refundId = await lab.ask(payment, '30')
+    const passing = lab.pass(payment)
+    await waitForSent(lab, refundId)
+    expect((await lab.row(refundId)).status).toBe('sending')
+    await loseLease(payment)
+    expect(await syncDue(other.ctx)).toBe(1)
+    const found = await lab.row(refundId)
+    expect(found).toMatchObject({ status: 'unknown', unanswered: true, attempts: 1 })
+    const before = await readItem(lab, payment.transactionId)
+    await passing
+    expect(await readItem(lab, payment.transactionId)).toMatchObject({ version: before.version })
+    expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', gatewayRefundId: null })
+    const attempts = await lab.database.sql`
+      select outcome, message from refund_attempts where refund_id = ${refundId}`
+    expect(attempts).toMatchObject([{ outcome: 'unknown', message: 'interrupted' }])
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    expect((await lab.row(refundId)).status).toBe('succeeded')
+    expect(await lab.sent(refundId)).toBe(1)
+  })
+
+  it('writes nothing even when its answer comes before the next claim', async () => {
+    const payment = await lab.open()
+    await lab.fault('delay', { delayMs: 800 })
+    const refundId = await lab.ask(payment, '30')
+    const passing = lab.pass(payment)
+    await waitForSent(lab, refundId)
+    await loseLease(payment)
+    await lab.fault('delay', { command: 'QUERY_PT', delayMs: 900 })
+    const queries = await countQueries(lab, payment.transactionId)
+    const taking = syncDue(other.ctx)
+    await waitForQueries(lab, payment.transactionId, queries + 1)
+    await passing
+    expect(await taking).toBe(1)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', gatewayRefundId: null })
+  })
+
+  it('during the query sends nothing: the other worker did', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    const { passing } = await beginPass(payment)
+    await loseLease(payment)
+    await lab.database.sql`update refunds set due_at = now()`
+    expect(await syncDue(other.ctx)).toBe(1)
+    expect((await lab.row(refundId)).status).toBe('accepted')
+    await lab.settle(refundId)
+    await passing
+    expect((await lab.row(refundId)).status).toBe('accepted')
+    expect(await lab.sent(refundId)).toBe(1)
+  })
+
+  it('may still record the result of its refund while no other worker has claimed', async () => {
+    const payment = await lab.open()
+    await lab.fault('delay', { delayMs: 500 })
+    const refundId = await lab.ask(payment, '30')
+    const passing = lab.pass(payment)
+    await waitForSent(lab, refundId)
+    await loseLease(payment)
+    await passing
+    expect((await lab.row(refundId)).status).toBe('accepted')
+  })
+})
+
+describe('a lease that would end before the call', () => {
+  it('is too short to send: no attempt is recorded, and the refund waits', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    const { passing } = await beginPass(payment)
+    await lab.database.sql`
+      update transactions set due_at = clock_timestamp() + interval '1200 ms'
+      where transaction_id = ${payment.transactionId}`
+    await passing
+    expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0 })
+    expect(await lab.sent(refundId)).toBe(0)
+    await lab.pass(payment)
+    expect((await lab.row(refundId)).status).toBe('accepted')
+  })
+})
+
+describe('a snapshot', () => {
+  it('older than the stored one is dropped, changes and sends nothing, and the transaction is due at once', async () => {
+    const payment = await lab.open()
+    const first = await lab.send(payment, '30')
+    const second = await lab.ask(payment, '20')
+    await lab.settle(first)
+    const { passing } = await beginPass(payment)
+    await lab.database.sql`
+      update transactions set as_of = clock_timestamp() where transaction_id = ${payment.transactionId}`
+    await passing
+    expect((await lab.row(first)).status).toBe('accepted')
+    expect((await lab.row(second)).status).toBe('pending')
+    expect(await lab.sent(second)).toBe(0)
+    const { dueAfterQueryMs, gapMs, leased } = await readItem(lab, payment.transactionId)
+    expect(leased).toBe(false)
+    expect(dueAfterQueryMs).toBeLessThan(gapMs + 2_000)
+    await lab.pass(payment)
+    expect((await lab.row(first)).status).toBe('succeeded')
+    expect((await lab.row(second)).status).toBe('accepted')
+  })
+
+  it('queried before the refund was sent changes nothing, whatever it shows', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.settle(refundId)
+    await lab.age(refundId, -3_600_000)
+    await lab.pass(payment)
+    expect((await lab.row(refundId)).status).toBe('accepted')
+    await lab.age(refundId, 3_600_000)
+    await lab.pass(payment)
+    expect((await lab.row(refundId)).status).toBe('succeeded')
+  })
+
+  it('queried before a refusal became certain proves nothing', async () => {
+    const payment = await lab.open()
+    await lab.fault('code', { code: 33 })
+    const refundId = await lab.send(payment, '30')
+    const { passing } = await beginPass(payment)
+    await lab.age(refundId, 599_600)
+    await passing
+    expect((await lab.row(refundId)).status).toBe('unknown')
+  })
+})
+
+describe('every request sent', () => {
+  it('was recorded and committed first, with the bytes that the gateway received', async () => {
+    const payment = await lab.open()
+    await lab.fault('acceptThenHang')
+    const refundId = await lab.ask(payment, '30')
+    const passing = lab.pass(payment)
+    await waitForSent(lab, refundId)
+    const [attempt] = await lab.database.sql<{ sha: string; outcome: string | null }[]>`
+      select encode(body_sha256, 'hex') as sha, outcome from refund_attempts
+      where refund_id = ${refundId}`
+    const calls: unknown = await lab.control('GET', '/calls?command=REFUND')
+    expect(calls).toMatchObject({
+      data: expect.arrayContaining([
+        expect.objectContaining({ requestId: refundId, rawBodySha256: attempt?.sha }),
+      ]),
+    })
+    expect(attempt?.outcome).toBeNull()
+    await passing
+    expect((await lab.row(refundId)).status).toBe('unknown')
+  })
+})

@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest'
+import { startRefundRig } from '../../support/refunds.ts'
+import { useRefundRig } from '../../support/use-started.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+
+/** A service with background work, against each behaviour of the gateway. */
+const rig = useRefundRig()
+
+const mode = (ipn: string) =>
+  rig.control('PUT', '/refund-mode', { guardsBalance: false, settleMs: 50, ipn })
+
+describe('a gateway whose notifications come', () => {
+  it.each(['normal', 'early', 'late', 'twice', 'never'])(
+    '%s: the refund succeeds, and the payment shows it',
+    async (ipn) => {
+      await mode(ipn)
+      const payment = await rig.pay()
+      const { body } = await rig.refund(payment.id, { amount: '30' })
+      expect((await rig.untilEnded(body.id)).status).toBe('succeeded')
+      const shown = async () => (await rig.payment(payment.id)).refundedAmount === '30'
+      await waitUntil(shown, { what: 'the refunded amount of the payment' })
+      expect(await rig.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+      expect(await rig.moved(payment.id)).toEqual(['30'])
+      expect(await rig.sent(body.id)).toBe(1)
+    },
+  )
+
+  it.each(['normal', 'late', 'twice'])('%s with failure: the refund fails', async (ipn) => {
+    await rig.control('PUT', '/refund-mode', { guardsBalance: false, settleMs: null, ipn })
+    const payment = await rig.pay()
+    const { body } = await rig.refund(payment.id, { amount: '30' })
+    const accepted = async () => (await rig.readRefund(body.id)).status === 'accepted'
+    await waitUntil(accepted, { what: 'the acceptance' })
+    await rig.control('POST', `/refunds/${body.id}/settle`, { outcome: 'failure', code: 5 })
+    expect(await rig.untilEnded(body.id)).toMatchObject({
+      status: 'failed',
+      failure: { code: '5' },
+    })
+    expect(await rig.payment(payment.id)).toMatchObject({ refundableAmount: '100' })
+    expect(await rig.moved(payment.id)).toEqual([])
+  })
+})
+
+describe('several refunds of one payment', () => {
+  it('are sent one after the other without waiting for a backoff', async () => {
+    const slow = await startRefundRig({
+      settings: { REFUND_BACKOFF_MS: '60000', REFUND_BACKOFF_MAX_MS: '60000' },
+    })
+    try {
+      const payment = await slow.pay()
+      const asked = await Promise.all(
+        Array.from({ length: 5 }, () => slow.refund(payment.id, { amount: '20' })),
+      )
+      for (const { body } of asked) {
+        expect((await slow.untilEnded(body.id)).status).toBe('succeeded')
+      }
+      expect(await slow.moved(payment.id)).toEqual(['20', '20', '20', '20', '20'])
+    } finally {
+      await slow.stop()
+    }
+  })
+})

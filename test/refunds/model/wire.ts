@@ -1,0 +1,154 @@
+import type { GatewayClient } from '../../../src/gateway/client.ts'
+import type { PreparedCall } from '../../../src/gateway/types.ts'
+import type { SandboxState } from '../../../src/sandbox/state.ts'
+import type { FaultKind } from '../../../src/sandbox/types.ts'
+
+/** What happens to the next REFUND between our process and the gateway. */
+export type SendFate =
+  | { kind: 'through' }
+  /** The connection is refused: no byte is written. */
+  | { kind: 'unreachable' }
+  /** The process dies with the attempt recorded and its result unrecorded. */
+  | { kind: 'dieBefore' }
+  | { kind: 'dieAfter' }
+  /** The process sleeps for longer than its lease may last. */
+  | { kind: 'pauseBefore' }
+  | { kind: 'pauseAfter' }
+  /** The gateway does the work and never answers; the call is aborted. */
+  | { kind: 'hang' }
+  /** It settles, and its notification arrives, before its own answer does. */
+  | { kind: 'early' }
+  | { kind: 'fault'; fault: FaultKind; code?: number }
+
+/** A process that holds a claim and sleeps. */
+export type Pause = {
+  /** The refund that is sent when it wakes. */
+  refundId: string | undefined
+  wake(): void
+  /** Its round, which ends after it woke. */
+  round: Promise<unknown>
+}
+
+/** The connection between the service and the gateway: counts requests that may have been sent, and loses answers. */
+export type Wire = {
+  fate: SendFate
+  /** The next query's answer is held back by a sleeping process. */
+  pauseQuery: boolean
+  /** How often a refund may have been sent. */
+  sends: Map<string, number>
+  /** Called by a process that falls asleep. */
+  onPause: (pause: Omit<Pause, 'round'>) => void
+  /** Called for a refund that the gateway accepts although it answers with a failure code. */
+  onDenied: (refundId: string) => void
+  /** Settles a refund and delivers its notification. */
+  settleEarly: (refundId: string) => Promise<void>
+}
+
+export class ProcessDiedError extends Error {}
+
+export function makeWire(): Wire {
+  return {
+    fate: { kind: 'through' },
+    pauseQuery: false,
+    sends: new Map(),
+    onPause: () => {},
+    onDenied: () => {},
+    settleEarly: () => Promise.resolve(),
+  }
+}
+
+/** A gateway client whose calls go over the wire. */
+export function tapGateway(
+  gateway: GatewayClient,
+  wire: () => Wire,
+  sandbox: SandboxState,
+): GatewayClient {
+  return {
+    ...gateway,
+    async queryPayments(query, signal) {
+      const call = await gateway.queryPayments(query, signal)
+      if (wire().pauseQuery) {
+        wire().pauseQuery = false
+        await sleepUntilWoken(wire(), undefined)
+      }
+      return call
+    },
+    prepareRefund(order) {
+      const prepared = gateway.prepareRefund(order)
+      const send = () => sendByFate(wire(), sandbox, order.refundId, prepared)
+      return { ...prepared, send }
+    },
+  }
+}
+
+async function sendByFate(
+  wire: Wire,
+  sandbox: SandboxState,
+  refundId: string,
+  prepared: PreparedCall<string | undefined>,
+) {
+  const { fate } = wire
+  wire.fate = { kind: 'through' }
+  const sendNow = (signal?: AbortSignal) => {
+    wire.sends.set(refundId, (wire.sends.get(refundId) ?? 0) + 1)
+    return prepared.send(signal)
+  }
+  switch (fate.kind) {
+    case 'unreachable': {
+      const { bodySha256 } = prepared
+      return {
+        outcome: { kind: 'unavailable' as const, reason: 'ECONNREFUSED' },
+        record: { command: 'REFUND' as const, bodySha256, durationMs: 0, httpStatus: undefined },
+      }
+    }
+    case 'dieBefore':
+      throw new ProcessDiedError()
+    case 'dieAfter':
+      await sendNow()
+      throw new ProcessDiedError()
+    case 'pauseBefore':
+      await sleepUntilWoken(wire, refundId)
+      return await sendNow()
+    case 'pauseAfter': {
+      const call = await sendNow()
+      await sleepUntilWoken(wire, undefined)
+      return call
+    }
+    case 'hang': {
+      const patience = new AbortController()
+      sandbox.faults.push(makeFault('acceptThenHang'))
+      const seen = sandbox.journal.entries.length
+      const call = sendNow(patience.signal)
+      while (!sandbox.journal.entries.slice(seen).some(isWorked)) await nextTurn()
+      patience.abort()
+      return await call
+    }
+    case 'early': {
+      const call = await sendNow()
+      await wire.settleEarly(refundId)
+      return call
+    }
+    case 'fault':
+      if (fate.fault === 'acceptThenCode') wire.onDenied(refundId)
+      sandbox.faults.push(makeFault(fate.fault, fate.code))
+      return await sendNow()
+    case 'through':
+      return await sendNow()
+  }
+}
+
+function makeFault(kind: FaultKind, code = 1) {
+  return { command: 'REFUND' as const, kind, times: 1, probability: 1, delayMs: 0, code }
+}
+
+function isWorked(entry: SandboxState['journal']['entries'][number]): boolean {
+  return 'workCode' in entry && entry.workCode !== null
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
+function sleepUntilWoken(wire: Wire, refundId: string | undefined): Promise<void> {
+  return new Promise((resolve) => wire.onPause({ refundId, wake: resolve }))
+}

@@ -1,0 +1,273 @@
+import { randomUUID } from 'node:crypto'
+import { expect } from 'vitest'
+import type { ServiceContext } from '../../../src/create-context.ts'
+import { openRefund, settleRefund } from '../../../src/sandbox/paygate/refunds.ts'
+import type { SandboxPayment, SandboxRefund, SandboxState } from '../../../src/sandbox/state.ts'
+import { syncDue } from '../../../src/sync/sync-due.ts'
+import { makeDue } from '../../../src/transactions/make-due.ts'
+import { type RefundRig, startRefundRig } from '../../support/refunds.ts'
+import { MERCHANT, postIpn, signIpn } from '../../support/service.ts'
+import { makeTransaction } from '../../support/sync.ts'
+import { makeWire, type Pause, tapGateway, type Wire } from './wire.ts'
+
+/** Real schedules: the model lets time pass by moving times in the database. */
+export const SCHEDULE = {
+  leaseMs: 20_000,
+  resendMs: 31_000,
+  confirmMs: 601_000,
+  resolveMs: 4 * 86_400_000,
+}
+
+export type WorldOptions = {
+  /** What a payment's amount is, one or two payments. */
+  amounts: readonly number[]
+  /** The gateway refuses repeated request ids, and the service is configured accordingly. */
+  dedupes: boolean
+  /** The gateway's ledger shows refunds that have not moved yet. */
+  countsUnsettled: boolean
+}
+
+/** A refund that the service accepted. */
+export type Asked = { id: string; paymentId: string; key: string; body: object }
+
+/** The service, the gateway, and the state of one transaction as the test knows it. */
+export type World = WorldOptions & {
+  rig: RefundRig
+  ctx: ServiceContext
+  wire: Wire
+  transactionId: string
+  payments: SandboxPayment[]
+  asked: Asked[]
+  /** How often each settled refund was notified, by request id. */
+  notified: Map<string, number>
+  /** Refunds made elsewhere, by request id. */
+  portal: Set<string>
+  /** Refunds accepted by the gateway whose answer was a refusal: until when the money may still move. */
+  deniedUntil: Map<string, number>
+  clockMs: number
+  pause: Pause | undefined
+  /** The highest refunded amount ever shown, by payment. */
+  highest: Map<string, number>
+}
+
+export type Stage = {
+  rig: RefundRig
+  state: SandboxState
+  open(options: WorldOptions): Promise<World>
+  stop(): Promise<void>
+}
+
+/** One service without background work and one gateway, for many worlds one after the other. */
+export async function startStage(): Promise<Stage> {
+  const rig = await startRefundRig({
+    settings: {
+      ROLE: 'web',
+      GATEWAY_TIMEOUT_MS: '5000',
+      REFUND_BACKOFF_MS: '2000',
+      REFUND_BACKOFF_MAX_MS: '900000',
+      REFUND_RESEND_AFTER_MS: '30000',
+      SYNC_MIN_GAP_MS: '0',
+      SYNC_MAX_GAP_MS: '0',
+      SYNC_BACKOFF_MS: '2000',
+      SYNC_REPOLL_MS: '5000',
+    },
+  })
+  const { state } = rig.sandbox
+  let wire = makeWire()
+  const gateway = tapGateway(rig.service.ctx.gateway, () => wire, state)
+  return {
+    rig,
+    state,
+    async open(options) {
+      wire = makeWire()
+      state.faults.length = 0
+      state.refundMode = {
+        ...state.refundMode,
+        ipn: 'never',
+        dedupes: options.dedupes,
+        countsUnsettled: options.countsUnsettled,
+        guardsBalance: false,
+        settleMs: null,
+      }
+      const config = { ...rig.service.ctx.config, GATEWAY_REFUND_DEDUPES: options.dedupes }
+      const ctx = { ...rig.service.ctx, gateway, config }
+      const world = await openWorld({ ...options, rig, ctx, wire }, state)
+      wire.onDenied = (refundId) => {
+        world.deniedUntil.set(refundId, world.clockMs + SCHEDULE.confirmMs - 10_000)
+      }
+      wire.settleEarly = async (refundId) => {
+        const refund = findOpen(world).find(({ requestId }) => requestId === refundId)
+        if (!refund) return
+        await settle(world, refund, undefined)
+        await deliverNotification(world, refund)
+      }
+      return world
+    },
+    stop: () => rig.stop(),
+  }
+}
+
+async function openWorld(
+  given: WorldOptions & Pick<World, 'rig' | 'ctx' | 'wire'>,
+  state: SandboxState,
+): Promise<World> {
+  const transactionId = randomUUID()
+  const payments = given.amounts.map((amount) => ({ amount: String(amount) }))
+  await makeTransaction(given.rig, transactionId, payments)
+  const transaction = state.merchants.get(MERCHANT.merchantCode)?.transactions.get(transactionId)
+  await given.rig.database.sql`
+    insert into transactions (merchant_code, transaction_id, due_at)
+    values (${MERCHANT.merchantCode}, ${transactionId}, now())`
+  await syncDue(given.ctx)
+  return {
+    ...given,
+    transactionId,
+    payments: transaction?.payments ?? [],
+    asked: [],
+    notified: new Map(),
+    portal: new Set(),
+    deniedUntil: new Map(),
+    clockMs: 0,
+    pause: undefined,
+    highest: new Map(),
+  }
+}
+
+/** Leaves nothing due behind for the next world. */
+export async function closeWorld(world: World): Promise<void> {
+  await wake(world)
+  await world.rig.database.sql`
+    update transactions set due_at = null, lease_id = null where transaction_id = ${world.transactionId}`
+}
+
+/** Runs rounds until nothing is due. A round that falls asleep continues when it is woken. */
+export async function runPass(world: World, { ask }: { ask: boolean }): Promise<void> {
+  if (ask) {
+    await world.rig.database.sql`
+      update transactions as t set ${makeDue(world.ctx.sql)}
+      where transaction_id = ${world.transactionId}`
+  }
+  for (let rounds = 0; rounds < 20; rounds += 1) {
+    const asleep = new Promise<Omit<Pause, 'round'>>((resolve) => {
+      world.wire.onPause = resolve
+    })
+    const round = syncDue(world.ctx)
+    const end = await Promise.race([round, asleep])
+    if (end === 0) return
+    if (typeof end !== 'number') world.pause = { ...end, round }
+  }
+  expect.unreachable('the pass finds no end')
+}
+
+/** The sleeping process continues where it stopped. */
+export async function wake(world: World): Promise<void> {
+  const { pause } = world
+  world.pause = undefined
+  pause?.wake()
+  await pause?.round
+}
+
+/** Lets time pass: every time of the transaction moves back. */
+export async function shiftTime(world: World, ms: number): Promise<void> {
+  const { sql } = world.rig.database
+  const by = sql`${ms}::float8 * interval '1 millisecond'`
+  const ids = world.payments.map(({ id }) => id)
+  world.clockMs += ms
+  await sql`
+    with moved_refunds as (
+      update refunds set requested_at = requested_at - ${by}, due_at = due_at - ${by},
+        first_sent_at = first_sent_at - ${by}, last_sent_at = last_sent_at - ${by},
+        refused_at = refused_at - ${by}, failure_notified_at = failure_notified_at - ${by}
+      where transaction_id = ${world.transactionId}
+    ), moved_payments as (
+      update payments set as_of = as_of - ${by}, first_seen_at = first_seen_at - ${by}
+      where transaction_id = ${world.transactionId}
+    ), moved_external as (
+      update foreign_refunds set first_seen_at = first_seen_at - ${by}
+      where payment_id = any(${ids}::text[])
+    ), moved_events as (
+      update ipn_events set first_received_at = first_received_at - ${by}
+      where payment_id = any(${ids}::text[])
+    ), moved_calls as (
+      update gateway_calls set sent_at = sent_at - ${by} where transaction_id = ${world.transactionId}
+    )
+    update transactions set due_at = due_at - ${by}, queried_at = queried_at - ${by},
+      as_of = as_of - ${by}, asked_for_at = asked_for_at - ${by}
+    where transaction_id = ${world.transactionId}`
+}
+
+/** Refunds at the gateway whose money may still move. */
+export function findOpen({ payments }: World): SandboxRefund[] {
+  return payments.flatMap(({ refunds }) => refunds).filter(({ status }) => status === 'accepted')
+}
+
+export function findSettled({ payments }: World): SandboxRefund[] {
+  return payments.flatMap(({ refunds }) => refunds).filter(({ status }) => status !== 'accepted')
+}
+
+export async function settle(
+  { rig }: World,
+  refund: SandboxRefund,
+  failureCode: number | undefined,
+): Promise<void> {
+  await settleRefund(rig.sandbox.state, refund, failureCode)
+}
+
+/** A refund made elsewhere: its money moves at once. */
+export async function refundElsewhere(
+  world: World,
+  payment: SandboxPayment,
+  amount: number,
+): Promise<SandboxRefund> {
+  const refund = openRefund(world.rig.sandbox.state, payment, String(amount))
+  world.portal.add(refund.requestId)
+  await settle(world, refund, undefined)
+  return refund
+}
+
+/** Delivers the notification of a refund as it stands; every copy after the first has other bytes. */
+export async function deliverNotification(
+  world: World,
+  refund: SandboxRefund,
+  code?: number,
+): Promise<void> {
+  const { requestId, transId, payment, amount, status } = refund
+  const times = world.notified.get(requestId) ?? 0
+  if (status !== 'accepted') world.notified.set(requestId, times + 1)
+  const { status: answer } = await postIpn(
+    world.rig.service.url,
+    signIpn(
+      {
+        svc_Command: 'REFUND',
+        svc_PaymentID: payment.id,
+        svc_RequestID: requestId,
+        svc_TransactionID: transId,
+        svc_Amount: Number(amount),
+        svc_Version: '1',
+        svc_ResponseCode: code ?? (status === 'failed' ? 1 : 0),
+        svc_ResponseMsg: `copy ${times}`,
+      },
+      { exclude: [] },
+    ),
+  )
+  expect(answer).toBe(200)
+}
+
+/** Money that moved, and that the gateway accepted to move. */
+export function countMoved({ refunds }: SandboxPayment): number {
+  return sum(refunds.filter(({ status }) => status === 'succeeded'))
+}
+
+export function countTaken({ refunds }: SandboxPayment): number {
+  return sum(refunds.filter(({ status }) => status !== 'failed'))
+}
+
+export function showsNow({ countsUnsettled }: World, payment: SandboxPayment): number {
+  if (payment.refundedAmountShown !== null) return Number(payment.refundedAmountShown)
+  return countsUnsettled ? countTaken(payment) : countMoved(payment)
+}
+
+export function sum(refunds: readonly { amount: string | number }[]): number {
+  const units = refunds.map(({ amount }) => Math.round(Number(amount) * 10_000))
+  return units.reduce((total, one) => total + one, 0) / 10_000
+}

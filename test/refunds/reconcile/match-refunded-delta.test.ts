@@ -1,0 +1,279 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  type DeltaMatch,
+  matchRefundedDelta,
+  type OwnRefund,
+  type RefundedDelta,
+} from '../../../src/refunds/reconcile/match-refunded-delta.ts'
+import type { ExternalRefund } from '../../../src/refunds/types.ts'
+
+const own = (id: string, amount: string, facts: Partial<OwnRefund> = {}): OwnRefund => ({
+  id,
+  amount,
+  evidence: 'none',
+  matched: false,
+  sentBefore: true,
+  sentAmidGrowth: false,
+  ...facts,
+})
+const confirmed = (id: string, amount: string, facts: Partial<OwnRefund> = {}) =>
+  own(id, amount, { evidence: 'confirmed', ...facts })
+const inferredBefore = (id: string, amount: string) =>
+  own(id, amount, { evidence: 'inferred', matched: true })
+const external = (id: string, amount: string, matched = false): ExternalRefund => ({
+  id,
+  amount,
+  matched,
+})
+const grow = (now: string, facts: Partial<RefundedDelta> = {}) =>
+  matchRefundedDelta({ atFirst: '0', now, own: [], external: [], underReview: false, ...facts })
+const NOTHING: DeltaMatch = {
+  matchedOwn: [],
+  matchedExternal: [],
+  inferred: [],
+  doubtful: [],
+  unmatchedDelta: '0',
+}
+
+describe('a delta', () => {
+  it('from before the payment was first seen is not matched', () => {
+    expect(grow('30', { atFirst: '30', own: [own('a', '30')] })).toEqual(NOTHING)
+  })
+
+  it('proves the only open refund of its amount', () => {
+    expect(grow('30', { own: [own('a', '30.00')] })).toEqual({ ...NOTHING, inferred: ['a'] })
+  })
+
+  it('proves all open refunds when it equals their sum', () => {
+    const both = [own('a', '0.1'), own('b', '0.2')]
+    expect(grow('0.3', { own: both })).toEqual({ ...NOTHING, inferred: ['a', 'b'] })
+  })
+
+  it.each([
+    ['less than the only open refund', '29', [own('a', '30')]],
+    ['more than the only open refund', '31', [own('a', '30')]],
+    ['one of two equal open refunds', '30', [own('a', '30'), own('b', '30')]],
+    ['one of two different open refunds', '30', [own('a', '30'), own('b', '20')]],
+  ])('of %s proves no refund and stays unmatched', (_, now, list) => {
+    expect(grow(now, { own: list })).toEqual({ ...NOTHING, unmatchedDelta: now })
+  })
+
+  it('proves no refund by inference while one is under review', () => {
+    const result = grow('30', { own: [own('a', '30')], underReview: true })
+    expect(result).toEqual({ ...NOTHING, unmatchedDelta: '30' })
+  })
+
+  it('is matched to confirmed refunds even while one is under review', () => {
+    const result = grow('30', { own: [confirmed('a', '30')], underReview: true })
+    expect(result).toEqual({ ...NOTHING, matchedOwn: ['a'] })
+  })
+
+  it('seen by a query sent before the refund proves and matches nothing', () => {
+    const late = { sentBefore: false }
+    expect(grow('30', { own: [own('a', '30', late)] }).unmatchedDelta).toBe('30')
+    expect(grow('30', { own: [confirmed('a', '30', late)] }).unmatchedDelta).toBe('30')
+    expect(grow('30', { own: [own('a', '30'), own('b', '10', late)] }).inferred).toEqual([])
+  })
+
+  it('is matched to confirmed refunds before open ones, ours before external ones', () => {
+    const list = [own('a', '30'), confirmed('b', '30')]
+    expect(grow('30', { own: list, external: [external('f', '30')] })).toEqual({
+      ...NOTHING,
+      matchedOwn: ['b'],
+    })
+    expect(grow('60', { own: list, external: [external('f', '30')] })).toEqual({
+      ...NOTHING,
+      matchedOwn: ['b'],
+      matchedExternal: ['f'],
+    })
+    expect(grow('90', { own: list, external: [external('f', '30')] }).inferred).toEqual(['a'])
+  })
+
+  it('is matched to the oldest refund first, and to a newer one when only that fits as a whole', () => {
+    const list = [confirmed('old', '30'), confirmed('young', '20')]
+    expect(grow('30', { own: list }).matchedOwn).toEqual(['old'])
+    expect(grow('25', { own: list })).toEqual({
+      ...NOTHING,
+      matchedOwn: ['young'],
+      unmatchedDelta: '5',
+    })
+  })
+
+  it('is not matched to a refund whose failure was notified', () => {
+    const list = [own('a', '30', { evidence: 'failure_notified' }), own('b', '30')]
+    expect(grow('30', { own: list })).toEqual({ ...NOTHING, inferred: ['b'] })
+  })
+
+  it('that was matched once is not matched again', () => {
+    const list = [confirmed('a', '30', { matched: true }), own('b', '30')]
+    expect(grow('30', { own: list })).toEqual(NOTHING)
+    expect(grow('30', { own: [own('b', '30')], external: [external('f', '30', true)] })).toEqual(
+      NOTHING,
+    )
+  })
+})
+
+describe('what was inferred', () => {
+  it('becomes doubtful, the newest first, when the refunded amount falls', () => {
+    const list = [inferredBefore('a', '30'), inferredBefore('b', '30')]
+    expect(grow('30', { own: list })).toEqual({ ...NOTHING, doubtful: ['b'] })
+    expect(grow('0', { own: list })).toEqual({ ...NOTHING, doubtful: ['b', 'a'] })
+  })
+
+  it('gives way to an external refund of the same amount that finds no delta of its own', () => {
+    const list = [inferredBefore('a', '30')]
+    expect(grow('30', { own: list, external: [external('f', '30')] })).toEqual({
+      ...NOTHING,
+      matchedExternal: ['f'],
+      doubtful: ['a'],
+    })
+    expect(grow('60', { own: list, external: [external('f', '30')] }).doubtful).toEqual([])
+    expect(grow('30', { own: list, external: [external('f', '20')] }).doubtful).toEqual([])
+  })
+
+  it('stays when a confirmed refund does not show yet, which stays unmatched', () => {
+    const list = [inferredBefore('a', '30'), confirmed('b', '30')]
+    expect(grow('30', { own: list })).toEqual(NOTHING)
+  })
+
+  it('leaves a confirmed refund matched when the refunded amount falls', () => {
+    expect(grow('10', { own: [confirmed('a', '30', { matched: true })] })).toEqual({
+      ...NOTHING,
+      unmatchedDelta: '-20',
+    })
+  })
+})
+
+/** Tenths, so that errors of binary floating point show. */
+const amount = fc.integer({ min: 1, max: 6 }).map((tenths) => (tenths / 10).toFixed(1))
+const ownRefund = fc
+  .record({
+    amount,
+    evidence: fc.constantFrom('confirmed' as const, 'none', 'failure_notified', 'inferred'),
+    matched: fc.boolean(),
+    sentBefore: fc.boolean(),
+    sentAmidGrowth: fc.boolean(),
+  })
+  .map(
+    ({ evidence, matched, ...rest }): Omit<OwnRefund, 'id'> => ({
+      ...rest,
+      evidence,
+      matched: evidence === 'inferred' || (evidence === 'confirmed' && matched),
+    }),
+  )
+const delta: fc.Arbitrary<RefundedDelta> = fc
+  .record({
+    atFirst: fc.constantFrom('0', '0.3'),
+    grown: fc.integer({ min: 0, max: 20 }),
+    own: fc.array(ownRefund, { maxLength: 5 }),
+    external: fc.array(fc.record({ amount, matched: fc.boolean() }), { maxLength: 3 }),
+    underReview: fc.boolean(),
+  })
+  .map(({ grown, own: ours, external: others, ...rest }) => ({
+    ...rest,
+    now: (Number(rest.atFirst) + grown / 10).toFixed(1),
+    own: ours.map((one, i) => ({ ...one, id: `o${i}` })),
+    external: others.map((one, i) => ({ ...one, id: `f${i}` })),
+  }))
+const tenths = (text: string) => Math.round(Number(text) * 10)
+const total = (list: readonly { amount: string }[]) =>
+  list.reduce((sum, one) => sum + tenths(one.amount), 0)
+const named = <T extends { id: string }>(list: readonly T[], ids: readonly string[]) =>
+  list.filter(({ id }) => ids.includes(id))
+const forAll = (holds: (g: RefundedDelta, a: DeltaMatch) => void) =>
+  fc.assert(
+    fc.property(delta, (g) => holds(g, matchRefundedDelta(g))),
+    { numRuns: 3000 },
+  )
+
+/** The refunds as they are once the result is written. */
+function applyMatch(g: RefundedDelta, a: DeltaMatch): RefundedDelta {
+  const matched = [...a.matchedOwn, ...a.inferred]
+  return {
+    ...g,
+    own: g.own
+      .filter(({ id }) => !a.doubtful.includes(id))
+      .map((one): OwnRefund => {
+        if (!matched.includes(one.id)) return one
+        const inferred = a.inferred.includes(one.id)
+        return { ...one, matched: true, evidence: inferred ? 'inferred' : 'confirmed' }
+      }),
+    external: g.external.map((one) => ({
+      ...one,
+      matched: one.matched || a.matchedExternal.includes(one.id),
+    })),
+    underReview: g.underReview || a.doubtful.length > 0,
+  }
+}
+
+describe('whatever happened', () => {
+  it('every unit of the delta is counted once: as matched or as unmatched', () => {
+    forAll((g, a) => {
+      const after = applyMatch(g, a)
+      const explained = [...after.own, ...after.external].filter(({ matched }) => matched)
+      expect(total(explained) + tenths(a.unmatchedDelta)).toBe(tenths(g.now) - tenths(g.atFirst))
+    })
+  })
+
+  it('no more is matched than the delta', () => {
+    forAll((_, a) => {
+      if ([...a.matchedOwn, ...a.matchedExternal, ...a.inferred].length > 0)
+        expect(tenths(a.unmatchedDelta)).toBeGreaterThanOrEqual(0)
+    })
+  })
+
+  it('only unmatched, confirmed refunds sent before the query are matched', () => {
+    forAll((g, a) => {
+      for (const one of named(g.own, a.matchedOwn))
+        expect(one).toMatchObject({ matched: false, evidence: 'confirmed', sentBefore: true })
+      for (const one of named(g.external, a.matchedExternal)) expect(one.matched).toBe(false)
+      for (const one of named(g.own, a.doubtful))
+        expect(one).toMatchObject({ matched: true, evidence: 'inferred' })
+    })
+  })
+
+  it('inference takes all open refunds or none, leaves nothing over, and never under review', () => {
+    forAll((g, a) => {
+      if (a.inferred.length === 0) return
+      const open = g.own.filter(({ evidence }) => evidence === 'none')
+      expect(a.inferred).toEqual(open.map(({ id }) => id))
+      expect(open.every(({ sentBefore }) => sentBefore)).toBe(true)
+      expect(g.underReview).toBe(false)
+      expect(a.doubtful).toEqual([])
+      expect(a.unmatchedDelta).toBe('0')
+    })
+  })
+
+  it('no confirmed refund that fits into the remainder is skipped', () => {
+    forAll((g, a) => {
+      const after = applyMatch(g, a)
+      const rest = tenths(a.unmatchedDelta) + total(named(g.own, a.inferred))
+      for (const one of [
+        ...after.own.filter(({ evidence, sentBefore }) => evidence === 'confirmed' && sentBefore),
+        ...after.external,
+      ]) {
+        if (!one.matched) expect(tenths(one.amount)).toBeGreaterThan(rest)
+      }
+    })
+  })
+
+  it('the order of the open refunds changes nothing', () => {
+    forAll((g, a) => {
+      const open = g.own.filter(({ evidence }) => evidence === 'none').reverse()
+      const rest = g.own.filter(({ evidence }) => evidence !== 'none')
+      const turned = matchRefundedDelta({ ...g, own: [...open, ...rest] })
+      expect(new Set(turned.inferred)).toEqual(new Set(a.inferred))
+      expect({ ...turned, inferred: [] }).toEqual({ ...a, inferred: [] })
+    })
+  })
+
+  it('the same snapshot again changes nothing', () => {
+    forAll((g, a) => {
+      expect(matchRefundedDelta(applyMatch(g, a))).toEqual({
+        ...NOTHING,
+        unmatchedDelta: a.unmatchedDelta,
+      })
+    })
+  })
+})

@@ -1,0 +1,317 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { syncDue } from '../../../src/sync/sync-due.ts'
+import { selectRefundNotifications } from '../../../src/transactions/select-refund-notifications.ts'
+import { TimelineEntry } from '../../../src/transactions/timeline.ts'
+import { readPage } from '../../support/api.ts'
+import { type LabPayment, startRefundLab, waitForSent } from '../../support/refund-lab.ts'
+import { postIpn, signIpn } from '../../support/service.ts'
+import { countQueries, makeDueNow, waitForQueries } from '../../support/sync.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const OTHER = { merchantCode: 'OTHER', secret: 'another-secret-of-another-account' }
+const ME = { merchantCode: 'UFLIYL', secret: '311235E7043244EC8306F96720748C56' }
+
+const lab = useRefundLab()
+afterEach(() => lab.clear())
+
+/** The kinds of the notifications in a transaction's timeline. */
+async function notified({ transactionId }: LabPayment): Promise<string[]> {
+  const page = await readPage(await lab.api(`/v1/transactions/${transactionId}/timeline`))
+  const entries = page.data.map((entry) => TimelineEntry.parse(entry))
+  return entries.flatMap((entry) => (entry.type === 'ipn' ? [entry.kind] : []))
+}
+
+const statusOf = async (refundId: string) => (await lab.row(refundId)).status
+
+describe('a notification of our own refund', () => {
+  it('of success makes it succeed before any delta, and its amount stays reserved', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    expect(await lab.readRefund(refundId)).toMatchObject({ status: 'succeeded', inferred: false })
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+  })
+
+  it('that comes before the answer to our own call decides it, whatever the answer is', async () => {
+    const payment = await lab.open()
+    await lab.fault('delay', { delayMs: 200 })
+    const refundId = await lab.ask(payment, '30')
+    const sending = lab.pass(payment)
+    await waitForSent(lab, refundId)
+    await lab.notify(payment, refundId, '30')
+    await sending
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', known: true })
+  })
+
+  it('of success is followed by queries until the refunded amount shows it', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    expect(await lab.payment(payment.id)).toMatchObject({ refundedAmount: '0' })
+    expect(await lab.transaction(payment.transactionId)).toMatchObject({
+      sync: { status: 'queued' },
+    })
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
+    expect(await lab.transaction(payment.transactionId)).toMatchObject({
+      state: 'partially_refunded',
+      sync: { status: 'idle' },
+    })
+  })
+
+  it('repeated, or changed only in its message, changes nothing more', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.settle(refundId)
+    for (const message of ['one', 'one', 'two']) {
+      await lab.notify(payment, refundId, '30', { message })
+      await lab.pass(payment)
+    }
+    const changes = await lab.database.sql`
+      select after from changes where refund_id = ${refundId} order by id`
+    expect(changes.map(({ after }) => after)).toEqual([
+      'pending',
+      'sending',
+      'accepted',
+      'succeeded',
+    ])
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+  })
+
+  it.each(['accepted', 'unknown'])(
+    'of failure fails one that is %s in the pass it brings',
+    async (state) => {
+      const payment = await lab.open()
+      if (state === 'unknown') await lab.fault('acceptThenReset')
+      const refundId = await lab.send(payment, '30')
+      expect(await statusOf(refundId)).toBe(state)
+      await lab.settle(refundId, 'failure')
+      await lab.notify(payment, refundId, '30', { code: 5 })
+      await lab.pass(payment)
+      expect(await lab.readRefund(refundId)).toMatchObject({
+        status: 'failed',
+        failure: { source: 'gateway', code: '5' },
+      })
+      expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '100' })
+    },
+  )
+
+  it('of failure, received after the query was sent, waits for a later query', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.fault('delay', { command: 'QUERY_PT', delayMs: 200 })
+    const queries = await countQueries(lab, payment.transactionId)
+    const passing = lab.pass(payment)
+    await waitForQueries(lab, payment.transactionId, queries + 1)
+    await lab.notify(payment, refundId, '30', { code: 5 })
+    await passing
+    const { failureCode, status } = await lab.row(refundId)
+    expect([failureCode, status]).toEqual(['5', 'accepted'])
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('failed')
+  })
+
+  it('of failure contradicted by a delta of its amount changes nothing, and a person decides in the end', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.settle(refundId)
+    await lab.notify(payment, refundId, '30', { code: 5 })
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('accepted')
+    expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
+    await lab.age(refundId, 259_200_000)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+  })
+
+  it('of failure after success sends it to a person, and is a disagreement', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    await lab.notify(payment, refundId, '30', { code: 5 })
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.disagreements(payment)).toEqual(['failure_after_success'])
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+  })
+
+  it('of success after it failed makes it succeed and reserves its amount again', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.notify(payment, refundId, '30', { code: 5 })
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('failed')
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    expect(await lab.readRefund(refundId)).toMatchObject({ status: 'succeeded', failure: null })
+    expect(await lab.disagreements(payment)).toEqual(['success_after_failure'])
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+  })
+
+  it('of success ends a review', async () => {
+    const payment = await lab.open()
+    await lab.fault('reset')
+    const refundId = await lab.send(payment, '30')
+    await lab.age(refundId, 259_200_000)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('succeeded')
+  })
+
+  it.each([9, 99, 'soon', '00x'])('with code %s changes nothing', async (code) => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.notify(payment, refundId, '30', { code })
+    await lab.pass(payment)
+    const { status, failureCode } = await lab.row(refundId)
+    expect([status, failureCode]).toEqual(['accepted', null])
+  })
+})
+
+describe('a verified notification that names our refund', () => {
+  it.each([
+    ['another amount', { amount: 31 }],
+    ['another payment', { paymentId: 'P-elsewhere' }],
+    ['its id in other letters', { requestId: 'upper' }],
+  ])('with %s changes nothing and is a disagreement', async (_, overrides) => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    const changed = 'requestId' in overrides ? { requestId: refundId.toUpperCase() } : overrides
+    await lab.notify(payment, refundId, '30', changed)
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'accepted', known: false })
+    expect(await lab.disagreements(payment)).toEqual(['notification_mismatch'])
+    expect(await lab.database.sql`select from foreign_refunds`).toHaveLength(0)
+  })
+
+  it('and a payment of another transaction is a disagreement, whichever is synced first', async () => {
+    const [ours, other] = [await lab.open(), await lab.open()]
+    const refundId = await lab.send(ours, '30')
+    await lab.notify(ours, refundId, '30', { paymentId: other.id })
+    await lab.pass(other)
+    await lab.pass(ours)
+    expect(await statusOf(refundId)).toBe('accepted')
+    expect(await lab.disagreements(ours)).toEqual(['notification_mismatch'])
+    expect(await lab.database.sql`select from foreign_refunds`).toHaveLength(0)
+    expect(await lab.payment(other.id)).toMatchObject({ refundableAmount: '100' })
+  })
+
+  it.each(['', 'another payment'])(
+    'and %j as its payment is handled for its refund, and shown in its timeline only',
+    async (named) => {
+      const [ours, other] = [await lab.open(), await lab.open()]
+      const refundId = await lab.send(ours, '30')
+      const paymentId = named === '' ? '' : other.id
+      await lab.notify(ours, refundId.toUpperCase(), '30', { paymentId })
+      await lab.pass(other)
+      const unhandled = 'select from ipn_events where handled_at is null'
+      expect(await lab.database.sql.unsafe(unhandled)).toHaveLength(1)
+      await lab.pass(ours)
+      expect(await lab.database.sql.unsafe(unhandled)).toHaveLength(0)
+      expect(await lab.disagreements(ours)).toEqual(['notification_mismatch'])
+      expect(await notified(ours)).toEqual(['refund'])
+      expect(await notified(other)).toEqual([])
+    },
+  )
+})
+
+describe('a notification of an unknown payment', () => {
+  it('is stored, registers no transaction and changes nothing', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    const strange = { paymentId: 'P-unknown', requestId: 'R-unknown' }
+    await lab.notify(payment, refundId, '30', strange)
+    await lab.pass(payment)
+    expect(await lab.database.sql`select from ipn_events where kind = 'refund'`).toHaveLength(1)
+    expect(await lab.database.sql`select from transactions`).toHaveLength(1)
+    expect(await statusOf(refundId)).toBe('accepted')
+    expect(await notified(payment)).toEqual([])
+  })
+
+  it('is not read with those of a transaction, however many there are', async () => {
+    const payment = await lab.open()
+    await lab.send(payment, '30')
+    const { sql } = lab.database
+    await sql`
+      insert into ipn_events (merchant_code, fingerprint, kind, request_id, payment_id, verdict, body,
+        content_type, address, headers, deliveries)
+      select ${ME.merchantCode}, sha256(n::text::bytea), 'refund', gen_random_uuid(), 'P-unknown-' || n,
+        'verified', '', '', '', '{}', 1
+      from generate_series(1, 5000) as n`
+    await sql`analyze ipn_events`
+    const key = { ...ME, transactionId: payment.transactionId }
+    const plan = await sql`
+      explain (analyze, format json)
+      select id from (${selectRefundNotifications(sql, key)}) as e where handled_at is null`
+    const read = [...JSON.stringify(plan).matchAll(/"(?:Actual Rows|Rows Removed[^"]*)":(\d+)/g)]
+    expect(Math.max(...read.map(([, rows]) => Number(rows)))).toBeLessThan(10)
+  })
+})
+
+describe.each(['off', 'optional'])('with IPN_SIGNATURE=%s', (rule) => {
+  const lax = useRefundLab({ settings: { IPN_SIGNATURE: rule } })
+
+  it.each([0, 5])('a forged notification with code %i never changes a refund', async (code) => {
+    const payment = await lax.open()
+    const refundId = await lax.send(payment, '30')
+    const fields = {
+      svc_Command: 'REFUND',
+      svc_RequestID: refundId,
+      svc_PaymentID: payment.id,
+      svc_Amount: 30,
+      svc_ResponseCode: code,
+    }
+    const { svc_SecureHash: _, ...unsigned } = signIpn(fields, { exclude: [] })
+    const forged = rule === 'off' ? { ...unsigned, svc_SecureHash: 'a'.repeat(64) } : unsigned
+    expect((await postIpn(lax.service.url, forged)).status).toBe(200)
+    await lax.pass(payment)
+    const { status, failureCode } = await lax.row(refundId)
+    expect([status, failureCode]).toEqual(['accepted', null])
+    expect(await lax.database.sql`select from foreign_refunds`).toHaveLength(0)
+  })
+
+  it('a forged notification of a portal refund matches no delta', async () => {
+    const payment = await lax.open()
+    const body = signIpn({
+      svc_Command: 'REFUND',
+      svc_RequestID: 'R-portal',
+      svc_PaymentID: payment.id,
+      svc_Amount: 30,
+      svc_ResponseCode: 0,
+    })
+    const { svc_SecureHash: _, ...unsigned } = body
+    await postIpn(lax.service.url, unsigned)
+    await lax.show(payment, '30')
+    await lax.pass(payment)
+    expect(await lax.disagreements(payment)).toEqual(['unexplained_growth'])
+  })
+})
+
+describe('another account', () => {
+  it('with its own valid signature cannot change our refund by our ids', async () => {
+    const rig = await startRefundLab({
+      settings: {
+        MERCHANTS_FILE: new URL('../../fixtures/two-merchants.json', import.meta.url).pathname,
+      },
+      sandbox: { accounts: [ME, OTHER] },
+    })
+    try {
+      const payment = await rig.open()
+      const refundId = await rig.send(payment, '30')
+      await rig.notify(payment, refundId, '30', OTHER)
+      await makeDueNow(rig, payment.transactionId)
+      await syncDue(rig.service.ctx)
+      expect((await rig.row(refundId)).status).toBe('accepted')
+      expect(await rig.disagreements(payment)).toEqual([])
+      expect(await rig.database.sql`select from foreign_refunds`).toHaveLength(0)
+    } finally {
+      await rig.stop()
+    }
+  })
+})

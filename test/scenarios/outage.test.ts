@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { postIpn, type Rig, signIpn, startRig } from '../support/service.ts'
+import { makeTransaction, notifyOf } from '../support/sync.ts'
+import { startProxyTo } from '../support/tcp-proxy.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+/** The service reaches its database through a proxy that can be cut; the test connects directly. */
+let database: TestDatabase
+let proxy: Awaited<ReturnType<typeof startProxyTo>>
+let rig: Rig
+beforeAll(async () => {
+  database = await createTestDatabase()
+  proxy = await startProxyTo(database.url)
+  rig = await startRig({ database: { ...database, url: proxy.url } })
+})
+afterAll(async () => {
+  await rig.stop()
+  await proxy.stop()
+  await database.drop()
+})
+
+const ready = async () => (await rig.api('/readyz')).status
+const waitForReady = (status: number) =>
+  waitUntil(async () => (await ready()) === status, { what: `/readyz answers ${status}` })
+
+it('/readyz is 503 while the schema is older than the code, /healthz stays 200', async () => {
+  await waitForReady(200)
+  const rows = await database.sql`delete from drizzle.__drizzle_migrations returning *`
+  expect(await ready()).toBe(503)
+  expect((await rig.api('/healthz')).status).toBe(200)
+  await database.sql`insert into drizzle.__drizzle_migrations ${database.sql(rows)}`
+  expect(await ready()).toBe(200)
+})
+
+it('without its database it is not ready, acknowledges nothing, still serves metrics, and recovers', async () => {
+  await makeTransaction(rig, 'T-OUT')
+  await proxy.close()
+  expect(await ready()).toBe(503)
+  expect((await rig.api('/healthz')).status).toBe(200)
+  const notification = signIpn({ svc_TransactionID: 'T-OUT' })
+  const refused = await postIpn(rig.service.url, notification)
+  expect(refused.status).toBeGreaterThanOrEqual(500)
+  expect(refused.answer).toMatchObject({ respcode: 1 })
+  for (const path of ['/v1/transactions/T-OUT', '/v1/payments', '/v1/refunds']) {
+    const away = await rig.api(path)
+    expect([away.status, away.headers.get('retry-after')]).toEqual([503, '1'])
+    expect(await away.json()).toMatchObject({ code: 'unavailable' })
+  }
+  const metrics = await rig.api('/metrics')
+  expect(metrics.status).toBe(200)
+  expect(await metrics.text()).toContain('ipn_received_total{verdict="store_failed"} 1')
+
+  await proxy.heal()
+  await waitForReady(200)
+  await notifyOf(rig, 'T-OUT')
+  expect(await rig.transaction('T-OUT', '?wait=10')).toMatchObject({ state: 'paid', ipnCount: 1 })
+})
+
+it('waiting readers are woken by changes after an outage', async () => {
+  await makeTransaction(rig, 'T-WAKE', [{ id: '91', status: 'PROCESSING' }])
+  await database.sql`
+    insert into transactions (merchant_code, transaction_id) values ('UFLIYL', 'T-WAKE')`
+  await proxy.close()
+  expect(await ready()).toBe(503)
+  await proxy.heal()
+  await waitForReady(200)
+  const listens = async () => {
+    const rows = await database.sql`
+      select query from pg_stat_activity
+      where datname = current_database() and query ilike 'listen%'`
+    return rows.length > 0
+  }
+  await waitUntil(listens, { what: 'the listener is back' })
+
+  const started = performance.now()
+  const waiting = rig.transaction('T-WAKE', '?wait=20')
+  await rig.control('PATCH', '/payments/91?ipn=true', { status: 'SUCCESS' })
+  expect(await waiting).toMatchObject({ state: 'paid' })
+  expect(performance.now() - started).toBeLessThan(10_000)
+})

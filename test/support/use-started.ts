@@ -1,0 +1,71 @@
+import { afterAll, afterEach, beforeAll } from 'vitest'
+import type { Service } from '../../src/service.ts'
+import { createTestDatabase, emptyTables, type TestDatabase } from './database.ts'
+import { type RefundLab, startRefundLab } from './refund-lab.ts'
+import { type RefundRig, startRefundRig } from './refunds.ts'
+import { type Rig, type RigOptions, startRig, startTestService } from './service.ts'
+
+/**
+ * Starts something before the tests of a file, or of the `describe` that calls this, and stops it after them.
+ * What is returned stands for it in between.
+ */
+export function useStarted<T extends object>(
+  start: () => Promise<T>,
+  stop: (started: T) => Promise<void>,
+): T {
+  let started: T | undefined
+  beforeAll(async () => {
+    started = await start()
+  })
+  afterAll(async () => {
+    if (started) await stop(started)
+  })
+  return new Proxy<T>(Object.create(null), {
+    get(_, member) {
+      if (!started) throw new Error(`${String(member)} is there only while tests run`)
+      return Reflect.get(started, member)
+    },
+  })
+}
+
+export function useRig(options: RigOptions = {}): Rig {
+  return useStarted(
+    () => startRig(options),
+    (rig) => rig.stop(),
+  )
+}
+
+/** Deletes what a test left behind: the gateway's faults and all merchant data. */
+export async function clearRig(rig: Rig): Promise<void> {
+  await rig.control('DELETE', '/faults')
+  await emptyTables(rig.database)
+}
+
+/** Two processes on one database, cleared after each test. */
+export function useTwoServices(settings: Record<string, string>): { rig: Rig; other: Service } {
+  const rig = useRig({ settings })
+  const other = useStarted(
+    () => startTestService(rig.database, rig.sandbox.url, { settings }),
+    (service) => service.stop(),
+  )
+  afterEach(() => clearRig(rig))
+  return { rig, other }
+}
+
+export function useRefundRig(options: RigOptions = {}): RefundRig {
+  return useStarted(
+    () => startRefundRig(options),
+    (rig) => rig.stop(),
+  )
+}
+
+export function useRefundLab(options: RigOptions = {}): RefundLab {
+  return useStarted(
+    () => startRefundLab(options),
+    (lab) => lab.stop(),
+  )
+}
+
+export function useTestDatabase(): TestDatabase {
+  return useStarted(createTestDatabase, (database) => database.drop())
+}

@@ -1,0 +1,100 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { SYNC_DUE } from '../../src/db/channels.ts'
+import { createInbox } from '../../src/ipn/inbox.ts'
+import type { Arrival } from '../../src/ipn/types.ts'
+import { makeArrival } from '../support/arrivals.ts'
+import { emptyTables } from '../support/database.ts'
+import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
+import { MERCHANT, startTestService } from '../support/service.ts'
+import { countQueries, makeTransaction, notifyOf } from '../support/sync.ts'
+import { useRig } from '../support/use-started.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const rig = useRig({ settings: { ROLE: 'web' } })
+beforeEach(() => emptyTables(rig.database))
+
+/** A notification as the inbox receives it; `from` makes its bytes differ. */
+function arrive(transactionId: string, from = ''): Arrival {
+  return makeArrival(MERCHANT.merchantCode, transactionId, `${transactionId} ${from}`)
+}
+
+describe('the intake', () => {
+  it('wakes the sync once per commit, however many notifications share it', async () => {
+    const heard: string[] = []
+    const { unlisten } = await rig.database.sql.listen(SYNC_DUE, (text) => heard.push(text))
+    const inbox = createInbox(rig.service.ctx.sql)
+    await Promise.all(Array.from({ length: 300 }, (_, n) => inbox.store(arrive(`T-${n}`))))
+    await rig.database.sql.notify(SYNC_DUE, 'last')
+    await waitUntil(() => heard.includes('last'), { what: 'all that was sent before' })
+    await unlisten()
+    const [row] = await rig.database.sql`select count(distinct xmin::text) as n from ipn_events`
+    expect(row?.n).toBe(1)
+    expect(heard).toEqual(['', 'last'])
+  })
+
+  it('locks rows in the order of their keys, so that batches never deadlock', async () => {
+    const [first, second] = [createInbox(rig.service.ctx.sql), createInbox(rig.service.ctx.sql)]
+    await Promise.all(['T-A', 'T-M', 'T-Z'].map((id) => first.store(arrive(id))))
+    await whileUncommitted(
+      rig.database,
+      (held) => held`select from transactions where transaction_id = 'T-M' for update`,
+      async (commit) => {
+        // Notifications added in one turn share a commit.
+        const stored = ['T-0', 'T-A', 'T-M', 'T-Z'].map((id) => first.store(arrive(id, '1')))
+        await waitUntilBlocked(rig.database, 1)
+        const reversed = ['T-1', 'T-Z', 'T-M', 'T-A'].map((id) => second.store(arrive(id, '2')))
+        await waitUntilBlocked(rig.database, 2)
+        // The second waits for T-A, which the first holds, and holds nothing the first still needs.
+        const free = await rig.database.sql`
+          select from transactions where transaction_id = 'T-Z' for update nowait`
+        expect(free).toHaveLength(1)
+        await commit()
+        await Promise.all([...stored, ...reversed])
+      },
+    )
+    const rows = await rig.database.sql`
+      select ipn_count as n from transactions where transaction_id in ('T-A', 'T-M', 'T-Z')`
+    expect(rows.map(({ n }) => n)).toEqual([3, 3, 3])
+  })
+})
+
+describe('a worker in another process', () => {
+  it('is woken by the commit of a notification: it queries long before its next poll', async () => {
+    const worker = await startTestService(rig.database, rig.sandbox.url, {
+      settings: { ROLE: 'worker' },
+    })
+    try {
+      const settle = async (id: string) => {
+        await makeTransaction(rig, id)
+        await notifyOf(rig, id)
+        expect(await rig.transaction(id, '?wait=20')).toMatchObject({ state: 'paid' })
+      }
+      for (const id of ['W-1', 'W-2', 'W-3', 'W-4', 'W-5']) await settle(id)
+      // Without NOTIFY it polls a second after its last round: the fastest of five proves the wake-up, even on a slow machine.
+      const [waited] = await rig.database.sql<{ ms: number }[]>`
+        select min(extract(epoch from queried_at - asked_for_at) * 1000)::float8 as ms from transactions`
+      expect(waited?.ms).toBeLessThan(300)
+      expect((await rig.api('/healthz')).status).toBe(200)
+      expect((await fetch(`${worker.url}/healthz`)).status).toBe(200)
+      expect((await fetch(`${worker.url}/ipn`, { method: 'POST' })).status).toBe(404)
+    } finally {
+      await worker.stop()
+    }
+  })
+
+  it('finds due transactions also without a NOTIFY', async () => {
+    await makeTransaction(rig, 'W-POLL')
+    const worker = await startTestService(rig.database, rig.sandbox.url, {
+      settings: { ROLE: 'worker' },
+    })
+    try {
+      await rig.database.sql`
+        insert into transactions (merchant_code, transaction_id, due_at)
+        values (${MERCHANT.merchantCode}, 'W-POLL', now() + interval '100 ms')`
+      const asked = async () => (await countQueries(rig, 'W-POLL')) === 1
+      await waitUntil(asked, { what: 'the query', timeoutMs: 3_000 })
+    } finally {
+      await worker.stop()
+    }
+  })
+})
