@@ -214,8 +214,12 @@ it('wait is at most 60 s', async () => {
 })
 
 describe('a long poll', () => {
-  const waiting = (n: number) =>
-    waitUntil(() => rig.service.ctx.feedWaiters.count() === n, { what: `${n} waiting readers` })
+  /** Resolves when so many readers wait, and what they read before that is answered. */
+  const waiting = (n: number) => {
+    const { feedWaiters, feedReads } = rig.service.ctx
+    const there = () => feedWaiters.count() === n && feedReads.activeCount === 0
+    return waitUntil(there, { what: `${n} waiting readers` })
+  }
 
   it('returns at once when there are events, and an empty page at the time-out', async () => {
     const before = await addEvents({ transactionId: 'THERE' })

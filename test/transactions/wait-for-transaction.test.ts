@@ -24,9 +24,11 @@ async function change(transactionId: string, state: string, final: boolean): Pro
   })
 }
 
+/** Resolves when so many readers wait, and what they read before that is answered. */
 async function waiting(readers: number, service: Service = rig.service): Promise<void> {
   const there = () => service.ctx.transactionWaiters.count() === readers
   await waitUntil(there, { what: `${readers} waiting readers` })
+  await service.ctx.transactionLookups.drain()
 }
 
 async function timed(read: Promise<Response>) {
