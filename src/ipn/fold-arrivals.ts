@@ -7,7 +7,7 @@ export type FoldedArrival = Arrival & { deliveries: number }
 export function foldArrivals(arrivals: readonly Arrival[]): FoldedArrival[] {
   const folded = new Map<string, FoldedArrival>()
   for (const arrival of arrivals) {
-    const key = `${arrival.merchantCode} ${arrival.fingerprint.toString('hex')}`
+    const key = `${arrival.merchantCode} ${arrival.fingerprint}`
     const known = folded.get(key)
     if (known) known.deliveries += 1
     else folded.set(key, { ...arrival, deliveries: 1 })

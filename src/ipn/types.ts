@@ -14,8 +14,8 @@ export type IpnRequest = {
 /** A notification that passed every check and is about to be stored. */
 export type Arrival = {
   merchantCode: string
-  /** SHA-256 of merchant code and raw body. */
-  fingerprint: Buffer
+  /** SHA-256 of merchant code and raw body, in hexadecimal. */
+  fingerprint: string
   notification: Notification
   verdict: SignatureVerdict
   body: string

@@ -144,7 +144,7 @@ it('a full inbox answers 503 with Retry-After, and everything else is still serv
   await waitUntil(isBlocked, { what: 'the blocked commit' })
   const arrival = {
     merchantCode: 'UFLIYL',
-    fingerprint: createHash('sha256').update('filler').digest(),
+    fingerprint: createHash('sha256').update('filler').digest('hex'),
     notification: {
       ...NO_HINTS,
       kind: 'refund' as const,

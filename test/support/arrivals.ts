@@ -5,7 +5,7 @@ import type { Arrival } from '../../src/ipn/types.ts'
 export function makeArrival(merchantCode: string, transactionId: string, bytes: string): Arrival {
   return {
     merchantCode,
-    fingerprint: createHash('sha256').update(bytes).digest(),
+    fingerprint: createHash('sha256').update(bytes).digest('hex'),
     notification: {
       kind: 'payment',
       merchantCode,

@@ -1,11 +1,13 @@
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
-import { SYNC_DUE, TRANSACTION_CHANGED } from '../../db/channels.ts'
+import { SYNC_DUE } from '../../db/channels.ts'
 import { DomainError } from '../../errors.ts'
 import { REFUNDABLE_SQL } from '../../payments/refundable.ts'
+import { notifyAfterCommit } from '../../platform/postgres/notify.ts'
 import { pipeline } from '../../platform/postgres/pipeline.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { makeDue } from '../../transactions/make-due.ts'
+import { notifyTransactionChanged } from '../../transactions/notify-changed.ts'
 import { encryptReceiver, maskReceiver } from '../receiver.ts'
 import type { ShownRefund } from '../view.ts'
 import { lockCaps } from './caps.ts'
@@ -45,6 +47,8 @@ export async function storeIntent(
   if (!found) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
   const { amount, refundable, currency, now } = found
   if (amount === null) throw explainRefusal(found, params)
+  notifyAfterCommit(tx, SYNC_DUE)
+  notifyTransactionChanged(tx, target)
   await caps.consume(amount)
   const refund = {
     ...NEW_REFUND,
@@ -135,8 +139,6 @@ async function insertIntent(
       ), due as (
         update transactions t set final = false, version = version + 1, updated_at = now(), ${makeDue(sql)}
         where ${key} and exists (select from stored)
-        returning pg_notify(${SYNC_DUE}, ''),
-          pg_notify(${TRANSACTION_CHANGED}, ${JSON.stringify([merchantCode, transactionId])})
       )
       select status, missing, payment_method as "paymentMethod", refundable::text as refundable,
         (select amount::text from stored) as amount, (select currency from transactions where ${key}) as currency,
