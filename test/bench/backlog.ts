@@ -2,7 +2,7 @@ import { createBaselineTables, createDueIndex } from './baselines/tables.ts'
 import type { Database } from './database.ts'
 import type { Calls } from './gateway-calls.ts'
 import { pause, type Started, startBaseline, startService } from './processes.ts'
-import type { Measure } from './report.ts'
+import { type Measure, writeSize } from './report.ts'
 import type { Stage } from './stage.ts'
 import { type Side, syncAll } from './sync.ts'
 
@@ -38,7 +38,7 @@ async function measureNaive(stage: Stage): Promise<Measure> {
   await forbidAnalyze(database)
   const intake = await startBaseline('naive', database.url, gateway.url)
   const worker = await startBaseline('sync', database.url, gateway.url)
-  const measure = await measureSide(stage, { worker, database, intake }, 'backlog, naive sync')
+  const measure = await measureSide(stage, { worker, database, intake }, 'naive sync, backlog')
   await server.drop(database)
   return measure
 }
@@ -49,19 +49,19 @@ async function measureSide(
   what: string,
   target?: Measure['target'],
 ): Promise<Measure> {
-  const { backlog: size } = effort
+  const { backlog } = effort
   pause(side.worker)
   try {
-    const { calls, seconds } = await syncAll(side, gateway, load, size)
-    const tenth = Math.max(1, Math.floor(size / 10 / MARK))
+    const { calls, seconds } = await syncAll(side, gateway, load, backlog)
+    const tenth = Math.max(1, Math.floor(backlog / 10 / MARK))
     const { first, last } = readRates(calls, tenth)
-    const part = (tenth * MARK).toLocaleString('en')
+    const part = writeSize(tenth * MARK)
     return {
-      name: `${what} on a database that was never analysed: last ${part} / first ${part}`,
-      size,
+      name: `${what} of ${writeSize(backlog)}, never analysed: last ${part} / first ${part}`,
+      size: 0,
       result: last / first,
       value: `${last.toFixed(0)} /s`,
-      baseline: `${first.toFixed(0)} /s; all of them ${(size / seconds).toFixed(0)} /s`,
+      baseline: `${first.toFixed(0)} /s; all of them ${(backlog / seconds).toFixed(0)} /s`,
       ...(target ? { target } : {}),
     }
   } finally {

@@ -29,7 +29,7 @@ function makeOptions(drawn: readonly Measure[]): EChartsCoreOption {
   return {
     animation: false,
     title: { text: 'What was reached, as a share of its target', left: 'center' },
-    grid: { left: 20, right: 110, top: 50, bottom: 30, containLabel: true },
+    grid: { left: 580, right: 110, top: 50, bottom: 30 },
     xAxis: { type: 'value', min: 0, max: LONGEST },
     yAxis: {
       type: 'category',

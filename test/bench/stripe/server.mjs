@@ -1,9 +1,13 @@
 // Runs where `stripe-sync-engine` was installed: its own server's route, without its options.
-import { runMigrations, StripeSync } from '@supabase/stripe-sync-engine'
+import { createRequire } from 'node:module'
 import fastify from 'fastify'
 
+// Its module for `import` does not find its migrations (0.48.5: `__dirname is not defined`).
+const { runMigrations, StripeSync } = createRequire(import.meta.url)('@supabase/stripe-sync-engine')
 const { DATABASE_URL, STRIPE_WEBHOOK_SECRET, PORT } = process.env
-await runMigrations({ databaseUrl: DATABASE_URL, schema: 'stripe' })
+// It reports a failure only here.
+const logger = { info() {}, error: (error, message) => console.error(message, error) }
+await runMigrations({ databaseUrl: DATABASE_URL, schema: 'stripe', logger })
 const sync = new StripeSync({
   poolConfig: { connectionString: DATABASE_URL, max: 10, keepAlive: true },
   schema: 'stripe',
