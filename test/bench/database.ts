@@ -37,10 +37,7 @@ export async function startServer(): Promise<Server> {
 
 async function startEmbedded(folder: string): Promise<Server> {
   // It stops by itself when this process ends.
-  const server = await startEmbeddedPostgres({
-    dataDir: folder,
-    settings: { max_connections: '300' },
-  })
+  const server = await startEmbeddedPostgres({ dataDir: folder })
   return await open(server.url, 'embedded', undefined, async () => {
     await server.stop()
     await rm(folder, { recursive: true, force: true })
@@ -57,6 +54,11 @@ async function startDebian(bindir: string, folder: string): Promise<Server> {
   await chmod(folder, 0o777)
   const data = join(folder, 'data')
   const log = join(folder, 'log')
+  const stop = command('pg_ctl', '-D', data, '-m', 'immediate', 'stop')
+  const forget = keepCleanup(() => {
+    spawnSync(...stop)
+    rmSync(folder, { recursive: true, force: true })
+  })
   await run(
     ...command('initdb', '-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C'),
   )
@@ -70,11 +72,6 @@ async function startDebian(bindir: string, folder: string): Promise<Server> {
     max_wal_size: '8GB',
   }
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
-  const stop = command('pg_ctl', '-D', data, '-m', 'immediate', 'stop')
-  const forget = keepCleanup(() => {
-    spawnSync(...stop)
-    rmSync(folder, { recursive: true, force: true })
-  })
   await run(...command('pg_ctl', '-D', data, '-w', '-l', log, '-o', options.join(' '), 'start'))
   return await open(`postgres://postgres@127.0.0.1:${port}/postgres`, "Debian's", log, async () => {
     await run(...stop)

@@ -14,7 +14,7 @@ export type Job = {
   /** How many requests, or for how long (ms). */
   count?: number
   forMs?: number
-  /** Requests per second; as fast as it goes when not set. */
+  /** Requests per second on average, at random times; as fast as it goes when not set. */
   rate?: number
   /** Measures from when a request left, not from when its turn came: for a server that is nearly idle. */
   fromSending?: boolean
@@ -72,11 +72,14 @@ async function runJob(job: Job): Promise<LoadResult> {
     )
   } else {
     const flying = new Set<Promise<void>>()
+    let nextMs = 0
     while (!isOver()) {
-      const due = Math.floor(((performance.now() - started) / 1000) * rate)
-      while (sent < due && !isOver()) {
-        const flight = one(started + (sent / rate) * 1000).finally(() => flying.delete(flight))
+      const nowMs = performance.now() - started
+      while (nextMs <= nowMs && !isOver()) {
+        const flight = one(started + nextMs).finally(() => flying.delete(flight))
         flying.add(flight)
+        // Independent senders: at regular gaps, several processes would never commit at the same time.
+        nextMs += (-Math.log(1 - Math.random()) / rate) * 1000
       }
       await sleep(1)
     }

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { createBaselineTables } from './baselines/tables.ts'
 import { build } from './build.ts'
-import { stopOnSignals } from './children.ts'
+import { stopOnExit } from './children.ts'
 import { startServer } from './database.ts'
 import { fill, OF_BASELINES, OF_SERVICE } from './fill.ts'
 import { compareSizes } from './growth.ts'
@@ -37,7 +37,7 @@ const isChosen = readParts(values.only)
 const measures: Measure[] = []
 const failures: string[] = []
 
-stopOnSignals()
+stopOnExit()
 await build()
 const server = await startServer()
 const machine = describeMachine(server.name)

@@ -1,9 +1,11 @@
 import { execFile } from 'node:child_process'
+import { rmSync } from 'node:fs'
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { keepCleanup } from '../children.ts'
 
 const SERVER = fileURLToPath(new URL('server.mjs', import.meta.url))
 const PACKAGES = ['@supabase/stripe-sync-engine@>=0.48.5', 'stripe', 'fastify@5']
@@ -22,7 +24,11 @@ export type Installed = {
  */
 export async function installStripe(): Promise<Installed | string> {
   const folder = await mkdtemp(join(tmpdir(), 'ipn-bench-stripe-'))
-  const remove = () => rm(folder, { recursive: true, force: true })
+  const forget = keepCleanup(() => rmSync(folder, { recursive: true, force: true }))
+  const remove = async () => {
+    await rm(folder, { recursive: true, force: true })
+    forget()
+  }
   try {
     await writeFile(join(folder, 'package.json'), '{"private":true,"type":"module"}\n')
     const args = ['install', '--ignore-scripts', '--no-audit', '--no-fund', ...PACKAGES]
