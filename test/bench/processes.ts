@@ -104,7 +104,7 @@ export async function startGateway(delayMs: number): Promise<Started> {
   return { ...started, url: `http://127.0.0.1:${port}` }
 }
 
-function makeEnv(databaseUrl: string, gatewayUrl: string) {
+export function makeEnv(databaseUrl: string, gatewayUrl: string) {
   return {
     DATABASE_URL: databaseUrl,
     GATEWAY_BASE_URL: gatewayUrl,
