@@ -43,9 +43,9 @@ describe('the baselines of the benchmarks', () => {
   it('contain no code of the service', () => {
     const folder = new URL('baselines/', import.meta.url)
     const imports = readdirSync(folder).flatMap((file) =>
-      [...readFileSync(new URL(file, folder), 'utf8').matchAll(/from '(\.[^']*)'/g)].map(
-        ([, path]) => `${file}: ${path}`,
-      ),
+      [
+        ...readFileSync(new URL(file, folder), 'utf8').matchAll(/(?:from|import)[ (]+'(\.[^']*)'/g),
+      ].map(([, path]) => `${file}: ${path}`),
     )
     expect(imports.length).toBeGreaterThan(5)
     expect(imports.filter((line) => !/: \.\/[^/]+$/.test(line))).toEqual([])
