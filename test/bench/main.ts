@@ -17,9 +17,17 @@ const FULL: Effort = {
   synced: 4_000,
   refunded: 200,
   backlog: 100_000,
+  notified: 50_000,
 }
 /** Shows that everything works; its figures mean nothing. */
-const SHORT: Effort = { rounds: 1, roundMs: 500, synced: 200, refunded: 20, backlog: 5_000 }
+const SHORT: Effort = {
+  rounds: 1,
+  roundMs: 500,
+  synced: 200,
+  refunded: 20,
+  backlog: 5_000,
+  notified: 2_000,
+}
 
 /** Everything in one run on one machine, each figure beside its baseline. */
 const { values } = parseArgs({

@@ -13,6 +13,8 @@ export type Effort = {
   synced: number
   refunded: number
   backlog: number
+  /** Notifications of each part of the memory's measure. */
+  notified: number
 }
 
 /** Everything that is measured, or measured against, as processes of their own on one Postgres. */
