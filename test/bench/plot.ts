@@ -14,7 +14,9 @@ const LONGEST = 3
 
 /** Draws every measure that has a target, one bar for each size, as a share of its target. */
 export async function drawPlot(measures: readonly Measure[], folder: string): Promise<void> {
-  const drawn = measures.filter(({ target }) => target).reverse()
+  const withTarget = measures.filter(({ target }) => target)
+  const names = [...new Set(withTarget.map(({ name }) => name))]
+  const drawn = names.flatMap((name) => withTarget.filter((one) => one.name === name)).reverse()
   if (drawn.length === 0) return
   const svg = render(makeOptions(drawn), 1000, 100 + drawn.length * 22)
   await mkdir(folder, { recursive: true })
@@ -22,13 +24,17 @@ export async function drawPlot(measures: readonly Measure[], folder: string): Pr
 }
 
 function makeOptions(drawn: readonly Measure[]): EChartsCoreOption {
-  const sizes = new Set(drawn.map(({ size }) => size))
-  const labels = drawn.map(({ name, size }) =>
-    sizes.size > 1 && size > 0 ? `${name} · ${writeSize(size)}` : name,
-  )
+  const labels = drawn.map(({ name, size }) => {
+    const isOneOfSeveral = drawn.filter((one) => one.name === name).length > 1
+    return isOneOfSeveral ? `${name} · ${writeSize(size)}` : name
+  })
   return {
     animation: false,
-    title: { text: 'What was reached, as a share of its target', left: 'center' },
+    title: {
+      text: 'What was reached, as a share of its target',
+      left: 20,
+      textStyle: { fontSize: 15 },
+    },
     grid: { left: 580, right: 110, top: 50, bottom: 30 },
     xAxis: { type: 'value', min: 0, max: LONGEST },
     yAxis: {
@@ -46,8 +52,8 @@ function makeOptions(drawn: readonly Measure[]): EChartsCoreOption {
           itemStyle: { color: isMet(one) ? MET : MISSED },
           label: { formatter: `${one.result.toFixed(2)} (${writeTarget(one)})` },
         })),
-        label: { show: true, position: 'right', fontSize: 11 },
-        markLine: { symbol: 'none', label: { show: false }, data: [{ xAxis: 1 }] },
+        label: { show: true, position: 'right', fontSize: 11, backgroundColor: '#fff', padding: 1 },
+        markLine: { symbol: 'none', label: { formatter: 'target' }, data: [{ xAxis: 1 }] },
       },
     ],
   }
