@@ -1,59 +1,67 @@
 import { execFile, spawnSync } from 'node:child_process'
+import { rmSync } from 'node:fs'
 import { access, chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import postgres from 'postgres'
 import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded/start.ts'
+import { keepCleanup } from './children.ts'
 import { findPort } from './processes.ts'
 
 const run = promisify(execFile)
 
-export type BenchDatabase = {
-  url: string
+/** One database of the bench's server. */
+export type Database = { url: string; sql: postgres.Sql }
+
+export type Server = {
   /** What it is, for the report. */
   name: string
-  /** The folder of its programs (`pgbench`), where it has them. */
-  bindir: string | undefined
-  sql: postgres.Sql
+  /** The file of its log, where there is one. */
+  log: string | undefined
+  /** The first database: the service's. */
+  main: Database
+  /** Creates another database. */
+  create(name: string): Promise<Database>
+  drop(database: Database): Promise<void>
   stop(): Promise<void>
 }
 
 /** A server of the bench's own with every durability on: Debian's if it is installed, else the embedded one. */
-export async function startBenchDatabase(): Promise<BenchDatabase> {
+export async function startServer(): Promise<Server> {
   const found = spawnSync('pg_config', ['--bindir'], { encoding: 'utf8' }).stdout?.trim()
   const bindir = found && (await exists(join(found, 'initdb'))) ? found : undefined
-  return bindir ? await startDebian(bindir) : await startEmbedded()
+  const folder = await mkdtemp(join(tmpdir(), 'ipn-bench-'))
+  return bindir ? await startDebian(bindir, folder) : await startEmbedded(folder)
 }
 
-async function startEmbedded(): Promise<BenchDatabase> {
-  const folder = await mkdtemp(join(tmpdir(), 'ipn-bench-'))
+async function startEmbedded(folder: string): Promise<Server> {
+  // It stops by itself when this process ends.
   const server = await startEmbeddedPostgres({ dataDir: folder })
-  const sql = postgres(server.url, { max: 2, onnotice: () => {} })
-  return {
-    url: server.url,
-    name: await describe(sql, 'embedded'),
-    bindir: undefined,
-    sql,
-    async stop() {
-      await sql.end()
-      await server.stop()
-      await rm(folder, { recursive: true, force: true })
-    },
-  }
+  return await open(server.url, 'embedded', undefined, async () => {
+    await server.stop()
+    await rm(folder, { recursive: true, force: true })
+  })
 }
 
-async function startDebian(bindir: string): Promise<BenchDatabase> {
-  const folder = await mkdtemp(join(tmpdir(), 'ipn-bench-'))
-  const isRoot = process.getuid?.() === 0
+async function startDebian(bindir: string, folder: string): Promise<Server> {
   // Postgres refuses to run as root.
-  const asServer = (program: string, ...args: string[]) =>
-    isRoot
-      ? run('runuser', ['-u', 'postgres', '--', join(bindir, program), ...args])
-      : run(join(bindir, program), args)
+  const user = process.getuid?.() === 0 ? ['runuser', '-u', 'postgres', '--'] : []
+  const command = (program: string, ...args: string[]) => {
+    const [file = '', ...rest] = [...user, join(bindir, program), ...args]
+    return [file, rest] as const
+  }
   await chmod(folder, 0o777)
   const data = join(folder, 'data')
-  await asServer('initdb', '-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C')
+  const log = join(folder, 'log')
+  const stop = command('pg_ctl', '-D', data, '-m', 'immediate', 'stop')
+  const forget = keepCleanup(() => {
+    spawnSync(...stop)
+    rmSync(folder, { recursive: true, force: true })
+  })
+  await run(
+    ...command('initdb', '-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C'),
+  )
   const port = await findPort()
   const settings = {
     port,
@@ -64,30 +72,51 @@ async function startDebian(bindir: string): Promise<BenchDatabase> {
     max_wal_size: '8GB',
   }
   const options = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
-  await asServer(
-    'pg_ctl',
-    '-D',
-    data,
-    '-w',
-    '-l',
-    join(folder, 'log'),
-    '-o',
-    options.join(' '),
-    'start',
-  )
-  const url = `postgres://postgres@127.0.0.1:${port}/postgres`
-  const sql = postgres(url, { max: 2, onnotice: () => {} })
+  await run(...command('pg_ctl', '-D', data, '-w', '-l', log, '-o', options.join(' '), 'start'))
+  return await open(`postgres://postgres@127.0.0.1:${port}/postgres`, "Debian's", log, async () => {
+    await run(...stop)
+    await rm(folder, { recursive: true, force: true })
+    forget()
+  })
+}
+
+async function open(
+  url: string,
+  whose: string,
+  log: string | undefined,
+  stop: () => Promise<void>,
+): Promise<Server> {
+  const main = connect(url)
+  const opened = new Set([main])
+  const close = async (database: Database) => {
+    opened.delete(database)
+    await database.sql.end()
+  }
   return {
-    url,
-    name: await describe(sql, "Debian's"),
-    bindir,
-    sql,
+    name: await describe(main.sql, whose),
+    log,
+    main,
+    async create(name) {
+      await main.sql.unsafe(`create database ${name}`)
+      const address = new URL(url)
+      address.pathname = `/${name}`
+      const database = connect(address.href)
+      opened.add(database)
+      return database
+    },
+    async drop(database) {
+      await close(database)
+      await main.sql.unsafe(`drop database ${new URL(database.url).pathname.slice(1)} with (force)`)
+    },
     async stop() {
-      await sql.end()
-      await asServer('pg_ctl', '-D', data, '-m', 'immediate', 'stop')
-      await rm(folder, { recursive: true, force: true })
+      for (const database of opened) await close(database)
+      await stop()
     },
   }
+}
+
+function connect(url: string): Database {
+  return { url, sql: postgres(url, { max: 2, onnotice: () => {} }) }
 }
 
 async function describe(sql: postgres.Sql, whose: string): Promise<string> {
@@ -102,10 +131,4 @@ async function exists(path: string): Promise<boolean> {
     () => true,
     () => false,
   )
-}
-
-/** Bytes of a table with its indexes. */
-export async function measureTable(sql: postgres.Sql, table: string): Promise<number> {
-  const [row] = await sql`select pg_total_relation_size(${table}::regclass)::float8 as bytes`
-  return row?.bytes
 }

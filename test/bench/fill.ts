@@ -6,8 +6,11 @@ import { ACCOUNT } from './notifications.ts'
 
 const CHUNK = 5_000
 
-/** What a transaction that is settled has left in each table, as lines of COPY. */
-const TABLES: Record<string, (id: string, n: number) => string> = {
+/** Lines of COPY by the table and columns they go to. */
+type Tables = Record<string, (id: string, n: number) => string>
+
+/** What a transaction that is settled has left in each table of the service. */
+export const OF_SERVICE: Tables = {
   'transactions (merchant_code, transaction_id, order_id, currency, state, final, paid_amount, want, claimed, ipn_count, as_of, first_seen_at)':
     (id, n) =>
       `${ACCOUNT.merchantCode}\t${id}\tO${id}\tVND\tpaid\tt\t20000000\t1\t1\t1\t${at(n)}\t${at(n)}`,
@@ -16,12 +19,28 @@ const TABLES: Record<string, (id: string, n: number) => string> = {
       `${ACCOUNT.merchantCode}\tP-${id}\t${id}\tSUCCESS\t20000000\t0\t0\tCC\t${at(n)}\t${at(n)}`,
   'ipn_events (merchant_code, fingerprint, kind, transaction_id, verdict, body, content_type, address, headers, deliveries, first_received_at)':
     (id, n) =>
-      `${ACCOUNT.merchantCode}\t\\\\x${createHash('sha256').update(id).digest('hex')}\tpayment\t${id}\tverified\t{"svc_TransactionID":"${id}","svc_OrderInfo":"${'x'.repeat(300)}"}\tapplication/json\t127.0.0.1\t{}\t1\t${at(n)}`,
+      `${ACCOUNT.merchantCode}\t\\\\x${createHash('sha256').update(id).digest('hex')}\tpayment\t${id}\tverified\t${writeBody(id)}\tapplication/json\t127.0.0.1\t{}\t1\t${at(n)}`,
   'gateway_calls (merchant_code, transaction_id, command, body_sha256, sent_at, duration_ms, outcome, http_status, code, message, answer)':
     (id, n) =>
       `${ACCOUNT.merchantCode}\t${id}\tQUERY_PT\t\\\\x${'00'.repeat(32)}\t${at(n)}\t20\tanswered\t200\t0\tSuccess\t[{"id":"P-${id}","status":"SUCCESS","amount":"20000000"}]`,
   'changes (merchant_code, transaction_id, payment_id, field, before, after, cause, at)': (id, n) =>
     `${ACCOUNT.merchantCode}\t${id}\tP-${id}\tstatus\t\\N\tSUCCESS\tquery\t${at(n)}`,
+}
+
+/** The same in the tables of the baselines. */
+export const OF_BASELINES: Tables = {
+  'transactions (transaction_id, order_id, currency, state, final, paid_amount, first_seen_at)': (
+    id,
+    n,
+  ) => `${id}\tO${id}\tVND\tpaid\tt\t20000000\t${at(n)}`,
+  'payments (payment_id, transaction_id, status, amount, refunded_amount, payment_method)': (id) =>
+    `P-${id}\t${id}\tSUCCESS\t20000000\t0\tCC`,
+  'notifications (transaction_id, body, received_at)': (id, n) =>
+    `${id}\t${writeBody(id)}\t${at(n)}`,
+}
+
+function writeBody(id: string): string {
+  return `{"svc_TransactionID":"${id}","svc_OrderInfo":"${'x'.repeat(300)}"}`
 }
 
 /** A transaction every six seconds, ending before today. */
@@ -35,11 +54,16 @@ function makeId(n: number): string {
   return `${time}${createHash('md5').update(String(n)).digest('hex').slice(0, 6).toUpperCase()}`
 }
 
-/** Brings the number of stored, settled transactions to `size`, loaded by COPY, with fresh statistics. */
-export async function fill(sql: postgres.Sql, from: number, size: number): Promise<void> {
-  for (const [table, write] of Object.entries(TABLES)) {
+/** Brings the number of stored, settled transactions from one number to another by COPY, with fresh statistics. */
+export async function fill(
+  sql: postgres.Sql,
+  tables: Tables,
+  from: number,
+  to: number,
+): Promise<void> {
+  for (const [table, write] of Object.entries(tables)) {
     const target = await sql.unsafe(`copy ${table} from stdin`).writable()
-    await pipeline(Readable.from(makeChunks(from, size, write)), target)
+    await pipeline(Readable.from(makeChunks(from, to, write)), target)
   }
   await sql.unsafe('vacuum analyze')
   await sql.unsafe('checkpoint')

@@ -1,16 +1,18 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { findBuilt } from './build.ts'
+import { keepChild } from './children.ts'
 import type { Job, LoadResult } from './load.ts'
 
 export type Load = {
+  /** @throws Error if anything but 200 (or 503, overloaded, which does not count) was answered */
   run(job: Job): Promise<LoadResult>
   stop(): void
 }
 
 /** The process that makes requests. */
 export function startLoad(): Load {
-  const child = fork(findBuilt('test/bench/load.ts'), { execArgv: [] })
+  const child = keepChild(fork(findBuilt('test/bench/load.ts'), { execArgv: [] }))
   return {
     async run(job) {
       const answered = once(child, 'message')
@@ -27,7 +29,7 @@ export function startLoad(): Load {
   }
 }
 
-/** Requests per second. */
+/** Answered requests per second. */
 export function rateOf({ count, seconds }: LoadResult): number {
   return count / seconds
 }

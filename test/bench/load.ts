@@ -1,25 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
-import { makeNotification } from './notifications.ts'
+import { makeNotification, makeStripeEvent } from './notifications.ts'
 
 /** What the load process is asked to do. */
 export type Job = {
-  /** One, or several that are called in turn, each with so many connections. */
-  url?: string
-  urls?: readonly string[]
-  /** `ipn` posts a notification of its own each time; `get` reads the paths in turn. */
-  kind: 'ipn' | 'get'
+  /** Called in turn, each with so many connections. */
+  urls: readonly string[]
+  /** `ipn` and `stripe` post a notification of its own each time; `get` reads the paths in turn. */
+  kind: 'ipn' | 'stripe' | 'get'
   paths?: readonly string[]
   headers?: Record<string, string>
   connections: number
   /** How many requests, or for how long (ms). */
   count?: number
   forMs?: number
-  /** Requests per second, each measured from when it should have left; as fast as it goes when not set. */
+  /** Requests per second on average, at random times; as fast as it goes when not set. */
   rate?: number
+  /** Measures from when a request left, not from when its turn came: for a server that is nearly idle. */
+  fromSending?: boolean
 }
 
 export type LoadResult = {
+  /** How many were answered with 200. */
   count: number
   seconds: number
   /** How many had which status. */
@@ -28,6 +30,11 @@ export type LoadResult = {
   latencies: number[]
 }
 
+type Message = { path: string; body: string | null; headers: Record<string, string> }
+
+/** More than any server here answers in a second. */
+const READY_PER_S = 30_000
+
 /** The load comes from a process of its own, so that it does not share a thread with what is measured. */
 process.on('message', (job: Job) => {
   runJob(job).then(
@@ -35,48 +42,44 @@ process.on('message', (job: Job) => {
     (error: unknown) => process.send?.({ error: String(error) }),
   )
 })
+process.on('disconnect', () => process.exit())
 
 async function runJob(job: Job): Promise<LoadResult> {
   const { connections, count, forMs = 0, rate } = job
-  const urls = job.urls ?? [job.url ?? '']
-  const pools = urls.map((url) => new Pool(url, { connections, pipelining: 1 }))
-  // Signed before the clock starts; should they not suffice, more are made on the way.
-  const ready =
-    job.kind === 'ipn'
-      ? Array.from(
-          { length: count ?? Math.ceil((forMs / 1000) * (rate ?? 9000)) },
-          makeNotification,
-        )
-      : []
+  const pools = job.urls.map((url) => new Pool(url, { connections, pipelining: 1 }))
+  const take = prepare(job)
   const statuses: Record<string, number> = {}
   const latencies: number[] = []
   let sent = 0
   const started = performance.now()
   const isOver = () => (count === undefined ? performance.now() - started >= forMs : sent >= count)
 
-  async function one(from: number): Promise<void> {
-    const body = job.kind === 'ipn' ? (ready[sent] ?? makeNotification()).body : null
-    const path = job.kind === 'ipn' ? '/ipn' : (job.paths?.[sent % job.paths.length] ?? '/')
+  async function one(due: number): Promise<void> {
     const pool = pools[sent % pools.length]
+    const message = take(sent)
     sent += 1
-    const status = pool ? await request(pool, path, body, job.headers ?? {}) : 0
+    const from = job.fromSending ? performance.now() : due
+    const status = pool ? await request(pool, message) : 0
     latencies.push(performance.now() - from)
     statuses[status] = (statuses[status] ?? 0) + 1
   }
 
   if (rate === undefined) {
     await Promise.all(
-      Array.from({ length: connections * urls.length }, async () => {
+      Array.from({ length: connections * pools.length }, async () => {
         while (!isOver()) await one(performance.now())
       }),
     )
   } else {
     const flying = new Set<Promise<void>>()
+    let nextMs = 0
     while (!isOver()) {
-      const due = Math.floor(((performance.now() - started) / 1000) * rate)
-      while (sent < due && !isOver()) {
-        const flight = one(started + (sent / rate) * 1000).finally(() => flying.delete(flight))
+      const nowMs = performance.now() - started
+      while (nextMs <= nowMs && !isOver()) {
+        const flight = one(started + nextMs).finally(() => flying.delete(flight))
         flying.add(flight)
+        // Independent senders: at regular gaps, several processes would never commit at the same time.
+        nextMs += (-Math.log(1 - Math.random()) / rate) * 1000
       }
       await sleep(1)
     }
@@ -85,24 +88,31 @@ async function runJob(job: Job): Promise<LoadResult> {
   const seconds = (performance.now() - started) / 1000
   await Promise.all(pools.map((pool) => pool.close()))
   latencies.sort((a, b) => a - b)
-  return { count: latencies.length, seconds, statuses, latencies }
+  return { count: statuses[200] ?? 0, seconds, statuses, latencies }
 }
 
-function request(
-  pool: Pool,
-  path: string,
-  body: string | null,
-  headers: Record<string, string>,
-): Promise<number> {
+/** Signs the messages before the clock starts; should they not suffice, more are made on the way. */
+function prepare(job: Job): (n: number) => Message {
+  const { kind, paths = ['/'], headers = {}, count, forMs = 0, rate = READY_PER_S } = job
+  if (kind === 'get') {
+    return (n) => ({ path: paths[n % paths.length] ?? '/', body: null, headers })
+  }
+  const json = { 'content-type': 'application/json', ...headers }
+  const ready = Array.from({ length: count ?? Math.ceil((forMs / 1000) * rate) }, make)
+  return (n) => ready[n] ?? make()
+
+  function make(): Message {
+    if (kind === 'ipn') return { path: '/ipn', body: makeNotification().body, headers: json }
+    const event = makeStripeEvent()
+    return { path: '/webhook', body: event.body, headers: { ...json, ...event.headers } }
+  }
+}
+
+function request(pool: Pool, { path, body, headers }: Message): Promise<number> {
   return new Promise((resolve) => {
     let status = 0
     pool.dispatch(
-      {
-        path,
-        method: body === null ? 'GET' : 'POST',
-        body,
-        headers: body === null ? headers : { 'content-type': 'application/json', ...headers },
-      },
+      { path, method: body === null ? 'GET' : 'POST', body, headers },
       {
         onRequestStart() {},
         onResponseStart(_controller, code) {

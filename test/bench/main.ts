@@ -1,102 +1,100 @@
 import { parseArgs } from 'node:util'
+import { createBaselineTables } from './baselines/tables.ts'
 import { build } from './build.ts'
-import { startBenchDatabase } from './database.ts'
-import { fill } from './fill.ts'
-import { measureIndexes } from './indexes.ts'
-import { measureAck, measureCost, measureIntake } from './intake.ts'
-import { measureMemory, measureScale } from './long.ts'
-import { drawPlots } from './plot.ts'
-import { measureReads, measureWaiters } from './reads.ts'
-import { measureRequest, measureSending } from './refunds.ts'
-import { measureRemoval } from './removal.ts'
-import { describeMachine, type Measure, writeReport, writeSize } from './report.ts'
-import { type Stage, startStage } from './stage.ts'
-import { measureIdle, measureStart } from './start.ts'
-import { measureReadable, measureSync, settleAll } from './sync.ts'
+import { stopOnExit } from './children.ts'
+import { startServer } from './database.ts'
+import { fill, OF_BASELINES, OF_SERVICE } from './fill.ts'
+import { compareSizes } from './growth.ts'
+import { AT_EACH_SIZE, FIRST, LAST, readParts } from './parts.ts'
+import { drawPlot } from './plot.ts'
+import { describeMachine, type Measure, writeReport, writeSize, writeTable } from './report.ts'
+import { type Effort, type Stage, startStage } from './stage.ts'
 
 const FOLDER = 'bench-results'
+const FULL: Effort = {
+  rounds: 5,
+  roundMs: 4_000,
+  synced: 4_000,
+  refunded: 200,
+  backlog: 100_000,
+  notified: 50_000,
+}
+/** Shows that everything works; its figures mean nothing. */
+const SHORT: Effort = {
+  rounds: 1,
+  roundMs: 500,
+  synced: 200,
+  refunded: 20,
+  backlog: 5_000,
+  notified: 2_000,
+}
 
 /** Everything in one run on one machine, each figure beside its baseline. */
 const { values } = parseArgs({
   options: {
     sizes: { type: 'string', default: '10000,1000000,5000000' },
-    /** Leaves out what takes minutes: memory after 500 thousand, and several processes. */
-    short: { type: 'boolean', default: false },
-    /** Only these, a comma list: intake, cost, reads, waiters, readable, sync, refunds, removal; indexes has to be named. */
+    /** Only these parts, a comma list; all but `indexes` when not set. */
     only: { type: 'string', default: '' },
-    /** Writes a CPU profile of each serving or working process. */
+    short: { type: 'boolean', default: false },
+    /** Writes a CPU profile of each process of the service. */
     profile: { type: 'boolean', default: false },
   },
 })
 const sizes = values.sizes.split(',').map(Number)
+const isChosen = readParts(values.only)
+const measures: Measure[] = []
+const failures: string[] = []
+
+stopOnExit()
 await build()
-const measures: Measure[] = await measureStart()
-const database = await startBenchDatabase()
-const machine = describeMachine(database.name)
-let stage: Stage | undefined
+const server = await startServer()
+const machine = describeMachine(server.name)
 try {
-  stage = await startStage(database, values.profile ? `${FOLDER}/profiles` : undefined)
-  measures.push(await measureIdle(stage.web))
-  // On empty tables: what is removed is what was written first.
-  if (wanted('removal') && !(values.short && !values.only))
-    measures.push(...(await measureRemoval(stage)))
-  let stored = 0
-  for (const size of sizes) {
-    console.log(`filling up to ${writeSize(size)} transactions`)
-    await fill(database.sql, stored, size)
-    stored = size
-    measures.push(...(await measureAll(stage, size)))
-  }
-  measures.push(...compareSizes(measures, sizes))
-  if (!values.short) {
-    measures.push(...(await measureScale(stage, stored)), await measureMemory(stage, stored))
+  const beside = await server.create('baselines')
+  await createBaselineTables(beside.sql)
+  const profiles = values.profile ? `${FOLDER}/profiles` : undefined
+  const stage = await startStage(server, beside, values.short ? SHORT : FULL, profiles)
+  try {
+    await measureAll(stage)
+  } finally {
+    await stage.stop()
   }
 } finally {
-  await stage?.stop()
-  await database.stop()
+  await server.stop()
 }
+measures.push(...compareSizes(measures, sizes))
 await writeReport(measures, machine, FOLDER)
-await drawPlots(measures, FOLDER)
+await drawPlot(measures, FOLDER)
+console.log(`\n${machine}\n\n${writeTable(measures)}\n\nwritten to ${FOLDER}`)
+for (const failure of failures) console.log(failure)
+process.exitCode = failures.length > 0 ? 1 : 0
 
-function wanted(group: string): boolean {
-  return !values.only || values.only.split(',').includes(group)
+async function measureAll(stage: Stage): Promise<void> {
+  let stored = 0
+  await runParts(FIRST, stage, stored)
+  for (const size of sizes) {
+    console.log(`filling up to ${writeSize(size)} transactions`)
+    await fill(stage.database.sql, OF_SERVICE, stored, size)
+    await fill(stage.beside.sql, OF_BASELINES, stored, size)
+    stored = size
+    await runParts(AT_EACH_SIZE, stage, stored)
+  }
+  await runParts(LAST, stage, stored)
 }
 
-async function measureAll(on: Stage, size: number): Promise<Measure[]> {
-  const of: Measure[] = []
-  if (wanted('intake')) {
-    const { measures: intake, oneInsertRate } = await measureIntake(on, size)
-    of.push(...intake, ...(await measureAck(on, size, oneInsertRate)))
-  }
-  if (wanted('cost')) of.push(...(await measureCost(on, size)))
-  await settleAll(on)
-  if (wanted('reads')) of.push(...(await measureReads(on, size)))
-  if (wanted('waiters')) of.push(await measureWaiters(on, size))
-  if (wanted('readable')) of.push(await measureReadable(on, size))
-  if (wanted('sync')) of.push(await measureSync(on, size))
-  if (wanted('refunds')) {
-    of.push(...(await measureRequest(on, size)), await measureSending(on, size))
-  }
-  if (values.only.includes('indexes')) of.push(...(await measureIndexes(database.sql, size)))
-  for (const { name, result, value, baseline } of of) {
-    console.log(`${writeSize(size)}: ${name}: ${result.toFixed(2)}  ${value}  ${baseline}`)
-  }
-  return of
-}
-
-/** What grows with the number of stored transactions, between the least and the most. */
-function compareSizes(all: readonly Measure[], of: readonly number[]): Measure[] {
-  const [least, most] = [Math.min(...of), Math.max(...of)]
-  return all.flatMap(({ name, size, growing }) => {
-    const small = all.find((one) => one.name === name && one.size === least)?.growing
-    if (!growing || !small || size !== most || least === most) return []
-    return {
-      name: `${name.split(' / ')[0]}: at ${writeSize(most)} / at ${writeSize(least)}`,
-      size,
-      result: growing.figure / small.figure,
-      value: growing.figure.toFixed(2),
-      baseline: small.figure.toFixed(2),
-      target: { atMost: growing.atMost },
+/** A part that fails does not take the others with it. */
+async function runParts(parts: typeof FIRST, stage: Stage, size: number): Promise<void> {
+  for (const part of parts.filter(isChosen)) {
+    try {
+      const of = await part.measure(stage, size)
+      for (const { name, result, value, baseline } of of) {
+        console.log(`${writeSize(size)}: ${name}: ${result.toFixed(2)}  ${value}  ${baseline}`)
+      }
+      measures.push(...of)
+    } catch (error) {
+      failures.push(`${part.names.join(', ')} at ${writeSize(size)} failed: ${String(error)}`)
+      console.log(error)
     }
-  })
+    await writeReport(measures, machine, FOLDER)
+  }
 }

@@ -1,109 +1,117 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir, readFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import type postgres from 'postgres'
 import { findBuilt } from './build.ts'
+import { keepChild } from './children.ts'
+import { ACCOUNT } from './notifications.ts'
 
 export type Started = { url: string; readyMs: number; child: ChildProcess; stop(): Promise<void> }
 
+/** How to see that a process is ready, by default the line `ready`, and arguments for Node. */
+type Start = { isReady?: (line: string) => boolean; nodeArgs?: readonly string[] }
+
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const STOP_MS = 15_000
 
 /** Runs a file as a process of its own, a source or a compiled one, and waits for the line that says it is ready. */
 export async function startProcess(
   file: string,
   env: Record<string, string>,
-  isReady: (line: string) => boolean,
-  nodeArgs: readonly string[] = [],
+  { isReady, nodeArgs = [] }: Start = {},
 ): Promise<Omit<Started, 'url'>> {
   const started = performance.now()
-  const child = spawn(
-    process.execPath,
-    [...nodeArgs, ...(file.endsWith('.ts') ? ['--import', 'tsx'] : []), file],
-    {
+  const loader = file.endsWith('.ts') ? ['--import', 'tsx'] : []
+  const child = keepChild(
+    spawn(process.execPath, [...nodeArgs, ...loader, file], {
       cwd: ROOT,
       env: { PATH: process.env.PATH, ...env },
       stdio: ['ignore', 'pipe', 'inherit'],
-    },
+    }),
   )
   const exited = once(child, 'exit')
   await new Promise<void>((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`${file} ended with ${code}`)))
-    createInterface({ input: child.stdout }).on('line', (line) => isReady(line) && resolve())
+    const isLast = isReady ?? ((line) => line === 'ready')
+    createInterface({ input: child.stdout }).on('line', (line) => isLast(line) && resolve())
   })
   return {
     readyMs: performance.now() - started,
     child,
     async stop() {
+      resume({ child })
       child.kill('SIGTERM')
+      const timer = setTimeout(() => child.kill('SIGKILL'), STOP_MS)
       await exited
+      clearTimeout(timer)
     },
   }
 }
 
-/** The production processor on a database and a gateway. */
-export async function startProcessor(
+/** Lets a process sleep, or go on: of several that would share the work, only one is measured. */
+export function pause({ child }: Pick<Started, 'child'>): void {
+  child.kill('SIGSTOP')
+}
+
+export function resume({ child }: Pick<Started, 'child'>): void {
+  child.kill('SIGCONT')
+}
+
+/**
+ * The service, compiled, with its public settings.
+ * @param profiles the folder where the process leaves its CPU profile
+ */
+export async function startService(
   databaseUrl: string,
   gatewayUrl: string,
-  account: { merchantCode: string; secret: string; apiKey: string },
-  role: 'all' | 'web' | 'worker' = 'all',
-  profiles?: string,
+  role: 'web' | 'worker',
+  profiles: string | undefined,
 ): Promise<Started> {
-  const port = await findPort()
-  const started = await startProcess(
-    findBuilt('src/main.ts'),
-    {
-      PORT: String(port),
-      ROLE: role,
-      DATABASE_URL: databaseUrl,
-      GATEWAY_BASE_URL: gatewayUrl,
-      GATEWAY_MERCHANT_CODE: account.merchantCode,
-      GATEWAY_SECRET: account.secret,
-      API_KEY: account.apiKey,
-      DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
-      // What the fill stored long ago is not to be removed while something else is measured.
-      RETENTION_DAYS: '36500',
-    },
-    (line) => line.includes('"msg":"ready"'),
-    profiles ? ['--cpu-prof', `--cpu-prof-dir=${profiles}`] : [],
-  )
+  const port = String(await findPort())
+  const env = {
+    ...makeEnv(databaseUrl, gatewayUrl),
+    PORT: port,
+    ROLE: role,
+    DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
+    GATEWAY_REFUND_DEDUPES: 'true',
+    // What the fill stored long ago is not to be removed while something else is measured.
+    RETENTION_DAYS: '36500',
+  }
+  const started = await startProcess(findBuilt('src/main.ts'), env, {
+    isReady: (line) => line.includes('"msg":"ready"'),
+    nodeArgs: profiles ? ['--cpu-prof', `--cpu-prof-dir=${profiles}`] : [],
+  })
   return { ...started, url: `http://127.0.0.1:${port}` }
 }
 
-/** Resident memory of a process (MB), as the kernel counts it. */
-export async function readRssMb(child: ChildProcess): Promise<number> {
-  const status = await readFile(`/proc/${child.pid}/status`, 'utf8')
-  return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1] ?? 0) / 1024
+/** A program of `baselines`. */
+export async function startBaseline(
+  name: string,
+  databaseUrl: string,
+  gatewayUrl: string,
+): Promise<Started> {
+  const port = String(await findPort())
+  const env = { ...makeEnv(databaseUrl, gatewayUrl), PORT: port }
+  const started = await startProcess(findBuilt(`test/bench/baselines/${name}.ts`), env)
+  return { ...started, url: `http://127.0.0.1:${port}` }
 }
 
-/** CPU used so far (ms): by a process, and by the whole Postgres server. */
-export async function measureCpuMs(
-  child: ChildProcess,
-  sql: postgres.Sql,
-): Promise<{ own: number; database: number }> {
-  const [row] = await sql`select pg_backend_pid() as pid`
-  const { parent } = await readStat(row?.pid)
-  const processes = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number)
-  const stats = await Promise.all(processes.map((pid) => readStat(pid)))
-  const backends = stats.filter((stat) => stat.parent === parent)
-  const postmaster = await readStat(parent)
-  const alive = backends.reduce((total, { cpuMs }) => total + cpuMs, 0)
+export async function startGateway(delayMs: number): Promise<Started> {
+  const port = String(await findPort())
+  const env = { PORT: port, DELAY_MS: String(delayMs) }
+  const started = await startProcess(findBuilt('test/bench/gateway.ts'), env)
+  return { ...started, url: `http://127.0.0.1:${port}` }
+}
+
+export function makeEnv(databaseUrl: string, gatewayUrl: string) {
   return {
-    own: (await readStat(child.pid ?? 0)).cpuMs,
-    database: alive + postmaster.cpuMs + postmaster.endedChildrenMs,
+    DATABASE_URL: databaseUrl,
+    GATEWAY_BASE_URL: gatewayUrl,
+    GATEWAY_MERCHANT_CODE: ACCOUNT.merchantCode,
+    GATEWAY_SECRET: ACCOUNT.secret,
+    API_KEY: ACCOUNT.apiKey,
   }
-}
-
-async function readStat(pid: number) {
-  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
-  const fields = text
-    .slice(text.lastIndexOf(')') + 2)
-    .split(' ')
-    .map(Number)
-  const ticks = (from: number) => ((fields[from] ?? 0) + (fields[from + 1] ?? 0)) * 10
-  return { parent: fields[1] ?? 0, cpuMs: ticks(11), endedChildrenMs: ticks(13) }
 }
 
 export async function findPort(): Promise<number> {

@@ -1,142 +1,130 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
-import { computeSecureHash } from '../../src/gateway/signature.ts'
-import { ACCOUNT, makeNotification } from './notifications.ts'
-import { describeRounds, type Measure, median, percentile } from './report.ts'
-import { GATEWAY_MS, type Stage, sleepWorker, wakeWorker } from './stage.ts'
+import { sign } from './baselines/signature.ts'
+import { resetCalls, untilCalled } from './gateway-calls.ts'
+import { ACCOUNT } from './notifications.ts'
+import { pause, resume, type Started, startService } from './processes.ts'
+import { type Measure, median } from './report.ts'
+import { alternate, compare } from './rounds.ts'
+import { GATEWAY_MS, type Stage } from './stage.ts'
 
-const REFUNDS = 200
 const CONCURRENCY = 16
-const ROUNDS = 3
+/** Requests of a round, one at a time. */
+const REQUESTS = 60
 const HEADERS = { authorization: `Bearer ${ACCOUNT.apiKey}`, 'content-type': 'application/json' }
+let taken = 0
 
-/**
- * A request to refund, one at a time, beside one plain row committed to the same server, and beside the
- * lightest authenticated request plus such a commit, which is what HTTP alone costs; alternating. No
- * worker is awake, so that the refunds sent meanwhile are not in the figure.
- */
-export async function measureRequest(stage: Stage, size: number): Promise<Measure[]> {
-  const { sql } = stage.database
-  const pool = new Pool(stage.web.url)
-  wakeWorker(stage.worker)
-  const payments = await makePayments(pool, 500)
-  sleepWorker(stage.worker)
-  await sql`create table if not exists bench_rows (id bigserial primary key, note text)`
-  const times: { request: number[]; commit: number[]; light: number[] } = {
-    request: [],
-    commit: [],
-    light: [],
-  }
-  for (const [at, payment] of payments.entries()) {
-    const commit = await time(() => sql`insert into bench_rows (note) values (${payment})`)
-    const light = await time(() => readLightly(pool))
-    const request = await time(() => requestRefund(pool, payment))
-    // The first ones only warm up.
-    if (at < 200) continue
-    times.commit.push(commit)
-    times.light.push(light)
-    times.request.push(request)
-  }
-  await pool.close()
-  await sql`update refunds set status = 'failed', failure_source = 'service', due_at = null where status = 'pending'`
-  const compare = (baseline: string, beside: number): Measure => ({
-    name: `refund request → 202 p50 / ${baseline}`,
+/** Requests to refund, one at a time, beside a handler with one insert; no worker is awake. */
+export async function measureRequests(stage: Stage, size: number): Promise<Measure> {
+  const of = await alternate(['web', 'naive'] as const, stage.effort.rounds, async (name) => {
+    const pool = new Pool(stage[name].url)
+    const times: number[] = []
+    for (const payment of await takePayments(stage, REQUESTS)) {
+      times.push(await time(() => requestRefund(pool, payment)))
+    }
+    await pool.close()
+    return median(times)
+  })
+  await endRefunds(stage)
+  return compare({
+    name: 'refund request → 202, one at a time, p50 / naive insert',
     size,
-    result: median(times.request) / beside,
-    value: `${median(times.request).toFixed(2)} ms, p99 ${percentile(times.request, 99).toFixed(2)}`,
-    baseline: `${beside.toFixed(2)} ms`,
-    growing: { figure: median(times.request), atMost: 1.3 },
+    unit: 'ms',
+    digits: 2,
+    service: of('web'),
+    baseline: of('naive'),
+    target: { atMost: 2 },
+    growth: 1.2,
   })
-  return [
-    compare('one plain single-row commit', median(times.commit)),
-    compare('the lightest request and such a commit', median(times.light) + median(times.commit)),
-  ]
-}
-
-async function readLightly(pool: Pool): Promise<void> {
-  const answer = await pool.request({
-    path: '/v1/refunds?limit=1',
-    method: 'GET',
-    headers: HEADERS,
-  })
-  await answer.body.dump()
 }
 
 /**
- * 200 refunds on 200 payments, taken in while the worker sleeps: from its waking until the gateway
- * accepted the last, beside the bare pairs of calls.
+ * Refunds taken in while the worker sleeps: from its waking until the gateway accepted the last, beside
+ * bare pairs of calls, a QUERY_PT and a REFUND, without a database.
  */
 export async function measureSending(stage: Stage, size: number): Promise<Measure> {
-  const { sql } = stage.database
-  const service = new Pool(stage.web.url, { connections: CONCURRENCY })
-  const gateway = new Pool(stage.slowGatewayUrl, { connections: CONCURRENCY })
-  const rates: { service: number[]; bare: number[] } = { service: [], bare: [] }
-  for (let round = -1; round < ROUNDS; round += 1) {
-    wakeWorker(stage.worker)
-    const payments = await makePayments(service, REFUNDS)
-    sleepWorker(stage.worker)
-    const bareMs = await time(() => runConcurrently(payments, (id) => callInPairs(gateway, id)))
-    await runConcurrently(payments, (id) => requestRefund(service, id))
-    const serviceMs = await time(async () => {
-      wakeWorker(stage.slowWorker)
-      await untilAccepted(stage, payments)
+  const { database, slowGateway, profiles, effort, web } = stage
+  const { refunded } = effort
+  const worker = await startService(database.url, slowGateway.url, 'worker', profiles)
+  pause(worker)
+  const service = new Pool(web.url, { connections: CONCURRENCY })
+  const gateway = new Pool(slowGateway.url, { connections: CONCURRENCY })
+  try {
+    const of = await alternate(['service', 'pairs'] as const, effort.rounds, async (name) => {
+      const payments = await takePayments(stage, refunded)
+      if (name === 'pairs') {
+        const ms = await time(() => runConcurrently(payments, (id) => callInPairs(gateway, id)))
+        return refunded / (ms / 1000)
+      }
+      await runConcurrently(payments, (id) => requestRefund(service, id))
+      return refunded / ((await sendAll(stage, worker, payments)) / 1000)
     })
-    sleepWorker(stage.slowWorker)
-    // The first round only warms up.
-    if (round < 0) continue
-    rates.bare.push(REFUNDS / (bareMs / 1000))
-    rates.service.push(REFUNDS / (serviceMs / 1000))
-  }
-  await Promise.all([service.close(), gateway.close()])
-  await sql`update refunds set status = 'succeeded', due_at = null where status = 'accepted'`
-  await sql`update transactions set due_at = null, lease_id = null where due_at is not null`
-  return {
-    name: `refunds sent and accepted / bare pairs of calls, gateway at ${GATEWAY_MS} ms`,
-    size,
-    result: median(rates.service) / median(rates.bare),
-    value: describeRounds(rates.service, '/s'),
-    baseline: describeRounds(rates.bare, '/s'),
-    target: { atLeast: 0.4 },
+    return compare({
+      name: `refunds sent and accepted / bare pairs of calls, gateway at ${GATEWAY_MS} ms`,
+      size,
+      unit: '/s',
+      service: of('service'),
+      baseline: of('pairs'),
+      target: { atLeast: 0.45 },
+    })
+  } finally {
+    await Promise.all([service.close(), gateway.close(), worker.stop()])
   }
 }
 
-/** Payments known to the service; the bare gateway names them after their transactions. */
-export async function makePayments(pool: Pool, count: number): Promise<string[]> {
-  const ids: string[] = []
-  await runConcurrently(Array.from({ length: count }), async () => {
-    const { transactionId, body } = makeNotification()
-    await post(pool, '/ipn', body)
-    const path = `/v1/transactions/${transactionId}?wait=30`
-    const answer = await pool.request({ path, method: 'GET', headers: HEADERS })
-    if (!(await answer.body.text()).includes('"state":"paid"')) throw new Error('not paid')
-    ids.push(`P-${transactionId}`)
+async function sendAll(
+  stage: Stage,
+  worker: Started,
+  payments: readonly string[],
+): Promise<number> {
+  const { slowGateway, database } = stage
+  await resetCalls(slowGateway)
+  const ms = await time(async () => {
+    resume(worker)
+    await untilCalled(slowGateway, 'REFUND', payments.length)
+    for (;;) {
+      const [row] = await database.sql`
+        select count(*)::int as n from refunds
+        where merchant_code = ${ACCOUNT.merchantCode} and payment_id = any(${[...payments]})
+          and status = 'accepted'`
+      if (row?.n === payments.length) return
+      await sleep(5)
+    }
   })
-  return ids
+  pause(worker)
+  await endRefunds(stage)
+  return ms
+}
+
+/** Payments of the fill that were not refunded yet, the same in both databases. */
+async function takePayments({ database: { sql } }: Stage, count: number): Promise<string[]> {
+  const rows = await sql`
+    select payment_id as id from payments where merchant_code = ${ACCOUNT.merchantCode}
+    order by payment_id offset ${taken} limit ${count}`
+  if (rows.length < count) throw new Error('too few payments are stored to be refunded')
+  taken += count
+  return rows.map(({ id }) => id)
+}
+
+/** Refunds of earlier rounds are not followed while later ones are measured. */
+async function endRefunds({ database: { sql } }: Stage): Promise<void> {
+  await sql`
+    update refunds set status = 'failed', failure_source = 'service', due_at = null
+    where status = 'pending'`
+  await sql`update refunds set status = 'succeeded', due_at = null where status = 'accepted'`
+  await sql`update transactions set due_at = null, lease_id = null where due_at is not null`
 }
 
 async function requestRefund(pool: Pool, paymentId: string): Promise<void> {
-  const path = `/v1/payments/${paymentId}/refunds`
-  await post(pool, path, '{"amount":"10000"}', { 'idempotency-key': randomUUID() })
-}
-
-async function post(pool: Pool, path: string, body: string, more = {}): Promise<void> {
   const answer = await pool.request({
-    path,
+    path: `/v1/payments/${paymentId}/refunds`,
     method: 'POST',
-    headers: { ...HEADERS, ...more },
-    body,
+    headers: { ...HEADERS, 'idempotency-key': randomUUID() },
+    body: '{"amount":"10000"}',
   })
   const text = await answer.body.text()
-  if (answer.statusCode >= 300) throw new Error(text)
-}
-
-async function untilAccepted({ database: { sql } }: Stage, payments: readonly string[]) {
-  for (;;) {
-    const [row] = await sql`
-      select count(*)::int as n from refunds where payment_id = any(${[...payments]}) and status = 'accepted'`
-    if (row?.n === payments.length) return
-    await new Promise((resolve) => setTimeout(resolve, 25))
-  }
+  if (answer.statusCode !== 202) throw new Error(`${answer.statusCode} ${text}`)
 }
 
 async function callInPairs(gateway: Pool, paymentId: string): Promise<void> {
@@ -151,8 +139,8 @@ async function callInPairs(gateway: Pool, paymentId: string): Promise<void> {
   })
 }
 
-export async function call(gateway: Pool, params: Record<string, unknown>): Promise<void> {
-  const hash = computeSecureHash(params, ACCOUNT.secret, { prefix: 'svc', exclude: ['RequestID'] })
+async function call(gateway: Pool, params: Record<string, unknown>): Promise<void> {
+  const hash = sign(params, ACCOUNT.secret, ['svc_RequestID'])
   const answer = await gateway.request({
     path: '/api/v1/paygate/svcpay',
     method: 'POST',
@@ -171,7 +159,7 @@ export async function runConcurrently<T>(items: readonly T[], work: (item: T) =>
   )
 }
 
-export async function time(work: () => PromiseLike<unknown>): Promise<number> {
+async function time(work: () => Promise<unknown>): Promise<number> {
   const started = performance.now()
   await work()
   return performance.now() - started

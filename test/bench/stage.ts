@@ -1,110 +1,92 @@
-import { findBuilt } from './build.ts'
-import type { BenchDatabase } from './database.ts'
+import type { Database, Server } from './database.ts'
 import { type Load, startLoad } from './load-client.ts'
-import { ACCOUNT } from './notifications.ts'
-import { findPort, type Started, startProcess, startProcessor } from './processes.ts'
+import { type Started, startBaseline, startGateway, startService } from './processes.ts'
 
 /** A gateway across the town: what its calls take where that matters (ms). */
 export const GATEWAY_MS = 20
 
-/** Everything that is measured, or measured against, as processes of their own on one database. */
+/** How long it measures. */
+export type Effort = {
+  rounds: number
+  roundMs: number
+  /** Transactions of a round of the sync, refunds of a round, and the backlog. */
+  synced: number
+  refunded: number
+  backlog: number
+  /** Notifications of each part of the memory's measure. */
+  notified: number
+}
+
+/** Everything that is measured, or measured against, as processes of their own on one Postgres. */
 export type Stage = {
-  database: BenchDatabase
+  effort: Effort
+  /** The folder where processes of the service leave CPU profiles. */
+  profiles: string | undefined
+  server: Server
+  /** The service's database and the baselines', on the same server. */
+  database: Database
+  beside: Database
   load: Load
-  /** Serves only; its gateway answers at once. */
+  /** Gateways that answer at once, and after `GATEWAY_MS`. */
+  gateway: Started
+  slowGateway: Started
+  /** The service with `ROLE=web`. */
   web: Started
-  /** Syncs only, with a gateway that answers at once, and with one that takes `GATEWAY_MS`. */
-  worker: Started
-  slowWorker: Started
-  slowGatewayUrl: string
-  /** The same stack as `web` that stores nothing; that makes one insert per request; that answers a constant. */
-  storesNothing: Started
-  oneInsert: Started
-  constant: Started
+  bare: Started
+  naive: Started
+  batched: Started
   stop(): Promise<void>
 }
 
-/** @param profiles the folder where processes of the service leave their CPU profiles */
-export async function startStage(database: BenchDatabase, profiles?: string): Promise<Stage> {
-  const started: { stop(): Promise<void> }[] = []
-  const keep = <T extends { stop(): Promise<void> }>(one: T) => {
+export async function startStage(
+  server: Server,
+  beside: Database,
+  effort: Effort,
+  profiles: string | undefined,
+): Promise<Stage> {
+  const started: Started[] = []
+  const keep = async (starting: Promise<Started>) => {
+    const one = await starting
     started.push(one)
     return one
   }
-  try {
-    return await open()
-  } catch (error) {
+  const load = startLoad()
+  const stop = async () => {
+    load.stop()
     await Promise.all(started.map((one) => one.stop()))
+  }
+  try {
+    const gateway = await keep(startGateway(0))
+    const baseline = (name: string) => keep(startBaseline(name, beside.url, gateway.url))
+    return {
+      effort,
+      profiles,
+      server,
+      database: server.main,
+      beside,
+      load,
+      gateway,
+      slowGateway: await keep(startGateway(GATEWAY_MS)),
+      web: await keep(startService(server.main.url, gateway.url, 'web', profiles)),
+      bare: await baseline('bare'),
+      naive: await baseline('naive'),
+      batched: await baseline('batched'),
+      stop,
+    }
+  } catch (error) {
+    await stop()
     throw error
   }
+}
 
-  async function open(): Promise<Stage> {
-    const gateway = keep(await startGateway(0))
-    const slow = keep(await startGateway(GATEWAY_MS))
-    const processor = async (gatewayUrl: string, role: 'web' | 'worker') =>
-      keep(await startProcessor(database.url, gatewayUrl, ACCOUNT, role, profiles))
-    const baseline = async (file: string, env: Record<string, string>) =>
-      keep(
-        await startBaseline(file, {
-          DATABASE_URL: database.url,
-          GATEWAY_BASE_URL: gateway.url,
-          ...env,
-        }),
-      )
-    const stage = {
-      database,
-      load: startLoad(),
-      web: await processor(gateway.url, 'web'),
-      worker: await processor(gateway.url, 'worker'),
-      slowWorker: await processor(slow.url, 'worker'),
-      slowGatewayUrl: slow.url,
-      storesNothing: await baseline('intake.ts', { STORES: 'nothing' }),
-      oneInsert: await baseline('intake.ts', {}),
-      constant: await baseline('constant.ts', {}),
-    }
-    // Whoever is measured wakes them: two of them would share the work.
-    sleepWorker(stage.worker)
-    sleepWorker(stage.slowWorker)
-    return {
-      ...stage,
-      async stop() {
-        wakeWorker(stage.worker)
-        wakeWorker(stage.slowWorker)
-        stage.load.stop()
-        await Promise.all(started.map((one) => one.stop()))
-      },
-    }
+/** What earlier measures left due is not in the figures of the next. */
+export async function settleAll({ database, beside }: Stage): Promise<void> {
+  await database.sql`
+    update transactions set due_at = null, lease_id = null, claimed = want where due_at is not null`
+  await beside.sql`update transactions set due_at = null, lease_id = null where due_at is not null`
+  for (const { sql } of [database, beside]) {
+    // No life has such an update; clearing up behind it would run into what is measured next.
+    await sql`vacuum analyze transactions`
+    await sql`checkpoint`
   }
-}
-
-export function sleepWorker({ child }: Started): void {
-  child.kill('SIGSTOP')
-}
-
-export function wakeWorker({ child }: Started): void {
-  child.kill('SIGCONT')
-}
-
-async function startGateway(delayMs: number): Promise<Started> {
-  const port = String(await findPort())
-  const env = { PORT: port, DELAY_MS: String(delayMs) }
-  const started = await startProcess(findBuilt('test/bench/bare-gateway.ts'), env, () => true)
-  return { ...started, url: `http://127.0.0.1:${port}` }
-}
-
-async function startBaseline(file: string, more: Record<string, string>): Promise<Started> {
-  const port = String(await findPort())
-  const env = {
-    PORT: port,
-    GATEWAY_MERCHANT_CODE: ACCOUNT.merchantCode,
-    GATEWAY_SECRET: ACCOUNT.secret,
-    DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
-    ...more,
-  }
-  const started = await startProcess(
-    findBuilt(`test/bench/baselines/${file}`),
-    env,
-    (line) => line === 'ready',
-  )
-  return { ...started, url: `http://127.0.0.1:${port}` }
 }

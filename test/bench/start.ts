@@ -1,7 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findPort, readRssMb, type Started, startProcess } from './processes.ts'
+import { readRssMb } from './cpu.ts'
+import { findPort, type Started, startProcess } from './processes.ts'
 import type { Measure } from './report.ts'
 
 /** `npm start` on a laptop: the first start makes the database, the second finds it. */
@@ -39,9 +40,9 @@ async function startDemo(folder: string): Promise<number> {
     SANDBOX_PORT: String(await findPort()),
     DATA_DIR: folder,
   }
-  const { readyMs, stop } = await startProcess('src/main.ts', env, (line) =>
-    line.startsWith('Stop with'),
-  )
+  const { readyMs, stop } = await startProcess('src/main.ts', env, {
+    isReady: (line) => line.startsWith('Stop with'),
+  })
   await stop()
   return readyMs
 }

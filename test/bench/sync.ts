@@ -1,104 +1,142 @@
-import { Pool } from 'undici'
-import { ACCOUNT, makeNotification } from './notifications.ts'
-import { call, runConcurrently, time } from './refunds.ts'
-import { describeRounds, type Measure, median, percentile } from './report.ts'
-import { GATEWAY_MS, type Stage, sleepWorker, wakeWorker } from './stage.ts'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type postgres from 'postgres'
+import { createDueIndex, dropDueIndex } from './baselines/tables.ts'
+import { measureCpu } from './cpu.ts'
+import type { Database } from './database.ts'
+import { type Calls, resetCalls, untilCalled } from './gateway-calls.ts'
+import type { Load } from './load-client.ts'
+import { pause, resume, type Started, startBaseline, startService } from './processes.ts'
+import type { Measure } from './report.ts'
+import { alternate, type Comparison, compare } from './rounds.ts'
+import { GATEWAY_MS, type Stage } from './stage.ts'
 
-const TRANSACTIONS = 2_000
-const ROUNDS = 3
+/** A program that asks about what is due, its database, and where notifications for it are posted. */
+export type Side = { worker: Started; database: Database; intake: Started }
 
-/**
- * Due transactions asked about, stored and settled by one worker, beside a bare loop that makes the
- * same calls at the same concurrency and forgets the answers.
- */
-export async function measureSync(stage: Stage, size: number): Promise<Measure> {
-  const { sql } = stage.database
-  await settleAll(stage)
-  const gateway = new Pool(stage.slowGatewayUrl, { connections: 16 })
-  const rates: { service: number[]; bare: number[] } = { service: [], bare: [] }
-  for (let round = -1; round < ROUNDS; round += 1) {
-    const ids = Array.from({ length: TRANSACTIONS }, () => makeNotification().transactionId)
-    const bareMs = await time(() => runConcurrently(ids, (id) => queryBarely(gateway, id)))
-    await sql`
-      insert into transactions (merchant_code, transaction_id, due_at)
-      select ${ACCOUNT.merchantCode}, id, now() from unnest(${ids}::text[]) as id`
-    const serviceMs = await time(async () => {
-      wakeWorker(stage.slowWorker)
-      await untilSettled(stage)
+const NAMES = ['service', 'naive'] as const
+
+/** Due transactions asked about, stored and settled by one worker, beside the naive sync. */
+export async function measureSync(stage: Stage, size: number): Promise<Measure[]> {
+  await createDueIndex(stage.beside.sql)
+  try {
+    return [
+      ...(await measureWith(stage, size, stage.gateway, 0)),
+      ...(await measureWith(stage, size, stage.slowGateway, GATEWAY_MS)),
+    ]
+  } finally {
+    await dropDueIndex(stage.beside.sql)
+  }
+}
+
+async function measureWith(stage: Stage, size: number, gateway: Started, delayMs: number) {
+  const { database, beside, web, naive, profiles, load, effort } = stage
+  const sides = {
+    service: {
+      worker: await startService(database.url, gateway.url, 'worker', profiles),
+      database,
+      intake: web,
+    },
+    naive: {
+      worker: await startBaseline('sync', beside.url, gateway.url),
+      database: beside,
+      intake: naive,
+    },
+  }
+  pause(sides.service.worker)
+  pause(sides.naive.worker)
+  try {
+    const of = await alternate(NAMES, effort.rounds, async (name) => {
+      const { seconds, own, postgres } = await syncAll(sides[name], gateway, load, effort.synced)
+      const each = 1000 / effort.synced
+      return { rate: effort.synced / seconds, own: own * each, postgres: postgres * each }
     })
-    sleepWorker(stage.slowWorker)
-    // The first round only warms up.
-    if (round < 0) continue
-    rates.bare.push(TRANSACTIONS / (bareMs / 1000))
-    rates.service.push(TRANSACTIONS / (serviceMs / 1000))
-  }
-  await gateway.close()
-  return {
-    name: `sync, transactions asked about and stored / bare calls, gateway at ${GATEWAY_MS} ms`,
-    size,
-    result: median(rates.service) / median(rates.bare),
-    value: describeRounds(rates.service, '/s'),
-    baseline: describeRounds(rates.bare, '/s'),
-    target: { atLeast: 0.6 },
+    const where = `gateway at ${delayMs} ms`
+    return describe(of, size, where, delayMs === 0)
+  } finally {
+    await Promise.all([sides.service.worker.stop(), sides.naive.worker.stop()])
   }
 }
 
-/** From the notification's sending to a readable, final payment; the gateway answers at once. */
-export async function measureReadable(stage: Stage, size: number): Promise<Measure> {
-  await settleAll(stage)
-  wakeWorker(stage.worker)
-  const pool = new Pool(stage.web.url)
-  const taken: number[] = []
-  for (let i = 0; i < 300; i += 1) {
-    const { transactionId, body } = makeNotification()
-    const started = performance.now()
-    const headers = { 'content-type': 'application/json' }
-    const ack = await pool.request({ path: '/ipn', method: 'POST', headers, body })
-    await ack.body.dump()
-    const answer = await pool.request({
-      path: `/v1/transactions/${transactionId}?wait=10`,
-      method: 'GET',
-      headers: { authorization: `Bearer ${ACCOUNT.apiKey}` },
+type Round = { rate: number; own: number; postgres: number }
+
+function describe(
+  of: (name: (typeof NAMES)[number]) => Round[],
+  size: number,
+  where: string,
+  isAtOnce: boolean,
+): Measure[] {
+  const row = (
+    name: string,
+    unit: string,
+    figure: (round: Round) => number,
+    more: Partial<Comparison>,
+  ) =>
+    compare({
+      name,
+      size,
+      unit,
+      service: of('service').map(figure),
+      baseline: of('naive').map(figure),
+      ...more,
     })
-    const text = await answer.body.text()
-    if (!text.includes('"state":"paid"')) throw new Error(`not paid: ${text}`)
-    if (i >= 50) taken.push(performance.now() - started)
-  }
-  await pool.close()
-  sleepWorker(stage.worker)
-  return {
-    name: 'notification → readable payment p50 (ms), gateway at 0 ms',
-    size,
-    result: median(taken),
-    value: `p50 ${median(taken).toFixed(1)} ms, p99 ${percentile(taken, 99).toFixed(1)} ms`,
-    baseline: '',
-    growing: { figure: median(taken), atMost: 1.3 },
-    target: { atMost: 15 },
-  }
-}
-
-/** What earlier measures left due is not in the figures of the next. */
-export async function settleAll({ database: { sql } }: Stage): Promise<void> {
-  await sql`update transactions set due_at = null, lease_id = null, claimed = want where due_at is not null`
-  // No life has such an update; clearing up behind it would run into what is measured next.
-  await sql`vacuum analyze transactions`
-  await sql`checkpoint`
-}
-
-async function untilSettled({ database: { sql } }: Stage): Promise<void> {
-  for (;;) {
-    const [row] =
-      await sql`select exists (select from transactions where due_at is not null) as left`
-    if (!row?.left) return
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-}
-
-async function queryBarely(gateway: Pool, transactionId: string): Promise<void> {
-  await call(gateway, {
-    svc_MerchantCode: ACCOUNT.merchantCode,
-    svc_Version: '1',
-    svc_Command: 'QUERY_PT',
-    svc_TransactionID: transactionId,
+  const cpu = row(
+    `CPU of a transaction asked, answered, stored, service and Postgres / naive sync, ${where}`,
+    'µs',
+    ({ own, postgres }) => own + postgres,
+    isAtOnce ? { growth: 1.2 } : {},
+  )
+  const postgres = row(
+    `CPU of a transaction, claim and commit in Postgres / naive sync, ${where}`,
+    'µs',
+    (round) => round.postgres,
+    isAtOnce ? { growth: 1.2 } : {},
+  )
+  const rate = row(`sync / naive sync, 16 calls at once, ${where}`, '/s', (round) => round.rate, {
+    target: { atLeast: isAtOnce ? 0.9 : 1.1 },
   })
+  if (!isAtOnce) return [rate, cpu]
+  // The target is the absolute figure.
+  const ms = (cpu.growing?.figure ?? Number.NaN) / 1000
+  const total: Measure = {
+    name: `CPU of a transaction asked, answered, stored (ms), ${where}`,
+    size,
+    result: ms,
+    value: '',
+    baseline: `naive sync ${((cpu.growing?.beside ?? Number.NaN) / 1000).toFixed(2)} ms`,
+    target: { atMost: 1 },
+  }
+  return [rate, total, cpu, postgres]
+}
+
+/** Makes `count` transactions due through the intake while the worker sleeps, then lets it settle them. */
+export async function syncAll(
+  { worker, database: { sql }, intake }: Side,
+  gateway: Started,
+  load: Load,
+  count: number,
+): Promise<{ seconds: number; own: number; postgres: number; calls: Calls }> {
+  await load.run({ urls: [intake.url], kind: 'ipn', connections: 64, count })
+  await sql`checkpoint`
+  await resetCalls(gateway)
+  const { result, cpu } = await measureCpu(worker.child, sql, async () => {
+    const started = performance.now()
+    resume(worker)
+    const calls = await untilCalled(gateway, 'QUERY_PT', count)
+    await untilNothingIsDue(sql)
+    return { seconds: (performance.now() - started) / 1000, calls }
+  })
+  pause(worker)
+  return { ...result, ...cpu }
+}
+
+/** Reads by the index, whatever the statistics say. */
+async function untilNothingIsDue(sql: postgres.Sql): Promise<void> {
+  for (;;) {
+    const rows = await sql.begin(async (tx) => {
+      await tx`set local enable_seqscan = off`
+      return await tx`select from transactions where due_at is not null limit 1`
+    })
+    if (rows.length === 0) return
+    await sleep(2)
+  }
 }

@@ -1,14 +1,29 @@
 import { createServer } from 'node:http'
 
-/** A gateway that does nothing but answer after `DELAY_MS`, so that only the service's own work is measured. */
+/**
+ * A gateway that does nothing but answer after `DELAY_MS`, so that only the work of who asks is measured.
+ * `GET /calls` returns the calls since `POST /calls`: their number by command, and when each thousandth
+ * query came (ms).
+ */
 const delayMs = Number(process.env.DELAY_MS ?? 0)
+const MARK_EVERY = 1_000
+let calls: { QUERY_PT: number; REFUND: number; marks: number[] } = startCount()
+
+function startCount() {
+  return { QUERY_PT: 0, REFUND: 0, marks: [] }
+}
 
 const server = createServer((request, response) => {
+  response.setHeader('content-type', 'application/json')
+  if (request.url === '/calls') {
+    if (request.method === 'POST') calls = startCount()
+    response.end(JSON.stringify(calls))
+    return
+  }
   const chunks: Buffer[] = []
   request.on('data', (chunk: Buffer) => chunks.push(chunk))
   request.on('end', () => {
     const params: Record<string, unknown> = JSON.parse(Buffer.concat(chunks).toString())
-    response.setHeader('content-type', 'application/json')
     const body = JSON.stringify(answer(params))
     if (delayMs === 0) response.end(body)
     else setTimeout(() => response.end(body), delayMs)
@@ -17,8 +32,11 @@ const server = createServer((request, response) => {
 
 function answer(params: Record<string, unknown>) {
   if (params.svc_Command === 'REFUND') {
+    calls.REFUND += 1
     return { svc_ResponseCode: 0, svc_ResponseData: { transId: 'R1' }, svc_ResponseMsg: 'Success' }
   }
+  calls.QUERY_PT += 1
+  if (calls.QUERY_PT % MARK_EVERY === 0) calls.marks.push(performance.now())
   const payment = {
     id: `P-${params.svc_TransactionID}`,
     status: 'SUCCESS',
