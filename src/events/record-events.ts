@@ -1,4 +1,5 @@
 import { EVENT_RECORDED } from '../db/channels.ts'
+import type { LastStatement } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { EventType } from './event.ts'
 
@@ -15,8 +16,16 @@ export type NewEvent = {
  * commits. The caller has locked the rows of the transactions, so the events of each are in order.
  */
 export async function recordEvents(tx: Tx, events: readonly NewEvent[]): Promise<void> {
-  if (events.length === 0) return
-  await tx`
+  await prepareRecording(tx, events)?.()
+}
+
+/**
+ * Builds the statement of `recordEvents`, for a caller that sends it with the commit.
+ * @returns undefined when there are no events
+ */
+export function prepareRecording(tx: Tx, events: readonly NewEvent[]): LastStatement | undefined {
+  if (events.length === 0) return undefined
+  const statement = tx`
     with recorded as (
       insert into event_outbox (merchant_code, transaction_id, type, data)
       select e ->> 'merchantCode', e ->> 'transactionId', e ->> 'type', e -> 'data'
@@ -24,4 +33,5 @@ export async function recordEvents(tx: Tx, events: readonly NewEvent[]): Promise
       order by place
     )
     select pg_notify(${EVENT_RECORDED}, '')`
+  return () => statement
 }
