@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
 /** The part of the context that the call limit needs. */
@@ -39,10 +40,10 @@ export function limitClaims(ctx: CallLimitContext, accounts: readonly string[]) 
         update merchant_accounts as a
         set paid_until = greatest(paid_until, now()) + calls * ${callMs}::float8 * interval '1 millisecond'
         from (
-          select merchant_code, count(*) + count(*) filter (where exists (
-            select from refunds as r where r.merchant_code = picked.merchant_code
-              and r.transaction_id = picked.transaction_id
-              and r.status in ('pending', 'unknown') and r.due_at <= now())) as calls
+          select merchant_code, count(*) + count(*) filter (where (
+            select true from refunds as r
+            where r.status in ('pending', 'unknown') and r.due_at <= now()
+              and ${sql.unsafe(byKey('r', ['merchant_code', 'transaction_id'], 'picked'))} limit 1)) as calls
           from picked group by merchant_code) as c
         where a.merchant_code = c.merchant_code)`,
   }

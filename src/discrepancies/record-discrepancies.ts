@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import { discrepancies } from '../db/schema.ts'
 import type { NewEvent } from '../events/record-events.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { listColumns } from '../platform/postgres/columns.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -76,12 +77,15 @@ export async function resolveDiscrepancies(
   if (resolved.length === 0) return
   await tx`
     update discrepancies d set resolved_at = now()
-    from ${rowSet(tx, 'c', RESOLVED, resolved)}
-    where d.merchant_code = c.merchant_code and d.transaction_id = c.transaction_id
-      and d.kind = c.kind and d.resolved_at is null
-      and (c.payment_id is null or d.payment_id = c.payment_id)
-      and (c.refund_id is null or d.refund_id = c.refund_id)
-      and (c.ours is null or d.ours = c.ours)`
+    from ${rowSet(tx, 'c', RESOLVED, resolved)} cross join lateral (
+      select id from discrepancies as o
+      where o.resolved_at is null and o.kind = c.kind
+        and (c.payment_id is null or o.payment_id = c.payment_id)
+        and (c.refund_id is null or o.refund_id = c.refund_id)
+        and (c.ours is null or o.ours = c.ours)
+        and ${tx.unsafe(byKey('o', ['merchant_code', 'transaction_id'], 'c'))} offset 0
+    ) as o
+    where d.id = o.id and d.resolved_at is null`
 }
 
 /** Logs and counts the new discrepancies. Call it after the commit. */

@@ -1,5 +1,6 @@
 import { EVENT_RECORDED } from '../db/channels.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
+import type { LastStatement } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { EventType } from './event.ts'
 
@@ -16,11 +17,20 @@ export type NewEvent = {
  * commits. The caller has locked the rows of the transactions, so the events of each are in order.
  */
 export async function recordEvents(tx: Tx, events: readonly NewEvent[]): Promise<void> {
-  if (events.length === 0) return
-  await tx`
+  await prepareRecording(tx, events)?.()
+}
+
+/**
+ * Builds the statement of `recordEvents`, for a caller that sends it with the commit.
+ * @returns undefined when there are no events
+ */
+export function prepareRecording(tx: Tx, events: readonly NewEvent[]): LastStatement | undefined {
+  if (events.length === 0) return undefined
+  const statement = tx`
     insert into event_outbox (merchant_code, transaction_id, type, data)
     select e ->> 'merchantCode', e ->> 'transactionId', e ->> 'type', e -> 'data'
     from json_array_elements(${JSON.stringify(events)}::json) with ordinality as es (e, place)
     order by place`
   notifyAfterCommit(tx, EVENT_RECORDED)
+  return () => statement
 }

@@ -1,16 +1,16 @@
 import { payments } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import { recordChanges } from '../events/record-changes.ts'
+import type { ChangeRow } from '../events/record-changes.ts'
 import type { ListedPayment } from '../gateway/types.ts'
 import { compareAmounts } from '../money.ts'
-import { pipeline } from '../platform/postgres/pipeline.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { insertRows, pickColumns, rowSet, setExcluded } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import {
-  type AnswerToApply,
   type AppliedPayments,
   type PaymentChange,
   PaymentElsewhereError,
+  type SnapshotRef,
   type StoredPayment,
 } from './types.ts'
 
@@ -32,22 +32,20 @@ const COLUMNS = pickColumns(
 
 type PaymentKey = { merchantCode: string; paymentId: string }
 
+/** What an answer makes of a transaction's payments, to be written. */
+export type PaymentsToWrite = {
+  key: TransactionKey
+  snapshot: SnapshotRef
+  applied: AppliedPayments
+}
+
 /**
- * Overwrites the stored payments with those the gateway listed, and records every difference in `changes`.
- * A payment that is no longer listed is kept and marked missing. The caller holds the transactions' rows and
- * has checked that no newer answer is stored.
- * @returns the payments and changes of each answer, in the order of the answers
+ * Overwrites the stored payments with those the gateway listed. A payment that is no longer listed is kept and
+ * marked missing. The caller holds the transactions' rows and has checked that no newer answer is stored.
  * @throws PaymentElsewhereError when an answer lists a payment that is stored under another transaction
  */
-export async function applyPayments(
-  tx: Tx,
-  answers: readonly AnswerToApply[],
-): Promise<AppliedPayments[]> {
-  const compared = answers.map((answer) => ({
-    ...answer,
-    ...comparePayments(answer.stored, answer.listed),
-  }))
-  const rows = compared.flatMap(({ key, snapshot, payments, changes }) =>
+export async function writePayments(tx: Tx, answers: readonly PaymentsToWrite[]): Promise<void> {
+  const rows = answers.flatMap(({ key, snapshot, applied: { payments, changes } }) =>
     payments.map((payment) => ({
       ...key,
       ...payment,
@@ -55,25 +53,28 @@ export async function applyPayments(
       touched: changes.some(({ paymentId }) => paymentId === payment.paymentId),
     })),
   )
-  const changes = compared.flatMap(({ key, snapshot, changes: own }) =>
-    own.map((change) => ({ ...key, ...change, callId: snapshot.callId, cause: 'query' })),
-  )
-  const [written] = await pipeline(writePayments(tx, rows), recordChanges(tx, changes))
-  if (written !== rows.length) {
+  if (rows.length > 0 && (await upsertPayments(tx, rows)) !== rows.length) {
     throw new PaymentElsewhereError('the answer lists a payment of another transaction')
   }
-  return compared.map(({ payments, changes }) => ({
-    payments,
-    changes,
-    changed: changes.length > 0,
-  }))
 }
 
-async function writePayments(
+/** Lists every difference, as rows of `changes`. */
+export function listPaymentChanges(answers: readonly PaymentsToWrite[]): ChangeRow[] {
+  return answers.flatMap(({ key: { merchantCode, transactionId }, snapshot, applied }) =>
+    applied.changes.map((change) => ({
+      merchantCode,
+      transactionId,
+      ...change,
+      callId: snapshot.callId,
+      cause: 'query',
+    })),
+  )
+}
+
+async function upsertPayments(
   tx: Tx,
   rows: readonly (TransactionKey & StoredPayment & { asOf: string; touched: boolean })[],
 ): Promise<number> {
-  if (rows.length === 0) return 0
   // Postgres reads `now` as the start of the commit, and `-infinity` is never the greater time.
   const inserted = rows.toSorted(compareKeys).map(({ touched, ...payment }) => ({
     ...payment,
@@ -97,7 +98,7 @@ function compareKeys(a: PaymentKey, b: PaymentKey): number {
 }
 
 /**
- * Locks the stored payments of transactions for `applyPayments`.
+ * Locks the stored payments of transactions for `writePayments`.
  * @returns the payments of each transaction, in the order of the keys
  */
 export async function lockPayments(
@@ -105,10 +106,14 @@ export async function lockPayments(
   keys: readonly TransactionKey[],
 ): Promise<StoredPayment[][]> {
   const rows = await tx<(TransactionKey & StoredPayment)[]>`
-    select merchant_code as "merchantCode", transaction_id as "transactionId", payment_id as "paymentId",
-      status, amount, refunded_amount as "refundedAmount", payment_method as "paymentMethod", missing
-    from payments join ${rowSet(tx, 'k', KEY_COLUMNS, keys)} using (merchant_code, transaction_id)
-    order by merchant_code, payment_id for update of payments`
+    select p.merchant_code as "merchantCode", p.transaction_id as "transactionId",
+      payment_id as "paymentId", status, amount, refunded_amount as "refundedAmount",
+      payment_method as "paymentMethod", missing
+    from ${rowSet(tx, 'k', KEY_COLUMNS, keys)} cross join lateral (
+      select * from payments as p
+      where ${tx.unsafe(byKey('p', ['merchant_code', 'transaction_id'], 'k'))} for update
+    ) as p
+    order by payment_id`
   return keys.map((key) =>
     rows
       .filter(
@@ -125,7 +130,7 @@ export async function lockPayments(
 export function comparePayments(
   stored: readonly StoredPayment[],
   listed: readonly ListedPayment[],
-): { payments: StoredPayment[]; changes: PaymentChange[] } {
+): AppliedPayments {
   const before = new Map(stored.map((payment) => [payment.paymentId, payment]))
   const after = listed.map(({ id, ...facts }): StoredPayment => {
     const old = before.get(id)
@@ -141,7 +146,7 @@ export function comparePayments(
   const gone = stored.filter(({ paymentId }) => !ids.has(paymentId))
   const payments = [...after, ...gone.map((payment) => ({ ...payment, missing: true }))]
   const changes = payments.flatMap((payment) => listChanges(before.get(payment.paymentId), payment))
-  return { payments, changes }
+  return { payments, changes, changed: changes.length > 0 }
 }
 
 function keepNotation(old: string | undefined, listed: string): string {

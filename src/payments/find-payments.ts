@@ -1,10 +1,11 @@
-import { and, desc, eq, gte, inArray, lt, sql } from 'drizzle-orm'
+import { and, desc, eq, gte, lt, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
 import type { Db } from '../db/client.ts'
-import { payments, transactions } from '../db/schema.ts'
+import { payments } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import type { Position } from '../platform/http/page.ts'
-import { pickNewest } from '../platform/postgres/keyset-page.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import { pickByKeys, pickNewest } from '../platform/postgres/keyset-page.ts'
 import { REFUNDABLE_SQL } from './refundable.ts'
 
 export type PaymentRow = typeof payments.$inferSelect
@@ -34,10 +35,9 @@ export async function findPayment(
   merchants: readonly string[],
   paymentId: string,
 ): Promise<PaymentRecord> {
-  const [first, second] = await selectPayments(db)
-    .where(and(inArray(payments.merchantCode, [...merchants]), eq(payments.paymentId, paymentId)))
-    .prepare('find_payment')
-    .execute()
+  const keys = merchants.map((merchantCode) => ({ merchantCode, paymentId }))
+  const found = pickByKeys(db, payments, ['merchantCode', 'paymentId'], JSON.stringify(keys))
+  const [first, second] = await selectPayments(db.with(found)).prepare('find_payment').execute()
   if (!first) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
   if (second) {
     throw new DomainError(
@@ -83,13 +83,19 @@ export function listPayments(
 /** Selects payments. Statements built on it are prepared: otherwise Postgres parses each read again, in a round trip of its own. */
 function selectPayments(db: Pick<Db, 'select'>) {
   return db
-    .select({ payment: payments, currency: transactions.currency, refundable: refundableColumn })
+    .select({
+      payment: payments,
+      currency: currencyColumn('payments'),
+      refundable: refundableColumn,
+    })
     .from(payments)
-    .innerJoin(
-      transactions,
-      and(
-        eq(transactions.merchantCode, payments.merchantCode),
-        eq(transactions.transactionId, payments.transactionId),
-      ),
-    )
+}
+
+const TRANSACTION_KEY = ['merchant_code', 'transaction_id']
+
+/** The currency of the transaction of a row, as a column for selects on a table that has its key. */
+export function currencyColumn(table: 'payments' | 'refunds') {
+  return sql<string | null>`(
+    select t.currency from transactions as t
+    where ${sql.raw(byKey('t', TRANSACTION_KEY, table))} limit 1)`
 }

@@ -1,4 +1,5 @@
 import { Big } from 'big.js'
+import { byKey } from '../platform/postgres/by-key.ts'
 
 /** The inputs of a payment's refundable balance. Amounts are decimal strings. */
 export type BalanceFacts = {
@@ -34,16 +35,16 @@ export function computeRefundable(facts: BalanceFacts): string {
  */
 export const REFUNDABLE_SQL = `greatest(0, payments.amount
   - greatest(payments.refunded_amount, payments.refunded_at_first
-    + (select coalesce(sum(r.amount), 0) from refunds r
-       where r.merchant_code = payments.merchant_code and r.payment_id = payments.payment_id and r.matched)
-    + (select coalesce(sum(f.amount), 0) from foreign_refunds f
-       where f.merchant_code = payments.merchant_code and f.payment_id = payments.payment_id and f.matched))
-  - (select coalesce(sum(r.amount), 0) from refunds r
-     where r.merchant_code = payments.merchant_code and r.payment_id = payments.payment_id
-       and not r.matched and r.status <> 'failed')
-  - (select coalesce(sum(f.amount), 0) from foreign_refunds f
-     where f.merchant_code = payments.merchant_code and f.payment_id = payments.payment_id
-       and not f.matched))`
+    + ${sumOf('refunds', 'r.matched')}
+    + ${sumOf('foreign_refunds', 'r.matched')})
+  - ${sumOf('refunds', "not r.matched and r.status <> 'failed'")}
+  - ${sumOf('foreign_refunds', 'not r.matched')})`
+
+function sumOf(table: string, condition: string): string {
+  return `(select coalesce(sum(amount), 0) from (
+      select r.amount from ${table} r
+      where ${condition} and ${byKey('r', ['merchant_code', 'payment_id'], 'payments')} offset 0) as own)`
+}
 
 function sum(amounts: readonly string[]): Big {
   return amounts.reduce((total, amount) => total.plus(amount), new Big(0))

@@ -1,4 +1,3 @@
-import type { TransactionKey } from '../db/transaction-key.ts'
 import type { ListedPayment } from '../gateway/types.ts'
 
 /** Identifies the query whose answer is applied: when it was sent (database time) and its row in `gateway_calls`. */
@@ -16,15 +15,6 @@ export type PaymentChange = {
 
 /** The gateway lists a payment under two transactions. Such an answer cannot be right and is not applied. */
 export class PaymentElsewhereError extends Error {}
-
-/** What the gateway listed for a transaction, and what is stored of it. */
-export type AnswerToApply = {
-  key: TransactionKey
-  listed: readonly ListedPayment[]
-  snapshot: SnapshotRef
-  /** From `lockPayments`. */
-  stored: readonly StoredPayment[]
-}
 
 /** The payments of a transaction after an answer was applied, and every difference visible to a reader. */
 export type AppliedPayments = {

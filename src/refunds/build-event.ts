@@ -2,12 +2,15 @@ import { refunds } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { NewEvent } from '../events/record-events.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { listColumns } from '../platform/postgres/columns.ts'
+import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { RefundRecord } from './find-refunds.ts'
 import { type ShownRefund, showRefund, UNREADABLE } from './view.ts'
 
 const COLUMNS = listColumns(refunds, 'r')
+const KEY_COLUMNS = pickColumns(refunds, 'merchantCode', 'refundId')
 
 /** Reads refunds within a unit of work, oldest first. Runs no query for an empty list. */
 export async function readRefunds(
@@ -16,10 +19,15 @@ export async function readRefunds(
   refundIds: readonly string[],
 ): Promise<RefundRecord[]> {
   if (refundIds.length === 0) return []
+  const keys = refundIds.map((refundId) => ({ merchantCode, refundId }))
   const rows = await tx<(RefundRecord['refund'] & { currency: string | null })[]>`
     select ${tx.unsafe(COLUMNS)}, t.currency
-    from refunds r join transactions t using (merchant_code, transaction_id)
-    where r.merchant_code = ${merchantCode} and r.refund_id = any(${[...refundIds]}::uuid[])
+    from ${rowSet(tx, 'k', KEY_COLUMNS, keys)} cross join lateral (
+      select * from refunds as r where ${tx.unsafe(byKey('r', ['merchant_code', 'refund_id'], 'k'))} limit 1
+    ) as r cross join lateral (
+      select currency from transactions as t
+      where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'r'))} limit 1
+    ) as t
     order by r.requested_at, r.refund_id`
   return rows.map(({ currency, ...refund }) => ({ refund, currency }))
 }

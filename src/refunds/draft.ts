@@ -2,10 +2,16 @@ import { and, eq, sql } from 'drizzle-orm'
 import { refunds } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { recordChanges } from '../events/record-changes.ts'
+import { byExpressions } from '../platform/postgres/by-key.ts'
 import { pipeline } from '../platform/postgres/pipeline.ts'
 import { build } from '../platform/postgres/query-builder.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { RefundDraft, RefundRow, RefundStatus } from './types.ts'
+
+const OF_TRANSACTION = byExpressions(
+  ['r.merchant_code', 'r.transaction_id'],
+  ['k.key_merchant', 'k.key_transaction'],
+)
 
 /**
  * Locks and reads the refunds of a transaction, oldest first. Lock the rows of the transaction and its
@@ -34,8 +40,11 @@ export async function lockRefundRows(
       coalesce(requested_at < ${asOf}::timestamptz, false) as "requestedBeforeSnapshot",
       coalesce(first_sent_at < ${asOf}::timestamptz, true) as "sentBeforeSnapshot",
       coalesce(failure_notified_at < ${asOf}::timestamptz, false) as "failureBeforeSnapshot"
-    from refunds where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
-    order by requested_at, refund_id for update`
+    from (select ${merchantCode}::text as key_merchant, ${transactionId}::text as key_transaction) as k
+    cross join lateral (
+      select * from refunds as r where ${tx.unsafe(OF_TRANSACTION)} for update
+    ) as r
+    order by requested_at, refund_id`
 }
 
 /** Whether the change is visible to a reader of the refund, `updatedAt` included. */

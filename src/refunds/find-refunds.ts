@@ -1,11 +1,12 @@
-import { and, desc, eq, inArray, sql } from 'drizzle-orm'
+import { and, desc, inArray, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
 import type { Db } from '../db/client.ts'
-import { refunds, transactions } from '../db/schema.ts'
+import { refunds } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
+import { currencyColumn } from '../payments/find-payments.ts'
 import { isUuid } from '../platform/http/fields.ts'
 import type { Position } from '../platform/http/page.ts'
-import { pickNewest } from '../platform/postgres/keyset-page.ts'
+import { pickByKeys, pickNewest } from '../platform/postgres/keyset-page.ts'
 import type { RefundStatus } from './types.ts'
 
 export type RefundRecord = { refund: typeof refunds.$inferSelect; currency: string | null }
@@ -38,10 +39,9 @@ async function selectRefund(
   merchants: readonly string[],
   refundId: string,
 ): Promise<RefundRecord | undefined> {
-  const [found] = await selectRefunds(db)
-    .where(and(inArray(refunds.merchantCode, [...merchants]), eq(refunds.refundId, refundId)))
-    .prepare('find_refund')
-    .execute()
+  const keys = merchants.map((merchantCode) => ({ merchantCode, refundId }))
+  const rows = pickByKeys(db, refunds, ['merchantCode', 'refundId'], JSON.stringify(keys))
+  const [found] = await selectRefunds(db.with(rows)).prepare('find_refund').execute()
   return found
 }
 
@@ -55,6 +55,8 @@ export function listRefunds(
   const r = refunds
   const shown: RefundStatus[] =
     status === 'pending' ? ['pending', 'sending'] : status ? [status] : []
+  // No other status is between `pending` and `sending`.
+  const [first, last = first] = shown
   // Unfinished refunds have a partial index. A generic plan uses it only if the query repeats the index's
   // predicate.
   const mayBeFinished = status === undefined || status === 'succeeded' || status === 'failed'
@@ -64,10 +66,15 @@ export function listRefunds(
     {
       merchants,
       filter: and(
-        paymentId === undefined ? undefined : eq(r.paymentId, paymentId),
         shown.length > 0 ? inArray(r.status, shown) : undefined,
         mayBeFinished ? undefined : sql`${r.status} not in ('succeeded', 'failed')`,
       ),
+      only:
+        paymentId !== undefined
+          ? { column: r.paymentId, from: paymentId, to: paymentId }
+          : !mayBeFinished && first && last
+            ? { column: r.status, from: first, to: last }
+            : undefined,
       limit,
       after,
     },
@@ -79,14 +86,5 @@ export function listRefunds(
 }
 
 function selectRefunds(db: Pick<Db, 'select'>) {
-  return db
-    .select({ refund: refunds, currency: transactions.currency })
-    .from(refunds)
-    .innerJoin(
-      transactions,
-      and(
-        eq(transactions.merchantCode, refunds.merchantCode),
-        eq(transactions.transactionId, refunds.transactionId),
-      ),
-    )
+  return db.select({ refund: refunds, currency: currencyColumn('refunds') }).from(refunds)
 }

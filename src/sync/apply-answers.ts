@@ -1,6 +1,13 @@
+import { type ChangeRow, recordChanges } from '../events/record-changes.ts'
 import { isOpenCode } from '../gateway/response-codes.ts'
 import type { GatewayCall, ListedPayment } from '../gateway/types.ts'
-import { applyPayments, lockPayments } from '../payments/apply-payments.ts'
+import {
+  comparePayments,
+  listPaymentChanges,
+  lockPayments,
+  type PaymentsToWrite,
+  writePayments,
+} from '../payments/apply-payments.ts'
 import type { AppliedPayments, SnapshotRef, StoredPayment } from '../payments/types.ts'
 import { pipeline } from '../platform/postgres/pipeline.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -18,59 +25,62 @@ export type LockedAnswer = QueryAnswer & {
   notified: NotifiedPayment[]
 }
 
-/** A recorded answer. `snapshot` and `applied` are unset when a newer answer is stored or the query failed. */
+/** A compared answer. `snapshot` and `applied` are unset when a newer answer is stored or the query failed. */
 export type AppliedAnswer = LockedAnswer & {
   snapshot: SnapshotRef | undefined
   applied: AppliedPayments | undefined
 }
 
-/** Locks the transactions whose leases are still held, then their payments. Omits the answers of lost leases. */
+/**
+ * Locks the transactions whose leases are still held, then their payments, in one round trip.
+ * @returns in the order of the answers; undefined for a lost lease
+ */
 export async function lockAnswers(
   tx: Tx,
   answers: readonly QueryAnswer[],
-): Promise<LockedAnswer[]> {
-  const rows = await lockClaimed(tx, answers)
-  const claimed = answers.flatMap((answer) => {
+): Promise<(LockedAnswer | undefined)[]> {
+  const keys = answers.map(({ claim }) => claim)
+  const [rows, known, notified] = await pipeline(
+    lockClaimed(tx, answers),
+    lockPayments(tx, keys),
+    readNotifiedPayments(tx, keys),
+  )
+  return answers.map((answer, index) => {
     const row = rows.get(answer.claim.leaseId)
-    return row ? [{ ...answer, row }] : []
+    return row && { ...answer, row, known: known[index] ?? [], notified: notified[index] ?? [] }
   })
-  const keys = claimed.map(({ claim }) => claim)
-  const [known, notified] = await pipeline(lockPayments(tx, keys), readNotifiedPayments(tx, keys))
-  return claimed.map((one, index) => ({
-    ...one,
-    known: known[index] ?? [],
-    notified: notified[index] ?? [],
-  }))
 }
 
-/** Records the calls, and applies their answers to the payments where no newer answer is stored. */
-export async function applyAnswers(
-  tx: Tx,
-  locked: readonly LockedAnswer[],
-): Promise<AppliedAnswer[]> {
-  if (locked.length === 0) return []
-  const callIds = await recordCalls(
-    tx,
-    locked.map(({ claim, call, row }) => ({ claim, call, asOf: row.asOf })),
-  )
-  const answers = locked.map((one, index): AppliedAnswer => {
-    const callId = callIds[index]
-    const applies = one.row.newer && one.call.outcome.kind === 'answered' && callId !== undefined
-    const snapshot = applies ? { asOf: one.row.asOf, callId } : undefined
-    return { ...one, snapshot, applied: undefined }
+/** Compares answers with the stored payments, where no newer answer is stored. */
+export function compareAnswers(locked: readonly LockedAnswer[]): AppliedAnswer[] {
+  return locked.map((one) => {
+    const { row, call, known } = one
+    if (!row.newer || call.outcome.kind !== 'answered') {
+      return { ...one, snapshot: undefined, applied: undefined }
+    }
+    const snapshot = { asOf: row.asOf, callId: row.callId }
+    return { ...one, snapshot, applied: comparePayments(known, call.outcome.value) }
   })
-  const newer = answers.flatMap((one) => (one.snapshot ? [{ one, snapshot: one.snapshot }] : []))
-  const applied = await applyPayments(
-    tx,
-    newer.map(({ one, snapshot }) => ({
-      key: one.claim,
-      listed: listAnswered(one.call),
-      snapshot,
-      stored: one.known,
-    })),
+}
+
+/**
+ * Records the calls, writes the payments, and records every difference.
+ * @param more further changes of the commit
+ * @throws PaymentElsewhereError
+ */
+export async function writeAnswers(
+  tx: Tx,
+  answers: readonly AppliedAnswer[],
+  more: readonly ChangeRow[] = [],
+): Promise<void> {
+  const written = answers.flatMap(({ claim: key, snapshot, applied }): PaymentsToWrite[] =>
+    snapshot && applied ? [{ key, snapshot, applied }] : [],
   )
-  for (const [index, { one }] of newer.entries()) one.applied = applied[index]
-  return answers
+  await pipeline(
+    recordCalls(tx, answers),
+    writePayments(tx, written),
+    recordChanges(tx, [...listPaymentChanges(written), ...more]),
+  )
 }
 
 /** The payments the gateway listed; empty when the query failed. */

@@ -1,11 +1,17 @@
 import { limitClaims, selectNextPermit } from '../accounts/call-limit.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import { runPipelined } from '../platform/postgres/transaction.ts'
 import type { SyncContext } from './context.ts'
+import { lockClaimed } from './fence.ts'
 import type { Claim } from './types.ts'
 
 /** Duration of a lease (ms): enough for a call to end in any way and its result to be committed. */
 export function leaseMs(gatewayTimeoutMs: number): number {
   return 3 * gatewayTimeoutMs + 15_000
 }
+
+const REFUNDS = byKey('r', ['merchant_code', 'transaction_id'], 't')
+const TRANSACTION = byKey('t', ['merchant_code', 'transaction_id'], 'k')
 
 /** An account's share of a claim: at most `most` rows, in addition to the `held` ones that occupy call slots. */
 type ClaimShare = { merchantCode: string; most: number; held: number }
@@ -16,7 +22,9 @@ type ClaimShare = { merchantCode: string; most: number; held: number }
  * rows that another process is claiming. If the process dies, the claim is due again when its lease ends.
  * `queried_at` and `gap_ms` space the queries of a burst: the gap doubles with every claim, and is reset after
  * a quiet time.
- * `materialized` enforces the limit: the planner may run a plain subquery once for every row.
+ * `materialized` enforces the limit: the planner may run a plain subquery once for every row. The rows are updated
+ * where they were found: a join by key could read the whole table instead. One that was changed between the
+ * statement's snapshot and its lock is not updated, and stays due for the next claim.
  */
 export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]> {
   const { SYNC_MIN_GAP_MS: minGap, SYNC_MAX_GAP_MS: maxGap, GATEWAY_TIMEOUT_MS } = ctx.config
@@ -33,11 +41,11 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
         ${shares.map((s) => s.held)}::int[]
       ) as s (merchant_code, most, held) ${limits.share}
     ), picked as materialized (
-      select merchant_code, transaction_id from (
-        select share.merchant_code, due.transaction_id, due.due_at,
+      select merchant_code, transaction_id, place from (
+        select share.merchant_code, due.transaction_id, due.due_at, due.place,
           held + row_number() over (partition by share.merchant_code order by due.due_at) as turn
         from share cross join lateral (
-          select transaction_id, due_at from transactions as t
+          select transaction_id, due_at, ctid as place from transactions as t
           where t.merchant_code = share.merchant_code and t.due_at <= now()
           order by t.due_at limit share.most for update skip locked) as due) as queue
       order by turn, due_at limit ${limit}) ${limits.consumed}
@@ -48,24 +56,31 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
         then least(greatest(gap_ms, 1) * 2, ${maxGap}) else ${minGap} end,
       queried_at = now()
     from picked
-    where t.merchant_code = picked.merchant_code and t.transaction_id = picked.transaction_id
+    where t.ctid = picked.place
     returning t.merchant_code as "merchantCode", t.transaction_id as "transactionId",
       lease_id as "leaseId", clock_timestamp()::text as "claimedAt", attempts, polls,
       (extract(epoch from now() - asked_for_at) * 1000)::float8 as "sinceRequestedMs",
-      exists (select from refunds as r where r.merchant_code = t.merchant_code
-        and r.transaction_id = t.transaction_id) as "hasRefunds"`
+      coalesce((select true from refunds as r where ${ctx.sql.unsafe(REFUNDS)} limit 1), false) as "hasRefunds"`
   const knownAt = performance.now()
   return rows.map((row) => ({ ...row, knownAt }))
 }
 
 /** Releases an unfinished claim: the transaction is due at once, for any worker. */
-export async function releaseClaim(
-  { sql }: Pick<SyncContext, 'sql'>,
-  { merchantCode, transactionId, leaseId }: Claim,
-): Promise<void> {
-  await sql`
-    update transactions set lease_id = null, due_at = now()
-    where merchant_code = ${merchantCode} and transaction_id = ${transactionId} and lease_id = ${leaseId}`
+export async function releaseClaim({ sql }: Pick<SyncContext, 'sql'>, claim: Claim): Promise<void> {
+  const { merchantCode, transactionId, leaseId } = claim
+  await runPipelined(sql, {
+    // Found in a statement of its own: an update that waits for the lock would look where the row was.
+    open: (tx) => lockClaimed(tx, [{ claim, sentAfterMs: 0 }]),
+    work: async (tx, locked) => {
+      const statement = tx`
+        update transactions set lease_id = null, due_at = now()
+        where lease_id = ${leaseId} and ctid = (select place from (
+          select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id
+        ) as k cross join lateral (
+          select ctid as place from transactions as t where ${tx.unsafe(TRANSACTION)} limit 1) as t)`
+      return { value: undefined, last: locked.has(leaseId) ? () => statement : undefined }
+    },
+  })
 }
 
 /**

@@ -1,16 +1,22 @@
-import { formatTransactionKey } from '../db/transaction-key.ts'
 import { pipeline } from '../platform/postgres/pipeline.ts'
-import { runInTransaction } from '../platform/postgres/transaction.ts'
+import { runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { needsReconciliation } from '../refunds/reconcile/needs-reconciliation.ts'
-import { applyAnswers, classifyAnswer, listAnswered, lockAnswers } from './apply-answers.ts'
+import {
+  classifyAnswer,
+  compareAnswers,
+  type LockedAnswer,
+  listAnswered,
+  lockAnswers,
+  writeAnswers,
+} from './apply-answers.ts'
 import type { SyncContext } from './context.ts'
-import { endClaims } from './end-claims.ts'
 import { explainRefusedAnswer } from './explain-refused-answer.ts'
-import { readCommittedObjects, recordCommittedEvents } from './record-committed-events.ts'
-import { type Findings, logFindings, recordFindings } from './record-findings.ts'
-import { summarise, writeSummaries } from './summarise.ts'
+import { prepareCommittedEvents, readCommittedObjects } from './record-committed-events.ts'
+import { logFindings, recordFindings } from './record-findings.ts'
+import { listStateChanges, summarise } from './summarise.ts'
 import { type AnswerCommit, LOST, type QueryAnswer } from './types.ts'
+import { writeTransactions } from './write-transactions.ts'
 
 /**
  * Commits several answers together, except those that concern refunds. When one answer makes the commit fail,
@@ -21,10 +27,12 @@ export async function commitBatch(
   ctx: SyncContext,
   answers: readonly QueryAnswer[],
 ): Promise<PromiseSettledResult<AnswerCommit>[]> {
+  const keys = answers.map(({ claim, call }) => ({ key: claim, listed: listAnswered(call) }))
   try {
-    const { commits, findings } = await runInTransaction(ctx.sql, (tx) =>
-      writeBatch(ctx, tx, answers),
-    )
+    const { commits, findings } = await runPipelined(ctx.sql, {
+      open: (tx) => pipeline(lockAnswers(tx, answers), needsReconciliation(tx, keys)),
+      work: (tx, opened) => writeBatch(ctx, tx, answers, opened),
+    })
     logFindings(ctx, findings, answers)
     return commits.map((value) => ({ status: 'fulfilled', value }))
   } catch (error) {
@@ -39,44 +47,45 @@ async function writeBatch(
   ctx: Pick<SyncContext, 'config' | 'encryption'>,
   tx: Tx,
   answers: readonly QueryAnswer[],
-): Promise<{ commits: AnswerCommit[]; findings: Findings }> {
-  const locked = await lockAnswers(tx, answers)
-  const concernRefunds = await needsReconciliation(
-    tx,
-    locked.map(({ claim, call }) => ({ key: claim, listed: listAnswered(call) })),
+  [locked, concernRefunds]: [(LockedAnswer | undefined)[], boolean[]],
+) {
+  const applied = compareAnswers(
+    locked.flatMap((one, index) => (one && !concernRefunds[index] ? [one] : [])),
   )
-  const applied = await applyAnswers(
-    tx,
-    locked.filter((_, index) => !concernRefunds[index]),
+  const summaries = new Map(
+    applied.flatMap(({ claim, row, applied: payments, snapshot }) =>
+      payments
+        ? [[claim, summarise({ claim, ...payments, refundsOpen: false, snapshot, before: row })]]
+        : [],
+    ),
   )
-  const summaries = applied.flatMap(({ claim, row, applied: payments, snapshot }) =>
-    payments ? [summarise({ claim, ...payments, refundsOpen: false, snapshot, before: row })] : [],
-  )
-  const final = new Set(summaries.filter((one) => one.turnsFinal).map(formatTransactionKey))
   const changes = applied.map(({ claim, applied: payments }) => {
-    const turnsFinal = final.has(formatTransactionKey(claim))
+    const turnsFinal = summaries.get(claim)?.turnsFinal === true
     return { claim, changes: payments?.changes ?? [], turnsFinal, drafts: [] }
   })
-  const ends = applied.map(({ claim, call, row, applied: payments }) => ({
+  const written = applied.map(({ claim, call, row, applied: payments }) => ({
     claim,
+    summary: summaries.get(claim),
     end: classifyAnswer(call, row.newer, payments?.payments ?? []),
+    withRefunds: false,
   }))
-  const [findings, , ended, objects] = await pipeline(
+  const [, findings, ended, objects] = await pipeline(
+    writeAnswers(tx, applied, listStateChanges([...summaries.values()])),
     recordFindings(tx, applied),
-    writeSummaries(tx, ctx.config, summaries),
-    endClaims(tx, ctx.config, ends),
+    writeTransactions(tx, ctx.config, written),
     readCommittedObjects(tx, changes),
   )
-  const abandoned = ends.flatMap(({ claim }, index) =>
+  const abandoned = applied.flatMap(({ claim }, index) =>
     ended[index]?.next === 'abandon' ? [claim] : [],
   )
-  await recordCommittedEvents(ctx, tx, changes, objects, { found: findings.found, abandoned })
-  const commits = new Map<string, AnswerCommit>()
-  for (const [index, { claim }] of locked.entries()) {
-    if (concernRefunds[index]) commits.set(claim.leaseId, 'needs_own_commit')
-  }
-  for (const [index, { claim }] of applied.entries()) {
-    commits.set(claim.leaseId, ended[index] ?? LOST)
-  }
-  return { commits: answers.map(({ claim }) => commits.get(claim.leaseId) ?? LOST), findings }
+  const last = await prepareCommittedEvents(ctx, tx, changes, objects, {
+    found: findings.found,
+    abandoned,
+  })
+  const ends = new Map(applied.map(({ claim }, index) => [claim, ended[index]]))
+  const commits = answers.map(({ claim }, index): AnswerCommit => {
+    if (locked[index] && concernRefunds[index]) return 'needs_own_commit'
+    return ends.get(claim) ?? LOST
+  })
+  return { value: { commits, findings }, last }
 }

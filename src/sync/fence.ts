@@ -1,4 +1,5 @@
 import { transactions } from '../db/schema.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { ClaimedRow, QueryAnswer } from './types.ts'
@@ -11,7 +12,7 @@ const COLUMNS = {
 
 /**
  * Fences a commit: locks the rows of the transactions whose leases are still held, until the commit.
- * @returns the rows by lease id; none for a lease that another worker has taken over
+ * @returns the rows by lease id, each with an id for the record of its query; none for a lease that another worker has taken over
  */
 export async function lockClaimed(
   tx: Tx,
@@ -19,14 +20,18 @@ export async function lockClaimed(
 ): Promise<Map<string, ClaimedRow>> {
   const rowsSent = sent.map(({ claim, sentAfterMs }) => ({ ...claim, sentAfterMs }))
   const rows = await tx<(ClaimedRow & { leaseId: string })[]>`
-    select lease_id as "leaseId", state, final, duplicate_payment as "duplicatePayment",
+    select t.lease_id as "leaseId", state, final, duplicate_payment as "duplicatePayment",
       ipn_count as "ipnCount", ipn_measured as "ipnMeasured", as_of is null or as_of < sent.at as newer,
-      sent.at::text as "asOf"
-    from transactions join (
+      sent.at::text as "asOf", nextval('gateway_calls_id_seq') as "callId"
+    from (
       select merchant_code, transaction_id, lease_id,
         claimed_at + sent_after_ms * interval '1 millisecond' as at
       from ${rowSet(tx, 's', COLUMNS, rowsSent)}
-    ) as sent using (merchant_code, transaction_id, lease_id)
-    order by merchant_code, transaction_id for update of transactions`
+      order by merchant_code, transaction_id
+    ) as sent cross join lateral (
+      select * from transactions as t
+      where t.lease_id = sent.lease_id
+        and ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'sent'))} limit 1 for update
+    ) as t`
   return new Map(rows.map(({ leaseId, ...row }) => [leaseId, row]))
 }

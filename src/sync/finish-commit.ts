@@ -1,17 +1,19 @@
 import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
+import { recordChanges } from '../events/record-changes.ts'
 import type { AppliedPayments, SnapshotRef } from '../payments/types.ts'
 import { pipeline } from '../platform/postgres/pipeline.ts'
+import type { LastStatement } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { ReconciledRefunds } from '../refunds/reconcile/reconcile-refunds.ts'
 import { isOver } from '../refunds/transitions.ts'
 import { notifyTransactionChanged } from '../transactions/notify-changed.ts'
 import type { PaymentFacts } from '../transactions/summarise-payments.ts'
 import type { SyncContext } from './context.ts'
-import { endClaims } from './end-claims.ts'
-import { readCommittedObjects, recordCommittedEvents } from './record-committed-events.ts'
+import { prepareCommittedEvents, readCommittedObjects } from './record-committed-events.ts'
 import type { QueryEnd } from './schedule.ts'
-import { summarise, writeSummaries } from './summarise.ts'
+import { listStateChanges, summarise } from './summarise.ts'
 import { type Claim, type ClaimEnd, type ClaimedRow, LOST } from './types.ts'
+import { writeTransactions } from './write-transactions.ts'
 
 /** What a commit with refunds has written so far, and what its query means for the schedule. */
 type CommitParts = {
@@ -28,20 +30,20 @@ type CommitParts = {
 
 /**
  * Finishes a commit with refunds: writes the transaction's summary, ends the claim unless it continues, and
- * records the events.
- * @returns the claim's end, and what the query means for the schedule with the refunds taken into account
+ * builds the statement that records the events.
+ * @returns the claim's end, what the query means for the schedule with the refunds taken into account, and the
+ *   commit's last statement
  */
 export async function finishCommit(
   ctx: Pick<SyncContext, 'config' | 'encryption'>,
   tx: Tx,
   { claim, row, refunds, applied, snapshot, queryEnd, continues = false, found }: CommitParts,
-): Promise<{ end: ClaimEnd; queryEnd: QueryEnd }> {
+): Promise<{ end: ClaimEnd; queryEnd: QueryEnd; last: LastStatement | undefined }> {
   const payments = applied?.payments ?? listFacts(refunds)
   const changed = refunds.changed || applied?.changed === true
   const refundsOpen = refunds.drafts.some((draft) => !isOver(draft))
   const summary = summarise({ claim, payments, changed, refundsOpen, snapshot, before: row })
   const isNew = applied !== undefined || changed
-  if (isNew) await writeSummaries(tx, ctx.config, [summary])
   const changes = {
     claim,
     changes: applied?.changes ?? [],
@@ -49,14 +51,22 @@ export async function finishCommit(
     drafts: refunds.drafts,
   }
   const waiting = keepOpenForRefunds(queryEnd, refunds)
-  if (continues) notifyTransactionChanged(tx, claim)
-  const [[end = LOST], objects] = await pipeline(
-    endClaims(tx, ctx.config, continues ? [] : [{ claim, end: waiting }]),
+  const written = {
+    claim,
+    summary: isNew ? summary : undefined,
+    end: continues ? undefined : waiting,
+    withRefunds: refunds.drafts.length > 0,
+  }
+  // An attempt that is sent next shows, although the transaction's own row stays as it is.
+  if (!isNew && continues) notifyTransactionChanged(tx, claim)
+  const [, [end = LOST], objects] = await pipeline(
+    recordChanges(tx, isNew ? listStateChanges([summary]) : []),
+    writeTransactions(tx, ctx.config, isNew || !continues ? [written] : []),
     readCommittedObjects(tx, [changes]),
   )
   const abandoned = end.next === 'abandon' ? [claim] : []
-  await recordCommittedEvents(ctx, tx, [changes], objects, { found, abandoned })
-  return { end, queryEnd: waiting }
+  const last = await prepareCommittedEvents(ctx, tx, [changes], objects, { found, abandoned })
+  return { end, queryEnd: waiting, last }
 }
 
 /** Keeps the transaction open until every refund that happened shows in its payment's refunded amount. */

@@ -1,5 +1,6 @@
 import { transactions } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 
@@ -25,8 +26,8 @@ export async function readNotifiedPayments(
     from ${rowSet(tx, 'k', KEY_COLUMNS, keys)},
       lateral (
         select code, amount from (
-          select code, amount, verdict, last_received_at, id from ipn_events
-          where merchant_code = k.merchant_code and transaction_id = k.transaction_id
+          select code, amount, verdict, last_received_at, id from ipn_events as e
+          where ${tx.unsafe(byKey('e', ['merchant_code', 'transaction_id'], 'k'))}
           limit ${MAX_READ}
         ) as bounded
         where verdict = 'verified' and code is not null

@@ -1,8 +1,7 @@
 import { gatewayCalls } from '../db/schema.ts'
-import type { GatewayCall, ListedPayment } from '../gateway/types.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import type { Claim } from './types.ts'
+import type { ClaimedRow, QueryAnswer } from './types.ts'
 
 const COLUMNS = {
   ...pickColumns(
@@ -18,46 +17,34 @@ const COLUMNS = {
     'code',
     'message',
   ),
+  id: 'bigint',
   // As text: the members of the answer are kept as the gateway wrote them.
   answer: 'text',
-  leaseId: 'uuid',
 }
 
 const CODES = { answered: '0', unavailable: null, unknown: null }
 
-/**
- * Records queries as evidence, whatever their outcome.
- * @returns the ids of the records, in the order of the calls
- */
+/** Records queries as evidence, whatever their outcome, under the ids that `lockClaimed` reserved. */
 export async function recordCalls(
   tx: Tx,
-  calls: readonly { claim: Claim; call: GatewayCall<ListedPayment[]>; asOf: string }[],
-): Promise<number[]> {
-  const rows = calls.map(({ claim, call: { outcome, record }, asOf }) => ({
+  calls: readonly (Pick<QueryAnswer, 'claim' | 'call'> & { row: ClaimedRow })[],
+): Promise<void> {
+  if (calls.length === 0) return
+  const rows = calls.map(({ claim, call: { outcome, record }, row }) => ({
     ...claim,
     ...record,
-    sentAt: asOf,
+    id: row.callId,
+    sentAt: row.asOf,
     outcome: outcome.kind,
     code: outcome.kind === 'rejected' ? outcome.code : CODES[outcome.kind],
     message: 'message' in outcome ? outcome.message : outcome.reason,
     answer: outcome.kind === 'answered' ? JSON.stringify(outcome.value) : null,
     bodySha256: `\\x${record.bodySha256.toString('hex')}`,
   }))
-  const recorded = await tx<{ id: number; leaseId: string }[]>`
-    with calls as materialized (
-      select nextval('gateway_calls_id_seq') as id, c.* from ${rowSet(tx, 'c', COLUMNS, rows)}
-    ), recorded as (
-      insert into gateway_calls (id, merchant_code, transaction_id, command, body_sha256, sent_at,
-        duration_ms, outcome, http_status, code, message, answer)
-      select id, merchant_code, transaction_id, command, body_sha256, sent_at, duration_ms, outcome,
-        http_status, code, message, answer::jsonb
-      from calls
-    )
-    select id, lease_id as "leaseId" from calls`
-  const ids = new Map(recorded.map(({ id, leaseId }) => [leaseId, id]))
-  return rows.map(({ leaseId }) => {
-    const id = ids.get(leaseId)
-    if (id === undefined) throw new Error('a call was not recorded')
-    return id
-  })
+  await tx`
+    insert into gateway_calls (id, merchant_code, transaction_id, command, body_sha256, sent_at,
+      duration_ms, outcome, http_status, code, message, answer)
+    select id, merchant_code, transaction_id, command, body_sha256, sent_at, duration_ms, outcome,
+      http_status, code, message, answer::jsonb
+    from ${rowSet(tx, 'c', COLUMNS, rows)}`
 }

@@ -2,10 +2,11 @@ import type { Context } from '../context.ts'
 import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
 import { buildDiscrepancyEvents } from '../discrepancies/record-discrepancies.ts'
 import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
-import { recordEvents } from '../events/record-events.ts'
+import { prepareRecording } from '../events/record-events.ts'
 import { buildPaymentEvents } from '../payments/build-events.ts'
 import type { PaymentChange } from '../payments/types.ts'
 import { pipeline } from '../platform/postgres/pipeline.ts'
+import type { LastStatement } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { buildRefundEvent, readRefunds } from '../refunds/build-event.ts'
 import { looksDifferent } from '../refunds/draft.ts'
@@ -53,11 +54,11 @@ export async function readCommittedObjects(
 }
 
 /**
- * Records the events of a commit, as its last statement.
+ * Builds the statement that records the events of a commit, its last one.
  * @param objects from `readCommittedObjects`
  * @param abandoned transactions abandoned in this commit; they are rare, so they are read only here
  */
-export async function recordCommittedEvents(
+export async function prepareCommittedEvents(
   { encryption }: Pick<Context, 'encryption'>,
   tx: Tx,
   committed: readonly CommittedChanges[],
@@ -66,7 +67,7 @@ export async function recordCommittedEvents(
     found,
     abandoned,
   }: { found: readonly RecordedDiscrepancy[]; abandoned: readonly TransactionKey[] },
-): Promise<void> {
+): Promise<LastStatement | undefined> {
   const find = (claim: TransactionKey) => transactions.get(formatTransactionKey(claim))
   const payments = committed.flatMap(({ claim, changes }) => {
     const known = find(claim)
@@ -81,7 +82,7 @@ export async function recordCommittedEvents(
     turnsFinal ? (find(claim) ?? []) : [],
   )
   const abandonedTransactions = await readTransactions(tx, abandoned)
-  await recordEvents(tx, [
+  return prepareRecording(tx, [
     ...payments,
     ...refunds.map((one) => buildRefundEvent(encryption, one.refund, 'refund.updated', one)),
     ...buildDiscrepancyEvents(found),

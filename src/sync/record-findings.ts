@@ -6,6 +6,7 @@ import {
   resolveDiscrepancies,
 } from '../discrepancies/record-discrepancies.ts'
 import type { RecordedDiscrepancy, ResolvedDiscrepancy } from '../discrepancies/types.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { pipeline } from '../platform/postgres/pipeline.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -68,16 +69,17 @@ export function logFindings(
   for (const delayS of ipnDelaysS) ctx.metrics.ipnDelay.observe(delayS)
 }
 
+const KEY = ['merchant_code', 'transaction_id']
 const KEY_COLUMNS = pickColumns(transactions, 'merchantCode', 'transactionId')
 
 async function measureDelays(tx: Tx, late: readonly TransactionKey[]): Promise<number[]> {
   if (late.length === 0) return []
   const rows = await tx<{ delayS: number | null }[]>`
     select greatest(0, extract(epoch from (
-        select min(first_received_at) from ipn_events e
-        where e.merchant_code = k.merchant_code and e.transaction_id = k.transaction_id)
-      - (select min(first_seen_at) from payments p
-        where p.merchant_code = k.merchant_code and p.transaction_id = k.transaction_id)))::float8
+        select min(first_received_at) from (
+          select * from ipn_events as e where ${tx.unsafe(byKey('e', KEY, 'k'))} offset 0) as e)
+      - (select min(first_seen_at) from (
+          select * from payments as p where ${tx.unsafe(byKey('p', KEY, 'k'))} offset 0) as p)))::float8
       as "delayS"
     from ${rowSet(tx, 'k', KEY_COLUMNS, late)}`
   return rows.flatMap(({ delayS }) => (delayS === null ? [] : [delayS]))

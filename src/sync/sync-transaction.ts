@@ -1,8 +1,16 @@
-import { runInTransaction } from '../platform/postgres/transaction.ts'
+import { pipeline } from '../platform/postgres/pipeline.ts'
+import { runPipelined } from '../platform/postgres/transaction.ts'
+import type { Tx } from '../platform/postgres/types.ts'
 import { sendAttempt } from '../refunds/attempt/send-attempt.ts'
 import type { Attempt, SentAttempt } from '../refunds/attempt/types.ts'
 import { reconcileRefunds, recordAttemptResult } from '../refunds/reconcile/reconcile-refunds.ts'
-import { applyAnswers, classifyAnswer, lockAnswers } from './apply-answers.ts'
+import {
+  classifyAnswer,
+  compareAnswers,
+  type LockedAnswer,
+  lockAnswers,
+  writeAnswers,
+} from './apply-answers.ts'
 import { leaseMs, releaseClaim } from './claim-due.ts'
 import { commitBatch } from './commit-batch.ts'
 import type { SyncContext } from './context.ts'
@@ -102,11 +110,16 @@ async function commitSingle(
   const sendBefore = knownAt + leaseMs(timeoutMs) - timeoutMs
   let attempt: Attempt | undefined
   try {
-    const { end, findings } = await runInTransaction(ctx.sql, async (tx) => {
-      const [applied] = await applyAnswers(tx, await lockAnswers(tx, [answer]))
-      if (!applied) return { end: LOST, findings: NO_FINDINGS }
+    const open = (tx: Tx) => lockAnswers(tx, [answer])
+    const work = async (tx: Tx, [locked]: (LockedAnswer | undefined)[]) => {
+      if (!locked) return { value: { end: LOST, findings: NO_FINDINGS } }
+      const [applied] = compareAnswers([locked])
+      if (!applied) throw new Error('the answer was not compared')
       const { claim, call, row, snapshot } = applied
-      const { found, ipnDelaysS } = await recordFindings(tx, [applied])
+      const [, { found, ipnDelaysS }] = await pipeline(
+        writeAnswers(tx, [applied]),
+        recordFindings(tx, [applied]),
+      )
       const refunds = await reconcileRefunds(ctx, tx, claim, {
         snapshot,
         changed: applied.applied?.changed === true,
@@ -128,8 +141,9 @@ async function commitSingle(
       })
       attempt = refunds.attempt
       const pending = attempt && { attempt, queryEnd: finished.queryEnd }
-      return { end: pending ?? finished.end, findings }
-    })
+      return { value: { end: pending ?? finished.end, findings }, last: finished.last }
+    }
+    const { end, findings } = await runPipelined(ctx.sql, { open, work })
     logFindings(ctx, findings, [answer])
     return end
   } catch (error) {
@@ -147,13 +161,16 @@ async function recordResult(
   sent: SentAttempt,
   queryEnd: QueryEnd,
 ): Promise<ClaimEnd> {
-  const { end, found } = await runInTransaction(ctx.sql, async (tx) => {
-    const row = (await lockClaimed(tx, [{ claim, sentAfterMs: 0 }])).get(claim.leaseId)
-    if (!row) return { end: LOST, found: [] }
-    const refunds = await recordAttemptResult(ctx, tx, claim, sent)
-    const { found } = refunds
-    const finished = await finishCommit(ctx, tx, { claim, row, refunds, queryEnd, found })
-    return { end: finished.end, found }
+  const { end, found } = await runPipelined(ctx.sql, {
+    open: (tx) => lockClaimed(tx, [{ claim, sentAfterMs: 0 }]),
+    work: async (tx, rows) => {
+      const row = rows.get(claim.leaseId)
+      if (!row) return { value: { end: LOST, found: [] } }
+      const refunds = await recordAttemptResult(ctx, tx, claim, sent)
+      const { found } = refunds
+      const { end, last } = await finishCommit(ctx, tx, { claim, row, refunds, queryEnd, found })
+      return { value: { end, found }, last }
+    },
   })
   logFindings(ctx, { found, ipnDelaysS: [] }, [])
   return end

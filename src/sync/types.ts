@@ -33,6 +33,8 @@ export type ClaimedRow = {
   newer: boolean
   /** When the query was sent (database time). */
   asOf: string
+  /** Reserved for the record of the query: its id in `gateway_calls`. */
+  callId: number
 }
 
 /** The outcome of a claim's query. */

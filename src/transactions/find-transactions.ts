@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, gte, lt, Subquery, sql } from 'drizzle-orm'
 import type { Db } from '../db/client.ts'
 import { payments, transactions } from '../db/schema.ts'
 import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
@@ -6,8 +6,9 @@ import { DomainError } from '../errors.ts'
 import { type PaymentRow, refundableColumn } from '../payments/find-payments.ts'
 import { REFUNDABLE_SQL } from '../payments/refundable.ts'
 import type { Position } from '../platform/http/page.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { listColumns } from '../platform/postgres/columns.ts'
-import { pickNewest } from '../platform/postgres/keyset-page.ts'
+import { pickByKeys, pickNewest } from '../platform/postgres/keyset-page.ts'
 import { pipeline } from '../platform/postgres/pipeline.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -70,6 +71,7 @@ async function findMany(
   }))
 }
 
+const KEY = ['merchant_code', 'transaction_id']
 const KEY_COLUMNS = pickColumns(transactions, 'merchantCode', 'transactionId')
 const COLUMNS = listColumns(transactions, 'transactions')
 const PAYMENT_COLUMNS = listColumns(payments, 'payments')
@@ -83,13 +85,17 @@ export async function readTransactions(
   keys: readonly TransactionKey[],
 ): Promise<Map<string, TransactionWithPayments>> {
   if (keys.length === 0) return new Map()
-  const among = tx`where (merchant_code, transaction_id) in (
-    select merchant_code, transaction_id from ${rowSet(tx, 'k', KEY_COLUMNS, keys)})`
   const [rows, paid] = await pipeline(
-    tx<TransactionRow[]>`select ${tx.unsafe(COLUMNS)} from transactions ${among}`,
+    tx<TransactionRow[]>`
+      select ${tx.unsafe(COLUMNS)} from ${rowSet(tx, 'k', KEY_COLUMNS, keys)} cross join lateral (
+        select * from transactions as t where ${tx.unsafe(byKey('t', KEY, 'k'))} limit 1
+      ) as transactions`,
     tx<(PaymentRow & { refundable: string })[]>`
       select ${tx.unsafe(PAYMENT_COLUMNS)}, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
-      from payments ${among} order by first_seen_at, payment_id`,
+      from ${rowSet(tx, 'k', KEY_COLUMNS, keys)} cross join lateral (
+        select * from payments as p where ${tx.unsafe(byKey('p', KEY, 'k'))} offset 0
+      ) as payments
+      order by first_seen_at, payment_id`,
   )
   const found = new Map(
     rows.map((transaction): [string, TransactionWithPayments] => [
@@ -114,10 +120,9 @@ function prepareLookup(db: Db): PreparedLookup {
 }
 
 function buildLookup(db: Db) {
-  const { merchantCode, transactionId } = transactions
-  const keys = sql`json_to_recordset(${sql.placeholder('keys')}::json) as k ("merchantCode" text, "transactionId" text)`
-  const where = sql`(${merchantCode}, ${transactionId}) in (select * from ${keys})`
-  return selectWithPayments(db, where).prepare('find_transactions')
+  const keys = sql.placeholder('keys')
+  const found = pickByKeys(db, transactions, ['merchantCode', 'transactionId'], keys)
+  return selectWithPayments(db.with(found)).prepare('find_transactions')
 }
 
 /**
@@ -139,10 +144,10 @@ export async function listTransactions(
       merchants,
       filter: and(
         state && eq(t.state, state),
-        orderId === undefined ? undefined : eq(t.orderId, orderId),
         from === undefined ? undefined : gte(t.firstSeenAt, from),
         to === undefined ? undefined : lt(t.firstSeenAt, to),
       ),
+      only: orderId === undefined ? undefined : { column: t.orderId, from: orderId, to: orderId },
       limit,
       after,
     },
@@ -151,16 +156,19 @@ export async function listTransactions(
   return groupPayments(rows)
 }
 
-function selectWithPayments(db: Pick<Db, 'select'>, where?: SQL) {
+function selectWithPayments(db: Pick<Db, 'select'>) {
   const t = transactions
   return db
     .select({ transaction: t, payment: payments, refundable: refundableColumn })
     .from(t)
-    .leftJoin(
-      payments,
-      and(eq(payments.merchantCode, t.merchantCode), eq(payments.transactionId, t.transactionId)),
+    .leftJoinLateral(
+      new Subquery(
+        sql`select * from payments as p where ${sql.raw(byKey('p', KEY, 'transactions'))} offset 0`,
+        { paymentId: payments.paymentId },
+        'payments',
+      ),
+      sql`true`,
     )
-    .where(where)
     .orderBy(
       desc(t.firstSeenAt),
       desc(t.transactionId),

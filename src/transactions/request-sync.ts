@@ -4,6 +4,7 @@ import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/channels.ts'
 import { formatTransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import { makeDue } from './make-due.ts'
@@ -27,8 +28,12 @@ export async function requestSync(
 ): Promise<string> {
   return await runInTransaction(sql, async (tx) => {
     const known = await tx<{ merchantCode: string }[]>`
-      select merchant_code as "merchantCode" from transactions
-      where merchant_code = any(${[...merchants]}) and transaction_id = ${transactionId}`
+      select t.merchant_code as "merchantCode" from (
+        select merchant_code, ${transactionId}::text as transaction_id
+        from json_array_elements_text(${JSON.stringify(merchants)}::json) as merchant_code
+      ) as k cross join lateral (
+        select merchant_code from transactions as t
+        where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1) as t`
     if (known.length > 1) {
       throw new DomainError(
         'ambiguous_merchant',

@@ -1,26 +1,52 @@
 import type { TransactionKey } from '../db/transaction-key.ts'
+import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 
 /** The format of this service's request ids, in either case. */
 export const REQUEST_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 
+const OF_TRANSACTION = ['merchant_code', 'transaction_id']
+const REFUNDS = byKey('r', OF_TRANSACTION, 'k')
+const PAYMENTS = byKey('p', OF_TRANSACTION, 'k')
+const BY_REQUEST = byExpressions(
+  ['e.merchant_code', 'lower(e.request_id)'],
+  ['r.merchant_code', 'r.refund_id::text'],
+)
+const BY_PAYMENT = byKey('e', ['merchant_code', 'payment_id'], 'p')
+const OWN_REFUND = byExpressions(
+  ['r.merchant_code', 'r.refund_id'],
+  ['e.merchant_code', 'e.refund_id'],
+)
+
 /**
  * Builds a query for the rows of `ipn_events` that are refund notifications of a transaction: those with the
  * request id of one of its refunds, whatever payment they name, and those that name one of its payments and
  * whose request id belongs to no refund of this service. Both halves are index lookups by key.
+ * @param unhandled only those that have not been handled
  */
 export function selectRefundNotifications(
   sql: Sql | Tx,
   { merchantCode, transactionId }: TransactionKey,
+  { unhandled = false } = {},
 ) {
+  const key = sql`(
+    select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k`
+  const wanted = sql.unsafe(`e.kind = 'refund' ${unhandled ? 'and e.handled_at is null' : ''}`)
   return sql`
-    select e.* from refunds r join ipn_events e
-      on e.merchant_code = r.merchant_code and lower(e.request_id) = r.refund_id::text
-    where r.merchant_code = ${merchantCode} and r.transaction_id = ${transactionId} and e.kind = 'refund'
+    select e.* from ${key} cross join lateral (
+      select merchant_code, refund_id from refunds as r where ${sql.unsafe(REFUNDS)} offset 0
+    ) as r cross join lateral (
+      select * from ipn_events as e where ${wanted} and ${sql.unsafe(BY_REQUEST)} offset 0
+    ) as e
     union all
-    select e.* from payments p join ipn_events e
-      on e.merchant_code = p.merchant_code and e.payment_id = p.payment_id
-    where p.merchant_code = ${merchantCode} and p.transaction_id = ${transactionId} and e.kind = 'refund'
-      and not exists (select from refunds r where r.merchant_code = e.merchant_code and r.refund_id = case
-        when e.request_id ~* ${REQUEST_ID.source} then e.request_id::uuid end)`
+    select e.* from ${key} cross join lateral (
+      select merchant_code, payment_id from payments as p where ${sql.unsafe(PAYMENTS)} offset 0
+    ) as p cross join lateral (
+      select * from ipn_events as e where ${wanted} and ${sql.unsafe(BY_PAYMENT)} offset 0
+    ) as e
+    where not exists (
+      select from (select e.merchant_code, case
+        when e.request_id ~* ${REQUEST_ID.source} then e.request_id::uuid end as refund_id) as e
+      cross join lateral (
+        select from refunds as r where ${sql.unsafe(OWN_REFUND)} limit 1) as r)`
 }

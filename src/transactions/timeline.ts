@@ -3,6 +3,7 @@ import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { Time } from '../platform/http/fields.ts'
 import type { Position } from '../platform/http/page.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { selectRefundNotifications } from './select-refund-notifications.ts'
@@ -97,6 +98,14 @@ type Row = {
   facts: Record<string, unknown>
 }
 
+const KEY = ['merchant_code', 'transaction_id']
+
+/** The transaction's key, as `k` for `byKey`. */
+function selectKey(sql: Sql, { merchantCode, transactionId }: TransactionKey) {
+  return sql`(
+    select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k`
+}
+
 /**
  * Reads everything that happened to a transaction, oldest first: each notification (with a count of its
  * deliveries), each query, each change, and with `withRefunds` each step of its refunds. An entry of type
@@ -105,31 +114,35 @@ type Row = {
  */
 export async function readTimeline(
   { sql }: Pick<Context, 'sql'>,
-  key: TransactionKey,
+  transaction: TransactionKey,
   withRefunds: boolean,
   limit: number,
   after: Position | undefined,
 ): Promise<TimelineRow[]> {
-  const { merchantCode, transactionId } = key
+  const { merchantCode } = transaction
+  const key = selectKey(sql, transaction)
   const rows = await sql<Row[]>`
     select at::text, id, type, facts from (
       select first_received_at as at, '1-' || lpad(id::text, 19, '0') as id, 'ipn' as type,
         json_build_object('kind', kind, 'deliveries', deliveries, 'lastReceivedAt', last_received_at::text,
           'signature', verdict, 'address', address) as facts
-      from ipn_events where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
+      from ${key} cross join lateral (
+        select * from ipn_events as e where ${sql.unsafe(byKey('e', KEY, 'k'))} offset 0) as e
       union all
       select sent_at, '2-' || lpad(id::text, 19, '0'), 'query',
         json_build_object('outcome', outcome, 'code', code, 'message', message, 'httpStatus', http_status,
           'durationMs', duration_ms, 'bodySha256', encode(body_sha256, 'hex'))
-      from gateway_calls where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
+      from ${key} cross join lateral (
+        select * from gateway_calls as g where ${sql.unsafe(byKey('g', KEY, 'k'))} offset 0) as g
       union all
       select at, '3-' || lpad(id::text, 19, '0'), 'change',
         json_build_object('paymentId', payment_id, 'refundId', refund_id, 'field', field, 'before', before, 'after', after,
           'cause', cause)
-      from changes where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
-        and (refund_id is null or ${withRefunds})
+      from ${key} cross join lateral (
+        select * from changes as c where ${sql.unsafe(byKey('c', KEY, 'k'))} offset 0) as c
+      where refund_id is null or ${withRefunds}
       ${selectRemoved(sql, key)}
-      ${withRefunds ? selectRefundSteps(sql, key) : sql``}
+      ${withRefunds ? selectRefundSteps(sql, transaction, key) : sql``}
     ) as entries
     where ${after ? sql`(at, id) > (${after.time}::timestamptz, ${after.id})` : sql`true`}
     order by entries.at, id limit ${limit + 1}`
@@ -143,41 +156,50 @@ export async function readTimeline(
  * Counters and changes are never deleted: they show that notifications and queries once stored were deleted
  * since.
  */
-function selectRemoved(sql: Sql, { merchantCode, transactionId }: TransactionKey) {
+function selectRemoved(sql: Sql, key: ReturnType<typeof selectKey>) {
   return sql`
     union all
     select t.first_seen_at, '0-', 'removed', json_build_object('deliveries', t.ipn_count - kept.n)
-    from transactions t, lateral (
-      select coalesce(sum(deliveries), 0) as n from ipn_events e
-      where e.merchant_code = t.merchant_code and e.transaction_id = t.transaction_id) as kept
-    where t.merchant_code = ${merchantCode} and t.transaction_id = ${transactionId}
-      and (t.ipn_count > kept.n or exists (
-        select from changes c
-        where c.merchant_code = t.merchant_code and c.transaction_id = t.transaction_id
-          and c.call_id is not null
-          and not exists (select from gateway_calls g where g.id = c.call_id)))`
+    from ${key} cross join lateral (
+      select * from transactions as t where ${sql.unsafe(byKey('t', KEY, 'k'))} limit 1
+    ) as t cross join lateral (
+      select coalesce(sum(deliveries), 0) as n from (
+        select deliveries from ipn_events as e where ${sql.unsafe(byKey('e', KEY, 'k'))} offset 0) as e
+    ) as kept
+    where t.ipn_count > kept.n or exists (
+      select from (
+        select call_id from changes as c where ${sql.unsafe(byKey('c', KEY, 'k'))} offset 0) as c
+      where c.call_id is not null
+        and not exists (select from gateway_calls g where g.id = c.call_id))`
 }
 
 /** Notifications, attempts and discrepancies of the transaction's refunds. */
-function selectRefundSteps(sql: Sql, key: TransactionKey) {
-  const { merchantCode, transactionId } = key
+function selectRefundSteps(
+  sql: Sql,
+  transaction: TransactionKey,
+  key: ReturnType<typeof selectKey>,
+) {
   return sql`
     union all
     select first_received_at, '1-' || lpad(id::text, 19, '0'), 'ipn',
       json_build_object('kind', kind, 'deliveries', deliveries, 'lastReceivedAt', last_received_at::text,
         'signature', verdict, 'address', address)
-    from (${selectRefundNotifications(sql, key)}) as e
+    from (${selectRefundNotifications(sql, transaction)}) as e
     union all
     select a.recorded_at, '4-' || lpad(a.id::text, 19, '0'), 'refund_attempt',
       json_build_object('refundId', a.refund_id, 'outcome', a.outcome, 'code', a.code, 'message', a.message,
         'httpStatus', a.http_status, 'durationMs', a.duration_ms, 'bodySha256', encode(a.body_sha256, 'hex'))
-    from refund_attempts a join refunds r using (merchant_code, refund_id)
-    where r.merchant_code = ${merchantCode} and r.transaction_id = ${transactionId}
+    from ${key} cross join lateral (
+      select merchant_code, refund_id from refunds as r where ${sql.unsafe(byKey('r', KEY, 'k'))} offset 0
+    ) as r cross join lateral (
+      select * from refund_attempts as a
+      where ${sql.unsafe(byKey('a', ['merchant_code', 'refund_id'], 'r'))} offset 0) as a
     union all
     select at, '5-' || lpad(id::text, 19, '0'), 'discrepancy',
       json_build_object('kind', kind, 'paymentId', payment_id, 'refundId', refund_id, 'ours', ours,
         'theirs', theirs)
-    from discrepancies where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
+    from ${key} cross join lateral (
+      select * from discrepancies as d where ${sql.unsafe(byKey('d', KEY, 'k'))} offset 0) as d`
 }
 
 function formatTimes(facts: Record<string, unknown>): Record<string, unknown> {

@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { CALL_MS } from './sender.ts'
 
 /** A delivery that only this process may attempt, until the lease expires. */
@@ -38,7 +39,8 @@ const MAX_IN_FLIGHT = 4
  *
  * A failing endpoint gets one call at a time, a probe, and none before `probe_at`, which the claim itself
  * advances: the endpoint's row is locked and read at its current value, so two processes never both probe it.
- * The first delivery of a transaction is looked up row by row, by index: as a join it can be quadratic.
+ * The first delivery of a transaction is looked up row by row, by index: as a join it can be quadratic. A delivery
+ * that was changed between the statement's snapshot and its lock stays due for the next claim.
  * @param limit at most `MAX_CLAIMED`
  * @param probes how many of them may be probes
  */
@@ -59,16 +61,16 @@ export async function claimDeliveries(
           where d.endpoint_id = e.id and d.due_at <= now())
       for no key update skip locked
     ), due as materialized (
-      select open.id as endpoint_id, open.probes, d.event_id, d.due_at,
+      select open.id as endpoint_id, open.probes, d.event_id, d.due_at, d.place as row,
         held + row_number() over (partition by open.id order by d.due_at, d.event_id) as turn,
         row_number() over (partition by open.probes order by d.due_at) as place
       from open cross join lateral (
-        select event_id, due_at from webhook_deliveries as d
+        select event_id, due_at, ctid as place from webhook_deliveries as d
         where d.endpoint_id = open.id and d.due_at <= now()
-          and d.event_id = (select min(event_id) from webhook_deliveries as own
-            where own.endpoint_id = d.endpoint_id and own.merchant_code = d.merchant_code
-              and own.transaction_id = d.transaction_id)
-        order by due_at, event_id limit case when open.probes then 1
+          and d.event_id = (select event_id from webhook_deliveries as own
+            where ${sql.unsafe(byKey('own', ['endpoint_id', 'merchant_code', 'transaction_id'], 'd'))}, own.event_id
+            limit 1)
+        order by due_at limit case when open.probes then 1
           else greatest(0, ${MAX_IN_FLIGHT} - held) end for update skip locked) as d
     ), picked as materialized (
       select * from (
@@ -80,7 +82,7 @@ export async function claimDeliveries(
       from picked where e.id = picked.endpoint_id and picked.probes
     ), claimed as (
       update webhook_deliveries as d set lease_id = gen_random_uuid(), due_at = ${leased}
-      from picked where d.endpoint_id = picked.endpoint_id and d.event_id = picked.event_id
+      from picked where d.ctid = picked.row
       returning d.*, picked.probes
     )
     select (extract(epoch from clock_timestamp()) * 1000)::float8 as "claimedAt",

@@ -1,6 +1,8 @@
-import { and, desc, eq, getTableName, type SQL, sql } from 'drizzle-orm'
-import type { PgColumn } from 'drizzle-orm/pg-core'
+import { and, desc, eq, getTableName, type Placeholder, type SQL, sql } from 'drizzle-orm'
+import type { PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
+import { byKey } from './by-key.ts'
+import { describeColumns, pickColumns, toSnakeCase } from './row-set.ts'
 
 /** The columns that a list is sorted by, newest first: an index of the table has them in this order. */
 export type ListKey = { merchantCode: PgColumn; time: PgColumn; id: PgColumn }
@@ -9,6 +11,8 @@ export type PageRequest = {
   merchants: readonly string[]
   /** Further conditions on a row. */
   filter: SQL | undefined
+  /** Reads only the rows in this range, both ends included, by the index of the column. */
+  only?: { column: PgColumn; from: string; to: string } | undefined
   /** The number of rows on the page. */
   limit: number
   /** The row after which the page begins. */
@@ -23,7 +27,7 @@ export type PageRequest = {
 export function pickNewest(
   db: Pick<PostgresJsDatabase<Record<string, unknown>>, '$with'>,
   { merchantCode, time, id }: ListKey,
-  { merchants, filter, limit, after }: PageRequest,
+  { merchants, filter, only: range, limit, after }: PageRequest,
 ) {
   const { table } = merchantCode
   const behind =
@@ -32,8 +36,11 @@ export function pickNewest(
       < (${after.time}::timestamptz, ${after.id}, ${after.merchantCode})`
   const limitClause = writeLimit(limit)
   const newest = sql`${desc(time)}, ${desc(id)}`
-  const selectPage = (ofMerchant: SQL) =>
-    sql`select * from ${table} where ${and(ofMerchant, filter, behind)} order by ${newest} ${limitClause}`
+  const selectPage = (ofMerchant: SQL) => {
+    const rows = range ? selectRange(table, and(ofMerchant, filter), range) : table
+    const conditions = range ? (behind ?? sql`true`) : and(ofMerchant, filter, behind)
+    return sql`select * from ${rows} where ${conditions} order by ${newest} ${limitClause}`
+  }
   const [only, another] = merchants
   // Several accounts are read one by one, each by its own part of the index and no further than a page:
   // one scan over all of them would read and sort every row.
@@ -45,6 +52,38 @@ export function pickNewest(
         cross join lateral (${selectPage(sql`${merchantCode} = account`)}) as ${table}
         order by ${newest}, ${desc(merchantCode)} ${limitClause}`
   return db.$with(getTableName(table), {}).as(page)
+}
+
+/**
+ * Selects the rows of a table that have one of several keys, under the table's own name, for the `with` of the
+ * statement that reads them, as `pickNewest` does. The columns make a unique key, and an index has them in this
+ * order.
+ * @param keys a JSON array of objects with these properties
+ */
+export function pickByKeys<T extends PgTable, Name extends keyof T['_']['columns'] & string>(
+  db: Pick<PostgresJsDatabase<Record<string, unknown>>, '$with'>,
+  table: T,
+  names: readonly Name[],
+  keys: string | Placeholder,
+) {
+  const { list, definition } = describeColumns(pickColumns(table, ...names))
+  return db.$with(getTableName(table), {}).as(sql`
+    select found.* from (
+      select ${sql.raw(list)} from json_to_recordset(${keys}::json) as k (${sql.raw(definition)})
+    ) as k cross join lateral (
+      select * from ${table} as t where ${sql.raw(byKey('t', names.map(toSnakeCase), 'k'))} limit 1
+    ) as found`)
+}
+
+/** Reads the range in its own order, as `byKey` does, so that no other index serves it. */
+function selectRange(
+  table: PgTable,
+  conditions: SQL | undefined,
+  { column, from, to }: NonNullable<PageRequest['only']>,
+): SQL {
+  return sql`(
+    select * from ${table} where ${conditions} and ${column} >= ${from} and ${column} <= ${to}
+    order by ${column} offset 0) as ${table}`
 }
 
 /** The number of rows read for a page: the smallest of these above the page's own number. */

@@ -34,9 +34,14 @@ export function openPool(url: string, connections: number): Pool {
       TimeZone: 'UTC',
       // Statements are keyed look-ups that repeat: a custom plan costs more to make than it saves.
       plan_cache_mode: 'force_generic_plan',
-      // Every join is a look-up by key for a few rows, whatever the planner believes of their number.
+      // Every statement looks rows up by key, whatever the planner believes of their number: see `by-key.ts`.
       enable_hashjoin: 'off',
       enable_mergejoin: 'off',
+      enable_seqscan: 'off',
+      enable_bitmapscan: 'off',
+      enable_incremental_sort: 'off',
+      enable_sort: 'off',
+      max_parallel_workers_per_gather: '0',
       jit: 'off',
       statement_timeout: 30_000,
       idle_in_transaction_session_timeout: 60_000,

@@ -104,7 +104,8 @@ type Description = { names: string[]; list: string; definition: string }
 
 const descriptions = new WeakMap<RowSetColumns, Description>()
 
-function describeColumns(columns: RowSetColumns): Description {
+/** The columns in SQL: as they are selected from a JSON record set, and as that defines them. */
+export function describeColumns(columns: RowSetColumns): Description {
   const known = descriptions.get(columns)
   if (known) return known
   const names = Object.keys(columns)
@@ -118,6 +119,6 @@ function describeColumns(columns: RowSetColumns): Description {
 }
 
 /** `merchantCode` is the column `merchant_code`. */
-function toSnakeCase(name: string): string {
+export function toSnakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }

@@ -12,6 +12,28 @@ import type { Sql, Tx } from './types.ts'
  * share (porsager/postgres, issues 1208, 1216 and 1189).
  */
 export async function runInTransaction<T>(sql: Sql, work: (tx: Tx) => Promise<T>): Promise<T> {
+  return await runPipelined(sql, {
+    open: () => Promise.resolve(),
+    work: async (tx) => ({ value: await work(tx) }),
+  })
+}
+
+/**
+ * Sends a statement that was built before: nothing can fail on the way to it, and when the server refuses it,
+ * nothing is committed.
+ */
+export type LastStatement = () => PromiseLike<unknown>
+
+/** A unit of work whose first and last statements travel with `BEGIN` and `COMMIT`: two round trips less. */
+export type PipelinedWork<O, T> = {
+  /** Sends the first statements, together. They may lock and read, but not write: `BEGIN` is not confirmed yet. */
+  open: (tx: Tx) => Promise<O>
+  /** Does the rest. */
+  work: (tx: Tx, opened: O) => Promise<{ value: T; last?: LastStatement | undefined }>
+}
+
+/** Runs a unit of work as `runInTransaction` does. */
+export async function runPipelined<O, T>(sql: Sql, work: PipelinedWork<O, T>): Promise<T> {
   const queue = getConnectionQueue(sql)
   await queue.acquire()
   try {
@@ -60,19 +82,22 @@ function createConnectionQueue(connections: number): ConnectionQueue {
 
 type Connection = Awaited<ReturnType<Sql['reserve']>>
 
-async function runOn<T>(
+async function runOn<O, T>(
   sql: Sql,
   connection: Connection,
-  work: (tx: Tx) => Promise<T>,
+  { open, work }: PipelinedWork<O, T>,
 ): Promise<T> {
   const sendNotifications = collectNotifications(sql, connection)
   try {
-    await runCommand(connection, 'begin', 'BEGIN')
-    const result = await work(connection)
-    await runCommand(connection, 'commit', 'COMMIT')
+    const [, opened] = await Promise.all([
+      runCommand(connection, 'begin', 'BEGIN'),
+      open(connection),
+    ])
+    const { value, last } = await work(connection, opened)
+    await Promise.all([last?.(), runCommand(connection, 'commit', 'COMMIT')])
     connection.release()
     sendNotifications()
-    return result
+    return value
   } catch (error) {
     // A lost connection has already left the pool's reserve, and its server has rolled back.
     if (!isConnectionLost(error)) {

@@ -69,8 +69,7 @@ export async function readUnhandledNotifications(
     select e.id, e.request_id as "requestId", e.payment_id as "paymentId", e.amount, e.code,
       e.verdict = 'verified' as verified, e.first_received_at::text as "receivedAt",
       coalesce(e.first_received_at < ${asOf}::timestamptz, false) as "beforeSnapshot"
-    from (${selectRefundNotifications(tx, key)}) as e
-    where e.handled_at is null
+    from (${selectRefundNotifications(tx, key, { unhandled: true })}) as e
     order by e.id`
 }
 

@@ -1,6 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { externalRefunds } from '../../db/schema.ts'
 import type { TransactionKey } from '../../db/transaction-key.ts'
+import { byKey } from '../../platform/postgres/by-key.ts'
 import { pipeline } from '../../platform/postgres/pipeline.ts'
 import { build } from '../../platform/postgres/query-builder.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
@@ -70,6 +71,8 @@ export async function markExternalRefundsMatched(
     )
 }
 
+const OF_TRANSACTION = ['merchant_code', 'transaction_id']
+
 type ExternalRow = ExternalRefund & { paymentId: string }
 
 function assign(
@@ -89,8 +92,11 @@ async function lockPaymentRows(
   return await tx<Omit<LockedPayment, 'external' | 'unmatchedDelta'>[]>`
     select payment_id as "paymentId", status, missing, amount, refunded_amount as "refundedNow",
       refunded_at_first as "refundedAtFirst"
-    from payments where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
-    order by payment_id for update`
+    from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k
+    cross join lateral (
+      select * from payments as p where ${tx.unsafe(byKey('p', OF_TRANSACTION, 'k'))} for update
+    ) as p
+    order by payment_id`
 }
 
 async function lockExternalRefunds(
@@ -99,8 +105,13 @@ async function lockExternalRefunds(
 ): Promise<ExternalRow[]> {
   return await tx<ExternalRow[]>`
     select f.request_id as id, f.payment_id as "paymentId", f.amount, f.matched
-    from foreign_refunds f join payments p
-      on p.merchant_code = f.merchant_code and p.payment_id = f.payment_id
-    where p.merchant_code = ${merchantCode} and p.transaction_id = ${transactionId}
-    order by f.first_seen_at, f.request_id for update of f`
+    from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k
+    cross join lateral (
+      select merchant_code, payment_id from payments as p
+      where ${tx.unsafe(byKey('p', OF_TRANSACTION, 'k'))} offset 0
+    ) as p cross join lateral (
+      select * from foreign_refunds as f
+      where ${tx.unsafe(byKey('f', ['merchant_code', 'payment_id'], 'p'))} for update
+    ) as f
+    order by f.first_seen_at, f.request_id`
 }

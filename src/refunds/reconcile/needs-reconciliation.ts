@@ -1,6 +1,7 @@
 import { payments, transactions } from '../../db/schema.ts'
 import type { TransactionKey } from '../../db/transaction-key.ts'
 import type { ListedPayment } from '../../gateway/types.ts'
+import { byKey } from '../../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../../platform/postgres/row-set.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 
@@ -8,6 +9,8 @@ const ANSWER_COLUMNS = {
   ...pickColumns(transactions, 'merchantCode', 'transactionId'),
   index: 'int',
 }
+const OF_TRANSACTION = ['merchant_code', 'transaction_id']
+const OF_PAYMENT = ['merchant_code', 'payment_id']
 const LISTED_COLUMNS = {
   ...pickColumns(payments, 'merchantCode', 'paymentId', 'refundedAmount'),
   index: 'int',
@@ -31,19 +34,20 @@ export async function needsReconciliation(
   )
   const rows = await tx<{ index: number }[]>`
     select k.index from ${rowSet(tx, 'k', ANSWER_COLUMNS, asked)}
-    where exists (select from refunds r
-        where r.merchant_code = k.merchant_code and r.transaction_id = k.transaction_id)
-      or exists (select from payments p
-        where p.merchant_code = k.merchant_code and p.transaction_id = k.transaction_id
-          and (p.refunded_amount <> p.refunded_at_first or exists (select from ipn_events e
-            where e.merchant_code = p.merchant_code and e.payment_id = p.payment_id and e.kind = 'refund')))
-    union
+    where (select true from refunds as r where ${tx.unsafe(byKey('r', OF_TRANSACTION, 'k'))} limit 1)
+      or exists (select from (
+          select * from payments as p where ${tx.unsafe(byKey('p', OF_TRANSACTION, 'k'))} offset 0) as p
+        where p.refunded_amount <> p.refunded_at_first or ${tx.unsafe(isNotified('p'))})
+    union all
     select l.index from ${rowSet(tx, 'l', LISTED_COLUMNS, listed)}
-    where exists (select from ipn_events e
-        where e.merchant_code = l.merchant_code and e.payment_id = l.payment_id and e.kind = 'refund')
-      or exists (select from payments p
-        where p.merchant_code = l.merchant_code and p.payment_id = l.payment_id
-          and p.refunded_at_first <> l.refunded_amount)`
+    where ${tx.unsafe(isNotified('l'))} or l.refunded_amount <> (
+      select refunded_at_first from payments as p where ${tx.unsafe(byKey('p', OF_PAYMENT, 'l'))} limit 1)`
   const needing = new Set(rows.map(({ index }) => index))
   return answers.map((_, index) => needing.has(index))
+}
+
+/** Whether a refund notification names the payment. Not `exists`: the planner drops its order and limit. */
+function isNotified(payment: string): string {
+  return `(select true from ipn_events as e
+    where e.kind = 'refund' and ${byKey('e', OF_PAYMENT, payment)} limit 1)`
 }

@@ -1,5 +1,6 @@
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../errors.ts'
+import { byKey } from '../../platform/postgres/by-key.ts'
 import type { RefundIntent, RequestedRefund } from './types.ts'
 
 /** The payment to refund, and the refund that the idempotency key already belongs to, if any. */
@@ -28,8 +29,13 @@ export async function findTarget(
       p.payment_id as "paymentId", (
         select json_build_object('refundId', r.refund_id, 'same', r.fingerprint = ${fingerprint})
         from refunds r
-        where r.merchant_code = p.merchant_code and r.idempotency_key = ${idempotencyKey}) as replay
-    from payments p where p.merchant_code = any(${[...merchants]}) and p.payment_id = ${paymentId}`
+        where ${sql.unsafe(byKey('r', ['merchant_code', 'idempotency_key'], 'k'))} limit 1) as replay
+    from (
+      select merchant_code, ${paymentId}::text as payment_id, ${idempotencyKey}::text as idempotency_key
+      from json_array_elements_text(${JSON.stringify(merchants)}::json) as merchant_code
+    ) as k cross join lateral (
+      select * from payments as p
+      where ${sql.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1) as p`
   if (!target) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
   if (!second) return target
   const detail = `Several merchant accounts have a payment ${paymentId}; select one with ?merchantCode=`

@@ -3,6 +3,7 @@ import type { Context } from '../../context.ts'
 import { SYNC_DUE } from '../../db/channels.ts'
 import { DomainError } from '../../errors.ts'
 import { REFUNDABLE_SQL } from '../../payments/refundable.ts'
+import { byKey } from '../../platform/postgres/by-key.ts'
 import { notifyAfterCommit } from '../../platform/postgres/notify.ts'
 import { pipeline } from '../../platform/postgres/pipeline.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
@@ -108,15 +109,24 @@ async function insertIntent(
   const { refundId, idempotencyKey, fingerprint } = intent
   const { amount = null, reason = null } = params
   const key = tx`merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
+  const keys = tx`(
+    select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id,
+      ${paymentId}::text as payment_id) as k`
   const [, rows] = await pipeline(
     tx`
-      select from transactions t join payments p using (merchant_code, transaction_id)
-      where t.merchant_code = ${merchantCode} and t.transaction_id = ${transactionId}
-        and p.payment_id = ${paymentId} for update of t, p`,
+      select from ${keys} cross join lateral (
+        select from transactions as t
+        where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1 for update
+      ) as t cross join lateral (
+        select from payments as p where p.transaction_id = k.transaction_id
+          and ${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1 for update
+      ) as p`,
     tx<InsertedIntent[]>`
       with payment as (
         select status, missing, payment_method, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
-        from payments where merchant_code = ${merchantCode} and payment_id = ${paymentId}
+        from ${keys} cross join lateral (
+          select * from payments as p
+          where ${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1) as payments
       ), stored as (
         insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, reason, receiver,
           receiver_shown, idempotency_key, fingerprint, requested_by, status, due_at)
@@ -141,7 +151,10 @@ async function insertIntent(
         where ${key} and exists (select from stored)
       )
       select status, missing, payment_method as "paymentMethod", refundable::text as refundable,
-        (select amount::text from stored) as amount, (select currency from transactions where ${key}) as currency,
+        (select amount::text from stored) as amount, (
+          select currency from ${keys} cross join lateral (
+            select currency from transactions as t
+            where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1) as t) as currency,
         now()::text as now
       from payment`,
   )

@@ -1,0 +1,124 @@
+import type { Config } from '../config/config.ts'
+import { transactions } from '../db/schema.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import { notifyTransactionChanged } from '../transactions/notify-changed.ts'
+import { type QueryEnd, scheduleNext } from './schedule.ts'
+import type { TransactionSummary } from './summarise.ts'
+import type { Claim, ClaimEnd } from './types.ts'
+
+/** What a commit writes to the row of a transaction. */
+export type TransactionToWrite = {
+  claim: Claim
+  /** Unset when the query brought nothing new. */
+  summary: TransactionSummary | undefined
+  /** Unset when the claim does not end with this commit. */
+  end: QueryEnd | undefined
+  /** The transaction may have refunds. */
+  withRefunds: boolean
+}
+
+const COLUMNS = {
+  ...pickColumns(
+    transactions,
+    'merchantCode',
+    'transactionId',
+    'leaseId',
+    'state',
+    'final',
+    'asOf',
+  ),
+  ...pickColumns(transactions, 'paidAmount', 'refundedAmount', 'duplicatePayment'),
+  ...pickColumns(transactions, 'attempts', 'polls', 'lastError'),
+  changed: 'boolean',
+  seen: 'boolean',
+  kind: 'text',
+  inMs: 'float8',
+  withRefunds: 'boolean',
+}
+
+const KEY = ['merchant_code', 'transaction_id']
+
+/**
+ * Writes the summaries of transactions and ends their claims, in one update of each row. The caller holds the
+ * rows, so that they are where the statement finds them. Waiting readers are woken after the commit.
+ *
+ * A transaction that becomes final, or changes while final, is queried once more later
+ * (`RECONCILE_FINAL_FOR_MS`). A transaction whose claim ends is due again by the schedule or by its refunds' due
+ * times, whichever is earlier, and is not abandoned with a due refund. A request during the query leads to one
+ * more query, and so does a superseded answer; both no sooner than the gap of a burst.
+ * @returns in the order given; undefined for a claim that continues
+ * @throws Error when a row was not written, which the caller's lock excludes
+ */
+export async function writeTransactions(
+  tx: Tx,
+  config: Config,
+  written: readonly TransactionToWrite[],
+): Promise<(ClaimEnd | undefined)[]> {
+  if (written.length === 0) return []
+  const given = written.map(({ claim, summary, end, withRefunds }) => {
+    const { merchantCode, transactionId, leaseId } = claim
+    const step = end && scheduleNext(end, claim, config)
+    const asOf = summary?.snapshot?.asOf
+    return {
+      step,
+      row: { merchantCode, transactionId, leaseId, withRefunds, ...summary, asOf, ...step },
+    }
+  })
+  const reconcileMs = config.RECONCILE_FINAL_FOR_MS
+  const later = tx`now() + ${reconcileMs}::float8 * interval '1 millisecond'`
+  const reconcileAt = tx`case
+    when not s.final and t.reconcile_at < 'infinity' then null
+    when s.final and (s.changed or not t.final) and ${reconcileMs > 0} then ${later}
+    else t.reconcile_at end`
+  const abandoned = tx`want = claimed and s.kind = 'abandon' and s.refund_due_at is null`
+  const rows = await tx<{ leaseId: string; next: ClaimEnd['next']; dueAgain: boolean }[]>`
+    update transactions as t set
+      state = coalesce(s.state, t.state), final = coalesce(s.final, t.final),
+      paid_amount = coalesce(s.paid_amount, t.paid_amount),
+      refunded_amount = coalesce(s.refunded_amount, t.refunded_amount),
+      duplicate_payment = coalesce(s.duplicate_payment, t.duplicate_payment),
+      as_of = coalesce(s.as_of, t.as_of),
+      version = case when s.changed then version + 1 else version end,
+      updated_at = case when s.changed then now() else updated_at end,
+      ipn_measured = t.ipn_measured or coalesce(s.seen, false) and t.ipn_count > 0,
+      reconcile_at = case when ${abandoned} and ${reconcileMs > 0}
+        then coalesce(${reconcileAt}, ${later}) else ${reconcileAt} end,
+      lease_id = case when s.kind is null then t.lease_id end,
+      attempts = case when s.kind is null then t.attempts when want = claimed then s.attempts else 0 end,
+      polls = case when s.kind is null then t.polls when want = claimed then s.polls else 0 end,
+      last_error = case when s.kind is null then t.last_error else s.last_error end,
+      abandoned_at = case when s.kind is null then t.abandoned_at when ${abandoned} then now() end,
+      due_at = case when s.kind is null then t.due_at else least(s.refund_due_at, case
+        when want <> claimed or s.kind = 'query_now'
+          then greatest(now(), queried_at + gap_ms * interval '1 millisecond')
+        else now() + s.in_ms * interval '1 millisecond' end) end
+    from (
+      select given.*, found.place, case when with_refunds then (
+        select min(due_at) from (
+          select due_at from refunds as r where ${tx.unsafe(byKey('r', KEY, 'given'))} offset 0) as r
+      ) end as refund_due_at
+      from ${rowSet(
+        tx,
+        'given',
+        COLUMNS,
+        given.map(({ row }) => row),
+      )} cross join lateral (
+        select ctid as place from transactions as t where ${tx.unsafe(byKey('t', KEY, 'given'))} limit 1
+      ) as found
+    ) as s
+    where t.ctid = s.place
+    returning s.lease_id as "leaseId", t.due_at is not null as "dueAgain",
+      case
+        when want <> claimed then 'query_now'
+        when s.kind = 'abandon' and t.due_at is not null then 'query_later'
+        else s.kind end as next`
+  for (const { claim } of written) notifyTransactionChanged(tx, claim)
+  const ended = new Map(rows.map((row) => [row.leaseId, row]))
+  return given.map(({ step, row: { leaseId } }) => {
+    const row = ended.get(leaseId)
+    if (!row) throw new Error('a transaction was not written')
+    return step && { next: row.next, dueAgain: row.dueAgain, lastError: step.lastError }
+  })
+}

@@ -1,0 +1,84 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type MeasuredConnection, measureConnection } from '../support/buffers.ts'
+import { fillRows } from '../support/fill.ts'
+import { HOT_PATHS, type HotPath } from '../support/hot-statements.ts'
+import { type Rig, startRig } from '../support/service.ts'
+
+const FULL = 20_000
+
+let rig: Rig
+let connection: MeasuredConnection
+beforeEach(async () => {
+  rig = await startRig({ settings: { ROLE: 'web', WEBHOOK_ALLOW_PRIVATE: 'true' } })
+  const { sql } = rig.database
+  // Each test decides what the planner knows.
+  const tables = await sql`select tablename as name from pg_tables where schemaname = 'public'`
+  for (const { name } of tables)
+    await sql`alter table ${sql(name)} set (autovacuum_enabled = false)`
+  // The first has deliveries waiting, the second none: fan-out stops at a limit of waiting ones.
+  await sql`
+    insert into webhook_endpoints (merchant_code, url, types, secret, planned_up_to, created_at)
+    select '*', 'http://127.0.0.1:9/', '{payment.created,payment.updated}', '', p, to_timestamp(p)
+    from unnest(array[1000000000, 0]) as p order by p desc`
+  await sql`update webhook_endpoints set created_at = now() - interval '1 d' where planned_up_to > 0`
+  connection = measureConnection(rig.database)
+  // The driver asks for the types first.
+  await connection.sql`select 1`
+})
+afterEach(async () => {
+  await connection.close()
+  await rig.stop()
+})
+
+/** Runs every hot path once and returns those that touched more than they may. */
+async function measure(paths: readonly HotPath[] = HOT_PATHS): Promise<string[]> {
+  const ctx = { ...rig.service.ctx, sql: connection.sql, db: connection.db }
+  const exceeded: string[] = []
+  for (const { name, rows, most, before, run } of paths) {
+    await before?.(rig.database)
+    connection.takeTouched()
+    await run(ctx)
+    const touched = connection.takeTouched()
+    const buffers = touched.reduce((sum, one) => sum + one.buffers, 0)
+    if (buffers <= most * rows) continue
+    const worst = touched.reduce((a, b) => (b.buffers > a.buffers ? b : a))
+    exceeded.push(
+      `${name}: ${Math.round(buffers / rows)} a row, ${worst.buffers} of them by ${worst.statement.trim()}`,
+    )
+  }
+  return exceeded
+}
+
+describe('what a hot path reads depends on its rows alone', () => {
+  it('on a database that was never analysed', async () => {
+    await fillRows(rig.database, 1, FULL)
+    expect(await measure()).toEqual([])
+  })
+
+  it('with plans made on an empty database, never analysed', async () => {
+    // Some find nothing to work on.
+    for (const path of HOT_PATHS) await measure([path]).catch(() => {})
+    await fillRows(rig.database, 1, FULL)
+    expect(await measure()).toEqual([])
+  })
+
+  it('with plans made for a few rows, never analysed', async () => {
+    await fillRows(rig.database, 1, 200)
+    await measure()
+    await fillRows(rig.database, 201, FULL)
+    expect(await measure()).toEqual([])
+  })
+
+  it('on a database analysed at ten rows and then filled', async () => {
+    await fillRows(rig.database, 1, 10)
+    await rig.database.sql`analyze`
+    await fillRows(rig.database, 11, FULL)
+    expect(await measure()).toEqual([])
+  })
+
+  it('analysed while everything is due', async () => {
+    await fillRows(rig.database, 1, FULL)
+    await rig.database.sql`analyze`
+    expect(await measure()).toEqual([])
+  })
+})

@@ -1,0 +1,317 @@
+import { randomUUID } from 'node:crypto'
+import type { Access } from '../../src/access/types.ts'
+import type { ServiceContext } from '../../src/create-context.ts'
+import { listDiscrepancies } from '../../src/discrepancies/list-discrepancies.ts'
+import { publishEvents } from '../../src/feed/publish-events.ts'
+import { readFeed } from '../../src/feed/read-feed.ts'
+import { storeArrivals } from '../../src/ipn/store-arrivals.ts'
+import { findPayment, listPayments } from '../../src/payments/find-payments.ts'
+import { findRefund, listRefunds } from '../../src/refunds/find-refunds.ts'
+import { requestRefund } from '../../src/refunds/request/request-refund.ts'
+import { claimDue, findNextDue, releaseClaim } from '../../src/sync/claim-due.ts'
+import { commitAnswer } from '../../src/sync/sync-transaction.ts'
+import type { Claim } from '../../src/sync/types.ts'
+import { findTransaction, listTransactions } from '../../src/transactions/find-transactions.ts'
+import { requestSync } from '../../src/transactions/request-sync.ts'
+import { readTimeline } from '../../src/transactions/timeline.ts'
+import { claimDeliveries } from '../../src/webhooks/claim-deliveries.ts'
+import { fanOut } from '../../src/webhooks/fan-out.ts'
+import { recordDelivered, recordFailed } from '../../src/webhooks/record-result.ts'
+import { makeArrival } from './arrivals.ts'
+import type { TestDatabase } from './database.ts'
+import { MERCHANT } from './service.ts'
+
+/** A piece of work on a hot path: `rows` is how much of it, `most` the buffers that each may touch. */
+export type HotPath = {
+  name: string
+  rows: number
+  most: number
+  /** Prepares rows over another connection. */
+  before?: (database: TestDatabase) => Promise<unknown>
+  run: (ctx: ServiceContext) => Promise<unknown>
+}
+
+const { merchantCode } = MERCHANT
+const BATCH = 16
+const only = [merchantCode]
+const TYPES = ['payment.created', 'payment.updated']
+const ACCESS: Access = {
+  id: '00000000-0000-4000-8000-000000000001',
+  name: 'test',
+  merchantCode: '*',
+  scopes: ['payments:read', 'refunds:read', 'refunds:write'],
+  refundMax: null,
+  refundDailyMax: null,
+  ratePerMinute: null,
+  chainId: '00000000-0000-4000-8000-000000000001',
+  merchants: only,
+  requestId: 'r',
+}
+
+let fresh = 0
+/** Ids that no call has returned before. */
+function makeIds(): string[] {
+  fresh += BATCH
+  return Array.from({ length: BATCH }, (_, n) => `N-${String(fresh + n).padStart(6, '0')}`)
+}
+
+/** Makes these transactions the first of the account to be claimed. */
+async function putFirst({ sql }: TestDatabase, ids: readonly string[]): Promise<void> {
+  await sql`
+    insert into transactions as t (merchant_code, transaction_id, due_at)
+    select ${merchantCode}, id, '2020-01-01' from unnest(${[...ids]}::text[]) as id
+    on conflict (merchant_code, transaction_id) do update set due_at = excluded.due_at, lease_id = null`
+}
+
+const numbered = (from: number, step = 10) =>
+  Array.from({ length: BATCH }, (_, n) => `T-${String(from + n * step).padStart(6, '0')}`)
+
+/** Answers each claim with the payment that `fillRows` stores for it. */
+async function answerAll(ctx: ServiceContext, claims: readonly Claim[], status: string) {
+  if (claims.length !== BATCH) throw new Error(`${claims.length} claims`)
+  const commit = (claim: Claim) =>
+    commitAnswer(ctx, {
+      claim,
+      sentAfterMs: performance.now() - claim.knownAt,
+      call: {
+        outcome: {
+          kind: 'answered',
+          message: '',
+          value: [
+            {
+              id: `P-${claim.transactionId.slice(2)}${claim.transactionId.startsWith('N') ? 'N' : ''}`,
+              status,
+              amount: '1000',
+              refundedAmount: '0',
+              paymentMethod: 'CC',
+            },
+          ],
+        },
+        record: {
+          command: 'QUERY_PT',
+          bodySha256: Buffer.alloc(32),
+          durationMs: 1,
+          httpStatus: 200,
+        },
+      },
+    })
+  await Promise.all(claims.map(commit))
+}
+
+const arrive = (ids: readonly string[], kind: 'payment' | 'refund') =>
+  ids.map((id) => {
+    const arrival = makeArrival(merchantCode, id, `${kind} ${id} ${randomUUID()}`)
+    if (kind === 'payment') return arrival
+    const { transactionId: _, ...notification } = { transactionId: '', ...arrival.notification }
+    return {
+      ...arrival,
+      notification: {
+        ...notification,
+        kind,
+        requestId: randomUUID(),
+        paymentId: `P-${id.slice(2)}`,
+      },
+    }
+  })
+
+const claim = (ctx: ServiceContext) => claimDue(ctx, BATCH)
+
+let claims: Claim[] = []
+
+/** Everything that runs for each notification, query, request or event. */
+export const HOT_PATHS: readonly HotPath[] = [
+  {
+    name: 'intake, new',
+    rows: BATCH,
+    most: 40,
+    run: ({ sql }) => storeArrivals(sql, arrive(makeIds(), 'payment')),
+  },
+  {
+    name: 'intake, known',
+    rows: BATCH,
+    most: 45,
+    run: ({ sql }) => storeArrivals(sql, arrive(numbered(2), 'payment')),
+  },
+  {
+    name: 'intake, of refunds',
+    rows: BATCH,
+    most: 100,
+    run: ({ sql }) => storeArrivals(sql, arrive(numbered(3), 'refund')),
+  },
+  {
+    name: 'claim',
+    rows: BATCH,
+    most: 30,
+    before: (database) => putFirst(database, makeIds()),
+    async run(ctx) {
+      claims = await claim(ctx)
+    },
+  },
+  {
+    name: 'commit of new payments',
+    rows: BATCH,
+    most: 120,
+    run: (ctx) => answerAll(ctx, claims, 'SUCCESS'),
+  },
+  {
+    name: 'claim of known payments',
+    rows: BATCH,
+    most: 30,
+    before: (database) => putFirst(database, numbered(4)),
+    async run(ctx) {
+      claims = await claim(ctx)
+    },
+  },
+  {
+    name: 'commit of a changed status',
+    rows: BATCH,
+    most: 180,
+    run: (ctx) => answerAll(ctx, claims, 'FAILED'),
+  },
+  {
+    name: 'claim of transactions with refunds',
+    rows: BATCH,
+    most: 30,
+    before: (database) => putFirst(database, numbered(10)),
+    async run(ctx) {
+      claims = await claim(ctx)
+    },
+  },
+  {
+    name: 'commit with refunds',
+    rows: BATCH,
+    most: 180,
+    run: (ctx) => answerAll(ctx, claims, 'SUCCESS'),
+  },
+  {
+    name: 'claim of notified refunds',
+    rows: BATCH,
+    most: 30,
+    before: (database) => putFirst(database, numbered(11)),
+    async run(ctx) {
+      claims = await claim(ctx)
+    },
+  },
+  {
+    name: 'commit of notified refunds',
+    rows: BATCH,
+    most: 230,
+    run: (ctx) => answerAll(ctx, claims, 'SUCCESS'),
+  },
+  {
+    name: 'release of a claim',
+    rows: BATCH,
+    most: 60,
+    async run(ctx) {
+      for (const one of await claim(ctx)) await releaseClaim(ctx, one)
+    },
+  },
+  { name: 'next due', rows: 1, most: 15, run: (ctx) => findNextDue(ctx, 1000) },
+  {
+    name: 'request to sync',
+    rows: 1,
+    most: 75,
+    run: (ctx) => requestSync(ctx, ACCESS, only, 'T-000005'),
+  },
+  {
+    name: 'refund request',
+    rows: 1,
+    most: 120,
+    run: (ctx) =>
+      requestRefund(ctx, ACCESS, only, randomUUID(), {
+        paymentId: 'P-000006',
+        amount: '1',
+        receiver: undefined,
+        reason: undefined,
+      }),
+  },
+  {
+    name: 'transaction by id',
+    rows: 1,
+    most: 25,
+    run: (ctx) => findTransaction(ctx, only, 'T-000010'),
+  },
+  {
+    name: 'transactions by id',
+    rows: BATCH,
+    most: 25,
+    run: (ctx) => Promise.all(numbered(10).map((id) => findTransaction(ctx, only, id))),
+  },
+  { name: 'payment by id', rows: 1, most: 25, run: (ctx) => findPayment(ctx, only, 'P-000010') },
+  {
+    name: 'refund by id',
+    rows: 1,
+    most: 12,
+    run: (ctx) => findRefund(ctx, only, '00000000-0000-4000-8000-000000000010'),
+  },
+  {
+    name: 'timeline',
+    rows: 1,
+    most: 70,
+    run: (ctx) =>
+      readTimeline(ctx, { merchantCode, transactionId: 'T-000010' }, true, 50, undefined),
+  },
+  {
+    name: 'page of transactions',
+    rows: 10,
+    most: 25,
+    run: (ctx) => listTransactions(ctx, { merchants: only }, 10, undefined),
+  },
+  {
+    name: 'transactions of an order',
+    rows: 1,
+    most: 25,
+    run: (ctx) => listTransactions(ctx, { merchants: only, orderId: 'O-000010' }, 10, undefined),
+  },
+  {
+    name: 'page of payments',
+    rows: 10,
+    most: 25,
+    run: (ctx) => listPayments(ctx, { merchants: only }, 10, undefined),
+  },
+  {
+    name: 'page of refunds',
+    rows: 10,
+    most: 8,
+    run: (ctx) => listRefunds(ctx, { merchants: only }, 10, undefined),
+  },
+  {
+    name: 'refunds of a payment',
+    rows: 1,
+    most: 12,
+    run: (ctx) => listRefunds(ctx, { merchants: only, paymentId: 'P-000010' }, 10, undefined),
+  },
+  {
+    name: 'page of discrepancies',
+    rows: 10,
+    most: 5,
+    run: (ctx) => listDiscrepancies(ctx, { merchants: only }, 10, undefined),
+  },
+  { name: 'publishing', rows: 100, most: 20, run: (ctx) => publishEvents(ctx, 100) },
+  {
+    name: 'page of the feed',
+    rows: 100,
+    most: 6,
+    run: (ctx) => readFeed(ctx, { merchants: only, types: TYPES }, 100, 100),
+  },
+  {
+    name: 'page of the feed for all readers',
+    rows: 100,
+    most: 6,
+    run: (ctx) => readFeed(ctx, undefined, 100, 100),
+  },
+  { name: 'fan-out', rows: 1000, most: 10, run: (ctx) => fanOut(ctx) },
+  {
+    name: 'claim of deliveries',
+    rows: 4,
+    most: 60,
+    before: ({ sql }) =>
+      sql`update webhook_endpoints set failing_since = null, probe_at = null where failing_since is not null`,
+    async run(ctx) {
+      const [first, second] = await claimDeliveries(ctx, 4, 1)
+      if (!first || !second) throw new Error('nothing to deliver')
+      await recordDelivered(ctx, first)
+      await recordFailed(ctx, second, { error: 'no', gone: false })
+    },
+  },
+]
