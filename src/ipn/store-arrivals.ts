@@ -1,6 +1,7 @@
 import { SYNC_DUE, TRANSACTION_CHANGED } from '../db/channels.ts'
 import { ipnEvents, transactions } from '../db/schema.ts'
 import { formatWakeKey, type TransactionKey } from '../db/transaction-key.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import { formatRows, pickColumns, writeRowSet } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
@@ -67,12 +68,12 @@ const STORE = `
       from named where transaction_id is not null
       union all
       select n.merchant_code, p.transaction_id, null, null, null, 0
-      from named n cross join lateral (select transaction_id from payments
-        where merchant_code = n.merchant_code and payment_id = n.payment_id offset 0) as p
+      from named n cross join lateral (select transaction_id from payments as p
+        where ${byKey('p', ['merchant_code', 'payment_id'], 'n')} limit 1) as p
       union all
       select n.merchant_code, r.transaction_id, null, null, null, 0
-      from named n cross join lateral (select transaction_id from refunds
-        where merchant_code = n.merchant_code and refund_id = n.refund_id offset 0) as r
+      from named n cross join lateral (select transaction_id from refunds as r
+        where ${byKey('r', ['merchant_code', 'refund_id'], 'n')} limit 1) as r
     ) as d
     group by merchant_code, transaction_id order by merchant_code, transaction_id
     on conflict (merchant_code, transaction_id) do update set
