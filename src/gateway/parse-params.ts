@@ -45,8 +45,9 @@ function parseFlat(text: string): WireParams | undefined {
     if (typeof member === 'string') {
       strings += 1
       params[name] = member
-    } else if (typeof member === 'number') params[name] = new LosslessNumber(String(member))
-    else return undefined
+    } else if (typeof member === 'number' && Number.isFinite(member)) {
+      params[name] = new LosslessNumber(String(member))
+    } else return undefined
   }
   // A name given twice leaves more strings in the text than in the object.
   const structure = text.replace(STRING, () => {

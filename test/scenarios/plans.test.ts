@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type MeasuredConnection, measureConnection } from '../support/buffers.ts'
 import { fillRows } from '../support/fill.ts'
-import { HOT_PATHS, type HotPath } from '../support/hot-statements.ts'
+import type { HotPath } from '../support/hot-reads.ts'
+import { HOT_PATHS } from '../support/hot-statements.ts'
 import { type Rig, startRig } from '../support/service.ts'
 
 const FULL = 20_000

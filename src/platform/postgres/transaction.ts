@@ -94,7 +94,7 @@ async function runOn<O, T>(
       open(connection),
     ])
     const { value, last } = await work(connection, opened)
-    await Promise.all([last?.(), runCommand(connection, 'commit', 'COMMIT')])
+    await Promise.all([send(last), runCommand(connection, 'commit', 'COMMIT')])
     connection.release()
     sendNotifications()
     return value
@@ -106,6 +106,11 @@ async function runOn<O, T>(
     }
     throw error
   }
+}
+
+/** Sends the statement as it is called: left to `Promise.all`, it would be sent behind the commit. */
+async function send(statement: LastStatement | undefined): Promise<void> {
+  if (statement) await statement()
 }
 
 /** How long to wait for a connection (ms). */

@@ -1,0 +1,127 @@
+import type { ServiceContext } from '../../src/create-context.ts'
+import { listDiscrepancies } from '../../src/discrepancies/list-discrepancies.ts'
+import { publishEvents } from '../../src/feed/publish-events.ts'
+import { readFeed } from '../../src/feed/read-feed.ts'
+import { findPayment, listPayments } from '../../src/payments/find-payments.ts'
+import { findRefund, listRefunds } from '../../src/refunds/find-refunds.ts'
+import { findTransaction, listTransactions } from '../../src/transactions/find-transactions.ts'
+import { readTimeline } from '../../src/transactions/timeline.ts'
+import { claimDeliveries } from '../../src/webhooks/claim-deliveries.ts'
+import { fanOut } from '../../src/webhooks/fan-out.ts'
+import { recordDelivered, recordFailed } from '../../src/webhooks/record-result.ts'
+import type { TestDatabase } from './database.ts'
+import { MERCHANT } from './service.ts'
+
+/** A piece of work on a hot path: `rows` is how much of it, `most` the buffers that each may touch. */
+export type HotPath = {
+  name: string
+  rows: number
+  most: number
+  /** Prepares rows over another connection. */
+  before?: (database: TestDatabase) => Promise<unknown>
+  run: (ctx: ServiceContext) => Promise<unknown>
+}
+
+const { merchantCode } = MERCHANT
+const only = [merchantCode]
+const TYPES = ['payment.created', 'payment.updated']
+
+/** How many rows a path that takes several at once works on. */
+export const BATCH = 16
+
+/** Ids of transactions that `fillRows` stores. */
+export const numbered = (from: number, step = 10) =>
+  Array.from({ length: BATCH }, (_, n) => `T-${String(from + n * step).padStart(6, '0')}`)
+
+/** Everything that runs for each read, event and delivery. */
+export const HOT_READS: readonly HotPath[] = [
+  {
+    name: 'transaction by id',
+    rows: 1,
+    most: 25,
+    run: (ctx) => findTransaction(ctx, only, 'T-000010'),
+  },
+  {
+    name: 'transactions by id',
+    rows: BATCH,
+    most: 25,
+    run: (ctx) => Promise.all(numbered(10).map((id) => findTransaction(ctx, only, id))),
+  },
+  { name: 'payment by id', rows: 1, most: 25, run: (ctx) => findPayment(ctx, only, 'P-000010') },
+  {
+    name: 'refund by id',
+    rows: 1,
+    most: 12,
+    run: (ctx) => findRefund(ctx, only, '00000000-0000-4000-8000-000000000010'),
+  },
+  {
+    name: 'timeline',
+    rows: 1,
+    most: 70,
+    run: (ctx) =>
+      readTimeline(ctx, { merchantCode, transactionId: 'T-000010' }, true, 50, undefined),
+  },
+  {
+    name: 'page of transactions',
+    rows: 10,
+    most: 25,
+    run: (ctx) => listTransactions(ctx, { merchants: only }, 10, undefined),
+  },
+  {
+    name: 'transactions of an order',
+    rows: 1,
+    most: 25,
+    run: (ctx) => listTransactions(ctx, { merchants: only, orderId: 'O-000010' }, 10, undefined),
+  },
+  {
+    name: 'page of payments',
+    rows: 10,
+    most: 25,
+    run: (ctx) => listPayments(ctx, { merchants: only }, 10, undefined),
+  },
+  {
+    name: 'page of refunds',
+    rows: 10,
+    most: 12,
+    run: (ctx) => listRefunds(ctx, { merchants: only }, 10, undefined),
+  },
+  {
+    name: 'refunds of a payment',
+    rows: 1,
+    most: 12,
+    run: (ctx) => listRefunds(ctx, { merchants: only, paymentId: 'P-000010' }, 10, undefined),
+  },
+  {
+    name: 'page of discrepancies',
+    rows: 10,
+    most: 5,
+    run: (ctx) => listDiscrepancies(ctx, { merchants: only }, 10, undefined),
+  },
+  { name: 'publishing', rows: 100, most: 20, run: (ctx) => publishEvents(ctx, 100) },
+  {
+    name: 'page of the feed',
+    rows: 100,
+    most: 6,
+    run: (ctx) => readFeed(ctx, { merchants: only, types: TYPES }, 100, 100),
+  },
+  {
+    name: 'page of the feed for all readers',
+    rows: 100,
+    most: 6,
+    run: (ctx) => readFeed(ctx, undefined, 100, 100),
+  },
+  { name: 'fan-out', rows: 1000, most: 10, run: (ctx) => fanOut(ctx) },
+  {
+    name: 'claim of deliveries',
+    rows: 4,
+    most: 60,
+    before: ({ sql }) =>
+      sql`update webhook_endpoints set failing_since = null, probe_at = null where failing_since is not null`,
+    async run(ctx) {
+      const [first, second] = await claimDeliveries(ctx, 4, 1)
+      if (!first || !second) throw new Error('nothing to deliver')
+      await recordDelivered(ctx, first)
+      await recordFailed(ctx, second, { error: 'no', gone: false })
+    },
+  },
+]
