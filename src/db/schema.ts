@@ -197,6 +197,8 @@ export const transactions = pgTable(
     paidAmount: amount('paid_amount').notNull().default('0'),
     refundedAmount: amount('refunded_amount').notNull().default('0'),
     duplicatePayment: boolean('duplicate_payment').notNull().default(false),
+    /** The newest answer has entries that were not applied: unreadable, or of another transaction's payment. */
+    unappliedEntries: boolean('unapplied_entries').notNull().default(false),
     /** Incremented with every visible change: the ETag. */
     version: counter('version').notNull().default(1),
 
@@ -276,8 +278,12 @@ export const payments = pgTable(
     /** `refundedAmount` when the payment was first seen: later growth is measured against it. */
     refundedAtFirst: amount('refunded_at_first').notNull(),
     paymentMethod: text('payment_method').notNull(),
-    /** The gateway listed it once and no longer does. */
+    /** The gateway listed it once and no longer does: two answers at least a minute apart omitted it. */
     missing: boolean('missing').notNull().default(false),
+    /** When the query was sent whose answer was the first to omit it; null while it is listed. */
+    omittedAt: time('omitted_at'),
+    /** The newest answer lists it with values that cannot be read; the row keeps the last ones that could. */
+    unreadable: boolean('unreadable').notNull().default(false),
     asOf: time('as_of').notNull(),
     firstSeenAt: time('first_seen_at').notNull().defaultNow(),
     updatedAt: time('updated_at').notNull().defaultNow(),
@@ -515,7 +521,7 @@ export const gatewayCalls = pgTable(
     code: text('code'),
     /** The answer's message, or why there is none, e.g. a timeout. */
     message: text('message'),
-    /** The payments the answer listed. */
+    /** The entries the answer listed, with all their members, shortened where they are very long. */
     answer: jsonb('answer'),
   },
   (t) => [

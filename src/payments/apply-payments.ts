@@ -1,8 +1,8 @@
 import { payments } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { recordChanges } from '../events/record-changes.ts'
-import type { ListedPayment } from '../gateway/types.ts'
 import { compareAmounts } from '../money.ts'
+import { toIso } from '../platform/postgres/iso-time.ts'
 import { pipeline } from '../platform/postgres/pipeline.ts'
 import { insertRows, pickColumns, rowSet, setExcluded } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -26,6 +26,8 @@ const COLUMNS = pickColumns(
   'refundedAtFirst',
   'paymentMethod',
   'missing',
+  'omittedAt',
+  'unreadable',
   'asOf',
   'updatedAt',
 )
@@ -34,8 +36,9 @@ type PaymentKey = { merchantCode: string; paymentId: string }
 
 /**
  * Overwrites the stored payments with those the gateway listed, and records every difference in `changes`.
- * A payment that is no longer listed is kept and marked missing. The caller holds the transactions' rows and
- * has checked that no newer answer is stored.
+ * A payment that is no longer listed is kept, and marked missing once its absence is believed; one whose entry
+ * cannot be read is kept as it was last read. The caller holds the transactions' rows and has checked that no
+ * newer answer is stored.
  * @returns the payments and changes of each answer, in the order of the answers
  * @throws PaymentElsewhereError when an answer lists a payment that is stored under another transaction
  */
@@ -45,13 +48,12 @@ export async function applyPayments(
 ): Promise<AppliedPayments[]> {
   const compared = answers.map((answer) => ({
     ...answer,
-    ...comparePayments(answer.stored, answer.listed),
+    ...comparePayments(answer.stored, answer.listed, answer.snapshot.asOf),
   }))
-  const rows = compared.flatMap(({ key, snapshot, payments, changes }) =>
+  const rows = compared.flatMap(({ key, payments, changes }) =>
     payments.map((payment) => ({
       ...key,
       ...payment,
-      asOf: snapshot.asOf,
       touched: changes.some(({ paymentId }) => paymentId === payment.paymentId),
     })),
   )
@@ -62,16 +64,17 @@ export async function applyPayments(
   if (written !== rows.length) {
     throw new PaymentElsewhereError('the answer lists a payment of another transaction')
   }
-  return compared.map(({ payments, changes }) => ({
+  return compared.map(({ payments, changes, listed }) => ({
     payments,
     changes,
     changed: changes.length > 0,
+    unapplied: listed.unreadable.length > 0,
   }))
 }
 
 async function writePayments(
   tx: Tx,
-  rows: readonly (TransactionKey & StoredPayment & { asOf: string; touched: boolean })[],
+  rows: readonly (TransactionKey & StoredPayment & { touched: boolean })[],
 ): Promise<number> {
   if (rows.length === 0) return 0
   // Postgres reads `now` as the start of the commit, and `-infinity` is never the greater time.
@@ -83,8 +86,8 @@ async function writePayments(
   const written = await tx`
     ${insertRows(tx, payments, COLUMNS, inserted)}
     on conflict (merchant_code, payment_id) do update set
-      ${setExcluded(tx, payments, 'status', 'amount', 'refundedAmount', 'paymentMethod', 'missing')},
-      as_of = case when excluded.missing then target.as_of else excluded.as_of end,
+      ${setExcluded(tx, payments, 'status', 'amount', 'refundedAmount', 'paymentMethod')},
+      ${setExcluded(tx, payments, 'missing', 'omittedAt', 'unreadable', 'asOf')},
       updated_at = greatest(target.updated_at, excluded.updated_at)
     where target.transaction_id = excluded.transaction_id`
   return written.count
@@ -106,7 +109,8 @@ export async function lockPayments(
 ): Promise<StoredPayment[][]> {
   const rows = await tx<(TransactionKey & StoredPayment)[]>`
     select merchant_code as "merchantCode", transaction_id as "transactionId", payment_id as "paymentId",
-      status, amount, refunded_amount as "refundedAmount", payment_method as "paymentMethod", missing
+      status, amount, refunded_amount as "refundedAmount", payment_method as "paymentMethod", missing,
+      omitted_at::text as "omittedAt", unreadable, as_of::text as "asOf"
     from payments join ${rowSet(tx, 'k', KEY_COLUMNS, keys)} using (merchant_code, transaction_id)
     order by merchant_code, payment_id for update of payments`
   return keys.map((key) =>
@@ -118,37 +122,67 @@ export async function lockPayments(
   )
 }
 
+/** How far apart two answers that omit a payment must be before its absence is believed (ms). */
+const ABSENCE_MS = 60_000
+
 /**
  * Computes what the stored payments become, and every difference. An amount that is equal by value keeps its
  * stored notation (`10.0` does not become `10.00`).
+ * @param asOf when the query was sent (database time)
  */
 export function comparePayments(
   stored: readonly StoredPayment[],
-  listed: readonly ListedPayment[],
+  { payments: listed, unreadable }: AnswerToApply['listed'],
+  asOf: string,
 ): { payments: StoredPayment[]; changes: PaymentChange[] } {
   const before = new Map(stored.map((payment) => [payment.paymentId, payment]))
   const after = listed.map(({ id, ...facts }): StoredPayment => {
     const old = before.get(id)
     return {
       ...facts,
+      ...LISTED,
       paymentId: id,
-      missing: false,
+      asOf,
       amount: keepNotation(old?.amount, facts.amount),
       refundedAmount: keepNotation(old?.refundedAmount, facts.refundedAmount),
     }
   })
   const ids = new Set(listed.map(({ id }) => id))
-  const gone = stored.filter(({ paymentId }) => !ids.has(paymentId))
-  const payments = [...after, ...gone.map((payment) => ({ ...payment, missing: true }))]
+  const unreadableIds = new Set(unreadable.map(({ id }) => id))
+  const kept = stored
+    .filter(({ paymentId }) => !ids.has(paymentId))
+    .map((payment): StoredPayment => {
+      if (unreadableIds.has(payment.paymentId)) return { ...payment, ...LISTED, unreadable: true }
+      // An entry without an id may be any payment's.
+      return unreadableIds.has(undefined) ? payment : omitPayment(payment, asOf)
+    })
+  const payments = [...after, ...kept]
   const changes = payments.flatMap((payment) => listChanges(before.get(payment.paymentId), payment))
   return { payments, changes }
+}
+
+const LISTED = { missing: false, omittedAt: null, unreadable: false }
+
+/** One answer may come from a replica that lags: absence needs a second one, `ABSENCE_MS` after the first. */
+function omitPayment(payment: StoredPayment, asOf: string): StoredPayment {
+  const omittedAt = payment.omittedAt ?? asOf
+  const elapsedMs = Date.parse(toIso(asOf)) - Date.parse(toIso(omittedAt))
+  const missing = payment.missing || elapsedMs >= ABSENCE_MS
+  return { ...payment, missing, omittedAt, unreadable: false }
 }
 
 function keepNotation(old: string | undefined, listed: string): string {
   return old !== undefined && compareAmounts(old, listed) === 0 ? old : listed
 }
 
-const COMPARED_FIELDS = ['status', 'amount', 'refundedAmount', 'paymentMethod', 'missing'] as const
+const COMPARED_FIELDS = [
+  'status',
+  'amount',
+  'refundedAmount',
+  'paymentMethod',
+  'missing',
+  'unreadable',
+] as const
 
 function listChanges(before: StoredPayment | undefined, after: StoredPayment): PaymentChange[] {
   const { paymentId } = after

@@ -1,10 +1,20 @@
 import type { TransactionKey } from '../db/transaction-key.ts'
-import type { ListedPayment } from '../gateway/types.ts'
+import type { ListedPayment, PaymentList } from '../gateway/types.ts'
 
 /** Identifies the query whose answer is applied: when it was sent (database time) and its row in `gateway_calls`. */
 export type SnapshotRef = { asOf: string; callId: number }
 
-export type StoredPayment = Omit<ListedPayment, 'id'> & { paymentId: string; missing: boolean }
+export type StoredPayment = Omit<ListedPayment, 'id'> & {
+  paymentId: string
+  /** Two answers at least a minute apart omitted it. */
+  missing: boolean
+  /** Since which snapshot it has been omitted, as a database time; null while it is listed. */
+  omittedAt: string | null
+  /** Listed, but with values that cannot be read. */
+  unreadable: boolean
+  /** When the query was sent whose answer it was last read from (database time). */
+  asOf: string
+}
 
 /** A difference between what is stored and a newer answer; `before` is null when the payment is new. */
 export type PaymentChange = {
@@ -14,13 +24,13 @@ export type PaymentChange = {
   after: string
 }
 
-/** The gateway lists a payment under two transactions. Such an answer cannot be right and is not applied. */
+/** An answer lists a payment that is stored under another transaction. */
 export class PaymentElsewhereError extends Error {}
 
 /** What the gateway listed for a transaction, and what is stored of it. */
 export type AnswerToApply = {
   key: TransactionKey
-  listed: readonly ListedPayment[]
+  listed: Pick<PaymentList, 'payments' | 'unreadable'>
   snapshot: SnapshotRef
   /** From `lockPayments`. */
   stored: readonly StoredPayment[]
@@ -31,4 +41,6 @@ export type AppliedPayments = {
   payments: StoredPayment[]
   changes: PaymentChange[]
   changed: boolean
+  /** The answer has an entry that was not applied. */
+  unapplied: boolean
 }

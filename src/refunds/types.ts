@@ -81,6 +81,8 @@ export type LockedPayment = {
   paymentId: string
   status: string
   missing: boolean
+  /** The current snapshot lists it, readably. */
+  inSnapshot: boolean
   amount: string
   refundedNow: string
   refundedAtFirst: string

@@ -1,11 +1,12 @@
 import { isOpenCode } from '../gateway/response-codes.ts'
-import type { GatewayCall, ListedPayment } from '../gateway/types.ts'
+import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import { applyPayments, lockPayments } from '../payments/apply-payments.ts'
 import type { AppliedPayments, SnapshotRef, StoredPayment } from '../payments/types.ts'
 import { pipeline } from '../platform/postgres/pipeline.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { type PaymentFacts, summarisePayments } from '../transactions/summarise-payments.ts'
+import { summarisePayments } from '../transactions/summarise-payments.ts'
 import { lockClaimed } from './fence.ts'
+import { listAnswered } from './list-answered.ts'
 import { type NotifiedPayment, readNotifiedPayments } from './read-notified-payments.ts'
 import { recordCalls } from './record-calls.ts'
 import type { QueryEnd } from './schedule.ts'
@@ -73,16 +74,11 @@ export async function applyAnswers(
   return answers
 }
 
-/** The payments the gateway listed; empty when the query failed. */
-export function listAnswered({ outcome }: GatewayCall<ListedPayment[]>): readonly ListedPayment[] {
-  return outcome.kind === 'answered' ? outcome.value : []
-}
-
 /** Classifies an answer for the transaction's schedule. Refunds have due times of their own. */
 export function classifyAnswer(
-  { outcome }: GatewayCall<ListedPayment[]>,
+  { outcome }: GatewayCall<PaymentList>,
   newer: boolean,
-  payments: readonly (PaymentFacts & { missing: boolean })[],
+  applied: Pick<AppliedPayments, 'payments' | 'unapplied'> | undefined,
 ): QueryEnd {
   if (outcome.kind === 'rejected') {
     return {
@@ -92,8 +88,10 @@ export function classifyAnswer(
   }
   if (outcome.kind !== 'answered') return { kind: 'failed', reason: outcome.reason }
   if (!newer) return { kind: 'superseded' }
+  const { payments = [], unapplied = false } = applied ?? {}
   const { final, state } = summarisePayments(payments)
-  if (payments.some(({ missing }) => missing)) {
+  if (unapplied) return { kind: 'open', reason: 'an entry of the answer could not be applied' }
+  if (payments.some(({ missing, omittedAt }) => missing || omittedAt !== null)) {
     return { kind: 'open', reason: 'the gateway no longer lists a payment' }
   }
   return final ? { kind: 'final' } : { kind: 'open', reason: `${state}, not final` }

@@ -3,10 +3,11 @@ import { pipeline } from '../platform/postgres/pipeline.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { needsReconciliation } from '../refunds/reconcile/needs-reconciliation.ts'
-import { applyAnswers, classifyAnswer, listAnswered, lockAnswers } from './apply-answers.ts'
+import { applyAnswers, classifyAnswer, lockAnswers } from './apply-answers.ts'
 import type { SyncContext } from './context.ts'
 import { endClaims } from './end-claims.ts'
 import { explainRefusedAnswer } from './explain-refused-answer.ts'
+import { listAnswered } from './list-answered.ts'
 import { readCommittedObjects, recordCommittedEvents } from './record-committed-events.ts'
 import { type Findings, logFindings, recordFindings } from './record-findings.ts'
 import { summarise, writeSummaries } from './summarise.ts'
@@ -43,7 +44,7 @@ async function writeBatch(
   const locked = await lockAnswers(tx, answers)
   const concernRefunds = await needsReconciliation(
     tx,
-    locked.map(({ claim, call }) => ({ key: claim, listed: listAnswered(call) })),
+    locked.map(({ claim, call }) => ({ key: claim, listed: listAnswered(call).payments })),
   )
   const applied = await applyAnswers(
     tx,
@@ -59,7 +60,7 @@ async function writeBatch(
   })
   const ends = applied.map(({ claim, call, row, applied: payments }) => ({
     claim,
-    end: classifyAnswer(call, row.newer, payments?.payments ?? []),
+    end: classifyAnswer(call, row.newer, payments),
   }))
   const [findings, , ended, objects] = await pipeline(
     recordFindings(tx, applied),

@@ -20,6 +20,7 @@ export async function lockClaimed(
   const rowsSent = sent.map(({ claim, sentAfterMs }) => ({ ...claim, sentAfterMs }))
   const rows = await tx<(ClaimedRow & { leaseId: string })[]>`
     select lease_id as "leaseId", state, final, duplicate_payment as "duplicatePayment",
+      unapplied_entries as "unappliedEntries",
       ipn_count as "ipnCount", ipn_measured as "ipnMeasured", as_of is null or as_of < sent.at as newer,
       sent.at::text as "asOf"
     from transactions join (

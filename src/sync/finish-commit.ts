@@ -39,7 +39,9 @@ export async function finishCommit(
   const payments = applied?.payments ?? listFacts(refunds)
   const changed = refunds.changed || applied?.changed === true
   const refundsOpen = refunds.drafts.some((draft) => !isOver(draft))
-  const summary = summarise({ claim, payments, changed, refundsOpen, snapshot, before: row })
+  const unapplied = applied?.unapplied ?? row.unappliedEntries
+  const facts = { claim, payments, changed, refundsOpen, unapplied, snapshot, before: row }
+  const summary = summarise(facts)
   const isNew = applied !== undefined || changed
   if (isNew) await writeSummaries(tx, ctx.config, [summary])
   const changes = {

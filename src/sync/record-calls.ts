@@ -1,5 +1,5 @@
 import { gatewayCalls } from '../db/schema.ts'
-import type { GatewayCall, ListedPayment } from '../gateway/types.ts'
+import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { Claim } from './types.ts'
@@ -31,7 +31,7 @@ const CODES = { answered: '0', unavailable: null, unknown: null }
  */
 export async function recordCalls(
   tx: Tx,
-  calls: readonly { claim: Claim; call: GatewayCall<ListedPayment[]>; asOf: string }[],
+  calls: readonly { claim: Claim; call: GatewayCall<PaymentList>; asOf: string }[],
 ): Promise<number[]> {
   const rows = calls.map(({ claim, call: { outcome, record }, asOf }) => ({
     ...claim,
@@ -40,7 +40,7 @@ export async function recordCalls(
     outcome: outcome.kind,
     code: outcome.kind === 'rejected' ? outcome.code : CODES[outcome.kind],
     message: 'message' in outcome ? outcome.message : outcome.reason,
-    answer: outcome.kind === 'answered' ? JSON.stringify(outcome.value) : null,
+    answer: outcome.kind === 'answered' ? outcome.value.json : null,
     bodySha256: `\\x${record.bodySha256.toString('hex')}`,
   }))
   const recorded = await tx<{ id: number; leaseId: string }[]>`

@@ -17,12 +17,14 @@ export type SummaryInput = {
   claim: TransactionKey
   payments: readonly PaymentFacts[]
   refundsOpen: boolean
+  /** The newest answer has an entry that was not applied. */
+  unapplied: boolean
   /** Something visible to readers has changed. */
   changed: boolean
   /** The applied answer, if any. */
   snapshot: SnapshotRef | undefined
   /** The transaction before. */
-  before: { state: string; final: boolean }
+  before: { state: string; final: boolean; unappliedEntries: boolean }
 }
 
 /** The summary of a transaction: its state and sums. */
@@ -38,6 +40,7 @@ export type TransactionSummary = PaymentsSummary &
 const COLUMNS = {
   ...pickColumns(transactions, 'merchantCode', 'transactionId', 'state', 'final', 'asOf'),
   ...pickColumns(transactions, 'paidAmount', 'refundedAmount', 'duplicatePayment'),
+  unapplied: 'boolean',
   changed: 'boolean',
   seen: 'boolean',
 }
@@ -51,10 +54,11 @@ export function summarise({
 }: SummaryInput): TransactionSummary {
   const { merchantCode, transactionId } = claim
   const summary = summarisePayments(payments)
-  const final = summary.final && !refundsOpen
+  const final = summary.final && !refundsOpen && !rest.unapplied
   const turnsFinal = final && !rest.before.final
   const seen = payments.length > 0
-  return { merchantCode, transactionId, ...summary, ...rest, final, turnsFinal, seen }
+  const changed = rest.changed || rest.unapplied !== rest.before.unappliedEntries
+  return { merchantCode, transactionId, ...summary, ...rest, changed, final, turnsFinal, seen }
 }
 
 /**
@@ -76,6 +80,7 @@ export async function writeSummaries(
       update transactions as t set
         state = s.state, final = s.final, paid_amount = s.paid_amount,
         refunded_amount = s.refunded_amount, duplicate_payment = s.duplicate_payment,
+        unapplied_entries = s.unapplied,
         as_of = coalesce(s.as_of, t.as_of), version = version + s.changed::int,
         updated_at = case when s.changed then now() else updated_at end,
         ipn_measured = t.ipn_measured or (s.seen and t.ipn_count > 0),

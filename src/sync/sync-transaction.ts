@@ -114,7 +114,7 @@ async function commitSingle(
         sending: permit ? { breaker: permit, sendBefore } : { pausedMs: breaker.waitMs() },
       })
       const findings = { found: [...found, ...refunds.found], ipnDelaysS }
-      const queryEnd = classifyAnswer(call, row.newer, applied.applied?.payments ?? [])
+      const queryEnd = classifyAnswer(call, row.newer, applied.applied)
       const continues = refunds.attempt !== undefined
       const finished = await finishCommit(ctx, tx, {
         claim,

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Sql } from '../../src/platform/postgres/types.ts'
 import { emptyTables } from '../support/database.ts'
+import { ageOmission } from '../support/listing-gateway.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { MERCHANT } from '../support/service.ts'
 import {
@@ -146,6 +147,10 @@ describe('a payment that is no longer listed', () => {
     await takeChanges()
     await change('g2', { listed: false })
     await syncAgain(rig, 'T-GONE')
+    expect(await takeChanges()).toEqual([])
+    expect(await read('T-GONE')).toMatchObject({ state: 'paid', dueInMs: expect.any(Number) })
+    await ageOmission(rig, 'g2')
+    await syncAgain(rig, 'T-GONE')
     expect(await takeChanges()).toEqual([['g2', 'missing', 'false', 'true']])
     expect(await rig.transaction('T-GONE')).toMatchObject({
       payments: [
@@ -166,6 +171,8 @@ describe('a payment that is no longer listed', () => {
   it('and comes back is no longer missing, and the transaction is idle', async () => {
     await sync('T-RETURN', [{ id: 'r1' }])
     await change('r1', { listed: false })
+    await syncAgain(rig, 'T-RETURN')
+    await ageOmission(rig, 'r1')
     await syncAgain(rig, 'T-RETURN')
     await takeChanges()
     await change('r1', { listed: true })

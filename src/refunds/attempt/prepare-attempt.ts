@@ -20,6 +20,8 @@ export async function prepareAttempt(
   permit: SendPermit,
 ): Promise<Attempt | undefined> {
   for (const payment of payments) {
+    // One that the answer lists unreadably, or omits without being believed yet, is asked about again first.
+    if (!payment.inSnapshot && !payment.missing) continue
     const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
     const candidates = pickSendable(ctx, payment, own, snapshot)
     for (const draft of candidates) {

@@ -27,7 +27,7 @@ export async function lockRefunds(
 ): Promise<LockedRefunds> {
   // Payments are locked first.
   const [rows, refunds, notifications, external] = await pipeline(
-    lockPaymentRows(tx, key),
+    lockPaymentRows(tx, key, asOf),
     lockRefundRows(tx, key, asOf),
     readUnhandledNotifications(tx, key, asOf),
     lockExternalRefunds(tx, key),
@@ -85,9 +85,11 @@ function assign(
 async function lockPaymentRows(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
+  asOf: string | null,
 ): Promise<Omit<LockedPayment, 'external' | 'unmatchedDelta'>[]> {
   return await tx<Omit<LockedPayment, 'external' | 'unmatchedDelta'>[]>`
-    select payment_id as "paymentId", status, missing, amount, refunded_amount as "refundedNow",
+    select payment_id as "paymentId", status, missing, amount,
+      as_of is not distinct from ${asOf}::timestamptz as "inSnapshot", refunded_amount as "refundedNow",
       refunded_at_first as "refundedAtFirst"
     from payments where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
     order by payment_id for update`

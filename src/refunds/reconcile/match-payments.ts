@@ -16,8 +16,8 @@ export type MatchedPayments = {
 }
 
 /**
- * Matches the refunded delta of each payment to its refunds, and applies the result to them. Sets each
- * payment's `unmatchedDelta`.
+ * Matches the refunded delta of each payment that the snapshot shows to its refunds, and applies the result to
+ * them. Sets the `unmatchedDelta` of these payments.
  * @param changed the snapshot differs from the one before
  */
 export async function matchPayments(
@@ -28,7 +28,7 @@ export async function matchPayments(
   changed: boolean,
 ): Promise<MatchedPayments> {
   const matched: MatchedPayments = { findings: [], rematched: [], externalChanged: false }
-  for (const payment of payments) {
+  for (const payment of payments.filter(({ inSnapshot }) => inSnapshot)) {
     const match = matchPayment(payment, drafts)
     payment.unmatchedDelta = match.unmatchedDelta
     applyMatch(match, payment, drafts, snapshot)

@@ -111,7 +111,7 @@ async function insertIntent(
         and p.payment_id = ${paymentId} for update of t, p`,
     tx<InsertedIntent[]>`
       with payment as (
-        select status, missing, payment_method, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
+        select status, missing, unreadable, payment_method, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
         from payments where merchant_code = ${merchantCode} and payment_id = ${paymentId}
       ), stored as (
         insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, reason, receiver,
@@ -120,7 +120,7 @@ async function insertIntent(
           coalesce(${amount}::numeric, refundable), ${reason}, ${encrypted}, ${shown},
           ${idempotencyKey}, ${fingerprint}, ${access.name}, 'pending', now()
         from payment
-        where status = 'SUCCESS' and not missing and (payment_method <> 'QR' or ${encrypted !== null})
+        where status = 'SUCCESS' and not missing and not unreadable and (payment_method <> 'QR' or ${encrypted !== null})
           and refundable > 0 and coalesce(${amount}::numeric, refundable) <= refundable
         on conflict (merchant_code, idempotency_key) do nothing
         returning refund_id, amount
@@ -138,7 +138,7 @@ async function insertIntent(
         returning pg_notify(${SYNC_DUE}, ''),
           pg_notify(${TRANSACTION_CHANGED}, ${JSON.stringify([merchantCode, transactionId])})
       )
-      select status, missing, payment_method as "paymentMethod", refundable::text as refundable,
+      select status, missing, unreadable, payment_method as "paymentMethod", refundable::text as refundable,
         (select amount::text from stored) as amount, (select currency from transactions where ${key}) as currency,
         now()::text as now
       from payment`,
