@@ -12,6 +12,7 @@ export const DISCREPANCY_KINDS = {
   answer_went_backwards: { ours: 'earlier_query', theirs: 'query' },
   payment_unreadable: { ours: 'service', theirs: 'query' },
   amount_rounded: { ours: 'service', theirs: 'query' },
+  payment_elsewhere: { ours: 'earlier_query', theirs: 'query' },
   payment_missing: { ours: 'earlier_query', theirs: 'query' },
   duplicate_payment: { ours: 'service', theirs: 'query' },
   ipn_contradicts_query: { ours: 'notification', theirs: 'query' },

@@ -24,7 +24,7 @@ export type PaymentChange = {
   after: string
 }
 
-/** An answer lists a payment that is stored under another transaction. */
+/** An answer lists a payment that is stored under another transaction; `movePayments` has not run, or lost a race. */
 export class PaymentElsewhereError extends Error {}
 
 /** What the gateway listed for a transaction, and what is stored of it. */

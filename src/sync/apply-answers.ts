@@ -4,6 +4,7 @@ import { applyPayments, lockPayments } from '../payments/apply-payments.ts'
 import type { AppliedPayments, SnapshotRef, StoredPayment } from '../payments/types.ts'
 import { pipeline } from '../platform/postgres/pipeline.ts'
 import type { Tx } from '../platform/postgres/types.ts'
+import { movePayments, type PaymentElsewhere } from '../transactions/move-payments.ts'
 import { summarisePayments } from '../transactions/summarise-payments.ts'
 import { lockClaimed } from './fence.ts'
 import { listAnswered } from './list-answered.ts'
@@ -17,6 +18,8 @@ export type LockedAnswer = QueryAnswer & {
   row: ClaimedRow
   known: StoredPayment[]
   notified: NotifiedPayment[]
+  /** Payments that the answer lists, but that stay under the transaction they are stored under. */
+  elsewhere: PaymentElsewhere[]
 }
 
 /** A recorded answer. `snapshot` and `applied` are unset when a newer answer is stored or the query failed. */
@@ -25,10 +28,15 @@ export type AppliedAnswer = LockedAnswer & {
   applied: AppliedPayments | undefined
 }
 
-/** Locks the transactions whose leases are still held, then their payments. Omits the answers of lost leases. */
+/**
+ * Locks the transactions whose leases are still held, then their payments. Omits the answers of lost leases.
+ * @param movesPayments also moves payments that another transaction's answers no longer list to the one that
+ *   lists them. Without it, `applyAnswers` throws for a payment that is stored under another transaction.
+ */
 export async function lockAnswers(
   tx: Tx,
   answers: readonly QueryAnswer[],
+  { movesPayments = false } = {},
 ): Promise<LockedAnswer[]> {
   const rows = await lockClaimed(tx, answers)
   const claimed = answers.flatMap((answer) => {
@@ -36,11 +44,17 @@ export async function lockAnswers(
     return row ? [{ ...answer, row }] : []
   })
   const keys = claimed.map(({ claim }) => claim)
+  const elsewhere: PaymentElsewhere[][] = []
+  for (const { claim, call, row } of movesPayments ? claimed : []) {
+    const ids = row.newer ? listAnswered(call).payments.map(({ id }) => id) : []
+    elsewhere.push(ids.length > 0 ? await movePayments(tx, claim, ids) : [])
+  }
   const [known, notified] = await pipeline(lockPayments(tx, keys), readNotifiedPayments(tx, keys))
   return claimed.map((one, index) => ({
     ...one,
     known: known[index] ?? [],
     notified: notified[index] ?? [],
+    elsewhere: elsewhere[index] ?? [],
   }))
 }
 
@@ -65,13 +79,22 @@ export async function applyAnswers(
     tx,
     newer.map(({ one, snapshot }) => ({
       key: one.claim,
-      listed: listAnswered(one.call),
+      listed: omitElsewhere(listAnswered(one.call), one.elsewhere),
       snapshot,
       stored: one.known,
     })),
   )
-  for (const [index, { one }] of newer.entries()) one.applied = applied[index]
+  for (const [index, { one }] of newer.entries()) {
+    const own = applied[index]
+    one.applied = own && { ...own, unapplied: own.unapplied || one.elsewhere.length > 0 }
+  }
   return answers
+}
+
+function omitElsewhere(list: PaymentList, elsewhere: readonly PaymentElsewhere[]): PaymentList {
+  if (elsewhere.length === 0) return list
+  const ids = new Set(elsewhere.map(({ paymentId }) => paymentId))
+  return { ...list, payments: list.payments.filter(({ id }) => !ids.has(id)) }
 }
 
 /** Classifies an answer for the transaction's schedule. Refunds have due times of their own. */

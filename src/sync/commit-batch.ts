@@ -6,7 +6,7 @@ import { needsReconciliation } from '../refunds/reconcile/needs-reconciliation.t
 import { applyAnswers, classifyAnswer, lockAnswers } from './apply-answers.ts'
 import type { SyncContext } from './context.ts'
 import { endClaims } from './end-claims.ts'
-import { explainRefusedAnswer } from './explain-refused-answer.ts'
+import { explainRefusedAnswer, isWorthRepeating } from './explain-refused-answer.ts'
 import { listAnswered } from './list-answered.ts'
 import { readCommittedObjects, recordCommittedEvents } from './record-committed-events.ts'
 import { type Findings, logFindings, recordFindings } from './record-findings.ts'
@@ -29,7 +29,7 @@ export async function commitBatch(
     logFindings(ctx, findings, answers)
     return commits.map((value) => ({ status: 'fulfilled', value }))
   } catch (error) {
-    if (explainRefusedAnswer(error) === undefined) {
+    if (explainRefusedAnswer(error) === undefined && !isWorthRepeating(error)) {
       return answers.map(() => ({ status: 'rejected', reason: error }))
     }
     return answers.map(() => ({ status: 'fulfilled', value: 'needs_own_commit' }))

@@ -5,6 +5,7 @@ import { isOpenCode } from '../gateway/response-codes.ts'
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
 import type { AppliedPayments, PaymentChange, StoredPayment } from '../payments/types.ts'
+import type { PaymentElsewhere } from '../transactions/move-payments.ts'
 import { type PaymentFacts, summarisePayments } from '../transactions/summarise-payments.ts'
 import { listAnswered } from './list-answered.ts'
 import type { NotifiedPayment } from './read-notified-payments.ts'
@@ -14,6 +15,7 @@ import type { ClaimedRow } from './types.ts'
 type AnswerToJudge = {
   claim: TransactionKey
   call: GatewayCall<PaymentList>
+  elsewhere: readonly PaymentElsewhere[]
   row: Pick<ClaimedRow, 'duplicatePayment' | 'unappliedEntries'>
   notified: readonly NotifiedPayment[]
   applied: AppliedPayments
@@ -55,8 +57,8 @@ export function findDisagreements(answer: AnswerToJudge): Disagreements {
   return { found, resolved }
 }
 
-/** The entries that could not be read, and the amounts that were read as the decimal next to them. */
-function findOddEntries(key: TransactionKey, { call }: AnswerToJudge): NewDiscrepancy[] {
+/** The entries that were not applied, and the amounts that were read as the decimal next to them. */
+function findOddEntries(key: TransactionKey, { call, elsewhere }: AnswerToJudge): NewDiscrepancy[] {
   const { unreadable, rounded } = listAnswered(call)
   return [
     ...unreadable.map(({ id, reason, text }): NewDiscrepancy => {
@@ -67,6 +69,11 @@ function findOddEntries(key: TransactionKey, { call }: AnswerToJudge): NewDiscre
     ...rounded.map(({ id, field, written, amount }): NewDiscrepancy => {
       const sides = { ours: `${field} ${amount}`, theirs: `${field} ${written}` }
       return { ...key, kind: 'amount_rounded', paymentId: id, ...sides }
+    }),
+    ...elsewhere.map(({ paymentId, transactionId }): NewDiscrepancy => {
+      const ours = `listed under transaction ${transactionId}`
+      const theirs = `listed under transaction ${key.transactionId}`
+      return { ...key, kind: 'payment_elsewhere', paymentId, ours, theirs }
     }),
   ]
 }

@@ -6,7 +6,7 @@ import { applyAnswers, classifyAnswer, lockAnswers } from './apply-answers.ts'
 import { leaseMs, releaseClaim } from './claim-due.ts'
 import { commitBatch } from './commit-batch.ts'
 import type { SyncContext } from './context.ts'
-import { explainRefusedAnswer } from './explain-refused-answer.ts'
+import { explainRefusedAnswer, isWorthRepeating } from './explain-refused-answer.ts'
 import { lockClaimed } from './fence.ts'
 import { finishCommit } from './finish-commit.ts'
 import { logFindings, NO_FINDINGS, recordFindings } from './record-findings.ts'
@@ -65,7 +65,8 @@ async function queryGateway(ctx: SyncContext, claim: Claim): Promise<QueryAnswer
 
 /**
  * Steps 2 and 3. Answers that arrive while a commit runs share the next one, except those that concern
- * refunds. An answer that cannot be stored counts as a failed query: it is retried, and abandoned in the end.
+ * refunds. An answer that cannot be stored counts as a failed query: it is retried, and abandoned in the end. A
+ * fault of the database does not: the commit is repeated once, and otherwise the transaction is due again.
  */
 export async function commitAnswer(
   ctx: SyncContext,
@@ -75,8 +76,12 @@ export async function commitAnswer(
     ? 'needs_own_commit'
     : await ctx.answerCommits.add(answer, (answers) => commitBatch(ctx, answers))
   if (shared !== 'needs_own_commit') return shared
+  const commit = () => commitSingle(ctx, answer)
   try {
-    return await commitSingle(ctx, answer)
+    return await commit().catch((error: unknown) => {
+      if (isWorthRepeating(error)) return commit()
+      throw error
+    })
   } catch (error) {
     const reason = explainRefusedAnswer(error)
     if (reason === undefined) throw error
@@ -103,7 +108,10 @@ async function commitSingle(
   let attempt: Attempt | undefined
   try {
     const { end, findings } = await runInTransaction(ctx.sql, async (tx) => {
-      const [applied] = await applyAnswers(tx, await lockAnswers(tx, [answer]))
+      const [applied] = await applyAnswers(
+        tx,
+        await lockAnswers(tx, [answer], { movesPayments: true }),
+      )
       if (!applied) return { end: LOST, findings: NO_FINDINGS }
       const { claim, call, row, snapshot } = applied
       const { found, ipnDelaysS } = await recordFindings(tx, [applied])

@@ -7,7 +7,7 @@ import type { NextStep } from './schedule.ts'
 export type Claim = TransactionKey & {
   /** The fencing token: the commit that ends the claim writes only while the row has it. */
   leaseId: string
-  /** Database time of the claim. */
+  /** Database time of the claim, and in any case later than the stored answer. */
   claimedAt: string
   /** `performance.now()` when the claim was returned. */
   knownAt: number

@@ -1,11 +1,11 @@
-import type { Sql } from '../platform/postgres/types.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
 
 /**
  * Builds the assignments for `update transactions as t` that request a query, and restarts retries and polls.
  * While a query runs only `want` is incremented, and the commit that ends the claim makes the transaction
  * due again. Otherwise the query is due at once; within a burst, `gap_ms` after the last one at the earliest.
  */
-export function makeDue(sql: Sql) {
+export function makeDue(sql: Sql | Tx) {
   return sql`
     want = t.want + 1, attempts = 0, polls = 0, asked_for_at = now(), abandoned_at = null,
     due_at = case

@@ -186,6 +186,22 @@ const PLAYED = {
       open: true,
     })
   },
+  async payment_elsewhere() {
+    const gateway = await startListingGateway(lab)
+    gateway.list(makeEntry('p1'))
+    await gateway.sync(`${id}-first`)
+    await gateway.sync(id)
+    expect(await readOnly('payment_elsewhere')).toMatchObject({
+      transactionId: id,
+      paymentId: 'p1',
+      ours: { says: `listed under transaction ${id}-first` },
+      theirs: { says: `listed under transaction ${id}` },
+      open: true,
+    })
+    await lab.database.sql`update payments set missing = true`
+    await gateway.sync(id)
+    expect((await readOnly('payment_elsewhere')).open).toBe(false)
+  },
   async payment_missing() {
     await finish([{ id: `p-${id}`, amount: '10000.50' }])
     await patch(`p-${id}`, { listed: false })

@@ -7,7 +7,7 @@ import { MERCHANT, type Rig } from './service.ts'
 export type ListingGateway = {
   /** The entries of the next answers, as JSON. */
   list(...entries: readonly (string | object)[]): void
-  /** Queries the gateway once about a transaction, which is registered if it is not known. */
+  /** Queries the gateway once about a transaction, registered if it is not known, and about no other. */
   sync(transactionId: string): Promise<void>
   /** Number of queries received. */
   queries(): number
@@ -32,6 +32,7 @@ export async function startListingGateway(
       entries = given.map((one) => (typeof one === 'string' ? one : JSON.stringify(one))).join(',')
     },
     async sync(transactionId) {
+      await database.sql`update transactions set due_at = now() + interval '1 h' where due_at is not null`
       await database.sql`
         insert into transactions as t (merchant_code, transaction_id, due_at)
         values (${MERCHANT.merchantCode}, ${transactionId}, now())

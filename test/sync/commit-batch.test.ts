@@ -140,8 +140,8 @@ describe('answers that are committed together', () => {
 
   it('are not affected by one that cannot be stored', async () => {
     const foreign = {
-      id: `p-${ids[0]}`,
-      status: 'SUCCESS',
+      id: `p-${ids[2]}`,
+      status: 'FORBIDDEN',
       amount: '10000.50',
       paymentMethod: 'CC',
       refundedAmount: '0',
@@ -151,11 +151,14 @@ describe('answers that are committed together', () => {
         ? { ...call, outcome: { kind: 'answered', value: listOf(foreign), message: '' } }
         : call,
     )
+    await rig.database
+      .sql`alter table payments add constraint no_such check (status <> 'FORBIDDEN')`
     await commitAll(answers)
+    await rig.database.sql`alter table payments drop constraint no_such`
     expect(await read(id(2))).toMatchObject({
       state: 'pending',
       attempts: 1,
-      lastError: 'the answer lists a payment of another transaction',
+      lastError: 'the database rejected the answer (23514)',
     })
     for (const id of ids.filter((one) => one !== ids[2])) {
       expect(await read(id)).toMatchObject({ state: 'paid', attempts: 0 })

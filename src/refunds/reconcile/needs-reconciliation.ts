@@ -9,13 +9,14 @@ const ANSWER_COLUMNS = {
   index: 'int',
 }
 const LISTED_COLUMNS = {
-  ...pickColumns(payments, 'merchantCode', 'paymentId', 'refundedAmount'),
+  ...pickColumns(payments, 'merchantCode', 'transactionId', 'paymentId', 'refundedAmount'),
   index: 'int',
 }
 
 /**
  * Whether each answer requires its refunds to be reconciled: its transaction has refunds, a refund notification
- * names one of its payments, or the refunded amount of a payment has changed since it was first seen. The
+ * names one of its payments, the refunded amount of a payment has changed since it was first seen, or a payment
+ * is stored under another transaction. The
  * caller holds the transactions' rows, so that no refund can be requested meanwhile.
  * @param answers the transactions, and the payments the gateway listed for each
  * @returns in the order of the answers
@@ -43,7 +44,7 @@ export async function needsReconciliation(
         where e.merchant_code = l.merchant_code and e.payment_id = l.payment_id and e.kind = 'refund')
       or exists (select from payments p
         where p.merchant_code = l.merchant_code and p.payment_id = l.payment_id
-          and p.refunded_at_first <> l.refunded_amount)`
+          and (p.refunded_at_first <> l.refunded_amount or p.transaction_id <> l.transaction_id))`
   const needing = new Set(rows.map(({ index }) => index))
   return answers.map((_, index) => needing.has(index))
 }
