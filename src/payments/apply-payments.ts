@@ -3,6 +3,7 @@ import type { TransactionKey } from '../db/transaction-key.ts'
 import { recordChanges } from '../events/record-changes.ts'
 import type { ListedPayment } from '../gateway/types.ts'
 import { compareAmounts } from '../money.ts'
+import { toIso } from '../platform/postgres/iso-time.ts'
 import { pipeline } from '../platform/postgres/pipeline.ts'
 import { insertRows, pickColumns, rowSet, setExcluded } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -26,6 +27,8 @@ const COLUMNS = pickColumns(
   'refundedAtFirst',
   'paymentMethod',
   'missing',
+  'unlistedSince',
+  'firstAsOf',
   'asOf',
   'updatedAt',
 )
@@ -34,7 +37,7 @@ type PaymentKey = { merchantCode: string; paymentId: string }
 
 /**
  * Overwrites the stored payments with those the gateway listed, and records every difference in `changes`.
- * A payment that is no longer listed is kept and marked missing. The caller holds the transactions' rows and
+ * A payment that is no longer listed is kept, and marked missing once two answers at least a minute apart omit it. The caller holds the transactions' rows and
  * has checked that no newer answer is stored.
  * @returns the payments and changes of each answer, in the order of the answers
  * @throws PaymentElsewhereError when an answer lists a payment that is stored under another transaction
@@ -45,7 +48,7 @@ export async function applyPayments(
 ): Promise<AppliedPayments[]> {
   const compared = answers.map((answer) => ({
     ...answer,
-    ...comparePayments(answer.stored, answer.listed),
+    ...comparePayments(answer.stored, answer.listed, answer.snapshot.asOf),
   }))
   const rows = compared.flatMap(({ key, snapshot, payments, changes }) =>
     payments.map((payment) => ({
@@ -78,13 +81,14 @@ async function writePayments(
   const inserted = rows.toSorted(compareKeys).map(({ touched, ...payment }) => ({
     ...payment,
     refundedAtFirst: payment.refundedAmount,
+    firstAsOf: payment.asOf,
     updatedAt: touched ? 'now' : '-infinity',
   }))
   const written = await tx`
     ${insertRows(tx, payments, COLUMNS, inserted)}
     on conflict (merchant_code, payment_id) do update set
-      ${setExcluded(tx, payments, 'status', 'amount', 'refundedAmount', 'paymentMethod', 'missing')},
-      as_of = case when excluded.missing then target.as_of else excluded.as_of end,
+      ${setExcluded(tx, payments, 'status', 'amount', 'refundedAmount', 'paymentMethod', 'missing', 'unlistedSince')},
+      as_of = case when excluded.unlisted_since is null then excluded.as_of else target.as_of end,
       updated_at = greatest(target.updated_at, excluded.updated_at)
     where target.transaction_id = excluded.transaction_id`
   return written.count
@@ -106,7 +110,8 @@ export async function lockPayments(
 ): Promise<StoredPayment[][]> {
   const rows = await tx<(TransactionKey & StoredPayment)[]>`
     select merchant_code as "merchantCode", transaction_id as "transactionId", payment_id as "paymentId",
-      status, amount, refunded_amount as "refundedAmount", payment_method as "paymentMethod", missing
+      status, amount, refunded_amount as "refundedAmount", payment_method as "paymentMethod", missing,
+      unlisted_since as "unlistedSince"
     from payments join ${rowSet(tx, 'k', KEY_COLUMNS, keys)} using (merchant_code, transaction_id)
     order by merchant_code, payment_id for update of payments`
   return keys.map((key) =>
@@ -119,12 +124,13 @@ export async function lockPayments(
 }
 
 /**
- * Computes what the stored payments become, and every difference. An amount that is equal by value keeps its
+ * Computes what the stored payments become by the answer to a query sent at `asOf`, and every difference. An amount that is equal by value keeps its
  * stored notation (`10.0` does not become `10.00`).
  */
 export function comparePayments(
   stored: readonly StoredPayment[],
   listed: readonly ListedPayment[],
+  asOf: string,
 ): { payments: StoredPayment[]; changes: PaymentChange[] } {
   const before = new Map(stored.map((payment) => [payment.paymentId, payment]))
   const after = listed.map(({ id, ...facts }): StoredPayment => {
@@ -133,15 +139,25 @@ export function comparePayments(
       ...facts,
       paymentId: id,
       missing: false,
+      unlistedSince: null,
       amount: keepNotation(old?.amount, facts.amount),
       refundedAmount: keepNotation(old?.refundedAmount, facts.refundedAmount),
     }
   })
   const ids = new Set(listed.map(({ id }) => id))
   const gone = stored.filter(({ paymentId }) => !ids.has(paymentId))
-  const payments = [...after, ...gone.map((payment) => ({ ...payment, missing: true }))]
+  const payments = [...after, ...gone.map((payment) => markUnlisted(payment, asOf))]
   const changes = payments.flatMap((payment) => listChanges(before.get(payment.paymentId), payment))
   return { payments, changes }
+}
+
+/** One answer may omit a payment by mistake: its absence is believed once another does, this much later (ms). */
+const BELIEVED_AFTER_MS = 60_000
+
+function markUnlisted(payment: StoredPayment, asOf: string): StoredPayment {
+  const unlistedSince = payment.unlistedSince ?? asOf
+  const forMs = Date.parse(toIso(asOf)) - Date.parse(toIso(unlistedSince))
+  return { ...payment, unlistedSince, missing: payment.missing || forMs >= BELIEVED_AFTER_MS }
 }
 
 function keepNotation(old: string | undefined, listed: string): string {

@@ -4,7 +4,13 @@ import type { ListedPayment } from '../gateway/types.ts'
 /** Identifies the query whose answer is applied: when it was sent (database time) and its row in `gateway_calls`. */
 export type SnapshotRef = { asOf: string; callId: number }
 
-export type StoredPayment = Omit<ListedPayment, 'id'> & { paymentId: string; missing: boolean }
+export type StoredPayment = Omit<ListedPayment, 'id'> & {
+  paymentId: string
+  /** The gateway listed it once and no longer does. */
+  missing: boolean
+  /** When the query was sent whose answer no longer listed it; null while it is listed. */
+  unlistedSince: string | null
+}
 
 /** A difference between what is stored and a newer answer; `before` is null when the payment is new. */
 export type PaymentChange = {

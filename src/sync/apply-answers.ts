@@ -82,7 +82,7 @@ export function listAnswered({ outcome }: GatewayCall<ListedPayment[]>): readonl
 export function classifyAnswer(
   { outcome }: GatewayCall<ListedPayment[]>,
   newer: boolean,
-  payments: readonly (PaymentFacts & { missing: boolean })[],
+  payments: readonly (PaymentFacts & { missing: boolean; unlistedSince: string | null })[],
 ): QueryEnd {
   if (outcome.kind === 'rejected') {
     return {
@@ -93,7 +93,7 @@ export function classifyAnswer(
   if (outcome.kind !== 'answered') return { kind: 'failed', reason: outcome.reason }
   if (!newer) return { kind: 'superseded' }
   const { final, state } = summarisePayments(payments)
-  if (payments.some(({ missing }) => missing)) {
+  if (payments.some(({ missing, unlistedSince }) => missing || unlistedSince !== null)) {
     return { kind: 'open', reason: 'the gateway no longer lists a payment' }
   }
   return final ? { kind: 'final' } : { kind: 'open', reason: `${state}, not final` }
