@@ -277,11 +277,15 @@ export const payments = pgTable(
     refundedAmount: amount('refunded_amount').notNull(),
     /** `refundedAmount` when the payment was first seen: later growth is measured against it. */
     refundedAtFirst: amount('refunded_at_first').notNull(),
+    /** When the query was sent whose answer listed the payment first; null in rows of earlier releases. */
+    firstAsOf: time('first_as_of'),
+    /** The newest answer's `refundedAmount` is less than what refunds explain. */
+    refundedFell: boolean('refunded_fell').notNull().default(false),
+    /** When the query was sent whose answer no longer listed the payment; null while it is listed. */
+    unlistedSince: time('unlisted_since'),
     paymentMethod: text('payment_method').notNull(),
     /** The gateway listed it once and no longer does: two answers at least a minute apart omitted it. */
     missing: boolean('missing').notNull().default(false),
-    /** When the query was sent whose answer was the first to omit it; null while it is listed. */
-    omittedAt: time('omitted_at'),
     /** The newest answer lists it with values that cannot be read; the row keeps the last ones that could. */
     unreadable: boolean('unreadable').notNull().default(false),
     asOf: time('as_of').notNull(),
@@ -344,7 +348,7 @@ export const refunds = pgTable(
     sentAmidGrowth: boolean('sent_amid_growth').notNull().default(false),
     /** An attempt ended without an answer: from then on no response code proves that the refund did not happen. */
     unanswered: boolean('unanswered').notNull().default(false),
-    /** The payment's `refundedAmount` at the first attempt, if it did not yet include a refund known by then. */
+    /** The payment's `refundedAmount` at the first attempt: what it has grown since may be the refund. */
     refundedBefore: amount('refunded_before'),
     /** The non-zero response code of the only attempt, and when it was received. */
     refusedCode: text('refused_code'),
@@ -359,6 +363,15 @@ export const refunds = pgTable(
     inferred: boolean('inferred').notNull().default(false),
     /** Its amount was matched to growth of the payment's refunded amount, which already includes it. */
     matched: boolean('matched').notNull().default(false),
+    /** When its success was first notified. */
+    successNotifiedAt: time('success_notified_at'),
+    /** It was refunded before the payment was first seen, by a row that was lost since: no growth shows it. */
+    inFirstSight: boolean('in_first_sight').notNull().default(false),
+    /**
+     * Why it is in `needs_review`: its evidence contradicts itself, or there is none. Null counts as the former,
+     * and in every other status.
+     */
+    review: text('review', { enum: ['contradicted', 'no_evidence'] }),
     failureSource: text('failure_source', { enum: ['gateway', 'service'] }),
     failureReason: text('failure_reason'),
     failureMessage: text('failure_message'),
@@ -398,8 +411,8 @@ export const refunds = pgTable(
       sql`${t.status} in ('pending', 'sending', 'accepted', 'unknown', 'succeeded', 'failed', 'needs_review')`,
     ),
     check(
-      'refunds_over_or_due',
-      sql`(${t.status} in ('succeeded', 'failed', 'needs_review')) = (${t.dueAt} is null)`,
+      'refunds_ended_or_due',
+      sql`${t.status} = 'needs_review' or (${t.status} in ('succeeded', 'failed')) = (${t.dueAt} is null)`,
     ),
     check(
       'refunds_sent_has_attempt',
@@ -447,11 +460,22 @@ export const externalRefunds = pgTable(
     paymentId: text('payment_id').notNull(),
     amount: amount('amount').notNull(),
     matched: boolean('matched').notNull().default(false),
+    /**
+     * Why it no longer counts: it is part of what was refunded when the payment was first seen; its failure was
+     * notified; or it belongs to a refund of ours whose row was lost and stored again. Null while it counts.
+     */
+    outcome: text('outcome', { enum: ['part_of_first_sight', 'released', 'own'] }),
     ipnEventId: counter('ipn_event_id').notNull(),
+    /** When its notification was first received; null in rows of earlier releases. */
+    notifiedAt: time('notified_at'),
     firstSeenAt: time('first_seen_at').notNull().defaultNow(),
   },
   (t) => [
-    primaryKey({ name: 'foreign_refunds_pkey', columns: [t.merchantCode, t.requestId] }),
+    // A gateway may use a request id again for another payment or amount.
+    primaryKey({
+      name: 'foreign_refunds_pkey',
+      columns: [t.merchantCode, t.requestId, t.paymentId, t.amount],
+    }),
     // The balance of a payment. 0.01 ms, without it 6 ms.
     index('foreign_refunds_of_payment').on(t.merchantCode, t.paymentId),
     check('foreign_refunds_amount_positive', sql`${t.amount} > 0`),

@@ -9,6 +9,7 @@ export const DISCREPANCY_KINDS = {
   failure_after_success: { ours: 'service', theirs: 'notification' },
   notification_mismatch: { ours: 'service', theirs: 'notification' },
   refund_without_end: { ours: 'service', theirs: 'query' },
+  external_refund_unmatched: { ours: 'service', theirs: 'notification' },
   answer_went_backwards: { ours: 'earlier_query', theirs: 'query' },
   payment_unreadable: { ours: 'service', theirs: 'query' },
   amount_rounded: { ours: 'service', theirs: 'query' },

@@ -26,8 +26,9 @@ const COLUMNS = pickColumns(
   'refundedAtFirst',
   'paymentMethod',
   'missing',
-  'omittedAt',
+  'unlistedSince',
   'unreadable',
+  'firstAsOf',
   'asOf',
   'updatedAt',
 )
@@ -81,13 +82,14 @@ async function writePayments(
   const inserted = rows.toSorted(compareKeys).map(({ touched, ...payment }) => ({
     ...payment,
     refundedAtFirst: payment.refundedAmount,
+    firstAsOf: payment.asOf,
     updatedAt: touched ? 'now' : '-infinity',
   }))
   const written = await tx`
     ${insertRows(tx, payments, COLUMNS, inserted)}
     on conflict (merchant_code, payment_id) do update set
       ${setExcluded(tx, payments, 'status', 'amount', 'refundedAmount', 'paymentMethod')},
-      ${setExcluded(tx, payments, 'missing', 'omittedAt', 'unreadable', 'asOf')},
+      ${setExcluded(tx, payments, 'missing', 'unlistedSince', 'unreadable', 'asOf')},
       updated_at = greatest(target.updated_at, excluded.updated_at)
     where target.transaction_id = excluded.transaction_id`
   return written.count
@@ -110,7 +112,7 @@ export async function lockPayments(
   const rows = await tx<(TransactionKey & StoredPayment)[]>`
     select merchant_code as "merchantCode", transaction_id as "transactionId", payment_id as "paymentId",
       status, amount, refunded_amount as "refundedAmount", payment_method as "paymentMethod", missing,
-      omitted_at::text as "omittedAt", unreadable, as_of::text as "asOf"
+      unlisted_since::text as "unlistedSince", unreadable, as_of::text as "asOf"
     from payments join ${rowSet(tx, 'k', KEY_COLUMNS, keys)} using (merchant_code, transaction_id)
     order by merchant_code, payment_id for update of payments`
   return keys.map((key) =>
@@ -121,9 +123,6 @@ export async function lockPayments(
       .map(({ merchantCode: _, transactionId: __, ...payment }) => payment),
   )
 }
-
-/** How far apart two answers that omit a payment must be before its absence is believed (ms). */
-const ABSENCE_MS = 60_000
 
 /**
  * Computes what the stored payments become, and every difference. An amount that is equal by value keeps its
@@ -154,21 +153,23 @@ export function comparePayments(
     .map((payment): StoredPayment => {
       if (unreadableIds.has(payment.paymentId)) return { ...payment, ...LISTED, unreadable: true }
       // An entry without an id may be any payment's.
-      return unreadableIds.has(undefined) ? payment : omitPayment(payment, asOf)
+      return unreadableIds.has(undefined) ? payment : markUnlisted(payment, asOf)
     })
   const payments = [...after, ...kept]
   const changes = payments.flatMap((payment) => listChanges(before.get(payment.paymentId), payment))
   return { payments, changes }
 }
 
-const LISTED = { missing: false, omittedAt: null, unreadable: false }
+const LISTED = { missing: false, unlistedSince: null, unreadable: false }
 
-/** One answer may come from a replica that lags: absence needs a second one, `ABSENCE_MS` after the first. */
-function omitPayment(payment: StoredPayment, asOf: string): StoredPayment {
-  const omittedAt = payment.omittedAt ?? asOf
-  const elapsedMs = Date.parse(toIso(asOf)) - Date.parse(toIso(omittedAt))
-  const missing = payment.missing || elapsedMs >= ABSENCE_MS
-  return { ...payment, missing, omittedAt, unreadable: false }
+/** One answer may omit a payment by mistake: its absence is believed once another does, this much later (ms). */
+const BELIEVED_AFTER_MS = 60_000
+
+function markUnlisted(payment: StoredPayment, asOf: string): StoredPayment {
+  const unlistedSince = payment.unlistedSince ?? asOf
+  const forMs = Date.parse(toIso(asOf)) - Date.parse(toIso(unlistedSince))
+  const missing = payment.missing || forMs >= BELIEVED_AFTER_MS
+  return { ...payment, missing, unlistedSince, unreadable: false }
 }
 
 function keepNotation(old: string | undefined, listed: string): string {

@@ -30,20 +30,22 @@ export function computeRefundable(facts: BalanceFacts): string {
 /**
  * The same formula in SQL, for statements that read `payments` without an alias. Under concurrency it is
  * correct only in a statement that starts after the payment's row was locked. `foreign_refunds` holds the
- * external refunds.
+ * external refunds. A refund that is part of the first sight is in neither sum.
  */
 export const REFUNDABLE_SQL = `greatest(0, payments.amount
   - greatest(payments.refunded_amount, payments.refunded_at_first
     + (select coalesce(sum(r.amount), 0) from refunds r
-       where r.merchant_code = payments.merchant_code and r.payment_id = payments.payment_id and r.matched)
+       where r.merchant_code = payments.merchant_code and r.payment_id = payments.payment_id
+         and r.matched and not r.in_first_sight)
     + (select coalesce(sum(f.amount), 0) from foreign_refunds f
-       where f.merchant_code = payments.merchant_code and f.payment_id = payments.payment_id and f.matched))
+       where f.merchant_code = payments.merchant_code and f.payment_id = payments.payment_id
+         and f.matched and f.outcome is null))
   - (select coalesce(sum(r.amount), 0) from refunds r
      where r.merchant_code = payments.merchant_code and r.payment_id = payments.payment_id
-       and not r.matched and r.status <> 'failed')
+       and not r.matched and not r.in_first_sight and r.status <> 'failed')
   - (select coalesce(sum(f.amount), 0) from foreign_refunds f
      where f.merchant_code = payments.merchant_code and f.payment_id = payments.payment_id
-       and not f.matched))`
+       and not f.matched and f.outcome is null))`
 
 function sum(amounts: readonly string[]): Big {
   return amounts.reduce((total, amount) => total.plus(amount), new Big(0))

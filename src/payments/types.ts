@@ -8,8 +8,8 @@ export type StoredPayment = Omit<ListedPayment, 'id'> & {
   paymentId: string
   /** Two answers at least a minute apart omitted it. */
   missing: boolean
-  /** Since which snapshot it has been omitted, as a database time; null while it is listed. */
-  omittedAt: string | null
+  /** When the query was sent whose answer no longer listed it (database time); null while it is listed. */
+  unlistedSince: string | null
   /** Listed, but with values that cannot be read. */
   unreadable: boolean
   /** When the query was sent whose answer it was last read from (database time). */

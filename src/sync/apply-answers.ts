@@ -114,7 +114,7 @@ export function classifyAnswer(
   const { payments = [], unapplied = false } = applied ?? {}
   const { final, state } = summarisePayments(payments)
   if (unapplied) return { kind: 'open', reason: 'an entry of the answer could not be applied' }
-  if (payments.some(({ missing, omittedAt }) => missing || omittedAt !== null)) {
+  if (payments.some(({ missing, unlistedSince }) => missing || unlistedSince !== null)) {
     return { kind: 'open', reason: 'the gateway no longer lists a payment' }
   }
   return final ? { kind: 'final' } : { kind: 'open', reason: `${state}, not final` }

@@ -66,7 +66,7 @@ export async function finishCommit(
 function keepOpenForRefunds(end: QueryEnd, { drafts, payments }: ReconciledRefunds): QueryEnd {
   if (end.kind !== 'final') return end
   const unseen =
-    drafts.some(({ now }) => now.status === 'succeeded' && !now.matched) ||
+    drafts.some(({ now }) => now.status === 'succeeded' && !now.matched && !now.inFirstSight) ||
     payments.some(({ external }) => external.some(({ matched }) => !matched))
   return unseen ? { kind: 'open', reason: 'a refund does not show in its payment yet' } : end
 }

@@ -63,6 +63,7 @@ export async function startProcessor(
       GATEWAY_SECRET: account.secret,
       API_KEY: account.apiKey,
       DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
+      GATEWAY_REFUND_DEDUPES: 'true',
       // What the fill stored long ago is not to be removed while something else is measured.
       RETENTION_DAYS: '36500',
     },

@@ -99,6 +99,7 @@ async function startBaseline(file: string, more: Record<string, string>): Promis
     GATEWAY_MERCHANT_CODE: ACCOUNT.merchantCode,
     GATEWAY_SECRET: ACCOUNT.secret,
     DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
+    GATEWAY_REFUND_DEDUPES: 'true',
     ...more,
   }
   const started = await startProcess(

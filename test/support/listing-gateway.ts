@@ -61,5 +61,5 @@ export async function ageOmission(
   paymentId: string,
 ): Promise<void> {
   await database.sql`
-    update payments set omitted_at = omitted_at - interval '1 minute' where payment_id = ${paymentId}`
+    update payments set unlisted_since = unlisted_since - interval '1 minute' where payment_id = ${paymentId}`
 }

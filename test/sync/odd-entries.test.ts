@@ -135,10 +135,10 @@ describe('an entry without an id', () => {
       gateway.list(makeEntry('p1'), entry)
       await gateway.sync('T-1')
       const rows = await rig.database.sql`
-        select payment_id as id, missing, omitted_at from payments order by 1`
+        select payment_id as id, missing, unlisted_since from payments order by 1`
       expect(rows).toEqual([
-        { id: 'p1', missing: false, omitted_at: null },
-        { id: 'p2', missing: false, omitted_at: null },
+        { id: 'p1', missing: false, unlisted_since: null },
+        { id: 'p2', missing: false, unlisted_since: null },
       ])
       expect(await rig.transaction('T-1')).toMatchObject({ state: 'paid', final: false })
       expect(await readFound()).toMatchObject([{ kind: 'payment_unreadable', id: null }])

@@ -6,7 +6,8 @@ import { compareAmounts } from '../../money.ts'
 import { build } from '../../platform/postgres/query-builder.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { selectRefundNotifications } from '../../transactions/select-refund-notifications.ts'
-import { applyFailureNotification, applySuccessNotification } from '../transitions.ts'
+import { applyFailureNotification, applySuccessNotification } from '../apply-notification.ts'
+import { sendToReview } from '../transitions.ts'
 import type { Finding, RefundDraft } from '../types.ts'
 
 /** A refund notification that is not handled yet. */
@@ -75,7 +76,7 @@ export async function readUnhandledNotifications(
 }
 
 function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | undefined {
-  const { refundId, paymentId, amount } = draft.now
+  const { refundId, paymentId, amount, status } = draft.now
   const same =
     one.requestId === refundId &&
     one.paymentId === paymentId &&
@@ -83,6 +84,9 @@ function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | unde
     compareAmounts(one.amount, amount) === 0
   if (!one.verified) return undefined
   if (!same) {
+    const reason = 'the gateway notified its request id with another payment or amount'
+    // Sent from a row that was lost: sent once more, it would move twice.
+    if (status === 'pending') sendToReview(draft, 'contradicted', { reason, ipnEventId: one.id })
     return {
       kind: 'notification_mismatch',
       ours: `request ${refundId}, payment ${paymentId}, amount ${amount}`,
@@ -92,36 +96,38 @@ function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | unde
     }
   }
   const result = readResult(one.code)
-  const disagreement =
-    result === 'success'
-      ? applySuccessNotification(draft, one.id)
-      : result === 'failure'
-        ? applyFailureNotification(draft, one.id, {
-            code: one.code ?? '',
-            at: one.receivedAt,
-            beforeSnapshot: one.beforeSnapshot,
-          })
-        : undefined
+  if (result === undefined) return undefined
+  const apply = result === 'success' ? applySuccessNotification : applyFailureNotification
+  const disagreement = apply(draft, { ...one, code: one.code ?? '' })
   return disagreement && { ...disagreement, paymentId, refundId }
 }
 
 /**
- * Records a verified success as an external refund. Skips one received before the payment was first seen if its
- * amount was refunded by then: no later delta belongs to it.
+ * Records a verified success as an external refund, which is reserved until growth shows it. A failure that is
+ * notified after it releases it, and another success after that reserves it again.
  */
 async function recordExternal(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
   { id, requestId, paymentId, amount, code, verified, receivedAt }: RefundNotification,
 ): Promise<undefined> {
-  if (!verified || readResult(code) !== 'success' || paymentId === null || amount === null) return
+  const result = readResult(code)
+  if (!verified || result === undefined || paymentId === null || amount === null) return
   if (compareAmounts(amount, '0') === 0) return
+  if (result === 'failure') {
+    await tx`
+      update foreign_refunds set outcome = 'released', matched = false
+      where merchant_code = ${merchantCode} and request_id = ${requestId} and payment_id = ${paymentId}
+        and amount = ${amount} and outcome is distinct from 'own'`
+    return
+  }
   await tx`
-    insert into foreign_refunds (merchant_code, request_id, payment_id, amount, ipn_event_id)
-    select merchant_code, ${requestId}, payment_id, ${amount}, ${id} from payments
+    insert into foreign_refunds as f
+      (merchant_code, request_id, payment_id, amount, ipn_event_id, notified_at)
+    select merchant_code, ${requestId}, payment_id, ${amount}, ${id}, ${receivedAt} from payments
     where merchant_code = ${merchantCode} and payment_id = ${paymentId} and transaction_id = ${transactionId}
-      and not (${receivedAt}::timestamptz < first_seen_at and refunded_at_first >= ${amount})
-    on conflict do nothing`
+    on conflict (merchant_code, request_id, payment_id, amount) do update set outcome = null
+    where f.outcome = 'released'`
 }
 
 /** Undefined for an open code, and for one that is not a canonical integer: `05` may be a `0` split elsewhere. */

@@ -1,6 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { externalRefunds } from '../../db/schema.ts'
 import type { TransactionKey } from '../../db/transaction-key.ts'
+import { addAmounts } from '../../money.ts'
 import { pipeline } from '../../platform/postgres/pipeline.ts'
 import { build } from '../../platform/postgres/query-builder.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
@@ -32,65 +33,84 @@ export async function lockRefunds(
     readUnhandledNotifications(tx, key, asOf),
     lockExternalRefunds(tx, key),
   )
-  const payments = rows.map((row) => ({ ...row, external: [], unmatchedDelta: undefined }))
+  const payments = rows.map((row) => ({
+    ...row,
+    external: [],
+    explainedAtFirst: '0',
+    unmatchedDelta: undefined,
+  }))
   return { drafts: refunds.map(startDraft), payments: assign(payments, external), notifications }
 }
 
 /**
- * Reads the external refunds again, after notifications may have added some.
- * @returns whether there are new ones
+ * Reads the external refunds again, after notifications may have changed some.
+ * @returns whether there are others than before
  */
 export async function refreshExternalRefunds(
   tx: Tx,
   key: TransactionKey,
   locked: LockedRefunds,
 ): Promise<boolean> {
-  const count = () => locked.payments.reduce((sum, { external }) => sum + external.length, 0)
-  const before = count()
+  const list = () =>
+    locked.payments.flatMap(({ external }) =>
+      external.map(({ id, amount, matched }) => `${id} ${amount} ${matched}`),
+    )
+  const before = list()
   locked.payments = assign(locked.payments, await lockExternalRefunds(tx, key))
-  return count() > before
+  return list().join('\n') !== before.join('\n')
 }
 
-/** Marks external refunds as matched: they show in the refunded amount of their payment. */
-export async function markExternalRefundsMatched(
+type ExternalEnd = { matched: true } | { outcome: 'part_of_first_sight' }
+
+/** Marks external refunds of a payment as matched to growth, or as part of what was refunded at first. */
+export async function markExternalRefunds(
   tx: Tx,
   { merchantCode }: TransactionKey,
-  requestIds: readonly string[],
+  paymentId: string,
+  marked: readonly ExternalRefund[],
+  end: ExternalEnd,
 ): Promise<void> {
-  if (requestIds.length === 0) return
+  if (marked.length === 0) return
+  const [ids, amounts] = [marked.map(({ id }) => id), marked.map(({ amount }) => amount)]
   await build(tx)
     .update(externalRefunds)
-    .set({ matched: true })
+    .set(end)
     .where(
       and(
         eq(externalRefunds.merchantCode, merchantCode),
-        sql`${externalRefunds.requestId} = any(${sql.param([...requestIds])}::text[])`,
-        eq(externalRefunds.matched, false),
+        eq(externalRefunds.paymentId, paymentId),
+        sql`(${externalRefunds.requestId}, ${externalRefunds.amount}) in
+          (select * from unnest(${sql.param(ids)}::text[], ${sql.param(amounts)}::numeric[]))`,
       ),
     )
 }
 
-type ExternalRow = ExternalRefund & { paymentId: string }
+type ExternalRow = ExternalRefund & { paymentId: string; outcome: 'part_of_first_sight' | null }
 
-function assign(
-  payments: readonly LockedPayment[],
-  external: readonly ExternalRow[],
-): LockedPayment[] {
-  return payments.map((payment) => ({
-    ...payment,
-    external: external.filter(({ paymentId }) => paymentId === payment.paymentId),
-  }))
+function assign(payments: readonly LockedPayment[], rows: readonly ExternalRow[]): LockedPayment[] {
+  return payments.map((payment) => {
+    const own = rows.filter(({ paymentId }) => paymentId === payment.paymentId)
+    const explained = own.filter(({ outcome }) => outcome !== null)
+    return {
+      ...payment,
+      external: own.filter(({ outcome }) => outcome === null),
+      explainedAtFirst: addAmounts(explained.map(({ amount }) => amount)),
+    }
+  })
 }
+
+type PaymentRow = Omit<LockedPayment, 'external' | 'explainedAtFirst' | 'unmatchedDelta'>
 
 async function lockPaymentRows(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
   asOf: string | null,
-): Promise<Omit<LockedPayment, 'external' | 'unmatchedDelta'>[]> {
-  return await tx<Omit<LockedPayment, 'external' | 'unmatchedDelta'>[]>`
-    select payment_id as "paymentId", status, missing, amount,
-      as_of is not distinct from ${asOf}::timestamptz as "inSnapshot", refunded_amount as "refundedNow",
-      refunded_at_first as "refundedAtFirst"
+): Promise<PaymentRow[]> {
+  return await tx<PaymentRow[]>`
+    select payment_id as "paymentId", status, missing, amount, refunded_amount as "refundedNow",
+      refunded_at_first as "refundedAtFirst", refunded_fell as "refundedFell",
+      not missing and unlisted_since is null and not unreadable
+        and as_of = coalesce(${asOf}::timestamptz, as_of) as listed
     from payments where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
     order by payment_id for update`
 }
@@ -100,9 +120,12 @@ async function lockExternalRefunds(
   { merchantCode, transactionId }: TransactionKey,
 ): Promise<ExternalRow[]> {
   return await tx<ExternalRow[]>`
-    select f.request_id as id, f.payment_id as "paymentId", f.amount, f.matched
+    select f.request_id as id, f.payment_id as "paymentId", f.amount, f.matched, f.outcome,
+      coalesce(f.notified_at < coalesce(p.first_as_of, p.first_seen_at), false) as "notifiedBeforeFirst",
+      (extract(epoch from clock_timestamp() - f.first_seen_at) * 1000)::float8 as "sinceSeenMs"
     from foreign_refunds f join payments p
       on p.merchant_code = f.merchant_code and p.payment_id = f.payment_id
     where p.merchant_code = ${merchantCode} and p.transaction_id = ${transactionId}
-    order by f.first_seen_at, f.request_id for update of f`
+      and (f.outcome is null or f.outcome = 'part_of_first_sight')
+    order by coalesce(f.notified_at, f.first_seen_at), f.request_id, f.amount for update of f`
 }

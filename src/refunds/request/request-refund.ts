@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { formatTransactionKey } from '../../db/transaction-key.ts'
@@ -6,6 +5,7 @@ import { DomainError } from '../../errors.ts'
 import { recordEvents } from '../../events/record-events.ts'
 import { runInTransaction } from '../../platform/postgres/transaction.ts'
 import { buildRefundEvent } from '../build-event.ts'
+import { deriveRefundId } from './derive-refund-id.ts'
 import { KeyTakenError } from './explain-refusal.ts'
 import { findTarget, replayRefund } from './find-target.ts'
 import { fingerprintParams } from './idempotency.ts'
@@ -26,10 +26,11 @@ export async function requestRefund(
   params: RefundParams,
 ): Promise<RequestedRefund> {
   const fingerprint = fingerprintParams(ctx.encryption, params)
-  const intent = { refundId: randomUUID(), idempotencyKey, fingerprint }
-  const target = await findTarget(ctx, merchants, params.paymentId, intent)
+  const asked = { idempotencyKey, fingerprint }
+  const target = await findTarget(ctx, merchants, params.paymentId, asked)
   const replayed = replayRefund(target)
   if (replayed) return replayed
+  const intent = { refundId: deriveRefundId(target.merchantCode, idempotencyKey), ...asked }
   ctx.tracing.remember(formatTransactionKey(target))
   try {
     const stored = await runInTransaction(ctx.sql, async (tx) => {
@@ -43,7 +44,7 @@ export async function requestRefund(
     // A copy of this request may have been stored during the wait for the locks. It may also be the reason for
     // the refusal, if it left too little to refund; its refund is the answer then.
     if (!(error instanceof KeyTakenError || error instanceof DomainError)) throw error
-    const replayed = replayRefund(await findTarget(ctx, merchants, params.paymentId, intent))
+    const replayed = replayRefund(await findTarget(ctx, merchants, params.paymentId, asked))
     if (replayed) return replayed
     throw error
   }

@@ -11,9 +11,14 @@ import type { ShownRefund } from '../view.ts'
 import { lockCaps } from './caps.ts'
 import { explainRefusal, type RefusingPayment } from './explain-refusal.ts'
 import type { RefundTarget } from './find-target.ts'
+import { selectPriorEvidence } from './prior-evidence.ts'
 import type { RefundAmounts, RefundIntent, RefundParams } from './types.ts'
 
 const OPERATION = 'POST /v1/payments/{paymentId}/refunds'
+
+const PROVEN = 'the gateway notified its success before the refund was stored; it is not sent again'
+const KNOWN =
+  'the gateway notified this request id before the refund was stored, and not as its success; it is not sent again'
 
 /** A refund to store, and who requests it. */
 export type IntentToStore = {
@@ -43,11 +48,15 @@ export async function storeIntent(
   const shown = masked ? encryptReceiver(ctx.encryption, masked, refundId) : null
   const found = await insertIntent(ctx, tx, toStore, { encrypted, shown })
   if (!found) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
-  const { amount, refundable, currency, now } = found
-  if (amount === null) throw explainRefusal(found, params)
-  await caps.consume(amount)
+  const { amount, refundable, currency, now, status } = found
+  if (amount === null || status === null) {
+    throw explainRefusal({ ...found, status: found.paymentStatus }, params)
+  }
+  // What was sent before its row was lost was counted then, and is not sent again.
+  if (status === 'pending') await caps.consume(amount)
   const refund = {
     ...NEW_REFUND,
+    status,
     refundId,
     paymentId: target.paymentId,
     transactionId: target.transactionId,
@@ -61,7 +70,6 @@ export async function storeIntent(
 }
 
 const NEW_REFUND = {
-  status: 'pending' as const,
   inferred: false,
   gatewayRefundId: null,
   failureSource: null,
@@ -81,10 +89,13 @@ function refuseUnsendable({ config }: Pick<Context, 'config'>, merchantCode: str
   }
 }
 
-type InsertedIntent = RefusingPayment & {
+type InsertedIntent = Omit<RefusingPayment, 'status'> & {
+  paymentStatus: string
   currency: string | null
   /** Null when nothing was stored. */
   amount: string | null
+  /** Of the refund; null when nothing was stored. */
+  status: 'pending' | 'succeeded' | 'needs_review' | null
   now: string
 }
 
@@ -92,6 +103,9 @@ type InsertedIntent = RefusingPayment & {
  * Locks in order (the key's day by `lockCaps`, transaction, payment), then sums in a second statement: a sum
  * computed before the wait would be stale. That statement stores the intent, with the audit entry, only if
  * all conditions hold; the payment it read shows which one did not. Both statements are sent at once.
+ *
+ * A request id of which something is known already belongs to a refund whose row was lost: it is stored whatever is
+ * left of the payment, as succeeded or for review, and is not sent.
  * @returns undefined when there is no such payment
  */
 async function insertIntent(
@@ -113,21 +127,38 @@ async function insertIntent(
       with payment as (
         select status, missing, unreadable, payment_method, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
         from payments where merchant_code = ${merchantCode} and payment_id = ${paymentId}
+      ), ${selectPriorEvidence(tx, { merchantCode, paymentId, refundId, amount })}, wanted as (
+        select payment.*, judged.found, judged.proves, judged.notified_at, judged.ipn_event_id,
+          proves and judged.matched as matched, proves and judged.in_first_sight as in_first_sight,
+          coalesce(${amount}::numeric, case when found then judged.amount end, refundable) as amount,
+          case when not found then 'pending' when proves then 'succeeded' else 'needs_review' end as next
+        from payment, judged
       ), stored as (
         insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, reason, receiver,
-          receiver_shown, idempotency_key, fingerprint, requested_by, status, due_at)
-        select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId},
-          coalesce(${amount}::numeric, refundable), ${reason}, ${encrypted}, ${shown},
-          ${idempotencyKey}, ${fingerprint}, ${access.name}, 'pending', now()
-        from payment
-        where status = 'SUCCESS' and not missing and not unreadable and (payment_method <> 'QR' or ${encrypted !== null})
-          and refundable > 0 and coalesce(${amount}::numeric, refundable) <= refundable
-        on conflict (merchant_code, idempotency_key) do nothing
-        returning refund_id, amount
+          receiver_shown, idempotency_key, fingerprint, requested_by, status, due_at, known, matched,
+          in_first_sight, success_notified_at, review)
+        select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId}, amount, ${reason}, ${encrypted},
+          ${shown}, ${idempotencyKey}, ${fingerprint}, ${access.name}, next, case when not found then now() end,
+          proves, matched, in_first_sight, case when proves then notified_at end,
+          case when next = 'needs_review' then 'contradicted' end
+        from wanted
+        where amount > 0 and (found or (status = 'SUCCESS' and not missing and not unreadable
+          and (payment_method <> 'QR' or ${encrypted !== null}) and amount <= refundable))
+        on conflict do nothing
+        returning refund_id, amount, status
+      ), taken as (
+        update foreign_refunds set outcome = 'own', matched = false
+        where merchant_code = ${merchantCode} and request_id = ${refundId}
+          and exists (select from stored where status = 'succeeded')
       ), recorded as (
-        insert into changes (merchant_code, transaction_id, payment_id, refund_id, field, after, cause)
-        select ${merchantCode}, ${transactionId}, ${paymentId}, refund_id, 'status', 'pending',
-          ${`requested with API key ${access.name}`} from stored
+        insert into changes
+          (merchant_code, transaction_id, payment_id, refund_id, field, before, after, ipn_event_id, cause)
+        select ${merchantCode}, ${transactionId}, ${paymentId}, refund_id, 'status', step.*
+        from stored, wanted, lateral (
+          select null, 'pending', null::bigint, ${`requested with API key ${access.name}`}
+          union all
+          select 'pending', next, wanted.ipn_event_id, case when proves then ${PROVEN} else ${KNOWN} end
+          where found) as step
       ), audited as (
         insert into audit_entries (key_id, actor, operation, merchant_code, object_id, request_id, outcome)
         select ${access.id}, ${access.name}, ${OPERATION}, ${merchantCode}, refund_id, ${access.requestId}, 'done'
@@ -138,9 +169,10 @@ async function insertIntent(
         returning pg_notify(${SYNC_DUE}, ''),
           pg_notify(${TRANSACTION_CHANGED}, ${JSON.stringify([merchantCode, transactionId])})
       )
-      select status, missing, unreadable, payment_method as "paymentMethod", refundable::text as refundable,
-        (select amount::text from stored) as amount, (select currency from transactions where ${key}) as currency,
-        now()::text as now
+      select payment.status as "paymentStatus", missing, unreadable, payment_method as "paymentMethod",
+        refundable::text as refundable, (select amount::text from stored) as amount,
+        (select status from stored) as status,
+        (select currency from transactions where ${key}) as currency, now()::text as now
       from payment`,
   )
   return rows[0]
