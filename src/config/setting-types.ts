@@ -35,6 +35,14 @@ export function clientSecret() {
   return text({ form, must, example: '<the client secret>' })
 }
 
+export function encryptionKey() {
+  return text({
+    form: /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/,
+    must: 'be 32 bytes in Base64',
+    example: '<the output of: openssl rand -base64 32>',
+  })
+}
+
 /** A scope (RFC 6749, 3.3). */
 export function tokenScope() {
   const form = /^[\x21-\x7e]+( [\x21-\x7e]+)*$/

@@ -6,6 +6,7 @@ import {
   clientId,
   clientSecret,
   databaseUrl,
+  encryptionKey,
   finalCodes,
   merchantCode,
   names,
@@ -84,11 +85,8 @@ export const SETTINGS = {
   REFUND_CONFIRM_FAILED_MS: wholeNumber().default(600_000),
   REFUND_RESEND_AFTER_MS: wholeNumber().default(30_000),
   REFUND_RESEND_FOR_MS: wholeNumber().default(3_600_000),
-  DATA_ENCRYPTION_KEY: text({
-    form: /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/,
-    must: 'be 32 bytes in Base64',
-    example: '<the output of: openssl rand -base64 32>',
-  }).optional(),
+  DATA_ENCRYPTION_KEY: encryptionKey().optional(),
+  DATA_ENCRYPTION_KEY_PREVIOUS: encryptionKey().optional(),
   WEBHOOK_ALLOW_PRIVATE: trueOrFalse().default(false),
   OTEL_EXPORTER_OTLP_ENDPOINT: webAddress('http://127.0.0.1:4318'),
   OTEL_TRACES_SAMPLER: choice([
@@ -117,6 +115,7 @@ const SECRETS: readonly string[] = [
   'GATEWAY_CLIENT_SECRET',
   'API_KEY',
   'DATA_ENCRYPTION_KEY',
+  'DATA_ENCRYPTION_KEY_PREVIOUS',
   'SIGNING_SECRET',
 ] satisfies SettingName[]
 

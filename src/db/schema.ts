@@ -17,6 +17,7 @@ import {
   text,
   timestamp,
   unique,
+  uniqueIndex,
   uuid,
 } from 'drizzle-orm/pg-core'
 
@@ -46,6 +47,28 @@ export const merchantAccounts = pgTable('merchant_accounts', {
   /** With a call rate set: until when the calls of all processes have used up the rate. */
   throttledUntil: time('paid_until').notNull().defaultNow(),
 })
+
+/**
+ * The keys that data is encrypted and fingerprinted with, each encrypted under `DATA_ENCRYPTION_KEY`: another
+ * key in the settings changes these rows only.
+ */
+export const dataKeys = pgTable(
+  'data_keys',
+  {
+    purpose: text('purpose', { enum: ['seal', 'fingerprint'] }).notNull(),
+    /** Names the key in ciphertexts and beside fingerprints. */
+    id: text('id').notNull(),
+    /** Encrypted. */
+    wrapped: bytes('wrapped').notNull(),
+    /** New data uses it. */
+    active: boolean('active').notNull(),
+    createdAt: time('created_at').notNull().defaultNow(),
+  },
+  (t) => [
+    primaryKey({ name: 'data_keys_pkey', columns: [t.purpose, t.id] }),
+    uniqueIndex('data_keys_one_active').on(t.purpose).where(sql`${t.active}`),
+  ],
+)
 
 /** API keys. Only the SHA-256 of a key is stored. */
 export const apiKeys = pgTable(
@@ -334,6 +357,8 @@ export const refunds = pgTable(
     idempotencyKey: text('idempotency_key').notNull(),
     /** HMAC of the payment id and the body: detects an idempotency key reused for another request. */
     fingerprint: bytes('fingerprint').notNull(),
+    /** The data key of the fingerprint; null in rows of releases that derived it from `DATA_ENCRYPTION_KEY`. */
+    fingerprintKeyId: text('fingerprint_key_id'),
     requestedBy: text('requested_by').notNull(),
 
     /** `sending` is shown as `pending`: an attempt is recorded, and its bytes may have been sent. */

@@ -105,6 +105,7 @@ const WRONG_SECRETS: [string, string][] = [
   ['API_KEY', `hunter2 ${'x'.repeat(32)}`],
   ['DATA_ENCRYPTION_KEY', 'hunter2'],
   ['DATA_ENCRYPTION_KEY', Buffer.alloc(31).toString('base64')],
+  ['DATA_ENCRYPTION_KEY_PREVIOUS', 'hunter2'],
 ]
 
 describe('a wrong setting', () => {

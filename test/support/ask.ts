@@ -47,6 +47,7 @@ export async function expectTaken(response: Response, replayed = false): Promise
 const Refusal = Problem.extend({
   refundableAmount: z.string().optional(),
   leftToday: z.string().optional(),
+  refundId: z.string().optional(),
 })
 
 /** Checks that a refund was refused with this status and code, and returns the problem. */

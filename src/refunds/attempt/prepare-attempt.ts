@@ -151,12 +151,12 @@ function readReceiver(
   { merchantCode, refundId, receiver: encrypted }: RefundRow,
 ): Receiver | undefined {
   if (!encrypted) return undefined
-  const receiver = decryptReceiver(encryption, encrypted, refundId)
+  const receiver = decryptReceiver(encryption, encrypted, 'receiver', refundId)
   // Without it the refund stays pending: a QR payment cannot be refunded without its receiver.
   if (!receiver) {
     log.error(
       { merchantCode, refundId },
-      'refund not sent: its receiver was encrypted with another DATA_ENCRYPTION_KEY; restart with that key to send it',
+      'refund not sent: its receiver was encrypted with another DATA_ENCRYPTION_KEY; restart with that key as DATA_ENCRYPTION_KEY_PREVIOUS to send it',
     )
   }
   return receiver

@@ -43,9 +43,11 @@ export async function storeIntent(
   const caps = await lockCaps(tx, access)
   const { receiver, paymentId } = params
   const { refundId } = intent
-  const encrypted = receiver ? encryptReceiver(ctx.encryption, receiver, refundId) : null
+  const encrypted = receiver
+    ? encryptReceiver(ctx.encryption, receiver, 'receiver', refundId)
+    : null
   const masked = receiver && maskReceiver(receiver)
-  const shown = masked ? encryptReceiver(ctx.encryption, masked, refundId) : null
+  const shown = masked ? encryptReceiver(ctx.encryption, masked, 'receiver_shown', refundId) : null
   const found = await insertIntent(ctx, tx, toStore, { encrypted, shown })
   if (!found) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
   const { amount, refundable, currency, now, status } = found
@@ -135,10 +137,11 @@ async function insertIntent(
         from payment, judged
       ), stored as (
         insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, reason, receiver,
-          receiver_shown, idempotency_key, fingerprint, requested_by, status, due_at, known, matched,
+          receiver_shown, idempotency_key, fingerprint,
+          fingerprint_key_id, requested_by, status, due_at, known, matched,
           in_first_sight, success_notified_at, review)
         select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId}, amount, ${reason}, ${encrypted},
-          ${shown}, ${idempotencyKey}, ${fingerprint}, ${access.name}, next, case when not found then now() end,
+          ${shown}, ${idempotencyKey}, ${fingerprint.value}, ${fingerprint.keyId}, ${access.name}, next, case when not found then now() end,
           proves, matched, in_first_sight, case when proves then notified_at end,
           case when next = 'needs_review' then 'contradicted' end
         from wanted
