@@ -18,6 +18,7 @@ beforeAll(async () => {
   await database.sql.unsafe(endpoint({ id: ZERO }))
   await database.sql.unsafe(delivery({}))
   await database.sql.unsafe(insert('api_key_days', { key_id: ZERO, day: `'2026-01-01'` }))
+  await database.sql.unsafe(dataKey)
 })
 afterAll(() => database.drop())
 
@@ -138,6 +139,13 @@ const delivery = (more: Columns) =>
   })
 
 /** Rows that violate one constraint each, and no other. */
+const dataKey = insert('data_keys', {
+  purpose: `'seal'`,
+  id: `'K'`,
+  wrapped: `''`,
+  active: 'false',
+})
+
 const REFUSED: [constraint: string, statement: string][] = [
   ['event_removals_pkey', insert('event_removals', { removed_up_to: '1' })],
   ['event_removals_one_row', insert('event_removals', { '"only"': 'false' })],
@@ -147,6 +155,7 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['webhook_deliveries_pkey', delivery({})],
   ['webhook_deliveries_endpoint', delivery({ endpoint_id: ONE })],
   ['webhook_deliveries_attempts_not_negative', delivery({ event_id: '2', attempts: '-1' })],
+  ['data_keys_pkey', dataKey],
   ['merchant_accounts_pkey', insert('merchant_accounts', { merchant_code: `'M'` })],
   ['api_keys_hash', key({ name: `'other'` })],
   ['api_keys_hash_is_sha256', key({ hash: `'short'` })],

@@ -87,7 +87,7 @@ describe('a payment', () => {
     ])
   })
 
-  it('answers that share a commit each have all their events, and an invalid one has none', async () => {
+  it('answers that share a commit each have all their events, and one that is not applied has its discrepancy', async () => {
     const ids = ['T-S1', 'T-S2', 'T-S3', 'T-S4']
     for (const id of ids) {
       await makeTransaction(lab, id, [{ id: `P-${id}` }])
@@ -109,7 +109,9 @@ describe('a payment', () => {
         ['transaction.final', await lab.transaction(id)],
       ])
     }
-    expect(events).toHaveLength(6)
+    const others = events.filter(({ transactionId }) => transactionId === 'T-S4')
+    expect(others.map(({ type }) => type)).toEqual(['discrepancy.found'])
+    expect(events).toHaveLength(7)
   })
 })
 

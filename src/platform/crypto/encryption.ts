@@ -9,7 +9,7 @@ import {
 
 /** Where a ciphertext is stored. It can be decrypted only as the value of this column in this row. */
 export type Place = {
-  /** Table and column, as in `refunds.receiver`. */
+  /** The names of table and column. */
   column: `${string}.${string}`
   /** Identifies the row. */
   row: string
