@@ -140,11 +140,37 @@ describe('what the gateway lists', () => {
 })
 
 describe('a payment that is no longer listed', () => {
+  /** The last answer that omitted it came a minute ago. */
+  const afterMinute = (id: string) => rig.database.sql`
+    update payments set unlisted_since = unlisted_since - interval '1 min' where payment_id = ${id}`
+
+  it('is believed gone only once two answers at least a minute apart omit it', async () => {
+    await sync('T-BLINK', [{ id: 'blink1' }])
+    await takeChanges()
+    await change('blink1', { listed: false })
+    await syncAgain(rig, 'T-BLINK')
+    await syncAgain(rig, 'T-BLINK')
+    expect(await takeChanges()).toEqual([])
+    expect(await rig.transaction('T-BLINK')).toMatchObject({
+      payments: [{ id: 'blink1', missing: false, refundableAmount: '10' }],
+      sync: { status: 'queued' },
+    })
+    await change('blink1', { listed: true })
+    await syncAgain(rig, 'T-BLINK')
+    await change('blink1', { listed: false })
+    await syncAgain(rig, 'T-BLINK')
+    await afterMinute('blink1')
+    await syncAgain(rig, 'T-BLINK')
+    expect(await takeChanges()).toEqual([['blink1', 'missing', 'false', 'true']])
+  })
+
   it('is kept with its old `asOf`, marked missing, not refundable, and queried again', async () => {
     await sync('T-GONE', [{ id: 'g1' }, { id: 'g2' }])
     const [old] = await rig.database.sql`select as_of::text from payments where payment_id = 'g2'`
     await takeChanges()
     await change('g2', { listed: false })
+    await syncAgain(rig, 'T-GONE')
+    await afterMinute('g2')
     await syncAgain(rig, 'T-GONE')
     expect(await takeChanges()).toEqual([['g2', 'missing', 'false', 'true']])
     expect(await rig.transaction('T-GONE')).toMatchObject({
@@ -166,6 +192,8 @@ describe('a payment that is no longer listed', () => {
   it('and comes back is no longer missing, and the transaction is idle', async () => {
     await sync('T-RETURN', [{ id: 'r1' }])
     await change('r1', { listed: false })
+    await syncAgain(rig, 'T-RETURN')
+    await afterMinute('r1')
     await syncAgain(rig, 'T-RETURN')
     await takeChanges()
     await change('r1', { listed: true })
