@@ -29,10 +29,10 @@ export function applySuccessNotification(
   const isContradicted = failureCode !== null && !isDecidedFailed(draft.now)
   const isRepeated = failureCode !== null && successNotifiedAt !== null
   draft.now = { ...draft.now, successNotifiedAt: successNotifiedAt ?? receivedAt }
-  if (isContradicted || isRepeated || status === 'succeeded') {
+  if (isRepeated) return undefined
+  if (isContradicted || (status === 'succeeded' && successNotifiedAt === null)) {
     draft.notes.push({ code, cause: cause.reason, ipnEventId: id })
   }
-  if (isRepeated) return undefined
   if (isContradicted) {
     const reason = `the gateway notified both a failure (code ${failureCode}) and a success`
     sendToReview(draft, 'contradicted', { reason, ipnEventId: id })
@@ -56,8 +56,8 @@ export function applyFailureNotification(
 ): Disagreement | undefined {
   const { status, failureCode } = draft.now
   const reason = `the gateway notified a failure (code ${code})`
-  draft.notes.push({ code, cause: reason, ipnEventId: id })
   if (failureCode === code) return undefined
+  draft.notes.push({ code, cause: reason, ipnEventId: id })
   // The first failure is the one a later query has to confirm.
   if (failureCode === null) {
     const failure = { failureNotifiedAt: receivedAt, failureBeforeSnapshot: beforeSnapshot }

@@ -1,4 +1,5 @@
 import { transactions } from '../db/schema.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { ClaimedRow, QueryAnswer } from './types.ts'
@@ -30,4 +31,16 @@ export async function lockClaimed(
     ) as sent using (merchant_code, transaction_id, lease_id)
     order by merchant_code, transaction_id for update of transactions`
   return new Map(rows.map(({ leaseId, ...row }) => [leaseId, row]))
+}
+
+/** Locks a transaction's row for an answer whose lease has ended. */
+export async function lockUnclaimed(
+  tx: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+): Promise<ClaimedRow | undefined> {
+  const [row] = await tx<ClaimedRow[]>`
+    select state, final, duplicate_payment as "duplicatePayment", ipn_count as "ipnCount",
+      ipn_measured as "ipnMeasured", false as newer, coalesce(as_of, now())::text as "asOf"
+    from transactions where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`
+  return row
 }

@@ -1,15 +1,15 @@
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import { sendAttempt } from '../refunds/attempt/send-attempt.ts'
 import type { Attempt, SentAttempt } from '../refunds/attempt/types.ts'
-import { reconcileRefunds, recordAttemptResult } from '../refunds/reconcile/reconcile-refunds.ts'
+import { reconcileRefunds } from '../refunds/reconcile/reconcile-refunds.ts'
 import { applyAnswers, classifyAnswer, lockAnswers } from './apply-answers.ts'
 import { leaseMs, releaseClaim } from './claim-due.ts'
 import { commitBatch } from './commit-batch.ts'
 import type { SyncContext } from './context.ts'
 import { explainRefusedAnswer, isWorthRepeating } from './explain-refused-answer.ts'
-import { lockClaimed } from './fence.ts'
 import { finishCommit } from './finish-commit.ts'
 import { logFindings, NO_FINDINGS, recordFindings } from './record-findings.ts'
+import { recordRefundAnswer } from './record-refund-answer.ts'
 import type { QueryEnd } from './schedule.ts'
 import { type Claim, type ClaimEnd, LOST, type QueryAnswer } from './types.ts'
 
@@ -25,7 +25,8 @@ type PendingAttempt = { attempt: Attempt; queryEnd: QueryEnd }
  * 4. send the refund that step 3 prepared, if any;
  * 5. record the result, in a second commit.
  *
- * Both commits are fenced by the lease, and no database transaction is open during 1 and 4.
+ * Both commits are fenced by the lease, and no database transaction is open during 1 and 4. Only an answer to a
+ * refund is recorded without it.
  * @param onAnswer called between 1 and 2
  * @returns `handed_back` when the query was not sent or was cut short; the claim is released
  * @throws database errors; the lease ends and the transaction is due again
@@ -45,7 +46,9 @@ export async function syncTransaction(
   if (!('attempt' in committed)) return committed
   const sent = await sendAttempt(committed.attempt, ctx.givingUp)
   logSent(ctx, claim, sent)
-  return await ctx.tracing.run(planCommit, () => recordResult(ctx, claim, sent, committed.queryEnd))
+  return await ctx.tracing.run(planCommit, () =>
+    recordRefundAnswer(ctx, claim, sent, committed.queryEnd),
+  )
 }
 
 const planCommit = () => ({ name: 'commit answer', kind: 'internal' as const })
@@ -146,25 +149,6 @@ async function commitSingle(
   } finally {
     if (!attempt) permit?.release()
   }
-}
-
-/** Step 5. Writes nothing if the lease was lost: the next worker treats the attempt as interrupted. */
-async function recordResult(
-  ctx: SyncContext,
-  claim: Claim,
-  sent: SentAttempt,
-  queryEnd: QueryEnd,
-): Promise<ClaimEnd> {
-  const { end, found } = await runInTransaction(ctx.sql, async (tx) => {
-    const row = (await lockClaimed(tx, [{ claim, sentAfterMs: 0 }])).get(claim.leaseId)
-    if (!row) return { end: LOST, found: [] }
-    const refunds = await recordAttemptResult(ctx, tx, claim, sent)
-    const { found } = refunds
-    const finished = await finishCommit(ctx, tx, { claim, row, refunds, queryEnd, found })
-    return { end: finished.end, found }
-  })
-  logFindings(ctx, { found, ipnDelaysS: [] }, [])
-  return end
 }
 
 function logSent(

@@ -219,7 +219,7 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['refunds_matched_succeeded', next({ matched: 'true' })],
   ['refunds_matched_succeeded', over('needs_review', { matched: 'true' })],
   ['refunds_failed_says_why', over('failed')],
-  ['foreign_refunds_pkey', external({ payment_id: `'P2'` })],
+  ['foreign_refunds_pkey', external({ amount: '1.0' })],
   ['foreign_refunds_amount_positive', external({ request_id: `'S'`, amount: '0' })],
   ['discrepancies_once', discrepancy({})],
   ['discrepancies_times_positive', discrepancy({ ours: `'c'`, times: '0' })],

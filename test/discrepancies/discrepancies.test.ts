@@ -136,6 +136,28 @@ const PLAYED = {
     await lab.pass(payment)
     expect((await readOnly('refund_without_end')).open).toBe(false)
   },
+  async external_refund_unmatched() {
+    const payment = await lab.open()
+    await lab.show(payment, '0')
+    await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '30' })
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    await lab.database.sql`
+      update foreign_refunds set first_seen_at = first_seen_at - interval '3 days'`
+    await lab.pass(payment)
+    expect(await readOnly('external_refund_unmatched')).toMatchObject({
+      paymentId: payment.id,
+      ours: { source: 'service', says: 'no increase of the refunded amount shows it' },
+      theirs: {
+        source: 'notification',
+        says: 'success notification, request portal-1, amount 30',
+      },
+      open: true,
+    })
+    await lab.show(payment, null)
+    await lab.pass(payment)
+    expect((await readOnly('external_refund_unmatched')).open).toBe(false)
+  },
   async answer_went_backwards() {
     await finish([{ id: `p-${id}`, amount: '10000.50' }])
     await patch(`p-${id}`, { status: 'FAILED' })

@@ -141,6 +141,26 @@ describe('what the gateway lists', () => {
 })
 
 describe('a payment that is no longer listed', () => {
+  it('is believed gone only once two answers at least a minute apart omit it', async () => {
+    await sync('T-BLINK', [{ id: 'blink1' }])
+    await takeChanges()
+    await change('blink1', { listed: false })
+    await syncAgain(rig, 'T-BLINK')
+    await syncAgain(rig, 'T-BLINK')
+    expect(await takeChanges()).toEqual([])
+    expect(await rig.transaction('T-BLINK')).toMatchObject({
+      payments: [{ id: 'blink1', missing: false, refundableAmount: '10' }],
+      sync: { status: 'queued' },
+    })
+    await change('blink1', { listed: true })
+    await syncAgain(rig, 'T-BLINK')
+    await change('blink1', { listed: false })
+    await syncAgain(rig, 'T-BLINK')
+    await ageOmission(rig, 'blink1')
+    await syncAgain(rig, 'T-BLINK')
+    expect(await takeChanges()).toEqual([['blink1', 'missing', 'false', 'true']])
+  })
+
   it('is kept with its old `asOf`, marked missing, not refundable, and queried again', async () => {
     await sync('T-GONE', [{ id: 'g1' }, { id: 'g2' }])
     const [old] = await rig.database.sql`select as_of::text from payments where payment_id = 'g2'`

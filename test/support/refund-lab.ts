@@ -47,6 +47,8 @@ export type RefundLab = RefundRig & {
   fault(kind: string, more?: object): Promise<void>
   /** Makes QUERY_PT show this refunded amount instead of the actual one; null for the actual one. */
   show(payment: LabPayment, refundedAmount: string | null): Promise<void>
+  /** No longer lists the payment, in two answers a minute apart. */
+  lose(payment: LabPayment): Promise<void>
   /** Resets the gateway's behaviour and empties the tables between two tests. */
   clear(): Promise<void>
 }
@@ -100,6 +102,14 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
     },
     async show({ id }, refundedAmount) {
       await rig.control('PATCH', `/payments/${id}`, { refundedAmountShown: refundedAmount })
+    },
+    async lose(payment) {
+      await rig.control('PATCH', `/payments/${payment.id}`, { listed: false })
+      await pass(payment)
+      await sql`
+        update payments set unlisted_since = unlisted_since - interval '1 min'
+        where payment_id = ${payment.id}`
+      await pass(payment)
     },
     async clear() {
       await rig.control('DELETE', '/faults')

@@ -142,7 +142,8 @@ async function recordAttempt(
     },
   )
   const accountNumber = receiver?.accountNumber
-  return { refundId, attemptId, prepared, before, accountNumber, permit }
+  const recording = { attemptId, before, recorded: draft.now, snapshotCallId: snapshot.callId }
+  return { refundId, ...recording, prepared, accountNumber, permit }
 }
 
 /** @returns undefined when there is no receiver, or it cannot be decrypted, which is logged */

@@ -80,7 +80,8 @@ export async function markExternalRefunds(
         eq(externalRefunds.merchantCode, merchantCode),
         eq(externalRefunds.paymentId, paymentId),
         sql`(${externalRefunds.requestId}, ${externalRefunds.amount}) in
-          (select * from unnest(${sql.param(ids)}::text[], ${sql.param(amounts)}::numeric[]))`,
+          (select id, amount::numeric
+            from unnest(${sql.param(ids)}::text[], ${sql.param(amounts)}::text[]) as m (id, amount))`,
       ),
     )
 }

@@ -85,7 +85,14 @@ export function matchRefundedDelta(delta: RefundedDelta): DeltaMatch {
   const matching = startMatching(delta)
   consumeFirstSight(matching, delta)
   matchConfirmed(matching, delta.own)
-  for (const external of delta.external) matchExternal(matching, external, delta.own)
+  const mayBeFirst = (one: ExternalRefund) => mayBelongToFirstSight(one, matching)
+  const certain = delta.external.filter((one) => !mayBeFirst(one))
+  for (const external of certain) matchExternal(matching, external, delta.own)
+  for (const external of delta.external.filter(mayBeFirst)) {
+    matchExternal(matching, external, delta.own)
+  }
+  // What was withdrawn may be the delta of a confirmed refund.
+  matchConfirmed(matching, delta.own)
   const { left, firstSight: _, inferredBefore: __, torn, ...match } = matching
   const mayInfer = !delta.underReview && !torn && match.doubtful.length === 0
   const inferred = mayInfer ? inferOpen(left, delta.own) : []
@@ -142,7 +149,8 @@ function consumeFirstSight(matching: Matching, { own, external }: RefundedDelta)
 
 function matchConfirmed(matching: Matching, own: readonly OwnRefund[]): void {
   for (const { id, amount, evidence, matched, sentBefore } of own) {
-    if (evidence !== 'confirmed' || matched || matching.firstSightOwn.includes(id)) continue
+    const isDone = matched || [...matching.firstSightOwn, ...matching.matchedOwn].includes(id)
+    if (evidence !== 'confirmed' || isDone) continue
     if (!sentBefore || matching.left.lt(amount)) continue
     matching.matchedOwn.push(id)
     matching.left = matching.left.minus(amount)
@@ -158,13 +166,20 @@ function matchExternal(
   if (external.matched || matching.firstSightExternal.includes(external)) return
   if (matching.left.lt(amount)) withdrawInferred(matching, amount)
   if (matching.left.lt(amount)) return
-  const mayBeFirst = !external.notifiedBeforeFirst && matching.firstSight.gte(amount)
-  if (mayBeFirst && own.some((one) => mayBeShown(one, matching))) {
+  if (mayBelongToFirstSight(external, matching) && own.some((one) => mayBeShown(one, matching))) {
     matching.torn = true
     return
   }
   matching.matchedExternal.push(external)
   matching.left = matching.left.minus(amount)
+}
+
+/** Whether a notification received since may repeat one of a refund from before the payment was first seen. */
+function mayBelongToFirstSight(
+  { amount, notifiedBeforeFirst }: ExternalRefund,
+  { firstSight }: Matching,
+): boolean {
+  return !notifiedBeforeFirst && firstSight.gte(amount)
 }
 
 /** Whether the remaining delta may be a refund of ours whose outcome is not certain. */

@@ -9,6 +9,7 @@ import type { SnapshotRef } from '../../payments/types.ts'
 import { pipeline } from '../../platform/postgres/pipeline.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { endAttempt, endInterruptedAttempt } from '../attempt/end-attempt.ts'
+import { endLateAttempt } from '../attempt/end-late-attempt.ts'
 import { prepareAttempt } from '../attempt/prepare-attempt.ts'
 import type { Attempt, AttemptContext, SendPermit, SentAttempt } from '../attempt/types.ts'
 import { applyDeadlines } from '../deadlines.ts'
@@ -83,6 +84,24 @@ export async function recordAttemptResult(
     if (draft.now.refundId === sent.attempt.refundId) await endAttempt(tx, draft, sent)
     else await endInterruptedAttempt(tx, draft)
   }
+  const judged = await judgeRefunds(ctx, tx, key, locked, { snapshot: undefined, changed: false })
+  return await saveRefunds(ctx, tx, locked, { had: false, answered: true }, judged)
+}
+
+/**
+ * Records the result of an attempt whose lease has ended since. The caller holds the transaction's row.
+ * @returns `busy` while another attempt of the refund is in progress, `gone` when the refund's row is lost
+ */
+export async function recordLateResult(
+  ctx: RefundsContext,
+  tx: Tx,
+  key: TransactionKey,
+  sent: SentAttempt,
+): Promise<ReconciledRefunds | 'busy' | 'gone'> {
+  const locked = await lockRefunds(tx, key, null)
+  const draft = locked.drafts.find(({ now }) => now.refundId === sent.attempt.refundId)
+  if (!draft) return 'gone'
+  if (!(await endLateAttempt(tx, draft, sent))) return 'busy'
   const judged = await judgeRefunds(ctx, tx, key, locked, { snapshot: undefined, changed: false })
   return await saveRefunds(ctx, tx, locked, { had: false, answered: true }, judged)
 }

@@ -2,6 +2,7 @@ import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { SYNC_DUE, TRANSACTION_CHANGED } from '../../db/channels.ts'
 import { DomainError } from '../../errors.ts'
+import { exceedsDecimals } from '../../money.ts'
 import { REFUNDABLE_SQL } from '../../payments/refundable.ts'
 import { pipeline } from '../../platform/postgres/pipeline.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
@@ -51,6 +52,7 @@ export async function storeIntent(
   const found = await insertIntent(ctx, tx, toStore, { encrypted, shown })
   if (!found) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
   const { amount, refundable, currency, now, status } = found
+  if (currency !== null) refuseDecimals(params.amount, currency)
   if (amount === null || status === null) {
     throw explainRefusal({ ...found, status: found.paymentStatus }, params)
   }
@@ -77,6 +79,14 @@ const NEW_REFUND = {
   failureSource: null,
   failureReason: null,
   failureMessage: null,
+}
+
+function refuseDecimals(amount: string | undefined, currency: string): void {
+  if (amount === undefined || !exceedsDecimals(amount, currency)) return
+  const message = `has more decimals than ${currency} has`
+  throw new DomainError('invalid_request', `amount: ${message}`, {
+    errors: [{ path: 'amount', message }],
+  })
 }
 
 /** Refuses refunds that could not be sent now: stored, they would be sent unexpectedly later. */
