@@ -51,6 +51,8 @@ export type TimelineEntry =
       deliveries: number
       lastReceivedAt: string
       signature: string
+      /** Whether its hash was received with other values as well. */
+      recut: boolean
       address: string
     }
   | {

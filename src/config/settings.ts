@@ -57,6 +57,7 @@ export const SETTINGS = {
   GATEWAY_ALLOW_HTTP: trueOrFalse().default(false),
   GATEWAY_REFUND_HASH_EXCLUDE: names('RequestID').default(['RequestID']),
   IPN_HASH_EXCLUDE: names('TransAmount,ExtData').default(['TransAmount', 'ExtData']),
+  IPN_KNOWN_MEMBERS: names('PromotionCode,BankCode').default([]),
   IPN_SIGNATURE: choice(['required', 'optional', 'off']).default('required'),
   IPN_ACCEPT_GET: trueOrFalse().default(false),
   IPN_ALLOW_CIDRS: cidrs(),

@@ -143,14 +143,22 @@ export const apiKeyDays = pgTable(
   ],
 )
 
-/** Notifications as received. A repeated delivery of the same bytes is counted, not stored again. */
+/** Notifications as received. A repeated delivery of the same signed content is counted, not stored again. */
 export const ipnEvents = pgTable(
   'ipn_events',
   {
     id: bigserial('id', { mode: 'number' }).primaryKey(),
     merchantCode: text('merchant_code').notNull(),
-    /** SHA-256 of the merchant code and the raw body. */
+    /** SHA-256 of the merchant code and what is signed; in rows of earlier releases, of the raw body. */
     fingerprint: bytes('fingerprint').notNull(),
+    /** The first 64 bits of a verified hash: equal for every way to cut the signed text into members. */
+    signedKey: bigint('signed_key', { mode: 'bigint' }),
+    /** In published form: only members that the gateway is known to sign. */
+    published: boolean('published').notNull().default(true),
+    /** Not the reading of its hash that is trusted: it leads to a query, but settles and names nothing. */
+    hint: boolean('hint').notNull().default(false),
+    /** Its hash was received with another reading. */
+    recut: boolean('recut').notNull().default(false),
     kind: text('kind', { enum: ['payment', 'refund'] }).notNull(),
     /** Null for a refund's notification, which carries an unrelated id under that name. */
     transactionId: text('transaction_id'),
@@ -181,6 +189,10 @@ export const ipnEvents = pgTable(
     unique('ipn_events_fingerprint')
       .on(t.merchantCode, t.transactionId, t.fingerprint)
       .nullsNotDistinct(),
+    // The readings of a signed text.
+    index('ipn_events_signed')
+      .on(t.merchantCode, t.signedKey)
+      .where(sql`${t.signedKey} is not null`),
     // The refund notifications of a transaction, also for its timeline. 0.03 ms, without it 266 ms.
     index('ipn_events_refund_payment')
       .on(t.merchantCode, t.paymentId)

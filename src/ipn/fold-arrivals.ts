@@ -3,7 +3,7 @@ import type { Arrival } from './types.ts'
 /** A notification, and how often this batch contains it. */
 export type FoldedArrival = Arrival & { deliveries: number }
 
-/** Counts equal bytes of one merchant: one statement may touch a row only once. */
+/** Counts equal notifications of one merchant: one statement may touch a row only once. */
 export function foldArrivals(arrivals: readonly Arrival[]): FoldedArrival[] {
   const folded = new Map<string, FoldedArrival>()
   for (const arrival of arrivals) {
@@ -14,6 +14,8 @@ export function foldArrivals(arrivals: readonly Arrival[]): FoldedArrival[] {
   }
   return [...folded.values()]
 }
+
+const NAMES_NOTHING = { orderId: undefined, merchantTxnId: undefined, currency: undefined }
 
 /** A transaction to make due, with what its notifications state about it. */
 export type NotifiedTransaction = {
@@ -31,9 +33,10 @@ export type NotifiedTransaction = {
  */
 export function foldTransactions(arrivals: readonly Arrival[]): NotifiedTransaction[] {
   const folded = new Map<string, NotifiedTransaction>()
-  for (const { merchantCode, notification } of arrivals) {
+  for (const { merchantCode, notification, hint } of arrivals) {
     if (notification.kind !== 'payment') continue
-    const { transactionId, orderId, merchantTxnId, currency } = notification
+    const { transactionId } = notification
+    const { orderId, merchantTxnId, currency } = hint ? NAMES_NOTHING : notification
     const key = `${merchantCode} ${transactionId}`
     const known = folded.get(key)
     if (known) {

@@ -1,16 +1,17 @@
-import { createHash } from 'node:crypto'
 import { listHashExclusions } from '../gateway/message-kinds.ts'
 import { parseFormParams, parseJsonParams } from '../gateway/parse-params.ts'
 import { type Notification, readNotification } from '../gateway/read-notification.ts'
 import { verifySecureHash } from '../gateway/signature.ts'
 import type { SpanOptions } from '../platform/telemetry/tracing.ts'
 import type { IpnContext } from './context.ts'
+import { readSigned } from './read-signed.ts'
+import { RecutError } from './store-readings.ts'
 import type { IpnRequest } from './types.ts'
 
 /** `stored` means committed. With every other verdict nothing was stored and nothing queued. */
 export type Receipt =
   | { verdict: 'stored' }
-  | { verdict: 'malformed' | 'unknown_merchant' | 'bad_signature'; why: string }
+  | { verdict: 'malformed' | 'unknown_merchant' | 'bad_signature' | 'recut'; why: string }
 
 /**
  * Processes one notification: parses it, finds the account, checks the signature, stores it. Never waits for
@@ -44,7 +45,8 @@ export async function receiveNotification(
     ipnHashExclude: config.IPN_HASH_EXCLUDE,
     refundHashExclude: config.GATEWAY_REFUND_HASH_EXCLUDE,
   })
-  const verdict = verifySecureHash(params, secrets, { prefix, exclude })
+  const signatureRule = { prefix, exclude }
+  const verdict = verifySecureHash(params, secrets, signatureRule)
   if (rule !== 'off' && verdict !== 'verified' && !(rule === 'optional' && verdict === 'missing')) {
     return { verdict: 'bad_signature', why: `${prefix}_SecureHash is ${verdict}` }
   }
@@ -52,10 +54,14 @@ export async function receiveNotification(
   const store = () =>
     inbox.store({
       merchantCode: account.merchantCode,
-      fingerprint: createHash('sha256')
-        .update(`${account.merchantCode}\n`)
-        .update(request.body)
-        .digest(),
+      ...readSigned(params, {
+        merchantCode: account.merchantCode,
+        kind: notification.kind,
+        verdict,
+        rule: signatureRule,
+        known: config.IPN_KNOWN_MEMBERS,
+        body: request.body,
+      }),
       notification,
       verdict,
       body: request.body,
@@ -64,7 +70,12 @@ export async function receiveNotification(
       headers: request.headers,
       traceParent: tracing.traceParent(),
     })
-  await tracing.run(() => describeStoring(account.merchantCode, notification), store)
+  try {
+    await tracing.run(() => describeStoring(account.merchantCode, notification), store)
+  } catch (error) {
+    if (error instanceof RecutError) return { verdict: 'recut', why: error.message }
+    throw error
+  }
   return { verdict: 'stored' }
 }
 

@@ -3,7 +3,7 @@ import type { TransactionKey } from '../db/transaction-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 
-/** The code and amount of a payment notification whose hash verified. */
+/** The code and amount of a payment notification whose hash verified and whose reading is trusted. */
 export type NotifiedPayment = { code: string; amount: string | null }
 
 /** Bounds what a commit reads when a flood of different notifications has arrived for a transaction. */
@@ -25,11 +25,11 @@ export async function readNotifiedPayments(
     from ${rowSet(tx, 'k', KEY_COLUMNS, keys)},
       lateral (
         select code, amount from (
-          select code, amount, verdict, last_received_at, id from ipn_events
+          select code, amount, verdict, hint, last_received_at, id from ipn_events
           where merchant_code = k.merchant_code and transaction_id = k.transaction_id
           limit ${MAX_READ}
         ) as bounded
-        where verdict = 'verified' and code is not null
+        where verdict = 'verified' and not hint and code is not null
         order by last_received_at desc, id desc limit ${MAX_NOTIFIED}
       ) as e`
   for (const { at, ...notification } of rows) notified[at - 1]?.push(notification)

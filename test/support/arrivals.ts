@@ -6,6 +6,9 @@ export function makeArrival(merchantCode: string, transactionId: string, bytes: 
   return {
     merchantCode,
     fingerprint: createHash('sha256').update(bytes).digest(),
+    signedKey: undefined,
+    published: true,
+    hint: false,
     notification: {
       kind: 'payment',
       merchantCode,

@@ -18,6 +18,12 @@ export type RefundNotification = {
   amount: string | null
   code: string | null
   verified: boolean
+  /** Not the reading of its hash that is trusted. */
+  hint: boolean
+  /** In the form that the gateway publishes. */
+  published: boolean
+  /** A notification with its hash, request id, payment and amount was handled before. */
+  handledBefore: boolean
   receivedAt: string
   /** It was received before the current snapshot's query was sent. */
   beforeSnapshot: boolean
@@ -68,7 +74,11 @@ export async function readUnhandledNotifications(
 ): Promise<RefundNotification[]> {
   return await tx<RefundNotification[]>`
     select e.id, e.request_id as "requestId", e.payment_id as "paymentId", e.amount, e.code,
-      e.verdict = 'verified' as verified, e.first_received_at::text as "receivedAt",
+      e.verdict = 'verified' as verified, e.hint, e.published, exists (select from ipn_events o
+        where o.merchant_code = e.merchant_code and o.signed_key = e.signed_key and o.id <> e.id
+          and o.request_id = e.request_id and o.payment_id is not distinct from e.payment_id
+          and o.amount is not distinct from e.amount and o.handled_at is not null) as "handledBefore",
+      e.first_received_at::text as "receivedAt",
       coalesce(e.first_received_at < ${asOf}::timestamptz, false) as "beforeSnapshot"
     from (${selectRefundNotifications(tx, key)}) as e
     where e.handled_at is null
@@ -82,7 +92,7 @@ function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | unde
     one.paymentId === paymentId &&
     one.amount !== null &&
     compareAmounts(one.amount, amount) === 0
-  if (!one.verified) return undefined
+  if (!one.verified || (same ? one.handledBefore : one.hint)) return undefined
   if (!same) {
     const reason = 'the gateway notified its request id with another payment or amount'
     // Sent from a row that was lost: sent once more, it would move twice.
@@ -109,12 +119,16 @@ function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | unde
 async function recordExternal(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
-  { id, requestId, paymentId, amount, code, verified, receivedAt }: RefundNotification,
+  one: RefundNotification,
 ): Promise<undefined> {
+  const { id, requestId, paymentId, amount, code, verified, receivedAt } = one
   const result = readResult(code)
+  // Of two readings nobody can say which one is right: both are reserved, until growth shows one.
+  if (one.hint && !one.published) return
   if (!verified || result === undefined || paymentId === null || amount === null) return
   if (compareAmounts(amount, '0') === 0) return
   if (result === 'failure') {
+    if (one.hint) return
     await tx`
       update foreign_refunds set outcome = 'released', matched = false
       where merchant_code = ${merchantCode} and request_id = ${requestId} and payment_id = ${paymentId}
