@@ -10,9 +10,9 @@ import { discrepancyRoutes } from './discrepancies/routes.ts'
 import { feedRoutes } from './feed/routes.ts'
 import type { HealthContext } from './health/context.ts'
 import { healthRoutes } from './health/routes.ts'
-import { ipnRoutes } from './ipn/routes.ts'
+import { describeIpnRoutes } from './ipn/openapi.ts'
 import { paymentRoutes } from './payments/routes.ts'
-import { createBodyBudget } from './platform/http/body.ts'
+import { type BodyBudget, createBodyBudget } from './platform/http/body.ts'
 import type { HttpEnv } from './platform/http/env.ts'
 import { readJsonBody } from './platform/http/json-body.ts'
 import { answerError, answerProblem } from './platform/http/problems.ts'
@@ -63,8 +63,15 @@ const API: ApiInfo = { title: 'IPN processor', description: DESCRIPTION, tags: T
 
 type AppContext = CardsContext & HealthContext & WebhooksContext
 
-/** Creates the HTTP application. A worker serves only health and metrics. */
-export function createApp(ctx: AppContext): Hono<HttpEnv> {
+/**
+ * Creates the HTTP application: everything but `/ipn`, which it only describes. A worker serves only health and
+ * metrics.
+ * @param bodyBudget shared with `/ipn`
+ */
+export function createApp(
+  ctx: AppContext,
+  bodyBudget: BodyBudget = createBodyBudget(),
+): Hono<HttpEnv> {
   const app = new OpenAPIHono<HttpEnv>()
   const recordRequest = createRequestMeter(ctx.metrics)
   app.use(requestId())
@@ -100,8 +107,9 @@ export function createApp(ctx: AppContext): Hono<HttpEnv> {
   if (ctx.config.ROLE === 'worker') return app
 
   app.route('/', openapiRoutes(app, API))
-  const bodyBudget = createBodyBudget()
-  app.route('/', ipnRoutes(ctx, bodyBudget))
+  for (const route of describeIpnRoutes(ctx.config.GATEWAY_FIELD_PREFIX)) {
+    app.openAPIRegistry.registerPath(route)
+  }
   const middleware = [
     authenticate(ctx),
     traceRequests(ctx),

@@ -6,7 +6,9 @@ import { startBackground } from './background.ts'
 import type { Config } from './config/config.ts'
 import { type ContextOptions, createContext, type ServiceContext } from './create-context.ts'
 import { EVENTS_PUBLISHED, TRANSACTION_CHANGED } from './db/channels.ts'
+import { createNotificationServer, isIpnTarget } from './ipn/serve-notifications.ts'
 import type { WorkerLoop } from './platform/concurrency/worker-loop.ts'
+import { createBodyBudget } from './platform/http/body.ts'
 import { answerUnreadable } from './platform/http/problems.ts'
 import { setSecurityHeaders } from './platform/http/security-headers.ts'
 import { openServer, SERVER_LIMITS, type ServerLimits } from './platform/http/server.ts'
@@ -68,13 +70,20 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 }
 
 function openHttpServer(ctx: ServiceContext, limits: ServerLimits): Server {
-  const server = openServer(
-    getRequestListener(createApp(ctx).fetch, {
-      errorHandler: (error) => answerUnreadable(ctx.log, error),
-    }),
-    limits,
-  )
-  server.prependListener('request', (_, response) => setSecurityHeaders(response))
+  const budget = createBodyBudget()
+  const serveRequest = getRequestListener(createApp(ctx, budget).fetch, {
+    errorHandler: (error) => answerUnreadable(ctx.log, error),
+  })
+  const serveNotification = createNotificationServer(ctx, budget)
+  const receives = ctx.config.ROLE !== 'worker'
+  const server = openServer((request, response) => {
+    if (receives && isIpnTarget(request.url)) {
+      serveNotification(request, response)
+      return
+    }
+    setSecurityHeaders(response)
+    void serveRequest(request, response)
+  }, limits)
   // A connection kept alive after its response would delay the stop by seconds.
   server.on('request', ({ socket }, response) =>
     response.once('close', () => ctx.stopping.aborted && socket.end()),

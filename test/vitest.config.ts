@@ -15,7 +15,7 @@ export default defineConfig({
     exclude: ['test/drills/**'],
     globalSetup: ['test/support/start-database.ts'],
     setupFiles: ['test/support/conformance/setup.ts'],
-    testTimeout: 30_000,
+    testTimeout: 60_000,
     hookTimeout: 60_000,
     maxWorkers: 2,
     // What a file imports is there for the next one: loading it anew for each took half of all the time.

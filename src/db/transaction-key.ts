@@ -8,7 +8,7 @@ export function formatTransactionKey({ merchantCode, transactionId }: Transactio
 
 /**
  * Formats the key under which readers wait for the transaction to change. It is the payload of the NOTIFY
- * channel `TRANSACTION_CHANGED`; statements that notify in bulk build the same text with `to_json`.
+ * channel `TRANSACTION_CHANGED`.
  */
 export function formatWakeKey({ merchantCode, transactionId }: TransactionKey): string {
   return JSON.stringify([merchantCode, transactionId])

@@ -1,4 +1,5 @@
 import { EVENT_RECORDED } from '../db/channels.ts'
+import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { EventType } from './event.ts'
 
@@ -17,11 +18,9 @@ export type NewEvent = {
 export async function recordEvents(tx: Tx, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return
   await tx`
-    with recorded as (
-      insert into event_outbox (merchant_code, transaction_id, type, data)
-      select e ->> 'merchantCode', e ->> 'transactionId', e ->> 'type', e -> 'data'
-      from json_array_elements(${JSON.stringify(events)}::json) with ordinality as es (e, place)
-      order by place
-    )
-    select pg_notify(${EVENT_RECORDED}, '')`
+    insert into event_outbox (merchant_code, transaction_id, type, data)
+    select e ->> 'merchantCode', e ->> 'transactionId', e ->> 'type', e -> 'data'
+    from json_array_elements(${JSON.stringify(events)}::json) with ordinality as es (e, place)
+    order by place`
+  notifyAfterCommit(tx, EVENT_RECORDED)
 }

@@ -3,6 +3,7 @@ import type { Context } from '../context.ts'
 import { EVENTS_PUBLISHED } from '../db/channels.ts'
 import { PUBLISHING_LOCK } from '../db/locks.ts'
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
+import { notify } from '../platform/postgres/notify.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
 /** Rows per statement, which then takes milliseconds. */
@@ -35,9 +36,10 @@ export async function publishEvents({ sql }: { sql: Sql }, limit = BATCH): Promi
       select merchant_code, transaction_id, type, data, at from taken order by taken.id
       returning id
     )
-    select count(*) as count, case when count(*) > 0 then pg_notify(${EVENTS_PUBLISHED}, '') end
-    from published`
-  return row?.count ?? 0
+    select count(*) as count from published`
+  const count = row?.count ?? 0
+  if (count > 0) notify(sql, EVENTS_PUBLISHED)
+  return count
 }
 
 /** Runs one round of the publishing loop. A batch that is not full counts as none, so that the loop rests. */

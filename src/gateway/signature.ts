@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import { LosslessNumber } from 'lossless-json'
 
 /** Parameters by wire name, as parsed from a JSON object or a form. */
@@ -35,9 +35,9 @@ export function listSignedParams(
   { prefix, exclude }: SignatureRule,
 ): { name: string; text: string }[] {
   const start = `${prefix}_`
-  const excluded = new Set(['SecureHash', ...exclude].map((name) => start + name))
+  const isSigned = (name: string) => name !== 'SecureHash' && !exclude.includes(name)
   return Object.keys(params)
-    .filter((name) => name.startsWith(start) && !excluded.has(name))
+    .filter((name) => name.startsWith(start) && isSigned(name.slice(start.length)))
     .sort()
     .map((name) => ({ name, text: formatValue(name, params[name]) }))
 }
@@ -48,7 +48,7 @@ export function listSignedParams(
  * @throws NotSignableError when a value is a nested object
  */
 export function computeSecureHash(params: WireParams, secret: string, rule: SignatureRule): string {
-  return createHash('sha256').update(joinSignedValues(params, rule)).update(secret).digest('hex')
+  return hash('sha256', joinSignedValues(params, rule) + secret)
 }
 
 /**
@@ -77,8 +77,9 @@ export function verifySecureHash(
   if (typeof given !== 'string' || !HEX_SHA256.test(given)) return 'wrong'
   const claimed = Buffer.from(given, 'hex')
   try {
+    const signed = joinSignedValues(params, rule)
     const matches = secrets.map((secret) =>
-      timingSafeEqual(claimed, Buffer.from(computeSecureHash(params, secret, rule), 'hex')),
+      timingSafeEqual(claimed, hash('sha256', signed + secret, 'buffer')),
     )
     return matches.includes(true) ? 'verified' : 'wrong'
   } catch (error) {

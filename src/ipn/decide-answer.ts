@@ -1,12 +1,11 @@
-import type { Context as HttpContext } from 'hono'
+import type { IncomingMessage } from 'node:http'
 import type { BodyBudget } from '../platform/http/body.ts'
 import { compileNetworks } from '../platform/http/client-address.ts'
-import type { HttpEnv } from '../platform/http/env.ts'
 import { type IpnAnswer, OVERLOADED } from './answer.ts'
 import type { IpnContext } from './context.ts'
 import { InboxFullError } from './inbox.ts'
 import { readIpnRequest } from './read-request.ts'
-import { receiveNotification } from './receive-notification.ts'
+import { createReceiveNotification } from './receive-notification.ts'
 import { createSignatureThrottle } from './signature-throttle.ts'
 
 const MAX_BODY_BYTES = 64 * 1024
@@ -19,7 +18,7 @@ const STATUS = {
   unknown_merchant: 404,
 } as const
 
-type DecideAnswer = (c: HttpContext<HttpEnv>, address: string) => Promise<IpnAnswer>
+type DecideAnswer = (request: IncomingMessage, address: string) => Promise<IpnAnswer>
 
 /**
  * Makes the function that processes a notification request and decides its answer. The cheapest checks
@@ -32,18 +31,19 @@ export function createDecideAnswer(ctx: IpnContext, budget: BodyBudget): DecideA
   const methods = IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST']
   const bodyLimits = { limit: MAX_BODY_BYTES, timeoutMs: ctx.config.bodyTimeoutMs, budget }
   const signatureThrottle = createSignatureThrottle()
+  const receive = createReceiveNotification(ctx)
 
-  return async (c, address) => {
-    if (!methods.includes(c.req.method)) {
+  return async (incoming, address) => {
+    if (!methods.includes(incoming.method ?? '')) {
       const headers = { allow: methods.join(', ') }
       return { status: 405, verdict: 'method', why: `use ${methods.join(' or ')}`, headers }
     }
     if (!isAllowed(address)) return { status: 403, verdict: 'address', why: 'address not allowed' }
     // Before the body takes memory, and its hash CPU time.
     if (ctx.inbox.isFull()) throw new InboxFullError('too many notifications wait for the database')
-    const request = await readIpnRequest(c, address, bodyLimits)
+    const request = await readIpnRequest(incoming, address, bodyLimits)
     if ('status' in request) return request
-    const receipt = await receiveNotification(ctx, request)
+    const receipt = await receive(request)
     if (receipt.verdict === 'bad_signature') {
       const throttledMs = signatureThrottle.count(address)
       if (throttledMs > 0) return answerThrottled(throttledMs)

@@ -3,13 +3,15 @@ import type { Arrival } from './types.ts'
 /** A notification, and how often this batch contains it. */
 export type FoldedArrival = Arrival & { deliveries: number }
 
-/** Counts equal notifications of one merchant: one statement may touch a row only once. */
+/** Counts equal notifications of one merchant: one statement may touch a row only once. A verified one counts. */
 export function foldArrivals(arrivals: readonly Arrival[]): FoldedArrival[] {
   const folded = new Map<string, FoldedArrival>()
   for (const arrival of arrivals) {
-    const key = `${arrival.merchantCode} ${arrival.fingerprint.toString('hex')}`
+    const key = `${arrival.merchantCode} ${arrival.fingerprint}`
     const known = folded.get(key)
-    if (known) known.deliveries += 1
+    if (known?.verdict === 'verified' || (known && arrival.verdict !== 'verified')) {
+      known.deliveries += 1
+    } else if (known) folded.set(key, { ...arrival, deliveries: known.deliveries + 1 })
     else folded.set(key, { ...arrival, deliveries: 1 })
   }
   return [...folded.values()]

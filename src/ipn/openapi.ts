@@ -27,19 +27,8 @@ const shared = {
   503: refuse('The database is behind: send it again', 'Retry-After'),
 }
 
-/** An invalid `Host` is refused before any route matches, with a problem instead of the gateway's format. */
 const unreadable = {
-  400: {
-    ...refuse(
-      'The notification cannot be parsed or names no transaction, or the URL cannot be parsed',
-    ),
-    content: {
-      'application/json': { schema: NotReceived },
-      'application/problem+json': {
-        schema: { $ref: '#/components/schemas/InvalidAddressProblem' },
-      },
-    },
-  },
+  400: refuse('The notification cannot be parsed, or names no transaction'),
 }
 
 /**

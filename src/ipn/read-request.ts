@@ -1,6 +1,5 @@
-import type { Context as HttpContext } from 'hono'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { type BodyBudget, readBody } from '../platform/http/body.ts'
-import type { HttpEnv } from '../platform/http/env.ts'
 import { type IpnAnswer, OVERLOADED } from './answer.ts'
 import type { IpnRequest } from './types.ts'
 
@@ -15,29 +14,31 @@ export type BodyLimits = { limit: number; timeoutMs: number; budget: BodyBudget 
  * @returns the request, or the answer that refuses it
  */
 export async function readIpnRequest(
-  c: HttpContext<HttpEnv>,
+  incoming: IncomingMessage,
   address: string,
   limits: BodyLimits,
 ): Promise<IpnRequest | IpnAnswer> {
-  const headers = pickHeaders(c)
-  if (c.req.method === 'GET') {
-    // Parsed against a fixed host: Hono lets some `Host` headers through that no URL can have.
-    const body = new URL(c.env.incoming.url ?? '', 'http://localhost').search.slice(1)
+  const headers = pickHeaders(incoming.headers)
+  if (incoming.method === 'GET') {
+    const [, body = ''] = (incoming.url ?? '').split(/\?([^#]*)/s)
     return { format: 'form', body, contentType: '', address, headers }
   }
-  const contentType = c.req.header('content-type') ?? ''
+  const contentType = incoming.headers['content-type'] ?? ''
   const format = findFormat(contentType)
   if (!format) {
     const why = 'send application/json or application/x-www-form-urlencoded'
     return { status: 415, verdict: 'content_type', why }
   }
-  const body = await readText(c, limits)
+  const body = await readText(incoming, limits)
   if (typeof body !== 'string') return body
   return { format, body, contentType, address, headers }
 }
 
-async function readText(c: HttpContext<HttpEnv>, limits: BodyLimits): Promise<string | IpnAnswer> {
-  const body = await readBody(c.env.incoming, limits)
+async function readText(
+  incoming: IncomingMessage,
+  limits: BodyLimits,
+): Promise<string | IpnAnswer> {
+  const body = await readBody(incoming, limits)
   switch (body.kind) {
     case 'too_large': {
       const why = 'the body is larger than 64 KiB'
@@ -57,26 +58,28 @@ async function readText(c: HttpContext<HttpEnv>, limits: BodyLimits): Promise<st
 }
 
 function findFormat(contentType: string): 'json' | 'form' | undefined {
+  if (contentType === 'application/json') return 'json'
   const type = contentType.split(';')[0]?.trim().toLowerCase() ?? ''
   if (/^application\/([\w.-]+\+)?json$/.test(type)) return 'json'
   return type === 'application/x-www-form-urlencoded' ? 'form' : undefined
 }
 
 /** The few headers that help to identify the actual sender, each cut to 500 characters. */
-function pickHeaders(c: HttpContext): Record<string, string> {
-  const names = ['user-agent', 'x-forwarded-for', 'x-request-id']
-  return Object.fromEntries(
-    names.flatMap((name) => {
-      const value = c.req.header(name)
-      return value === undefined ? [] : [[name, value.slice(0, 500)]]
-    }),
-  )
+function pickHeaders(headers: IncomingHttpHeaders): Record<string, string> {
+  const picked: Record<string, string> = {}
+  for (const name of ['user-agent', 'x-forwarded-for', 'x-request-id']) {
+    const value = headers[name]
+    if (typeof value === 'string') picked[name] = value.slice(0, 500)
+  }
+  return picked
 }
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true })
 
 /** NUL is valid UTF-8, but a Postgres text column rejects it. */
 function decodeText(bytes: Buffer): string | undefined {
   try {
-    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    const text = UTF8.decode(bytes)
     return text.includes('\0') ? undefined : text
   } catch {
     return undefined

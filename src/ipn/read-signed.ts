@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { isPublishedForm } from '../gateway/published-form.ts'
 import type { Notification } from '../gateway/read-notification.ts'
 import {
@@ -31,14 +31,14 @@ export function readSigned(
 ): Reading {
   const signed = listPresent(params, rule)
   const identity = signed ? JSON.stringify(signed) : body
-  const fingerprint = createHash('sha256').update(`${merchantCode}\n`).update(identity).digest()
+  const fingerprint = hash('sha256', `${merchantCode}\n${identity}`)
   if (verdict !== 'verified' || !signed) {
-    return { fingerprint, signedKey: undefined, published: false, hint: false }
+    return { fingerprint, signedKey: undefined, published: false, hint: false, recut: false }
   }
   const names = signed.map(([name]) => name)
   const published = isPublishedForm(names, { kind, prefix: rule.prefix, known })
-  const hash = String(params[`${rule.prefix}_SecureHash`])
-  return { fingerprint, signedKey: shortenHash(hash), published, hint: !published }
+  const signedKey = shortenHash(String(params[`${rule.prefix}_SecureHash`]))
+  return { fingerprint, signedKey, published, hint: !published, recut: false }
 }
 
 function listPresent(params: WireParams, rule: SignatureRule): [string, string][] | undefined {
@@ -53,6 +53,6 @@ function listPresent(params: WireParams, rule: SignatureRule): [string, string][
 }
 
 /** The first 64 bits of a hash as a decimal: enough to find the other readings of a signed text. */
-function shortenHash(hash: string): string {
-  return BigInt.asIntN(64, BigInt(`0x${hash.slice(0, 16)}`)).toString()
+function shortenHash(hex: string): string {
+  return BigInt.asIntN(64, BigInt(`0x${hex.slice(0, 16)}`)).toString()
 }

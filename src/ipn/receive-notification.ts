@@ -1,7 +1,8 @@
+import type { Config } from '../config/config.ts'
 import { listHashExclusions } from '../gateway/message-kinds.ts'
 import { parseFormParams, parseJsonParams } from '../gateway/parse-params.ts'
 import { type Notification, readNotification } from '../gateway/read-notification.ts'
-import { verifySecureHash } from '../gateway/signature.ts'
+import { type SignatureRule, verifySecureHash } from '../gateway/signature.ts'
 import type { SpanOptions } from '../platform/telemetry/tracing.ts'
 import type { IpnContext } from './context.ts'
 import { readSigned } from './read-signed.ts'
@@ -14,69 +15,93 @@ export type Receipt =
   | { verdict: 'malformed' | 'unknown_merchant' | 'bad_signature' | 'recut'; why: string }
 
 /**
- * Processes one notification: parses it, finds the account, checks the signature, stores it. Never waits for
- * the gateway.
- * @throws InboxFullError, and database errors: the gateway has to send the notification again
+ * Makes the function that processes one notification: parses it, finds the account, checks the signature, stores
+ * it. It never waits for the gateway.
+ * What it makes throws InboxFullError, and database errors: the gateway has to send the notification again.
  */
-export async function receiveNotification(
-  { config, inbox, tracing }: Pick<IpnContext, 'config' | 'inbox' | 'tracing'>,
-  request: IpnRequest,
-): Promise<Receipt> {
-  const { GATEWAY_FIELD_PREFIX: prefix, IPN_SIGNATURE: rule } = config
-  const parsed =
-    request.format === 'json' ? parseJsonParams(request.body) : parseFormParams(request.body)
-  if ('problem' in parsed) return { verdict: 'malformed', why: parsed.problem }
-  const { params } = parsed
-  const notification = readNotification(params, prefix)
-  if ('problem' in notification) return { verdict: 'malformed', why: notification.problem }
+export function createReceiveNotification({
+  config,
+  inbox,
+  tracing,
+}: Pick<IpnContext, 'config' | 'inbox' | 'tracing'>): (request: IpnRequest) => Promise<Receipt> {
+  const { GATEWAY_FIELD_PREFIX: prefix, IPN_SIGNATURE: rule, IPN_KNOWN_MEMBERS: known } = config
+  const findAccount = indexAccounts(config)
+  const signatureRules = describeSignatures(config)
 
-  const { merchantCode } = notification
-  const accounts = config.accounts
-  if (merchantCode === undefined && accounts.length > 1) {
+  return async (request) => {
+    const { body } = request
+    const parsed = request.format === 'json' ? parseJsonParams(body) : parseFormParams(body)
+    if ('problem' in parsed) return { verdict: 'malformed', why: parsed.problem }
+    const { params } = parsed
+    const notification = readNotification(params, prefix)
+    if ('problem' in notification) return { verdict: 'malformed', why: notification.problem }
+
+    const account = findAccount(notification.merchantCode)
+    if ('verdict' in account) return account
+    const { merchantCode, secrets } = account
+    const { kind } = notification
+    const signatureRule = signatureRules[kind]
+    const verdict = verifySecureHash(params, secrets, signatureRule)
+    const isAccepted = verdict === 'verified' || (rule === 'optional' && verdict === 'missing')
+    if (rule !== 'off' && !isAccepted) {
+      return { verdict: 'bad_signature', why: `${prefix}_SecureHash is ${verdict}` }
+    }
+
+    const store = () =>
+      inbox.store({
+        merchantCode,
+        ...readSigned(params, { merchantCode, kind, verdict, rule: signatureRule, known, body }),
+        notification,
+        verdict,
+        body,
+        contentType: request.contentType,
+        address: request.address,
+        headers: request.headers,
+        traceParent: tracing.traceParent(),
+      })
+    try {
+      await tracing.run(() => describeStoring(merchantCode, notification), store)
+    } catch (error) {
+      if (error instanceof RecutError) return { verdict: 'recut', why: error.message }
+      throw error
+    }
+    return { verdict: 'stored' }
+  }
+}
+
+type FoundAccount = { merchantCode: string; secrets: string[] }
+
+/** Prepares the look-up of the account that a notification names; without a name it is the only account. */
+function indexAccounts({ accounts, GATEWAY_FIELD_PREFIX: prefix }: Config) {
+  const describe = ({ merchantCode, secret, previousSecret }: (typeof accounts)[number]) => ({
+    merchantCode,
+    secrets: previousSecret ? [secret, previousSecret] : [secret],
+  })
+  const known = new Map<string | undefined, FoundAccount>(
+    accounts.map((account) => [account.merchantCode, describe(account)]),
+  )
+  if (accounts.length === 1) known.set(undefined, describe(accounts[0]))
+  return (merchantCode: string | undefined): FoundAccount | Receipt => {
+    const found = known.get(merchantCode)
+    if (found) return found
+    if (merchantCode !== undefined) {
+      return { verdict: 'unknown_merchant', why: `unknown ${prefix}_MerchantCode` }
+    }
     return { verdict: 'malformed', why: `${prefix}_MerchantCode is missing` }
   }
-  const account = accounts.find(
-    (one) => one.merchantCode === (merchantCode ?? accounts[0].merchantCode),
-  )
-  if (!account) return { verdict: 'unknown_merchant', why: `unknown ${prefix}_MerchantCode` }
+}
 
-  const secrets = [account.secret, account.previousSecret].filter((one) => one !== undefined)
-  const exclude = listHashExclusions(notification.kind === 'payment' ? 'ipn' : 'refund-ipn', {
+/** How the notifications of payments and of refunds are signed. */
+function describeSignatures(config: Config): Record<Notification['kind'], SignatureRule> {
+  const exclusions = {
     ipnHashExclude: config.IPN_HASH_EXCLUDE,
     refundHashExclude: config.GATEWAY_REFUND_HASH_EXCLUDE,
+  }
+  const describe = (kind: 'ipn' | 'refund-ipn') => ({
+    prefix: config.GATEWAY_FIELD_PREFIX,
+    exclude: listHashExclusions(kind, exclusions),
   })
-  const signatureRule = { prefix, exclude }
-  const verdict = verifySecureHash(params, secrets, signatureRule)
-  if (rule !== 'off' && verdict !== 'verified' && !(rule === 'optional' && verdict === 'missing')) {
-    return { verdict: 'bad_signature', why: `${prefix}_SecureHash is ${verdict}` }
-  }
-
-  const store = () =>
-    inbox.store({
-      merchantCode: account.merchantCode,
-      ...readSigned(params, {
-        merchantCode: account.merchantCode,
-        kind: notification.kind,
-        verdict,
-        rule: signatureRule,
-        known: config.IPN_KNOWN_MEMBERS,
-        body: request.body,
-      }),
-      notification,
-      verdict,
-      body: request.body,
-      contentType: request.contentType,
-      address: request.address,
-      headers: request.headers,
-      traceParent: tracing.traceParent(),
-    })
-  try {
-    await tracing.run(() => describeStoring(account.merchantCode, notification), store)
-  } catch (error) {
-    if (error instanceof RecutError) return { verdict: 'recut', why: error.message }
-    throw error
-  }
-  return { verdict: 'stored' }
+  return { payment: describe('ipn'), refund: describe('refund-ipn') }
 }
 
 /** The span that stores a notification: the query that follows continues its trace. */

@@ -1,7 +1,10 @@
+import { SYNC_DUE, TRANSACTION_CHANGED } from '../db/channels.ts'
+import { formatWakeKey } from '../db/transaction-key.ts'
+import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { REQUEST_ID } from '../transactions/select-refund-notifications.ts'
-import { storeArrivals } from './store-arrivals.ts'
+import { writeArrivals } from './store-arrivals.ts'
 import type { Arrival } from './types.ts'
 
 /** The hash is known with as many other readings as are kept. */
@@ -35,14 +38,18 @@ export async function storeReadings(sql: Sql, arrivals: readonly Arrival[]): Pro
     )
     await flagKnown(tx, arrivals)
     const stored = kept.flatMap((one) => one ?? [])
-    if (stored.length > 0) await storeArrivals(tx, stored, { checked: false })
+    if (stored.length > 0) {
+      const { learnt } = await writeArrivals(tx, stored, false)
+      notifyAfterCommit(tx, SYNC_DUE)
+      for (const key of learnt) notifyAfterCommit(tx, TRANSACTION_CHANGED, formatWakeKey(key))
+    }
     return kept.map((one) => one !== undefined)
   })
 }
 
 /** Decides about a notification, and adds it to the readings that are known. Undefined: it is not kept. */
 function judge(arrival: Arrival, known: KnownReading[], isOwn: boolean): Arrival | undefined {
-  const same = known.find(({ fingerprint }) => fingerprint.equals(arrival.fingerprint))
+  const same = known.find(({ fingerprint }) => fingerprint === arrival.fingerprint)
   if (same) return { ...arrival, hint: same.hint, recut: known.length > 1 }
   const { published } = arrival
   const rivals = published ? known.filter((one) => one.published) : known
@@ -61,7 +68,8 @@ async function readKnown(
   arrivals: readonly Arrival[],
 ): Promise<Map<string, KnownReading[]>> {
   const rows = await tx<(KnownReading & { merchantCode: string; signedKey: string })[]>`
-    select merchant_code as "merchantCode", signed_key::text as "signedKey", fingerprint, hint, published
+    select merchant_code as "merchantCode", signed_key::text as "signedKey",
+      encode(fingerprint, 'hex') as fingerprint, hint, published
     from ipn_events where (merchant_code, signed_key) in (${selectKeys(tx, arrivals)}) order by id`
   const known = new Map(arrivals.map((one) => [nameHash(one), [] as KnownReading[]]))
   for (const { merchantCode, signedKey, ...reading } of rows) {

@@ -16,21 +16,21 @@ export type IpnRequest = {
  * valid for many readings.
  */
 export type Reading = {
-  /** SHA-256 of the merchant code and the signed members. */
-  fingerprint: Buffer
+  /** SHA-256 of the merchant code and the signed members, in hexadecimal. */
+  fingerprint: string
   /** The start of the signed hash, equal for all readings of a text; undefined unless the hash verified. */
   signedKey: string | undefined
   /** In published form: only members that the gateway is known to sign. */
   published: boolean
   /** Not the reading that is trusted: it leads to a query, but settles and names nothing. */
   hint: boolean
+  /** The same hash was received with another reading. */
+  recut: boolean
 }
 
 /** A notification that passed every check and is about to be stored. */
 export type Arrival = Reading & {
   merchantCode: string
-  /** The same hash was received with another reading. */
-  recut?: boolean
   notification: Notification
   verdict: SignatureVerdict
   body: string

@@ -9,6 +9,7 @@ import {
 } from '../discrepancies/record-discrepancies.ts'
 import type { NewDiscrepancy } from '../discrepancies/types.ts'
 import { recordEvents } from '../events/record-events.ts'
+import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import { makeDue } from '../transactions/make-due.ts'
 
@@ -41,7 +42,7 @@ export async function recheckFinal(ctx: Context): Promise<number> {
       where t.merchant_code = p.merchant_code and t.transaction_id = p.transaction_id
       returning t.merchant_code as "merchantCode", t.transaction_id as "transactionId", t.state,
         t.final and t.ipn_count = 0 as unnotified`
-    if (rows.length > 0) await tx`select pg_notify(${SYNC_DUE}, '')`
+    if (rows.length > 0) notifyAfterCommit(tx, SYNC_DUE)
     const unnotified = rows.filter((row) => row.unnotified).map(describeUnnotified)
     const found = await recordDiscrepancies(tx, unnotified)
     await recordEvents(tx, buildDiscrepancyEvents(found))

@@ -1,5 +1,6 @@
 import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/channels.ts'
+import { notify } from '../platform/postgres/notify.ts'
 import { makeDue } from '../transactions/make-due.ts'
 
 const BATCH = 500
@@ -26,6 +27,8 @@ export async function requeueUnhandled({ sql }: Pick<Context, 'sql'>): Promise<n
         and t.due_at is null
       returning t.transaction_id
     )
-    select count(*) as requeued, case when count(*) > 0 then pg_notify(${SYNC_DUE}, '') end from due`
-  return row?.requeued ?? 0
+    select count(*) as requeued from due`
+  const requeued = row?.requeued ?? 0
+  if (requeued > 0) notify(sql, SYNC_DUE)
+  return requeued
 }

@@ -1,8 +1,8 @@
 import type { Config } from '../config/config.ts'
-import { TRANSACTION_CHANGED } from '../db/channels.ts'
 import { transactions } from '../db/schema.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
+import { notifyTransactionChanged } from '../transactions/notify-changed.ts'
 import { type QueryEnd, scheduleNext } from './schedule.ts'
 import type { Claim, ClaimEnd } from './types.ts'
 
@@ -16,7 +16,7 @@ const COLUMNS = {
 /**
  * Ends claims. Each transaction is due again by the schedule or by its refunds' due times, whichever is earlier.
  * A transaction with a due refund is not abandoned. A request during the query leads to one more query, and so
- * does a superseded answer; both no sooner than the gap of a burst.
+ * does a superseded answer; both no sooner than the gap of a burst. Waiting readers are woken after the commit.
  * @returns in the order given
  * @throws Error when a claim was not ended, which the caller's lock excludes
  */
@@ -59,9 +59,8 @@ export async function endClaims(
       case
         when want <> claimed then 'query_now'
         when s.kind = 'abandon' and t.due_at is not null then 'query_later'
-        else s.kind end as next,
-      pg_notify(${TRANSACTION_CHANGED},
-        '[' || to_json(t.merchant_code) || ',' || to_json(t.transaction_id) || ']')`
+        else s.kind end as next`
+  for (const { claim } of ends) notifyTransactionChanged(tx, claim)
   const ended = new Map(rows.map((row) => [row.leaseId, row]))
   return steps.map(({ leaseId, lastError }) => {
     const row = ended.get(leaseId)

@@ -51,10 +51,9 @@ export async function finishCommit(
     drafts: refunds.drafts,
   }
   const waiting = keepOpenForRefunds(queryEnd, refunds)
+  if (continues) notifyTransactionChanged(tx, claim)
   const [[end = LOST], objects] = await pipeline(
-    continues
-      ? notifyTransactionChanged(tx, claim).then(() => [])
-      : endClaims(tx, ctx.config, [{ claim, end: waiting }]),
+    endClaims(tx, ctx.config, continues ? [] : [{ claim, end: waiting }]),
     readCommittedObjects(tx, [changes]),
   )
   const abandoned = end.next === 'abandon' ? [claim] : []

@@ -4,6 +4,7 @@ import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/channels.ts'
 import { formatTransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
+import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import { makeDue } from './make-due.ts'
 
@@ -56,7 +57,7 @@ export async function requestSync(
       insert into transactions as t (merchant_code, transaction_id, due_at)
       values (${merchantCode}, ${transactionId}, now())
       on conflict (merchant_code, transaction_id) do update set ${makeDue(sql)}`
-    await tx`select pg_notify(${SYNC_DUE}, '')`
+    notifyAfterCommit(tx, SYNC_DUE)
     await recordWrite(tx, access, { operation: OPERATION, merchantCode, objectId: transactionId })
     return merchantCode
   })

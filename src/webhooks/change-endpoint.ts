@@ -5,6 +5,7 @@ import { EVENTS_PUBLISHED } from '../db/channels.ts'
 import { webhookDeliveries, webhookEndpoints } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import { refuseCursor } from '../feed/cursor.ts'
+import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { build } from '../platform/postgres/query-builder.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -89,7 +90,7 @@ async function changeEndpoint(
     const { merchantCode } = row
     await change(tx)
     await recordWrite(tx, access, { operation, merchantCode, objectId: id })
-    await tx`select pg_notify(${EVENTS_PUBLISHED}, '')`
+    notifyAfterCommit(tx, EVENTS_PUBLISHED)
   })
   const { name: key, requestId } = access
   ctx.log.info({ endpointId: id, operation, key, requestId }, 'webhook endpoint changed')

@@ -65,7 +65,11 @@ async function writeScript(url: string): Promise<string> {
   const { transactionId, body } = makeNotification()
   const arrival: Arrival = {
     merchantCode: ACCOUNT.merchantCode,
-    fingerprint: Buffer.alloc(32, 7),
+    fingerprint: '07'.repeat(32),
+    signedKey: undefined,
+    published: true,
+    hint: false,
+    recut: false,
     notification: {
       kind: 'payment',
       merchantCode: ACCOUNT.merchantCode,

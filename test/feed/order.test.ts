@@ -220,6 +220,7 @@ describe('a publisher', () => {
     await Promise.all(['T-1', 'T-2', 'T-3'].map((id) => commit(id, 1)))
     await publishEvents(database)
     await publishEvents(database)
+    await waitUntil(() => heard.length > 0, { what: 'the notification of the batch' })
     await database.sql.notify('events_published', 'last')
     await waitUntil(() => heard.includes('last'), { what: 'all that was sent before' })
     await unlisten()

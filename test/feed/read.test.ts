@@ -4,6 +4,7 @@ import { type NewEvent, recordEvents } from '../../src/events/record-events.ts'
 import { publishEvents } from '../../src/feed/publish-events.ts'
 import { readFeed } from '../../src/feed/read-feed.ts'
 import { createDeleteExpired } from '../../src/maintenance/delete-expired.ts'
+import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
 import type { Sql } from '../../src/platform/postgres/types.ts'
 import { expectInvalid, expectProblem, OTHER, withKey, writeMerchantsFile } from '../support/api.ts'
 import { EVENT_DATA } from '../support/event-data.ts'
@@ -39,16 +40,14 @@ type Given = Partial<Omit<NewEvent, 'data'>>
 async function addEvents(...given: Given[]): Promise<string> {
   const { sql } = rig.database
   const before = await end()
-  await recordEvents(
-    sql,
-    given.map((one) => ({
-      merchantCode: MERCHANT.merchantCode,
-      transactionId: 'T-1',
-      type: 'payment.updated',
-      data: EVENT_DATA[one.type ?? 'payment.updated'],
-      ...one,
-    })),
-  )
+  const events = given.map((one) => ({
+    merchantCode: MERCHANT.merchantCode,
+    transactionId: 'T-1',
+    type: 'payment.updated' as const,
+    data: EVENT_DATA[one.type ?? 'payment.updated'],
+    ...one,
+  }))
+  await runInTransaction(sql, (tx) => recordEvents(tx, events))
   await publishEvents({ sql })
   return before
 }

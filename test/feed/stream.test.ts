@@ -2,8 +2,9 @@ import { getEventListeners } from 'node:events'
 import { connect } from 'node:net'
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
-import { recordEvents } from '../../src/events/record-events.ts'
+import { type NewEvent, recordEvents } from '../../src/events/record-events.ts'
 import { publishEvents } from '../../src/feed/publish-events.ts'
+import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
 import { expectInvalid, expectProblem, withKey } from '../support/api.ts'
 import { EVENT_DATA } from '../support/event-data.ts'
 import { type Message, type OpenStream, openEventStream } from '../support/feed.ts'
@@ -56,10 +57,8 @@ async function addEvents(count = 1, more: { type?: 'sync.abandoned'; data?: obje
   })
   const { merchantCode } = MERCHANT
   const { type = 'payment.updated', data = EVENT_DATA[type] } = more
-  await recordEvents(
-    sql,
-    ids.map((transactionId) => ({ merchantCode, transactionId, type, data })),
-  )
+  const events = ids.map((transactionId): NewEvent => ({ merchantCode, transactionId, type, data }))
+  await runInTransaction(sql, (tx) => recordEvents(tx, events))
   await publishEvents({ sql })
   return ids
 }

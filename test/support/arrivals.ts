@@ -5,10 +5,11 @@ import type { Arrival } from '../../src/ipn/types.ts'
 export function makeArrival(merchantCode: string, transactionId: string, bytes: string): Arrival {
   return {
     merchantCode,
-    fingerprint: createHash('sha256').update(bytes).digest(),
+    fingerprint: createHash('sha256').update(bytes).digest('hex'),
     signedKey: undefined,
     published: true,
     hint: false,
+    recut: false,
     notification: {
       kind: 'payment',
       merchantCode,

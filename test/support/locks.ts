@@ -1,3 +1,4 @@
+import { collectNotifications } from '../../src/platform/postgres/notify.ts'
 import type { Sql } from '../../src/platform/postgres/types.ts'
 import type { TestDatabase } from './database.ts'
 import { waitUntil } from './wait-until.ts'
@@ -43,9 +44,11 @@ export async function whileUncommitted<H, T>(
 ): Promise<T> {
   const held = await sql.reserve()
   let open = true
+  const sendNotifications = collectNotifications(sql, held)
   const commit = async () => {
     open = false
     await held`commit`
+    sendNotifications()
   }
   try {
     await held`begin`

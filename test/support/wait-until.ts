@@ -4,7 +4,7 @@
  */
 export async function waitUntil(
   condition: () => Promise<boolean> | boolean,
-  { timeoutMs = 10_000, everyMs = 5, what }: { timeoutMs?: number; everyMs?: number; what: string },
+  { timeoutMs = 20_000, everyMs = 5, what }: { timeoutMs?: number; everyMs?: number; what: string },
 ): Promise<void> {
   const deadline = performance.now() + timeoutMs
   while (!(await condition())) {

@@ -24,6 +24,7 @@ describe('the intake', () => {
     const { unlisten } = await rig.database.sql.listen(SYNC_DUE, (text) => heard.push(text))
     const inbox = createInbox(rig.service.ctx.sql)
     await Promise.all(Array.from({ length: 300 }, (_, n) => inbox.store(arrive(`T-${n}`))))
+    await waitUntil(() => heard.length > 0, { what: 'the wake-up after the commit' })
     await rig.database.sql.notify(SYNC_DUE, 'last')
     await waitUntil(() => heard.includes('last'), { what: 'all that was sent before' })
     await unlisten()

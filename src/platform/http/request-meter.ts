@@ -12,8 +12,13 @@ export function describeRoute(c: HttpContext<HttpEnv>): string {
 }
 
 /** Returns one of a few methods, whatever a client sends; `_OTHER` is OpenTelemetry's. */
+export function describeMethodName(method: string): string {
+  return METHODS.has(method) ? method : '_OTHER'
+}
+
+/** Returns the same for a request of the framework. */
 export function describeMethod(c: HttpContext<HttpEnv>): string {
-  return METHODS.has(c.req.method) ? c.req.method : '_OTHER'
+  return describeMethodName(c.req.method)
 }
 
 /**

@@ -5,13 +5,15 @@ import type { ServerResponse } from 'node:http'
  * nothing, sniff no type. A route may override each of them. There is no `Strict-Transport-Security`: it
  * must not be sent over plain HTTP (RFC 6797, 7.2), so the proxy that terminates TLS has to add it.
  */
-const HEADERS = Object.entries({
+export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'cache-control': 'no-store',
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'cross-origin-resource-policy': 'same-origin',
   'referrer-policy': 'no-referrer',
   'x-content-type-options': 'nosniff',
-})
+}
+
+const HEADERS = Object.entries(SECURITY_HEADERS)
 
 /** Sets the security headers of a response, before anything of it is written. */
 export function setSecurityHeaders(response: ServerResponse): void {

@@ -71,6 +71,26 @@ export function setExcluded<T extends PgTable, Name extends keyof T['_']['column
   return sql`${sql.unsafe(assignments.join(', '))}`
 }
 
+/**
+ * The same row set as text, for a statement that is written once as a constant.
+ * @param parameter the place of its parameter, such as `$1`; its value comes from `formatRows`
+ */
+export function writeRowSet(alias: string, columns: RowSetColumns, parameter: string): string {
+  const { list, definition } = describeColumns(columns)
+  return `(
+    select ${list}, ordinality
+    from rows from (json_to_recordset(${parameter}::json) as (${definition})) with ordinality
+  ) as ${alias}`
+}
+
+/** Formats the parameter of a row set that `writeRowSet` wrote. Members that are no columns are sent in vain. */
+export function formatRows<Name extends string>(
+  _columns: RowSetColumns<Name>,
+  rows: readonly Row<NoInfer<Name>>[],
+): string {
+  return JSON.stringify(rows)
+}
+
 function selectRows(sql: Sql | Tx, alias: string, columns: RowSetColumns, rows: readonly object[]) {
   const { names, list, definition } = describeColumns(columns)
   const json = JSON.stringify(rows, names)

@@ -1,9 +1,10 @@
 import { isConnectionLost } from './errors.ts'
+import { collectNotifications } from './notify.ts'
 import type { Sql, Tx } from './types.ts'
 
 /**
- * Runs one unit of work on a connection of its own: `BEGIN`, the work, `COMMIT`. Any error rolls back and is
- * rethrown. The work must await nothing but its own statements.
+ * Runs one unit of work on a connection of its own: `BEGIN`, the work, `COMMIT`, and then the NOTIFYs that the
+ * work asked for. Any error rolls back and is rethrown. The work must await nothing but its own statements.
  *
  * The driver's `begin` must not be used. When the connection is lost in the middle, it sends `ROLLBACK` to
  * a closed socket, which ends the process, or to the next session on it, where it ends another caller's
@@ -14,7 +15,7 @@ export async function runInTransaction<T>(sql: Sql, work: (tx: Tx) => Promise<T>
   const queue = getConnectionQueue(sql)
   await queue.acquire()
   try {
-    return await runOn(await reserve(sql).catch(queue.failAll), work)
+    return await runOn(sql, await reserve(sql).catch(queue.failAll), work)
   } finally {
     queue.release()
   }
@@ -59,12 +60,18 @@ function createConnectionQueue(connections: number): ConnectionQueue {
 
 type Connection = Awaited<ReturnType<Sql['reserve']>>
 
-async function runOn<T>(connection: Connection, work: (tx: Tx) => Promise<T>): Promise<T> {
+async function runOn<T>(
+  sql: Sql,
+  connection: Connection,
+  work: (tx: Tx) => Promise<T>,
+): Promise<T> {
+  const sendNotifications = collectNotifications(sql, connection)
   try {
     await runCommand(connection, 'begin', 'BEGIN')
     const result = await work(connection)
     await runCommand(connection, 'commit', 'COMMIT')
     connection.release()
+    sendNotifications()
     return result
   } catch (error) {
     // A lost connection has already left the pool's reserve, and its server has rolled back.

@@ -1,12 +1,14 @@
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
-import { SYNC_DUE, TRANSACTION_CHANGED } from '../../db/channels.ts'
+import { SYNC_DUE } from '../../db/channels.ts'
 import { DomainError } from '../../errors.ts'
 import { exceedsDecimals } from '../../money.ts'
 import { REFUNDABLE_SQL } from '../../payments/refundable.ts'
+import { notifyAfterCommit } from '../../platform/postgres/notify.ts'
 import { pipeline } from '../../platform/postgres/pipeline.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { makeDue } from '../../transactions/make-due.ts'
+import { notifyTransactionChanged } from '../../transactions/notify-changed.ts'
 import { encryptReceiver, maskReceiver } from '../receiver.ts'
 import type { ShownRefund } from '../view.ts'
 import { lockCaps } from './caps.ts'
@@ -56,6 +58,8 @@ export async function storeIntent(
   if (amount === null || status === null) {
     throw explainRefusal({ ...found, status: found.paymentStatus }, params)
   }
+  notifyAfterCommit(tx, SYNC_DUE)
+  notifyTransactionChanged(tx, target)
   // What was sent before its row was lost was counted then, and is not sent again.
   if (status === 'pending') await caps.consume(amount)
   const refund = {
@@ -179,8 +183,6 @@ async function insertIntent(
       ), due as (
         update transactions t set final = false, version = version + 1, updated_at = now(), ${makeDue(sql)}
         where ${key} and exists (select from stored)
-        returning pg_notify(${SYNC_DUE}, ''),
-          pg_notify(${TRANSACTION_CHANGED}, ${JSON.stringify([merchantCode, transactionId])})
       )
       select payment.status as "paymentStatus", missing, unreadable, payment_method as "paymentMethod",
         refundable::text as refundable, (select amount::text from stored) as amount,

@@ -5,6 +5,7 @@ import { SYNC_DUE } from '../../db/channels.ts'
 import { resolveDiscrepancies } from '../../discrepancies/record-discrepancies.ts'
 import { DomainError } from '../../errors.ts'
 import { recordEvents } from '../../events/record-events.ts'
+import { notifyAfterCommit } from '../../platform/postgres/notify.ts'
 import { runInTransaction } from '../../platform/postgres/transaction.ts'
 import { makeDue } from '../../transactions/make-due.ts'
 import { notifyTransactionChanged } from '../../transactions/notify-changed.ts'
@@ -54,8 +55,8 @@ export async function resolveRefund(
     await tx`
       update transactions t set version = version + 1, updated_at = now(), ${makeDue(ctx.sql)}
       where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
-    await tx`select pg_notify(${SYNC_DUE}, '')`
-    await notifyTransactionChanged(tx, { merchantCode, transactionId })
+    notifyAfterCommit(tx, SYNC_DUE)
+    notifyTransactionChanged(tx, { merchantCode, transactionId })
     await recordWrite(tx, access, { operation: OPERATION, merchantCode, objectId: refundId })
     const shown = await readRefunds(tx, merchantCode, [refundId])
     const events = shown.map((one) =>

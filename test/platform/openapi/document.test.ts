@@ -86,8 +86,8 @@ describe('the document', () => {
     const served = createApp(service.ctx)
       .routes.filter(({ path }) => !path.includes('*'))
       .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, '{$1}')}`)
-      // Other methods than these two are refused, in the gateway's own format.
-      .flatMap((route) => (route === 'ALL /ipn' ? ['GET /ipn', 'POST /ipn'] : [route]))
+      // Served before the application; other methods are refused, in the gateway's own format.
+      .concat(['GET /ipn', 'POST /ipn'])
     expect(served.length).toBeGreaterThan(15)
     expect(
       listOperations()

@@ -1,0 +1,111 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { BodyBudget } from '../platform/http/body.ts'
+import { compileNetworks, findClientAddress } from '../platform/http/client-address.ts'
+import { chooseRequestId } from '../platform/http/request-id.ts'
+import { describeMethodName } from '../platform/http/request-meter.ts'
+import { SECURITY_HEADERS } from '../platform/http/security-headers.ts'
+import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
+import type { IpnAnswer } from './answer.ts'
+import type { IpnContext } from './context.ts'
+import { answerFailure, createDecideAnswer } from './decide-answer.ts'
+import { createIpnMeter } from './meter.ts'
+import { createRefusalLog } from './refusal-log.ts'
+
+/** Serves one request. It always answers. */
+export type NotificationServer = (request: IncomingMessage, response: ServerResponse) => void
+
+/** The target of a request to `/ipn`, as a path or, as a proxy may send it, as a URL (RFC 9112, 3.2). */
+const IPN_TARGET = /^(?:https?:\/\/[^/?#]*)?\/ipn(?:\?|$)/i
+
+/** Returns whether a request is for `/ipn`. */
+export function isIpnTarget(url: string | undefined): boolean {
+  return url === '/ipn' || (url !== undefined && IPN_TARGET.test(url))
+}
+
+/**
+ * Serves `/ipn`, the gateway's side, on the server's own requests: routing, middleware and response objects of
+ * the framework cost more than everything else that a notification needs. `respcode` 0 acknowledges receipt,
+ * after the commit and never before; anything else makes the gateway send again.
+ * @param budget shared with every other route that reads bodies
+ */
+export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): NotificationServer {
+  const isTrustedProxy = compileNetworks(ctx.config.TRUSTED_PROXIES)
+  const decideAnswer = createDecideAnswer(ctx, budget)
+  const refusals = createRefusalLog(ctx)
+  const meter = createIpnMeter(ctx)
+
+  async function serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+    requestId: string,
+    span: ActiveSpan,
+  ): Promise<void> {
+    const startedAt = performance.now()
+    const { headers, method = '', socket } = request
+    const forwardedFor = headers['x-forwarded-for']
+    const address = findClientAddress(
+      socket.remoteAddress ?? '',
+      typeof forwardedFor === 'string' ? forwardedFor : undefined,
+      isTrustedProxy,
+    )
+    let answer: IpnAnswer
+    try {
+      answer = await decideAnswer(request, address)
+    } catch (error) {
+      answer = answerFailure(error)
+      refusals.logFailure(error, answer, { address, requestId })
+    }
+    send(response, answer, requestId, ctx.stopping.aborted)
+    meter(method, answer, performance.now() - startedAt)
+    const { status, verdict } = answer
+    span.setAttributes({ 'http.response.status_code': status, 'ipn.verdict': verdict })
+    if (status >= 500) span.fail(verdict)
+    if (verdict !== 'stored') refusals.logRefusal(answer, { address, requestId })
+  }
+
+  return (request, response) => {
+    const requestId = chooseRequestId(request.headers['x-request-id'])
+    void ctx.tracing.run(
+      () => describeRequest(request, requestId),
+      (span) => serve(request, response, requestId, span),
+    )
+  }
+}
+
+const RECEIVED = JSON.stringify({ respcode: 0, respmsg: 'received' })
+
+function send(
+  response: ServerResponse,
+  { status, verdict, why, headers }: IpnAnswer,
+  requestId: string,
+  stopping: boolean,
+): void {
+  const body =
+    verdict === 'stored' ? RECEIVED : JSON.stringify({ respcode: 1, respmsg: why ?? 'refused' })
+  response.writeHead(status, {
+    ...SECURITY_HEADERS,
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+    'x-request-id': requestId,
+    ...headers,
+    // A client that keeps its connection open would delay the stop by seconds.
+    ...(stopping ? { connection: 'close' } : undefined),
+  })
+  response.end(body)
+}
+
+/**
+ * The span of a request. The sender is not authenticated yet: its trace is linked, not continued, so that it
+ * does not decide what is sampled.
+ */
+function describeRequest(request: IncomingMessage, requestId: string): SpanOptions {
+  const method = describeMethodName(request.method ?? '')
+  const traceParent = request.headers['traceparent']
+  return {
+    name: `${method} /ipn`,
+    kind: 'server',
+    attributes: { 'http.request.method': method, 'http.route': '/ipn' },
+    links: [typeof traceParent === 'string' ? traceParent : undefined],
+    requestId,
+  }
+}

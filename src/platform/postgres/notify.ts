@@ -1,0 +1,68 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Sql, Tx } from './types.ts'
+
+/**
+ * NOTIFY, sent after the commit it announces and never in it. A commit that holds a NOTIFY takes a lock of
+ * the whole server before it waits for the disk: all commits of all processes would then wait one behind the
+ * other. A transaction of nothing but NOTIFY writes no WAL, so it holds that lock without waiting.
+ */
+
+/** What gathers within this time shares a statement (ms): under load a wake-up a commit is not needed. */
+const PACE_MS = 5
+
+type Notification = { channel: string; payload: string }
+
+type Sender = { waiting: Map<string, Notification>; running: boolean }
+
+const senders = new WeakMap<Sql, Sender>()
+
+/**
+ * Sends a NOTIFY for something that is already committed, soon and once: at most one statement is in flight
+ * per pool, and equal notifications that gather meanwhile become one. A notification can be lost, with its
+ * connection or with the process, so every listener has to poll as well.
+ */
+export function notify(sql: Sql, channel: string, payload = ''): void {
+  const sender = senders.get(sql) ?? { waiting: new Map(), running: false }
+  senders.set(sql, sender)
+  sender.waiting.set(`${channel} ${payload}`, { channel, payload })
+  if (sender.running) return
+  sender.running = true
+  void send(sql, sender)
+}
+
+async function send(sql: Sql, sender: Sender): Promise<void> {
+  while (sender.waiting.size > 0) {
+    const rows = JSON.stringify([...sender.waiting.values()])
+    sender.waiting.clear()
+    // The listeners' polls replace what fails here.
+    await sql`
+      select pg_notify(channel, payload)
+      from json_to_recordset(${rows}::json) as n (channel text, payload text)`.catch(() => {})
+    await pause(PACE_MS, undefined, { ref: false })
+  }
+  sender.running = false
+}
+
+const pending = new WeakMap<Tx, Notification[]>()
+
+/**
+ * Sends a NOTIFY once the unit of work has committed, and none if it rolls back.
+ * @throws Error when `tx` is not a unit of work of `runInTransaction`
+ */
+export function notifyAfterCommit(tx: Tx, channel: string, payload = ''): void {
+  const collected = pending.get(tx)
+  if (!collected) throw new Error('a NOTIFY needs a unit of work whose commit it can follow')
+  collected.push({ channel, payload })
+}
+
+/**
+ * Starts to collect the notifications of a unit of work.
+ * @returns a function that sends them, to be called after the commit
+ */
+export function collectNotifications(sql: Sql, tx: Tx): () => void {
+  const collected: Notification[] = []
+  pending.set(tx, collected)
+  return () => {
+    for (const { channel, payload } of collected) notify(sql, channel, payload)
+  }
+}
