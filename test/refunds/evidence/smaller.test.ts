@@ -61,12 +61,12 @@ it('notifications of a transaction that is due already do not keep others from b
   // As many due transactions as a pass requeues at once.
   await sql`
     insert into transactions (merchant_code, transaction_id, due_at)
-    select ${MERCHANT.merchantCode}, 'T-due-' || n, now() from generate_series(1, 600) as n`
+    select ${MERCHANT.merchantCode}, 'T-due-' || n, now() from generate_series(1, 5000) as n`
   await sql`
     insert into payments (merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
       refunded_at_first, payment_method, as_of)
     select ${MERCHANT.merchantCode}, 'A-due-' || n, 'T-due-' || n, 'SUCCESS', 100, 0, 0, 'CC', now()
-    from generate_series(1, 600) as n`
+    from generate_series(1, 5000) as n`
   await sql`
     insert into ipn_events (merchant_code, fingerprint, kind, payment_id, request_id, verdict, body,
       content_type, address, headers, deliveries, first_received_at, last_received_at)
