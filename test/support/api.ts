@@ -54,6 +54,7 @@ type Seed = {
   transactionId: string
   merchantCode?: string
   orderId?: string
+  currency?: string
   state?: string
   final?: boolean
   firstSeenAt?: string
@@ -66,7 +67,7 @@ export async function seedTransaction(database: TestDatabase, seed: Seed): Promi
   await database.sql`
     insert into transactions
       (merchant_code, transaction_id, order_id, currency, state, final, first_seen_at, due_at)
-    values (${merchantCode}, ${transactionId}, ${seed.orderId ?? null}, 'VND', ${state},
+    values (${merchantCode}, ${transactionId}, ${seed.orderId ?? null}, ${seed.currency ?? 'VND'}, ${state},
       ${seed.final ?? state !== 'pending'}, coalesce(${seed.firstSeenAt ?? null}::timestamptz, now()),
       ${seed.dueAt ?? null})`
 }

@@ -72,7 +72,9 @@ export async function seedPaid(
   payments += 1
   const { paymentId = `P-${payments}`, merchantCode = MERCHANT.merchantCode } = more
   const transactionId = `T-${payments}`
-  await seedTransaction(database, { transactionId, merchantCode, state: 'paid' })
+  // A currency of four decimals, so that any amount can be asked for.
+  const currency = 'CLF'
+  await seedTransaction(database, { transactionId, merchantCode, currency, state: 'paid' })
   await seedPayment(database, {
     amount: '100',
     paymentMethod: 'CC',

@@ -22,7 +22,7 @@ export type NotificationOverrides = {
 /** A refund rig whose syncs the test runs itself: nothing happens between two calls of the test. */
 export type RefundLab = RefundRig & {
   /** Creates a payment known to the service, in an idle transaction. */
-  open(options?: { amount?: string; paymentMethod?: string }): Promise<LabPayment>
+  open(options?: LabPaymentOptions): Promise<LabPayment>
   /** Requests a refund, without a sync. */
   ask(payment: LabPayment, amount: string): Promise<string>
   /** Syncs the transaction once, with all of its refunds due and no other transaction due. */
@@ -119,12 +119,17 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
   }
 }
 
+type LabPaymentOptions = { amount?: string; paymentMethod?: string; paymentId?: string }
+
 async function openPayment(
   rig: RefundRig,
-  { amount = '100', paymentMethod = 'CC' }: { amount?: string; paymentMethod?: string } = {},
+  {
+    amount = '100',
+    paymentMethod = 'CC',
+    paymentId: id = `P-${crypto.randomUUID()}`,
+  }: LabPaymentOptions = {},
 ): Promise<LabPayment> {
   const transactionId = `T-${crypto.randomUUID()}`
-  const id = `P-${crypto.randomUUID()}`
   const payments = [{ id, amount, paymentMethod, status: 'SUCCESS' }]
   await rig.control('POST', '/transactions', { transactionId, payments, ipn: false })
   await rig.database.sql`

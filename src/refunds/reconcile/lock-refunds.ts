@@ -86,6 +86,28 @@ export async function markExternalRefunds(
     )
 }
 
+/**
+ * Ends the external refunds that were read from the same signed text as these, which growth has shown: only one
+ * of them can have happened.
+ */
+export async function releaseOtherReadings(
+  tx: Tx,
+  { merchantCode }: TransactionKey,
+  paymentId: string,
+  shown: readonly ExternalRefund[],
+): Promise<void> {
+  if (shown.length === 0) return
+  const [ids, amounts] = [shown.map(({ id }) => id), shown.map(({ amount }) => amount)]
+  await tx`
+    update foreign_refunds o set outcome = 'released'
+    from unnest(${ids}::text[], ${amounts}::numeric[]) as s (request_id, amount)
+      join foreign_refunds f on f.merchant_code = ${merchantCode} and f.payment_id = ${paymentId}
+        and f.request_id = s.request_id and f.amount = s.amount
+      join ipn_events e on e.id = f.ipn_event_id
+      join ipn_events r on r.merchant_code = ${merchantCode} and r.signed_key = e.signed_key and r.id <> e.id
+    where o.merchant_code = ${merchantCode} and o.ipn_event_id = r.id and not o.matched and o.outcome is null`
+}
+
 type ExternalRow = ExternalRefund & { paymentId: string; outcome: 'part_of_first_sight' | null }
 
 function assign(payments: readonly LockedPayment[], rows: readonly ExternalRow[]): LockedPayment[] {

@@ -4,8 +4,9 @@ import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { isFailedByCode, isOpen, NO_FAILURE, sendToReview, transition } from '../transitions.ts'
 import type { Finding, LockedPayment, RefundDraft, RefundRow } from '../types.ts'
-import { type LockedRefunds, markExternalRefunds } from './lock-refunds.ts'
-import { type DeltaMatch, matchRefundedDelta, type OwnRefund } from './match-refunded-delta.ts'
+import type { DeltaMatch, OwnRefund } from './delta-types.ts'
+import { type LockedRefunds, markExternalRefunds, releaseOtherReadings } from './lock-refunds.ts'
+import { matchRefundedDelta } from './match-refunded-delta.ts'
 
 /** The result of matching the payments of a transaction. */
 export type MatchedPayments = {
@@ -51,6 +52,7 @@ async function saveMatch(
 ): Promise<void> {
   const { paymentId, external, explainedAtFirst } = payment
   await markExternalRefunds(tx, key, paymentId, matchedExternal, { matched: true })
+  await releaseOtherReadings(tx, key, paymentId, matchedExternal)
   const outcome = 'part_of_first_sight'
   await markExternalRefunds(tx, key, paymentId, firstSightExternal, { outcome })
   payment.external = external
@@ -93,6 +95,7 @@ function describeEvidence(now: RefundRow): OwnRefund['evidence'] | undefined {
   if (now.status === 'succeeded') return now.inferred ? 'inferred' : 'confirmed'
   if (isOpen(now)) return now.failureCode === null ? 'none' : 'failure_notified'
   if (isFailedByCode(now)) return 'refused'
+  if (now.status === 'pending') return 'unsent'
   return now.status === 'needs_review' ? 'contradicted' : undefined
 }
 

@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  type DeltaMatch,
-  matchRefundedDelta,
-  type OwnRefund,
-  type RefundedDelta,
-} from '../../../src/refunds/reconcile/match-refunded-delta.ts'
+import type {
+  DeltaMatch,
+  OwnRefund,
+  RefundedDelta,
+} from '../../../src/refunds/reconcile/delta-types.ts'
+import { matchRefundedDelta } from '../../../src/refunds/reconcile/match-refunded-delta.ts'
 import type { ExternalRefund } from '../../../src/refunds/types.ts'
 
 const own = (id: string, amount: string, facts: Partial<OwnRefund> = {}): OwnRefund => ({
@@ -171,6 +171,8 @@ describe('what was refunded at first sight', () => {
       matchedExternal: [],
       unmatchedDelta: '30',
     })
+    const unsent = own('a', '30', { evidence: 'unsent' })
+    expect(grow('60', { ...torn, own: [unsent] })).toMatchObject({ matchedExternal: [] })
     expect(grow('60', { ...torn, own: [confirmed('a', '30')] })).toEqual({
       ...NOTHING,
       matchedOwn: ['a'],
@@ -238,6 +240,7 @@ const ownRefund = fc
       'inferred',
       'refused',
       'contradicted',
+      'unsent',
     ),
     notifiedBeforeFirst: fc.boolean(),
     matched: fc.boolean(),
