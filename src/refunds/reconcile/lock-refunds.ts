@@ -100,9 +100,9 @@ export async function releaseOtherReadings(
   const [ids, amounts] = [shown.map(({ id }) => id), shown.map(({ amount }) => amount)]
   await tx`
     update foreign_refunds o set outcome = 'released'
-    from unnest(${ids}::text[], ${amounts}::numeric[]) as s (request_id, amount)
+    from unnest(${ids}::text[], ${amounts}::text[]) as s (request_id, amount)
       join foreign_refunds f on f.merchant_code = ${merchantCode} and f.payment_id = ${paymentId}
-        and f.request_id = s.request_id and f.amount = s.amount
+        and f.request_id = s.request_id and f.amount = s.amount::numeric
       join ipn_events e on e.id = f.ipn_event_id
       join ipn_events r on r.merchant_code = ${merchantCode} and r.signed_key = e.signed_key and r.id <> e.id
     where o.merchant_code = ${merchantCode} and o.ipn_event_id = r.id and not o.matched and o.outcome is null`
