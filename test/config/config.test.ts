@@ -53,6 +53,7 @@ const WRONG: [string, string, RegExp][] = [
   ['GATEWAY_ALLOW_HTTP', '1', /true or false/],
   ['GATEWAY_REFUND_HASH_EXCLUDE', 'Request ID', /comma-separated list of names/],
   ['IPN_HASH_EXCLUDE', 'svc_ExtData', /without the prefix, or none/],
+  ['IPN_KNOWN_MEMBERS', 'svc_BankCode', /without the prefix, or none/],
   ['IPN_SIGNATURE', 'on', /one of required, optional, off/],
   ['IPN_ACCEPT_GET', 'TRUE', /true or false/],
   ['IPN_ALLOW_CIDRS', '10.0.0.0/33', /comma-separated list of networks/],
