@@ -115,6 +115,8 @@ export type LockedPayment = {
   /** The answer before showed less than what refunds explain. */
   refundedFell: boolean
   external: ExternalRefund[]
+  /** Amounts of external refunds whose success and failure were both notified. */
+  released: string[]
   /** Change of the refunded amount that matches no refund; undefined without a snapshot. */
   unmatchedDelta: string | undefined
 }

@@ -39,6 +39,8 @@ export type RefundedDelta = {
   /** Both oldest first. */
   own: readonly OwnRefund[]
   external: readonly ExternalRefund[]
+  /** Amounts of external refunds whose success and failure were both notified: the delta may be theirs. */
+  released: readonly string[]
   /** A refund of the payment has contradictory evidence: nothing is inferred until a person has decided. */
   underReview: boolean
 }

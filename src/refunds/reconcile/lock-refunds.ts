@@ -36,6 +36,7 @@ export async function lockRefunds(
   const payments = rows.map((row) => ({
     ...row,
     external: [],
+    released: [],
     explainedAtFirst: '0',
     unmatchedDelta: undefined,
   }))
@@ -108,21 +109,29 @@ export async function releaseOtherReadings(
     where o.merchant_code = ${merchantCode} and o.ipn_event_id = r.id and not o.matched and o.outcome is null`
 }
 
-type ExternalRow = ExternalRefund & { paymentId: string; outcome: 'part_of_first_sight' | null }
+type ExternalRow = ExternalRefund & {
+  paymentId: string
+  outcome: 'part_of_first_sight' | 'released' | null
+}
 
 function assign(payments: readonly LockedPayment[], rows: readonly ExternalRow[]): LockedPayment[] {
   return payments.map((payment) => {
     const own = rows.filter(({ paymentId }) => paymentId === payment.paymentId)
-    const explained = own.filter(({ outcome }) => outcome !== null)
+    const explained = own.filter(({ outcome }) => outcome === 'part_of_first_sight')
+    const released = own.filter(({ outcome }) => outcome === 'released')
     return {
       ...payment,
       external: own.filter(({ outcome }) => outcome === null),
+      released: released.map(({ amount }) => amount),
       explainedAtFirst: addAmounts(explained.map(({ amount }) => amount)),
     }
   })
 }
 
-type PaymentRow = Omit<LockedPayment, 'external' | 'explainedAtFirst' | 'unmatchedDelta'>
+type PaymentRow = Omit<
+  LockedPayment,
+  'external' | 'released' | 'explainedAtFirst' | 'unmatchedDelta'
+>
 
 async function lockPaymentRows(
   tx: Tx,
@@ -149,6 +158,6 @@ async function lockExternalRefunds(
     from foreign_refunds f join payments p
       on p.merchant_code = f.merchant_code and p.payment_id = f.payment_id
     where p.merchant_code = ${merchantCode} and p.transaction_id = ${transactionId}
-      and (f.outcome is null or f.outcome = 'part_of_first_sight')
+      and f.outcome is distinct from 'own'
     order by coalesce(f.notified_at, f.first_seen_at), f.request_id, f.amount for update of f`
 }

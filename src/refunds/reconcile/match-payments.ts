@@ -76,6 +76,7 @@ function matchPayment(payment: LockedPayment, drafts: readonly RefundDraft[]): D
     fellBefore: payment.refundedFell,
     own: own.flatMap(describeOwn),
     external: payment.external,
+    released: payment.released,
     underReview: own.some(({ now }) => now.status === 'needs_review' && !isOpen(now)),
   })
 }

@@ -37,7 +37,8 @@ export function matchRefundedDelta(delta: RefundedDelta): DeltaMatch {
   // What was withdrawn may be the delta of a confirmed refund.
   matchConfirmed(matching, delta.own)
   const { left, firstSight: _, inferredBefore: __, torn, ...match } = matching
-  const mayInfer = !delta.underReview && !torn && match.doubtful.length === 0
+  const isDisputed = torn || delta.released.some((amount) => left.gte(amount))
+  const mayInfer = !delta.underReview && !isDisputed && match.doubtful.length === 0
   const inferred = mayInfer ? inferOpen(left, delta.own) : []
   const contradicted = delta.own
     .filter((one) => one.evidence === 'refused' && one.sentBefore && left.eq(one.amount))

@@ -179,6 +179,18 @@ describe('an external refund', () => {
     expect(await left(payment)).toBe('70')
   })
 
+  it('notified as succeeded and as failed proves nothing of ours by its growth', async () => {
+    const payment = await lab.open()
+    await lab.fault('code', { code: 1 })
+    const refundId = await lab.send(payment, '30')
+    await portalRefund(payment, '30')
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    await lab.notify(payment, 'portal-1', '30', { code: 5 })
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('unknown')
+  })
+
   it('that was matched and fails frees nothing while the refunded amount shows it', async () => {
     const payment = await lab.open()
     await portalRefund(payment, '30')

@@ -98,11 +98,12 @@ export const RULES = {
     payments
       .filter(({ id, amount, refundable }) => settled && sumTaken(made, id) + refundable > amount)
       .map(({ id }) => id),
-  kept_for_nothing: ({ payments, made, settled }: Books) =>
+  kept_for_nothing: ({ payments, shown, made, settled }: Books) =>
     payments
-      .filter(({ id, amount, refundable, externalReserved }) => {
-        const explained = sum([sumTaken(made, id), refundable, externalReserved])
-        return settled && explained < amount
+      .filter((payment) => {
+        const { id, amount, refundable, externalReserved } = payment
+        const kept = sum([externalReserved, sumUnmatched(payment, shown)])
+        return settled && sum([sumTaken(made, id), refundable, kept]) < amount
       })
       .map(({ id }) => id),
 } satisfies Record<string, (books: Books) => string[]>
@@ -112,6 +113,21 @@ export function audit(books: Books): Violation[] {
   return Object.entries(RULES).flatMap(([rule, find]) =>
     find(books).map((id) => ({ rule: rule as keyof typeof RULES, id })),
   )
+}
+
+/**
+ * What is kept for refunds of ours whose growth was taken for an external one that may belong to the first sight: only
+ * a person can tell them apart.
+ */
+function sumUnmatched(
+  { id, atFirst, externalMatched }: ShownPayment,
+  shown: readonly ShownRefund[],
+): number {
+  const own = shown.filter(
+    ({ paymentId, status, matched }) => paymentId === id && status === 'succeeded' && !matched,
+  )
+  const most = Math.min(atFirst, externalMatched)
+  return Math.min(most, sum(own.map(({ amount }) => amount)))
 }
 
 function hasMoved({ made, settled }: Books, id: string): boolean {

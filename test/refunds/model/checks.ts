@@ -163,13 +163,6 @@ export async function finish(world: World): Promise<void> {
       await syncAfter(world, 0)
     }
   }
-  if (process.env.DBG)
-    console.error(
-      JSON.stringify(await readBooks(world, true)),
-      await world.rig.database
-        .sql`select before, after, cause from changes where transaction_id=${world.transactionId} order by id`,
-      await world.rig.database.sql`select * from foreign_refunds`,
-    )
   const violations = audit(await readBooks(world, true))
   const excused: readonly string[] = world.overdrawn ? ['too_much_moved', 'refundable_twice'] : []
   expect(violations.filter(({ rule }) => !excused.includes(rule))).toEqual([])

@@ -34,7 +34,13 @@ const early = (id: string, amount: string): ExternalRefund => ({
   ...external(id, amount),
   notifiedBeforeFirst: true,
 })
-const FACTS = { atFirst: '0', explainedAtFirst: '0', fellBefore: false, underReview: false }
+const FACTS = {
+  released: [],
+  atFirst: '0',
+  explainedAtFirst: '0',
+  fellBefore: false,
+  underReview: false,
+}
 const grow = (now: string, facts: Partial<RefundedDelta> = {}) =>
   matchRefundedDelta({ ...FACTS, now, own: [], external: [], ...facts })
 const NOTHING: DeltaMatch = {
@@ -125,6 +131,12 @@ describe('a delta', () => {
     expect(grow('30', { own: list.slice(0, 1) })).toEqual(contradicted)
     expect(grow('30', { own: list })).toEqual(contradicted)
     expect(grow('60', { own: list })).toEqual({ ...NOTHING, unmatchedDelta: '60' })
+  })
+
+  it('that may be an external refund notified both as succeeded and as failed proves none of ours', () => {
+    const list = { own: [own('a', '30')] }
+    expect(grow('30', { ...list, released: ['30'] })).toEqual({ ...NOTHING, unmatchedDelta: '30' })
+    expect(grow('30', { ...list, released: ['40'] }).inferred).toEqual(['a'])
   })
 
   it('that was matched once is not matched again', () => {
@@ -259,6 +271,7 @@ const delta: fc.Arbitrary<RefundedDelta> = fc
     atFirst: fc.constantFrom('0', '0.3', '0.5'),
     explainedAtFirst: fc.constantFrom('0', '0', '0.2'),
     fellBefore: fc.boolean(),
+    released: fc.array(amount, { maxLength: 1 }),
     grown: fc.integer({ min: 0, max: 20 }),
     own: fc.array(ownRefund, { maxLength: 5 }),
     external: fc.array(
