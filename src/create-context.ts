@@ -6,6 +6,7 @@ import { createCardCache } from './cards/cache.ts'
 import type { CardsContext } from './cards/context.ts'
 import type { Config } from './config/config.ts'
 import type { Context } from './context.ts'
+import { openDataKeys } from './data-keys/open-data-keys.ts'
 import { type Database, openDatabase } from './db/client.ts'
 import { type Breakers, createBreakers } from './gateway/breakers.ts'
 import { createCardGateway } from './gateway/card-gateway.ts'
@@ -18,7 +19,6 @@ import { createBatcher } from './platform/concurrency/batcher.ts'
 import type { CircuitBreakerSettings } from './platform/concurrency/circuit-breaker.ts'
 import { createConcurrencyLimiter } from './platform/concurrency/concurrency-limiter.ts'
 import { createWaiters } from './platform/concurrency/waiters.ts'
-import { createEncryption } from './platform/crypto/encryption.ts'
 import { createStreams, STREAM_LIMITS, type StreamLimits } from './platform/http/streams.ts'
 import { createResolver, type ResolveHost } from './platform/outbound/addresses.ts'
 import type { Log } from './platform/telemetry/log.ts'
@@ -61,7 +61,7 @@ const FEED_SHARE = 0.25
 /**
  * Opens the database, the gateway clients and telemetry, and assembles the state of every folder. The database
  * schema must be current.
- * @throws database errors, after closing everything opened so far
+ * @throws database errors, and ConfigError for a DATA_ENCRYPTION_KEY that the database was not written with, after closing everything opened so far
  */
 export async function createContext(options: ContextOptions): Promise<OpenContext> {
   const { config, log } = options
@@ -81,12 +81,13 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
     await Promise.all([gateways.gateway.close(), gateways.cards.close(), webhooks.close()])
     await Promise.all([database.close(), tracing.stop()])
   }
-  const merchants = await registerMerchantCodes(database.sql, config).catch(
-    async (error: unknown) => {
-      await close()
-      throw error
-    },
-  )
+  const closeAndThrow = async (error: unknown) => {
+    await close()
+    throw error
+  }
+  const roots = { current: options.encryptionKey, previous: config.DATA_ENCRYPTION_KEY_PREVIOUS }
+  const encryption = await openDataKeys(database.sql, roots).catch(closeAndThrow)
+  const merchants = await registerMerchantCodes(database.sql, config).catch(closeAndThrow)
   const base: Context = {
     config,
     log,
@@ -96,7 +97,7 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
     db: database.db,
     ...gateways,
     breakers,
-    encryption: createEncryption(options.encryptionKey),
+    encryption,
     keys: createKeyCache(database.sql),
     merchants,
     stopping: stopping.signal,

@@ -4,7 +4,7 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 type Refusal = {
   status: ContentfulStatusCode
   title: string
-  /** An additional member of the problem, an amount. */
+  /** An additional member of the problem: an amount or an id. */
   member?: { name: string; example: string; always: boolean }
   /** For the OpenAPI document: an example detail, if the title is not enough, and an invalid field. */
   example?: { detail?: string; error?: FieldError }
@@ -46,7 +46,15 @@ const TABLE = {
   ambiguous_merchant: { status: 409, title: 'Several merchant accounts have this id' },
   refund_not_found: { status: 404, title: 'No such refund' },
   idempotency_key_missing: { status: 400, title: 'The header Idempotency-Key is missing' },
-  idempotency_key_reused: { status: 422, title: 'The idempotency key belongs to another request' },
+  idempotency_key_reused: {
+    status: 422,
+    title: 'The idempotency key belongs to another request',
+    member: {
+      name: 'refundId',
+      example: '0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11',
+      always: true,
+    },
+  },
   payment_not_refundable: { status: 409, title: 'The payment cannot be refunded' },
   exceeds_refundable: {
     status: 409,

@@ -44,3 +44,13 @@ export function subtractAmount(a: string, b: string): string {
   const decimals = Math.max(countDecimals(a), countDecimals(b))
   return difference.lt(0) ? '0' : difference.toFixed(decimals)
 }
+
+const CURRENCIES = new Set(Intl.supportedValuesOf('currency'))
+
+/** Whether an amount has more decimals than its currency (ISO 4217) by value. An unknown currency has any number. */
+export function exceedsDecimals(amount: string, currency: string): boolean {
+  if (!CURRENCIES.has(currency)) return false
+  const format = new Intl.NumberFormat('en', { style: 'currency', currency })
+  const { maximumFractionDigits = 4 } = format.resolvedOptions()
+  return countDecimals(shortenAmount(amount)) > maximumFractionDigits
+}

@@ -52,6 +52,7 @@ it('every missing production setting gives one line, and the demo is never start
     'DATA_ENCRYPTION_KEY',
     'GATEWAY_BASE_URL',
     'GATEWAY_MERCHANT_CODE',
+    'GATEWAY_REFUND_DEDUPES',
     'GATEWAY_SECRET',
   ])
 })

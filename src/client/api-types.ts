@@ -54,6 +54,8 @@ export type Payment = {
   unrecognised: boolean
   /** Whether the gateway has stopped listing it. */
   missing: boolean
+  /** Whether the newest answer lists it with values that cannot be read; the ones shown are the last that could. */
+  unreadable: boolean
   firstSeenAt: string
   updatedAt: string
   asOf: string

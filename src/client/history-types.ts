@@ -6,6 +6,11 @@ export type Removed = { removed: true }
 /** The payments of one answer of the gateway. */
 export type Snapshot = { queriedAt: string; payments: unknown } | Removed
 
+/** A notification of a refund. */
+export type RefundNotification =
+  | { receivedAt: string; deliveries: number; signature: string; code: string | null }
+  | Removed
+
 /** The evidence for a refund's status. */
 export type RefundProof = {
   requestId: string
@@ -28,12 +33,11 @@ export type RefundProof = {
     from: string | null
     to: string
     cause: string
-    notification:
-      | { receivedAt: string; deliveries: number; signature: string; code: string | null }
-      | Removed
-      | null
+    notification: RefundNotification | null
     snapshot: Snapshot | null
   }[]
+  /** Notifications that speak for or against the refund and changed no status by themselves. */
+  notifications: { cause: string; notification: RefundNotification }[]
   evidence: string
   discrepancies: { at: string; kind: string; ours: string; theirs: string }[]
 }
@@ -47,6 +51,8 @@ export type TimelineEntry =
       deliveries: number
       lastReceivedAt: string
       signature: string
+      /** Whether its hash was received with other values as well. */
+      recut: boolean
       address: string
     }
   | {

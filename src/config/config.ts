@@ -6,8 +6,9 @@ import { describeSandbox } from './sandbox-options.ts'
 import { type Environment, parseSettings, type Settings } from './settings.ts'
 import type { TokenSource } from './token-source.ts'
 
-export type Config = Omit<Settings, 'DEMO'> & {
+export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES'> & {
   demo: boolean
+  GATEWAY_REFUND_DEDUPES: boolean
   /** How long the body of a request may take to arrive (ms). */
   bodyTimeoutMs: number
   accounts: readonly [MerchantAccount, ...MerchantAccount[]]
@@ -35,6 +36,8 @@ export function readConfig(env: Environment = process.env): Config {
   return {
     ...settings,
     demo,
+    // Only in demo mode can it be unset here.
+    GATEWAY_REFUND_DEDUPES: settings.GATEWAY_REFUND_DEDUPES ?? true,
     bodyTimeoutMs: BODY_TIMEOUT_MS,
     accounts: [first, ...others],
     ...(sharedToken ? { sharedToken } : {}),

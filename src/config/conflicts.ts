@@ -13,6 +13,7 @@ export function findConflicts(settings: Settings, demo: boolean): string[] {
   return [
     ...checkGateway(settings, demo),
     ...checkEncryption(settings, demo),
+    ...checkRefunds(settings, demo),
     ...MINIMA.filter(([name, minimum]) => settings[name] < settings[minimum]).map(
       ([name, minimum, example]) =>
         `${name} must be at least ${minimum}; for example ${name}=${example}`,
@@ -40,5 +41,12 @@ function checkEncryption({ DATA_ENCRYPTION_KEY: key }: Settings, demo: boolean):
   if (key || demo) return []
   return [
     'DATA_ENCRYPTION_KEY is not set, but is required to store refund receivers encrypted; for example DATA_ENCRYPTION_KEY=<the output of: openssl rand -base64 32>',
+  ]
+}
+
+function checkRefunds({ GATEWAY_REFUND_DEDUPES: dedupes }: Settings, demo: boolean): string[] {
+  if (dedupes !== undefined || demo) return []
+  return [
+    'GATEWAY_REFUND_DEDUPES is not set, but is required outside demo mode: true if the gateway refuses a request id it has seen, false if it does not or you do not know; for example GATEWAY_REFUND_DEDUPES=false',
   ]
 }

@@ -48,6 +48,9 @@ export function serializeEvent(
   return `${head.slice(0, -1)},"data":${decryptReceiver(encryption, data)}}`
 }
 
+/** The column that events copy the encrypted receiver from. */
+const SEALED_COLUMN = 'refunds.receiver_shown'
+
 /** Cannot occur inside a merchant's text, where quotes are escaped. */
 const SEALED_MEMBER = ',"sealed":"'
 
@@ -67,7 +70,9 @@ function decryptReceiver(encryption: Encryption, data: string): string {
 
 function decrypt(encryption: Encryption, sealed: string, id: string): unknown {
   try {
-    return JSON.parse(encryption.decrypt(Buffer.from(sealed, 'base64'), id))
+    return JSON.parse(
+      encryption.decrypt(Buffer.from(sealed, 'base64'), { column: SEALED_COLUMN, row: id }),
+    )
   } catch {
     return undefined
   }

@@ -4,7 +4,7 @@ import { shortenAmount } from '../money.ts'
 import { type CallSettings, prepareCall } from './prepare-call.ts'
 import { readPaymentsAnswer, readRefundAnswer } from './read-answer.ts'
 import { openTransport, type TransportSettings } from './transport.ts'
-import type { GatewayCall, ListedPayment, PreparedCall } from './types.ts'
+import type { GatewayCall, PaymentList, PreparedCall } from './types.ts'
 
 export type GatewaySettings = CallSettings &
   TransportSettings & {
@@ -33,7 +33,7 @@ export type GatewayClient = {
   queryPayments(
     query: { merchantCode: string; transactionId: string },
     signal?: AbortSignal,
-  ): Promise<GatewayCall<ListedPayment[]>>
+  ): Promise<GatewayCall<PaymentList>>
   /**
    * Prepares a refund (REFUND, specification 4.3.2) without sending it.
    * @returns a call whose answer is the gateway's refund id, if the gateway gave one

@@ -1,8 +1,8 @@
 import { isLosslessNumber, type LosslessNumber, parse } from 'lossless-json'
 import { z } from 'zod'
-import { parseAmount } from '../money.ts'
 import { isPrintable, toPrintable } from './printable.ts'
-import type { GatewayAnswer, ListedPayment } from './types.ts'
+import { readPayments } from './read-payments.ts'
+import type { GatewayAnswer, PaymentList } from './types.ts'
 
 const MAX_TEXT = 128
 const MAX_MESSAGE = 500
@@ -16,33 +16,21 @@ export const responseCode = number.transform(({ value }, ctx) => {
   return z.NEVER
 })
 
-const amount = number.transform((value, ctx) => {
-  const text = parseAmount(value.value)
-  if (text !== undefined) return text
-  ctx.addIssue('is not an amount of at most 18 digits before and 4 after the point')
-  return z.NEVER
-})
-
 const text = z
   .string('is not a string')
   .min(1, 'is empty')
   .max(MAX_TEXT, `is longer than ${MAX_TEXT} characters`)
   .refine(isPrintable, 'holds control characters')
 
-const listedPayment = z.object(
-  { id: text, status: text, amount, refundedAmount: amount, paymentMethod: text },
-  'is not an object',
-)
-
-const listedPayments = z
-  .array(listedPayment, 'is not an array')
-  .refine((list) => new Set(list.map(({ id }) => id)).size === list.length, 'lists an id twice')
+const paymentList = z
+  .array(z.unknown(), 'is not an array')
+  .transform((entries) => readPayments(entries))
 
 const refundResult = z.object({ transId: text.optional().catch(undefined) }).catch({})
 
-/** Reads the answer to QUERY_PT (specification 4.3.1). It is invalid if a required member is not as specified. */
-export function readPaymentsAnswer(body: Buffer, prefix: string): GatewayAnswer<ListedPayment[]> {
-  return readAnswer(body, prefix, listedPayments)
+/** Reads the answer to QUERY_PT (specification 4.3.1). It is invalid without a code and a list of payments. */
+export function readPaymentsAnswer(body: Buffer, prefix: string): GatewayAnswer<PaymentList> {
+  return readAnswer(body, prefix, paymentList)
 }
 
 /**

@@ -3,12 +3,41 @@ import type { BreakerPermit } from '../platform/concurrency/circuit-breaker.ts'
 /** A payment as the gateway lists it (specification 2.4). */
 export type ListedPayment = {
   id: string
-  /** SUCCESS, FAILED, PROCESSING or an undocumented value, unchanged. */
+  /** SUCCESS, FAILED, PROCESSING or an undocumented value, unchanged; empty when it is null or missing. */
   status: string
   /** Decimal strings. */
   amount: string
   refundedAmount: string
   paymentMethod: string
+}
+
+/** An entry of a list of payments that cannot be read. */
+export type UnreadableEntry = {
+  /** Undefined when it has none, so that nobody can say which payment it is about. */
+  id: string | undefined
+  /** A predicate: "has no refundedAmount". */
+  reason: string
+  /** The entry as JSON, shortened, with card data masked. */
+  text: string
+}
+
+/** An amount that was read as the decimal next to it, because binary floating point had shifted it. */
+export type RoundedAmount = {
+  id: string
+  field: 'amount' | 'refundedAmount'
+  /** The number in the answer. */
+  written: string
+  /** The decimal string that was read. */
+  amount: string
+}
+
+/** The payments of a transaction as the gateway listed them. */
+export type PaymentList = {
+  payments: ListedPayment[]
+  unreadable: UnreadableEntry[]
+  rounded: RoundedAmount[]
+  /** All entries as a JSON array, with every member they had, bounded, with card data masked. */
+  json: string
 }
 
 /** What the body of a response means. */

@@ -5,6 +5,7 @@ export const VERDICTS = [
   'stored',
   'malformed',
   'bad_signature',
+  'recut',
   'unknown_merchant',
   'method',
   'address',

@@ -10,7 +10,13 @@ import { createSignatureThrottle } from './signature-throttle.ts'
 
 const MAX_BODY_BYTES = 64 * 1024
 
-const STATUS = { stored: 200, malformed: 400, bad_signature: 401, unknown_merchant: 404 } as const
+const STATUS = {
+  stored: 200,
+  malformed: 400,
+  bad_signature: 401,
+  recut: 401,
+  unknown_merchant: 404,
+} as const
 
 type DecideAnswer = (request: IncomingMessage, address: string) => Promise<IpnAnswer>
 

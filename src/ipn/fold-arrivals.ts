@@ -3,17 +3,21 @@ import type { Arrival } from './types.ts'
 /** A notification, and how often this batch contains it. */
 export type FoldedArrival = Arrival & { deliveries: number }
 
-/** Counts equal bytes of one merchant: one statement may touch a row only once. */
+/** Counts equal notifications of one merchant: one statement may touch a row only once. A verified one counts. */
 export function foldArrivals(arrivals: readonly Arrival[]): FoldedArrival[] {
   const folded = new Map<string, FoldedArrival>()
   for (const arrival of arrivals) {
     const key = `${arrival.merchantCode} ${arrival.fingerprint}`
     const known = folded.get(key)
-    if (known) known.deliveries += 1
+    if (known?.verdict === 'verified' || (known && arrival.verdict !== 'verified')) {
+      known.deliveries += 1
+    } else if (known) folded.set(key, { ...arrival, deliveries: known.deliveries + 1 })
     else folded.set(key, { ...arrival, deliveries: 1 })
   }
   return [...folded.values()]
 }
+
+const NAMES_NOTHING = { orderId: undefined, merchantTxnId: undefined, currency: undefined }
 
 /** A transaction to make due, with what its notifications state about it. */
 export type NotifiedTransaction = {
@@ -31,9 +35,10 @@ export type NotifiedTransaction = {
  */
 export function foldTransactions(arrivals: readonly Arrival[]): NotifiedTransaction[] {
   const folded = new Map<string, NotifiedTransaction>()
-  for (const { merchantCode, notification } of arrivals) {
+  for (const { merchantCode, notification, hint } of arrivals) {
     if (notification.kind !== 'payment') continue
-    const { transactionId, orderId, merchantTxnId, currency } = notification
+    const { transactionId } = notification
+    const { orderId, merchantTxnId, currency } = hint ? NAMES_NOTHING : notification
     const key = `${merchantCode} ${transactionId}`
     const known = folded.get(key)
     if (known) {

@@ -1,4 +1,3 @@
-import { hash } from 'node:crypto'
 import type { Config } from '../config/config.ts'
 import { listHashExclusions } from '../gateway/message-kinds.ts'
 import { parseFormParams, parseJsonParams } from '../gateway/parse-params.ts'
@@ -6,12 +5,14 @@ import { type Notification, readNotification } from '../gateway/read-notificatio
 import { type SignatureRule, verifySecureHash } from '../gateway/signature.ts'
 import type { SpanOptions } from '../platform/telemetry/tracing.ts'
 import type { IpnContext } from './context.ts'
+import { readSigned } from './read-signed.ts'
+import { RecutError } from './store-readings.ts'
 import type { IpnRequest } from './types.ts'
 
 /** `stored` means committed. With every other verdict nothing was stored and nothing queued. */
 export type Receipt =
   | { verdict: 'stored' }
-  | { verdict: 'malformed' | 'unknown_merchant' | 'bad_signature'; why: string }
+  | { verdict: 'malformed' | 'unknown_merchant' | 'bad_signature' | 'recut'; why: string }
 
 /**
  * Makes the function that processes one notification: parses it, finds the account, checks the signature, stores
@@ -23,7 +24,7 @@ export function createReceiveNotification({
   inbox,
   tracing,
 }: Pick<IpnContext, 'config' | 'inbox' | 'tracing'>): (request: IpnRequest) => Promise<Receipt> {
-  const { GATEWAY_FIELD_PREFIX: prefix, IPN_SIGNATURE: rule } = config
+  const { GATEWAY_FIELD_PREFIX: prefix, IPN_SIGNATURE: rule, IPN_KNOWN_MEMBERS: known } = config
   const findAccount = indexAccounts(config)
   const signatureRules = describeSignatures(config)
 
@@ -38,7 +39,9 @@ export function createReceiveNotification({
     const account = findAccount(notification.merchantCode)
     if ('verdict' in account) return account
     const { merchantCode, secrets } = account
-    const verdict = verifySecureHash(params, secrets, signatureRules[notification.kind])
+    const { kind } = notification
+    const signatureRule = signatureRules[kind]
+    const verdict = verifySecureHash(params, secrets, signatureRule)
     const isAccepted = verdict === 'verified' || (rule === 'optional' && verdict === 'missing')
     if (rule !== 'off' && !isAccepted) {
       return { verdict: 'bad_signature', why: `${prefix}_SecureHash is ${verdict}` }
@@ -47,7 +50,7 @@ export function createReceiveNotification({
     const store = () =>
       inbox.store({
         merchantCode,
-        fingerprint: hash('sha256', `${merchantCode}\n${body}`),
+        ...readSigned(params, { merchantCode, kind, verdict, rule: signatureRule, known, body }),
         notification,
         verdict,
         body,
@@ -56,7 +59,12 @@ export function createReceiveNotification({
         headers: request.headers,
         traceParent: tracing.traceParent(),
       })
-    await tracing.run(() => describeStoring(merchantCode, notification), store)
+    try {
+      await tracing.run(() => describeStoring(merchantCode, notification), store)
+    } catch (error) {
+      if (error instanceof RecutError) return { verdict: 'recut', why: error.message }
+      throw error
+    }
     return { verdict: 'stored' }
   }
 }

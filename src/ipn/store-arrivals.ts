@@ -4,7 +4,7 @@ import { formatWakeKey, type TransactionKey } from '../db/transaction-key.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import { formatRows, pickColumns, writeRowSet } from '../platform/postgres/row-set.ts'
-import type { Sql } from '../platform/postgres/types.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { MAKE_DUE } from '../transactions/make-due.ts'
 import { REQUEST_ID } from '../transactions/select-refund-notifications.ts'
 import {
@@ -19,7 +19,7 @@ const EVENT = pickColumns(
   ipnEvents,
   ...(['merchantCode', 'fingerprint', 'kind', 'transactionId', 'paymentId', 'requestId'] as const),
   ...(['amount', 'code', 'verdict', 'body', 'contentType', 'address', 'headers'] as const),
-  ...(['deliveries', 'traceParent'] as const),
+  ...(['deliveries', 'traceParent', 'signedKey', 'published', 'hint', 'recut'] as const),
 )
 
 /** A payment notification names a transaction, a refund notification a payment and a refund. */
@@ -36,7 +36,7 @@ const GAINS_VALUE = `(t.order_id is null and excluded.order_id is not null)
   or (t.merchant_txn_id is null and excluded.merchant_txn_id is not null)
   or (t.currency is null and excluded.currency is not null)`
 
-/** The same bytes, verified now that the secret was corrected: they have to be handled again. */
+/** The same content, verified now that the secret was corrected: they have to be handled again. */
 const VERIFIED_NOW = `excluded.verdict = 'verified' and ipn_events.verdict <> 'verified'`
 
 /**
@@ -44,20 +44,31 @@ const VERIFIED_NOW = `excluded.verdict = 'verified' and ipn_events.verdict <> 'v
  * cannot deadlock. Its one row confirms that the server ran it.
  */
 const STORE = `
-  with events as (
+  with given as materialized (
+    select * from ${writeRowSet('given', EVENT, '$1')}
+  ), recut as materialized (
+    select fingerprint from given g where $3 and exists (select from ipn_events e
+      where e.merchant_code = g.merchant_code and e.signed_key = g.signed_key
+        and e.fingerprint <> g.fingerprint)
+  ), events as (
     insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, payment_id, request_id,
-      amount, code, verdict, body, content_type, address, headers, deliveries, trace_parent)
+      amount, code, verdict, body, content_type, address, headers, deliveries, trace_parent,
+      signed_key, published, hint, recut)
     select merchant_code, fingerprint, kind, transaction_id, payment_id, request_id,
-      amount, code, verdict, body, content_type, address, headers, deliveries, trace_parent
-    from ${writeRowSet('given', EVENT, '$1')}
+      amount, code, verdict, body, content_type, address, headers, deliveries, trace_parent,
+      signed_key, published, hint, recut
+    from given where not exists (select from recut)
     order by merchant_code, transaction_id, fingerprint
     on conflict (merchant_code, transaction_id, fingerprint) do update set
       deliveries = ipn_events.deliveries + excluded.deliveries, last_received_at = now(),
       trace_parent = coalesce(excluded.trace_parent, ipn_events.trace_parent),
       handled_at = case when ${VERIFIED_NOW} then null else ipn_events.handled_at end,
-      verdict = case when ${VERIFIED_NOW} then excluded.verdict else ipn_events.verdict end
+      verdict = case when ${VERIFIED_NOW} then excluded.verdict else ipn_events.verdict end,
+      signed_key = case when ${VERIFIED_NOW} then excluded.signed_key else ipn_events.signed_key end,
+      published = case when ${VERIFIED_NOW} then excluded.published else ipn_events.published end,
+      hint = case when ${VERIFIED_NOW} then excluded.hint else ipn_events.hint end
   ), named as materialized (
-    select * from ${writeRowSet('named', NAMED, '$2')}
+    select * from ${writeRowSet('named', NAMED, '$2')} where not exists (select from recut)
   ), due as (
     insert into transactions as t
       (merchant_code, transaction_id, order_id, merchant_txn_id, currency, ipn_count, due_at)
@@ -87,26 +98,67 @@ const STORE = `
     returning merchant_code, transaction_id, updated_at = now() and first_seen_at < now() as learnt
   )
   select json_agg(json_build_object('merchantCode', merchant_code, 'transactionId', transaction_id))
-    filter (where learnt) as learnt from due`
+    filter (where learnt) as learnt,
+    (select json_agg(encode(fingerprint, 'hex')) from recut) as recut
+  from due`
 
 /**
- * Stores notifications and makes their transactions due, in one statement and one commit. Bytes received
- * before are counted. After the commit it wakes the sync, and the readers that wait for a known transaction
- * which gained a value that they can see.
+ * Stores notifications and makes their transactions due, in one statement and one commit. Content received
+ * before is counted. After the commit it wakes the sync, and the readers that wait for a known transaction
+ * which gained a value that they can see. A notification whose hash is known with another reading keeps the
+ * statement from storing any.
+ * @returns the places of these notifications; when there are none, all are stored
  * @throws database errors
  */
-export async function storeArrivals(sql: Sql, arrivals: readonly Arrival[]): Promise<void> {
+export async function storeArrivals(
+  sql: Sql,
+  arrivals: readonly Arrival[],
+): Promise<ReadonlySet<number>> {
+  const repeated = findRecut(arrivals)
+  if (repeated.size > 0) return repeated
+  const { learnt, recut } = await writeArrivals(sql, arrivals, true)
+  if (recut.size === 0) {
+    notify(sql, SYNC_DUE)
+    for (const key of learnt) notify(sql, TRANSACTION_CHANGED, formatWakeKey(key))
+  }
+  const places = [...arrivals.entries()].filter(([, one]) => recut.has(one.fingerprint))
+  return new Set(places.map(([place]) => place))
+}
+
+/**
+ * Runs the statement, without waking anyone.
+ * @param checked whether a hash that is known with another reading keeps it from storing anything
+ * @returns the known transactions that gained a value, and the fingerprints whose hash is known otherwise
+ */
+export async function writeArrivals(
+  sql: Sql | Tx,
+  arrivals: readonly Arrival[],
+  checked: boolean,
+): Promise<{ learnt: readonly TransactionKey[]; recut: ReadonlySet<string> }> {
   const events = foldArrivals(arrivals)
   const named = [...foldTransactions(arrivals), ...listNamedRefunds(events)]
-  const [row] = await sql.unsafe<{ learnt: TransactionKey[] | null }[]>(
+  const [row] = await sql.unsafe<{ learnt: TransactionKey[] | null; recut: string[] | null }[]>(
     STORE,
-    [formatRows(EVENT, events.map(describeEvent)), formatRows(NAMED, named)],
+    [formatRows(EVENT, events.map(describeEvent)), formatRows(NAMED, named), checked],
     { prepare: true },
   )
   // No row means that the server did not run the statement: the batch must not be acknowledged.
   if (!row) throw new Error('the database did not confirm that it stored the notifications')
-  notify(sql, SYNC_DUE)
-  for (const key of row.learnt ?? []) notify(sql, TRANSACTION_CHANGED, formatWakeKey(key))
+  return { learnt: row.learnt ?? [], recut: new Set(row.recut) }
+}
+
+/** The places of notifications whose hash occurs in the batch with another reading before. */
+function findRecut(arrivals: readonly Arrival[]): Set<number> {
+  const readings = new Map<string, string>()
+  const places = new Set<number>()
+  for (const [place, { merchantCode, signedKey, fingerprint }] of arrivals.entries()) {
+    if (signedKey === undefined) continue
+    const key = `${merchantCode} ${signedKey}`
+    const known = readings.get(key)
+    if (known === undefined) readings.set(key, fingerprint)
+    else if (known !== fingerprint) places.add(place)
+  }
+  return places
 }
 
 /** The row of `ipn_events`. */

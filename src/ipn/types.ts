@@ -11,11 +11,26 @@ export type IpnRequest = {
   headers: Record<string, string>
 }
 
-/** A notification that passed every check and is about to be stored. */
-export type Arrival = {
-  merchantCode: string
-  /** SHA-256 of merchant code and raw body, in hexadecimal. */
+/**
+ * A way to cut a signed text into members. The hash joins values without names or separators, so one hash is
+ * valid for many readings.
+ */
+export type Reading = {
+  /** SHA-256 of the merchant code and the signed members, in hexadecimal. */
   fingerprint: string
+  /** The start of the signed hash, equal for all readings of a text; undefined unless the hash verified. */
+  signedKey: string | undefined
+  /** In published form: only members that the gateway is known to sign. */
+  published: boolean
+  /** Not the reading that is trusted: it leads to a query, but settles and names nothing. */
+  hint: boolean
+  /** The same hash was received with another reading. */
+  recut: boolean
+}
+
+/** A notification that passed every check and is about to be stored. */
+export type Arrival = Reading & {
+  merchantCode: string
   notification: Notification
   verdict: SignatureVerdict
   body: string

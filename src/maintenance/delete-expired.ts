@@ -14,6 +14,16 @@ const TABLES = [
   { table: 'gateway_calls', written: 'sent_at', touched: 'sent_at' },
 ] as const
 
+/** Evidence is kept while a refund that it may decide is open, for whoever has to decide. */
+const KEPT = {
+  ipn_events: `exists (select from refunds r where r.merchant_code = ipn_events.merchant_code
+      and r.payment_id = ipn_events.payment_id and r.status not in ('succeeded', 'failed'))
+    or exists (select from foreign_refunds f where f.merchant_code = ipn_events.merchant_code
+      and f.payment_id = ipn_events.payment_id and not f.matched and f.outcome is null)`,
+  gateway_calls: `exists (select from refunds r where r.merchant_code = gateway_calls.merchant_code
+      and r.transaction_id = gateway_calls.transaction_id and r.status not in ('succeeded', 'failed'))`,
+} as const
+
 type Retention = { sql: Sql; config: Pick<Config, 'RETENTION_DAYS'> }
 
 /**
@@ -60,6 +70,7 @@ async function deleteBatch(
     ), locked as materialized (
       select id from ${sql(table)}
       where id in (select id from batch where old) and ${sql(touched)} < ${limit}
+        and not (${sql.unsafe(KEPT[table])})
       for update skip locked
     ), removed as (
       delete from ${sql(table)} where id in (select id from locked) returning id

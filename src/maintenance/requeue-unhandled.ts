@@ -17,7 +17,8 @@ export async function requeueUnhandled({ sql }: Pick<Context, 'sql'>): Promise<n
     with unhandled as (
       select distinct p.merchant_code, p.transaction_id
       from ipn_events e join payments p using (merchant_code, payment_id)
-      where e.kind = 'refund' and e.handled_at is null
+        join transactions t on t.merchant_code = p.merchant_code and t.transaction_id = p.transaction_id
+      where e.kind = 'refund' and e.handled_at is null and t.due_at is null
         and e.last_received_at < now() - ${MIN_AGE_MS} * interval '1 millisecond'
       limit ${BATCH}
     ), due as (

@@ -1,9 +1,10 @@
 import { payments } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { ChangeRow } from '../events/record-changes.ts'
-import type { ListedPayment } from '../gateway/types.ts'
+import type { PaymentList } from '../gateway/types.ts'
 import { compareAmounts } from '../money.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
+import { toIso } from '../platform/postgres/iso-time.ts'
 import { insertRows, pickColumns, rowSet, setExcluded } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import {
@@ -26,6 +27,9 @@ const COLUMNS = pickColumns(
   'refundedAtFirst',
   'paymentMethod',
   'missing',
+  'unlistedSince',
+  'unreadable',
+  'firstAsOf',
   'asOf',
   'updatedAt',
 )
@@ -40,16 +44,16 @@ export type PaymentsToWrite = {
 }
 
 /**
- * Overwrites the stored payments with those the gateway listed. A payment that is no longer listed is kept and
- * marked missing. The caller holds the transactions' rows and has checked that no newer answer is stored.
+ * Overwrites the stored payments with those the gateway listed. A payment that is no longer listed is kept, and
+ * marked missing once its absence is believed; one whose entry cannot be read is kept as it was last read. The
+ * caller holds the transactions' rows and has checked that no newer answer is stored.
  * @throws PaymentElsewhereError when an answer lists a payment that is stored under another transaction
  */
 export async function writePayments(tx: Tx, answers: readonly PaymentsToWrite[]): Promise<void> {
-  const rows = answers.flatMap(({ key, snapshot, applied: { payments, changes } }) =>
+  const rows = answers.flatMap(({ key, applied: { payments, changes } }) =>
     payments.map((payment) => ({
       ...key,
       ...payment,
-      asOf: snapshot.asOf,
       touched: changes.some(({ paymentId }) => paymentId === payment.paymentId),
     })),
   )
@@ -73,19 +77,20 @@ export function listPaymentChanges(answers: readonly PaymentsToWrite[]): ChangeR
 
 async function upsertPayments(
   tx: Tx,
-  rows: readonly (TransactionKey & StoredPayment & { asOf: string; touched: boolean })[],
+  rows: readonly (TransactionKey & StoredPayment & { touched: boolean })[],
 ): Promise<number> {
   // Postgres reads `now` as the start of the commit, and `-infinity` is never the greater time.
   const inserted = rows.toSorted(compareKeys).map(({ touched, ...payment }) => ({
     ...payment,
     refundedAtFirst: payment.refundedAmount,
+    firstAsOf: payment.asOf,
     updatedAt: touched ? 'now' : '-infinity',
   }))
   const written = await tx`
     ${insertRows(tx, payments, COLUMNS, inserted)}
     on conflict (merchant_code, payment_id) do update set
-      ${setExcluded(tx, payments, 'status', 'amount', 'refundedAmount', 'paymentMethod', 'missing')},
-      as_of = case when excluded.missing then target.as_of else excluded.as_of end,
+      ${setExcluded(tx, payments, 'status', 'amount', 'refundedAmount', 'paymentMethod')},
+      ${setExcluded(tx, payments, 'missing', 'unlistedSince', 'unreadable', 'asOf')},
       updated_at = greatest(target.updated_at, excluded.updated_at)
     where target.transaction_id = excluded.transaction_id`
   return written.count
@@ -108,7 +113,8 @@ export async function lockPayments(
   const rows = await tx<(TransactionKey & StoredPayment)[]>`
     select p.merchant_code as "merchantCode", p.transaction_id as "transactionId",
       payment_id as "paymentId", status, amount, refunded_amount as "refundedAmount",
-      payment_method as "paymentMethod", missing
+      payment_method as "paymentMethod", missing, unlisted_since::text as "unlistedSince", unreadable,
+      as_of::text as "asOf"
     from ${rowSet(tx, 'k', KEY_COLUMNS, keys)} cross join lateral (
       select * from payments as p
       where ${tx.unsafe(byKey('p', ['merchant_code', 'transaction_id'], 'k'))} for update
@@ -126,34 +132,63 @@ export async function lockPayments(
 /**
  * Computes what the stored payments become, and every difference. An amount that is equal by value keeps its
  * stored notation (`10.0` does not become `10.00`).
+ * @param asOf when the query was sent (database time)
  */
 export function comparePayments(
   stored: readonly StoredPayment[],
-  listed: readonly ListedPayment[],
+  { payments: listed, unreadable }: Pick<PaymentList, 'payments' | 'unreadable'>,
+  asOf: string,
 ): AppliedPayments {
   const before = new Map(stored.map((payment) => [payment.paymentId, payment]))
   const after = listed.map(({ id, ...facts }): StoredPayment => {
     const old = before.get(id)
     return {
       ...facts,
+      ...LISTED,
       paymentId: id,
-      missing: false,
+      asOf,
       amount: keepNotation(old?.amount, facts.amount),
       refundedAmount: keepNotation(old?.refundedAmount, facts.refundedAmount),
     }
   })
   const ids = new Set(listed.map(({ id }) => id))
-  const gone = stored.filter(({ paymentId }) => !ids.has(paymentId))
-  const payments = [...after, ...gone.map((payment) => ({ ...payment, missing: true }))]
+  const unreadableIds = new Set(unreadable.map(({ id }) => id))
+  const kept = stored
+    .filter(({ paymentId }) => !ids.has(paymentId))
+    .map((payment): StoredPayment => {
+      if (unreadableIds.has(payment.paymentId)) return { ...payment, ...LISTED, unreadable: true }
+      // An entry without an id may be any payment's.
+      return unreadableIds.has(undefined) ? payment : markUnlisted(payment, asOf)
+    })
+  const payments = [...after, ...kept]
   const changes = payments.flatMap((payment) => listChanges(before.get(payment.paymentId), payment))
-  return { payments, changes, changed: changes.length > 0 }
+  return { payments, changes, changed: changes.length > 0, unapplied: unreadable.length > 0 }
+}
+
+const LISTED = { missing: false, unlistedSince: null, unreadable: false }
+
+/** One answer may omit a payment by mistake: its absence is believed once another does, this much later (ms). */
+const BELIEVED_AFTER_MS = 60_000
+
+function markUnlisted(payment: StoredPayment, asOf: string): StoredPayment {
+  const unlistedSince = payment.unlistedSince ?? asOf
+  const forMs = Date.parse(toIso(asOf)) - Date.parse(toIso(unlistedSince))
+  const missing = payment.missing || forMs >= BELIEVED_AFTER_MS
+  return { ...payment, missing, unlistedSince, unreadable: false }
 }
 
 function keepNotation(old: string | undefined, listed: string): string {
   return old !== undefined && compareAmounts(old, listed) === 0 ? old : listed
 }
 
-const COMPARED_FIELDS = ['status', 'amount', 'refundedAmount', 'paymentMethod', 'missing'] as const
+const COMPARED_FIELDS = [
+  'status',
+  'amount',
+  'refundedAmount',
+  'paymentMethod',
+  'missing',
+  'unreadable',
+] as const
 
 function listChanges(before: StoredPayment | undefined, after: StoredPayment): PaymentChange[] {
   const { paymentId } = after

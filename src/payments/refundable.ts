@@ -31,14 +31,14 @@ export function computeRefundable(facts: BalanceFacts): string {
 /**
  * The same formula in SQL, for statements that read `payments` without an alias. Under concurrency it is
  * correct only in a statement that starts after the payment's row was locked. `foreign_refunds` holds the
- * external refunds.
+ * external refunds. A refund that is part of the first sight is in neither sum.
  */
 export const REFUNDABLE_SQL = `greatest(0, payments.amount
   - greatest(payments.refunded_amount, payments.refunded_at_first
-    + ${sumOf('refunds', 'r.matched')}
-    + ${sumOf('foreign_refunds', 'r.matched')})
-  - ${sumOf('refunds', "not r.matched and r.status <> 'failed'")}
-  - ${sumOf('foreign_refunds', 'not r.matched')})`
+    + ${sumOf('refunds', 'r.matched and not r.in_first_sight')}
+    + ${sumOf('foreign_refunds', 'r.matched and r.outcome is null')})
+  - ${sumOf('refunds', "not r.matched and not r.in_first_sight and r.status <> 'failed'")}
+  - ${sumOf('foreign_refunds', 'not r.matched and r.outcome is null')})`
 
 function sumOf(table: string, condition: string): string {
   return `(select coalesce(sum(amount), 0) from (

@@ -3,7 +3,17 @@ import type { ListedPayment } from '../gateway/types.ts'
 /** Identifies the query whose answer is applied: when it was sent (database time) and its row in `gateway_calls`. */
 export type SnapshotRef = { asOf: string; callId: number }
 
-export type StoredPayment = Omit<ListedPayment, 'id'> & { paymentId: string; missing: boolean }
+export type StoredPayment = Omit<ListedPayment, 'id'> & {
+  paymentId: string
+  /** Two answers at least a minute apart omitted it. */
+  missing: boolean
+  /** When the query was sent whose answer no longer listed it (database time); null while it is listed. */
+  unlistedSince: string | null
+  /** Listed, but with values that cannot be read. */
+  unreadable: boolean
+  /** When the query was sent whose answer it was last read from (database time). */
+  asOf: string
+}
 
 /** A difference between what is stored and a newer answer; `before` is null when the payment is new. */
 export type PaymentChange = {
@@ -13,7 +23,7 @@ export type PaymentChange = {
   after: string
 }
 
-/** The gateway lists a payment under two transactions. Such an answer cannot be right and is not applied. */
+/** An answer lists a payment that is stored under another transaction; `movePayments` has not run, or lost a race. */
 export class PaymentElsewhereError extends Error {}
 
 /** The payments of a transaction after an answer was applied, and every difference visible to a reader. */
@@ -21,4 +31,6 @@ export type AppliedPayments = {
   payments: StoredPayment[]
   changes: PaymentChange[]
   changed: boolean
+  /** The answer has an entry that was not applied. */
+  unapplied: boolean
 }

@@ -14,6 +14,7 @@ const EXAMPLE = {
   paymentMethod: 'QR',
   unrecognised: false,
   missing: false,
+  unreadable: false,
   firstSeenAt: '2026-11-21T09:33:03.254Z',
   updatedAt: '2026-11-21T09:33:03.254Z',
   asOf: '2026-11-21T09:33:03.230Z',
@@ -42,6 +43,10 @@ export const Payment = z
     missing: z
       .boolean()
       .openapi({ description: 'The gateway listed the payment once and no longer does' }),
+    unreadable: z.boolean().openapi({
+      description:
+        "The gateway's newest answer lists it with values that cannot be read; the ones shown are the last that could",
+    }),
     firstSeenAt: Time,
     updatedAt: Time,
     asOf: Time.openapi({ description: 'When the query was sent whose answer is shown' }),
@@ -53,7 +58,7 @@ const METHODS = ['QR', 'ATM', 'CC']
 
 /**
  * Builds the API's view of a payment.
- * @param refundable the refundable balance; shown as `0` unless the payment succeeded and is still listed
+ * @param refundable the refundable balance; shown as `0` unless the payment succeeded and the newest answer lists it readably
  */
 export function showPayment(
   row: PaymentRow,
@@ -66,13 +71,18 @@ export function showPayment(
     status: row.status,
     amount: row.amount,
     refundedAmount: row.refundedAmount,
-    refundableAmount: row.status === 'SUCCESS' && !row.missing ? refundable : '0',
+    refundableAmount: isRefundable(row) ? refundable : '0',
     currency,
     paymentMethod: row.paymentMethod,
     unrecognised: !STATUSES.includes(row.status) || !METHODS.includes(row.paymentMethod),
     missing: row.missing,
+    unreadable: row.unreadable,
     firstSeenAt: toIso(row.firstSeenAt),
     updatedAt: toIso(row.updatedAt),
     asOf: toIso(row.asOf),
   }
+}
+
+function isRefundable({ status, missing, unreadable }: PaymentRow): boolean {
+  return status === 'SUCCESS' && !missing && !unreadable
 }

@@ -2,7 +2,7 @@ import { and, eq, sql } from 'drizzle-orm'
 import { refunds } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { recordChanges } from '../events/record-changes.ts'
-import { byExpressions } from '../platform/postgres/by-key.ts'
+import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import { pipeline } from '../platform/postgres/pipeline.ts'
 import { build } from '../platform/postgres/query-builder.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -29,7 +29,8 @@ export async function lockRefundRows(
       last_sent_at as "lastSentAt", sent_amid_growth as "sentAmidGrowth", unanswered,
       refunded_before as "refundedBefore", refused_code as "refusedCode", refused_at as "refusedAt",
       failure_code as "failureCode", failure_notified_at as "failureNotifiedAt",
-      gateway_refund_id as "gatewayRefundId", known, inferred, matched, failure_source as "failureSource",
+      gateway_refund_id as "gatewayRefundId", known, inferred, matched, success_notified_at as "successNotifiedAt",
+      in_first_sight as "inFirstSight", review, failure_source as "failureSource",
       failure_reason as "failureReason", failure_message as "failureMessage", polls,
       (extract(epoch from due_at - now()) * 1000)::float8 as "dueInMs",
       (extract(epoch from clock_timestamp() - requested_at) * 1000)::float8 as "sinceRequestedMs",
@@ -39,7 +40,10 @@ export async function lockRefundRows(
       (extract(epoch from ${asOf}::timestamptz - refused_at) * 1000)::float8 as "refusedToSnapshotMs",
       coalesce(requested_at < ${asOf}::timestamptz, false) as "requestedBeforeSnapshot",
       coalesce(first_sent_at < ${asOf}::timestamptz, true) as "sentBeforeSnapshot",
-      coalesce(failure_notified_at < ${asOf}::timestamptz, false) as "failureBeforeSnapshot"
+      coalesce(failure_notified_at < ${asOf}::timestamptz, false) as "failureBeforeSnapshot",
+      coalesce(success_notified_at < (
+        select coalesce(p.first_as_of, p.first_seen_at) from payments as p
+        where ${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'r'))} limit 1), false) as "notifiedBeforeFirst"
     from (select ${merchantCode}::text as key_merchant, ${transactionId}::text as key_transaction) as k
     cross join lateral (
       select * from refunds as r where ${tx.unsafe(OF_TRANSACTION)} for update
@@ -77,12 +81,13 @@ function showStatus({ status }: RefundRow): RefundStatus {
  * @throws Error when the row has changed since, which the locks exclude
  */
 export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
-  const { before, now, transitions, dueInMs } = draft
-  if (now === before && dueInMs === before.dueInMs) return
+  const { before, now, transitions, notes, dueInMs } = draft
+  if (now === before && notes.length === 0 && dueInMs === before.dueInMs) return
   const { merchantCode, transactionId, paymentId, refundId } = now
   const { status, attempts, firstSentAt, lastSentAt, sentAmidGrowth, unanswered, polls } = now
   const { refundedBefore, refusedCode, refusedAt, failureCode, failureNotifiedAt } = now
   const { gatewayRefundId, known, inferred, matched } = now
+  const { successNotifiedAt, inFirstSight, review } = now
   const { failureSource, failureReason, failureMessage } = now
   const key = { merchantCode, transactionId, paymentId, refundId }
   const [saved] = await pipeline(
@@ -92,6 +97,7 @@ export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
         ...{ status, attempts, firstSentAt, lastSentAt, sentAmidGrowth, unanswered, polls },
         ...{ refundedBefore, refusedCode, refusedAt, failureCode, failureNotifiedAt },
         ...{ gatewayRefundId, known, inferred, matched },
+        ...{ successNotifiedAt, inFirstSight, review },
         ...{ failureSource, failureReason, failureMessage },
         ...(hasVisibleChange(draft) ? { updatedAt: sql`now()` } : {}),
         dueAt: sql`now() + ${dueInMs}::float8 * interval '1 millisecond'`,
@@ -106,9 +112,14 @@ export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
       .returning({ refundId: refunds.refundId })
       .prepare('save_refund')
       .execute(),
-    recordChanges(
-      tx,
-      transitions.map(({ from, to, cause: { reason, callId, ipnEventId } }) => ({
+    recordChanges(tx, [
+      ...notes.map(({ code, ...note }) => ({
+        ...key,
+        ...note,
+        field: 'notification',
+        after: code,
+      })),
+      ...transitions.map(({ from, to, cause: { reason, callId, ipnEventId } }) => ({
         ...key,
         field: 'status',
         before: from,
@@ -117,7 +128,7 @@ export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
         ipnEventId,
         cause: reason,
       })),
-    ),
+    ]),
   )
   if (saved.length !== 1) {
     throw new Error(`refund ${refundId} was changed by another transaction`)

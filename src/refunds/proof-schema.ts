@@ -30,22 +30,22 @@ const ProofAttempt = z.strictObject({
   snapshotBefore: ProofSnapshot.nullable(),
 })
 
+const ProofNotification = z.union([
+  z.strictObject({
+    receivedAt: Time,
+    deliveries: z.int(),
+    signature: z.string(),
+    code: z.string().nullable(),
+  }),
+  Removed,
+])
+
 const ProofTransition = z.strictObject({
   at: Time,
   from: z.string().nullable(),
   to: z.string(),
   cause: z.string(),
-  notification: z
-    .union([
-      z.strictObject({
-        receivedAt: Time,
-        deliveries: z.int(),
-        signature: z.string(),
-        code: z.string().nullable(),
-      }),
-      Removed,
-    ])
-    .nullable(),
+  notification: ProofNotification.nullable(),
   snapshot: ProofSnapshot.nullable(),
 })
 
@@ -60,6 +60,12 @@ export const Proof = z
     reason: z.string().nullable(),
     attempts: z.array(ProofAttempt),
     transitions: z.array(ProofTransition),
+    notifications: z
+      .array(z.strictObject({ cause: z.string(), notification: ProofNotification }))
+      .openapi({
+        description:
+          'Notifications of the refund that speak for or against it and changed no status by themselves',
+      }),
     evidence: z.string().openapi({ description: 'The reason for the current status' }),
     discrepancies: z.array(
       z.strictObject({ at: Time, kind: z.string(), ours: z.string(), theirs: z.string() }),

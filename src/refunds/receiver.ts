@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import type { Encryption } from '../platform/crypto/encryption.ts'
+import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 
 /** The bank account that receives the refund of a QR payment (specification 4.3.2), its members in wire order. */
 export const Receiver = z
@@ -37,33 +37,43 @@ export function maskAccount(accountNumber: string): string {
   return `•••• ${accountNumber.slice(-shown)}`
 }
 
-/** Encrypts a receiver for storage, bound to its refund. */
+/** The columns that hold a receiver. */
+type ReceiverColumn = 'receiver' | 'receiver_shown'
+
+/** Where a receiver of a refund is stored. Events hold a copy of `receiver_shown` as it is. */
+export function placeReceiver(column: ReceiverColumn, refundId: string): Place {
+  return { column: `refunds.${column}`, row: refundId }
+}
+
+/** Encrypts a receiver for storage, bound to its column and refund. */
 export function encryptReceiver(
   encryption: Encryption,
   receiver: Receiver,
+  column: ReceiverColumn,
   refundId: string,
 ): Buffer {
-  return encryption.encrypt(JSON.stringify(receiver), refundId)
+  return encryption.encrypt(JSON.stringify(receiver), placeReceiver(column, refundId))
 }
 
 /**
  * Decrypts a stored receiver.
- * @returns undefined when it was encrypted for another refund or with another DATA_ENCRYPTION_KEY
+ * @returns undefined when it was encrypted for another column or refund, or its data key is not there
  */
 export function decryptReceiver(
   encryption: Encryption,
   encrypted: Buffer,
+  column: ReceiverColumn,
   refundId: string,
 ): Receiver | undefined {
-  const text = decrypt(encryption, encrypted, refundId)
+  const text = decrypt(encryption, encrypted, placeReceiver(column, refundId))
   if (text === undefined) return undefined
   const { accountName, accountNumber, swiftCode } = STORED.parse(JSON.parse(text))
   return { accountName, accountNumber, swiftCode }
 }
 
-function decrypt(encryption: Encryption, encrypted: Buffer, refundId: string): string | undefined {
+function decrypt(encryption: Encryption, encrypted: Buffer, place: Place): string | undefined {
   try {
-    return encryption.decrypt(encrypted, refundId)
+    return encryption.decrypt(encrypted, place)
   } catch {
     return undefined
   }

@@ -9,6 +9,9 @@ export type RefundStatus =
   | 'failed'
   | 'needs_review'
 
+/** Evidence that contradicts itself, or none; the latter may still end by growth or a notification. */
+export type ReviewReason = 'contradicted' | 'no_evidence'
+
 /**
  * A refund's row, locked until the commit. Ages (`since…`) are in ms by the database clock; amounts are decimal
  * strings.
@@ -28,7 +31,7 @@ export type RefundRow = {
   sentAmidGrowth: boolean
   /** An attempt ended without a valid answer. */
   unanswered: boolean
-  /** `refundedAmount` when it was first sent, if another known refund was missing from it; otherwise null. */
+  /** `refundedAmount` when it was first sent; null before, and in rows of earlier releases. */
   refundedBefore: string | null
   /** The gateway's answer to the first attempt, if it was a non-zero code. */
   refusedCode: string | null
@@ -41,6 +44,14 @@ export type RefundRow = {
   known: boolean
   inferred: boolean
   matched: boolean
+  /** When its success was first notified. */
+  successNotifiedAt: string | null
+  /** Its success was notified before the payment was first seen. */
+  notifiedBeforeFirst: boolean
+  /** It is part of what was refunded when the payment was first seen: no growth shows it. */
+  inFirstSight: boolean
+  /** Why it is in `needs_review`. */
+  review: ReviewReason | null
   failureSource: 'gateway' | 'service' | null
   failureReason: string | null
   failureMessage: string | null
@@ -64,17 +75,30 @@ export type Cause = { reason: string; callId?: number; ipnEventId?: number }
 
 export type Transition = { from: RefundStatus; to: RefundStatus; cause: Cause }
 
+/** Own evidence that changed no status: kept in `changes` for the proof. */
+export type Note = { code: string; cause: string; ipnEventId: number }
+
 /** A locked refund during a commit: as it was read, and as it will be saved. */
 export type RefundDraft = {
   before: RefundRow
   now: RefundRow
   transitions: Transition[]
+  notes: Note[]
   /** ms until the next check; null when none is scheduled. */
   dueInMs: number | null
 }
 
-/** A refund made at the gateway's portal, known from its notification. */
-export type ExternalRefund = { id: string; amount: string; matched: boolean }
+/** A refund made at the gateway's portal, known from its notification, that still counts. */
+export type ExternalRefund = {
+  /** Its request id: with payment and amount the key of its row. */
+  id: string
+  amount: string
+  matched: boolean
+  /** It was notified before the payment was first seen. */
+  notifiedBeforeFirst: boolean
+  /** Since it is known here (ms). */
+  sinceSeenMs: number
+}
 
 /** A payment's row, locked until the commit; amounts are decimal strings. */
 export type LockedPayment = {
@@ -84,7 +108,15 @@ export type LockedPayment = {
   amount: string
   refundedNow: string
   refundedAtFirst: string
+  /** The part of it that is known to be refunds, ours or external. */
+  explainedAtFirst: string
+  /** The newest answer lists it, with values that can be read. */
+  listed: boolean
+  /** The answer before showed less than what refunds explain. */
+  refundedFell: boolean
   external: ExternalRefund[]
+  /** Amounts of external refunds whose success and failure were both notified. */
+  released: string[]
   /** Change of the refunded amount that matches no refund; undefined without a snapshot. */
   unmatchedDelta: string | undefined
 }

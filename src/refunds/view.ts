@@ -70,7 +70,7 @@ export const Refund = z
     },
   })
 
-/** Shown for a receiver that was encrypted with another DATA_ENCRYPTION_KEY. */
+/** Shown for a receiver whose data key is not there. */
 export const UNREADABLE = {
   accountName: '(unreadable)',
   accountNumber: '••••',
@@ -114,7 +114,8 @@ export function showRefund(
     status: r.status === 'sending' ? 'pending' : r.status,
     currency,
     receiver:
-      r.receiverShown && (decryptReceiver(encryption, r.receiverShown, r.refundId) ?? UNREADABLE),
+      r.receiverShown &&
+      (decryptReceiver(encryption, r.receiverShown, 'receiver_shown', r.refundId) ?? UNREADABLE),
     inferred: r.inferred,
     gatewayRefundId: r.gatewayRefundId,
     failure: r.failureSource && {

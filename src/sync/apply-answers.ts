@@ -1,6 +1,6 @@
 import { type ChangeRow, recordChanges } from '../events/record-changes.ts'
 import { isOpenCode } from '../gateway/response-codes.ts'
-import type { GatewayCall, ListedPayment } from '../gateway/types.ts'
+import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import {
   comparePayments,
   listPaymentChanges,
@@ -11,8 +11,10 @@ import {
 import type { AppliedPayments, SnapshotRef, StoredPayment } from '../payments/types.ts'
 import { pipeline } from '../platform/postgres/pipeline.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { type PaymentFacts, summarisePayments } from '../transactions/summarise-payments.ts'
+import { movePayments, type PaymentElsewhere } from '../transactions/move-payments.ts'
+import { summarisePayments } from '../transactions/summarise-payments.ts'
 import { lockClaimed } from './fence.ts'
+import { listAnswered } from './list-answered.ts'
 import { type NotifiedPayment, readNotifiedPayments } from './read-notified-payments.ts'
 import { recordCalls } from './record-calls.ts'
 import type { QueryEnd } from './schedule.ts'
@@ -23,6 +25,8 @@ export type LockedAnswer = QueryAnswer & {
   row: ClaimedRow
   known: StoredPayment[]
   notified: NotifiedPayment[]
+  /** Payments that the answer lists, but that stay under the transaction they are stored under. */
+  elsewhere: PaymentElsewhere[]
 }
 
 /** A compared answer. `snapshot` and `applied` are unset when a newer answer is stored or the query failed. */
@@ -47,19 +51,41 @@ export async function lockAnswers(
   )
   return answers.map((answer, index) => {
     const row = rows.get(answer.claim.leaseId)
-    return row && { ...answer, row, known: known[index] ?? [], notified: notified[index] ?? [] }
+    return (
+      row && {
+        ...answer,
+        row,
+        known: known[index] ?? [],
+        notified: notified[index] ?? [],
+        elsewhere: [],
+      }
+    )
   })
+}
+
+/**
+ * Moves payments that another transaction's answers no longer list to the transaction of this answer, which lists
+ * them. Without it, `writeAnswers` throws for a payment that is stored under another transaction.
+ */
+export async function adoptPayments(tx: Tx, locked: LockedAnswer): Promise<LockedAnswer> {
+  const { claim, call, row, known } = locked
+  const own = new Set(known.map(({ paymentId }) => paymentId))
+  const unknown = listAnswered(call).payments.flatMap(({ id }) => (own.has(id) ? [] : [id]))
+  if (!row.newer || unknown.length === 0) return locked
+  const elsewhere = await movePayments(tx, claim, unknown)
+  const [adopted = []] = await lockPayments(tx, [claim])
+  return { ...locked, known: adopted, elsewhere }
 }
 
 /** Compares answers with the stored payments, where no newer answer is stored. */
 export function compareAnswers(locked: readonly LockedAnswer[]): AppliedAnswer[] {
   return locked.map((one) => {
-    const { row, call, known } = one
+    const { row, call } = one
     if (!row.newer || call.outcome.kind !== 'answered') {
       return { ...one, snapshot: undefined, applied: undefined }
     }
     const snapshot = { asOf: row.asOf, callId: row.callId }
-    return { ...one, snapshot, applied: comparePayments(known, call.outcome.value) }
+    return { ...one, snapshot, applied: compareAnswer(one) }
   })
 }
 
@@ -83,16 +109,23 @@ export async function writeAnswers(
   )
 }
 
-/** The payments the gateway listed; empty when the query failed. */
-export function listAnswered({ outcome }: GatewayCall<ListedPayment[]>): readonly ListedPayment[] {
-  return outcome.kind === 'answered' ? outcome.value : []
+/** The payments that stay under another transaction count as entries that were not applied. */
+function compareAnswer({ row, call, known, elsewhere }: LockedAnswer): AppliedPayments {
+  const applied = comparePayments(known, omitElsewhere(listAnswered(call), elsewhere), row.asOf)
+  return { ...applied, unapplied: applied.unapplied || elsewhere.length > 0 }
+}
+
+function omitElsewhere(list: PaymentList, elsewhere: readonly PaymentElsewhere[]): PaymentList {
+  if (elsewhere.length === 0) return list
+  const ids = new Set(elsewhere.map(({ paymentId }) => paymentId))
+  return { ...list, payments: list.payments.filter(({ id }) => !ids.has(id)) }
 }
 
 /** Classifies an answer for the transaction's schedule. Refunds have due times of their own. */
 export function classifyAnswer(
-  { outcome }: GatewayCall<ListedPayment[]>,
+  { outcome }: GatewayCall<PaymentList>,
   newer: boolean,
-  payments: readonly (PaymentFacts & { missing: boolean })[],
+  applied: Pick<AppliedPayments, 'payments' | 'unapplied'> | undefined,
 ): QueryEnd {
   if (outcome.kind === 'rejected') {
     return {
@@ -102,8 +135,10 @@ export function classifyAnswer(
   }
   if (outcome.kind !== 'answered') return { kind: 'failed', reason: outcome.reason }
   if (!newer) return { kind: 'superseded' }
+  const { payments = [], unapplied = false } = applied ?? {}
   const { final, state } = summarisePayments(payments)
-  if (payments.some(({ missing }) => missing)) {
+  if (unapplied) return { kind: 'open', reason: 'an entry of the answer could not be applied' }
+  if (payments.some(({ missing, unlistedSince }) => missing || unlistedSince !== null)) {
     return { kind: 'open', reason: 'the gateway no longer lists a payment' }
   }
   return final ? { kind: 'final' } : { kind: 'open', reason: `${state}, not final` }

@@ -22,6 +22,7 @@ type ClaimShare = { merchantCode: string; most: number; held: number }
  * rows that another process is claiming. If the process dies, the claim is due again when its lease ends.
  * `queried_at` and `gap_ms` space the queries of a burst: the gap doubles with every claim, and is reset after
  * a quiet time.
+ * `claimedAt` is later than the answer that is stored, also when the clock of a new primary is behind the old one's.
  * `materialized` enforces the limit: the planner may run a plain subquery once for every row. The rows are updated
  * where they were found: a join by key could read the whole table instead. One that was changed between the
  * statement's snapshot and its lock is not updated, and stays due for the next claim.
@@ -58,7 +59,8 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
     from picked
     where t.ctid = picked.place
     returning t.merchant_code as "merchantCode", t.transaction_id as "transactionId",
-      lease_id as "leaseId", clock_timestamp()::text as "claimedAt", attempts, polls,
+      lease_id as "leaseId", attempts, polls,
+      greatest(clock_timestamp(), as_of + interval '1 microsecond')::text as "claimedAt",
       (extract(epoch from now() - asked_for_at) * 1000)::float8 as "sinceRequestedMs",
       coalesce((select true from refunds as r where ${ctx.sql.unsafe(REFUNDS)} limit 1), false) as "hasRefunds"`
   const knownAt = performance.now()

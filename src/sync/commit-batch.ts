@@ -6,12 +6,12 @@ import {
   classifyAnswer,
   compareAnswers,
   type LockedAnswer,
-  listAnswered,
   lockAnswers,
   writeAnswers,
 } from './apply-answers.ts'
 import type { SyncContext } from './context.ts'
-import { explainRefusedAnswer } from './explain-refused-answer.ts'
+import { explainRefusedAnswer, isWorthRepeating } from './explain-refused-answer.ts'
+import { listAnswered } from './list-answered.ts'
 import { prepareCommittedEvents, readCommittedObjects } from './record-committed-events.ts'
 import { logFindings, recordFindings } from './record-findings.ts'
 import { listStateChanges, summarise } from './summarise.ts'
@@ -27,7 +27,10 @@ export async function commitBatch(
   ctx: SyncContext,
   answers: readonly QueryAnswer[],
 ): Promise<PromiseSettledResult<AnswerCommit>[]> {
-  const keys = answers.map(({ claim, call }) => ({ key: claim, listed: listAnswered(call) }))
+  const keys = answers.map(({ claim, call }) => ({
+    key: claim,
+    listed: listAnswered(call).payments,
+  }))
   try {
     const { commits, findings } = await runPipelined(ctx.sql, {
       open: (tx) => pipeline(lockAnswers(tx, answers), needsReconciliation(tx, keys)),
@@ -36,7 +39,7 @@ export async function commitBatch(
     logFindings(ctx, findings, answers)
     return commits.map((value) => ({ status: 'fulfilled', value }))
   } catch (error) {
-    if (explainRefusedAnswer(error) === undefined) {
+    if (explainRefusedAnswer(error) === undefined && !isWorthRepeating(error)) {
       return answers.map(() => ({ status: 'rejected', reason: error }))
     }
     return answers.map(() => ({ status: 'fulfilled', value: 'needs_own_commit' }))
@@ -66,7 +69,7 @@ async function writeBatch(
   const written = applied.map(({ claim, call, row, applied: payments }) => ({
     claim,
     summary: summaries.get(claim),
-    end: classifyAnswer(call, row.newer, payments?.payments ?? []),
+    end: classifyAnswer(call, row.newer, payments),
     withRefunds: false,
   }))
   const [, findings, ended, objects] = await pipeline(

@@ -2,11 +2,25 @@ import postgres from 'postgres'
 import { PaymentElsewhereError } from '../payments/types.ts'
 
 /**
- * Why an answer cannot be stored: it contradicts what is stored, or the database rejects one of its values.
+ * SQLSTATE classes of an error that a value causes: data exceptions, violated constraints, and exceeded limits of
+ * a value. Any other error, such as a deadlock or a cancelled statement, is a fault of ours, not of the answer.
+ */
+const CAUSED_BY_VALUE = /^(22|23|54)/
+
+/**
+ * Why an answer cannot be stored: the database rejects one of its values.
  * @returns undefined for any other error, which the answer did not cause
  */
 export function explainRefusedAnswer(error: unknown): string | undefined {
-  if (error instanceof PaymentElsewhereError) return error.message
-  const refused = error instanceof postgres.PostgresError
+  const refused = error instanceof postgres.PostgresError && CAUSED_BY_VALUE.test(error.code)
   return refused ? `the database rejected the answer (${error.code})` : undefined
+}
+
+/** Deadlocks and serialization failures, locks that were not available, and statements that were cancelled. */
+const PASSES = /^(40...|55P03|57014)$/
+
+/** Whether the same commit may succeed when it is run again at once. */
+export function isWorthRepeating(error: unknown): boolean {
+  if (error instanceof PaymentElsewhereError) return true
+  return error instanceof postgres.PostgresError && PASSES.test(error.code)
 }

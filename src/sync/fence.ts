@@ -1,4 +1,5 @@
 import { transactions } from '../db/schema.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -21,6 +22,7 @@ export async function lockClaimed(
   const rowsSent = sent.map(({ claim, sentAfterMs }) => ({ ...claim, sentAfterMs }))
   const rows = await tx<(ClaimedRow & { leaseId: string })[]>`
     select t.lease_id as "leaseId", state, final, duplicate_payment as "duplicatePayment",
+      unapplied_entries as "unappliedEntries",
       ipn_count as "ipnCount", ipn_measured as "ipnMeasured", as_of is null or as_of < sent.at as newer,
       sent.at::text as "asOf", nextval('gateway_calls_id_seq') as "callId"
     from (
@@ -34,4 +36,17 @@ export async function lockClaimed(
         and ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'sent'))} limit 1 for update
     ) as t`
   return new Map(rows.map(({ leaseId, ...row }) => [leaseId, row]))
+}
+
+/** Locks a transaction's row for an answer whose lease has ended. */
+export async function lockUnclaimed(
+  tx: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+): Promise<ClaimedRow | undefined> {
+  const [row] = await tx<ClaimedRow[]>`
+    select state, final, duplicate_payment as "duplicatePayment", unapplied_entries as "unappliedEntries",
+      ipn_count as "ipnCount", ipn_measured as "ipnMeasured", false as newer,
+      coalesce(as_of, now())::text as "asOf", nextval('gateway_calls_id_seq') as "callId"
+    from transactions where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`
+  return row
 }

@@ -1,17 +1,24 @@
+import { createHash } from 'node:crypto'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { NewDiscrepancy, ResolvedDiscrepancy } from '../discrepancies/types.ts'
 import { isOpenCode } from '../gateway/response-codes.ts'
+import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import { addAmounts, compareAmounts } from '../money.ts'
-import type { PaymentChange, StoredPayment } from '../payments/types.ts'
+import type { AppliedPayments, PaymentChange, StoredPayment } from '../payments/types.ts'
+import type { PaymentElsewhere } from '../transactions/move-payments.ts'
 import { type PaymentFacts, summarisePayments } from '../transactions/summarise-payments.ts'
+import { listAnswered } from './list-answered.ts'
 import type { NotifiedPayment } from './read-notified-payments.ts'
+import type { ClaimedRow } from './types.ts'
 
 /** An applied answer, with what was notified and stored before. */
 type AnswerToJudge = {
   claim: TransactionKey
-  row: { duplicatePayment: boolean }
+  call: GatewayCall<PaymentList>
+  elsewhere: readonly PaymentElsewhere[]
+  row: Pick<ClaimedRow, 'duplicatePayment' | 'unappliedEntries'>
   notified: readonly NotifiedPayment[]
-  applied: { payments: readonly StoredPayment[]; changes: readonly PaymentChange[] }
+  applied: AppliedPayments
 }
 
 type Disagreements = { found: NewDiscrepancy[]; resolved: ResolvedDiscrepancy[] }
@@ -20,13 +27,16 @@ type Disagreements = { found: NewDiscrepancy[]; resolved: ResolvedDiscrepancy[] 
  * Finds what in an answer disagrees with an earlier answer, with a notification, or with what is expected of a
  * transaction, and which earlier disagreements it resolves.
  */
-export function findDisagreements({ claim, row, notified, applied }: AnswerToJudge): Disagreements {
+export function findDisagreements(answer: AnswerToJudge): Disagreements {
+  const { claim, row, notified, applied } = answer
   const { merchantCode, transactionId } = claim
   const key = { merchantCode, transactionId }
   const { payments, changes } = applied
   const judged = changes.map((change) => judgeChange(key, change, payments))
-  const found = judged.flatMap((one) => one.found)
+  const found = [...judged.flatMap((one) => one.found), ...findOddEntries(key, answer)]
   const resolved = judged.flatMap((one) => one.resolved)
+  // What is found again is recorded after this.
+  if (row.unappliedEntries) resolved.push({ ...key, kind: 'payment_unreadable' })
   const { duplicatePayment, final, paidAmount } = summarisePayments(payments)
   if (duplicatePayment && !row.duplicatePayment) {
     const paid = payments.filter(({ status }) => status === 'SUCCESS').length
@@ -36,7 +46,7 @@ export function findDisagreements({ claim, row, notified, applied }: AnswerToJud
   if (!duplicatePayment && row.duplicatePayment) {
     resolved.push({ ...key, kind: 'duplicate_payment' })
   }
-  if (!final) return { found, resolved }
+  if (!final || applied.unapplied) return { found, resolved }
   const kind = 'ipn_contradicts_query'
   if (revisesPayments(applied)) resolved.push({ ...key, kind })
   for (const notification of notified.filter((one) => contradicts(one, payments))) {
@@ -47,6 +57,36 @@ export function findDisagreements({ claim, row, notified, applied }: AnswerToJud
   return { found, resolved }
 }
 
+/** The entries that were not applied, and the amounts that were read as the decimal next to them. */
+function findOddEntries(key: TransactionKey, { call, elsewhere }: AnswerToJudge): NewDiscrepancy[] {
+  const { unreadable, rounded } = listAnswered(call)
+  return [
+    ...unreadable.map(({ id, reason, text }): NewDiscrepancy => {
+      const ours = `not applied, because the entry ${reason}`
+      const kind = 'payment_unreadable'
+      return { ...key, kind, paymentId: id, ours, theirs: shortenEntry(text) }
+    }),
+    ...rounded.map(({ id, field, written, amount }): NewDiscrepancy => {
+      const sides = { ours: `${field} ${amount}`, theirs: `${field} ${written}` }
+      return { ...key, kind: 'amount_rounded', paymentId: id, ...sides }
+    }),
+    ...elsewhere.map(({ paymentId, transactionId }): NewDiscrepancy => {
+      const ours = `listed under transaction ${transactionId}`
+      const theirs = `listed under transaction ${key.transactionId}`
+      return { ...key, kind: 'payment_elsewhere', paymentId, ours, theirs }
+    }),
+  ]
+}
+
+/** Both sides of a discrepancy are part of an index, whose rows are at most 2,700 bytes long. */
+const MAX_ENTRY = 200
+
+function shortenEntry(text: string): string {
+  if (text.length <= MAX_ENTRY) return text
+  const digest = createHash('sha256').update(text).digest('hex').slice(0, 16)
+  return `${text.slice(0, MAX_ENTRY).toWellFormed()}… (SHA-256 ${digest}…)`
+}
+
 function judgeChange(
   key: TransactionKey,
   { paymentId, field, before, after }: PaymentChange,
@@ -54,6 +94,8 @@ function judgeChange(
 ): Disagreements {
   if (before === null) return { found: [], resolved: [] }
   const subject = { ...key, paymentId }
+  // Its entry is a discrepancy of its own.
+  if (field === 'unreadable') return { found: [], resolved: [] }
   if (field === 'missing') {
     const kind = 'payment_missing'
     if (after !== 'true') return { found: [], resolved: [{ ...subject, kind }] }

@@ -42,7 +42,9 @@ export async function finishCommit(
   const payments = applied?.payments ?? listFacts(refunds)
   const changed = refunds.changed || applied?.changed === true
   const refundsOpen = refunds.drafts.some((draft) => !isOver(draft))
-  const summary = summarise({ claim, payments, changed, refundsOpen, snapshot, before: row })
+  const unapplied = applied?.unapplied ?? row.unappliedEntries
+  const facts = { claim, payments, changed, refundsOpen, unapplied, snapshot, before: row }
+  const summary = summarise(facts)
   const isNew = applied !== undefined || changed
   const changes = {
     claim,
@@ -73,7 +75,7 @@ export async function finishCommit(
 function keepOpenForRefunds(end: QueryEnd, { drafts, payments }: ReconciledRefunds): QueryEnd {
   if (end.kind !== 'final') return end
   const unseen =
-    drafts.some(({ now }) => now.status === 'succeeded' && !now.matched) ||
+    drafts.some(({ now }) => now.status === 'succeeded' && !now.matched && !now.inFirstSight) ||
     payments.some(({ external }) => external.some(({ matched }) => !matched))
   return unseen ? { kind: 'open', reason: 'a refund does not show in its payment yet' } : end
 }

@@ -4,7 +4,7 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 
-/** The code and amount of a payment notification whose hash verified. */
+/** The code and amount of a payment notification whose hash verified and whose reading is trusted. */
 export type NotifiedPayment = { code: string; amount: string | null }
 
 /** Bounds what a commit reads when a flood of different notifications has arrived for a transaction. */
@@ -26,11 +26,11 @@ export async function readNotifiedPayments(
     from ${rowSet(tx, 'k', KEY_COLUMNS, keys)},
       lateral (
         select code, amount from (
-          select code, amount, verdict, last_received_at, id from ipn_events as e
+          select code, amount, verdict, hint, last_received_at, id from ipn_events as e
           where ${tx.unsafe(byKey('e', ['merchant_code', 'transaction_id'], 'k'))}
           limit ${MAX_READ}
         ) as bounded
-        where verdict = 'verified' and code is not null
+        where verdict = 'verified' and not hint and code is not null
         order by last_received_at desc, id desc limit ${MAX_NOTIFIED}
       ) as e`
   for (const { at, ...notification } of rows) notified[at - 1]?.push(notification)

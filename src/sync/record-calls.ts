@@ -38,7 +38,7 @@ export async function recordCalls(
     outcome: outcome.kind,
     code: outcome.kind === 'rejected' ? outcome.code : CODES[outcome.kind],
     message: 'message' in outcome ? outcome.message : outcome.reason,
-    answer: outcome.kind === 'answered' ? JSON.stringify(outcome.value) : null,
+    answer: outcome.kind === 'answered' ? outcome.value.json : null,
     bodySha256: `\\x${record.bodySha256.toString('hex')}`,
   }))
   await tx`

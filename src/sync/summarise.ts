@@ -12,12 +12,14 @@ export type SummaryInput = {
   claim: TransactionKey
   payments: readonly PaymentFacts[]
   refundsOpen: boolean
+  /** The newest answer has an entry that was not applied. */
+  unapplied: boolean
   /** Something visible to readers has changed. */
   changed: boolean
   /** The applied answer, if any. */
   snapshot: SnapshotRef | undefined
   /** The transaction before. */
-  before: { state: string; final: boolean }
+  before: { state: string; final: boolean; unappliedEntries: boolean }
 }
 
 /** The summary of a transaction: its state and sums. */
@@ -39,10 +41,11 @@ export function summarise({
 }: SummaryInput): TransactionSummary {
   const { merchantCode, transactionId } = claim
   const summary = summarisePayments(payments)
-  const final = summary.final && !refundsOpen
+  const final = summary.final && !refundsOpen && !rest.unapplied
   const turnsFinal = final && !rest.before.final
   const seen = payments.length > 0
-  return { merchantCode, transactionId, ...summary, ...rest, final, turnsFinal, seen }
+  const changed = rest.changed || rest.unapplied !== rest.before.unappliedEntries
+  return { merchantCode, transactionId, ...summary, ...rest, changed, final, turnsFinal, seen }
 }
 
 /** Lists the changed states, as rows of `changes`. */

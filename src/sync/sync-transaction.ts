@@ -3,8 +3,9 @@ import { runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { sendAttempt } from '../refunds/attempt/send-attempt.ts'
 import type { Attempt, SentAttempt } from '../refunds/attempt/types.ts'
-import { reconcileRefunds, recordAttemptResult } from '../refunds/reconcile/reconcile-refunds.ts'
+import { reconcileRefunds } from '../refunds/reconcile/reconcile-refunds.ts'
 import {
+  adoptPayments,
   classifyAnswer,
   compareAnswers,
   type LockedAnswer,
@@ -14,10 +15,10 @@ import {
 import { leaseMs, releaseClaim } from './claim-due.ts'
 import { commitBatch } from './commit-batch.ts'
 import type { SyncContext } from './context.ts'
-import { explainRefusedAnswer } from './explain-refused-answer.ts'
-import { lockClaimed } from './fence.ts'
+import { explainRefusedAnswer, isWorthRepeating } from './explain-refused-answer.ts'
 import { finishCommit } from './finish-commit.ts'
 import { logFindings, NO_FINDINGS, recordFindings } from './record-findings.ts'
+import { recordRefundAnswer } from './record-refund-answer.ts'
 import type { QueryEnd } from './schedule.ts'
 import { type Claim, type ClaimEnd, LOST, type QueryAnswer } from './types.ts'
 
@@ -33,7 +34,8 @@ type PendingAttempt = { attempt: Attempt; queryEnd: QueryEnd }
  * 4. send the refund that step 3 prepared, if any;
  * 5. record the result, in a second commit.
  *
- * Both commits are fenced by the lease, and no database transaction is open during 1 and 4.
+ * Both commits are fenced by the lease, and no database transaction is open during 1 and 4. Only an answer to a
+ * refund is recorded without it.
  * @param onAnswer called between 1 and 2
  * @returns `handed_back` when the query was not sent or was cut short; the claim is released
  * @throws database errors; the lease ends and the transaction is due again
@@ -53,7 +55,9 @@ export async function syncTransaction(
   if (!('attempt' in committed)) return committed
   const sent = await sendAttempt(committed.attempt, ctx.givingUp)
   logSent(ctx, claim, sent)
-  return await ctx.tracing.run(planCommit, () => recordResult(ctx, claim, sent, committed.queryEnd))
+  return await ctx.tracing.run(planCommit, () =>
+    recordRefundAnswer(ctx, claim, sent, committed.queryEnd),
+  )
 }
 
 const planCommit = () => ({ name: 'commit answer', kind: 'internal' as const })
@@ -73,7 +77,8 @@ async function queryGateway(ctx: SyncContext, claim: Claim): Promise<QueryAnswer
 
 /**
  * Steps 2 and 3. Answers that arrive while a commit runs share the next one, except those that concern
- * refunds. An answer that cannot be stored counts as a failed query: it is retried, and abandoned in the end.
+ * refunds. An answer that cannot be stored counts as a failed query: it is retried, and abandoned in the end. A
+ * fault of the database does not: the commit is repeated once, and otherwise the transaction is due again.
  */
 export async function commitAnswer(
   ctx: SyncContext,
@@ -83,8 +88,12 @@ export async function commitAnswer(
     ? 'needs_own_commit'
     : await ctx.answerCommits.add(answer, (answers) => commitBatch(ctx, answers))
   if (shared !== 'needs_own_commit') return shared
+  const commit = () => commitSingle(ctx, answer)
   try {
-    return await commitSingle(ctx, answer)
+    return await commit().catch((error: unknown) => {
+      if (isWorthRepeating(error)) return commit()
+      throw error
+    })
   } catch (error) {
     const reason = explainRefusedAnswer(error)
     if (reason === undefined) throw error
@@ -113,7 +122,7 @@ async function commitSingle(
     const open = (tx: Tx) => lockAnswers(tx, [answer])
     const work = async (tx: Tx, [locked]: (LockedAnswer | undefined)[]) => {
       if (!locked) return { value: { end: LOST, findings: NO_FINDINGS } }
-      const [applied] = compareAnswers([locked])
+      const [applied] = compareAnswers([await adoptPayments(tx, locked)])
       if (!applied) throw new Error('the answer was not compared')
       const { claim, call, row, snapshot } = applied
       const [, { found, ipnDelaysS }] = await pipeline(
@@ -127,7 +136,7 @@ async function commitSingle(
         sending: permit ? { breaker: permit, sendBefore } : { pausedMs: breaker.waitMs() },
       })
       const findings = { found: [...found, ...refunds.found], ipnDelaysS }
-      const queryEnd = classifyAnswer(call, row.newer, applied.applied?.payments ?? [])
+      const queryEnd = classifyAnswer(call, row.newer, applied.applied)
       const continues = refunds.attempt !== undefined
       const finished = await finishCommit(ctx, tx, {
         claim,
@@ -152,28 +161,6 @@ async function commitSingle(
   } finally {
     if (!attempt) permit?.release()
   }
-}
-
-/** Step 5. Writes nothing if the lease was lost: the next worker treats the attempt as interrupted. */
-async function recordResult(
-  ctx: SyncContext,
-  claim: Claim,
-  sent: SentAttempt,
-  queryEnd: QueryEnd,
-): Promise<ClaimEnd> {
-  const { end, found } = await runPipelined(ctx.sql, {
-    open: (tx) => lockClaimed(tx, [{ claim, sentAfterMs: 0 }]),
-    work: async (tx, rows) => {
-      const row = rows.get(claim.leaseId)
-      if (!row) return { value: { end: LOST, found: [] } }
-      const refunds = await recordAttemptResult(ctx, tx, claim, sent)
-      const { found } = refunds
-      const { end, last } = await finishCommit(ctx, tx, { claim, row, refunds, queryEnd, found })
-      return { value: { end, found }, last }
-    },
-  })
-  logFindings(ctx, { found, ipnDelaysS: [] }, [])
-  return end
 }
 
 function logSent(

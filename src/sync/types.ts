@@ -1,5 +1,5 @@
 import type { TransactionKey } from '../db/transaction-key.ts'
-import type { GatewayCall, ListedPayment } from '../gateway/types.ts'
+import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import type { Resume } from '../platform/telemetry/tracing.ts'
 import type { NextStep } from './schedule.ts'
 
@@ -7,7 +7,7 @@ import type { NextStep } from './schedule.ts'
 export type Claim = TransactionKey & {
   /** The fencing token: the commit that ends the claim writes only while the row has it. */
   leaseId: string
-  /** Database time of the claim. */
+  /** Database time of the claim, and in any case later than the stored answer. */
   claimedAt: string
   /** `performance.now()` when the claim was returned. */
   knownAt: number
@@ -26,6 +26,7 @@ export type ClaimedRow = {
   state: string
   final: boolean
   duplicatePayment: boolean
+  unappliedEntries: boolean
   /** Notifications received, and whether the delay of the first one has been measured. */
   ipnCount: number
   ipnMeasured: boolean
@@ -40,7 +41,7 @@ export type ClaimedRow = {
 /** The outcome of a claim's query. */
 export type QueryAnswer = {
   claim: Claim
-  call: GatewayCall<ListedPayment[]>
+  call: GatewayCall<PaymentList>
   /** When the query was sent: ms after `claim.claimedAt`, by the monotonic clock. */
   sentAfterMs: number
   /** Runs code in the claim's own trace: a shared commit may run in another one. */

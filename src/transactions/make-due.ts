@@ -1,4 +1,4 @@
-import type { Sql } from '../platform/postgres/types.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
 
 /**
  * The assignments for `update transactions as t` that request a query, and restarts retries and polls.
@@ -12,6 +12,6 @@ export const MAKE_DUE = `
       else least(t.due_at, greatest(now(), t.queried_at + t.gap_ms * interval '1 millisecond')) end`
 
 /** The same, for a statement that is built from fragments. */
-export function makeDue(sql: Sql) {
+export function makeDue(sql: Sql | Tx) {
   return sql.unsafe(MAKE_DUE)
 }

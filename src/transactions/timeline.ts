@@ -15,6 +15,10 @@ const Ipn = z.strictObject({
   deliveries: z.int(),
   lastReceivedAt: Time,
   signature: z.string(),
+  recut: z.boolean().openapi({
+    description:
+      'The hash of the notification was received with other values as well; at most one such reading is trusted',
+  }),
   address: z.string(),
 })
 
@@ -82,6 +86,7 @@ export const TimelineEntry = z
       deliveries: 1,
       lastReceivedAt: '2026-11-21T09:33:03.213Z',
       signature: 'verified',
+      recut: false,
       address: '127.0.0.1',
     },
   })
@@ -125,7 +130,7 @@ export async function readTimeline(
     select at::text, id, type, facts from (
       select first_received_at as at, '1-' || lpad(id::text, 19, '0') as id, 'ipn' as type,
         json_build_object('kind', kind, 'deliveries', deliveries, 'lastReceivedAt', last_received_at::text,
-          'signature', verdict, 'address', address) as facts
+          'signature', verdict, 'recut', recut, 'address', address) as facts
       from ${key} cross join lateral (
         select * from ipn_events as e where ${sql.unsafe(byKey('e', KEY, 'k'))} offset 0) as e
       union all
@@ -183,7 +188,7 @@ function selectRefundSteps(
     union all
     select first_received_at, '1-' || lpad(id::text, 19, '0'), 'ipn',
       json_build_object('kind', kind, 'deliveries', deliveries, 'lastReceivedAt', last_received_at::text,
-        'signature', verdict, 'address', address)
+        'signature', verdict, 'recut', recut, 'address', address)
     from (${selectRefundNotifications(sql, transaction)}) as e
     union all
     select a.recorded_at, '4-' || lpad(a.id::text, 19, '0'), 'refund_attempt',

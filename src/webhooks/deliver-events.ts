@@ -12,7 +12,7 @@ import {
   recordFailed,
   releaseDelivery,
 } from './record-result.ts'
-import { formatSecretContext } from './register-endpoint.ts'
+import { placeSecret } from './register-endpoint.ts'
 import { CALL_MS, type SendResult } from './sender.ts'
 
 /** Calls in flight per process, and the share of them for failing endpoints, which often hang. */
@@ -60,7 +60,7 @@ async function deliver(ctx: WebhooksContext, delivery: WebhookDelivery): Promise
       logResult(ctx, delivery, { outcome: dropped ? 'removed' : 'lost' }, null)
       return
     }
-    const secret = ctx.encryption.decrypt(delivery.secret, formatSecretContext(endpointId))
+    const secret = ctx.encryption.decrypt(delivery.secret, placeSecret(endpointId))
     const body = serializeEvent(ctx.encryption, { id: eventId, transactionId, ...event })
     const heldMs = performance.now() - delivery.knownAt
     // A worker that stalled after the claim must not send: another may have sent this event and later ones.

@@ -5,6 +5,7 @@ import { REGISTRATION_LOCK } from '../db/locks.ts'
 import { DomainError } from '../errors.ts'
 import type { EventType } from '../events/event.ts'
 import { filterByScope } from '../feed/filter-by-scope.ts'
+import type { Place } from '../platform/crypto/encryption.ts'
 import { AddressError } from '../platform/outbound/addresses.ts'
 import { formatOrigin } from '../platform/outbound/url.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
@@ -15,9 +16,9 @@ const OPERATION = 'POST /v1/webhook-endpoints'
 /** Endpoints per merchant code: each costs one call per event. */
 const MAX_ENDPOINTS = 20
 
-/** The context a secret is encrypted with: it can be decrypted in its own row only. */
-export function formatSecretContext(endpointId: string): string {
-  return `webhook endpoint ${endpointId}`
+/** Where an endpoint's secret is stored. Existing data depends on this text. */
+export function placeSecret(endpointId: string): Place {
+  return { column: 'webhook_endpoints.secret', row: `webhook endpoint ${endpointId}` }
 }
 
 export type Registered = { id: string; url: string; types: string[]; secret: string }
@@ -44,7 +45,7 @@ export async function registerEndpoint(
     // If every event was deleted at the end of its retention, the feed ends where the deletion stopped.
     const added = await tx`
       insert into webhook_endpoints (id, merchant_code, url, types, secret, planned_up_to)
-      select ${id}, ${merchantCode}, ${url}, ${types}, ${ctx.encryption.encrypt(secret, formatSecretContext(id))},
+      select ${id}, ${merchantCode}, ${url}, ${types}, ${ctx.encryption.encrypt(secret, placeSecret(id))},
         greatest(0, (select max(id) from events), (select removed_up_to from event_removals))
       where (select count(*) from webhook_endpoints where merchant_code = ${merchantCode})
         < ${MAX_ENDPOINTS}`

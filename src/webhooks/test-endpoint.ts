@@ -6,7 +6,7 @@ import { DomainError } from '../errors.ts'
 import type { WebhooksContext } from './context.ts'
 import { type EndpointRequest, endpointNotFound } from './find-endpoints.ts'
 import type { TestEvent } from './openapi.ts'
-import { formatSecretContext } from './register-endpoint.ts'
+import { placeSecret } from './register-endpoint.ts'
 import type { SendResult } from './sender.ts'
 
 const OPERATION = 'POST /v1/webhook-endpoints/{endpointId}/test'
@@ -32,7 +32,7 @@ export async function testEndpoint(
     where id = ${endpointId} and merchant_code = any(${[...owners]})`
   if (!row) throw endpointNotFound(endpointId)
   const { merchantCode, url } = row
-  const secret = encryption.decrypt(row.secret, formatSecretContext(endpointId))
+  const secret = encryption.decrypt(row.secret, placeSecret(endpointId))
   if (tests.activeCount === tests.concurrency) {
     const detail = 'Too many test events are in progress; try again in a second'
     throw new DomainError('rate_limited', detail, { retryAfterS: 1 })

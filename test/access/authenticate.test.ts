@@ -214,6 +214,7 @@ describe('the first key of the settings', () => {
         GATEWAY_BASE_URL: rig.sandbox.url,
         MERCHANTS_FILE: file.path,
         DATA_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString('base64'),
+        GATEWAY_REFUND_DEDUPES: 'true',
       })
       expect((await fetch(`${main.url}/v1/transactions`, withKey(text))).status).toBe(200)
       expect(await main.stop()).toBe(0)

@@ -11,6 +11,7 @@ const PRODUCTION = {
   GATEWAY_MERCHANT_CODE: 'SHOP1',
   GATEWAY_SECRET: 'signing-secret',
   DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
+  GATEWAY_REFUND_DEDUPES: 'true',
 }
 
 /** Returns the lines with which the start fails; none when it succeeds. */
@@ -52,6 +53,7 @@ const WRONG: [string, string, RegExp][] = [
   ['GATEWAY_ALLOW_HTTP', '1', /true or false/],
   ['GATEWAY_REFUND_HASH_EXCLUDE', 'Request ID', /comma-separated list of names/],
   ['IPN_HASH_EXCLUDE', 'svc_ExtData', /without the prefix, or none/],
+  ['IPN_KNOWN_MEMBERS', 'svc_BankCode', /without the prefix, or none/],
   ['IPN_SIGNATURE', 'on', /one of required, optional, off/],
   ['IPN_ACCEPT_GET', 'TRUE', /true or false/],
   ['IPN_ALLOW_CIDRS', '10.0.0.0/33', /comma-separated list of networks/],
@@ -70,6 +72,12 @@ const WRONG: [string, string, RegExp][] = [
   ['RECONCILE_FINAL_FOR_MS', '-1', /at least 0/],
   ['RETENTION_DAYS', '0', /from 1 to 36500/],
   ['GATEWAY_REFUND_DEDUPES', 'yes', /true or false/],
+  ['GATEWAY_REFUND_FINAL_CODES', '31;32', /comma-separated list of whole numbers/],
+  ['GATEWAY_REFUND_FINAL_CODES', '31,031', /comma-separated list of whole numbers/],
+  ['GATEWAY_REFUND_FINAL_CODES', '31,0', /must not contain 0, 9, 19, 99/],
+  ['GATEWAY_REFUND_FINAL_CODES', '9', /must not contain 0, 9, 19, 99/],
+  ['GATEWAY_REFUND_FINAL_CODES', '19,31', /must not contain 0, 9, 19, 99/],
+  ['GATEWAY_REFUND_FINAL_CODES', '99', /must not contain 0, 9, 19, 99/],
   ['REFUNDS_ENABLED', '0', /true or false/],
   ['WEBHOOK_ALLOW_PRIVATE', 'yes', /true or false/],
   ['REFUND_BACKOFF_MS', '0', /at least 1/],
@@ -77,6 +85,7 @@ const WRONG: [string, string, RegExp][] = [
   ['REFUND_RESOLVE_FOR_MS', '0', /at least 1/],
   ['REFUND_CONFIRM_FAILED_MS', '-1', /at least 0/],
   ['REFUND_RESEND_AFTER_MS', '1.5', /at least 0/],
+  ['REFUND_RESEND_FOR_MS', '-1', /at least 0/],
   ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318', /starts with https:\/\//],
   ['OTEL_TRACES_SAMPLER', 'sometimes', /one of parentbased_always_on, /],
   ['OTEL_TRACES_SAMPLER_ARG', '10', /number from 0 to 1/],
@@ -97,6 +106,7 @@ const WRONG_SECRETS: [string, string][] = [
   ['API_KEY', `hunter2 ${'x'.repeat(32)}`],
   ['DATA_ENCRYPTION_KEY', 'hunter2'],
   ['DATA_ENCRYPTION_KEY', Buffer.alloc(31).toString('base64')],
+  ['DATA_ENCRYPTION_KEY_PREVIOUS', 'hunter2'],
 ]
 
 describe('a wrong setting', () => {
@@ -149,6 +159,7 @@ describe('a wrong setting', () => {
       'GATEWAY_BASE_URL',
       'API_KEY',
       'DATA_ENCRYPTION_KEY',
+      'GATEWAY_REFUND_DEDUPES',
       'GATEWAY_MERCHANT_CODE',
       'GATEWAY_SECRET',
     ])
@@ -169,6 +180,27 @@ describe('what a setting becomes', () => {
       PORT: 3000,
       IPN_HASH_EXCLUDE: ['TransAmount', 'ExtData'],
     })
+  })
+
+  it('whether the gateway refuses repeated request ids has to be stated, except in demo mode', () => {
+    const { GATEWAY_REFUND_DEDUPES: _, ...unstated } = PRODUCTION
+    const [line, ...others] = readProblems(unstated)
+    expect(line).toMatch(
+      /^GATEWAY_REFUND_DEDUPES is not set, .* for example GATEWAY_REFUND_DEDUPES=/,
+    )
+    expect(others).toEqual([])
+    const read = (value: string) =>
+      readConfig({ ...PRODUCTION, GATEWAY_REFUND_DEDUPES: value }).GATEWAY_REFUND_DEDUPES
+    expect([read('true'), read('false')]).toEqual([true, false])
+    expect(readConfig({}).GATEWAY_REFUND_DEDUPES).toBe(true)
+  })
+
+  it('the final codes of a refund are a list, by default those of a malformed request', () => {
+    const read = (more: Environment) =>
+      readConfig({ ...PRODUCTION, ...more }).GATEWAY_REFUND_FINAL_CODES
+    expect(read({})).toEqual(['31', '32', '33', '34', '37'])
+    expect(read({ GATEWAY_REFUND_FINAL_CODES: '1,-2' })).toEqual(['1', '-2'])
+    expect(read({ GATEWAY_REFUND_FINAL_CODES: 'none' })).toEqual([])
   })
 
   it('none makes a list of exclusions empty', () => {

@@ -19,6 +19,7 @@ function read(content: unknown, more: Record<string, string> = {}) {
   return readConfig({
     GATEWAY_BASE_URL: 'https://gateway.example',
     DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
+    GATEWAY_REFUND_DEDUPES: 'true',
     MERCHANTS_FILE: FILE,
     ...more,
   })

@@ -18,6 +18,7 @@ beforeAll(async () => {
   await database.sql.unsafe(endpoint({ id: ZERO }))
   await database.sql.unsafe(delivery({}))
   await database.sql.unsafe(insert('api_key_days', { key_id: ZERO, day: `'2026-01-01'` }))
+  await database.sql.unsafe(dataKey)
 })
 afterAll(() => database.drop())
 
@@ -138,6 +139,13 @@ const delivery = (more: Columns) =>
   })
 
 /** Rows that violate one constraint each, and no other. */
+const dataKey = insert('data_keys', {
+  purpose: `'seal'`,
+  id: `'K'`,
+  wrapped: `''`,
+  active: 'false',
+})
+
 const REFUSED: [constraint: string, statement: string][] = [
   ['event_removals_pkey', insert('event_removals', { removed_up_to: '1' })],
   ['event_removals_one_row', insert('event_removals', { '"only"': 'false' })],
@@ -147,6 +155,7 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['webhook_deliveries_pkey', delivery({})],
   ['webhook_deliveries_endpoint', delivery({ endpoint_id: ONE })],
   ['webhook_deliveries_attempts_not_negative', delivery({ event_id: '2', attempts: '-1' })],
+  ['data_keys_pkey', dataKey],
   ['merchant_accounts_pkey', insert('merchant_accounts', { merchant_code: `'M'` })],
   ['api_keys_hash', key({ name: `'other'` })],
   ['api_keys_hash_is_sha256', key({ hash: `'short'` })],
@@ -200,17 +209,17 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['refunds_amount_positive', next({ amount: '-1' })],
   ['refunds_amount_positive', next({ amount: '0.00001' })],
   ['refunds_status_known', next({ status: `'PENDING'`, attempts: '1' })],
-  ['refunds_over_or_due', next({ due_at: 'null' })],
-  ['refunds_over_or_due', over('accepted')],
-  ['refunds_over_or_due', over('succeeded', { due_at: 'now()' })],
-  ['refunds_over_or_due', over('needs_review', { due_at: 'now()' })],
+  ['refunds_ended_or_due', next({ due_at: 'null' })],
+  ['refunds_ended_or_due', over('accepted')],
+  ['refunds_ended_or_due', over('succeeded', { due_at: 'now()' })],
+  ['refunds_ended_or_due', over('failed', { failure_source: `'service'`, due_at: 'now()' })],
   ['refunds_sent_has_attempt', next({ status: `'sending'` })],
   ['refunds_sent_has_attempt', next({ status: `'accepted'` })],
   ['refunds_sent_has_attempt', next({ status: `'unknown'` })],
   ['refunds_matched_succeeded', next({ matched: 'true' })],
   ['refunds_matched_succeeded', over('needs_review', { matched: 'true' })],
   ['refunds_failed_says_why', over('failed')],
-  ['foreign_refunds_pkey', external({ payment_id: `'P2'` })],
+  ['foreign_refunds_pkey', external({ amount: '1.0' })],
   ['foreign_refunds_amount_positive', external({ request_id: `'S'`, amount: '0' })],
   ['discrepancies_once', discrepancy({})],
   ['discrepancies_times_positive', discrepancy({ ours: `'c'`, times: '0' })],

@@ -8,6 +8,7 @@ import { contradicts } from '../../src/sync/find-disagreements.ts'
 import { readNotifiedPayments } from '../../src/sync/read-notified-payments.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { expectInvalid, expectProblem, readAll, readPage, withKey } from '../support/api.ts'
+import { ageOmission, makeEntry, startListingGateway } from '../support/listing-gateway.ts'
 import { addKey, MERCHANT } from '../support/service.ts'
 import { makeTransaction, notifyOf, registerDue, syncAgain } from '../support/sync.ts'
 import { useRefundLab } from '../support/use-started.ts'
@@ -135,6 +136,28 @@ const PLAYED = {
     await lab.pass(payment)
     expect((await readOnly('refund_without_end')).open).toBe(false)
   },
+  async external_refund_unmatched() {
+    const payment = await lab.open()
+    await lab.show(payment, '0')
+    await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '30' })
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    await lab.database.sql`
+      update foreign_refunds set first_seen_at = first_seen_at - interval '3 days'`
+    await lab.pass(payment)
+    expect(await readOnly('external_refund_unmatched')).toMatchObject({
+      paymentId: payment.id,
+      ours: { source: 'service', says: 'no increase of the refunded amount shows it' },
+      theirs: {
+        source: 'notification',
+        says: 'success notification, request portal-1, amount 30',
+      },
+      open: true,
+    })
+    await lab.show(payment, null)
+    await lab.pass(payment)
+    expect((await readOnly('external_refund_unmatched')).open).toBe(false)
+  },
   async answer_went_backwards() {
     await finish([{ id: `p-${id}`, amount: '10000.50' }])
     await patch(`p-${id}`, { status: 'FAILED' })
@@ -158,9 +181,54 @@ const PLAYED = {
     await syncAgain(lab, id)
     expect(await readOnly('answer_went_backwards')).toMatchObject({ open: true, times: 2 })
   },
+  async payment_unreadable() {
+    const gateway = await startListingGateway(lab)
+    gateway.list(makeEntry('p1', { amount: 'ten' }))
+    await gateway.sync(id)
+    await gateway.sync(id)
+    expect(await readOnly('payment_unreadable')).toMatchObject({
+      paymentId: 'p1',
+      ours: { says: 'not applied, because the entry has a value as its amount that is no amount' },
+      theirs: { says: JSON.stringify(makeEntry('p1', { amount: 'ten' })) },
+      times: 2,
+      open: true,
+    })
+    gateway.list(makeEntry('p1'))
+    await gateway.sync(id)
+    expect((await readOnly('payment_unreadable')).open).toBe(false)
+  },
+  async amount_rounded() {
+    const gateway = await startListingGateway(lab)
+    gateway.list(makeEntry('p1', { amount: 0.1 + 0.2 }))
+    await gateway.sync(id)
+    expect(await readOnly('amount_rounded')).toMatchObject({
+      paymentId: 'p1',
+      ours: { says: 'amount 0.3' },
+      theirs: { says: 'amount 0.30000000000000004' },
+      open: true,
+    })
+  },
+  async payment_elsewhere() {
+    const gateway = await startListingGateway(lab)
+    gateway.list(makeEntry('p1'))
+    await gateway.sync(`${id}-first`)
+    await gateway.sync(id)
+    expect(await readOnly('payment_elsewhere')).toMatchObject({
+      transactionId: id,
+      paymentId: 'p1',
+      ours: { says: `listed under transaction ${id}-first` },
+      theirs: { says: `listed under transaction ${id}` },
+      open: true,
+    })
+    await lab.database.sql`update payments set missing = true`
+    await gateway.sync(id)
+    expect((await readOnly('payment_elsewhere')).open).toBe(false)
+  },
   async payment_missing() {
     await finish([{ id: `p-${id}`, amount: '10000.50' }])
     await patch(`p-${id}`, { listed: false })
+    await syncAgain(lab, id)
+    await ageOmission(lab, `p-${id}`)
     await syncAgain(lab, id)
     await syncAgain(lab, id)
     expect(await readOnly('payment_missing')).toMatchObject({
@@ -262,6 +330,8 @@ describe('a discrepancy', () => {
   it('about one of two payments is resolved with that one alone', async () => {
     await finish([{ id: `p-${id}` }, { id: `q-${id}`, status: 'FAILED' }])
     for (const name of ['p', 'q']) await patch(`${name}-${id}`, { listed: false })
+    await syncAgain(lab, id)
+    for (const name of ['p', 'q']) await ageOmission(lab, `${name}-${id}`)
     await syncAgain(lab, id)
     await patch(`q-${id}`, { listed: true })
     await syncAgain(lab, id)

@@ -28,9 +28,24 @@ const word = z
   .max(128)
   .refine((text) => !/\p{Cc}/u.test(text) && text.isWellFormed())
 const amount = z.string().regex(/^\d{1,18}(\.\d{1,4})?$/)
-const Listed = z.array(
-  z.strictObject({ id: word, status: word, amount, refundedAmount: amount, paymentMethod: word }),
-)
+const text128 = z
+  .string()
+  .max(128)
+  .refine((text) => !text.includes('\0') && text.isWellFormed())
+const Listed = z.strictObject({
+  payments: z.array(
+    z.strictObject({
+      id: word,
+      status: text128,
+      amount,
+      refundedAmount: amount,
+      paymentMethod: text128,
+    }),
+  ),
+  unreadable: z.array(z.object({ id: word.optional(), text: z.string().max(4_096) })),
+  rounded: z.array(z.object({ id: word, amount })),
+  json: z.string().refine((json) => Array.isArray(JSON.parse(json)) && json.isWellFormed()),
+})
 const text = z.string().optional().catch(undefined)
 const Told = z.object({
   access_token: text,

@@ -20,29 +20,41 @@ describe('an answer as specified', () => {
     expect(await ask(listing(PAYMENT))).toEqual({
       kind: 'answered',
       message: 'ok',
-      value: [
-        { id: '7', status: 'SUCCESS', amount: '10.50', refundedAmount: '0', paymentMethod: 'QR' },
-      ],
+      value: {
+        payments: [
+          { id: '7', status: 'SUCCESS', amount: '10.50', refundedAmount: '0', paymentMethod: 'QR' },
+        ],
+        unreadable: [],
+        rounded: [],
+        json: `[${PAYMENT}]`,
+      },
     })
   })
 
   it('2.0E7 is 20000000', async () => {
     const outcome = await ask(change('10.50', '2.0E7'))
-    expect(outcome).toMatchObject({ value: [{ amount: '20000000' }] })
+    expect(outcome).toMatchObject({ value: { payments: [{ amount: '20000000' }] } })
   })
 
   it('18 digits and 4 decimals lose nothing', async () => {
     const outcome = await ask(change('10.50', '999999999999999999.9999'))
-    expect(outcome).toMatchObject({ value: [{ amount: '999999999999999999.9999' }] })
+    expect(outcome).toMatchObject({
+      value: { payments: [{ amount: '999999999999999999.9999' }] },
+    })
   })
 
   it('undocumented values and additional members are accepted', async () => {
     const odd = PAYMENT.replace('SUCCESS', 'VOIDED').replace('"id"', '"extra":{},"id"')
-    expect(await ask(listing(odd))).toMatchObject({ value: [{ id: '7', status: 'VOIDED' }] })
+    expect(await ask(listing(odd))).toMatchObject({
+      value: { payments: [{ id: '7', status: 'VOIDED' }] },
+    })
   })
 
   it.each([201, 299])('status %i is a success as well', async (status) => {
-    expect(await ask(listing(), status)).toMatchObject({ kind: 'answered', value: [] })
+    expect(await ask(listing(), status)).toMatchObject({
+      kind: 'answered',
+      value: { payments: [] },
+    })
   })
 
   it('a message is cut and cleaned for the log, and may be missing', async () => {
@@ -90,43 +102,9 @@ describe('no answer in the sense of the specification is unknown', () => {
     ],
     ['no list', '{"svc_ResponseCode":0}', /svc_ResponseData is not an array/],
     ['an object for a list', listing().replace('[]', '{}'), /svc_ResponseData is not an array/],
-    ['null for a payment', listing('null'), /svc_ResponseData\.0 is not an object/],
-    ['an id twice', listing(PAYMENT, PAYMENT), /svc_ResponseData lists an id twice/],
   ])('%s', async (_what, body, reason) => {
     expect(await ask(body)).toEqual({ kind: 'unknown', reason: expect.stringMatching(reason) })
   })
-
-  it.each([
-    ['id', '"7"', '""', /is empty/],
-    ['id', '"7"', `"${'7'.repeat(129)}"`, /is longer than 128 characters/],
-    ['id', '"7"', '"7\\u0000"', /holds control characters/],
-    ['id', '"7"', '"\\ud800"', /holds control characters/],
-    ['status', '"SUCCESS"', 'true', /is not a string/],
-    ['amount', '10.50', '"10.50"', /is not a number/],
-    ['amount', '10.50', '-10', /is not an amount/],
-    ['amount', '10.50', '10.12345', /is not an amount/],
-    ['amount', '10.50', '1e18', /is not an amount/],
-    ['refundedAmount', 'Amount":0', 'Amount":-0.01', /is not an amount/],
-    ['paymentMethod', '"QR"', '["QR"]', /is not a string/],
-  ])('a payment whose %s is not %s but %s', async (member, from, to, reason) => {
-    const outcome = await ask(listing(PAYMENT.replace('"7"', '"6"'), PAYMENT.replace(from, to)))
-    expect(outcome).toEqual({
-      kind: 'unknown',
-      reason: expect.stringMatching(
-        new RegExp(`^svc_ResponseData\\.1\\.${member} ${reason.source}`),
-      ),
-    })
-  })
-
-  it.each(['id', 'status', 'amount', 'refundedAmount', 'paymentMethod'])(
-    'a payment whose %s is missing or null',
-    async (member) => {
-      const reason = expect.stringMatching(`^svc_ResponseData.0.${member} is not a `)
-      expect(await ask(change(`"${member}"`, '"other"'))).toEqual({ kind: 'unknown', reason })
-      const nothing = JSON.stringify({ ...JSON.parse(PAYMENT), [member]: null })
-      expect(await ask(listing(nothing))).toEqual({ kind: 'unknown', reason })
-    },
-  )
 
   it.each([302, 400, 401, 404, 429, 500, 503])('status %i, whatever its body', async (status) => {
     expect(await ask(listing(PAYMENT), status)).toEqual({

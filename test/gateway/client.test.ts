@@ -8,6 +8,7 @@ import { waitUntil } from '../support/wait-until.ts'
 const ID = '240830080146NDTISR'
 const HASH = 'df594d1e467bd327a30fa45ce259987718a68bd54cc67afe74d1e15e255182a4'
 const EMPTY = '{"svc_ResponseCode":0,"svc_ResponseData":[],"svc_ResponseMsg":"ok"}'
+const NOTHING = { payments: [], unreadable: [], rounded: [], json: '[]' }
 const FIELDS = {
   svc_Command: 'QUERY_PT',
   svc_MerchantCode: 'UFLIYL',
@@ -69,7 +70,7 @@ describe('on the wire', () => {
   it('another prefix changes every name and no value', async () => {
     const { url, seen } = await serve((response) => response.end(EMPTY.replaceAll('svc', 'brand')))
     const { outcome } = await makeClient(url, { prefix: 'brand' }).ask(ID)
-    expect(outcome).toEqual({ kind: 'answered', value: [], message: 'ok' })
+    expect(outcome).toEqual({ kind: 'answered', value: NOTHING, message: 'ok' })
     const rebranded = Object.entries(FIELDS).map(([k, v]) => [k.replace('svc', 'brand'), v])
     expect(JSON.parse(seen[0]?.body ?? '')).toEqual(Object.fromEntries(rebranded))
   })
@@ -85,7 +86,11 @@ describe('on the wire', () => {
     'the sandbox verifies what goes out as %s',
     async (encoding) => {
       const { outcome, record } = await makeClient(sandbox.url, { encoding }).ask(ID)
-      expect(outcome).toEqual({ kind: 'answered', value: [PAID], message: 'Success' })
+      expect(outcome).toMatchObject({
+        kind: 'answered',
+        value: { payments: [PAID] },
+        message: 'Success',
+      })
       const last = { signature: 'verified', rawBodySha256: record.bodySha256.toString('hex') }
       expect((await listCalls()).at(-1)).toMatchObject(last)
     },

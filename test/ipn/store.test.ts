@@ -145,6 +145,10 @@ it('a full inbox answers 503 with Retry-After, and everything else is still serv
   const arrival = {
     merchantCode: 'UFLIYL',
     fingerprint: createHash('sha256').update('filler').digest('hex'),
+    signedKey: undefined,
+    published: true,
+    hint: false,
+    recut: false,
     notification: {
       ...NO_HINTS,
       kind: 'refund' as const,

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest'
+import { DISCREPANCY_KINDS } from '../../src/discrepancies/kinds.ts'
 import { createEndedRefundCounter } from '../../src/health/count-ended-refunds.ts'
 import type { Sql } from '../../src/platform/postgres/types.ts'
 import { ask, expectTaken, moveTo } from '../support/ask.ts'
@@ -58,7 +59,7 @@ describe('before anything happened', () => {
     }
     expect(read(families, 'ipn_missing_total')).toEqual([0])
     expect(find(families, 'discrepancies_total').map(({ value }) => value)).toEqual(
-      Array.from({ length: 11 }, () => 0),
+      Object.keys(DISCREPANCY_KINDS).map(() => 0),
     )
   })
 })

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Sql } from '../../src/platform/postgres/types.ts'
 import { emptyTables } from '../support/database.ts'
+import { ageOmission, makeEntry, startListingGateway } from '../support/listing-gateway.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { MERCHANT } from '../support/service.ts'
 import {
@@ -140,11 +141,35 @@ describe('what the gateway lists', () => {
 })
 
 describe('a payment that is no longer listed', () => {
+  it('is believed gone only once two answers at least a minute apart omit it', async () => {
+    await sync('T-BLINK', [{ id: 'blink1' }])
+    await takeChanges()
+    await change('blink1', { listed: false })
+    await syncAgain(rig, 'T-BLINK')
+    await syncAgain(rig, 'T-BLINK')
+    expect(await takeChanges()).toEqual([])
+    expect(await rig.transaction('T-BLINK')).toMatchObject({
+      payments: [{ id: 'blink1', missing: false, refundableAmount: '10' }],
+      sync: { status: 'queued' },
+    })
+    await change('blink1', { listed: true })
+    await syncAgain(rig, 'T-BLINK')
+    await change('blink1', { listed: false })
+    await syncAgain(rig, 'T-BLINK')
+    await ageOmission(rig, 'blink1')
+    await syncAgain(rig, 'T-BLINK')
+    expect(await takeChanges()).toEqual([['blink1', 'missing', 'false', 'true']])
+  })
+
   it('is kept with its old `asOf`, marked missing, not refundable, and queried again', async () => {
     await sync('T-GONE', [{ id: 'g1' }, { id: 'g2' }])
     const [old] = await rig.database.sql`select as_of::text from payments where payment_id = 'g2'`
     await takeChanges()
     await change('g2', { listed: false })
+    await syncAgain(rig, 'T-GONE')
+    expect(await takeChanges()).toEqual([])
+    expect(await read('T-GONE')).toMatchObject({ state: 'paid', dueInMs: expect.any(Number) })
+    await ageOmission(rig, 'g2')
     await syncAgain(rig, 'T-GONE')
     expect(await takeChanges()).toEqual([['g2', 'missing', 'false', 'true']])
     expect(await rig.transaction('T-GONE')).toMatchObject({
@@ -163,9 +188,55 @@ describe('a payment that is no longer listed', () => {
     expect((await read('T-GONE')).version).toBe(before.version)
   })
 
+  it('in one answer, or in two within a minute, is not taken for gone: its refunds wait', async () => {
+    const gateway = await startListingGateway(rig, { REFUND_BACKOFF_MS: 1 })
+    gateway.list(makeEntry('w1'))
+    await gateway.sync('T-WAIT')
+    const asked = await rig.api('/v1/payments/w1/refunds', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'idempotency-key': 'waits-for-it' },
+      body: '{"amount":"1"}',
+    })
+    expect(asked.status).toBe(202)
+    const readRefund = () => rig.database.sql`
+      select status, attempts, failure_reason as why from refunds`
+    gateway.list()
+    for (let n = 0; n < 3; n += 1) await gateway.sync('T-WAIT')
+    expect(await readRefund()).toEqual([{ status: 'pending', attempts: 0, why: null }])
+    expect(await readPayments('T-WAIT')).toMatchObject([{ missing: false }])
+    gateway.list('{"amount":1}')
+    await ageOmission(rig, 'w1')
+    await gateway.sync('T-WAIT')
+    expect(await readPayments('T-WAIT')).toMatchObject([{ missing: false }])
+
+    gateway.list()
+    await rig.database.sql`update refunds set due_at = now()`
+    await gateway.sync('T-WAIT')
+    expect(await readPayments('T-WAIT')).toMatchObject([{ missing: true }])
+    expect(await readRefund()).toEqual([
+      { status: 'failed', attempts: 0, why: 'payment_not_refundable' },
+    ])
+  })
+
+  it('for a moment only is not gone: an answer that lists it starts the minute anew', async () => {
+    const gateway = await startListingGateway(rig)
+    gateway.list(makeEntry('m1'))
+    await gateway.sync('T-MOMENT')
+    gateway.list()
+    await gateway.sync('T-MOMENT')
+    await ageOmission(rig, 'm1')
+    gateway.list(makeEntry('m1'))
+    await gateway.sync('T-MOMENT')
+    gateway.list()
+    await gateway.sync('T-MOMENT')
+    expect(await readPayments('T-MOMENT')).toMatchObject([{ missing: false }])
+  })
+
   it('and comes back is no longer missing, and the transaction is idle', async () => {
     await sync('T-RETURN', [{ id: 'r1' }])
     await change('r1', { listed: false })
+    await syncAgain(rig, 'T-RETURN')
+    await ageOmission(rig, 'r1')
     await syncAgain(rig, 'T-RETURN')
     await takeChanges()
     await change('r1', { listed: true })
@@ -176,31 +247,69 @@ describe('a payment that is no longer listed', () => {
 })
 
 describe('a payment id that belongs to another transaction', () => {
-  const unusable = {
-    attempts: 1,
-    state: 'pending',
-    asOf: null,
-    leased: false,
-    lastError: 'the answer lists a payment of another transaction',
-  }
   const insertOther = (merchantCode = MERCHANT.merchantCode) => rig.database.sql`
     insert into transactions (merchant_code, transaction_id) values (${merchantCode}, 'T-OTHER')`
   const insertForeign = (sql: Sql, paymentId: string, merchantCode = MERCHANT.merchantCode) => sql`
     insert into payments (merchant_code, payment_id, transaction_id, status, amount,
       refunded_amount, refunded_at_first, payment_method, as_of)
     values (${merchantCode}, ${paymentId}, 'T-OTHER', 'SUCCESS', 5, 0, 0, 'CC', now())`
+  const readElsewhere = () => rig.database.sql`
+    select transaction_id as transaction, payment_id as payment, ours, theirs,
+      resolved_at is null as open from discrepancies where kind = 'payment_elsewhere'`
 
-  it('invalidates the whole answer: nothing of it is applied', async () => {
+  it('stays there, with a discrepancy: the rest of the answer is applied, and both are asked about', async () => {
     await insertOther()
     await insertForeign(rig.database.sql, 'f2')
-    await sync('T-MINE', [{ id: 'f1' }, { id: 'f2' }, { id: 'f3' }])
-    expect(await read('T-MINE')).toMatchObject(unusable)
-    expect(await readPayments('T-MINE')).toEqual([])
+    await sync('T-MINE', [{ id: 'f1' }, { id: 'f2' }, { id: 'f3', status: 'FAILED' }])
+    expect(await read('T-MINE')).toMatchObject({
+      attempts: 0,
+      polls: 1,
+      state: 'paid',
+      lastError: null,
+    })
+    expect((await rig.transaction('T-MINE')).final).toBe(false)
+    expect(await readPayments('T-MINE')).toMatchObject([{ id: 'f1' }, { id: 'f3' }])
     expect(await readPayments('T-OTHER')).toMatchObject([{ id: 'f2', amount: '5' }])
-    expect(await takeChanges()).toEqual([])
-    const calls = await rig.database.sql`
-      select outcome, message from gateway_calls where transaction_id = 'T-MINE'`
-    expect(calls).toEqual([{ outcome: 'unknown', message: unusable.lastError }])
+    expect((await read('T-OTHER')).dueInMs).toBeLessThanOrEqual(0)
+    expect(await readElsewhere()).toEqual([
+      {
+        transaction: 'T-MINE',
+        payment: 'f2',
+        ours: 'listed under transaction T-OTHER',
+        theirs: 'listed under transaction T-MINE',
+        open: true,
+      },
+    ])
+  })
+
+  it('moves with its refunds once the absence from the other one is believed', async () => {
+    const gateway = await startListingGateway(rig)
+    gateway.list(makeEntry('v1'), makeEntry('v2', { status: 'FAILED' }))
+    await gateway.sync('T-FIRST')
+    const asked = await rig.api('/v1/payments/v1/refunds', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'idempotency-key': 'moves' },
+      body: '{"amount":"1"}',
+    })
+    expect(asked.status).toBe(202)
+    await rig.database.sql`update refunds set due_at = now() + interval '1 h'`
+    gateway.list(makeEntry('v1'))
+    await gateway.sync('T-SECOND')
+    expect(await readPayments('T-SECOND')).toEqual([])
+    gateway.list(makeEntry('v2', { status: 'FAILED' }))
+    await gateway.sync('T-FIRST')
+    await ageOmission(rig, 'v1')
+    await gateway.sync('T-FIRST')
+    expect(await readPayments('T-FIRST')).toMatchObject([{ id: 'v1', missing: true }, { id: 'v2' }])
+
+    gateway.list(makeEntry('v1'))
+    await gateway.sync('T-SECOND')
+    expect(await readPayments('T-SECOND')).toMatchObject([{ id: 'v1', missing: false }])
+    expect(await readPayments('T-FIRST')).toMatchObject([{ id: 'v2' }])
+    expect(await rig.transaction('T-SECOND')).toMatchObject({ state: 'paid', final: false })
+    const [refund] = await rig.database.sql`select transaction_id as id from refunds`
+    expect(refund).toEqual({ id: 'T-SECOND' })
+    expect(await readElsewhere()).toMatchObject([{ transaction: 'T-SECOND', open: false }])
   })
 
   it('also when the other transaction stores it at the same moment', async () => {
@@ -218,9 +327,10 @@ describe('a payment id that belongs to another transaction', () => {
         expect(await committed).toMatchObject({ next: 'query_later' })
       },
     )
-    expect(await read('T-RACE')).toMatchObject(unusable)
-    expect(await readPayments('T-RACE')).toEqual([])
+    expect(await read('T-RACE')).toMatchObject({ attempts: 0, state: 'paid', leased: false })
+    expect(await readPayments('T-RACE')).toMatchObject([{ id: 'x1' }])
     expect(await readPayments('T-OTHER')).toMatchObject([{ id: 'x2', amount: '5' }])
+    expect(await readElsewhere()).toMatchObject([{ payment: 'x2', open: true }])
   })
 
   it('of another merchant is allowed: ids are unique per merchant', async () => {

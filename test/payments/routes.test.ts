@@ -49,6 +49,7 @@ describe('a payment', () => {
       paymentMethod: 'CC',
       unrecognised: false,
       missing: false,
+      unreadable: false,
       firstSeenAt: iso,
       updatedAt: iso,
       asOf: iso,

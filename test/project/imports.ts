@@ -19,6 +19,7 @@ export const ROWS: readonly (readonly string[])[] = [
   ['sync'],
   ['feed'],
   ['webhooks'],
+  ['data-keys'],
   ['maintenance'],
   ['health'],
   ['app', 'background', 'create-context'],

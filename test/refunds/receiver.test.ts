@@ -3,7 +3,7 @@ import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vit
 import { z } from 'zod'
 import { eraseReceivers } from '../../src/maintenance/erase-receivers.ts'
 import { maskReceiver } from '../../src/refunds/receiver.ts'
-import { Refund, type RefundView } from '../../src/refunds/view.ts'
+import { Refund, type RefundView, UNREADABLE } from '../../src/refunds/view.ts'
 import type { Service } from '../../src/service.ts'
 import { expectInvalid, readPage, withKey } from '../support/api.ts'
 import {
@@ -16,6 +16,7 @@ import {
   seedPaid,
 } from '../support/ask.ts'
 import { emptyTables } from '../support/database.ts'
+import { encryptEarlier } from '../support/earlier-release.ts'
 import { startGatewayTap } from '../support/gateway-tap.ts'
 import { PATIENT_REFUNDS } from '../support/refunds.ts'
 import { startTestService } from '../support/service.ts'
@@ -163,23 +164,32 @@ describe('at rest a receiver', () => {
   })
 })
 
-describe('under another DATA_ENCRYPTION_KEY', () => {
-  const DATA_ENCRYPTION_KEY = Buffer.alloc(32, 8).toString('base64')
+describe('with a data key that is not there', () => {
+  const lost = Buffer.alloc(32, 8).toString('base64')
+  /** Encrypts the refund's receiver again, under the lost key. */
+  async function loseReceiver(refundId: string): Promise<void> {
+    const sealed = encryptEarlier(lost, JSON.stringify(MASKED), refundId)
+    await rig.database.sql`
+      update refunds set receiver = ${sealed}, receiver_shown = ${sealed} where refund_id = ${refundId}`
+  }
 
   it('a refund stays pending, is not sent, and the log explains why; other refunds are sent', async () => {
     const payment = await payQuietly(rig)
     const refund = await expectTaken(await ask({ url }, payment.id, { receiver: RECEIVER }))
+    const [kept] = await rig.database.sql`select receiver, receiver_shown from refunds`
+    await loseReceiver(refund.id)
     const plain = await payQuietly(rig, { paymentMethod: 'CC' })
     const other = await expectTaken(await ask({ url }, plain.id))
-    const wrong = await startWorker({ DATA_ENCRYPTION_KEY })
+    const worker = await startWorker()
     const { log, errors } = keepLog()
-    wrong.ctx.log = log
+    worker.ctx.log = log
     await waitUntil(() => errors().length > 2, { what: 'three looks at the refund' })
     for (const { msg } of errors()) expect(msg).toMatch(/not sent: .* DATA_ENCRYPTION_KEY/)
     await untilStatus(other.id, 'succeeded')
-    await wrong.stop()
-    expect(await readRefund(refund.id)).toMatchObject({ status: 'pending', receiver: MASKED })
-    await startWorker()
+    expect(await readRefund(refund.id)).toMatchObject({ status: 'pending', receiver: UNREADABLE })
+    await rig.database.sql`
+      update refunds set receiver = ${kept?.receiver}, receiver_shown = ${kept?.receiver_shown}
+      where refund_id = ${refund.id}`
     await untilStatus(refund.id, 'succeeded')
     const calls = await rig.control('GET', '/calls?command=REFUND')
     const asked = Calls.parse(calls).data.filter(({ requestId }) => requestId === refund.id)
@@ -189,14 +199,17 @@ describe('under another DATA_ENCRYPTION_KEY', () => {
   it('refunds are read, with a receiver marked as unreadable', async () => {
     const payment = await payQuietly(rig)
     const refund = await expectTaken(await ask({ url }, payment.id, { receiver: RECEIVER }))
-    const settings = { ROLE: 'web', DATA_ENCRYPTION_KEY }
-    const wrong = await startTestService(rig.database, rig.sandbox.url, { settings })
-    onTestFinished(() => wrong.stop())
-    const one = await fetch(`${wrong.url}/v1/refunds/${refund.id}`, withKey())
-    const unreadable = { receiver: { accountNumber: '••••', accountName: '(unreadable)' } }
-    expect(Refund.parse(await one.json())).toMatchObject({ id: refund.id, ...unreadable })
-    const { data } = await readPage(await fetch(`${wrong.url}/v1/refunds`, withKey()))
-    expect(data).toMatchObject([{ id: refund.id, ...unreadable }])
+    await loseReceiver(refund.id)
+    expect(await readRefund(refund.id)).toMatchObject({ receiver: UNREADABLE })
+    const { data } = await readPage(await rig.api('/v1/refunds'))
+    expect(data).toMatchObject([{ id: refund.id, receiver: UNREADABLE }])
+  })
+
+  it('a receiver moved to the other column of its refund is unreadable', async () => {
+    const payment = await payQuietly(rig)
+    const refund = await expectTaken(await ask({ url }, payment.id, { receiver: RECEIVER }))
+    await rig.database.sql`update refunds set receiver_shown = receiver`
+    expect(await readRefund(refund.id)).toMatchObject({ receiver: UNREADABLE })
   })
 })
 

@@ -85,6 +85,8 @@ describe('a transaction', () => {
     const ended = rig.api(`/v1/refunds/${refund.id}?wait=20`)
     await untilHeld()
     await syncAgain(rig, payment.transactionId)
+    await rig.database.sql`update payments set unlisted_since = unlisted_since - interval '1 min'`
+    await syncAgain(rig, payment.transactionId)
     const failure = { source: 'service', code: 'payment_not_refundable' }
     expect(await (await ended).json()).toMatchObject({ status: 'failed', failure })
     expect((await read(payment.transactionId)).etag).not.toBe(asked.etag)

@@ -1,22 +1,23 @@
 import { describe, expect, it } from 'vitest'
 import {
-  applyDeadlines,
   applyFailureNotification,
   applySuccessNotification,
-  mayResend,
-  scheduleNextCheck,
-  startDraft,
-} from '../../src/refunds/transitions.ts'
+} from '../../src/refunds/apply-notification.ts'
+import { applyDeadlines } from '../../src/refunds/deadlines.ts'
+import { mayResend, scheduleNextCheck } from '../../src/refunds/schedule-check.ts'
+import { startDraft } from '../../src/refunds/transitions.ts'
 import type { RefundRow, RefundStatus } from '../../src/refunds/types.ts'
 import { makeRefundRow, REFUND_SETTINGS } from '../support/refund-row.ts'
 
 const at = (status: RefundStatus, facts: Partial<RefundRow> = {}) =>
   startDraft(makeRefundRow({ status, ...facts }))
-const QUIET = { callId: 1, unmatchedDelta: '0', refundedNow: '0', inferred: '0' }
+const QUIET = { callId: 1, unmatchedDelta: '0', refundedNow: '0', refundedAtFirst: '0' }
+const SUCCESS = { id: 7, code: '0', receivedAt: '2026-01-02', beforeSnapshot: true }
 const {
   REFUND_CONFIRM_FAILED_MS: CONFIRM,
   REFUND_RESOLVE_FOR_MS: RESOLVE,
   REFUND_RESEND_AFTER_MS: RESEND,
+  REFUND_RESEND_FOR_MS: RESEND_FOR,
 } = REFUND_SETTINGS
 /** Refused with a final code, by the answer to the only attempt, long enough ago. */
 const REFUSED = {
@@ -40,13 +41,13 @@ describe('a notification of success', () => {
   it.each(['pending', 'sending', 'accepted', 'unknown', 'needs_review'] as const)(
     'makes a refund that is %s succeed',
     (status) => {
-      const draft = at(status, { failureSource: 'gateway', failureReason: '33', failureCode: '1' })
-      expect(applySuccessNotification(draft, 7)).toBeUndefined()
+      const draft = at(status, { failureSource: 'gateway', failureReason: '33' })
+      expect(applySuccessNotification(draft, SUCCESS)).toBeUndefined()
       expect(draft.now).toMatchObject({
         status: 'succeeded',
         known: true,
         failureSource: null,
-        failureCode: null,
+        successNotifiedAt: '2026-01-02',
       })
       expect(draft.transitions).toMatchObject([
         { from: status, to: 'succeeded', cause: { ipnEventId: 7 } },
@@ -56,54 +57,112 @@ describe('a notification of success', () => {
 
   it('makes a failed refund succeed, and is a disagreement', () => {
     const draft = at('failed', { failureSource: 'gateway' })
-    expect(applySuccessNotification(draft, 7)).toMatchObject({ kind: 'success_after_failure' })
+    expect(applySuccessNotification(draft, SUCCESS)).toMatchObject({
+      kind: 'success_after_failure',
+    })
     expect(draft.now).toMatchObject({ status: 'succeeded', known: true, failureSource: null })
   })
 
-  it('confirms an inferred success, without a transition', () => {
+  it.each(['accepted', 'unknown', 'needs_review', 'failed'] as const)(
+    'sends a refund to review that is %s and whose failure was notified',
+    (status) => {
+      const draft = at(status, { failureSource: 'gateway', failureCode: '1' })
+      applySuccessNotification(draft, SUCCESS)
+      expect(draft.now).toMatchObject({ status: 'needs_review', review: 'contradicted' })
+      expect(draft.notes).toMatchObject([{ code: '0', ipnEventId: 7 }])
+    },
+  )
+
+  it('overrules a person who decided that it failed, and is a disagreement', () => {
+    const decided = { failureSource: 'service' as const, failureReason: 'resolved' }
+    const draft = at('failed', { ...decided, failureCode: '1' })
+    expect(applySuccessNotification(draft, SUCCESS)).toMatchObject({
+      kind: 'success_after_failure',
+    })
+    expect(draft.now).toMatchObject({ status: 'succeeded', known: true })
+  })
+
+  it('repeated after a person has judged both notifications changes nothing', () => {
+    const known = { failureCode: '1', successNotifiedAt: '2026-01-01', known: true }
+    for (const status of ['succeeded', 'needs_review', 'failed'] as const) {
+      const draft = at(status, known)
+      expect(applySuccessNotification(draft, SUCCESS)).toBeUndefined()
+      expect(draft.transitions).toEqual([])
+      expect(draft.now.status).toBe(status)
+    }
+  })
+
+  it('confirms an inferred success, without a transition, and leaves a trace', () => {
     const draft = at('succeeded', { inferred: true, matched: true })
-    expect(applySuccessNotification(draft, 7)).toBeUndefined()
+    expect(applySuccessNotification(draft, SUCCESS)).toBeUndefined()
     expect(draft.now).toMatchObject({ known: true, inferred: false, matched: true })
     expect(draft.transitions).toEqual([])
+    expect(draft.notes).toMatchObject([{ code: '0', ipnEventId: 7 }])
   })
 })
 
 describe('a notification of failure', () => {
-  const FAILURE = { code: '1', at: '2026-01-02', beforeSnapshot: true }
+  const FAILURE = { id: 7, code: '1', receivedAt: '2026-01-02', beforeSnapshot: true }
 
   it.each(['accepted', 'unknown'] as const)('leaves a refund that is %s unchanged', (status) => {
     const draft = at(status)
-    expect(applyFailureNotification(draft, 7, FAILURE)).toBeUndefined()
+    expect(applyFailureNotification(draft, FAILURE)).toBeUndefined()
     expect(draft.now).toMatchObject({ status, failureCode: '1', failureBeforeSnapshot: true })
   })
 
   it('after success sends the refund to review, unmatched, and is a disagreement', () => {
     const draft = at('succeeded', { known: true, matched: true })
-    expect(applyFailureNotification(draft, 7, FAILURE)).toMatchObject({
+    expect(applyFailureNotification(draft, FAILURE)).toMatchObject({
       kind: 'failure_after_success',
     })
     expect(draft.now).toMatchObject({ status: 'needs_review', known: false, matched: false })
   })
 
-  it.each(['pending', 'sending', 'failed', 'needs_review'] as const)(
-    'changes nothing on a refund that is %s',
-    (status) => {
-      const draft = at(status)
-      expect(applyFailureNotification(draft, 7, FAILURE)).toBeUndefined()
-      expect(draft.now).toBe(draft.before)
-    },
-  )
+  it('of a failed refund is kept, and changes nothing else', () => {
+    const draft = at('failed', { failureSource: 'gateway' })
+    expect(applyFailureNotification(draft, FAILURE)).toBeUndefined()
+    expect(draft.now).toMatchObject({ status: 'failed', failureCode: '1' })
+    expect(draft.notes).toMatchObject([{ code: '1', ipnEventId: 7 }])
+  })
+
+  it('in review is kept on the refund, and nothing is inferred any more', () => {
+    const draft = at('needs_review', { review: 'no_evidence' })
+    expect(applyFailureNotification(draft, FAILURE)).toBeUndefined()
+    expect(draft.now).toMatchObject({ failureCode: '1', review: 'contradicted' })
+    expect(draft.transitions).toEqual([])
+    expect(draft.notes).toMatchObject([{ code: '1', ipnEventId: 7 }])
+  })
+
+  it.each([
+    ['that was not sent from here', 'pending' as const, { attempts: 0 }],
+    ['sent twice and accepted', 'accepted' as const, { attempts: 2 }],
+    ['sent twice and unknown', 'unknown' as const, { attempts: 2 }],
+    ['of which another failure was notified', 'accepted' as const, { failureCode: '2' }],
+    ['whose success was notified', 'failed' as const, { successNotifiedAt: '2026-01-01' }],
+  ])('sends a refund to review %s', (_, status, facts) => {
+    const draft = at(status, facts)
+    applyFailureNotification(draft, FAILURE)
+    expect(draft.now).toMatchObject({ status: 'needs_review', review: 'contradicted' })
+  })
+
+  it('repeated after a person has decided changes nothing', () => {
+    const draft = at('succeeded', { known: true, failureCode: '1', matched: true })
+    expect(applyFailureNotification(draft, FAILURE)).toBeUndefined()
+    expect(draft.now).toMatchObject({ status: 'succeeded', known: true, matched: true })
+  })
 
   it.each(['accepted', 'unknown'] as const)(
-    'fails a refund that is %s once a query sent later shows no unmatched delta',
+    'fails a refund that is %s once a query sent later shows no growth',
     (status) => {
-      const notified = { status, failureCode: '1', failureBeforeSnapshot: true }
+      const before = { refundedBefore: '10', failureBeforeSnapshot: true }
+      const notified = { status, failureCode: '1', ...before }
       expect(end(notified)).toMatchObject({
         status: 'failed',
         now: { failureSource: 'gateway', failureReason: '1' },
       })
       expect(end({ ...notified, failureBeforeSnapshot: false }).status).toBe(status)
-      expect(end(notified, { ...QUIET, unmatchedDelta: '30' }).status).toBe(status)
+      expect(end(notified, { ...QUIET, refundedNow: '39' }).status).toBe('failed')
+      expect(end(notified, { ...QUIET, refundedNow: '40' }).status).toBe(status)
       expect(end(notified, { ...QUIET, unmatchedDelta: '-30' }).status).toBe(status)
       expect(applyDeadlines(at(status, notified), undefined, REFUND_SETTINGS)).toBeUndefined()
     },
@@ -131,14 +190,31 @@ describe('a non-zero code', () => {
     expect(status).toBe(facts.status ?? 'unknown')
   })
 
-  it('proves nothing beside a delta that another was inferred from and that could be its own', () => {
-    expect(end(REFUSED, { ...QUIET, refundedNow: '30', inferred: '30' }).status).toBe('unknown')
-    expect(end(REFUSED, { ...QUIET, refundedNow: '29', inferred: '29' }).status).toBe('failed')
+  it('proves nothing beside growth since it was sent that could be its own, whoever explains it', () => {
+    const grown = (refundedNow: string) =>
+      end({ ...REFUSED, refundedBefore: '10' }, { ...QUIET, refundedNow }).status
+    expect([grown('39'), grown('40')]).toEqual(['failed', 'unknown'])
   })
 
-  it.each(['30', '-30'])('proves nothing beside an unmatched delta of %s', (grown) => {
-    expect(end(REFUSED, { ...QUIET, unmatchedDelta: grown }).status).toBe('unknown')
+  it('proves nothing in a row of an earlier release beside growth since the payment was first seen', () => {
+    const grown = (refundedNow: string) =>
+      end({ ...REFUSED, refundedBefore: null }, { ...QUIET, refundedNow, refundedAtFirst: '5' })
+    expect([grown('34').status, grown('35').status]).toEqual(['failed', 'unknown'])
   })
+
+  it('proves nothing beside an answer that is stale', () => {
+    expect(end(REFUSED, { ...QUIET, unmatchedDelta: '-30' }).status).toBe('unknown')
+  })
+
+  it.each(['1', '24', '215', '35'])(
+    'that is not known to be final, like %s, sends the refund to review',
+    (refusedCode) => {
+      expect(end({ ...REFUSED, refusedCode })).toMatchObject({
+        status: 'needs_review',
+        now: { review: 'no_evidence' },
+      })
+    },
+  )
 
   it('proves nothing without a query', () => {
     const draft = at('unknown', REFUSED)
@@ -167,7 +243,7 @@ describe('time', () => {
 
   it('sends a refund to review whose notified failure is contradicted by a delta for too long', () => {
     const torn = { failureCode: '1', failureBeforeSnapshot: true, sinceSentMs: RESOLVE }
-    const grown = { ...QUIET, unmatchedDelta: '30' }
+    const grown = { ...QUIET, refundedNow: '30' }
     expect(end({ ...torn, status: 'accepted' }, grown).status).toBe('needs_review')
     expect(end({ ...torn, status: 'unknown' }, grown).status).toBe('needs_review')
   })
@@ -198,7 +274,7 @@ describe('a resend under the same id', () => {
     ['under review', { status: 'needs_review' as const }],
     ['once it succeeded', { status: 'succeeded' as const }],
     ['after its failure was notified', { failureCode: '1' }],
-    ['beyond REFUND_RESOLVE_FOR_MS', { sinceFirstSentMs: RESOLVE }],
+    ['beyond REFUND_RESEND_FOR_MS', { sinceFirstSentMs: RESEND_FOR }],
   ])('is not allowed %s', (_, facts) => {
     expect(may(facts)).toBe(false)
   })

@@ -54,6 +54,7 @@ type Seed = {
   transactionId: string
   merchantCode?: string
   orderId?: string
+  currency?: string
   state?: string
   final?: boolean
   firstSeenAt?: string
@@ -66,7 +67,7 @@ export async function seedTransaction(database: TestDatabase, seed: Seed): Promi
   await database.sql`
     insert into transactions
       (merchant_code, transaction_id, order_id, currency, state, final, first_seen_at, due_at)
-    values (${merchantCode}, ${transactionId}, ${seed.orderId ?? null}, 'VND', ${state},
+    values (${merchantCode}, ${transactionId}, ${seed.orderId ?? null}, ${seed.currency ?? 'VND'}, ${state},
       ${seed.final ?? state !== 'pending'}, coalesce(${seed.firstSeenAt ?? null}::timestamptz, now()),
       ${seed.dueAt ?? null})`
 }
@@ -80,6 +81,7 @@ type PaymentSeed = {
   refundedAmount?: string
   paymentMethod?: string
   missing?: boolean
+  unreadable?: boolean
   firstSeenAt?: string
 }
 
@@ -88,10 +90,10 @@ export async function seedPayment(database: TestDatabase, seed: PaymentSeed): Pr
   const { merchantCode = MERCHANT.merchantCode, refundedAmount = '0' } = seed
   await database.sql`
     insert into payments (merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
-      refunded_at_first, payment_method, missing, as_of, first_seen_at)
+      refunded_at_first, payment_method, missing, unreadable, as_of, first_seen_at)
     values (${merchantCode}, ${seed.paymentId}, ${seed.transactionId}, ${seed.status ?? 'SUCCESS'},
       ${seed.amount ?? '1000'}, ${refundedAmount}, ${refundedAmount}, ${seed.paymentMethod ?? 'QR'},
-      ${seed.missing ?? false}, now(), coalesce(${seed.firstSeenAt ?? null}::timestamptz, now()))`
+      ${seed.missing ?? false}, ${seed.unreadable ?? false}, now(), coalesce(${seed.firstSeenAt ?? null}::timestamptz, now()))`
 }
 
 const Page = z.object({

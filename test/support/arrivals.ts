@@ -6,6 +6,10 @@ export function makeArrival(merchantCode: string, transactionId: string, bytes: 
   return {
     merchantCode,
     fingerprint: createHash('sha256').update(bytes).digest('hex'),
+    signedKey: undefined,
+    published: true,
+    hint: false,
+    recut: false,
     notification: {
       kind: 'payment',
       merchantCode,

@@ -47,6 +47,7 @@ export async function expectTaken(response: Response, replayed = false): Promise
 const Refusal = Problem.extend({
   refundableAmount: z.string().optional(),
   leftToday: z.string().optional(),
+  refundId: z.string().optional(),
 })
 
 /** Checks that a refund was refused with this status and code, and returns the problem. */
@@ -71,7 +72,9 @@ export async function seedPaid(
   payments += 1
   const { paymentId = `P-${payments}`, merchantCode = MERCHANT.merchantCode } = more
   const transactionId = `T-${payments}`
-  await seedTransaction(database, { transactionId, merchantCode, state: 'paid' })
+  // A currency of four decimals, so that any amount can be asked for.
+  const currency = 'CLF'
+  await seedTransaction(database, { transactionId, merchantCode, currency, state: 'paid' })
   await seedPayment(database, {
     amount: '100',
     paymentMethod: 'CC',

@@ -88,5 +88,5 @@ export async function listBlockedCommits({ sql }: TestDatabase) {
   return sql<{ pid: number; blockers: number[] }[]>`
     select pid, pg_blocking_pids(pid) as blockers from pg_stat_activity
     where datname = current_database() and wait_event_type = 'Lock'
-      and query like '%insert into ipn_events%' order by query_start`
+      and query like '%with given as%' order by query_start`
 }

@@ -14,6 +14,7 @@ const PAYMENT = {
   paymentMethod: 'CC',
   unrecognised: false,
   missing: false,
+  unreadable: false,
   asOf: TIME,
   ...AT,
 }

@@ -53,15 +53,20 @@ async function answerAll(ctx: ServiceContext, claims: readonly Claim[], status: 
         outcome: {
           kind: 'answered',
           message: '',
-          value: [
-            {
-              id: `P-${claim.transactionId.slice(2)}${claim.transactionId.startsWith('N') ? 'N' : ''}`,
-              status,
-              amount: '1000',
-              refundedAmount: '0',
-              paymentMethod: 'CC',
-            },
-          ],
+          value: {
+            payments: [
+              {
+                id: `P-${claim.transactionId.slice(2)}${claim.transactionId.startsWith('N') ? 'N' : ''}`,
+                status,
+                amount: '1000',
+                refundedAmount: '0',
+                paymentMethod: 'CC',
+              },
+            ],
+            unreadable: [],
+            rounded: [],
+            json: '[]',
+          },
         },
         record: {
           command: 'QUERY_PT',

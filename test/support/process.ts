@@ -54,6 +54,7 @@ export function settingsFor(databaseUrl: string, gatewayUrl: string): Environmen
     GATEWAY_MERCHANT_CODE: MERCHANT.merchantCode,
     GATEWAY_SECRET: MERCHANT.secret,
     DATA_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString('base64'),
+    GATEWAY_REFUND_DEDUPES: 'true',
     API_KEY: KEY,
   }
 }

@@ -22,7 +22,7 @@ export type NotificationOverrides = {
 /** A refund rig whose syncs the test runs itself: nothing happens between two calls of the test. */
 export type RefundLab = RefundRig & {
   /** Creates a payment known to the service, in an idle transaction. */
-  open(options?: { amount?: string; paymentMethod?: string }): Promise<LabPayment>
+  open(options?: LabPaymentOptions): Promise<LabPayment>
   /** Requests a refund, without a sync. */
   ask(payment: LabPayment, amount: string): Promise<string>
   /** Syncs the transaction once, with all of its refunds due and no other transaction due. */
@@ -47,6 +47,8 @@ export type RefundLab = RefundRig & {
   fault(kind: string, more?: object): Promise<void>
   /** Makes QUERY_PT show this refunded amount instead of the actual one; null for the actual one. */
   show(payment: LabPayment, refundedAmount: string | null): Promise<void>
+  /** No longer lists the payment, in two answers a minute apart. */
+  lose(payment: LabPayment): Promise<void>
   /** Resets the gateway's behaviour and empties the tables between two tests. */
   clear(): Promise<void>
 }
@@ -101,6 +103,14 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
     async show({ id }, refundedAmount) {
       await rig.control('PATCH', `/payments/${id}`, { refundedAmountShown: refundedAmount })
     },
+    async lose(payment) {
+      await rig.control('PATCH', `/payments/${payment.id}`, { listed: false })
+      await pass(payment)
+      await sql`
+        update payments set unlisted_since = unlisted_since - interval '1 min'
+        where payment_id = ${payment.id}`
+      await pass(payment)
+    },
     async clear() {
       await rig.control('DELETE', '/faults')
       await mode({})
@@ -109,12 +119,17 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
   }
 }
 
+type LabPaymentOptions = { amount?: string; paymentMethod?: string; paymentId?: string }
+
 async function openPayment(
   rig: RefundRig,
-  { amount = '100', paymentMethod = 'CC' }: { amount?: string; paymentMethod?: string } = {},
+  {
+    amount = '100',
+    paymentMethod = 'CC',
+    paymentId: id = `P-${crypto.randomUUID()}`,
+  }: LabPaymentOptions = {},
 ): Promise<LabPayment> {
   const transactionId = `T-${crypto.randomUUID()}`
-  const id = `P-${crypto.randomUUID()}`
   const payments = [{ id, amount, paymentMethod, status: 'SUCCESS' }]
   await rig.control('POST', '/transactions', { transactionId, payments, ipn: false })
   await rig.database.sql`

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { GatewayCall, ListedPayment } from '../../src/gateway/types.ts'
+import type { GatewayCall, PaymentList } from '../../src/gateway/types.ts'
 import { claimDue } from '../../src/sync/claim-due.ts'
 import { commitAnswer } from '../../src/sync/sync-transaction.ts'
 import type { QueryAnswer } from '../../src/sync/types.ts'
@@ -17,14 +17,18 @@ beforeEach(() => {
 })
 afterEach(() => emptyTables(rig.database))
 
+const listOf = (...payments: PaymentList['payments']): PaymentList => ({
+  payments,
+  unreadable: [],
+  rounded: [],
+  json: '[]',
+})
 const read = (transactionId: string) => readItem(rig, transactionId)
 const id = (n: number) => ids[n] ?? ''
 
 /** Claims the transactions, queries each, and passes the answers through `change`. */
 async function ask(
-  change: (call: GatewayCall<ListedPayment[]>, id: string) => GatewayCall<ListedPayment[]> = (
-    call,
-  ) => call,
+  change: (call: GatewayCall<PaymentList>, id: string) => GatewayCall<PaymentList> = (call) => call,
 ): Promise<QueryAnswer[]> {
   const { ctx } = rig.service
   for (const id of ids) {
@@ -105,7 +109,8 @@ describe('answers that are committed together', () => {
       if (id === ids[1]) return { ...call, outcome: { kind: 'unknown', reason: 'ECONNRESET' } }
       if (id === ids[2])
         return { ...call, outcome: { kind: 'rejected', code: '9', message: 'wait' } }
-      if (id === ids[3]) return { ...call, outcome: { kind: 'answered', value: [], message: '' } }
+      if (id === ids[3])
+        return { ...call, outcome: { kind: 'answered', value: listOf(), message: '' } }
       return call
     })
     await rig.database
@@ -135,22 +140,25 @@ describe('answers that are committed together', () => {
 
   it('are not affected by one that cannot be stored', async () => {
     const foreign = {
-      id: `p-${ids[0]}`,
-      status: 'SUCCESS',
+      id: `p-${ids[2]}`,
+      status: 'FORBIDDEN',
       amount: '10000.50',
       paymentMethod: 'CC',
       refundedAmount: '0',
     }
     const answers = await ask((call, id) =>
       id === ids[2]
-        ? { ...call, outcome: { kind: 'answered', value: [foreign], message: '' } }
+        ? { ...call, outcome: { kind: 'answered', value: listOf(foreign), message: '' } }
         : call,
     )
+    await rig.database
+      .sql`alter table payments add constraint no_such check (status <> 'FORBIDDEN')`
     await commitAll(answers)
+    await rig.database.sql`alter table payments drop constraint no_such`
     expect(await read(id(2))).toMatchObject({
       state: 'pending',
       attempts: 1,
-      lastError: 'the answer lists a payment of another transaction',
+      lastError: 'the database rejected the answer (23514)',
     })
     for (const id of ids.filter((one) => one !== ids[2])) {
       expect(await read(id)).toMatchObject({ state: 'paid', attempts: 0 })

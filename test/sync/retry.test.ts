@@ -1,8 +1,11 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { startTestService } from '../support/service.ts'
 import {
+  claimOne,
+  commitClaim,
   keepLog,
+  makeDueNow,
   makeTransaction,
   notifyOf,
   readItem,
@@ -19,6 +22,20 @@ afterEach(() => clearRig(rig))
 const read = (id: string) => readItem(rig, id)
 const misbehave = (fault: object) =>
   rig.control('POST', '/faults', { command: 'QUERY_PT', ...fault })
+
+/** Makes the next `times` writes to the payments fail with an SQLSTATE. */
+async function failCommits(code: string, times: number): Promise<void> {
+  await rig.database.sql.unsafe(`
+    create sequence failures;
+    create function fail() returns trigger language plpgsql as $$ begin
+      if nextval('failures') <= ${times} then raise exception 'planted' using errcode = '${code}'; end if;
+      return new;
+    end $$;
+    create trigger fails before insert or update on payments for each row execute function fail()`)
+  onTestFinished(async () => {
+    await rig.database.sql.unsafe('drop function fail() cascade; drop sequence failures')
+  })
+}
 
 describe('a failed query', () => {
   it.each([
@@ -61,6 +78,36 @@ describe('a failed query', () => {
     const calls = await rig.database.sql`select outcome from gateway_calls`
     expect(calls).toEqual([{ outcome: 'unavailable' }])
   })
+
+  it.each([
+    ['a deadlock', '40P01'],
+    ['a cancelled statement', '57014'],
+    ['a lock that is not available', '55P03'],
+  ])('%s while committing is not one: the commit is repeated', async (_, code) => {
+    await makeTransaction(rig, 'T-1')
+    await registerDue(rig, 'T-1')
+    await failCommits(code, 2)
+    await syncDue(rig.service.ctx)
+    expect(await read('T-1')).toMatchObject({ attempts: 0, lastError: null, state: 'paid' })
+  })
+
+  it.each(['40P01', '57014'])(
+    'a commit that fails with %s again and again is not one: it is due when the lease ends',
+    async (code) => {
+      await makeTransaction(rig, 'T-1')
+      await registerDue(rig, 'T-1')
+      await failCommits(code, 100)
+      const { log, errors } = keepLog()
+      await syncDue({ ...rig.service.ctx, log })
+      expect(await read('T-1')).toMatchObject({ attempts: 0, lastError: null, leased: true })
+      expect(errors()).toMatchObject([
+        { msg: expect.stringContaining('due again when its lease ends') },
+      ])
+      await rig.database.sql`drop trigger fails on payments`
+      await syncAgain(rig, 'T-1')
+      expect(await read('T-1')).toMatchObject({ attempts: 0, state: 'paid' })
+    },
+  )
 
   it('an answer the database rejects is one too, and nothing of it is stored', async () => {
     await makeTransaction(rig, 'T-1', [{ id: '1' }, { id: '2', status: 'FORBIDDEN' }])
@@ -210,9 +257,11 @@ describe('as_of', () => {
     await registerDue(rig, 'T-AGE')
     await syncDue(rig.service.ctx)
     await rig.control('PATCH', '/payments/71', { status: 'SUCCESS' })
+    await makeDueNow(rig, 'T-AGE')
+    const claim = await claimOne(rig.service.ctx)
     await rig.database.sql`update transactions set as_of = now() + interval '1 h'`
     const before = await read('T-AGE')
-    await syncAgain(rig, 'T-AGE')
+    await commitClaim(rig.service.ctx, claim)
     const { dueAfterQueryMs, ...after } = await read('T-AGE')
     expect(after).toMatchObject({
       state: 'pending',
@@ -229,6 +278,19 @@ describe('as_of', () => {
     await rig.database.sql`update transactions set as_of = now() - interval '1 s'`
     await syncAgain(rig, 'T-AGE')
     expect(await read('T-AGE')).toMatchObject({ state: 'paid', dueInMs: null })
+  })
+
+  it('ahead of the clock, after a failover to a slower one: the next answer is stored all the same', async () => {
+    await makeTransaction(rig, 'T-SKEW', [{ id: '72', status: 'PROCESSING' }])
+    await registerDue(rig, 'T-SKEW')
+    await syncDue(rig.service.ctx)
+    await rig.database.sql`update transactions set as_of = now() + interval '1 h'`
+    const { asOf: ahead } = await read('T-SKEW')
+    await rig.control('PATCH', '/payments/72', { status: 'SUCCESS' })
+    await syncAgain(rig, 'T-SKEW')
+    const { asOf, ...after } = await read('T-SKEW')
+    expect(after).toMatchObject({ state: 'paid', dueInMs: null, attempts: 0 })
+    expect(String(asOf) > String(ahead)).toBe(true)
   })
 
   it('is when the query was sent, not when its answer came', async () => {

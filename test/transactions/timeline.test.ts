@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { TimelineEntry } from '../../src/transactions/timeline.ts'
 import { expectInvalid, expectProblem, OTHER, readAll, writeMerchantsFile } from '../support/api.ts'
+import { ageOmission } from '../support/listing-gateway.ts'
 import { MERCHANT, postIpn, type Rig, signIpn, startRig } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -110,6 +111,8 @@ it('lists every changed field with its values before and after', async () => {
   await notify('T-FIELDS', { svc_OrderID: '1' })
   await rig.control('PATCH', '/payments/P-F', { listed: false })
   await notify('T-FIELDS', { svc_OrderID: '2' })
+  await ageOmission(rig, 'P-F')
+  await notify('T-FIELDS', { svc_OrderID: '3' })
   const changes = (await readTimeline('T-FIELDS')).flatMap((entry) =>
     entry.type === 'change' ? [[entry.field, entry.before, entry.after]] : [],
   )

@@ -13,24 +13,11 @@ import type { SentAttempt } from './types.ts'
  * attempt was made.
  * @throws Error when the attempt is not in progress, which the lease excludes
  */
-export async function endAttempt(
-  tx: Tx,
-  draft: RefundDraft,
-  { attempt: { attemptId, before, accountNumber }, call }: SentAttempt,
-): Promise<void> {
-  const { record } = call
-  const outcome = maskAccountNumber(call.outcome, accountNumber)
-  const code = outcome.kind === 'rejected' ? outcome.code : outcome.kind === 'answered' ? '0' : null
-  const message = 'reason' in outcome ? outcome.reason : outcome.message
+export async function endAttempt(tx: Tx, draft: RefundDraft, sent: SentAttempt): Promise<void> {
+  const { attemptId } = sent.attempt
   const [row] = await build(tx)
     .update(refundAttempts)
-    .set({
-      outcome: outcome.kind,
-      httpStatus: record.httpStatus ?? null,
-      code,
-      message,
-      durationMs: record.durationMs,
-    })
+    .set(describeOutcome(sent))
     .where(
       and(
         eq(refundAttempts.id, attemptId),
@@ -41,6 +28,26 @@ export async function endAttempt(
   if (!row || draft.now.status !== 'sending') {
     throw new Error(`attempt ${attemptId} is not in progress`)
   }
+  applyOutcome(draft, sent, row.endedAt)
+}
+
+/** The columns of an attempt's outcome, with the receiver's account number masked. */
+export function describeOutcome({ attempt: { accountNumber }, call }: SentAttempt) {
+  const { record } = call
+  const outcome = maskAccountNumber(call.outcome, accountNumber)
+  const code = outcome.kind === 'rejected' ? outcome.code : outcome.kind === 'answered' ? '0' : null
+  const message = 'reason' in outcome ? outcome.reason : outcome.message
+  const { httpStatus = null, durationMs } = record
+  return { outcome: outcome.kind, httpStatus, code, message, durationMs }
+}
+
+/** Applies the outcome of the last attempt to its refund. */
+export function applyOutcome(
+  draft: RefundDraft,
+  { attempt: { before, accountNumber }, call }: SentAttempt,
+  endedAt: string,
+): void {
+  const outcome = maskAccountNumber(call.outcome, accountNumber)
   switch (outcome.kind) {
     case 'answered': {
       const cause = { reason: 'the gateway accepted the refund (code 0)' }
@@ -51,12 +58,13 @@ export async function endAttempt(
       break
     }
     case 'rejected':
-      applyRejection(draft, outcome, row.endedAt)
+      applyRejection(draft, outcome, endedAt)
       break
     case 'unavailable': {
-      const { attempts, firstSentAt, lastSentAt } = before
+      const { attempts, firstSentAt, lastSentAt, refundedBefore, unanswered } = before
       const cause = { reason: `not sent: ${outcome.reason}` }
-      transition(draft, before.status, cause, { attempts, firstSentAt, lastSentAt })
+      const restored = { attempts, firstSentAt, lastSentAt, refundedBefore, unanswered }
+      transition(draft, before.status, cause, restored)
       break
     }
     case 'unknown':
@@ -78,6 +86,9 @@ function maskAccountNumber<T>(
   return { ...outcome, message }
 }
 
+/** The message of an attempt whose answer was not recorded. */
+export const INTERRUPTED = 'interrupted'
+
 /**
  * Ends an attempt whose worker died or lost its lease: the request may have been sent, and no answer was
  * recorded. The caller holds the lease, so no other worker is sending now.
@@ -88,7 +99,7 @@ export async function endInterruptedAttempt(tx: Tx, draft: RefundDraft): Promise
   transition(draft, 'unknown', { reason }, { unanswered: true })
   await build(tx)
     .update(refundAttempts)
-    .set({ outcome: 'unknown', message: 'interrupted' })
+    .set({ outcome: 'unknown', message: INTERRUPTED })
     .where(
       and(
         eq(refundAttempts.merchantCode, draft.now.merchantCode),

@@ -1,5 +1,6 @@
 import { addAmounts, compareAmounts } from '../../money.ts'
 import { computeRefundable } from '../../payments/refundable.ts'
+import { isOpen } from '../transitions.ts'
 import type { LockedPayment, RefundDraft } from '../types.ts'
 
 /** Why a refund must not be sent; `left` is the amount left to refund (decimal string) where that is the reason. */
@@ -22,7 +23,7 @@ export function findObstacle(
       : `the payment is ${payment.status}`
     return { reason: 'payment_not_refundable', message }
   }
-  const others = own.filter((one) => one !== draft).map(({ now }) => now)
+  const others = own.filter((one) => one !== draft && !one.now.inFirstSight).map(({ now }) => now)
   const left = computeRefundable({
     amount: payment.amount,
     refundedNow: payment.refundedNow,
@@ -53,7 +54,7 @@ export function mayClear(
   unmatchedDelta = '0',
 ): boolean {
   if (left === undefined) return false
-  const open = own.filter(({ now }) => now.status === 'accepted' || now.status === 'unknown')
+  const open = own.filter(({ now }) => isOpen(now))
   const reserved = addAmounts(open.map(({ now }) => now.amount))
   const twice = compareAmounts(reserved, unmatchedDelta) < 0 ? reserved : unmatchedDelta
   return compareAmounts(addAmounts([left, twice]), amount) >= 0

@@ -1,7 +1,10 @@
+import { compareAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
+import { hasNotGrown } from '../deadlines.ts'
 import { decryptReceiver, type Receiver } from '../receiver.ts'
-import { isDue, mayResend, transition } from '../transitions.ts'
+import { mayResend } from '../schedule-check.ts'
+import { isDue, sendToReview, transition } from '../transitions.ts'
 import type { LockedPayment, RefundDraft, RefundRow } from '../types.ts'
 import { findObstacle, mayClear } from './find-obstacle.ts'
 import type { Attempt, AttemptContext, SendPermit } from './types.ts'
@@ -20,10 +23,12 @@ export async function prepareAttempt(
   permit: SendPermit,
 ): Promise<Attempt | undefined> {
   for (const payment of payments) {
+    // Listed before and not now, or unreadably: until that is believed, or over, its refunds wait.
+    if (!payment.listed && !payment.missing) continue
     const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
     const candidates = pickSendable(ctx, payment, own, snapshot)
     for (const draft of candidates) {
-      const attempt = await recordAttempt(ctx, tx, { draft, payment, own, snapshot, permit })
+      const attempt = await recordAttempt(ctx, tx, { draft, payment, snapshot, permit })
       if (attempt) return attempt
     }
   }
@@ -39,7 +44,7 @@ function* pickSendable(
 ): Generator<RefundDraft> {
   const unknown = own.find(({ now }) => now.status === 'unknown')
   if (unknown) {
-    const fits = payment.unmatchedDelta === '0' && !findObstacle(payment, own, unknown)
+    const fits = showsNothing(payment, unknown) && !findObstacle(payment, own, unknown)
     if (fits && isDue(unknown) && mayResend(unknown.now, config)) yield unknown
     return
   }
@@ -52,6 +57,11 @@ function* pickSendable(
     if (status !== 'pending' || !(isDue(draft) || unblocked)) continue
     if (!config.REFUNDS_ENABLED && attempts === 0) continue
     if (!requestedBeforeSnapshot) continue
+    if (mayBeItsOwn(payment, draft)) {
+      if (sinceRequestedMs >= config.REFUND_RESOLVE_FOR_MS)
+        sendToReview(draft, 'contradicted', UNEXPLAINED)
+      continue
+    }
     const obstacle = findObstacle(payment, own, draft)
     if (!obstacle) {
       yield draft
@@ -73,11 +83,27 @@ function* pickSendable(
   }
 }
 
+/** Whether a snapshot shows no growth that may be the refund, and none that is unexplained. */
+function showsNothing(
+  { unmatchedDelta, refundedNow, refundedAtFirst }: LockedPayment,
+  { now }: RefundDraft,
+): boolean {
+  if (unmatchedDelta !== '0') return false
+  return hasNotGrown(now, { refundedNow, refundedAtFirst, unmatchedDelta })
+}
+
+const UNEXPLAINED = {
+  reason: 'not sent: the refunded amount grew by as much, and nothing explains the increase',
+}
+
+/** Whether the payment has grown by as much without explanation: it may be this refund, sent from a row that was lost. */
+function mayBeItsOwn({ unmatchedDelta = '0' }: LockedPayment, { now }: RefundDraft): boolean {
+  return compareAmounts(unmatchedDelta, now.amount) >= 0
+}
+
 type AttemptToRecord = {
   draft: RefundDraft
   payment: LockedPayment
-  /** The drafts of the payment. */
-  own: readonly RefundDraft[]
   snapshot: SnapshotRef
   permit: SendPermit
 }
@@ -86,7 +112,7 @@ type AttemptToRecord = {
 async function recordAttempt(
   ctx: AttemptContext,
   tx: Tx,
-  { draft, payment, own, snapshot, permit }: AttemptToRecord,
+  { draft, payment, snapshot, permit }: AttemptToRecord,
 ): Promise<Attempt | undefined> {
   const before = draft.now
   const { merchantCode, refundId, paymentId, amount } = before
@@ -102,9 +128,6 @@ async function recordAttempt(
   const recorded = await insertAttempt(ctx, tx, before, prepared.bodySha256, snapshot)
   if (!recorded) return undefined
   const { attemptId, recordedAt } = recorded
-  const unseen =
-    own.some(({ now }) => now.status === 'succeeded' && !now.matched) ||
-    payment.external.some(({ matched }) => !matched)
   const isFirst = before.firstSentAt === null
   transition(
     draft,
@@ -112,14 +135,15 @@ async function recordAttempt(
     { reason: 'attempt recorded before sending', callId: snapshot.callId },
     {
       attempts: before.attempts + 1,
-      refundedBefore: unseen ? payment.refundedNow : before.refundedBefore,
+      refundedBefore: isFirst ? payment.refundedNow : before.refundedBefore,
       firstSentAt: before.firstSentAt ?? recordedAt,
       lastSentAt: recordedAt,
       sentAmidGrowth: isFirst ? payment.unmatchedDelta !== '0' : before.sentAmidGrowth,
     },
   )
   const accountNumber = receiver?.accountNumber
-  return { refundId, attemptId, prepared, before, accountNumber, permit }
+  const recording = { attemptId, before, recorded: draft.now, snapshotCallId: snapshot.callId }
+  return { refundId, ...recording, prepared, accountNumber, permit }
 }
 
 /** @returns undefined when there is no receiver, or it cannot be decrypted, which is logged */
@@ -128,12 +152,12 @@ function readReceiver(
   { merchantCode, refundId, receiver: encrypted }: RefundRow,
 ): Receiver | undefined {
   if (!encrypted) return undefined
-  const receiver = decryptReceiver(encryption, encrypted, refundId)
+  const receiver = decryptReceiver(encryption, encrypted, 'receiver', refundId)
   // Without it the refund stays pending: a QR payment cannot be refunded without its receiver.
   if (!receiver) {
     log.error(
       { merchantCode, refundId },
-      'refund not sent: its receiver was encrypted with another DATA_ENCRYPTION_KEY; restart with that key to send it',
+      'refund not sent: its receiver was encrypted with another DATA_ENCRYPTION_KEY; restart with that key as DATA_ENCRYPTION_KEY_PREVIOUS to send it',
     )
   }
   return receiver

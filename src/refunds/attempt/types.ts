@@ -19,8 +19,10 @@ export type Attempt = {
   refundId: string
   attemptId: number
   prepared: PreparedCall<string | undefined>
-  /** The refund before the attempt, restored if no byte was written. */
+  /** The refund before the attempt, restored if no byte was written, and with it. */
   before: RefundRow
+  recorded: RefundRow
+  snapshotCallId: number
   /** The receiver's account number, masked in the gateway's message before it is stored. */
   accountNumber: string | undefined
   permit: SendPermit

@@ -6,7 +6,8 @@ import { compareAmounts } from '../../money.ts'
 import { build } from '../../platform/postgres/query-builder.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { selectRefundNotifications } from '../../transactions/select-refund-notifications.ts'
-import { applyFailureNotification, applySuccessNotification } from '../transitions.ts'
+import { applyFailureNotification, applySuccessNotification } from '../apply-notification.ts'
+import { sendToReview } from '../transitions.ts'
 import type { Finding, RefundDraft } from '../types.ts'
 
 /** A refund notification that is not handled yet. */
@@ -17,6 +18,12 @@ export type RefundNotification = {
   amount: string | null
   code: string | null
   verified: boolean
+  /** Not the reading of its hash that is trusted. */
+  hint: boolean
+  /** In the form that the gateway publishes. */
+  published: boolean
+  /** A notification with its hash, request id, payment and amount was handled before. */
+  handledBefore: boolean
   receivedAt: string
   /** It was received before the current snapshot's query was sent. */
   beforeSnapshot: boolean
@@ -67,21 +74,28 @@ export async function readUnhandledNotifications(
 ): Promise<RefundNotification[]> {
   return await tx<RefundNotification[]>`
     select e.id, e.request_id as "requestId", e.payment_id as "paymentId", e.amount, e.code,
-      e.verdict = 'verified' as verified, e.first_received_at::text as "receivedAt",
+      e.verdict = 'verified' as verified, e.hint, e.published, exists (select from ipn_events o
+        where o.merchant_code = e.merchant_code and o.signed_key = e.signed_key and o.id <> e.id
+          and o.request_id = e.request_id and o.payment_id is not distinct from e.payment_id
+          and o.amount is not distinct from e.amount and o.handled_at is not null) as "handledBefore",
+      e.first_received_at::text as "receivedAt",
       coalesce(e.first_received_at < ${asOf}::timestamptz, false) as "beforeSnapshot"
     from (${selectRefundNotifications(tx, key, { unhandled: true })}) as e
     order by e.id`
 }
 
 function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | undefined {
-  const { refundId, paymentId, amount } = draft.now
+  const { refundId, paymentId, amount, status } = draft.now
   const same =
     one.requestId === refundId &&
     one.paymentId === paymentId &&
     one.amount !== null &&
     compareAmounts(one.amount, amount) === 0
-  if (!one.verified) return undefined
+  if (!one.verified || (same ? one.handledBefore : one.hint)) return undefined
   if (!same) {
+    const reason = 'the gateway notified its request id with another payment or amount'
+    // Sent from a row that was lost: sent once more, it would move twice.
+    if (status === 'pending') sendToReview(draft, 'contradicted', { reason, ipnEventId: one.id })
     return {
       kind: 'notification_mismatch',
       ours: `request ${refundId}, payment ${paymentId}, amount ${amount}`,
@@ -91,36 +105,42 @@ function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | unde
     }
   }
   const result = readResult(one.code)
-  const disagreement =
-    result === 'success'
-      ? applySuccessNotification(draft, one.id)
-      : result === 'failure'
-        ? applyFailureNotification(draft, one.id, {
-            code: one.code ?? '',
-            at: one.receivedAt,
-            beforeSnapshot: one.beforeSnapshot,
-          })
-        : undefined
+  if (result === undefined) return undefined
+  const apply = result === 'success' ? applySuccessNotification : applyFailureNotification
+  const disagreement = apply(draft, { ...one, code: one.code ?? '' })
   return disagreement && { ...disagreement, paymentId, refundId }
 }
 
 /**
- * Records a verified success as an external refund. Skips one received before the payment was first seen if its
- * amount was refunded by then: no later delta belongs to it.
+ * Records a verified success as an external refund, which is reserved until growth shows it. A failure that is
+ * notified after it releases it, and another success after that reserves it again.
  */
 async function recordExternal(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
-  { id, requestId, paymentId, amount, code, verified, receivedAt }: RefundNotification,
+  one: RefundNotification,
 ): Promise<undefined> {
-  if (!verified || readResult(code) !== 'success' || paymentId === null || amount === null) return
+  const { id, requestId, paymentId, amount, code, verified, receivedAt } = one
+  const result = readResult(code)
+  // Of two readings nobody can say which one is right: both are reserved, until growth shows one.
+  if (one.hint && !one.published) return
+  if (!verified || result === undefined || paymentId === null || amount === null) return
   if (compareAmounts(amount, '0') === 0) return
+  if (result === 'failure') {
+    if (one.hint) return
+    await tx`
+      update foreign_refunds set outcome = 'released', matched = false
+      where merchant_code = ${merchantCode} and request_id = ${requestId} and payment_id = ${paymentId}
+        and amount = ${amount} and outcome is distinct from 'own'`
+    return
+  }
   await tx`
-    insert into foreign_refunds (merchant_code, request_id, payment_id, amount, ipn_event_id)
-    select merchant_code, ${requestId}, payment_id, ${amount}, ${id} from payments
+    insert into foreign_refunds as f
+      (merchant_code, request_id, payment_id, amount, ipn_event_id, notified_at)
+    select merchant_code, ${requestId}, payment_id, ${amount}, ${id}, ${receivedAt} from payments
     where merchant_code = ${merchantCode} and payment_id = ${paymentId} and transaction_id = ${transactionId}
-      and not (${receivedAt}::timestamptz < first_seen_at and refunded_at_first >= ${amount})
-    on conflict do nothing`
+    on conflict (merchant_code, request_id, payment_id, amount) do update set outcome = null
+    where f.outcome = 'released'`
 }
 
 /** Undefined for an open code, and for one that is not a canonical integer: `05` may be a `0` split elsewhere. */

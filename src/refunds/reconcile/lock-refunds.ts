@@ -1,6 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { externalRefunds } from '../../db/schema.ts'
 import type { TransactionKey } from '../../db/transaction-key.ts'
+import { addAmounts } from '../../money.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
 import { pipeline } from '../../platform/postgres/pipeline.ts'
 import { build } from '../../platform/postgres/query-builder.ts'
@@ -28,70 +29,123 @@ export async function lockRefunds(
 ): Promise<LockedRefunds> {
   // Payments are locked first.
   const [rows, refunds, notifications, external] = await pipeline(
-    lockPaymentRows(tx, key),
+    lockPaymentRows(tx, key, asOf),
     lockRefundRows(tx, key, asOf),
     readUnhandledNotifications(tx, key, asOf),
     lockExternalRefunds(tx, key),
   )
-  const payments = rows.map((row) => ({ ...row, external: [], unmatchedDelta: undefined }))
+  const payments = rows.map((row) => ({
+    ...row,
+    external: [],
+    released: [],
+    explainedAtFirst: '0',
+    unmatchedDelta: undefined,
+  }))
   return { drafts: refunds.map(startDraft), payments: assign(payments, external), notifications }
 }
 
 /**
- * Reads the external refunds again, after notifications may have added some.
- * @returns whether there are new ones
+ * Reads the external refunds again, after notifications may have changed some.
+ * @returns whether there are others than before
  */
 export async function refreshExternalRefunds(
   tx: Tx,
   key: TransactionKey,
   locked: LockedRefunds,
 ): Promise<boolean> {
-  const count = () => locked.payments.reduce((sum, { external }) => sum + external.length, 0)
-  const before = count()
+  const list = () =>
+    locked.payments.flatMap(({ external }) =>
+      external.map(({ id, amount, matched }) => `${id} ${amount} ${matched}`),
+    )
+  const before = list()
   locked.payments = assign(locked.payments, await lockExternalRefunds(tx, key))
-  return count() > before
+  return list().join('\n') !== before.join('\n')
 }
 
-/** Marks external refunds as matched: they show in the refunded amount of their payment. */
-export async function markExternalRefundsMatched(
+type ExternalEnd = { matched: true } | { outcome: 'part_of_first_sight' }
+
+/** Marks external refunds of a payment as matched to growth, or as part of what was refunded at first. */
+export async function markExternalRefunds(
   tx: Tx,
   { merchantCode }: TransactionKey,
-  requestIds: readonly string[],
+  paymentId: string,
+  marked: readonly ExternalRefund[],
+  end: ExternalEnd,
 ): Promise<void> {
-  if (requestIds.length === 0) return
+  if (marked.length === 0) return
+  const [ids, amounts] = [marked.map(({ id }) => id), marked.map(({ amount }) => amount)]
   await build(tx)
     .update(externalRefunds)
-    .set({ matched: true })
+    .set(end)
     .where(
       and(
         eq(externalRefunds.merchantCode, merchantCode),
-        sql`${externalRefunds.requestId} = any(${sql.param([...requestIds])}::text[])`,
-        eq(externalRefunds.matched, false),
+        eq(externalRefunds.paymentId, paymentId),
+        sql`(${externalRefunds.requestId}, ${externalRefunds.amount}) in
+          (select id, amount::numeric
+            from unnest(${sql.param(ids)}::text[], ${sql.param(amounts)}::text[]) as m (id, amount))`,
       ),
     )
 }
 
 const OF_TRANSACTION = ['merchant_code', 'transaction_id']
 
-type ExternalRow = ExternalRefund & { paymentId: string }
-
-function assign(
-  payments: readonly LockedPayment[],
-  external: readonly ExternalRow[],
-): LockedPayment[] {
-  return payments.map((payment) => ({
-    ...payment,
-    external: external.filter(({ paymentId }) => paymentId === payment.paymentId),
-  }))
+/**
+ * Ends the external refunds that were read from the same signed text as these, which growth has shown: only one
+ * of them can have happened.
+ */
+export async function releaseOtherReadings(
+  tx: Tx,
+  { merchantCode }: TransactionKey,
+  paymentId: string,
+  shown: readonly ExternalRefund[],
+): Promise<void> {
+  if (shown.length === 0) return
+  const [ids, amounts] = [shown.map(({ id }) => id), shown.map(({ amount }) => amount)]
+  await tx`
+    update foreign_refunds o set outcome = 'released'
+    from unnest(${ids}::text[], ${amounts}::text[]) as s (request_id, amount)
+      join foreign_refunds f on f.merchant_code = ${merchantCode} and f.payment_id = ${paymentId}
+        and f.request_id = s.request_id and f.amount = s.amount::numeric
+      join ipn_events e on e.id = f.ipn_event_id
+      join ipn_events r on r.merchant_code = ${merchantCode} and r.signed_key = e.signed_key and r.id <> e.id
+    where o.merchant_code = ${merchantCode} and o.ipn_event_id = r.id and not o.matched and o.outcome is null`
 }
+
+type ExternalRow = ExternalRefund & {
+  paymentId: string
+  outcome: 'part_of_first_sight' | 'released' | null
+}
+
+function assign(payments: readonly LockedPayment[], rows: readonly ExternalRow[]): LockedPayment[] {
+  return payments.map((payment) => {
+    const own = rows.filter(({ paymentId }) => paymentId === payment.paymentId)
+    const explained = own.filter(({ outcome }) => outcome === 'part_of_first_sight')
+    const released = own.filter(({ outcome }) => outcome === 'released')
+    return {
+      ...payment,
+      external: own.filter(({ outcome }) => outcome === null),
+      released: released.map(({ amount }) => amount),
+      explainedAtFirst: addAmounts(explained.map(({ amount }) => amount)),
+    }
+  })
+}
+
+type PaymentRow = Omit<
+  LockedPayment,
+  'external' | 'released' | 'explainedAtFirst' | 'unmatchedDelta'
+>
 
 async function lockPaymentRows(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
-): Promise<Omit<LockedPayment, 'external' | 'unmatchedDelta'>[]> {
-  return await tx<Omit<LockedPayment, 'external' | 'unmatchedDelta'>[]>`
+  asOf: string | null,
+): Promise<PaymentRow[]> {
+  return await tx<PaymentRow[]>`
     select payment_id as "paymentId", status, missing, amount, refunded_amount as "refundedNow",
-      refunded_at_first as "refundedAtFirst"
+      refunded_at_first as "refundedAtFirst", refunded_fell as "refundedFell",
+      not missing and unlisted_since is null and not unreadable
+        and as_of = coalesce(${asOf}::timestamptz, as_of) as listed
     from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k
     cross join lateral (
       select * from payments as p where ${tx.unsafe(byKey('p', OF_TRANSACTION, 'k'))} for update
@@ -104,14 +158,17 @@ async function lockExternalRefunds(
   { merchantCode, transactionId }: TransactionKey,
 ): Promise<ExternalRow[]> {
   return await tx<ExternalRow[]>`
-    select f.request_id as id, f.payment_id as "paymentId", f.amount, f.matched
+    select f.request_id as id, f.payment_id as "paymentId", f.amount, f.matched, f.outcome,
+      coalesce(f.notified_at < coalesce(p.first_as_of, p.first_seen_at), false) as "notifiedBeforeFirst",
+      (extract(epoch from clock_timestamp() - f.first_seen_at) * 1000)::float8 as "sinceSeenMs"
     from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k
     cross join lateral (
-      select merchant_code, payment_id from payments as p
+      select merchant_code, payment_id, first_as_of, first_seen_at from payments as p
       where ${tx.unsafe(byKey('p', OF_TRANSACTION, 'k'))} offset 0
     ) as p cross join lateral (
       select * from foreign_refunds as f
-      where ${tx.unsafe(byKey('f', ['merchant_code', 'payment_id'], 'p'))} for update
+      where f.outcome is distinct from 'own'
+        and ${tx.unsafe(byKey('f', ['merchant_code', 'payment_id'], 'p'))} for update
     ) as f
-    order by f.first_seen_at, f.request_id`
+    order by coalesce(f.notified_at, f.first_seen_at), f.request_id, f.amount`
 }

@@ -1,10 +1,12 @@
 import type { TransactionKey } from '../../db/transaction-key.ts'
+import { addAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import { NO_FAILURE, transition } from '../transitions.ts'
-import type { Finding, LockedPayment, RefundDraft } from '../types.ts'
-import { type LockedRefunds, markExternalRefundsMatched } from './lock-refunds.ts'
-import { type DeltaMatch, matchRefundedDelta, type OwnRefund } from './match-refunded-delta.ts'
+import { isFailedByCode, isOpen, NO_FAILURE, sendToReview, transition } from '../transitions.ts'
+import type { Finding, LockedPayment, RefundDraft, RefundRow } from '../types.ts'
+import type { DeltaMatch, OwnRefund } from './delta-types.ts'
+import { type LockedRefunds, markExternalRefunds, releaseOtherReadings } from './lock-refunds.ts'
+import { matchRefundedDelta } from './match-refunded-delta.ts'
 
 /** The result of matching the payments of a transaction. */
 export type MatchedPayments = {
@@ -16,8 +18,8 @@ export type MatchedPayments = {
 }
 
 /**
- * Matches the refunded delta of each payment to its refunds, and applies the result to them. Sets each
- * payment's `unmatchedDelta`.
+ * Matches the refunded delta of each payment that the answer lists to its refunds, and applies the result to them.
+ * Sets each such payment's `unmatchedDelta`.
  * @param changed the snapshot differs from the one before
  */
 export async function matchPayments(
@@ -28,59 +30,86 @@ export async function matchPayments(
   changed: boolean,
 ): Promise<MatchedPayments> {
   const matched: MatchedPayments = { findings: [], rematched: [], externalChanged: false }
-  for (const payment of payments) {
+  for (const payment of payments.filter(({ listed }) => listed)) {
     const match = matchPayment(payment, drafts)
     payment.unmatchedDelta = match.unmatchedDelta
     applyMatch(match, payment, drafts, snapshot)
     matched.findings.push(...describeDelta(payment, match.unmatchedDelta))
     if (changed || changesAnything(match)) matched.rematched.push(payment.paymentId)
-    await markExternalRefundsMatched(tx, key, match.matchedExternal)
-    matched.externalChanged ||= match.matchedExternal.length > 0
-    payment.external = payment.external.map((one) => ({
-      ...one,
-      matched: one.matched || match.matchedExternal.includes(one.id),
-    }))
+    if (match.matchedExternal.length + match.firstSightExternal.length > 0) {
+      matched.externalChanged = true
+    }
+    await saveMatch(tx, key, payment, match)
   }
   return matched
 }
 
+async function saveMatch(
+  tx: Tx,
+  key: TransactionKey,
+  payment: LockedPayment,
+  { matchedExternal, firstSightExternal, fell }: DeltaMatch,
+): Promise<void> {
+  const { paymentId, external, explainedAtFirst } = payment
+  await markExternalRefunds(tx, key, paymentId, matchedExternal, { matched: true })
+  await releaseOtherReadings(tx, key, paymentId, matchedExternal)
+  const outcome = 'part_of_first_sight'
+  await markExternalRefunds(tx, key, paymentId, firstSightExternal, { outcome })
+  payment.external = external
+    .filter((one) => !firstSightExternal.includes(one))
+    .map((one) => ({ ...one, matched: one.matched || matchedExternal.includes(one) }))
+  const explained = firstSightExternal.map(({ amount }) => amount)
+  payment.explainedAtFirst = addAmounts([explainedAtFirst, ...explained])
+  if (fell === payment.refundedFell) return
+  await tx`
+    update payments set refunded_fell = ${fell}
+    where merchant_code = ${key.merchantCode} and payment_id = ${paymentId}`
+}
+
 function matchPayment(payment: LockedPayment, drafts: readonly RefundDraft[]): DeltaMatch {
   const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
+  const inFirstSight = own.filter(({ now }) => now.inFirstSight).map(({ now }) => now.amount)
   return matchRefundedDelta({
     atFirst: payment.refundedAtFirst,
+    explainedAtFirst: addAmounts([payment.explainedAtFirst, ...inFirstSight]),
     now: payment.refundedNow,
+    fellBefore: payment.refundedFell,
     own: own.flatMap(describeOwn),
     external: payment.external,
-    underReview: own.some(({ now }) => now.status === 'needs_review'),
+    released: payment.released,
+    underReview: own.some(({ now }) => now.status === 'needs_review' && !isOpen(now)),
   })
 }
 
-/** Describes a refund for matching; empty for one that cannot have moved money. */
+/** Describes a refund for matching; empty for one that cannot have moved money, or not since first sight. */
 function describeOwn({ now }: RefundDraft): OwnRefund[] {
-  const { refundId: id, amount, matched, sentAmidGrowth } = now
-  const facts = {
-    id,
-    amount,
-    matched,
-    sentBefore: now.sentBeforeSnapshot,
-    sentAmidGrowth,
-  }
-  if (now.status === 'succeeded') {
-    return [{ ...facts, evidence: now.inferred ? 'inferred' : 'confirmed' }]
-  }
-  if (now.status !== 'accepted' && now.status !== 'unknown') return []
-  return [{ ...facts, evidence: now.failureCode === null ? 'none' : 'failure_notified' }]
+  if (now.inFirstSight) return []
+  const evidence = describeEvidence(now)
+  if (evidence === undefined) return []
+  const { refundId: id, amount, matched, sentAmidGrowth, attempts } = now
+  const notifiedBeforeFirst = attempts === 0 && now.notifiedBeforeFirst
+  const sentBefore = now.sentBeforeSnapshot
+  return [{ id, amount, matched, sentAmidGrowth, sentBefore, notifiedBeforeFirst, evidence }]
+}
+
+function describeEvidence(now: RefundRow): OwnRefund['evidence'] | undefined {
+  if (now.status === 'succeeded') return now.inferred ? 'inferred' : 'confirmed'
+  if (isOpen(now)) return now.failureCode === null ? 'none' : 'failure_notified'
+  if (isFailedByCode(now)) return 'refused'
+  if (now.status === 'pending') return 'unsent'
+  return now.status === 'needs_review' ? 'contradicted' : undefined
 }
 
 function applyMatch(
-  { matchedOwn, inferred, doubtful }: DeltaMatch,
+  { matchedOwn, firstSightOwn, inferred, doubtful, contradicted }: DeltaMatch,
   payment: LockedPayment,
   drafts: readonly RefundDraft[],
   { callId }: SnapshotRef,
 ): void {
   for (const draft of drafts) {
-    const { refundId } = draft.now
+    const { refundId, refusedCode } = draft.now
     if (matchedOwn.includes(refundId)) draft.now = { ...draft.now, matched: true }
+    if (firstSightOwn.includes(refundId)) draft.now = { ...draft.now, inFirstSight: true }
     if (inferred.includes(refundId)) {
       const reason = `inferred: the payment's refunded amount grew to ${payment.refundedNow}, which matches its open refunds exactly`
       const patch = { matched: true, inferred: true, ...NO_FAILURE }
@@ -88,8 +117,12 @@ function applyMatch(
     }
     if (doubtful.includes(refundId)) {
       const reason =
-        "the increase it was inferred from is gone, or belongs to a refund made at the gateway's portal"
-      transition(draft, 'needs_review', { reason, callId }, { matched: false, inferred: false })
+        "the increase it was inferred from is gone, or may belong to a refund made at the gateway's portal"
+      sendToReview(draft, 'contradicted', { reason, callId })
+    }
+    if (contradicted.includes(refundId)) {
+      const reason = `refused with code ${refusedCode}, but the refunded amount grew by its amount since`
+      sendToReview(draft, 'contradicted', { reason, callId })
     }
   }
 }
@@ -109,6 +142,7 @@ function describeDelta(
 }
 
 function changesAnything(match: DeltaMatch): boolean {
-  const { matchedOwn, matchedExternal, inferred, doubtful } = match
-  return [matchedOwn, matchedExternal, inferred, doubtful].some((ids) => ids.length > 0)
+  const { matchedOwn, matchedExternal, firstSightOwn, firstSightExternal, inferred } = match
+  const changed = [matchedOwn, matchedExternal, firstSightOwn, firstSightExternal, inferred]
+  return [...changed, match.doubtful, match.contradicted].some((ids) => ids.length > 0)
 }

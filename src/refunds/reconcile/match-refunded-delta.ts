@@ -1,139 +1,155 @@
 import { Big } from 'big.js'
 import type { ExternalRefund } from '../types.ts'
+import type { DeltaMatch, OwnRefund, RefundedDelta } from './delta-types.ts'
 
-/** A refund of ours, as matching sees it. Amounts are decimal strings. */
-export type OwnRefund = {
-  id: string
-  amount: string
-  /**
-   * `confirmed`: a notification or a person confirmed its success; `inferred`: its success was concluded from
-   * an earlier delta; `none`: sent, outcome unknown; `failure_notified`: sent, and notified as failed.
-   */
-  evidence: 'confirmed' | 'inferred' | 'none' | 'failure_notified'
-  /** Its amount is already matched. */
-  matched: boolean
-  /** It was sent before the snapshot's query: only then can the snapshot show it. */
-  sentBefore: boolean
-  /** The payment had an unmatched delta when it was sent, which could be mistaken for its own. */
-  sentAmidGrowth: boolean
+/** What is not matched yet of the delta and of the first sight, and what is decided so far. */
+type Matching = Omit<DeltaMatch, 'unmatchedDelta' | 'inferred' | 'contradicted'> & {
+  left: Big
+  firstSight: Big
+  inferredBefore: OwnRefund[]
+  /** The delta fits an open refund of ours and an external one that may belong to the first sight. */
+  torn: boolean
 }
-
-export type RefundedDelta = {
-  /** `refundedAmount` when the payment was first seen. */
-  atFirst: string
-  /** `refundedAmount` in the current snapshot. */
-  now: string
-  /** Both oldest first. */
-  own: readonly OwnRefund[]
-  external: readonly ExternalRefund[]
-  /** A refund of the payment needs a person's decision: nothing is inferred meanwhile. */
-  underReview: boolean
-}
-
-/** The result of matching; refunds by their ids. */
-export type DeltaMatch = {
-  /** Confirmed refunds whose amounts are part of the delta. */
-  matchedOwn: string[]
-  matchedExternal: string[]
-  /** Open refunds that must have happened, because their sum equals the remaining delta. */
-  inferred: string[]
-  /** Refunds inferred earlier whose delta is gone or belongs to another refund. */
-  doubtful: string[]
-  /**
-   * The part of the delta that matches no refund, `0` for none; negative when the refunded amount fell below what
-   * is matched.
-   */
-  unmatchedDelta: string
-}
-
-/** The refunds that still take part in matching, and the delta that is not matched yet. */
-type Matching = { left: Big; inferredBefore: OwnRefund[]; doubtful: string[] }
 
 /**
  * Matches the increase of a payment's refunded amount to refunds, every unit once:
  *
- * 1. to confirmed refunds, ours first, then external ones, oldest first, each only as a whole;
- * 2. by inference, to all open refunds of ours, if their sum equals the remainder and the payment had no
+ * 1. what was refunded at first sight, to refunds notified before it;
+ * 2. the delta to confirmed refunds, ours first, then external ones, oldest first, each only as a whole. One that
+ *    fits an open refund of ours and an external one that may belong to the first sight settles neither;
+ * 3. by inference, to all open refunds of ours, if their sum equals the remainder and the payment had no
  *    unmatched delta when they were sent.
  *
- * Any other remainder stays unmatched. An inferred match is withdrawn when the refunded amount falls, or for an
- * external refund of the same amount that finds no delta of its own: the two cannot be distinguished, so a
- * person has to decide.
+ * Any other remainder stays unmatched. Inferred matches are withdrawn for an external refund that finds no delta
+ * of its own but would have found theirs, and when two answers show that the refunded amount fell: a person has to
+ * decide.
  */
-export function matchRefundedDelta({
-  atFirst,
-  now,
-  own,
-  external,
-  underReview,
-}: RefundedDelta): DeltaMatch {
-  const matching = startMatching(new Big(now).minus(atFirst), own, external)
-  const matchedOwn = matchConfirmed(matching, own)
-  const matchedExternal = matchExternal(matching, external)
-  const { left, doubtful } = matching
-  const mayInfer = !underReview && doubtful.length === 0
-  const inferred = mayInfer ? inferOpen(left, own) : []
+export function matchRefundedDelta(delta: RefundedDelta): DeltaMatch {
+  const matching = startMatching(delta)
+  consumeFirstSight(matching, delta)
+  matchConfirmed(matching, delta.own)
+  const mayBeFirst = (one: ExternalRefund) => mayBelongToFirstSight(one, matching)
+  const certain = delta.external.filter((one) => !mayBeFirst(one))
+  for (const external of certain) matchExternal(matching, external, delta.own)
+  for (const external of delta.external.filter(mayBeFirst)) {
+    matchExternal(matching, external, delta.own)
+  }
+  // What was withdrawn may be the delta of a confirmed refund.
+  matchConfirmed(matching, delta.own)
+  const { left, firstSight: _, inferredBefore: __, torn, ...match } = matching
+  const isDisputed = torn || delta.released.some((amount) => left.gte(amount))
+  const mayInfer = !delta.underReview && !isDisputed && match.doubtful.length === 0
+  const inferred = mayInfer ? inferOpen(left, delta.own) : []
+  const contradicted = delta.own
+    .filter((one) => one.evidence === 'refused' && one.sentBefore && left.eq(one.amount))
+    .map(({ id }) => id)
   const unmatchedDelta = inferred.length > 0 ? '0' : left.toFixed()
-  return { matchedOwn, matchedExternal, inferred, doubtful, unmatchedDelta }
+  return { ...match, inferred, contradicted, unmatchedDelta }
 }
 
-/** Subtracts what is matched already. Where that exceeds the delta, doubts the newest inferred refunds first. */
-function startMatching(
-  delta: Big,
-  own: readonly OwnRefund[],
-  external: readonly ExternalRefund[],
-): Matching {
+/** Subtracts what is matched already. Where two answers show less, doubts the newest inferred refunds first. */
+function startMatching(delta: RefundedDelta): Matching {
+  const { atFirst, explainedAtFirst, now, own, external, fellBefore } = delta
   const matched = [...own, ...external].filter((one) => one.matched)
-  let left = matched.reduce((rest, { amount }) => rest.minus(amount), delta)
+  const grown = new Big(now).minus(atFirst)
+  let left = matched.reduce((rest, { amount }) => rest.minus(amount), grown)
+  const fell = left.lt(0)
   const inferredBefore = own.filter(({ matched, evidence }) => matched && evidence === 'inferred')
   const doubtful: string[] = []
-  while (left.lt(0)) {
+  while (fellBefore && left.lt(0)) {
     const newest = inferredBefore.pop()
     if (!newest) break
     doubtful.push(newest.id)
     left = left.plus(newest.amount)
   }
-  return { left, inferredBefore, doubtful }
+  return {
+    left,
+    firstSight: new Big(atFirst).minus(explainedAtFirst),
+    inferredBefore,
+    doubtful,
+    fell,
+    torn: false,
+    matchedOwn: [],
+    matchedExternal: [],
+    firstSightOwn: [],
+    firstSightExternal: [],
+  }
 }
 
-/** @returns the ids of the confirmed refunds that are matched now */
-function matchConfirmed(matching: Matching, own: readonly OwnRefund[]): string[] {
-  const ids: string[] = []
+function consumeFirstSight(matching: Matching, { own, external }: RefundedDelta): void {
+  const fits = ({ amount }: { amount: string }) => {
+    if (matching.firstSight.lt(amount)) return false
+    matching.firstSight = matching.firstSight.minus(amount)
+    return true
+  }
+  const early = <T extends { matched: boolean; notifiedBeforeFirst: boolean }>(all: readonly T[]) =>
+    all.filter(({ matched, notifiedBeforeFirst }) => !matched && notifiedBeforeFirst)
+  const confirmed = own.filter(({ evidence }) => evidence === 'confirmed')
+  matching.firstSightOwn = early(confirmed)
+    .filter(fits)
+    .map(({ id }) => id)
+  matching.firstSightExternal = early(external).filter(fits)
+}
+
+function matchConfirmed(matching: Matching, own: readonly OwnRefund[]): void {
   for (const { id, amount, evidence, matched, sentBefore } of own) {
-    if (evidence !== 'confirmed' || matched || !sentBefore || matching.left.lt(amount)) continue
-    ids.push(id)
+    const isDone = matched || [...matching.firstSightOwn, ...matching.matchedOwn].includes(id)
+    if (evidence !== 'confirmed' || isDone) continue
+    if (!sentBefore || matching.left.lt(amount)) continue
+    matching.matchedOwn.push(id)
     matching.left = matching.left.minus(amount)
   }
-  return ids
 }
 
-/** @returns the ids of the external refunds that are matched now */
-function matchExternal(matching: Matching, external: readonly ExternalRefund[]): string[] {
-  const ids: string[] = []
-  for (const { id, amount, matched } of external) {
-    if (matched) continue
-    if (matching.left.lt(amount)) withdrawInferred(matching, amount)
-    if (matching.left.lt(amount)) continue
-    ids.push(id)
-    matching.left = matching.left.minus(amount)
+function matchExternal(
+  matching: Matching,
+  external: ExternalRefund,
+  own: readonly OwnRefund[],
+): void {
+  const { amount } = external
+  if (external.matched || matching.firstSightExternal.includes(external)) return
+  if (matching.left.lt(amount)) withdrawInferred(matching, amount)
+  if (matching.left.lt(amount)) return
+  if (mayBelongToFirstSight(external, matching) && own.some((one) => mayBeShown(one, matching))) {
+    matching.torn = true
+    return
   }
-  return ids
+  matching.matchedExternal.push(external)
+  matching.left = matching.left.minus(amount)
 }
 
-/** Withdraws the newest inferred match of the same amount, if there is one. */
+/** Whether a notification received since may repeat one of a refund from before the payment was first seen. */
+function mayBelongToFirstSight(
+  { amount, notifiedBeforeFirst }: ExternalRefund,
+  { firstSight }: Matching,
+): boolean {
+  return !notifiedBeforeFirst && firstSight.gte(amount)
+}
+
+/** Whether the remaining delta may be a refund of ours whose outcome is not certain. */
+function mayBeShown({ id, amount, evidence, matched, sentBefore }: OwnRefund, matching: Matching) {
+  if (matching.left.lt(amount) || !sentBefore) return false
+  return matching.doubtful.includes(id) || (evidence !== 'confirmed' && !matched)
+}
+
+/** Withdraws the inferred matches, if with their delta the external refund would have found its own. */
 function withdrawInferred(matching: Matching, amount: string): void {
-  const { inferredBefore, doubtful } = matching
-  const index = inferredBefore.findLastIndex((one) => new Big(one.amount).eq(amount))
-  const [withdrawn] = index === -1 ? [] : inferredBefore.splice(index, 1)
-  if (!withdrawn) return
-  doubtful.push(withdrawn.id)
-  matching.left = matching.left.plus(withdrawn.amount)
+  const { inferredBefore, left } = matching
+  const before = inferredBefore.reduce((sum, one) => sum.plus(one.amount), left)
+  if (inferredBefore.length === 0 || before.lt(amount)) return
+  matching.doubtful.push(...inferredBefore.splice(0).map(({ id }) => id))
+  matching.left = before
 }
 
 /** @returns the ids of all open refunds if they make up the remaining delta, otherwise none */
 function inferOpen(left: Big, own: readonly OwnRefund[]): string[] {
-  const open = own.filter(({ evidence, matched }) => evidence === 'none' && !matched)
+  const open = own.filter(
+    ({ evidence, matched }) =>
+      !matched && !['confirmed', 'contradicted', 'unsent'].includes(evidence),
+  )
   const sum = open.reduce((total, { amount }) => total.plus(amount), new Big(0))
-  const mayShow = open.every((one) => one.sentBefore && !one.sentAmidGrowth)
+  const mayShow = open.every(
+    (one) => one.evidence === 'none' && one.sentBefore && !one.sentAmidGrowth,
+  )
   return mayShow && left.gt(0) && left.eq(sum) ? open.map(({ id }) => id) : []
 }

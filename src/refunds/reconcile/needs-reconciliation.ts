@@ -12,13 +12,14 @@ const ANSWER_COLUMNS = {
 const OF_TRANSACTION = ['merchant_code', 'transaction_id']
 const OF_PAYMENT = ['merchant_code', 'payment_id']
 const LISTED_COLUMNS = {
-  ...pickColumns(payments, 'merchantCode', 'paymentId', 'refundedAmount'),
+  ...pickColumns(payments, 'merchantCode', 'transactionId', 'paymentId', 'refundedAmount'),
   index: 'int',
 }
 
 /**
  * Whether each answer requires its refunds to be reconciled: its transaction has refunds, a refund notification
- * names one of its payments, or the refunded amount of a payment has changed since it was first seen. The
+ * names one of its payments, the refunded amount of a payment has changed since it was first seen, or a payment
+ * is stored under another transaction. The
  * caller holds the transactions' rows, so that no refund can be requested meanwhile.
  * @param answers the transactions, and the payments the gateway listed for each
  * @returns in the order of the answers
@@ -40,8 +41,9 @@ export async function needsReconciliation(
         where p.refunded_amount <> p.refunded_at_first or ${tx.unsafe(isNotified('p'))})
     union all
     select l.index from ${rowSet(tx, 'l', LISTED_COLUMNS, listed)}
-    where ${tx.unsafe(isNotified('l'))} or l.refunded_amount <> (
-      select refunded_at_first from payments as p where ${tx.unsafe(byKey('p', OF_PAYMENT, 'l'))} limit 1)`
+    where ${tx.unsafe(isNotified('l'))} or (
+      select p.refunded_at_first <> l.refunded_amount or p.transaction_id <> l.transaction_id
+      from payments as p where ${tx.unsafe(byKey('p', OF_PAYMENT, 'l'))} limit 1)`
   const needing = new Set(rows.map(({ index }) => index))
   return answers.map((_, index) => needing.has(index))
 }

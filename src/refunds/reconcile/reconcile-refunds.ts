@@ -5,15 +5,16 @@ import {
   resolveDiscrepancies,
 } from '../../discrepancies/record-discrepancies.ts'
 import type { RecordedDiscrepancy, ResolvedDiscrepancy } from '../../discrepancies/types.ts'
-import { addAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import { pipeline } from '../../platform/postgres/pipeline.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { endAttempt, endInterruptedAttempt } from '../attempt/end-attempt.ts'
+import { endLateAttempt } from '../attempt/end-late-attempt.ts'
 import { prepareAttempt } from '../attempt/prepare-attempt.ts'
 import type { Attempt, AttemptContext, SendPermit, SentAttempt } from '../attempt/types.ts'
-import { applyDeadlines } from '../transitions.ts'
+import { applyDeadlines } from '../deadlines.ts'
 import type { Finding, LockedPayment, RefundDraft } from '../types.ts'
+import { findUnmatchedExternal } from './find-unmatched-external.ts'
 import { handleNotifications } from './handle-notifications.ts'
 import { type LockedRefunds, lockRefunds, refreshExternalRefunds } from './lock-refunds.ts'
 import { type MatchedPayments, matchPayments } from './match-payments.ts'
@@ -87,6 +88,24 @@ export async function recordAttemptResult(
   return await saveRefunds(ctx, tx, locked, { had: false, answered: true }, judged)
 }
 
+/**
+ * Records the result of an attempt whose lease has ended since. The caller holds the transaction's row.
+ * @returns `busy` while another attempt of the refund is in progress, `gone` when the refund's row is lost
+ */
+export async function recordLateResult(
+  ctx: RefundsContext,
+  tx: Tx,
+  key: TransactionKey,
+  sent: SentAttempt,
+): Promise<ReconciledRefunds | 'busy' | 'gone'> {
+  const locked = await lockRefunds(tx, key, null)
+  const draft = locked.drafts.find(({ now }) => now.refundId === sent.attempt.refundId)
+  if (!draft) return 'gone'
+  if (!(await endLateAttempt(tx, draft, sent))) return 'busy'
+  const judged = await judgeRefunds(ctx, tx, key, locked, { snapshot: undefined, changed: false })
+  return await saveRefunds(ctx, tx, locked, { had: false, answered: true }, judged)
+}
+
 type JudgedRefunds = { found: RecordedDiscrepancy[]; externalChanged: boolean }
 
 /** Applies notifications, the refunded delta (with a snapshot) and deadlines to the refunds, in this order. */
@@ -99,7 +118,8 @@ async function judgeRefunds(
 ): Promise<JudgedRefunds> {
   const { drafts, notifications } = locked
   const notified = await handleNotifications(tx, key, drafts, notifications)
-  const hasNew = notifications.length > 0 && (await refreshExternalRefunds(tx, key, locked))
+  const externalNotified =
+    notifications.length > 0 && (await refreshExternalRefunds(tx, key, locked))
   const matched = snapshot && (await matchPayments(tx, key, locked, snapshot, changed))
   const timedOut = drafts.flatMap((draft) => {
     const view = snapshot && viewSnapshot(snapshot, draft, locked)
@@ -107,39 +127,44 @@ async function judgeRefunds(
     const { paymentId, refundId } = draft.now
     return disagreement ? [{ ...disagreement, paymentId, refundId }] : []
   })
-  const findings = [...notified, ...(matched?.findings ?? []), ...timedOut]
-  const found = await recordFindings(tx, key, drafts, findings, matched)
-  return { found, externalChanged: hasNew || matched?.externalChanged === true }
+  const unmatched = findUnmatchedExternal(locked.payments, config)
+  const findings = [...notified, ...(matched?.findings ?? []), ...timedOut, ...unmatched]
+  const externalChanged = externalNotified || matched?.externalChanged === true
+  const found = await recordFindings(tx, key, locked, findings, { ...matched, externalChanged })
+  return { found, externalChanged }
 }
 
 /** What the snapshot shows about the payment of a refund, once its refunded delta is matched. */
 function viewSnapshot(
   { callId }: SnapshotRef,
   { now: { paymentId } }: RefundDraft,
-  { drafts, payments }: LockedRefunds,
+  { payments }: LockedRefunds,
 ) {
   const payment = payments.find((one) => one.paymentId === paymentId)
   if (payment?.unmatchedDelta === undefined) return undefined
-  const inferred = drafts.filter(({ now }) => now.paymentId === paymentId && now.inferred)
-  return {
-    callId,
-    unmatchedDelta: payment.unmatchedDelta,
-    refundedNow: payment.refundedNow,
-    inferred: addAmounts(inferred.map(({ now }) => now.amount)),
-  }
+  const { unmatchedDelta, refundedNow, refundedAtFirst } = payment
+  return { callId, unmatchedDelta, refundedNow, refundedAtFirst }
 }
 
 /** Resolves the discrepancies that are over, then records the new ones, so that one found again ends up open. */
 async function recordFindings(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
-  drafts: readonly RefundDraft[],
+  { drafts, payments }: LockedRefunds,
   findings: readonly Finding[],
-  matched: MatchedPayments | undefined,
+  { rematched = [], externalChanged }: Partial<MatchedPayments>,
 ): Promise<RecordedDiscrepancy[]> {
   const key = { merchantCode, transactionId }
   const resolved: ResolvedDiscrepancy[] = [
-    ...(matched?.rematched ?? []).flatMap((paymentId): ResolvedDiscrepancy[] => [
+    // What is still unmatched is among the findings.
+    ...(externalChanged ? payments : []).map(
+      ({ paymentId }): ResolvedDiscrepancy => ({
+        ...key,
+        kind: 'external_refund_unmatched',
+        paymentId,
+      }),
+    ),
+    ...rematched.flatMap((paymentId): ResolvedDiscrepancy[] => [
       { ...key, kind: 'unexplained_growth', paymentId },
       { ...key, kind: 'refunded_amount_fell', paymentId },
     ]),

@@ -1,8 +1,9 @@
 import type { Config } from '../../config/config.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { hasVisibleChange, saveDraft } from '../draft.ts'
+import { mayResend, scheduleNextCheck } from '../schedule-check.ts'
 import { scheduleReceiverErasure } from '../schedule-receiver-erasure.ts'
-import { isDue, isOver, mayResend, scheduleNextCheck } from '../transitions.ts'
+import { isDue, isOver, isResting } from '../transitions.ts'
 import type { RefundDraft, RefundStatus } from '../types.ts'
 
 /** Whether waiting refunds could have been sent in this commit. */
@@ -29,7 +30,9 @@ export async function saveDrafts(
   for (const draft of drafts) {
     scheduleDraft(draft, drafts, turn, config)
     // A matched refund is no longer reserved, so more of the payment may be refundable.
-    changed ||= hasVisibleChange(draft) || draft.before.matched !== draft.now.matched
+    const { before, now } = draft
+    changed ||= hasVisibleChange(draft) || before.matched !== now.matched
+    changed ||= before.inFirstSight !== now.inFirstSight
     await saveDraft(tx, draft)
     if (isOver(draft) && draft.transitions.length > 0) {
       await scheduleReceiverErasure(tx, config, draft)
@@ -46,7 +49,7 @@ function scheduleDraft(
   config: Config,
 ): void {
   const { now, transitions } = draft
-  if (isOver(draft)) {
+  if (isResting(draft)) {
     draft.dueInMs = null
     return
   }

@@ -9,6 +9,7 @@ export class KeyTakenError extends Error {}
 export type RefusingPayment = {
   status: string
   missing: boolean
+  unreadable: boolean
   paymentMethod: string
   /** Decimal string. */
   refundable: string
@@ -16,11 +17,15 @@ export type RefusingPayment = {
 
 /** Why a refund was not stored, the reason most relevant to the caller first. */
 export function explainRefusal(
-  { status, missing, paymentMethod, refundable }: RefusingPayment,
+  { status, missing, unreadable, paymentMethod, refundable }: RefusingPayment,
   { paymentId, amount, receiver }: RefundParams,
 ): DomainError | KeyTakenError {
-  if (status !== 'SUCCESS' || missing) {
-    const reason = missing ? 'the gateway no longer lists it' : `it is ${status}`
+  if (status !== 'SUCCESS' || missing || unreadable) {
+    const reason = missing
+      ? 'the gateway no longer lists it'
+      : unreadable
+        ? 'the gateway lists it with values that cannot be read'
+        : `it is ${status}`
     return new DomainError(
       'payment_not_refundable',
       `Payment ${paymentId} cannot be refunded: ${reason}`,

@@ -1,15 +1,16 @@
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../errors.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
-import type { RefundIntent, RequestedRefund } from './types.ts'
+import { checkRefundFingerprint, type FingerprintedRefund } from './idempotency.ts'
+import type { RequestedRefund } from './types.ts'
 
 /** The payment to refund, and the refund that the idempotency key already belongs to, if any. */
 export type RefundTarget = {
   merchantCode: string
   transactionId: string
   paymentId: string
-  /** `same`: it was requested with the same parameters. */
-  replay: { refundId: string; same: boolean } | null
+  /** The refund that was stored under the idempotency key. */
+  replay: FingerprintedRefund | null
 }
 
 /**
@@ -22,36 +23,71 @@ export async function findTarget(
   { sql }: Pick<Context, 'sql'>,
   merchants: readonly string[],
   paymentId: string,
-  { idempotencyKey, fingerprint }: Omit<RefundIntent, 'refundId'>,
+  idempotencyKey: string,
 ): Promise<RefundTarget> {
-  const [target, second] = await sql<RefundTarget[]>`
+  const [row, second] = await sql<TargetRow[]>`
     select p.merchant_code as "merchantCode", p.transaction_id as "transactionId",
-      p.payment_id as "paymentId", (
-        select json_build_object('refundId', r.refund_id, 'same', r.fingerprint = ${fingerprint})
-        from refunds r
-        where ${sql.unsafe(byKey('r', ['merchant_code', 'idempotency_key'], 'k'))} limit 1) as replay
+      p.payment_id as "paymentId", r.refund_id as "refundId", r.payment_id as "refundPaymentId", r.amount,
+      r.reason, r.receiver_shown as "receiverShown", r.fingerprint as value, r.fingerprint_key_id as "keyId"
     from (
       select merchant_code, ${paymentId}::text as payment_id, ${idempotencyKey}::text as idempotency_key
       from json_array_elements_text(${JSON.stringify(merchants)}::json) as merchant_code
     ) as k cross join lateral (
       select * from payments as p
-      where ${sql.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1) as p`
-  if (!target) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
-  if (!second) return target
+      where ${sql.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1
+    ) as p left join lateral (
+      select * from refunds as r
+      where ${sql.unsafe(byKey('r', ['merchant_code', 'idempotency_key'], 'k'))} limit 1) as r on true`
+  if (!row) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
+  if (!second) return readTarget(row)
   const detail = `Several merchant accounts have a payment ${paymentId}; select one with ?merchantCode=`
   throw new DomainError('ambiguous_merchant', detail)
 }
 
+type TargetRow = Omit<RefundTarget, 'replay'> &
+  (
+    | (Omit<FingerprintedRefund, 'paymentId'> & { refundPaymentId: string })
+    | { refundId: null; refundPaymentId: null }
+  )
+
+function readTarget(row: TargetRow): RefundTarget {
+  const { merchantCode, transactionId, paymentId } = row
+  const target = { merchantCode, transactionId, paymentId }
+  if (row.refundId === null) return { ...target, replay: null }
+  const { refundId, amount, reason, receiverShown, value, keyId } = row
+  const own = { refundId, paymentId: row.refundPaymentId, amount, reason, receiverShown }
+  return { ...target, replay: { ...own, value, keyId } }
+}
+
 /**
  * Replays the refund of an idempotency key.
+ * @param params from `formatParams`
  * @returns undefined when the key is new
- * @throws DomainError `idempotency_key_reused`
+ * @throws DomainError `idempotency_key_reused`, or `unavailable` when nobody can say whether it was
  */
-export function replayRefund({ merchantCode, replay }: RefundTarget): RequestedRefund | undefined {
+export function replayRefund(
+  { encryption, log }: Pick<Context, 'encryption' | 'log'>,
+  { merchantCode, replay }: RefundTarget,
+  params: string,
+): RequestedRefund | undefined {
   if (!replay) return undefined
-  if (replay.same) return { refundId: replay.refundId, merchantCode, replayed: true }
+  const { refundId } = replay
+  const checked = checkRefundFingerprint(encryption, params, replay)
+  if (checked === 'same') return { refundId, merchantCode, replayed: true }
+  if (checked === 'unknown') {
+    log.error(
+      { merchantCode, refundId, keyId: replay.keyId },
+      'a repeated refund request cannot be compared with the first: its fingerprint was made with another DATA_ENCRYPTION_KEY; restart with that key as DATA_ENCRYPTION_KEY_PREVIOUS',
+    )
+    const detail = `This Idempotency-Key belongs to refund ${refundId}, and its request cannot be compared with this one at the moment; read that refund, or repeat this request later with the same key`
+    throw new DomainError('unavailable', detail, { retryAfterS: RETRY_AFTER_S })
+  }
   throw new DomainError(
     'idempotency_key_reused',
-    'This Idempotency-Key was used with another payment, amount, receiver or reason; use a new key for a new refund',
+    `This Idempotency-Key belongs to refund ${refundId}, which was requested with another payment, amount, receiver or reason; read that refund with GET /v1/refunds/${refundId} before anything else is refunded`,
+    { extra: { refundId } },
   )
 }
+
+/** The key has to be set by an operator first (s). */
+const RETRY_AFTER_S = 60

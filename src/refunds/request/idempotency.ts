@@ -1,6 +1,7 @@
 import { DomainError } from '../../errors.ts'
 import { shortenAmount } from '../../money.ts'
-import type { Encryption } from '../../platform/crypto/encryption.ts'
+import type { Encryption, Fingerprint, FingerprintCheck } from '../../platform/crypto/encryption.ts'
+import { decryptReceiver } from '../receiver.ts'
 import type { RefundParams } from './types.ts'
 
 const MAX_KEY = 255
@@ -29,12 +30,47 @@ export function readIdempotencyKey(header: string | undefined): string {
   return key
 }
 
-/** Fingerprints the parameters of a refund. Amounts compare by value: `"10000"` and `10000.00` are equal. */
-export function fingerprintParams(
-  encryption: Encryption,
-  { paymentId, amount, receiver, reason }: RefundParams,
-): Buffer {
+/** Formats the parameters of a refund for a fingerprint. Amounts compare by value: `"10000"` and `10000.00` are equal. */
+export function formatParams({ paymentId, amount, receiver, reason }: RefundParams): string {
   const value = amount === undefined ? null : shortenAmount(amount)
   const to = receiver && [receiver.accountName, receiver.accountNumber, receiver.swiftCode]
-  return encryption.fingerprint(JSON.stringify([paymentId, value, to ?? null, reason ?? null]))
+  return JSON.stringify([paymentId, value, to ?? null, reason ?? null])
+}
+
+/** A stored refund with its fingerprint, and what the fingerprint was made of. */
+export type FingerprintedRefund = Fingerprint & {
+  refundId: string
+  paymentId: string
+  amount: string
+  reason: string | null
+  receiverShown: Buffer | null
+}
+
+/**
+ * Compares a request with the one that a refund was stored for. Earlier releases did not store which key they
+ * used. Then another request is `different` only if that key is known: it was derived from the same root as the
+ * one that opens the refund's receiver, or it gives the fingerprint of the refund's own parameters.
+ * @param params from `formatParams`
+ */
+export function checkRefundFingerprint(
+  encryption: Encryption,
+  params: string,
+  refund: FingerprintedRefund,
+): FingerprintCheck {
+  const checked = encryption.checkFingerprint(params, refund)
+  if (checked !== 'unknown' || refund.keyId !== null) return checked
+  return isKeyKnown(encryption, refund) ? 'different' : 'unknown'
+}
+
+function isKeyKnown(encryption: Encryption, refund: FingerprintedRefund): boolean {
+  const { refundId, paymentId, amount, receiverShown } = refund
+  if (receiverShown) {
+    return decryptReceiver(encryption, receiverShown, 'receiver_shown', refundId) !== undefined
+  }
+  const reason = refund.reason ?? undefined
+  // The amount may have been left out of the request.
+  return [amount, undefined].some((asked) => {
+    const own = formatParams({ paymentId, amount: asked, receiver: undefined, reason })
+    return encryption.checkFingerprint(own, refund) === 'same'
+  })
 }

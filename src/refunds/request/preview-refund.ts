@@ -19,8 +19,9 @@ export async function previewRefund(
   params: RefundParams,
 ): Promise<RefundAmounts & { refundableAfter: string }> {
   const refundId = randomUUID()
-  const intent = { refundId, idempotencyKey: refundId, fingerprint: Buffer.alloc(0) }
-  const target = await findTarget(ctx, merchants, params.paymentId, intent)
+  const fingerprint = { value: Buffer.alloc(0), keyId: null }
+  const intent = { refundId, idempotencyKey: refundId, fingerprint }
+  const target = await findTarget(ctx, merchants, params.paymentId, refundId)
   const rollBack = new Error('the preview is rolled back')
   let amounts: RefundAmounts | undefined
   await runInTransaction(ctx.sql, async (tx) => {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { formatTransactionKey } from '../../db/transaction-key.ts'
@@ -6,9 +5,10 @@ import { DomainError } from '../../errors.ts'
 import { recordEvents } from '../../events/record-events.ts'
 import { runInTransaction } from '../../platform/postgres/transaction.ts'
 import { buildRefundEvent } from '../build-event.ts'
+import { deriveRefundId } from './derive-refund-id.ts'
 import { KeyTakenError } from './explain-refusal.ts'
 import { findTarget, replayRefund } from './find-target.ts'
-import { fingerprintParams } from './idempotency.ts'
+import { formatParams } from './idempotency.ts'
 import { storeIntent } from './store-intent.ts'
 import type { RefundParams, RequestedRefund } from './types.ts'
 
@@ -25,11 +25,15 @@ export async function requestRefund(
   idempotencyKey: string,
   params: RefundParams,
 ): Promise<RequestedRefund> {
-  const fingerprint = fingerprintParams(ctx.encryption, params)
-  const intent = { refundId: randomUUID(), idempotencyKey, fingerprint }
-  const target = await findTarget(ctx, merchants, params.paymentId, intent)
-  const replayed = replayRefund(target)
+  const asked = formatParams(params)
+  const target = await findTarget(ctx, merchants, params.paymentId, idempotencyKey)
+  const replayed = replayRefund(ctx, target, asked)
   if (replayed) return replayed
+  const intent = {
+    refundId: deriveRefundId(target.merchantCode, idempotencyKey),
+    idempotencyKey,
+    fingerprint: ctx.encryption.fingerprint(asked),
+  }
   ctx.tracing.remember(formatTransactionKey(target))
   try {
     const stored = await runInTransaction(ctx.sql, async (tx) => {
@@ -43,7 +47,8 @@ export async function requestRefund(
     // A copy of this request may have been stored during the wait for the locks. It may also be the reason for
     // the refusal, if it left too little to refund; its refund is the answer then.
     if (!(error instanceof KeyTakenError || error instanceof DomainError)) throw error
-    const replayed = replayRefund(await findTarget(ctx, merchants, params.paymentId, intent))
+    const again = await findTarget(ctx, merchants, params.paymentId, idempotencyKey)
+    const replayed = replayRefund(ctx, again, asked)
     if (replayed) return replayed
     throw error
   }

@@ -2,6 +2,7 @@ import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { SYNC_DUE } from '../../db/channels.ts'
 import { DomainError } from '../../errors.ts'
+import { exceedsDecimals } from '../../money.ts'
 import { REFUNDABLE_SQL } from '../../payments/refundable.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
 import { notifyAfterCommit } from '../../platform/postgres/notify.ts'
@@ -14,9 +15,14 @@ import type { ShownRefund } from '../view.ts'
 import { lockCaps } from './caps.ts'
 import { explainRefusal, type RefusingPayment } from './explain-refusal.ts'
 import type { RefundTarget } from './find-target.ts'
+import { selectPriorEvidence } from './prior-evidence.ts'
 import type { RefundAmounts, RefundIntent, RefundParams } from './types.ts'
 
 const OPERATION = 'POST /v1/payments/{paymentId}/refunds'
+
+const PROVEN = 'the gateway notified its success before the refund was stored; it is not sent again'
+const KNOWN =
+  'the gateway notified this request id before the refund was stored, and not as its success; it is not sent again'
 
 /** A refund to store, and who requests it. */
 export type IntentToStore = {
@@ -41,18 +47,25 @@ export async function storeIntent(
   const caps = await lockCaps(tx, access)
   const { receiver, paymentId } = params
   const { refundId } = intent
-  const encrypted = receiver ? encryptReceiver(ctx.encryption, receiver, refundId) : null
+  const encrypted = receiver
+    ? encryptReceiver(ctx.encryption, receiver, 'receiver', refundId)
+    : null
   const masked = receiver && maskReceiver(receiver)
-  const shown = masked ? encryptReceiver(ctx.encryption, masked, refundId) : null
+  const shown = masked ? encryptReceiver(ctx.encryption, masked, 'receiver_shown', refundId) : null
   const found = await insertIntent(ctx, tx, toStore, { encrypted, shown })
   if (!found) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
-  const { amount, refundable, currency, now } = found
-  if (amount === null) throw explainRefusal(found, params)
+  const { amount, refundable, currency, now, status } = found
+  if (currency !== null) refuseDecimals(params.amount, currency)
+  if (amount === null || status === null) {
+    throw explainRefusal({ ...found, status: found.paymentStatus }, params)
+  }
   notifyAfterCommit(tx, SYNC_DUE)
   notifyTransactionChanged(tx, target)
-  await caps.consume(amount)
+  // What was sent before its row was lost was counted then, and is not sent again.
+  if (status === 'pending') await caps.consume(amount)
   const refund = {
     ...NEW_REFUND,
+    status,
     refundId,
     paymentId: target.paymentId,
     transactionId: target.transactionId,
@@ -66,12 +79,19 @@ export async function storeIntent(
 }
 
 const NEW_REFUND = {
-  status: 'pending' as const,
   inferred: false,
   gatewayRefundId: null,
   failureSource: null,
   failureReason: null,
   failureMessage: null,
+}
+
+function refuseDecimals(amount: string | undefined, currency: string): void {
+  if (amount === undefined || !exceedsDecimals(amount, currency)) return
+  const message = `has more decimals than ${currency} has`
+  throw new DomainError('invalid_request', `amount: ${message}`, {
+    errors: [{ path: 'amount', message }],
+  })
 }
 
 /** Refuses refunds that could not be sent now: stored, they would be sent unexpectedly later. */
@@ -86,10 +106,13 @@ function refuseUnsendable({ config }: Pick<Context, 'config'>, merchantCode: str
   }
 }
 
-type InsertedIntent = RefusingPayment & {
+type InsertedIntent = Omit<RefusingPayment, 'status'> & {
+  paymentStatus: string
   currency: string | null
   /** Null when nothing was stored. */
   amount: string | null
+  /** Of the refund; null when nothing was stored. */
+  status: 'pending' | 'succeeded' | 'needs_review' | null
   now: string
 }
 
@@ -97,6 +120,9 @@ type InsertedIntent = RefusingPayment & {
  * Locks in order (the key's day by `lockCaps`, transaction, payment), then sums in a second statement: a sum
  * computed before the wait would be stale. That statement stores the intent, with the audit entry, only if
  * all conditions hold; the payment it read shows which one did not. Both statements are sent at once.
+ *
+ * A request id of which something is known already belongs to a refund whose row was lost: it is stored whatever is
+ * left of the payment, as succeeded or for review, and is not sent.
  * @returns undefined when there is no such payment
  */
 async function insertIntent(
@@ -123,25 +149,43 @@ async function insertIntent(
       ) as p`,
     tx<InsertedIntent[]>`
       with payment as (
-        select status, missing, payment_method, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
+        select status, missing, unreadable, payment_method, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
         from ${keys} cross join lateral (
           select * from payments as p
           where ${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1) as payments
+      ), ${selectPriorEvidence(tx, { merchantCode, paymentId, refundId, amount })}, wanted as (
+        select payment.*, judged.found, judged.proves, judged.notified_at, judged.ipn_event_id,
+          proves and judged.matched as matched, proves and judged.in_first_sight as in_first_sight,
+          coalesce(${amount}::numeric, case when found then judged.amount end, refundable) as amount,
+          case when not found then 'pending' when proves then 'succeeded' else 'needs_review' end as next
+        from payment, judged
       ), stored as (
         insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, reason, receiver,
-          receiver_shown, idempotency_key, fingerprint, requested_by, status, due_at)
-        select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId},
-          coalesce(${amount}::numeric, refundable), ${reason}, ${encrypted}, ${shown},
-          ${idempotencyKey}, ${fingerprint}, ${access.name}, 'pending', now()
-        from payment
-        where status = 'SUCCESS' and not missing and (payment_method <> 'QR' or ${encrypted !== null})
-          and refundable > 0 and coalesce(${amount}::numeric, refundable) <= refundable
-        on conflict (merchant_code, idempotency_key) do nothing
-        returning refund_id, amount
+          receiver_shown, idempotency_key, fingerprint,
+          fingerprint_key_id, requested_by, status, due_at, known, matched,
+          in_first_sight, success_notified_at, review)
+        select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId}, amount, ${reason}, ${encrypted},
+          ${shown}, ${idempotencyKey}, ${fingerprint.value}, ${fingerprint.keyId}, ${access.name}, next, case when not found then now() end,
+          proves, matched, in_first_sight, case when proves then notified_at end,
+          case when next = 'needs_review' then 'contradicted' end
+        from wanted
+        where amount > 0 and (found or (status = 'SUCCESS' and not missing and not unreadable
+          and (payment_method <> 'QR' or ${encrypted !== null}) and amount <= refundable))
+        on conflict do nothing
+        returning refund_id, amount, status
+      ), taken as (
+        update foreign_refunds set outcome = 'own', matched = false
+        where merchant_code = ${merchantCode} and request_id = ${refundId}
+          and exists (select from stored where status = 'succeeded')
       ), recorded as (
-        insert into changes (merchant_code, transaction_id, payment_id, refund_id, field, after, cause)
-        select ${merchantCode}, ${transactionId}, ${paymentId}, refund_id, 'status', 'pending',
-          ${`requested with API key ${access.name}`} from stored
+        insert into changes
+          (merchant_code, transaction_id, payment_id, refund_id, field, before, after, ipn_event_id, cause)
+        select ${merchantCode}, ${transactionId}, ${paymentId}, refund_id, 'status', step.*
+        from stored, wanted, lateral (
+          select null, 'pending', null::bigint, ${`requested with API key ${access.name}`}
+          union all
+          select 'pending', next, wanted.ipn_event_id, case when proves then ${PROVEN} else ${KNOWN} end
+          where found) as step
       ), audited as (
         insert into audit_entries (key_id, actor, operation, merchant_code, object_id, request_id, outcome)
         select ${access.id}, ${access.name}, ${OPERATION}, ${merchantCode}, refund_id, ${access.requestId}, 'done'
@@ -150,8 +194,9 @@ async function insertIntent(
         update transactions t set final = false, version = version + 1, updated_at = now(), ${makeDue(sql)}
         where ${key} and exists (select from stored)
       )
-      select status, missing, payment_method as "paymentMethod", refundable::text as refundable,
-        (select amount::text from stored) as amount, (
+      select payment.status as "paymentStatus", missing, unreadable, payment_method as "paymentMethod",
+        refundable::text as refundable, (select amount::text from stored) as amount,
+        (select status from stored) as status, (
           select currency from ${keys} cross join lateral (
             select currency from transactions as t
             where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1) as t) as currency,

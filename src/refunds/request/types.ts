@@ -1,3 +1,4 @@
+import type { Fingerprint } from '../../platform/crypto/encryption.ts'
 import type { Receiver } from '../receiver.ts'
 import type { ShownRefund } from '../view.ts'
 
@@ -11,7 +12,12 @@ export type RefundParams = {
 }
 
 /** A refund about to be stored. `refundId` is also the request id on the wire. */
-export type RefundIntent = { refundId: string; idempotencyKey: string; fingerprint: Buffer }
+export type RefundIntent = {
+  refundId: string
+  idempotencyKey: string
+  /** Of the parameters. */
+  fingerprint: Fingerprint
+}
 
 /** The amounts of a refund that would be, or was, stored; decimal strings. */
 export type RefundAmounts = { amount: string; refundable: string; currency: string | null }

@@ -10,6 +10,7 @@ export async function readProof(
 ): Promise<RefundProof> {
   const attempts = await readAttempts(sql, refund)
   const transitions = await readTransitions(sql, refund)
+  const notifications = await readNotifications(sql, refund)
   const discrepancies = await readDiscrepancies(sql, refund)
   return {
     requestId: refund.refundId,
@@ -31,6 +32,10 @@ export async function readProof(
         snapshot: queried && queriedAt === null ? REMOVED : showSnapshot(queriedAt, payments),
       }),
     ),
+    notifications: notifications.map(({ cause, ...ipn }) => ({
+      cause,
+      notification: showNotification(ipn) ?? REMOVED,
+    })),
     evidence: transitions.at(-1)?.cause ?? 'requested',
     discrepancies: discrepancies.map(({ at, ...rest }) => ({ ...rest, at: toIso(at) })),
   }
@@ -64,6 +69,19 @@ async function readTransitions(
       left join ipn_events e on e.merchant_code = h.merchant_code and e.id = h.ipn_event_id
     where h.merchant_code = ${merchantCode} and h.transaction_id = ${transactionId}
       and h.refund_id = ${refundId} and h.field = 'status' order by h.id`
+}
+
+/** Notifications that changed no status by themselves. */
+async function readNotifications(
+  sql: Context['sql'],
+  { merchantCode, transactionId, refundId }: StoredRefund,
+): Promise<(IpnFacts & { cause: string })[]> {
+  return await sql<(IpnFacts & { cause: string })[]>`
+    select h.cause, e.first_received_at as "receivedAt", e.deliveries, e.verdict as signature, e.code
+    from changes h
+      left join ipn_events e on e.merchant_code = h.merchant_code and e.id = h.ipn_event_id
+    where h.merchant_code = ${merchantCode} and h.transaction_id = ${transactionId}
+      and h.refund_id = ${refundId} and h.field = 'notification' order by h.id`
 }
 
 async function readDiscrepancies(

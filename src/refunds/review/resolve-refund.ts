@@ -48,6 +48,7 @@ export async function resolveRefund(
     }
     const draft = startDraft(row)
     applyDecision(draft, { outcome, reason }, access.name)
+    draft.dueInMs = null
     await saveDraft(tx, draft)
     await scheduleReceiverErasure(tx, ctx.config, draft)
     const kind = 'failure_after_success'

@@ -11,6 +11,8 @@ export type Member = {
   optional?: true
   /** The client can do without: it decides nothing about the outcome. */
   tolerated?: true
+  /** Wrong in an entry of a list: that entry cannot be read; the others can. */
+  ofEntry?: true
 }
 
 export type Operation = {
@@ -60,11 +62,11 @@ export const OPERATIONS: readonly Operation[] = [
     hashExclude: [],
     response: [head.code, { name: 'svc_ResponseData', type: 'array', sample: [] }, head.message],
     data: [
-      { name: 'id', type: 'string', sample: PAYMENT },
-      { name: 'status', type: 'string', sample: 'SUCCESS' },
-      { name: 'amount', type: 'number', sample: 10000.5 },
-      { name: 'paymentMethod', type: 'string', sample: 'CC' },
-      { name: 'refundedAmount', type: 'number', sample: 0 },
+      { name: 'id', type: 'string', sample: PAYMENT, ofEntry: true },
+      { name: 'status', type: 'string', sample: 'SUCCESS', tolerated: true },
+      { name: 'amount', type: 'number', sample: 10000.5, ofEntry: true },
+      { name: 'paymentMethod', type: 'string', sample: 'CC', tolerated: true },
+      { name: 'refundedAmount', type: 'number', sample: 0, ofEntry: true },
     ],
   },
   {

@@ -25,6 +25,7 @@ const startWorker = (env: Record<string, string> = {}) =>
     GATEWAY_MERCHANT_CODE: MERCHANT.merchantCode,
     GATEWAY_SECRET: MERCHANT.secret,
     DATA_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString('base64'),
+    GATEWAY_REFUND_DEDUPES: 'true',
     REFUND_BACKOFF_MS: '50',
     REFUND_BACKOFF_MAX_MS: '200',
     ...env,

@@ -1,14 +1,15 @@
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, it, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { finish } from './checks.ts'
 import { type Command, commands, type Model } from './commands.ts'
+import { FAILED_SEEDS } from './failed-seeds.ts'
 import { closeWorld, type Stage, startStage, type WorldOptions } from './world.ts'
 
-/** Runs, and steps of one run at most. */
-const RUNS = Number(process.env.MODEL_RUNS ?? 240)
+/** Steps to play in all, e.g. 20000 by hand, and steps of one run at most. */
+const TARGET = Number(process.env.MODEL_STEPS ?? 3_000)
 const STEPS = 60
-/** A slow machine plays fewer runs, and a failure is shrunk no further, once this time is over. */
-const LIMIT_MS = Number(process.env.MODEL_LIMIT_MS ?? 150_000)
+/** A failure is shrunk no further once this time is over. */
+const LIMIT_MS = Number(process.env.MODEL_LIMIT_MS ?? 100 * TARGET)
 
 let stage: Stage
 beforeAll(async () => {
@@ -21,62 +22,108 @@ afterAll(async () => {
   await stage.stop()
 })
 
-describe('refunds, whatever happens in whatever order', () => {
-  it('never move twice, never too much, and end where the ledger is', async () => {
-    const { MODEL_SEED, MODEL_PATH, MODEL_REPLAY } = process.env
-    // In CI a change is judged by the same runs each time; by hand every look is a new one.
-    const seed = Number(MODEL_SEED ?? (process.env.CI ? 1 : Date.now() & 0x7fff_ffff))
-    let steps = 0
-    let checked = Promise.resolve()
-    const property = fc.asyncProperty<[WorldOptions, Iterable<Command>]>(
-      fc.record({
-        amounts: fc.constantFrom([100], [60], [100, 40]),
-        dedupes: fc.constantFrom(true, true, false),
-        countsUnsettled: fc.constantFrom(false, false, true),
-      }),
-      fc.commands(commands, {
-        maxCommands: STEPS,
-        size: 'max',
-        ...(MODEL_REPLAY ? { replayPath: MODEL_REPLAY } : {}),
-      }),
-      async (options, plan) => {
-        checked = check(options, plan)
-        await checked
-      },
-    )
-    async function check(options: WorldOptions, plan: Iterable<Command>): Promise<void> {
-      const world = await stage.open(options)
-      const model: Model = { steps: 0 }
-      try {
-        await fc.asyncModelRun(() => ({ model, real: world }), plan)
-        await finish(world)
-      } finally {
-        steps += model.steps
-        await closeWorld(world)
-      }
+const worlds = fc.record({
+  amounts: fc.constantFrom([100], [60], [100, 40]),
+  dedupes: fc.constantFrom(true, true, false),
+  countsUnsettled: fc.constantFrom(false, false, true),
+  before: fc.array(
+    fc.record({
+      amount: fc.constantFrom(10, 10, 30),
+      notified: fc.constantFrom('before' as const, 'before', 'after', 'never'),
+    }),
+    { maxLength: 2 },
+  ),
+})
+
+/** Which runs to play: all of a seed up to `target` steps, or the one at `path`. */
+type Play = { seed: number; path?: string; replayPath?: string; target: number }
+
+/**
+ * Plays runs, and judges each.
+ * @returns the number of steps played
+ * @throws Error with the smallest plan that fails, and how to play it again
+ */
+async function play({ seed, path, replayPath, target }: Play): Promise<number> {
+  let steps = 0
+  let checked = Promise.resolve()
+  async function check(options: WorldOptions, plan: Iterable<Command>): Promise<void> {
+    const world = await stage.open(options)
+    const model: Model = { steps: 0 }
+    try {
+      await fc.asyncModelRun(() => ({ model, real: world }), plan)
+      await finish(world)
+    } finally {
+      steps += model.steps
+      await closeWorld(world)
     }
-    const started = performance.now()
-    const outcome = await fc.check(property, {
-      seed,
-      numRuns: RUNS,
-      ...(MODEL_PATH ? { path: MODEL_PATH } : {}),
-      plugins: [fc.interruptAfterTimeLimit(LIMIT_MS)],
-    })
-    // The time limit does not wait for the check in progress, which is judged as well.
-    if (!outcome.failed) await checked
-    const seconds = (performance.now() - started) / 1000
-    console.info(`${steps} steps in ${seconds.toFixed(1)} s, seed ${seed}`)
-    if (!outcome.failed) return
-    const [options, plan] = Object.values(outcome.counterexample ?? [])
-    const replay = /replayPath="([^"]*)"/.exec(String(plan))?.[1]
-    const again = [
-      `MODEL_SEED=${outcome.seed}`,
-      `MODEL_PATH=${outcome.counterexamplePath}`,
-      `MODEL_REPLAY=${replay}`,
-      'npx vitest run --config test/vitest.config.ts test/refunds/model/model.test.ts',
-    ].join(' ')
-    throw new Error(`${JSON.stringify(options)}\n${plan}\nAgain: ${again}`, {
-      cause: outcome.errorInstance,
-    })
-  }, 300_000)
+  }
+  const plans = fc.commands(commands, {
+    maxCommands: STEPS,
+    size: 'max',
+    ...(replayPath ? { replayPath } : {}),
+  })
+  const property = fc.asyncProperty<[WorldOptions, Iterable<Command>]>(
+    worlds,
+    plans,
+    async (options, plan) => {
+      if (steps >= target) return
+      checked = check(options, plan)
+      await checked
+    },
+  )
+  const outcome = await fc.check(property, {
+    seed,
+    numRuns: path ? 1 : target,
+    ...(path ? { path } : {}),
+    plugins: [fc.interruptAfterTimeLimit(LIMIT_MS)],
+  })
+  // The time limit does not wait for the check in progress, which is judged as well.
+  if (!outcome.failed) await checked
+  else throw describeFailure(outcome)
+  return steps
+}
+
+function describeFailure(outcome: fc.RunDetails<unknown>): Error {
+  const [options, plan] = Object.values(outcome.counterexample ?? [])
+  const replay = /replayPath="([^"]*)"/.exec(String(plan))?.[1]
+  const again = [
+    `MODEL_SEED=${outcome.seed}`,
+    `MODEL_PATH=${outcome.counterexamplePath}`,
+    `MODEL_REPLAY=${replay}`,
+    'npx vitest run --config test/vitest.config.ts test/refunds/model/model.test.ts',
+  ].join(' ')
+  return new Error(`${JSON.stringify(options)}\n${plan}\nAgain: ${again}`, {
+    cause: outcome.errorInstance,
+  })
+}
+
+describe('refunds, whatever happens in whatever order', () => {
+  const { MODEL_SEED, MODEL_PATH: path, MODEL_REPLAY: replayPath } = process.env
+  // In CI a change is judged by the same runs each time; by hand every look is a new one.
+  const seed = Number(MODEL_SEED ?? (process.env.CI ? 1 : Date.now() & 0x7fff_ffff))
+
+  it.each(FAILED_SEEDS)(
+    'hold what run $path of seed $seed broke once',
+    async (failed) => {
+      expect(await play({ ...failed, target: 1 })).toBeGreaterThan(0)
+    },
+    60_000,
+  )
+
+  it(
+    'never move twice, never too much, and end where the ledger is',
+    async () => {
+      const started = performance.now()
+      console.info(`seed ${seed}`)
+      if (path) {
+        await play({ seed, path, ...(replayPath ? { replayPath } : {}), target: 1 })
+        return
+      }
+      const steps = await play({ seed, target: TARGET })
+      const seconds = (performance.now() - started) / 1000
+      console.info(`${steps} steps in ${seconds.toFixed(1)} s, seed ${seed}`)
+      expect(steps).toBeGreaterThanOrEqual(TARGET)
+    },
+    300 * TARGET,
+  )
 })

@@ -36,10 +36,12 @@ export type Wire = {
   pauseQuery: boolean
   /** How often a refund may have been sent. */
   sends: Map<string, number>
+  /** Called before bytes may leave. */
+  onSend: (refundId: string) => void
   /** Called by a process that falls asleep. */
   onPause: (pause: Omit<Pause, 'round'>) => void
   /** Called for a refund that the gateway accepts although it answers with a failure code. */
-  onDenied: (refundId: string) => void
+  onDenied: (refundId: string, code: string) => void
   /** Settles a refund and delivers its notification. */
   settleEarly: (refundId: string) => Promise<void>
 }
@@ -51,6 +53,7 @@ export function makeWire(): Wire {
     fate: { kind: 'through' },
     pauseQuery: false,
     sends: new Map(),
+    onSend: () => {},
     onPause: () => {},
     onDenied: () => {},
     settleEarly: () => Promise.resolve(),
@@ -91,6 +94,7 @@ async function sendByFate(
   wire.fate = { kind: 'through' }
   const sendNow = (signal?: AbortSignal) => {
     wire.sends.set(refundId, (wire.sends.get(refundId) ?? 0) + 1)
+    wire.onSend(refundId)
     return prepared.send(signal)
   }
   switch (fate.kind) {
@@ -129,7 +133,7 @@ async function sendByFate(
       return call
     }
     case 'fault':
-      if (fate.fault === 'acceptThenCode') wire.onDenied(refundId)
+      if (fate.fault === 'acceptThenCode') wire.onDenied(refundId, String(fate.code ?? 1))
       sandbox.faults.push(makeFault(fate.fault, fate.code))
       return await sendNow()
     case 'through':

@@ -8,12 +8,18 @@ import { makeDue } from '../../../src/transactions/make-due.ts'
 import { type RefundRig, startRefundRig } from '../../support/refunds.ts'
 import { MERCHANT, postIpn, signIpn } from '../../support/service.ts'
 import { makeTransaction } from '../../support/sync.ts'
+import type { SavedRows } from './lost-commits.ts'
 import { makeWire, type Pause, tapGateway, type Wire } from './wire.ts'
+
+/** A second account of the same gateway. */
+export const OTHER = { merchantCode: 'OTHER1', secret: 'the-secret-of-another-account' }
 
 /** Real schedules: the model lets time pass by moving times in the database. */
 export const SCHEDULE = {
   leaseMs: 20_000,
   resendMs: 31_000,
+  resendForMs: 3_601_000,
+  missingMs: 61_000,
   confirmMs: 601_000,
   resolveMs: 4 * 86_400_000,
 }
@@ -25,6 +31,8 @@ export type WorldOptions = {
   dedupes: boolean
   /** The gateway's ledger shows refunds that have not moved yet. */
   countsUnsettled: boolean
+  /** Refunds made at the portal before the service saw the payment first, and when they are notified. */
+  before: readonly { amount: number; notified: 'before' | 'after' | 'never' }[]
 }
 
 /** A refund that the service accepted. */
@@ -46,6 +54,18 @@ export type World = WorldOptions & {
   deniedUntil: Map<string, number>
   clockMs: number
   pause: Pause | undefined
+  /** When each request id was first sent (world time), and those sent again too late. */
+  firstSends: Map<string, number>
+  repeatedLate: Set<string>
+  /** Refunds of which the gateway notified what is not true. */
+  lies: Set<string>
+  /** The gateway no longer knows some request ids. */
+  forgets: boolean
+  /** An earlier moment that the database may be set back to. */
+  saved: SavedRows | undefined
+  restored: boolean
+  /** A lost refund could not be requested again: nothing keeps its amount reserved. */
+  overdrawn: boolean
   /** The highest refunded amount ever shown, by payment. */
   highest: Map<string, number>
 }
@@ -60,6 +80,8 @@ export type Stage = {
 /** One service without background work and one gateway, for many worlds one after the other. */
 export async function startStage(): Promise<Stage> {
   const rig = await startRefundRig({
+    config: { accounts: [MERCHANT, OTHER] },
+    sandbox: { accounts: [MERCHANT, OTHER] },
     settings: {
       ROLE: 'web',
       GATEWAY_TIMEOUT_MS: '5000',
@@ -92,7 +114,10 @@ export async function startStage(): Promise<Stage> {
       const config = { ...rig.service.ctx.config, GATEWAY_REFUND_DEDUPES: options.dedupes }
       const ctx = { ...rig.service.ctx, gateway, config }
       const world = await openWorld({ ...options, rig, ctx, wire }, state)
-      wire.onDenied = (refundId) => {
+      const final: readonly string[] = config.GATEWAY_REFUND_FINAL_CODES
+      wire.onSend = (refundId) => noteSend(world, refundId)
+      wire.onDenied = (refundId, code) => {
+        if (!final.includes(code)) return
         world.deniedUntil.set(refundId, world.clockMs + SCHEDULE.confirmMs - 10_000)
       }
       wire.settleEarly = async (refundId) => {
@@ -115,14 +140,25 @@ async function openWorld(
   const payments = given.amounts.map((amount) => ({ amount: String(amount) }))
   await makeTransaction(given.rig, transactionId, payments)
   const transaction = state.merchants.get(MERCHANT.merchantCode)?.transactions.get(transactionId)
+  const world = makeWorld(given, transactionId, transaction?.payments ?? [])
+  const early = await makeEarlyRefunds(world)
   await given.rig.database.sql`
     insert into transactions (merchant_code, transaction_id, due_at)
     values (${MERCHANT.merchantCode}, ${transactionId}, now())`
   await syncDue(given.ctx)
+  for (const refund of early) await deliverNotification(world, refund)
+  return world
+}
+
+function makeWorld(
+  given: WorldOptions & Pick<World, 'rig' | 'ctx' | 'wire'>,
+  transactionId: string,
+  payments: SandboxPayment[],
+): World {
   return {
     ...given,
     transactionId,
-    payments: transaction?.payments ?? [],
+    payments,
     asked: [],
     notified: new Map(),
     portal: new Set(),
@@ -130,6 +166,35 @@ async function openWorld(
     clockMs: 0,
     pause: undefined,
     highest: new Map(),
+    firstSends: new Map(),
+    repeatedLate: new Set(),
+    lies: new Set(),
+    forgets: false,
+    saved: undefined,
+    restored: false,
+    overdrawn: false,
+  }
+}
+
+/** @returns those to be notified once the payment was seen */
+async function makeEarlyRefunds(world: World): Promise<SandboxRefund[]> {
+  const [payment] = world.payments
+  const later: SandboxRefund[] = []
+  for (const { amount, notified } of payment ? world.before : []) {
+    if (!payment || countTaken(payment) + amount > Number(payment.amount)) continue
+    const refund = await refundElsewhere(world, payment, amount)
+    if (notified === 'before') await deliverNotification(world, refund)
+    if (notified === 'after') later.push(refund)
+  }
+  return later
+}
+
+/** The service may rely on the gateway's memory for `REFUND_RESEND_FOR_MS`, except for rows it lost. */
+function noteSend(world: World, refundId: string): void {
+  const first = world.firstSends.get(refundId)
+  if (first === undefined) world.firstSends.set(refundId, world.clockMs)
+  else if (!world.restored && world.clockMs - first >= SCHEDULE.resendForMs) {
+    world.repeatedLate.add(refundId)
   }
 }
 
@@ -169,21 +234,29 @@ export async function wake(world: World): Promise<void> {
 
 /** Lets time pass: every time of the transaction moves back. */
 export async function shiftTime(world: World, ms: number): Promise<void> {
+  world.clockMs += ms
+  await shiftRows(world, ms)
+}
+
+/** Moves every time of the transaction's rows back. */
+export async function shiftRows(world: World, ms: number): Promise<void> {
   const { sql } = world.rig.database
   const by = sql`${ms}::float8 * interval '1 millisecond'`
   const ids = world.payments.map(({ id }) => id)
-  world.clockMs += ms
   await sql`
     with moved_refunds as (
       update refunds set requested_at = requested_at - ${by}, due_at = due_at - ${by},
         first_sent_at = first_sent_at - ${by}, last_sent_at = last_sent_at - ${by},
-        refused_at = refused_at - ${by}, failure_notified_at = failure_notified_at - ${by}
+        refused_at = refused_at - ${by}, failure_notified_at = failure_notified_at - ${by},
+        success_notified_at = success_notified_at - ${by}
       where transaction_id = ${world.transactionId}
     ), moved_payments as (
-      update payments set as_of = as_of - ${by}, first_seen_at = first_seen_at - ${by}
+      update payments set as_of = as_of - ${by}, first_seen_at = first_seen_at - ${by},
+        first_as_of = first_as_of - ${by}, unlisted_since = unlisted_since - ${by}
       where transaction_id = ${world.transactionId}
     ), moved_external as (
-      update foreign_refunds set first_seen_at = first_seen_at - ${by}
+      update foreign_refunds set first_seen_at = first_seen_at - ${by},
+        notified_at = notified_at - ${by}
       where payment_id = any(${ids}::text[])
     ), moved_events as (
       update ipn_events set first_received_at = first_received_at - ${by}
@@ -233,7 +306,8 @@ export async function deliverNotification(
 ): Promise<void> {
   const { requestId, transId, payment, amount, status } = refund
   const times = world.notified.get(requestId) ?? 0
-  if (status !== 'accepted') world.notified.set(requestId, times + 1)
+  const isTrue = code === undefined || code === 99
+  if (status !== 'accepted' && isTrue) world.notified.set(requestId, times + 1)
   const { status: answer } = await postIpn(
     world.rig.service.url,
     signIpn(

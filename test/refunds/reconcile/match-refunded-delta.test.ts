@@ -1,11 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  type DeltaMatch,
-  matchRefundedDelta,
-  type OwnRefund,
-  type RefundedDelta,
-} from '../../../src/refunds/reconcile/match-refunded-delta.ts'
+import type {
+  DeltaMatch,
+  OwnRefund,
+  RefundedDelta,
+} from '../../../src/refunds/reconcile/delta-types.ts'
+import { matchRefundedDelta } from '../../../src/refunds/reconcile/match-refunded-delta.ts'
 import type { ExternalRefund } from '../../../src/refunds/types.ts'
 
 const own = (id: string, amount: string, facts: Partial<OwnRefund> = {}): OwnRefund => ({
@@ -15,6 +15,7 @@ const own = (id: string, amount: string, facts: Partial<OwnRefund> = {}): OwnRef
   matched: false,
   sentBefore: true,
   sentAmidGrowth: false,
+  notifiedBeforeFirst: false,
   ...facts,
 })
 const confirmed = (id: string, amount: string, facts: Partial<OwnRefund> = {}) =>
@@ -25,15 +26,33 @@ const external = (id: string, amount: string, matched = false): ExternalRefund =
   id,
   amount,
   matched,
+  notifiedBeforeFirst: false,
+  sinceSeenMs: 0,
 })
+/** One that was notified before the payment was first seen. */
+const early = (id: string, amount: string): ExternalRefund => ({
+  ...external(id, amount),
+  notifiedBeforeFirst: true,
+})
+const FACTS = {
+  released: [],
+  atFirst: '0',
+  explainedAtFirst: '0',
+  fellBefore: false,
+  underReview: false,
+}
 const grow = (now: string, facts: Partial<RefundedDelta> = {}) =>
-  matchRefundedDelta({ atFirst: '0', now, own: [], external: [], underReview: false, ...facts })
+  matchRefundedDelta({ ...FACTS, now, own: [], external: [], ...facts })
 const NOTHING: DeltaMatch = {
   matchedOwn: [],
   matchedExternal: [],
+  firstSightOwn: [],
+  firstSightExternal: [],
   inferred: [],
   doubtful: [],
+  contradicted: [],
   unmatchedDelta: '0',
+  fell: false,
 }
 
 describe('a delta', () => {
@@ -85,7 +104,7 @@ describe('a delta', () => {
     expect(grow('60', { own: list, external: [external('f', '30')] })).toEqual({
       ...NOTHING,
       matchedOwn: ['b'],
-      matchedExternal: ['f'],
+      matchedExternal: [external('f', '30')],
     })
     expect(grow('90', { own: list, external: [external('f', '30')] }).inferred).toEqual(['a'])
   })
@@ -100,9 +119,24 @@ describe('a delta', () => {
     })
   })
 
-  it('is not matched to a refund whose failure was notified', () => {
+  it('proves no refund beside one whose failure was notified: it is open as well', () => {
     const list = [own('a', '30', { evidence: 'failure_notified' }), own('b', '30')]
-    expect(grow('30', { own: list })).toEqual({ ...NOTHING, inferred: ['b'] })
+    expect(grow('30', { own: list })).toEqual({ ...NOTHING, unmatchedDelta: '30' })
+    expect(grow('60', { own: list })).toEqual({ ...NOTHING, unmatchedDelta: '60' })
+  })
+
+  it('that equals a refund failed by its code sends it to review, and proves no other', () => {
+    const list = [own('a', '30', { evidence: 'refused' }), own('b', '30')]
+    const contradicted = { ...NOTHING, contradicted: ['a'], unmatchedDelta: '30' }
+    expect(grow('30', { own: list.slice(0, 1) })).toEqual(contradicted)
+    expect(grow('30', { own: list })).toEqual(contradicted)
+    expect(grow('60', { own: list })).toEqual({ ...NOTHING, unmatchedDelta: '60' })
+  })
+
+  it('that may be an external refund notified both as succeeded and as failed proves none of ours', () => {
+    const list = { own: [own('a', '30')] }
+    expect(grow('30', { ...list, released: ['30'] })).toEqual({ ...NOTHING, unmatchedDelta: '30' })
+    expect(grow('30', { ...list, released: ['40'] }).inferred).toEqual(['a'])
   })
 
   it('that was matched once is not matched again', () => {
@@ -114,22 +148,82 @@ describe('a delta', () => {
   })
 })
 
-describe('what was inferred', () => {
-  it('becomes doubtful, the newest first, when the refunded amount falls', () => {
-    const list = [inferredBefore('a', '30'), inferredBefore('b', '30')]
-    expect(grow('30', { own: list })).toEqual({ ...NOTHING, doubtful: ['b'] })
-    expect(grow('0', { own: list })).toEqual({ ...NOTHING, doubtful: ['b', 'a'] })
+describe('what was refunded at first sight', () => {
+  const two = [early('f', '30'), early('g', '30')]
+
+  it('is consumed by refunds notified before it, oldest first, whole only', () => {
+    const seen = { atFirst: '30', external: two }
+    expect(grow('30', seen)).toEqual({ ...NOTHING, firstSightExternal: two.slice(0, 1) })
+    expect(grow('50', { ...seen, atFirst: '50' }).firstSightExternal).toEqual(two.slice(0, 1))
+    expect(grow('60', { ...seen, atFirst: '60' }).firstSightExternal).toEqual(two)
+    expect(grow('20', { ...seen, atFirst: '20' }).firstSightExternal).toEqual([])
+    expect(grow('60', { ...seen, atFirst: '60', explainedAtFirst: '30' })).toEqual({
+      ...NOTHING,
+      firstSightExternal: two.slice(0, 1),
+    })
   })
 
-  it('gives way to an external refund of the same amount that finds no delta of its own', () => {
+  it('is not consumed by one notified since', () => {
+    expect(grow('30', { atFirst: '30', external: [external('f', '30')] })).toEqual(NOTHING)
+  })
+
+  it('is consumed by a refund of ours whose row was lost, before external ones', () => {
+    const list = [confirmed('a', '30', { notifiedBeforeFirst: true })]
+    expect(grow('30', { atFirst: '30', own: list, external: two })).toEqual({
+      ...NOTHING,
+      firstSightOwn: ['a'],
+    })
+  })
+
+  it('leaves growth open that fits ours and an external one that may belong to it', () => {
+    const late = external('f', '30')
+    const torn = { atFirst: '30', own: [own('a', '30')], external: [late] }
+    expect(grow('60', torn)).toEqual({ ...NOTHING, unmatchedDelta: '30' })
+    expect(grow('60', { ...torn, own: [own('a', '30', { evidence: 'refused' })] })).toMatchObject({
+      matchedExternal: [],
+      unmatchedDelta: '30',
+    })
+    const unsent = own('a', '30', { evidence: 'unsent' })
+    expect(grow('60', { ...torn, own: [unsent] })).toMatchObject({ matchedExternal: [] })
+    expect(grow('60', { ...torn, own: [confirmed('a', '30')] })).toEqual({
+      ...NOTHING,
+      matchedOwn: ['a'],
+    })
+    expect(grow('60', { ...torn, own: [] }).matchedExternal).toEqual([late])
+    expect(grow('50', { ...torn, own: [own('a', '20')] }).inferred).toEqual(['a'])
+  })
+})
+
+describe('what was inferred', () => {
+  it('becomes doubtful, the newest first, when two answers show that the refunded amount fell', () => {
+    const list = [inferredBefore('a', '30'), inferredBefore('b', '30')]
+    const fell = { ...NOTHING, fell: true }
+    expect(grow('30', { own: list })).toEqual({ ...fell, unmatchedDelta: '-30' })
+    const again = { own: list, fellBefore: true }
+    expect(grow('30', again)).toEqual({ ...fell, doubtful: ['b'] })
+    expect(grow('0', again)).toEqual({ ...fell, doubtful: ['b', 'a'] })
+  })
+
+  it('gives way to an external refund that would have found its delta', () => {
     const list = [inferredBefore('a', '30')]
     expect(grow('30', { own: list, external: [external('f', '30')] })).toEqual({
       ...NOTHING,
-      matchedExternal: ['f'],
+      matchedExternal: [external('f', '30')],
       doubtful: ['a'],
     })
     expect(grow('60', { own: list, external: [external('f', '30')] }).doubtful).toEqual([])
-    expect(grow('30', { own: list, external: [external('f', '20')] }).doubtful).toEqual([])
+    expect(grow('30', { own: list, external: [external('f', '40')] }).doubtful).toEqual([])
+    const smaller = grow('30', { own: list, external: [external('f', '20')] })
+    expect(smaller).toMatchObject({ doubtful: ['a'], unmatchedDelta: '10' })
+  })
+
+  it('is doubted, and not replaced, by an external refund that may belong to the first sight', () => {
+    const late = {
+      atFirst: '30',
+      own: [inferredBefore('a', '30')],
+      external: [external('f', '30')],
+    }
+    expect(grow('60', late)).toEqual({ ...NOTHING, doubtful: ['a'], unmatchedDelta: '30' })
   })
 
   it('stays when a confirmed refund does not show yet, which stays unmatched', () => {
@@ -141,6 +235,7 @@ describe('what was inferred', () => {
     expect(grow('10', { own: [confirmed('a', '30', { matched: true })] })).toEqual({
       ...NOTHING,
       unmatchedDelta: '-20',
+      fell: true,
     })
   })
 })
@@ -150,7 +245,16 @@ const amount = fc.integer({ min: 1, max: 6 }).map((tenths) => (tenths / 10).toFi
 const ownRefund = fc
   .record({
     amount,
-    evidence: fc.constantFrom('confirmed' as const, 'none', 'failure_notified', 'inferred'),
+    evidence: fc.constantFrom(
+      'confirmed' as const,
+      'none',
+      'failure_notified',
+      'inferred',
+      'refused',
+      'contradicted',
+      'unsent',
+    ),
+    notifiedBeforeFirst: fc.boolean(),
     matched: fc.boolean(),
     sentBefore: fc.boolean(),
     sentAmidGrowth: fc.boolean(),
@@ -164,10 +268,21 @@ const ownRefund = fc
   )
 const delta: fc.Arbitrary<RefundedDelta> = fc
   .record({
-    atFirst: fc.constantFrom('0', '0.3'),
+    atFirst: fc.constantFrom('0', '0.3', '0.5'),
+    explainedAtFirst: fc.constantFrom('0', '0', '0.2'),
+    fellBefore: fc.boolean(),
+    released: fc.array(amount, { maxLength: 1 }),
     grown: fc.integer({ min: 0, max: 20 }),
     own: fc.array(ownRefund, { maxLength: 5 }),
-    external: fc.array(fc.record({ amount, matched: fc.boolean() }), { maxLength: 3 }),
+    external: fc.array(
+      fc.record({
+        amount,
+        matched: fc.boolean(),
+        notifiedBeforeFirst: fc.boolean(),
+        sinceSeenMs: fc.constant(0),
+      }),
+      { maxLength: 3 },
+    ),
     underReview: fc.boolean(),
   })
   .map(({ grown, own: ours, external: others, ...rest }) => ({
@@ -190,22 +305,30 @@ const forAll = (holds: (g: RefundedDelta, a: DeltaMatch) => void) =>
 /** The refunds as they are once the result is written. */
 function applyMatch(g: RefundedDelta, a: DeltaMatch): RefundedDelta {
   const matched = [...a.matchedOwn, ...a.inferred]
+  const first = [...named(g.own, a.firstSightOwn), ...a.firstSightExternal]
   return {
     ...g,
+    explainedAtFirst: ((tenths(g.explainedAtFirst) + total(first)) / 10).toFixed(1),
     own: g.own
-      .filter(({ id }) => !a.doubtful.includes(id))
+      .filter(({ id }) => !a.firstSightOwn.includes(id))
       .map((one): OwnRefund => {
+        if ([...a.doubtful, ...a.contradicted].includes(one.id)) {
+          return { ...one, matched: false, evidence: 'contradicted' }
+        }
         if (!matched.includes(one.id)) return one
         const inferred = a.inferred.includes(one.id)
         return { ...one, matched: true, evidence: inferred ? 'inferred' : 'confirmed' }
       }),
-    external: g.external.map((one) => ({
-      ...one,
-      matched: one.matched || a.matchedExternal.includes(one.id),
-    })),
-    underReview: g.underReview || a.doubtful.length > 0,
+    external: g.external
+      .filter((one) => !a.firstSightExternal.includes(one))
+      .map((one) => ({ ...one, matched: one.matched || a.matchedExternal.includes(one) })),
+    underReview: g.underReview || a.doubtful.length + a.contradicted.length > 0,
   }
 }
+
+const firstSightLeft = (g: RefundedDelta) => tenths(g.atFirst) - tenths(g.explainedAtFirst)
+const isOpen = (evidence: OwnRefund['evidence']) =>
+  ['none', 'failure_notified', 'refused'].includes(evidence)
 
 describe('whatever happened', () => {
   it('every unit of the delta is counted once: as matched or as unmatched', () => {
@@ -227,7 +350,7 @@ describe('whatever happened', () => {
     forAll((g, a) => {
       for (const one of named(g.own, a.matchedOwn))
         expect(one).toMatchObject({ matched: false, evidence: 'confirmed', sentBefore: true })
-      for (const one of named(g.external, a.matchedExternal)) expect(one.matched).toBe(false)
+      for (const one of a.matchedExternal) expect(one.matched).toBe(false)
       for (const one of named(g.own, a.doubtful))
         expect(one).toMatchObject({ matched: true, evidence: 'inferred' })
     })
@@ -236,7 +359,8 @@ describe('whatever happened', () => {
   it('inference takes all open refunds or none, leaves nothing over, and never under review', () => {
     forAll((g, a) => {
       if (a.inferred.length === 0) return
-      const open = g.own.filter(({ evidence }) => evidence === 'none')
+      const open = g.own.filter(({ evidence, matched }) => isOpen(evidence) && !matched)
+      expect(open.every(({ evidence }) => evidence === 'none')).toBe(true)
       expect(a.inferred).toEqual(open.map(({ id }) => id))
       expect(open.every(({ sentBefore }) => sentBefore)).toBe(true)
       expect(g.underReview).toBe(false)
@@ -251,7 +375,9 @@ describe('whatever happened', () => {
       const rest = tenths(a.unmatchedDelta) + total(named(g.own, a.inferred))
       for (const one of [
         ...after.own.filter(({ evidence, sentBefore }) => evidence === 'confirmed' && sentBefore),
-        ...after.external,
+        ...after.external.filter(
+          (one) => one.notifiedBeforeFirst || tenths(one.amount) > firstSightLeft(after),
+        ),
       ]) {
         if (!one.matched) expect(tenths(one.amount)).toBeGreaterThan(rest)
       }
@@ -273,7 +399,17 @@ describe('whatever happened', () => {
       expect(matchRefundedDelta(applyMatch(g, a))).toEqual({
         ...NOTHING,
         unmatchedDelta: a.unmatchedDelta,
+        fell: tenths(a.unmatchedDelta) < 0,
       })
+    })
+  })
+
+  it('no more than the first sight is taken for it, and only what was notified before', () => {
+    forAll((g, a) => {
+      const taken = [...named(g.own, a.firstSightOwn), ...a.firstSightExternal]
+      if (taken.length > 0) expect(total(taken)).toBeLessThanOrEqual(firstSightLeft(g))
+      for (const one of taken)
+        expect(one).toMatchObject({ matched: false, notifiedBeforeFirst: true })
     })
   })
 })

@@ -40,7 +40,7 @@ describe('a preview', () => {
     await expectTaken(await ask({ url }, id, { amount: '20', receiver: RECEIVER }))
     const body = { amount: 30.5, receiver: RECEIVER, reason: 'returned' }
     expect(await read(await preview(id, body))).toEqual({
-      wouldSend: { amount: '30.5', currency: 'VND', paymentId: id, receiver: MASKED },
+      wouldSend: { amount: '30.5', currency: 'CLF', paymentId: id, receiver: MASKED },
       refundableAmount: '80',
       refundableAfter: '49.5',
     })
@@ -49,7 +49,7 @@ describe('a preview', () => {
   it('without an amount would send all that is left', async () => {
     const { id } = await seedPaid(rig.database, { amount: '100', refundedAmount: '0.25' })
     const { wouldSend, refundableAfter } = await read(await preview(id, ''))
-    expect(wouldSend).toEqual({ amount: '99.75', currency: 'VND', paymentId: id })
+    expect(wouldSend).toEqual({ amount: '99.75', currency: 'CLF', paymentId: id })
     expect(Number(refundableAfter)).toBe(0)
   })
 

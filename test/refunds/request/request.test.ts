@@ -35,6 +35,7 @@ describe('a refund request is refused', () => {
     { status: 'FAILED' },
     { status: 'SOMETHING' },
     { missing: true },
+    { unreadable: true },
   ])('while the payment is %j', async (facts) => {
     const { id } = await seedPaid(rig.database, facts)
     await expectRefused(await ask({ url }, id), 409, 'payment_not_refundable')

@@ -98,6 +98,7 @@ export async function startStage(seed: number): Promise<Stage> {
       API_KEY: ACCOUNT.apiKey,
       WEBHOOK_ALLOW_PRIVATE: 'true',
       DATA_ENCRYPTION_KEY: Buffer.alloc(32, 3).toString('base64'),
+      GATEWAY_REFUND_DEDUPES: 'true',
       DATABASE_URL: `postgres://postgres@127.0.0.1:${lines.database.port}/postgres`,
       GATEWAY_BASE_URL: `http://127.0.0.1:${lines.gateway.port}`,
     }

@@ -1,0 +1,110 @@
+import { SYNC_DUE, TRANSACTION_CHANGED } from '../db/channels.ts'
+import { formatWakeKey } from '../db/transaction-key.ts'
+import { notifyAfterCommit } from '../platform/postgres/notify.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { REQUEST_ID } from '../transactions/select-refund-notifications.ts'
+import { writeArrivals } from './store-arrivals.ts'
+import type { Arrival } from './types.ts'
+
+/** The hash is known with as many other readings as are kept. */
+export class RecutError extends Error {
+  constructor() {
+    super('recut: other notifications with this hash were received')
+  }
+}
+
+/** Kept readings of a hash, of those in published form and of all. */
+const MAX_READINGS = 2
+
+type KnownReading = Pick<Arrival, 'fingerprint' | 'published' | 'hint'>
+
+/**
+ * Stores notifications whose hash was received with another reading. The first one in published form is the one
+ * that is trusted; any other is a hint, and all of them are flagged. A refund notification that is about one of
+ * our refunds, with its payment and amount, is trusted whenever it comes: nobody else knows its request id.
+ * @returns for each notification whether it was kept
+ * @throws database errors
+ */
+export async function storeReadings(sql: Sql, arrivals: readonly Arrival[]): Promise<boolean[]> {
+  return await runInTransaction(sql, async (tx) => {
+    const keys = [...new Set(arrivals.map(nameHash))].sort()
+    await tx`
+      select pg_advisory_xact_lock(hashtextextended(key, 0)) from unnest(${keys}::text[]) as key`
+    const known = await readKnown(tx, arrivals)
+    const own = await findOwn(tx, arrivals)
+    const kept = arrivals.map((arrival, place) =>
+      judge(arrival, known.get(nameHash(arrival)) ?? [], own.has(place)),
+    )
+    await flagKnown(tx, arrivals)
+    const stored = kept.flatMap((one) => one ?? [])
+    if (stored.length > 0) {
+      const { learnt } = await writeArrivals(tx, stored, false)
+      notifyAfterCommit(tx, SYNC_DUE)
+      for (const key of learnt) notifyAfterCommit(tx, TRANSACTION_CHANGED, formatWakeKey(key))
+    }
+    return kept.map((one) => one !== undefined)
+  })
+}
+
+/** Decides about a notification, and adds it to the readings that are known. Undefined: it is not kept. */
+function judge(arrival: Arrival, known: KnownReading[], isOwn: boolean): Arrival | undefined {
+  const same = known.find(({ fingerprint }) => fingerprint === arrival.fingerprint)
+  if (same) return { ...arrival, hint: same.hint, recut: known.length > 1 }
+  const { published } = arrival
+  const rivals = published ? known.filter((one) => one.published) : known
+  if (!isOwn && rivals.length >= MAX_READINGS) return undefined
+  const hint = !isOwn && (!published || rivals.length > 0)
+  known.push({ fingerprint: arrival.fingerprint, hint, published })
+  return { ...arrival, hint, recut: true }
+}
+
+function nameHash({ merchantCode, signedKey }: Arrival): string {
+  return `${merchantCode} ${signedKey}`
+}
+
+async function readKnown(
+  tx: Tx,
+  arrivals: readonly Arrival[],
+): Promise<Map<string, KnownReading[]>> {
+  const rows = await tx<(KnownReading & { merchantCode: string; signedKey: string })[]>`
+    select merchant_code as "merchantCode", signed_key::text as "signedKey",
+      encode(fingerprint, 'hex') as fingerprint, hint, published
+    from ipn_events where (merchant_code, signed_key) in (${selectKeys(tx, arrivals)}) order by id`
+  const known = new Map(arrivals.map((one) => [nameHash(one), [] as KnownReading[]]))
+  for (const { merchantCode, signedKey, ...reading } of rows) {
+    known.get(`${merchantCode} ${signedKey}`)?.push(reading)
+  }
+  return known
+}
+
+/** The places of refund notifications that are about a refund of ours, with its payment and amount. */
+async function findOwn(tx: Tx, arrivals: readonly Arrival[]): Promise<ReadonlySet<number>> {
+  const rows = arrivals.flatMap(({ merchantCode, notification: one }, place) =>
+    one.kind === 'refund' && REQUEST_ID.test(one.requestId)
+      ? [{ ...one, merchantCode, place }]
+      : [],
+  )
+  if (rows.length === 0) return new Set()
+  const found = await tx<{ place: number }[]>`
+    select n.place from unnest(
+      ${rows.map((r) => r.place)}::int[], ${rows.map((r) => r.merchantCode)}::text[],
+      ${rows.map((r) => r.requestId)}::text[], ${rows.map((r) => r.paymentId ?? null)}::text[],
+      ${rows.map((r) => r.amount ?? null)}::text[]
+    ) as n (place, merchant_code, request_id, payment_id, amount)
+    join refunds r on r.merchant_code = n.merchant_code and r.refund_id = n.request_id::uuid
+    where r.refund_id::text = n.request_id and r.payment_id = n.payment_id and r.amount = n.amount::numeric`
+  return new Set(found.map(({ place }) => place))
+}
+
+async function flagKnown(tx: Tx, arrivals: readonly Arrival[]): Promise<void> {
+  await tx`
+    update ipn_events set recut = true
+    where (merchant_code, signed_key) in (${selectKeys(tx, arrivals)}) and not recut`
+}
+
+function selectKeys(tx: Tx, arrivals: readonly Arrival[]) {
+  return tx`
+    select * from unnest(
+      ${arrivals.map((a) => a.merchantCode)}::text[], ${arrivals.map((a) => a.signedKey ?? null)}::bigint[])`
+}

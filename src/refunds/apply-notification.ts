@@ -1,0 +1,84 @@
+import { isDecidedFailed, NO_FAILURE, sendToReview, transition } from './transitions.ts'
+import type { Disagreement, RefundDraft, RefundRow } from './types.ts'
+
+/** A verified notification of a refund of ours, whose members all match. */
+export type OwnNotification = {
+  id: number
+  code: string
+  receivedAt: string
+  /** It was received before the current snapshot's query was sent. */
+  beforeSnapshot: boolean
+}
+
+/**
+ * Applies a success notification to its refund. The caller has checked that all of its members match. One that
+ * follows a failure notification contradicts it: a person decides. What is known already changes nothing.
+ * @returns the disagreement when the refund was shown as failed
+ */
+export function applySuccessNotification(
+  draft: RefundDraft,
+  { id, code, receivedAt }: OwnNotification,
+): Disagreement | undefined {
+  const { status, failureCode, successNotifiedAt } = draft.now
+  const cause = { reason: 'the gateway notified that the refund succeeded', ipnEventId: id }
+  const theirs = 'success notification'
+  const disagreement =
+    status === 'failed'
+      ? { kind: 'success_after_failure' as const, ours: 'failed', theirs }
+      : undefined
+  const isContradicted = failureCode !== null && !isDecidedFailed(draft.now)
+  const isRepeated = failureCode !== null && successNotifiedAt !== null
+  draft.now = { ...draft.now, successNotifiedAt: successNotifiedAt ?? receivedAt }
+  if (isRepeated) return undefined
+  if (isContradicted || (status === 'succeeded' && successNotifiedAt === null)) {
+    draft.notes.push({ code, cause: cause.reason, ipnEventId: id })
+  }
+  if (isContradicted) {
+    const reason = `the gateway notified both a failure (code ${failureCode}) and a success`
+    sendToReview(draft, 'contradicted', { reason, ipnEventId: id })
+    return disagreement
+  }
+  const proven = { known: true, inferred: false }
+  if (status === 'succeeded') draft.now = { ...draft.now, ...proven }
+  else transition(draft, 'succeeded', cause, { ...proven, ...NO_FAILURE })
+  return disagreement
+}
+
+/**
+ * Applies a failure notification to its refund. An accepted or unknown refund that was sent once keeps its status
+ * until a later snapshot confirms the failure; of several attempts, nobody can say which one it is about. What is
+ * known already changes nothing.
+ * @returns the disagreement when the refund was shown as succeeded
+ */
+export function applyFailureNotification(
+  draft: RefundDraft,
+  { id, code, receivedAt, beforeSnapshot }: OwnNotification,
+): Disagreement | undefined {
+  const { status, failureCode } = draft.now
+  const reason = `the gateway notified a failure (code ${code})`
+  if (failureCode === code) return undefined
+  draft.notes.push({ code, cause: reason, ipnEventId: id })
+  // The first failure is the one a later query has to confirm.
+  if (failureCode === null) {
+    const failure = { failureNotifiedAt: receivedAt, failureBeforeSnapshot: beforeSnapshot }
+    draft.now = { ...draft.now, ...failure, failureCode: code }
+  }
+  const why = findContradiction(draft.now, failureCode)
+  if (why === undefined) return undefined
+  sendToReview(draft, 'contradicted', { reason: `${reason} ${why}`, ipnEventId: id })
+  if (status !== 'succeeded') return undefined
+  const theirs = `failure notification, code ${code}`
+  return { kind: 'failure_after_success', ours: 'succeeded', theirs }
+}
+
+/** Why a failure notification cannot simply be confirmed by a query; undefined when it can. */
+function findContradiction(now: RefundRow, otherCode: string | null): string | undefined {
+  if (isDecidedFailed(now)) return undefined
+  if (now.status === 'succeeded') return 'after the refund had succeeded'
+  if (otherCode !== null) return `and another one (code ${otherCode})`
+  if (now.successNotifiedAt !== null) return 'and a success'
+  if (now.status === 'pending') return 'of a refund that was not sent from here'
+  if (now.status === 'needs_review') return 'while the refund was in review'
+  if (now.status === 'failed' || now.attempts <= 1) return undefined
+  return `after ${now.attempts} attempts`
+}

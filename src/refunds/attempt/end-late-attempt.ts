@@ -1,0 +1,72 @@
+import type { Tx } from '../../platform/postgres/types.ts'
+import { transition } from '../transitions.ts'
+import type { RefundDraft } from '../types.ts'
+import { applyOutcome, describeOutcome, INTERRUPTED } from './end-attempt.ts'
+import type { Attempt, SentAttempt } from './types.ts'
+
+/**
+ * Records the outcome of an attempt whose lease has ended since: the gateway's answer is evidence, whoever holds
+ * the lease now. An attempt whose record was lost in a failover is recorded again. The caller holds the refund's
+ * row.
+ * @returns false while another attempt of the refund is in progress: the answer has to be recorded after it
+ */
+export async function endLateAttempt(
+  tx: Tx,
+  draft: RefundDraft,
+  sent: SentAttempt,
+): Promise<boolean> {
+  const { attempt } = sent
+  if (draft.now.status === 'sending' && !isLast(draft, attempt)) return false
+  const found = await readAttempt(tx, attempt)
+  const isRecorded = found !== undefined && found.outcome !== null && !found.interrupted
+  if (isRecorded) return true
+  const { outcome, httpStatus, code, message, durationMs } = describeOutcome(sent)
+  const { merchantCode, refundId, lastSentAt } = attempt.recorded
+  const [row] = found
+    ? await tx<{ endedAt: string }[]>`
+        update refund_attempts set outcome = ${outcome}, http_status = ${httpStatus}, code = ${code},
+          message = ${message}, duration_ms = ${durationMs}
+        where id = ${attempt.attemptId} and merchant_code = ${merchantCode}
+        returning clock_timestamp()::text as "endedAt"`
+    : await tx<{ endedAt: string }[]>`
+        insert into refund_attempts (merchant_code, refund_id, body_sha256, snapshot_call_id, recorded_at,
+          outcome, http_status, code, message, duration_ms)
+        values (${merchantCode}, ${refundId}, ${attempt.prepared.bodySha256}, ${attempt.snapshotCallId},
+          ${lastSentAt}, ${outcome}, ${httpStatus}, ${code}, ${message}, ${durationMs})
+        returning clock_timestamp()::text as "endedAt"`
+  if (!found) restoreAttempt(draft, attempt)
+  if (row && isLast(draft, attempt)) applyLate(draft, sent, row.endedAt)
+  return true
+}
+
+function isLast({ now }: RefundDraft, { recorded }: Attempt): boolean {
+  return now.lastSentAt === recorded.lastSentAt
+}
+
+/** Finds the record of an attempt. After a failover its id may belong to another attempt. */
+async function readAttempt(tx: Tx, { attemptId, recorded }: Attempt) {
+  const [found] = await tx<{ outcome: string | null; interrupted: boolean }[]>`
+    select outcome, outcome = 'unknown' and message = ${INTERRUPTED} as interrupted
+    from refund_attempts
+    where id = ${attemptId} and merchant_code = ${recorded.merchantCode}
+      and refund_id = ${recorded.refundId} and recorded_at = ${recorded.lastSentAt}::timestamptz
+    for update`
+  return found
+}
+
+/** Makes a refund whose row is older than the attempt one that was sent. */
+function restoreAttempt(draft: RefundDraft, { before, recorded }: Attempt): void {
+  if (draft.now.attempts !== before.attempts || draft.now.status !== before.status) return
+  const { attempts, firstSentAt, lastSentAt, refundedBefore, sentAmidGrowth } = recorded
+  const sent = { attempts, firstSentAt, lastSentAt, refundedBefore, sentAmidGrowth }
+  transition(draft, 'sending', { reason: 'attempt recorded again: its record was lost' }, sent)
+}
+
+/** Applies the answer of the last attempt, if nothing but its silence has been judged since. */
+function applyLate(draft: RefundDraft, sent: SentAttempt, endedAt: string): void {
+  const { status } = draft.now
+  if (status !== 'sending' && status !== 'unknown') return
+  // Its only reason was that this answer was missing.
+  draft.now = { ...draft.now, unanswered: sent.attempt.before.unanswered }
+  applyOutcome(draft, sent, endedAt)
+}

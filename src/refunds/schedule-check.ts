@@ -1,0 +1,41 @@
+import { repoll } from '../platform/concurrency/backoff.ts'
+import type { RefundSettings } from './transitions.ts'
+import type { RefundDraft, RefundRow } from './types.ts'
+
+/**
+ * Whether the refund may be sent again under the same id, provided that a fresh snapshot shows no growth. No
+ * gateway remembers request ids for ever: resending stops `REFUND_RESEND_FOR_MS` after the first attempt.
+ */
+export function mayResend(now: RefundRow, settings: RefundSettings): boolean {
+  return (
+    settings.GATEWAY_REFUND_DEDUPES &&
+    now.status === 'unknown' &&
+    now.unanswered &&
+    now.failureCode === null &&
+    (now.sinceFirstSentMs ?? 0) < settings.REFUND_RESEND_FOR_MS &&
+    (now.sinceSentMs ?? 0) >= resendAfter(now, settings)
+  )
+}
+
+/** How long after the last attempt to send again (ms): doubles with every attempt. */
+function resendAfter(now: RefundRow, settings: RefundSettings): number {
+  const { REFUND_RESEND_AFTER_MS: base, REFUND_BACKOFF_MAX_MS } = settings
+  return repoll(now.attempts, { base, max: Math.max(base, REFUND_BACKOFF_MAX_MS) })
+}
+
+/** How long until the next check of a refund that is not over (ms): doubles, but never passes one of its deadlines. */
+export function scheduleNextCheck({ now }: RefundDraft, settings: RefundSettings): number {
+  const limits = { base: settings.REFUND_BACKOFF_MS, max: settings.REFUND_BACKOFF_MAX_MS }
+  const steps = [repoll(now.polls, limits)]
+  if (now.status === 'unknown') {
+    const sinceSent = now.sinceSentMs ?? 0
+    steps.push(settings.REFUND_RESOLVE_FOR_MS - sinceSent)
+    if (now.refusedCode !== null && !now.unanswered) {
+      steps.push(settings.REFUND_CONFIRM_FAILED_MS - (now.sinceRefusedMs ?? 0))
+    } else if (settings.GATEWAY_REFUND_DEDUPES) {
+      steps.push(resendAfter(now, settings) - sinceSent)
+    }
+  }
+  // Deadlines in the past are ignored; one more millisecond puts the check after the deadline.
+  return Math.min(...steps.filter((ms) => ms > 0).map((ms) => Math.ceil(ms) + 1))
+}

@@ -1,0 +1,96 @@
+import { setTimeout } from 'node:timers/promises'
+import postgres from 'postgres'
+import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
+import { backoff } from '../platform/concurrency/backoff.ts'
+import { isDatabaseUnavailable } from '../platform/postgres/errors.ts'
+import { type LastStatement, runPipelined } from '../platform/postgres/transaction.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import type { SentAttempt } from '../refunds/attempt/types.ts'
+import { recordAttemptResult, recordLateResult } from '../refunds/reconcile/reconcile-refunds.ts'
+import type { SyncContext } from './context.ts'
+import { lockClaimed, lockUnclaimed } from './fence.ts'
+import { finishCommit } from './finish-commit.ts'
+import { logFindings } from './record-findings.ts'
+import type { QueryEnd } from './schedule.ts'
+import { type Claim, type ClaimEnd, LOST } from './types.ts'
+
+/** How long to wait before the answer is written once more (ms), growing with every failure. */
+const WAIT = { base: 100, max: 5_000 }
+
+/**
+ * Records the answer to a refund, which is evidence: while the database is away it is kept and written later,
+ * also when the lease has ended by then. Only a process that stops or dies loses it.
+ * @throws the error of the database when the process stops before, or when waiting does not help
+ */
+export async function recordRefundAnswer(
+  ctx: SyncContext,
+  claim: Claim,
+  sent: SentAttempt,
+  queryEnd: QueryEnd,
+): Promise<ClaimEnd> {
+  const { merchantCode } = claim
+  const facts = { merchantCode, refundId: sent.attempt.refundId, outcome: sent.call.outcome.kind }
+  for (let failures = 1; ; failures += 1) {
+    try {
+      const end = await tryRecord(ctx, claim, sent, queryEnd)
+      if (end !== 'busy') return end
+    } catch (error) {
+      if (!mayPass(error) || ctx.givingUp.aborted) {
+        ctx.log.error({ ...facts, err: error }, 'the answer to a refund is lost')
+        throw error
+      }
+      if (failures === 1) {
+        ctx.log.warn({ ...facts, err: error }, 'the answer to a refund is kept until it is stored')
+      }
+    }
+    await setTimeout(backoff(failures, WAIT), undefined, { signal: ctx.givingUp }).catch(() => {})
+  }
+}
+
+/** Whether the same statements may succeed later: the database is away, or another transaction was in the way. */
+function mayPass(error: unknown): boolean {
+  const { code } = error instanceof postgres.PostgresError ? error : { code: '' }
+  return isDatabaseUnavailable(error) || /^(40...|55P03|57014)$/.test(code)
+}
+
+async function tryRecord(
+  ctx: SyncContext,
+  claim: Claim,
+  sent: SentAttempt,
+  queryEnd: QueryEnd,
+): Promise<ClaimEnd | 'busy'> {
+  const { end, found } = await runPipelined(ctx.sql, {
+    open: (tx) => lockClaimed(tx, [{ claim, sentAfterMs: 0 }]),
+    work: async (tx, rows) => {
+      const row = rows.get(claim.leaseId)
+      if (!row) return await writeLate(ctx, tx, { claim, sent, queryEnd })
+      const refunds = await recordAttemptResult(ctx, tx, claim, sent)
+      const { found } = refunds
+      const { end, last } = await finishCommit(ctx, tx, { claim, row, refunds, queryEnd, found })
+      return { value: { end, found }, last }
+    },
+  })
+  logFindings(ctx, { found, ipnDelaysS: [] }, [])
+  return end
+}
+
+type LateAnswer = { claim: Claim; sent: SentAttempt; queryEnd: QueryEnd }
+
+/** Writes the answer after the lease has ended: the claim of whoever holds it by then is not touched. */
+async function writeLate(
+  ctx: SyncContext,
+  tx: Tx,
+  { claim, sent, queryEnd }: LateAnswer,
+): Promise<{
+  value: { end: ClaimEnd | 'busy'; found: RecordedDiscrepancy[] }
+  last?: LastStatement | undefined
+}> {
+  const row = await lockUnclaimed(tx, claim)
+  const refunds = row ? await recordLateResult(ctx, tx, claim, sent) : 'gone'
+  if (!row || refunds === 'gone') throw new Error('the row of the refund is lost')
+  if (refunds === 'busy') return { value: { end: 'busy', found: [] } }
+  const { found } = refunds
+  const late = { claim, row, refunds, queryEnd, continues: true, found }
+  const { last } = await finishCommit(ctx, tx, late)
+  return { value: { end: LOST, found }, last }
+}

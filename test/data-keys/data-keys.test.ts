@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { ConfigError } from '../../src/config/config-error.ts'
+import { openDataKeys } from '../../src/data-keys/open-data-keys.ts'
+import { Refund } from '../../src/refunds/view.ts'
+import { withKey } from '../support/api.ts'
+import { ask, expectRefused, expectTaken, MASKED, RECEIVER, seedPaid } from '../support/ask.ts'
+import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { encryptEarlier, rewriteAsEarlier } from '../support/earlier-release.ts'
+import { startTestService } from '../support/service.ts'
+
+const makeKey = (byte: number) => Buffer.alloc(32, byte).toString('base64')
+const [K1, K2, K3] = [makeKey(1), makeKey(2), makeKey(3)]
+
+async function makeDatabase(): Promise<TestDatabase> {
+  const database = await createTestDatabase()
+  onTestFinished(() => database.drop())
+  return database
+}
+
+/** Starts a web process with a key for one test. */
+async function start(database: TestDatabase, key: string, previous = '') {
+  const service = await startTestService(database, 'http://127.0.0.1:9', {
+    settings: { ROLE: 'web', DATA_ENCRYPTION_KEY: key, DATA_ENCRYPTION_KEY_PREVIOUS: previous },
+  })
+  onTestFinished(() => service.stop())
+  return service
+}
+
+const readReceiver = async (url: string, refundId: string) =>
+  Refund.parse(await (await fetch(`${url}/v1/refunds/${refundId}`, withKey())).json()).receiver
+
+const readKeys = ({ sql }: TestDatabase) =>
+  sql`select purpose, id, encode(wrapped, 'hex') as wrapped from data_keys order by purpose, id`
+
+describe('another DATA_ENCRYPTION_KEY', () => {
+  it('than the database was written with stops the start, with one line', async () => {
+    const database = await makeDatabase()
+    const first = await start(database, K1)
+    await first.stop()
+    const refused = start(database, K2)
+    await expect(refused).rejects.toBeInstanceOf(ConfigError)
+    await expect(refused).rejects.toMatchObject({
+      lines: [expect.stringMatching(/^DATA_ENCRYPTION_KEY is not the key .*_PREVIOUS/)],
+    })
+    await start(database, K1)
+  })
+
+  it('beside the previous one changes no answer: the same request is the same refund', async () => {
+    const database = await makeDatabase()
+    const { id } = await seedPaid(database, { paymentMethod: 'QR' })
+    const first = await start(database, K1)
+    const body = { amount: '30', receiver: RECEIVER }
+    const asked = { url: first.url, idempotencyKey: 'kept' }
+    const refund = await expectTaken(await ask(asked, id, body))
+    await first.stop()
+    const before = await readKeys(database)
+
+    const second = await start(database, K2, K1)
+    const again = { url: second.url, idempotencyKey: 'kept' }
+    expect((await expectTaken(await ask(again, id, body), true)).id).toBe(refund.id)
+    await expectRefused(
+      await ask(again, id, { ...body, amount: '31' }),
+      422,
+      'idempotency_key_reused',
+    )
+    expect(await readReceiver(second.url, refund.id)).toEqual(MASKED)
+    await second.stop()
+    const after = await readKeys(database)
+    expect(after.map(({ id }) => id)).toEqual(before.map(({ id }) => id))
+    for (const [index, { wrapped }] of after.entries())
+      expect(wrapped).not.toBe(before[index]?.wrapped)
+
+    const third = await start(database, K2)
+    expect(await readReceiver(third.url, refund.id)).toEqual(MASKED)
+    const later = { url: third.url, idempotencyKey: 'kept' }
+    expect((await expectTaken(await ask(later, id, body), true)).id).toBe(refund.id)
+    await third.stop()
+    await expect(start(database, K1)).rejects.toBeInstanceOf(ConfigError)
+  })
+
+  it('in processes that start together is stored once', async () => {
+    const database = await makeDatabase()
+    await Promise.all([K1, K1, K1].map((current) => openDataKeys(database.sql, { current })))
+    const keys = await readKeys(database)
+    expect(keys.map(({ purpose }) => purpose)).toEqual(['fingerprint', 'seal'])
+    expect(JSON.stringify(keys)).not.toContain(Buffer.from(K1, 'base64').toString('hex'))
+  })
+})
+
+describe('a reused idempotency key', () => {
+  it('names the refund that it belongs to, and advises no new key', async () => {
+    const database = await makeDatabase()
+    const { id } = await seedPaid(database)
+    const { url } = await start(database, K1)
+    const refund = await expectTaken(
+      await ask({ url, idempotencyKey: 'taken' }, id, { amount: '1' }),
+    )
+    const response = await ask({ url, idempotencyKey: 'taken' }, id, { amount: '2' })
+    const problem = await expectRefused(response, 422, 'idempotency_key_reused')
+    expect(problem).toMatchObject({ refundId: refund.id })
+    expect(problem.detail).toContain(refund.id)
+    expect(problem.detail).not.toMatch(/new (key|one)|another key/)
+  })
+
+  it('whose fingerprint cannot be checked is 503, never 422, and nothing is stored', async () => {
+    const database = await makeDatabase()
+    const { id } = await seedPaid(database)
+    const { url } = await start(database, K1)
+    const body = { amount: '30' }
+    const refund = await expectTaken(await ask({ url, idempotencyKey: 'lost' }, id, body))
+    await database.sql`update refunds set fingerprint_key_id = 'ffffffffffffffff'`
+    for (const given of [body, { amount: '31' }]) {
+      const response = await ask({ url, idempotencyKey: 'lost' }, id, given)
+      expect(response.headers.get('retry-after')).not.toBeNull()
+      const problem = await expectRefused(response, 503, 'unavailable')
+      expect(problem.detail).toContain(refund.id)
+    }
+    expect(await database.sql`select refund_id from refunds`).toHaveLength(1)
+  })
+})
+
+describe('what the previous release wrote', () => {
+  async function writeEarlier(root: string, more: { receiver?: typeof RECEIVER } = {}) {
+    const database = await makeDatabase()
+    const { id } = await seedPaid(database, { paymentMethod: more.receiver ? 'QR' : 'CC' })
+    const service = await start(database, root)
+    const body = { amount: '30.0', reason: 'returned', ...more }
+    const asked = { url: service.url, idempotencyKey: 'earlier' }
+    const refund = await expectTaken(await ask(asked, id, body))
+    await service.stop()
+    await rewriteAsEarlier(database, root, { refundId: refund.id, paymentId: id, ...body })
+    return { database, id, body, refund }
+  }
+
+  it.each([{}, { receiver: RECEIVER }])('is read, and compared with requests: %j', async (more) => {
+    const { database, id, body, refund } = await writeEarlier(K1, more)
+    const { url } = await start(database, K1)
+    const asked = { url, idempotencyKey: 'earlier' }
+    expect((await expectTaken(await ask(asked, id, body), true)).id).toBe(refund.id)
+    expect(await readReceiver(url, refund.id)).toEqual(more.receiver ? MASKED : null)
+    await expectRefused(
+      await ask(asked, id, { ...body, amount: '1' }),
+      422,
+      'idempotency_key_reused',
+    )
+  })
+
+  it.each([{}, { receiver: RECEIVER }])('with another key stops the start: %j', async (more) => {
+    const { database, id, body, refund } = await writeEarlier(K1, more)
+    await expect(start(database, K2)).rejects.toBeInstanceOf(ConfigError)
+    expect(await readKeys(database)).toEqual([])
+    const { url } = await start(database, K2, K1)
+    const asked = { url, idempotencyKey: 'earlier' }
+    expect((await expectTaken(await ask(asked, id, body), true)).id).toBe(refund.id)
+  })
+
+  it.each([{}, { receiver: RECEIVER }])(
+    'partly with a key that is lost: the request is 503, and the rest works: %j',
+    async (more) => {
+      const { database, id, body } = await writeEarlier(K1, more)
+      const endpoint = randomUUID()
+      const secret = encryptEarlier(K3, 'whsec', `webhook endpoint ${endpoint}`)
+      await database.sql`
+        insert into webhook_endpoints (id, merchant_code, url, types, secret, planned_up_to)
+        values (${endpoint}, 'UFLIYL', 'https://shop.example', '{}', ${secret}, 0)`
+      const { url } = await start(database, K3)
+      const asked = { url, idempotencyKey: 'earlier' }
+      await expectRefused(await ask(asked, id, body), 503, 'unavailable')
+      const other = await seedPaid(database)
+      await expectTaken(await ask({ url }, other.id))
+    },
+  )
+})

@@ -1,0 +1,143 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { syncDue } from '../../../src/sync/sync-due.ts'
+import type { LabPayment } from '../../support/refund-lab.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const lab = useRefundLab()
+afterEach(() => lab.clear())
+
+type Sent = Awaited<ReturnType<ReturnType<typeof lab.service.ctx.gateway.prepareRefund>['send']>>
+
+/** Syncs the payment, and calls `meanwhile` once the gateway has answered the REFUND. */
+async function passWith(payment: LabPayment, meanwhile: () => Promise<void>): Promise<void> {
+  const { ctx } = lab.service
+  const gateway: typeof ctx.gateway = {
+    ...ctx.gateway,
+    prepareRefund(order) {
+      const prepared = ctx.gateway.prepareRefund(order)
+      const send = async (...given: Parameters<typeof prepared.send>): Promise<Sent> => {
+        const sent = await prepared.send(...given)
+        await meanwhile()
+        return sent
+      }
+      return { ...prepared, send }
+    },
+  }
+  await lab.database.sql`
+    update transactions set due_at = now() - interval '1 s'
+    where transaction_id = ${payment.transactionId}`
+  expect(await syncDue({ ...ctx, gateway })).toBe(1)
+}
+
+const readAttempts = async (refundId: string) =>
+  await lab.database.sql`
+    select outcome, code, message from refund_attempts where refund_id = ${refundId} order by id`
+
+describe('the answer to a refund', () => {
+  it('is kept while the database refuses it, and written when it is back', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    const { sql } = lab.database
+    await sql`create sequence away_for start 1`
+    // The next three commits of an attempt fail as if the server was shutting down.
+    await sql.unsafe(`
+      create function be_away() returns trigger language plpgsql as $$
+      begin
+        if nextval('away_for') <= 3 then raise exception 'away' using errcode = '57P01'; end if;
+        return new;
+      end $$`)
+    await sql`create trigger away before update on refund_attempts execute function be_away()`
+    try {
+      await passWith(payment, async () => {})
+    } finally {
+      await sql`drop trigger away on refund_attempts`
+      await sql`drop function be_away`
+      await sql`drop sequence away_for`
+    }
+    expect(await lab.row(refundId)).toMatchObject({ status: 'accepted', unanswered: false })
+    expect(await readAttempts(refundId)).toMatchObject([{ outcome: 'answered', code: '0' }])
+  })
+
+  it('is written after its lease has ended, over the silence another worker found', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await lab.fault('code', { code: 33 })
+    await passWith(payment, async () => {
+      await lab.pass(payment)
+      expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', unanswered: true })
+    })
+    expect(await lab.row(refundId)).toMatchObject({
+      status: 'unknown',
+      unanswered: false,
+      refusedCode: '33',
+    })
+    expect(await readAttempts(refundId)).toMatchObject([{ outcome: 'rejected', code: '33' }])
+  })
+
+  it('is written once, also when the lease ended in the commit whose answer was lost', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await passWith(payment, async () => {
+      await lab.pass(payment)
+      await lab.notify(payment, refundId, '30')
+      await lab.settle(refundId)
+      await lab.pass(payment)
+    })
+    expect((await lab.row(refundId)).status).toBe('succeeded')
+    expect(await readAttempts(refundId)).toMatchObject([{ outcome: 'answered', code: '0' }])
+  })
+
+  it('is written with its attempt, whose record was lost in a failover', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await passWith(payment, async () => {
+      await lab.database.sql`delete from refund_attempts where refund_id = ${refundId}`
+      await lab.database.sql`
+        update refunds set status = 'pending', attempts = 0, first_sent_at = null, last_sent_at = null,
+          refunded_before = null, due_at = now() + interval '1 hour'
+        where refund_id = ${refundId}`
+      await lab.database.sql`
+        update transactions set lease_id = null, due_at = null
+        where transaction_id = ${payment.transactionId}`
+    })
+    expect(await lab.row(refundId)).toMatchObject({
+      status: 'accepted',
+      attempts: 1,
+      refundedBefore: '0',
+    })
+    expect(await readAttempts(refundId)).toMatchObject([{ outcome: 'answered', code: '0' }])
+    await lab.pass(payment)
+    expect(await lab.sent(refundId)).toBe(1)
+  })
+
+  it('without a byte written gives the refund back, also late', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    const { ctx } = lab.service
+    const gateway: typeof ctx.gateway = {
+      ...ctx.gateway,
+      prepareRefund(order) {
+        const prepared = ctx.gateway.prepareRefund(order)
+        const { bodySha256 } = prepared
+        return {
+          ...prepared,
+          async send() {
+            await lab.pass(payment)
+            return {
+              outcome: { kind: 'unavailable', reason: 'ECONNREFUSED' },
+              record: { command: 'REFUND', bodySha256, durationMs: 0, httpStatus: undefined },
+            }
+          },
+        }
+      },
+    }
+    await lab.database.sql`update transactions set due_at = now() - interval '1 s'`
+    expect(await syncDue({ ...ctx, gateway })).toBe(1)
+    expect(await lab.row(refundId)).toMatchObject({
+      status: 'pending',
+      attempts: 0,
+      unanswered: false,
+      firstSentAt: null,
+    })
+  })
+})

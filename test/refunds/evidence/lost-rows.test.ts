@@ -1,0 +1,220 @@
+import { randomUUID } from 'node:crypto'
+import { afterEach, describe, expect, it } from 'vitest'
+import { deriveRefundId } from '../../../src/refunds/request/derive-refund-id.ts'
+import type { LabPayment } from '../../support/refund-lab.ts'
+import { MERCHANT } from '../../support/service.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const lab = useRefundLab()
+afterEach(() => lab.clear())
+
+const CONFIRM_MS = 600_000
+const statusOf = async (refundId: string) => (await lab.row(refundId)).status
+
+/** The commits that stored and sent the refund are lost, as in a failover to a standby that lagged. */
+async function loseRow(refundId: string): Promise<void> {
+  const { sql } = lab.database
+  await sql`delete from refund_attempts where refund_id = ${refundId}`
+  await sql`delete from changes where refund_id = ${refundId}`
+  await sql`delete from refunds where refund_id = ${refundId}`
+}
+
+async function askAgain(payment: LabPayment, key: string, amount: string | undefined = '30') {
+  const { status, body } = await lab.refund(payment.id, amount === '' ? {} : { amount }, key)
+  expect(status).toBe(202)
+  return body
+}
+
+describe('the request id of a refund', () => {
+  it('follows from merchant and key, as in the known answer', () => {
+    expect(deriveRefundId('UFLIYL', 'order-DH1-return-1')).toBe(
+      '2e2ef252-5068-82db-bebe-1b215c1ae0e2',
+    )
+    expect(deriveRefundId('UFLIYM', 'order-DH1-return-1')).not.toBe(
+      deriveRefundId('UFLIYL', 'order-DH1-return-1'),
+    )
+  })
+
+  it('is the same for a quoted key, and another for another key', async () => {
+    const payment = await lab.open()
+    const first = await askAgain(payment, 'a-1', '10')
+    expect(first.id).toBe(deriveRefundId(MERCHANT.merchantCode, 'a-1'))
+    expect((await askAgain(payment, '"a-1"', '10')).id).toBe(first.id)
+    expect((await askAgain(payment, 'a-2', '10')).id).not.toBe(first.id)
+  })
+
+  it('of a row from before stays as it was stored', async () => {
+    const payment = await lab.open()
+    const { id } = await askAgain(payment, 'old', '10')
+    const old = randomUUID()
+    await lab.database.sql`update refunds set refund_id = ${old} where refund_id = ${id}`
+    expect((await askAgain(payment, 'old', '10')).id).toBe(old)
+    await lab.pass(payment)
+    expect([await lab.sent(old), await lab.sent(id)]).toEqual([1, 0])
+  })
+})
+
+describe('a refund whose row is lost after it was sent', () => {
+  it('and is requested again moves once, and is not shown as failed', async () => {
+    const payment = await lab.open()
+    const { id } = await askAgain(payment, 'k1')
+    await lab.pass(payment)
+    await loseRow(id)
+    const again = await askAgain(payment, 'k1')
+    expect(again.id).toBe(id)
+    await lab.pass(payment)
+    await lab.age(id, CONFIRM_MS)
+    await lab.pass(payment)
+    expect(await statusOf(id)).toBe('needs_review')
+    await lab.settle(id)
+    await lab.pass(payment)
+    expect(await lab.row(id)).toMatchObject({ status: 'succeeded', inferred: true })
+    expect(await lab.moved(payment.id)).toEqual(['30'])
+  })
+
+  it('and notified since is stored as succeeded, unsent, with its match', async () => {
+    const payment = await lab.open()
+    const { id } = await askAgain(payment, 'k2')
+    await lab.pass(payment)
+    await lab.settle(id)
+    await loseRow(id)
+    await lab.notify(payment, id, '30')
+    await lab.pass(payment)
+    const again = await askAgain(payment, 'k2')
+    expect(again).toMatchObject({ id, status: 'succeeded', inferred: false })
+    expect(await lab.row(id)).toMatchObject({ matched: true, known: true, attempts: 0 })
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(1)
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+    const { proof } = await readProof(id)
+    expect(proof).toMatchObject({ transitions: [{ to: 'pending' }, { to: 'succeeded' }] })
+  })
+
+  it('and of which all that is left was refunded is stored with the amount of its notification', async () => {
+    const payment = await lab.open()
+    const { id } = await askAgain(payment, 'k3', '')
+    await lab.pass(payment)
+    await lab.settle(id)
+    await loseRow(id)
+    await lab.notify(payment, id, '100')
+    await lab.pass(payment)
+    expect(await askAgain(payment, 'k3', '')).toMatchObject({ status: 'succeeded', amount: '100' })
+  })
+
+  it.each([
+    ['failed', { code: 5 }],
+    ['another amount', { amount: 31 }],
+    ['another payment', { paymentId: 'P-other' }],
+    ['still under way', { code: 99 }],
+  ])('and notified as %s is left to a person, unsent', async (name, notified) => {
+    const payment = await lab.open()
+    const { id } = await askAgain(payment, `k4-${name}`)
+    await lab.pass(payment)
+    await loseRow(id)
+    await lab.notify(payment, id, '30', notified)
+    await lab.pass(payment)
+    expect(await askAgain(payment, `k4-${name}`)).toMatchObject({ id, status: 'needs_review' })
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(1)
+  })
+
+  it('is found by its external refund after the notification fell to retention', async () => {
+    const payment = await lab.open()
+    const { id } = await askAgain(payment, 'k5')
+    await lab.pass(payment)
+    await lab.settle(id)
+    await loseRow(id)
+    await lab.notify(payment, id, '30')
+    await lab.pass(payment)
+    await lab.database.sql`delete from ipn_events`
+    expect(await askAgain(payment, 'k5')).toMatchObject({ status: 'succeeded' })
+  })
+
+  it('together with its payment counts in what was refunded at first sight, once', async () => {
+    const payment = await lab.open()
+    const { id } = await askAgain(payment, 'k6')
+    await lab.pass(payment)
+    await lab.settle(id)
+    await lab.database
+      .sql`truncate transactions, payments, refunds, refund_attempts, changes cascade`
+    await lab.notify(payment, id, '30')
+    await lab.database.sql`
+      insert into transactions (merchant_code, transaction_id)
+      values (${MERCHANT.merchantCode}, ${payment.transactionId})`
+    await lab.pass(payment)
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+    expect(await askAgain(payment, 'k6')).toMatchObject({ status: 'succeeded' })
+    await lab.pass(payment)
+    expect(await lab.row(id)).toMatchObject({ inFirstSight: true, matched: false })
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+  })
+
+  it('of which only the attempt is lost is refused as repeated, and that fails nothing', async () => {
+    const payment = await lab.open()
+    const { id } = await askAgain(payment, 'k7')
+    await lab.pass(payment)
+    await lab.database.sql`delete from refund_attempts where refund_id = ${id}`
+    await lab.database.sql`
+      update refunds set status = 'pending', attempts = 0, first_sent_at = null, last_sent_at = null,
+        refunded_before = null, gateway_refund_id = null
+      where refund_id = ${id}`
+    await lab.pass(payment)
+    expect(await lab.row(id)).toMatchObject({ status: 'unknown', refusedCode: '215' })
+    await lab.age(id, CONFIRM_MS)
+    await lab.pass(payment)
+    expect(await statusOf(id)).toBe('needs_review')
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+  })
+
+  it('that shows as unexplained growth of its amount is not sent again', async () => {
+    const payment = await lab.open()
+    const { id } = await askAgain(payment, 'k8')
+    await lab.pass(payment)
+    await lab.settle(id)
+    await loseRow(id)
+    await lab.mode({ dedupes: false })
+    await askAgain(payment, 'k8')
+    await lab.pass(payment)
+    expect(await statusOf(id)).toBe('pending')
+    expect(await lab.disagreements(payment)).toContain('unexplained_growth')
+    expect(await lab.moved(payment.id)).toEqual(['30'])
+    await lab.notify(payment, id, '30')
+    await lab.pass(payment)
+    expect(await lab.row(id)).toMatchObject({ status: 'succeeded', matched: true, attempts: 0 })
+  })
+
+  it('and waits beside unexplained growth for too long is left to a person', async () => {
+    const payment = await lab.open()
+    await lab.show(payment, '30')
+    const { id } = await askAgain(payment, 'k9')
+    await lab.database.sql`
+      update refunds set requested_at = requested_at - interval '3 days' where refund_id = ${id}`
+    await lab.pass(payment)
+    expect(await statusOf(id)).toBe('needs_review')
+    expect(await lab.sent(id)).toBe(0)
+  })
+
+  it('and whose failure is notified before it is sent again is left to a person', async () => {
+    const payment = await lab.open()
+    const { id } = await askAgain(payment, 'k10')
+    await lab.notify(payment, id, '30', { code: 5 })
+    await lab.pass(payment)
+    expect(await statusOf(id)).toBe('needs_review')
+    expect(await lab.sent(id)).toBe(0)
+  })
+
+  it('and whose request id is notified with another amount is not sent', async () => {
+    const payment = await lab.open()
+    const { id } = await askAgain(payment, 'k11')
+    await lab.notify(payment, id, '30', { amount: 31 })
+    await lab.pass(payment)
+    expect(await statusOf(id)).toBe('needs_review')
+    expect(await lab.disagreements(payment)).toEqual(['notification_mismatch'])
+    expect(await lab.sent(id)).toBe(0)
+  })
+})
+
+async function readProof(refundId: string): Promise<{ proof: unknown }> {
+  const response = await lab.api(`/v1/refunds/${refundId}?include=proof`)
+  return (await response.json()) as { proof: unknown }
+}

@@ -1,0 +1,204 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import type { LabPayment } from '../../support/refund-lab.ts'
+import { MERCHANT } from '../../support/service.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const lab = useRefundLab()
+afterEach(() => lab.clear())
+
+const RESOLVE_MS = 259_200_000
+const CONFIRM_MS = 600_000
+const statusOf = async (refundId: string) => (await lab.row(refundId)).status
+const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount
+
+async function portalRefund(payment: LabPayment, amount: string): Promise<void> {
+  await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount })
+}
+
+/** A payment that the service sees for the first time after `before` has happened at the gateway. */
+async function openLater(before: (payment: LabPayment) => Promise<void>): Promise<LabPayment> {
+  const payment = await lab.open()
+  await lab.database.sql`truncate transactions, payments cascade`
+  await before(payment)
+  await lab.database.sql`
+    insert into transactions (merchant_code, transaction_id)
+    values (${MERCHANT.merchantCode}, ${payment.transactionId})`
+  await lab.pass(payment)
+  await lab.pass(payment)
+  return payment
+}
+
+describe('portal refunds from before the payment was first seen', () => {
+  it('of which first sight shows one are not both taken for it: the other one is reserved', async () => {
+    const payment = await openLater(async (payment) => {
+      for (const id of ['portal-1', 'portal-2']) {
+        await portalRefund(payment, '30')
+        await lab.notify(payment, id, '30')
+      }
+      await lab.show(payment, '30')
+    })
+    expect(await left(payment)).toBe('40')
+    await lab.show(payment, null)
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('40')
+    expect(await lab.disagreements(payment)).toEqual([])
+  })
+
+  it('are consumed whole, oldest first', async () => {
+    const payment = await openLater(async (payment) => {
+      await portalRefund(payment, '30')
+      await portalRefund(payment, '20')
+      await lab.notify(payment, 'portal-1', '30')
+      await lab.notify(payment, 'portal-2', '20')
+    })
+    expect(await left(payment)).toBe('50')
+    const rows = await lab.database.sql`select outcome from foreign_refunds`
+    expect(rows.map(({ outcome }) => outcome)).toEqual(Array(2).fill('part_of_first_sight'))
+  })
+
+  it('notified again afterwards stay reserved, and do not eat the growth of a refund of ours', async () => {
+    const payment = await openLater((payment) => portalRefund(payment, '30'))
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('40')
+    const refundId = await lab.send(payment, '30')
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('accepted')
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
+  })
+
+  it('notified again do not make one of ours fail that was refused and moved all the same', async () => {
+    const payment = await openLater((payment) => portalRefund(payment, '30'))
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    await lab.fault('acceptThenCode', { code: 33 })
+    const refundId = await lab.send(payment, '30')
+    await lab.settle(refundId)
+    await lab.age(refundId, CONFIRM_MS)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('unknown')
+    expect(await lab.disagreements(payment)).toContain('unexplained_growth')
+    await lab.age(refundId, RESOLVE_MS)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+  })
+
+  it('that no growth shows are a discrepancy in the end', async () => {
+    const payment = await openLater((payment) => portalRefund(payment, '30'))
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    expect(await lab.disagreements(payment)).toEqual([])
+    await lab.database.sql`
+      update foreign_refunds set first_seen_at = first_seen_at - interval '3 days'`
+    await lab.pass(payment)
+    expect(await lab.disagreements(payment)).toEqual(['external_refund_unmatched'])
+  })
+})
+
+describe('what was judged without an external refund', () => {
+  it('inferred on growth that may be either goes to review, and stays reserved', async () => {
+    const payment = await openLater((payment) => portalRefund(payment, '30'))
+    const refundId = await lab.send(payment, '30')
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+  })
+
+  it('inferred from growth that a smaller portal refund would have taken goes to review', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.show(payment, '30')
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('succeeded')
+    await lab.notify(payment, 'portal-1', '20')
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+  })
+
+  it('failed by its code goes to review once growth equals it alone', async () => {
+    const payment = await lab.open()
+    await lab.fault('acceptThenCode', { code: 33 })
+    const refundId = await lab.send(payment, '30')
+    await lab.age(refundId, CONFIRM_MS)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('failed')
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.disagreements(payment)).toContain('unexplained_growth')
+    expect(await left(payment)).toBe('40')
+  })
+
+  it('failed by its code goes to review once the external refund that took its growth is released', async () => {
+    const payment = await lab.open()
+    await lab.fault('acceptThenCode', { code: 33 })
+    const refundId = await lab.send(payment, '30')
+    await lab.age(refundId, CONFIRM_MS)
+    await lab.pass(payment)
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('failed')
+    await lab.notify(payment, 'portal-1', '30', { code: 5 })
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+  })
+})
+
+describe('an external refund', () => {
+  it('whose request id is used again counts once more', async () => {
+    const payment = await lab.open()
+    await lab.show(payment, '0')
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.notify(payment, 'portal-1', '20')
+    const other = await lab.open()
+    await lab.show(other, '0')
+    await lab.notify(other, 'portal-1', '30')
+    await lab.pass(payment)
+    await lab.pass(other)
+    expect([await left(payment), await left(other)]).toEqual(['50', '70'])
+  })
+
+  it('whose failure is notified after its success is released, and reserved by another success', async () => {
+    const payment = await lab.open()
+    await lab.show(payment, '0')
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    await lab.notify(payment, 'portal-1', '30', { code: 5 })
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('100')
+    await lab.notify(payment, 'portal-1', '30', { message: 'once more' })
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+  })
+
+  it('notified as succeeded and as failed proves nothing of ours by its growth', async () => {
+    const payment = await lab.open()
+    await lab.fault('code', { code: 1 })
+    const refundId = await lab.send(payment, '30')
+    await portalRefund(payment, '30')
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    await lab.notify(payment, 'portal-1', '30', { code: 5 })
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('unknown')
+  })
+
+  it('that was matched and fails frees nothing while the refunded amount shows it', async () => {
+    const payment = await lab.open()
+    await portalRefund(payment, '30')
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    await lab.notify(payment, 'portal-1', '30', { code: 5 })
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
+  })
+})

@@ -1,0 +1,77 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const lab = useRefundLab()
+afterEach(() => lab.clear())
+
+const CONFIRM_MS = 600_000
+const RESEND_FOR_MS = 3_600_000
+const statusOf = async (refundId: string) => (await lab.row(refundId)).status
+
+describe('a refusal', () => {
+  it.each([1, 24, 35, 215])(
+    'with code %i, which is in no table, never fails a refund',
+    async (code) => {
+      const payment = await lab.open()
+      await lab.fault('acceptThenCode', { code })
+      const refundId = await lab.send(payment, '30')
+      await lab.age(refundId, CONFIRM_MS)
+      await lab.pass(payment)
+      expect(await lab.row(refundId)).toMatchObject({
+        status: 'needs_review',
+        review: 'no_evidence',
+      })
+      expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+      await lab.settle(refundId)
+      await lab.pass(payment)
+      expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+      expect(await lab.sent(refundId)).toBe(1)
+    },
+  )
+
+  it.each([31, 37])('with the final code %i fails it after the window', async (code) => {
+    const payment = await lab.open()
+    await lab.fault('code', { code })
+    const refundId = await lab.send(payment, '30')
+    await lab.age(refundId, CONFIRM_MS)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('failed')
+  })
+
+  it('with a final code does not fail it beside growth of its amount that another explains', async () => {
+    const payment = await lab.open()
+    await lab.fault('code', { code: 33 })
+    const refundId = await lab.send(payment, '30')
+    await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '40' })
+    await lab.notify(payment, 'portal-1', '40')
+    await lab.age(refundId, CONFIRM_MS)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('unknown')
+  })
+})
+
+describe('a gateway that forgets request ids', () => {
+  it('is not sent an unanswered refund again once REFUND_RESEND_FOR_MS is over', async () => {
+    const payment = await lab.open()
+    await lab.fault('acceptThenReset')
+    const refundId = await lab.send(payment, '30')
+    await lab.mode({ dedupes: false })
+    await lab.age(refundId, RESEND_FOR_MS)
+    await lab.pass(payment)
+    expect(await lab.sent(refundId)).toBe(1)
+    await lab.settle(refundId)
+    expect(await lab.moved(payment.id)).toEqual(['30'])
+  })
+
+  it('is not sent it again beside growth of its amount that another refund explains', async () => {
+    const payment = await lab.open()
+    await lab.fault('acceptThenReset')
+    const refundId = await lab.send(payment, '30')
+    await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '30' })
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.age(refundId, 60_000)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('unknown')
+    expect(await lab.sent(refundId)).toBe(1)
+  })
+})

@@ -1,0 +1,139 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { createDeleteExpired } from '../../../src/maintenance/delete-expired.ts'
+import { requeueUnhandled } from '../../../src/maintenance/requeue-unhandled.ts'
+import { exceedsDecimals } from '../../../src/money.ts'
+import { MERCHANT } from '../../support/service.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const lab = useRefundLab()
+afterEach(() => lab.clear())
+
+const statusOf = async (refundId: string) => (await lab.row(refundId)).status
+
+describe('an answer that no longer lists the payment', () => {
+  it('once lets its refund wait, which is sent when the payment is back', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await lab.control('PATCH', `/payments/${payment.id}`, { listed: false })
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0 })
+    await lab.control('PATCH', `/payments/${payment.id}`, { listed: true })
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('accepted')
+  })
+
+  it('twice, a minute apart, fails it', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await lab.lose(payment)
+    expect(await lab.readRefund(refundId)).toMatchObject({
+      status: 'failed',
+      failure: { source: 'service', code: 'payment_not_refundable' },
+    })
+  })
+
+  it('confirms no failure, and infers nothing', async () => {
+    const payment = await lab.open()
+    await lab.fault('code', { code: 33 })
+    const refused = await lab.send(payment, '30')
+    const other = await lab.open()
+    const notified = await lab.send(other, '30')
+    await lab.notify(other, notified, '30', { code: 5 })
+    await lab.age(refused, 600_000)
+    for (const one of [payment, other]) {
+      await lab.control('PATCH', `/payments/${one.id}`, { listed: false })
+      await lab.pass(one)
+    }
+    expect([await statusOf(refused), await statusOf(notified)]).toEqual(['unknown', 'accepted'])
+  })
+})
+
+it('notifications of a transaction that is due already do not keep others from being requeued', async () => {
+  const { sql } = lab.database
+  const due = await lab.open()
+  const idle = await lab.open()
+  const seed = (paymentId: string, n: number) => sql`
+    insert into ipn_events (merchant_code, fingerprint, kind, payment_id, request_id, verdict, body,
+      content_type, address, headers, deliveries, first_received_at, last_received_at)
+    select ${MERCHANT.merchantCode}, sha256(gen_random_uuid()::text::bytea), 'refund', ${paymentId}, 'r-' || n,
+      'verified', '{}', '', '', '{}', 1, now() - interval '1 min', now() - interval '1 min'
+    from generate_series(1, ${n}) as n`
+  // As many due transactions as a pass requeues at once.
+  await sql`
+    insert into transactions (merchant_code, transaction_id, due_at)
+    select ${MERCHANT.merchantCode}, 'T-due-' || n, now() from generate_series(1, 5000) as n`
+  await sql`
+    insert into payments (merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
+      refunded_at_first, payment_method, as_of)
+    select ${MERCHANT.merchantCode}, 'A-due-' || n, 'T-due-' || n, 'SUCCESS', 100, 0, 0, 'CC', now()
+    from generate_series(1, 5000) as n`
+  await sql`
+    insert into ipn_events (merchant_code, fingerprint, kind, payment_id, request_id, verdict, body,
+      content_type, address, headers, deliveries, first_received_at, last_received_at)
+    select merchant_code, sha256(payment_id::bytea), 'refund', payment_id, 'r', 'verified', '{}', '', '', '{}', 1,
+      now() - interval '1 min', now() - interval '1 min'
+    from payments where payment_id like 'A-due-%'`
+  await sql`update transactions set due_at = now() where transaction_id = ${due.transactionId}`
+  await sql`update transactions set due_at = null where transaction_id = ${idle.transactionId}`
+  await seed(idle.id, 1)
+  expect(await requeueUnhandled(lab.service.ctx)).toBe(1)
+})
+
+describe('evidence older than RETENTION_DAYS', () => {
+  it('stays while a refund of its payment is open or in review, and then goes', async () => {
+    const { sql } = lab.database
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.notify(payment, refundId, '30', { amount: 31 })
+    await lab.pass(payment)
+    await sql`
+      update ipn_events set first_received_at = now() - interval '500 days',
+        last_received_at = now() - interval '500 days'`
+    await sql`update gateway_calls set sent_at = now() - interval '500 days'`
+    expect(await createDeleteExpired(lab.service.ctx)()).toBe(0)
+    await sql`update refunds set status = 'needs_review', due_at = null`
+    expect(await createDeleteExpired(lab.service.ctx)()).toBe(0)
+    await sql`update refunds set status = 'succeeded'`
+    expect(await createDeleteExpired(lab.service.ctx)()).toBeGreaterThan(2)
+  })
+
+  it('of an external refund stays until the refunded amount shows it', async () => {
+    const { sql } = lab.database
+    const payment = await lab.open()
+    await lab.show(payment, '0')
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    await sql`
+      update ipn_events set first_received_at = now() - interval '500 days',
+        last_received_at = now() - interval '500 days'`
+    const remove = createDeleteExpired(lab.service.ctx)
+    expect(await remove()).toBe(0)
+    await sql`update foreign_refunds set matched = true`
+    expect(await remove()).toBe(1)
+  })
+})
+
+describe('the decimals of a currency', () => {
+  it.each([
+    ['5000.5', 'VND', true],
+    ['5000.00', 'VND', false],
+    ['10.55', 'USD', false],
+    ['10.555', 'USD', true],
+    ['10.5555', 'KWD', true],
+    ['10.555', 'KWD', false],
+    ['10.5555', 'XXY', false],
+    ['10.5555', 'points', false],
+  ])('%s %s has too many: %s', (amount, currency, expected) => {
+    expect(exceedsDecimals(amount, currency)).toBe(expected)
+  })
+
+  it('bound the amount of a refund; all that is left is refunded as it is', async () => {
+    const payment = await lab.open({ amount: '10000.5' })
+    await lab.database.sql`update transactions set currency = 'VND'`
+    const refused = await lab.refund(payment.id, { amount: '5000.5' })
+    expect(refused.status).toBe(422)
+    expect(refused.problem).toMatchObject({ code: 'invalid_request', errors: [{ path: 'amount' }] })
+    const all = await lab.refund(payment.id, {})
+    expect([all.status, all.body.amount]).toEqual([202, '10000.5'])
+  })
+})

@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest'
+import { audit, type Books, type MadeRefund, RULES, type ShownRefund } from './auditor.ts'
+
+const shown = (id: string, facts: Partial<ShownRefund> = {}): ShownRefund => ({
+  id,
+  paymentId: 'P',
+  amount: 30,
+  status: 'succeeded',
+  inferred: false,
+  matched: true,
+  review: null,
+  due: false,
+  disputed: false,
+  ...facts,
+})
+const made = (requestId: string, facts: Partial<MadeRefund> = {}): MadeRefund => ({
+  requestId,
+  paymentId: 'P',
+  amount: 30,
+  status: 'moved',
+  ...facts,
+})
+
+/** One refund that moved, one that was refused, and one made at the portal. */
+const TRUTH: Books = {
+  payments: [
+    {
+      id: 'P',
+      amount: 100,
+      refundable: 60,
+      atFirst: 0,
+      highest: 40,
+      externalMatched: 10,
+      externalReserved: 0,
+    },
+  ],
+  shown: [shown('a'), shown('b', { status: 'failed', matched: false })],
+  made: [made('a'), made('b', { status: 'failed' }), made('portal', { amount: 10 })],
+  known: new Set(['a', 'b', 'portal']),
+  sends: new Map([
+    ['a', 1],
+    ['b', 1],
+  ]),
+  mayRepeat: false,
+  repeatedLate: new Set(),
+  misreported: new Set(),
+  settled: true,
+}
+const [payment] = TRUTH.payments
+if (!payment) throw new Error('the truth has no payment')
+const OPEN = { ...TRUTH, settled: false }
+
+/** What the service or the gateway could get wrong, and the rule that has to find it. */
+const LIES: readonly [keyof typeof RULES, string, Books][] = [
+  ['moved_twice', 'a', { ...OPEN, made: [...TRUTH.made, made('a')] }],
+  ['moved_twice', 'a', { ...OPEN, made: [...TRUTH.made, made('a', { status: 'moving' })] }],
+  ['too_much_moved', 'P', { ...OPEN, made: [...TRUTH.made, made('c', { amount: 60.0001 })] }],
+  ['moved_unasked', 'stranger', { ...OPEN, made: [made('stranger', { amount: 1 })] }],
+  ['failed_and_moves', 'b', { ...OPEN, made: [made('a'), made('b')] }],
+  ['failed_and_moves', 'b', { ...OPEN, made: [made('a'), made('b', { status: 'moving' })] }],
+  [
+    'failed_and_moves',
+    'b',
+    { ...TRUTH, shown: [shown('b', { status: 'failed', disputed: true })], made: [made('b')] },
+  ],
+  ['succeeded_and_did_not', 'a', { ...OPEN, made: [made('a', { status: 'failed' })] }],
+  ['succeeded_and_did_not', 'a', { ...OPEN, made: [] }],
+  ['succeeded_and_did_not', 'a', { ...TRUTH, made: [made('a', { status: 'moving' })] }],
+  ['no_exit', 'c', { ...OPEN, shown: [shown('c', { status: 'unknown' })] }],
+  ['no_exit', 'c', { ...OPEN, shown: [shown('c', { status: 'pending' })] }],
+  [
+    'no_exit',
+    'c',
+    { ...OPEN, shown: [shown('c', { status: 'needs_review', review: 'no_evidence' })] },
+  ],
+  ['never_ends', 'c', { ...TRUTH, shown: [shown('c', { status: 'needs_review' })] }],
+  ['never_ends', 'c', { ...TRUTH, shown: [shown('c', { status: 'accepted', due: true })] }],
+  ['matched_more_than_shown', 'P', { ...OPEN, payments: [{ ...payment, highest: 39.9999 }] }],
+  ['matched_more_than_shown', 'P', { ...OPEN, payments: [{ ...payment, atFirst: 1 }] }],
+  ['sent_again', 'a', { ...OPEN, sends: new Map([['a', 2]]) }],
+  ['sent_too_late', 'a', { ...OPEN, mayRepeat: true, repeatedLate: new Set(['a']) }],
+  ['refundable_twice', 'P', { ...TRUTH, payments: [{ ...payment, refundable: 60.5 }] }],
+  ['kept_for_nothing', 'P', { ...TRUTH, payments: [{ ...payment, refundable: 30 }] }],
+]
+
+describe('the auditor of the model', () => {
+  it('finds nothing in the truth', () => {
+    expect(audit(TRUTH)).toEqual([])
+    expect(audit(OPEN)).toEqual([])
+  })
+
+  it.each(LIES)('finds the lie: %s of %s (%#)', (rule, id, books) => {
+    expect(audit(books)).toContainEqual({ rule, id })
+  })
+
+  it('has a lie for each of its rules', () => {
+    expect(new Set(LIES.map(([rule]) => rule))).toEqual(new Set(Object.keys(RULES)))
+  })
+
+  it('excuses what nobody can know yet, and only until everything is settled', () => {
+    const misreported = new Set(['a', 'b'])
+    const lied = { made: [made('b')], misreported }
+    expect(audit({ ...OPEN, ...lied })).toEqual([])
+    const found = audit({ ...TRUTH, ...lied }).map(({ rule }) => rule)
+    expect(found).toEqual(expect.arrayContaining(['failed_and_moves', 'succeeded_and_did_not']))
+  })
+})
