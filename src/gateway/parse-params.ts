@@ -45,7 +45,7 @@ function parseFlat(text: string): WireParams | undefined {
     if (typeof member === 'string') {
       strings += 1
       params[name] = member
-    } else if (typeof member === 'number') params[name] = new LosslessNumber(String(member))
+    } else if (Number.isFinite(member)) params[name] = new LosslessNumber(String(member))
     else return undefined
   }
   // A name given twice leaves more strings in the text than in the object.
