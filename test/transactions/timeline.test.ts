@@ -110,6 +110,8 @@ it('lists every changed field with its values before and after', async () => {
   await notify('T-FIELDS', { svc_OrderID: '1' })
   await rig.control('PATCH', '/payments/P-F', { listed: false })
   await notify('T-FIELDS', { svc_OrderID: '2' })
+  await rig.database.sql`update payments set unlisted_since = unlisted_since - interval '1 min'`
+  await notify('T-FIELDS', { svc_OrderID: '3' })
   const changes = (await readTimeline('T-FIELDS')).flatMap((entry) =>
     entry.type === 'change' ? [[entry.field, entry.before, entry.after]] : [],
   )
