@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import { Refund } from '../../../src/refunds/view.ts'
+import type { SandboxPayment } from '../../../src/sandbox/state.ts'
 import { postIpn, signIpn } from '../../support/service.ts'
 import { checkBooks, decide, readGatewayStatus, readRefunds, sumUnsent } from './checks.ts'
 import { restoreRows, saveRows } from './lost-commits.ts'
@@ -201,9 +202,7 @@ function lag(of: number, on: boolean): Command {
   return step(`lag(${of}, ${on})`, async (world) => {
     const payment = pick(world.payments, of)
     if (!payment) return
-    const unnotified = payment.refunds.some(
-      ({ requestId }) => world.portal.has(requestId) && !world.notified.has(requestId),
-    )
+    const unnotified = hasUnnotified(world, payment)
     if (!on) payment.refundedAmountShown = null
     else if (!unnotified) payment.refundedAmountShown = String(showsNow(world, payment))
   })
@@ -230,6 +229,12 @@ function pass(ms: number, works: boolean): Command {
     await shiftTime(world, ms)
     if (world.pause || works) await runPass(world, { ask: false })
   })
+}
+
+function hasUnnotified(world: World, { refunds }: SandboxPayment): boolean {
+  return refunds.some(
+    ({ requestId }) => world.portal.has(requestId) && !world.notified.has(requestId),
+  )
 }
 
 /** A notification that says the opposite of what happened. The ledger does not lag: both cannot be wrong at once. */
@@ -259,12 +264,16 @@ function change(of: number, status: string): Command {
   })
 }
 
-/** One answer from a replica that lags far behind. While nothing is refused or lied about: no query can tell then. */
+/**
+ * One answer from a replica that lags far behind. While nothing is refused or lied about, and no refund made elsewhere
+ * is known to the ledger alone: no query can tell then.
+ */
 function stale(of: number): Command {
   return step(`stale(${of})`, async (world) => {
     const payment = pick(world.payments, of)
     const doubtful = world.deniedUntil.size + world.lies.size > 0 || world.pause !== undefined
     if (!payment || doubtful || payment.refundedAmountShown !== null) return
+    if (hasUnnotified(world, payment)) return
     payment.refundedAmountShown = '0'
     await runPass(world, { ask: true })
     payment.refundedAmountShown = null

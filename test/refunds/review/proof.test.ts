@@ -153,6 +153,7 @@ it("a timeline shows a refund's steps in their order to a key with refunds:read,
 
 it('the hash in the proof is that of the bytes sent', async () => {
   const payment = await rig.pay({ amount: '100' })
+  await rig.database.sql`update transactions set currency = 'USD'`
   const { body } = await rig.refund(payment.id, { amount: '12.50' })
   await rig.untilEnded(body.id)
   const { attempts } = await readProof(body.id)
