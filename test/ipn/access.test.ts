@@ -100,6 +100,7 @@ describe('the address list', () => {
 
 describe('the signature rule', () => {
   const WRONG = { ...GOOD, svc_OrderID: 'forged' }
+  const MISSING = { ...UNSIGNED, svc_OrderID: 'unsigned' }
 
   it.each([
     ['required', [200, 401, 401], ['verified']],
@@ -108,7 +109,7 @@ describe('the signature rule', () => {
   ])('%s: right, missing and wrong get %j', async (rule, statuses, verdicts) => {
     const rig = await startHere({ settings: { IPN_SIGNATURE: rule } })
     const answers = []
-    for (const body of [GOOD, UNSIGNED, WRONG]) answers.push(await postIpn(rig.service.url, body))
+    for (const body of [GOOD, MISSING, WRONG]) answers.push(await postIpn(rig.service.url, body))
     expect(answers.map(({ status }) => status)).toEqual(statuses)
     expect((await listEvents(rig)).map(({ verdict }) => verdict)).toEqual(verdicts)
   })

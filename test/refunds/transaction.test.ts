@@ -2,6 +2,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { ask, expectRefused, expectTaken, payQuietly } from '../support/ask.ts'
 import { emptyTables } from '../support/database.ts'
+import { ageOmission } from '../support/listing-gateway.ts'
 import { PATIENT_REFUNDS } from '../support/refunds.ts'
 import { postIpn, signIpn } from '../support/service.ts'
 import { syncAgain } from '../support/sync.ts'
@@ -85,7 +86,8 @@ describe('a transaction', () => {
     const ended = rig.api(`/v1/refunds/${refund.id}?wait=20`)
     await untilHeld()
     await syncAgain(rig, payment.transactionId)
-    await rig.database.sql`update payments set unlisted_since = unlisted_since - interval '1 min'`
+    await ageOmission(rig, payment.id)
+    await rig.database.sql`update refunds set due_at = now()`
     await syncAgain(rig, payment.transactionId)
     const failure = { source: 'service', code: 'payment_not_refundable' }
     expect(await (await ended).json()).toMatchObject({ status: 'failed', failure })

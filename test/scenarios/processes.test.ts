@@ -91,17 +91,17 @@ it.each([
     const asked = await fetch(`${service.url}/v1/payments/${paymentId}/refunds`, {
       method: 'POST',
       ...withKey(KEY, { 'content-type': 'application/json', 'idempotency-key': randomUUID() }),
-      body: JSON.stringify({ amount: '0.50', receiver: RECEIVER }),
+      body: JSON.stringify({ amount: '1', receiver: RECEIVER }),
     })
     expect(asked.status).toBe(202)
     const { id } = Refund.parse(await asked.json())
     expect(Refund.parse(await get(`/v1/refunds/${id}?wait=30`))).toMatchObject({
       status: 'succeeded',
       inferred: false,
-      amount: '0.50',
+      amount: '1',
     })
     const refunded = async () =>
-      Transaction.parse(await get(path)).payments[0]?.refundableAmount === '10000.00'
+      Transaction.parse(await get(path)).payments[0]?.refundableAmount === '9999.50'
     await waitUntil(refunded, { what: 'the figures after the refund' })
 
     const cards = '/v2/vc/virtual-cards'

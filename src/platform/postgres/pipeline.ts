@@ -1,3 +1,5 @@
+import postgres from 'postgres'
+
 /**
  * Sends several statements of one unit of work together, without waiting for results in between. They
  * share one connection: Postgres runs them one after the other, in the order of the arguments, and each
@@ -8,10 +10,19 @@
  * of a function runs after the first ones of all arguments.
  * @param statements `false` sends nothing
  * @returns the results, in the order of the arguments
- * @throws the first error; the errors of the statements after it are dropped
+ * @throws the error of the first statement that failed; after it the server refuses all others (25P02)
  */
-export function pipeline<T extends readonly (PromiseLike<unknown> | false)[]>(
+export async function pipeline<T extends readonly (PromiseLike<unknown> | false)[]>(
   ...statements: T
 ): Promise<{ -readonly [Index in keyof T]: Awaited<T[Index]> }> {
-  return Promise.all(statements)
+  const results = await Promise.allSettled(statements)
+  const failed = results.flatMap((one) => (one.status === 'rejected' ? [one] : []))
+  // A function learns of its error later than a bare statement does of the refusal that follows.
+  const cause = failed.find(({ reason }) => !isRefusedAfterError(reason)) ?? failed[0]
+  if (cause) throw cause.reason
+  return await Promise.all(statements)
+}
+
+function isRefusedAfterError(error: unknown): boolean {
+  return error instanceof postgres.PostgresError && error.code === '25P02'
 }

@@ -1,3 +1,4 @@
+import { byExpressions, byKey } from '../../platform/postgres/by-key.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 
 type Request = {
@@ -7,6 +8,11 @@ type Request = {
   /** Decimal string; null for all that is left to refund. */
   amount: string | null
 }
+
+const NOTIFIED = byExpressions(
+  ['e.merchant_code', 'lower(e.request_id)'],
+  ['k.merchant_code', 'k.request_id'],
+)
 
 /**
  * Builds common table expressions that look up what is known of a request id before its refund is stored. Only a
@@ -22,22 +28,24 @@ export function selectPriorEvidence(
   tx: Tx,
   { merchantCode, paymentId, refundId, amount }: Request,
 ) {
+  const key = tx`(select ${merchantCode}::text as merchant_code, ${refundId}::text as request_id) as k`
   return tx`
     evidence as (
       select e.id as ipn_event_id, e.payment_id, e.amount, e.code, e.first_received_at as notified_at,
-        false as matched, null as outcome
-      from ipn_events e
-      where e.merchant_code = ${merchantCode} and lower(e.request_id) = ${refundId} and e.kind = 'refund'
-        and e.verdict = 'verified'
+        false as matched, null as outcome, e.hint
+      from ${key} cross join lateral (
+        select * from ipn_events as e where e.kind = 'refund' and ${tx.unsafe(NOTIFIED)} offset 0) as e
+      where e.verdict = 'verified'
       union all
       select f.ipn_event_id, f.payment_id, f.amount, case when f.outcome = 'released' then null else '0' end,
-        f.notified_at, f.matched, f.outcome
-      from foreign_refunds f
-      where f.merchant_code = ${merchantCode} and f.request_id = ${refundId}
+        f.notified_at, f.matched, f.outcome, false
+      from ${key} cross join lateral (
+        select * from foreign_refunds as f
+        where ${tx.unsafe(byKey('f', ['merchant_code', 'request_id'], 'k'))} offset 0) as f
     ), judged as (
       select count(*) > 0 as found,
         count(*) > 0 and count(distinct amount) = 1 and coalesce(bool_and(payment_id = ${paymentId}
-          and code is not null and code = '0' and amount is not null
+          and code is not null and code = '0' and amount is not null and not hint
           and amount = coalesce(${amount}::numeric, amount)), false) as proves,
         max(amount) filter (where payment_id = ${paymentId} and amount > 0) as amount,
         max(ipn_event_id) as ipn_event_id, min(notified_at) as notified_at,

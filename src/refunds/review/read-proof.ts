@@ -1,3 +1,4 @@
+import { parse } from 'lossless-json'
 import type { Context } from '../../context.ts'
 import { toIso } from '../../platform/postgres/iso-time.ts'
 import type { RefundRecord } from '../find-refunds.ts'
@@ -50,7 +51,7 @@ async function readAttempts(
   return await sql<AttemptRow[]>`
     select a.recorded_at as at, encode(a.body_sha256, 'hex') as "bodySha256", a.outcome, a.code, a.message,
       a.http_status as "httpStatus", a.duration_ms as "durationMs", c.sent_at as "queriedAt",
-      c.answer as payments
+      c.answer::text as payments
     from refund_attempts a left join gateway_calls c
       on c.merchant_code = a.merchant_code and c.id = a.snapshot_call_id
     where a.merchant_code = ${merchantCode} and a.refund_id = ${refundId} order by a.id`
@@ -62,7 +63,7 @@ async function readTransitions(
 ): Promise<TransitionRow[]> {
   return await sql<TransitionRow[]>`
     select h.call_id is not null as queried, h.ipn_event_id is not null as notified, h.at,
-      h.before as from, h.after as to, h.cause, c.sent_at as "queriedAt", c.answer as payments,
+      h.before as from, h.after as to, h.cause, c.sent_at as "queriedAt", c.answer::text as payments,
       e.first_received_at as "receivedAt", e.deliveries, e.verdict as signature, e.code
     from changes h
       left join gateway_calls c on c.merchant_code = h.merchant_code and c.id = h.call_id
@@ -106,7 +107,7 @@ type AttemptRow = {
   httpStatus: number | null
   durationMs: number | null
   queriedAt: string | null
-  payments: unknown
+  payments: string | null
 }
 
 type IpnFacts = {
@@ -127,11 +128,13 @@ type TransitionRow = {
   to: string
   cause: string
   queriedAt: string | null
-  payments: unknown
+  payments: string | null
 } & IpnFacts
 
-function showSnapshot(queriedAt: string | null, payments: unknown) {
-  return queriedAt === null ? null : { queriedAt: toIso(queriedAt), payments }
+/** Shows what the gateway answered; its numbers as text, because a JSON number need not fit a double. */
+function showSnapshot(queriedAt: string | null, payments: string | null) {
+  if (queriedAt === null) return null
+  return { queriedAt: toIso(queriedAt), payments: payments && parse(payments, undefined, String) }
 }
 
 function showNotification({ receivedAt, deliveries, signature, code }: IpnFacts) {

@@ -249,7 +249,7 @@ describe('refunds of a gateway that does not answer them', () => {
     for (let n = 0; n < 3; n += 1) breaker.tryAcquire()?.fail()
     await waitUntil(() => breaker.state() === 'half-open', { what: 'the end of the pause' })
     await lab.database.sql.unsafe(`
-      create function refuse() returns trigger language plpgsql as $$ begin raise 'no'; end $$;
+      create function refuse() returns trigger language plpgsql as $$ begin raise 'no' using errcode = 'check_violation'; end $$;
       create trigger refuse before insert on refund_attempts for each row execute function refuse()`)
     await lab.pass(payment)
     // The answer could not be stored: the refund backs off instead of being queried in a loop.
