@@ -170,6 +170,8 @@ export const ipnEvents = pgTable(
      */
     amount: amount('amount'),
     code: text('code'),
+    /** Of a payment, as notified. */
+    currency: text('currency'),
     /** When a refund's notification was applied. */
     handledAt: time('handled_at'),
     verdict: text('verdict', { enum: ['verified', 'missing', 'wrong', 'unverifiable'] }).notNull(),

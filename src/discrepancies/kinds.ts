@@ -13,6 +13,7 @@ export const DISCREPANCY_KINDS = {
   answer_went_backwards: { ours: 'earlier_query', theirs: 'query' },
   payment_unreadable: { ours: 'service', theirs: 'query' },
   amount_rounded: { ours: 'service', theirs: 'query' },
+  currency_changed: { ours: 'service', theirs: 'notification' },
   payment_elsewhere: { ours: 'earlier_query', theirs: 'query' },
   payment_missing: { ours: 'earlier_query', theirs: 'query' },
   duplicate_payment: { ours: 'service', theirs: 'query' },

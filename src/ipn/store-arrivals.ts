@@ -18,7 +18,16 @@ import type { Arrival } from './types.ts'
 const EVENT = pickColumns(
   ipnEvents,
   ...(['merchantCode', 'fingerprint', 'kind', 'transactionId', 'paymentId', 'requestId'] as const),
-  ...(['amount', 'code', 'verdict', 'body', 'contentType', 'address', 'headers'] as const),
+  ...([
+    'amount',
+    'code',
+    'currency',
+    'verdict',
+    'body',
+    'contentType',
+    'address',
+    'headers',
+  ] as const),
   ...(['deliveries', 'traceParent', 'signedKey', 'published', 'hint', 'recut'] as const),
 )
 
@@ -52,10 +61,10 @@ const STORE = `
         and e.fingerprint <> g.fingerprint)
   ), events as (
     insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, payment_id, request_id,
-      amount, code, verdict, body, content_type, address, headers, deliveries, trace_parent,
+      amount, code, currency, verdict, body, content_type, address, headers, deliveries, trace_parent,
       signed_key, published, hint, recut)
     select merchant_code, fingerprint, kind, transaction_id, payment_id, request_id,
-      amount, code, verdict, body, content_type, address, headers, deliveries, trace_parent,
+      amount, code, currency, verdict, body, content_type, address, headers, deliveries, trace_parent,
       signed_key, published, hint, recut
     from given where not exists (select from recut)
     order by merchant_code, transaction_id, fingerprint
@@ -163,11 +172,15 @@ function findRecut(arrivals: readonly Arrival[]): Set<number> {
 
 /** The row of `ipn_events`. */
 function describeEvent({ fingerprint, notification, ...arrival }: FoldedArrival) {
-  const { kind, paymentId, amount, code } = notification
+  const { kind, paymentId, amount, code, currency } = notification
   const transactionId = notification.kind === 'payment' ? notification.transactionId : undefined
   const requestId = notification.kind === 'refund' ? notification.requestId : undefined
   const bytes = `\\x${fingerprint}`
-  return { ...arrival, fingerprint: bytes, kind, transactionId, paymentId, requestId, amount, code }
+  return {
+    ...arrival,
+    ...{ fingerprint: bytes, kind, transactionId, paymentId, requestId },
+    ...{ amount, code, currency },
+  }
 }
 
 type NamedRefund = Pick<NotifiedTransaction, 'merchantCode'> & {

@@ -1,6 +1,8 @@
 import { SYNC_DUE, TRANSACTION_CHANGED } from '../db/channels.ts'
 import { formatWakeKey } from '../db/transaction-key.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
+import { rowSet } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { REQUEST_ID } from '../transactions/select-refund-notifications.ts'
@@ -78,22 +80,24 @@ async function readKnown(
   return known
 }
 
+const HASH_COLUMNS = { merchantCode: 'text', signedKey: 'bigint' }
+const NAMED_COLUMNS = {
+  ...{ place: 'int', merchantCode: 'text', requestId: 'text', refundId: 'uuid' },
+  ...{ paymentId: 'text', amount: 'numeric' },
+}
+
 /** The places of refund notifications that are about a refund of ours, with its payment and amount. */
 async function findOwn(tx: Tx, arrivals: readonly Arrival[]): Promise<ReadonlySet<number>> {
   const rows = arrivals.flatMap(({ merchantCode, notification: one }, place) =>
     one.kind === 'refund' && REQUEST_ID.test(one.requestId)
-      ? [{ ...one, merchantCode, place }]
+      ? [{ ...one, merchantCode, place, refundId: one.requestId }]
       : [],
   )
   if (rows.length === 0) return new Set()
   const found = await tx<{ place: number }[]>`
-    select n.place from unnest(
-      ${rows.map((r) => r.place)}::int[], ${rows.map((r) => r.merchantCode)}::text[],
-      ${rows.map((r) => r.requestId)}::text[], ${rows.map((r) => r.paymentId ?? null)}::text[],
-      ${rows.map((r) => r.amount ?? null)}::text[]
-    ) as n (place, merchant_code, request_id, payment_id, amount)
-    join refunds r on r.merchant_code = n.merchant_code and r.refund_id = n.request_id::uuid
-    where r.refund_id::text = n.request_id and r.payment_id = n.payment_id and r.amount = n.amount::numeric`
+    select n.place from ${rowSet(tx, 'n', NAMED_COLUMNS, rows)} cross join lateral (
+      select * from refunds as r where ${tx.unsafe(byKey('r', ['merchant_code', 'refund_id'], 'n'))} limit 1) as r
+    where r.refund_id::text = n.request_id and r.payment_id = n.payment_id and r.amount = n.amount`
   return new Set(found.map(({ place }) => place))
 }
 
@@ -104,7 +108,5 @@ async function flagKnown(tx: Tx, arrivals: readonly Arrival[]): Promise<void> {
 }
 
 function selectKeys(tx: Tx, arrivals: readonly Arrival[]) {
-  return tx`
-    select * from unnest(
-      ${arrivals.map((a) => a.merchantCode)}::text[], ${arrivals.map((a) => a.signedKey ?? null)}::bigint[])`
+  return tx`select merchant_code, signed_key from ${rowSet(tx, 'k', HASH_COLUMNS, arrivals)}`
 }

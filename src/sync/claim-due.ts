@@ -1,5 +1,6 @@
 import { limitClaims, selectNextPermit } from '../accounts/call-limit.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
+import { rowSet } from '../platform/postgres/row-set.ts'
 import { runPipelined } from '../platform/postgres/transaction.ts'
 import type { SyncContext } from './context.ts'
 import { lockClaimed } from './fence.ts'
@@ -15,6 +16,8 @@ const TRANSACTION = byKey('t', ['merchant_code', 'transaction_id'], 'k')
 
 /** An account's share of a claim: at most `most` rows, in addition to the `held` ones that occupy call slots. */
 type ClaimShare = { merchantCode: string; most: number; held: number }
+
+const SHARE_COLUMNS = { merchantCode: 'text', most: 'int', held: 'int' }
 
 /**
  * Claims up to `limit` due transactions: round robin over the accounts, the one with the fewest calls in flight
@@ -37,10 +40,8 @@ export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]
   )
   const rows = await ctx.sql<Omit<Claim, 'knownAt'>[]>`
     with ${limits.throttled} share as materialized (
-      select merchant_code, ${limits.most} as most, held from unnest(
-        ${shares.map((s) => s.merchantCode)}::text[], ${shares.map((s) => s.most)}::int[],
-        ${shares.map((s) => s.held)}::int[]
-      ) as s (merchant_code, most, held) ${limits.share}
+      select merchant_code, ${limits.most} as most, held
+      from ${rowSet(ctx.sql, 's', SHARE_COLUMNS, shares)} ${limits.share}
     ), picked as materialized (
       select merchant_code, transaction_id, place from (
         select share.merchant_code, due.transaction_id, due.due_at, due.place,

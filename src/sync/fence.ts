@@ -22,7 +22,7 @@ export async function lockClaimed(
   const rowsSent = sent.map(({ claim, sentAfterMs }) => ({ ...claim, sentAfterMs }))
   const rows = await tx<(ClaimedRow & { leaseId: string })[]>`
     select t.lease_id as "leaseId", state, final, duplicate_payment as "duplicatePayment",
-      unapplied_entries as "unappliedEntries",
+      unapplied_entries as "unappliedEntries", currency,
       ipn_count as "ipnCount", ipn_measured as "ipnMeasured", as_of is null or as_of < sent.at as newer,
       sent.at::text as "asOf", nextval('gateway_calls_id_seq') as "callId"
     from (
@@ -45,7 +45,7 @@ export async function lockUnclaimed(
 ): Promise<ClaimedRow | undefined> {
   const [row] = await tx<ClaimedRow[]>`
     select state, final, duplicate_payment as "duplicatePayment", unapplied_entries as "unappliedEntries",
-      ipn_count as "ipnCount", ipn_measured as "ipnMeasured", false as newer,
+      currency, ipn_count as "ipnCount", ipn_measured as "ipnMeasured", false as newer,
       coalesce(as_of, now())::text as "asOf", nextval('gateway_calls_id_seq') as "callId"
     from transactions where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`
   return row

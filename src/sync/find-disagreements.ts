@@ -16,7 +16,7 @@ type AnswerToJudge = {
   claim: TransactionKey
   call: GatewayCall<PaymentList>
   elsewhere: readonly PaymentElsewhere[]
-  row: Pick<ClaimedRow, 'duplicatePayment' | 'unappliedEntries'>
+  row: Pick<ClaimedRow, 'duplicatePayment' | 'unappliedEntries' | 'currency'>
   notified: readonly NotifiedPayment[]
   applied: AppliedPayments
 }
@@ -33,7 +33,11 @@ export function findDisagreements(answer: AnswerToJudge): Disagreements {
   const key = { merchantCode, transactionId }
   const { payments, changes } = applied
   const judged = changes.map((change) => judgeChange(key, change, payments))
-  const found = [...judged.flatMap((one) => one.found), ...findOddEntries(key, answer)]
+  const found = [
+    ...judged.flatMap((one) => one.found),
+    ...findOddEntries(key, answer),
+    ...findOtherCurrencies(key, answer),
+  ]
   const resolved = judged.flatMap((one) => one.resolved)
   // What is found again is recorded after this.
   if (row.unappliedEntries) resolved.push({ ...key, kind: 'payment_unreadable' })
@@ -76,6 +80,22 @@ function findOddEntries(key: TransactionKey, { call, elsewhere }: AnswerToJudge)
       return { ...key, kind: 'payment_elsewhere', paymentId, ours, theirs }
     }),
   ]
+}
+
+/** The amounts of a transaction are in one currency: a second one makes it doubtful what they are worth. */
+function findOtherCurrencies(
+  key: TransactionKey,
+  { row: { currency: shown }, notified }: AnswerToJudge,
+): NewDiscrepancy[] {
+  const others = new Set(notified.flatMap(({ currency }) => currency ?? []))
+  return [...others]
+    .filter((currency) => shown !== null && currency !== shown)
+    .map((currency) => ({
+      ...key,
+      kind: 'currency_changed',
+      ours: `currency ${shown}`,
+      theirs: `currency ${currency}`,
+    }))
 }
 
 /** Both sides of a discrepancy are part of an index, whose rows are at most 2,700 bytes long. */

@@ -4,8 +4,8 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 
-/** The code and amount of a payment notification whose hash verified and whose reading is trusted. */
-export type NotifiedPayment = { code: string; amount: string | null }
+/** What a payment notification states whose hash verified and whose reading is trusted. */
+export type NotifiedPayment = { code: string; amount: string | null; currency: string | null }
 
 /** Bounds what a commit reads when a flood of different notifications has arrived for a transaction. */
 const MAX_READ = 1_000
@@ -22,11 +22,11 @@ export async function readNotifiedPayments(
   const notified = keys.map((): NotifiedPayment[] => [])
   if (keys.length === 0) return notified
   const rows = await tx<(NotifiedPayment & { at: number })[]>`
-    select k.ordinality::int as at, e.code, e.amount
+    select k.ordinality::int as at, e.code, e.amount, e.currency
     from ${rowSet(tx, 'k', KEY_COLUMNS, keys)},
       lateral (
-        select code, amount from (
-          select code, amount, verdict, hint, last_received_at, id from ipn_events as e
+        select code, amount, currency from (
+          select code, amount, currency, verdict, hint, last_received_at, id from ipn_events as e
           where ${tx.unsafe(byKey('e', ['merchant_code', 'transaction_id'], 'k'))}
           limit ${MAX_READ}
         ) as bounded

@@ -27,6 +27,8 @@ export type ClaimedRow = {
   final: boolean
   duplicatePayment: boolean
   unappliedEntries: boolean
+  /** From the first notification that named one. */
+  currency: string | null
   /** Notifications received, and whether the delay of the first one has been measured. */
   ipnCount: number
   ipnMeasured: boolean

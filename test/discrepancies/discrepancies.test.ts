@@ -208,6 +208,21 @@ const PLAYED = {
       open: true,
     })
   },
+  async currency_changed() {
+    await makeTransaction(lab, id, [{ id: `p-${id}`, amount: '10' }])
+    for (const currency of ['VND', 'USD', 'VND']) {
+      await notifyOf(lab, id, { svc_ResponseCode: 0, svc_Amount: 10, svc_Currency: currency })
+    }
+    await syncDue(lab.service.ctx)
+    await syncAgain(lab, id)
+    expect(await readOnly('currency_changed')).toMatchObject({
+      transactionId: id,
+      ours: { source: 'service', says: 'currency VND' },
+      theirs: { source: 'notification', says: 'currency USD' },
+      open: true,
+    })
+    expect(await lab.transaction(id)).toMatchObject({ currency: 'VND', state: 'paid' })
+  },
   async payment_elsewhere() {
     const gateway = await startListingGateway(lab)
     gateway.list(makeEntry('p1'))
@@ -427,7 +442,7 @@ it.each([
   ['not at its end: processing', '99', '10', [['SUCCESS', '10']], false],
 ] as const)('a notification reports: %s', (_, code, amount, payments, wrong) => {
   const facts = payments.map(([status, paid]) => ({ status, amount: paid, refundedAmount: '0' }))
-  expect(contradicts({ code, amount }, facts)).toBe(wrong)
+  expect(contradicts({ code, amount, currency: null }, facts)).toBe(wrong)
 })
 
 describe('the delay of a notification', () => {

@@ -5,6 +5,7 @@ import { addAmounts } from '../../money.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
 import { pipeline } from '../../platform/postgres/pipeline.ts'
 import { build } from '../../platform/postgres/query-builder.ts'
+import { rowSet } from '../../platform/postgres/row-set.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { lockRefundRows } from '../draft.ts'
 import { startDraft } from '../transitions.ts'
@@ -73,7 +74,7 @@ export async function markExternalRefunds(
   end: ExternalEnd,
 ): Promise<void> {
   if (marked.length === 0) return
-  const [ids, amounts] = [marked.map(({ id }) => id), marked.map(({ amount }) => amount)]
+  const rows = JSON.stringify(marked.map(({ id, amount }) => ({ id, amount })))
   await build(tx)
     .update(externalRefunds)
     .set(end)
@@ -82,13 +83,15 @@ export async function markExternalRefunds(
         eq(externalRefunds.merchantCode, merchantCode),
         eq(externalRefunds.paymentId, paymentId),
         sql`(${externalRefunds.requestId}, ${externalRefunds.amount}) in
-          (select id, amount::numeric
-            from unnest(${sql.param(ids)}::text[], ${sql.param(amounts)}::text[]) as m (id, amount))`,
+          (select id, amount
+            from json_to_recordset(${sql.param(rows)}::json) as m (id text, amount numeric))`,
       ),
     )
 }
 
 const OF_TRANSACTION = ['merchant_code', 'transaction_id']
+
+const SHOWN_COLUMNS = { id: 'text', amount: 'numeric' }
 
 /**
  * Ends the external refunds that were read from the same signed text as these, which growth has shown: only one
@@ -101,12 +104,11 @@ export async function releaseOtherReadings(
   shown: readonly ExternalRefund[],
 ): Promise<void> {
   if (shown.length === 0) return
-  const [ids, amounts] = [shown.map(({ id }) => id), shown.map(({ amount }) => amount)]
   await tx`
     update foreign_refunds o set outcome = 'released'
-    from unnest(${ids}::text[], ${amounts}::text[]) as s (request_id, amount)
+    from ${rowSet(tx, 's', SHOWN_COLUMNS, shown)}
       join foreign_refunds f on f.merchant_code = ${merchantCode} and f.payment_id = ${paymentId}
-        and f.request_id = s.request_id and f.amount = s.amount::numeric
+        and f.request_id = s.id and f.amount = s.amount
       join ipn_events e on e.id = f.ipn_event_id
       join ipn_events r on r.merchant_code = ${merchantCode} and r.signed_key = e.signed_key and r.id <> e.id
     where o.merchant_code = ${merchantCode} and o.ipn_event_id = r.id and not o.matched and o.outcome is null`
