@@ -58,15 +58,7 @@ export async function writeTransactions(
   written: readonly TransactionToWrite[],
 ): Promise<(ClaimEnd | undefined)[]> {
   if (written.length === 0) return []
-  const given = written.map(({ claim, summary, end, withRefunds }) => {
-    const { merchantCode, transactionId, leaseId } = claim
-    const step = end && scheduleNext(end, claim, config)
-    const asOf = summary?.snapshot?.asOf
-    return {
-      step,
-      row: { merchantCode, transactionId, leaseId, withRefunds, ...summary, asOf, ...step },
-    }
-  })
+  const given = describeRows(config, written)
   const reconcileMs = config.RECONCILE_FINAL_FOR_MS
   const later = tx`now() + ${reconcileMs}::float8 * interval '1 millisecond'`
   const reconcileAt = tx`case
@@ -122,5 +114,18 @@ export async function writeTransactions(
     const row = ended.get(leaseId)
     if (!row) throw new Error('a transaction was not written')
     return step && { next: row.next, dueAgain: row.dueAgain, lastError: step.lastError }
+  })
+}
+
+/** The rows to send, each with the step of its schedule that it takes. */
+function describeRows(config: Config, written: readonly TransactionToWrite[]) {
+  return written.map(({ claim, summary, end, withRefunds }) => {
+    const { merchantCode, transactionId, leaseId } = claim
+    const step = end && scheduleNext(end, claim, config)
+    const asOf = summary?.snapshot?.asOf
+    return {
+      step,
+      row: { merchantCode, transactionId, leaseId, withRefunds, ...summary, asOf, ...step },
+    }
   })
 }

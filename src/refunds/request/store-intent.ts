@@ -134,7 +134,6 @@ async function insertIntent(
   const { merchantCode, transactionId, paymentId } = target
   const { refundId, idempotencyKey, fingerprint } = intent
   const { amount = null, reason = null } = params
-  const key = tx`merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
   const keys = tx`(
     select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id,
       ${paymentId}::text as payment_id) as k`
@@ -173,7 +172,28 @@ async function insertIntent(
           and (payment_method <> 'QR' or ${encrypted !== null}) and amount <= refundable))
         on conflict do nothing
         returning refund_id, amount, status
-      ), taken as (
+      ), ${recordIntent(sql, tx, { access, target, intent })}
+      select payment.status as "paymentStatus", missing, unreadable, payment_method as "paymentMethod",
+        refundable::text as refundable, (select amount::text from stored) as amount,
+        (select status from stored) as status, (
+          select currency from ${keys} cross join lateral (
+            select currency from transactions as t
+            where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1) as t) as currency,
+        now()::text as now
+      from payment`,
+  )
+  return rows[0]
+}
+
+/** Common table expressions that follow `stored`: its history, its audit entry, and the transaction that is due. */
+function recordIntent(
+  sql: Context['sql'],
+  tx: Tx,
+  { access, target, intent: { refundId } }: Pick<IntentToStore, 'access' | 'target' | 'intent'>,
+) {
+  const { merchantCode, transactionId, paymentId } = target
+  return tx`
+    taken as (
         update foreign_refunds set outcome = 'own', matched = false
         where merchant_code = ${merchantCode} and request_id = ${refundId}
           and exists (select from stored where status = 'succeeded')
@@ -192,16 +212,7 @@ async function insertIntent(
         from stored
       ), due as (
         update transactions t set final = false, version = version + 1, updated_at = now(), ${makeDue(sql)}
-        where ${key} and exists (select from stored)
-      )
-      select payment.status as "paymentStatus", missing, unreadable, payment_method as "paymentMethod",
-        refundable::text as refundable, (select amount::text from stored) as amount,
-        (select status from stored) as status, (
-          select currency from ${keys} cross join lateral (
-            select currency from transactions as t
-            where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1) as t) as currency,
-        now()::text as now
-      from payment`,
-  )
-  return rows[0]
+        where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
+          and exists (select from stored)
+      )`
 }
