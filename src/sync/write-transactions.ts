@@ -88,20 +88,7 @@ export async function writeTransactions(
         when want <> claimed or s.kind = 'query_now'
           then greatest(now(), queried_at + gap_ms * interval '1 millisecond')
         else now() + s.in_ms * interval '1 millisecond' end) end
-    from (
-      select given.*, found.place, case when with_refunds then (
-        select min(due_at) from (
-          select due_at from refunds as r where ${tx.unsafe(byKey('r', KEY, 'given'))} offset 0) as r
-      ) end as refund_due_at
-      from ${rowSet(
-        tx,
-        'given',
-        COLUMNS,
-        given.map(({ row }) => row),
-      )} cross join lateral (
-        select ctid as place from transactions as t where ${tx.unsafe(byKey('t', KEY, 'given'))} limit 1
-      ) as found
-    ) as s
+    from ${findRows(tx, given)}
     where t.ctid = s.place
     returning s.lease_id as "leaseId", t.due_at is not null as "dueAgain",
       case
@@ -128,4 +115,22 @@ function describeRows(config: Config, written: readonly TransactionToWrite[]) {
       row: { merchantCode, transactionId, leaseId, withRefunds, ...summary, asOf, ...step },
     }
   })
+}
+
+/** The rows as `s`, with the place of each, and the next due time of its refunds. */
+function findRows(tx: Tx, given: ReturnType<typeof describeRows>) {
+  return tx`(
+      select given.*, found.place, case when with_refunds then (
+        select min(due_at) from (
+          select due_at from refunds as r where ${tx.unsafe(byKey('r', KEY, 'given'))} offset 0) as r
+      ) end as refund_due_at
+      from ${rowSet(
+        tx,
+        'given',
+        COLUMNS,
+        given.map(({ row }) => row),
+      )} cross join lateral (
+        select ctid as place from transactions as t where ${tx.unsafe(byKey('t', KEY, 'given'))} limit 1
+      ) as found
+    ) as s`
 }
