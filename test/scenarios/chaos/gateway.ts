@@ -36,6 +36,8 @@ export function controlGateway(url: string): GatewayControl {
   async function call(method: string, path: string, body?: object): Promise<unknown> {
     const response = await fetch(`${url}/sandbox${path}`, {
       method,
+      // One kept alive may be closed by the gateway in the moment in which it is used again.
+      headers: { connection: 'close' },
       ...(body ? { body: JSON.stringify(body) } : {}),
     })
     const text = await response.text()
