@@ -131,6 +131,7 @@ export async function storeArrivals(
     for (const key of learnt) notify(sql, TRANSACTION_CHANGED, formatWakeKey(key))
   }
   const places = [...arrivals.entries()].filter(([, one]) => recut.has(one.fingerprint))
+  if (recut.size > 0 && places.length === 0) throw new Error('nothing of the batch was stored')
   return new Set(places.map(([place]) => place))
 }
 

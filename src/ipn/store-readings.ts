@@ -33,12 +33,12 @@ export async function storeReadings(sql: Sql, arrivals: readonly Arrival[]): Pro
     const keys = [...new Set(arrivals.map(nameHash))].sort()
     await tx`
       select pg_advisory_xact_lock(hashtextextended(key, 0)) from unnest(${keys}::text[]) as key`
+    await flagKnown(tx, arrivals)
     const known = await readKnown(tx, arrivals)
     const own = await findOwn(tx, arrivals)
     const kept = arrivals.map((arrival, place) =>
       judge(arrival, known.get(nameHash(arrival)) ?? [], own.has(place)),
     )
-    await flagKnown(tx, arrivals)
     const stored = kept.flatMap((one) => one ?? [])
     if (stored.length > 0) {
       const { learnt } = await writeArrivals(tx, stored, false)
@@ -101,10 +101,19 @@ async function findOwn(tx: Tx, arrivals: readonly Arrival[]): Promise<ReadonlySe
   return new Set(found.map(({ place }) => place))
 }
 
+/**
+ * Flags the readings that are stored. Two that reached two processes in the same instant were both stored as
+ * trusted: only the first one in published form stays so, and one about a refund of ours.
+ */
 async function flagKnown(tx: Tx, arrivals: readonly Arrival[]): Promise<void> {
   await tx`
-    update ipn_events set recut = true
-    where (merchant_code, signed_key) in (${selectKeys(tx, arrivals)}) and not recut`
+    update ipn_events e set recut = true, hint = e.hint or e.id is distinct from (
+        select min(f.id) from ipn_events f
+        where f.merchant_code = e.merchant_code and f.signed_key = e.signed_key and f.published)
+      and not exists (select from refunds r
+        where r.merchant_code = e.merchant_code and r.refund_id::text = e.request_id
+          and r.payment_id = e.payment_id and r.amount = e.amount)
+    where (e.merchant_code, e.signed_key) in (${selectKeys(tx, arrivals)}) and not e.recut`
 }
 
 function selectKeys(tx: Tx, arrivals: readonly Arrival[]) {

@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import postgres from 'postgres'
+import type { TransactionKey } from '../db/transaction-key.ts'
 import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
 import { backoff } from '../platform/concurrency/backoff.ts'
 import { isDatabaseUnavailable } from '../platform/postgres/errors.ts'
@@ -34,6 +35,7 @@ export async function recordRefundAnswer(
     try {
       const end = await tryRecord(ctx, claim, sent, queryEnd)
       if (end !== 'busy') return end
+      if (ctx.givingUp.aborted) throw new Error('another attempt of the refund is in progress')
     } catch (error) {
       if (!mayPass(error) || ctx.givingUp.aborted) {
         ctx.log.error({ ...facts, err: error }, 'the answer to a refund is lost')
@@ -63,8 +65,8 @@ async function tryRecord(
     open: (tx) => lockClaimed(tx, [{ claim, sentAfterMs: 0 }]),
     work: async (tx, rows) => {
       const row = rows.get(claim.leaseId)
-      if (!row) return await writeLate(ctx, tx, { claim, sent, queryEnd })
-      const refunds = await recordAttemptResult(ctx, tx, claim, sent)
+      const refunds = row ? await recordAttemptResult(ctx, tx, claim, sent) : 'moved'
+      if (!row || refunds === 'moved') return await writeLate(ctx, tx, { claim, sent, queryEnd })
       const { found } = refunds
       const { end, last } = await finishCommit(ctx, tx, { claim, row, refunds, queryEnd, found })
       return { value: { end, found }, last }
@@ -76,7 +78,10 @@ async function tryRecord(
 
 type LateAnswer = { claim: Claim; sent: SentAttempt; queryEnd: QueryEnd }
 
-/** Writes the answer after the lease has ended: the claim of whoever holds it by then is not touched. */
+/**
+ * Writes the answer after the lease has ended, or the payment has moved to another transaction with its refunds: the
+ * claim of whoever holds it by then is not touched.
+ */
 async function writeLate(
   ctx: SyncContext,
   tx: Tx,
@@ -85,12 +90,26 @@ async function writeLate(
   value: { end: ClaimEnd | 'busy'; found: RecordedDiscrepancy[] }
   last?: LastStatement | undefined
 }> {
-  const row = await lockUnclaimed(tx, claim)
-  const refunds = row ? await recordLateResult(ctx, tx, claim, sent) : 'gone'
-  if (!row || refunds === 'gone') throw new Error('the row of the refund is lost')
+  const { merchantCode } = claim
+  const key = await findRefundTransaction(tx, merchantCode, sent.attempt.refundId)
+  const row = key && (await lockUnclaimed(tx, key))
+  const refunds = row ? await recordLateResult(ctx, tx, key, sent) : 'gone'
+  if (!key || !row || refunds === 'gone') throw new Error('the row of the refund is lost')
   if (refunds === 'busy') return { value: { end: 'busy', found: [] } }
   const { found } = refunds
-  const late = { claim, row, refunds, queryEnd, continues: true, found }
+  const late = { claim: { ...claim, ...key }, row, refunds, queryEnd, continues: true, found }
   const { last } = await finishCommit(ctx, tx, late)
   return { value: { end: LOST, found }, last }
+}
+
+/** The transaction that a refund belongs to now. */
+async function findRefundTransaction(
+  tx: Tx,
+  merchantCode: string,
+  refundId: string,
+): Promise<TransactionKey | undefined> {
+  const [row] = await tx<TransactionKey[]>`
+    select merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
+    where merchant_code = ${merchantCode} and refund_id = ${refundId}`
+  return row
 }

@@ -205,3 +205,20 @@ describe('a member that no table lists', () => {
     expect(rows).toEqual([{ deliveries: 4, handled: true }])
   })
 })
+
+it('of two readings that were stored as trusted in the same instant, only the first stays so', async () => {
+  const { svc_OrderID: _, ...rest } = sign(PAYMENT)
+  const other = { ...rest, svc_OrderInfo: 'DH1shoes' }
+  await send(sign(PAYMENT))
+  await rig.database.sql`
+    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, verdict, body, content_type, address,
+      headers, deliveries, signed_key, published)
+    select merchant_code, sha256('other'), kind, transaction_id, verdict, body, content_type, address, headers, 1,
+      signed_key, true from ipn_events`
+  expect(await send(other)).toMatchObject({ status: 401 })
+  expect(await send(sign(PAYMENT))).toMatchObject({ status: 200 })
+  expect(await rig.database.sql`select hint, recut from ipn_events order by id`).toEqual([
+    { hint: false, recut: true },
+    { hint: true, recut: true },
+  ])
+})

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { withTimeout } from '../concurrency/timeout.ts'
 import type { Sql, Tx } from './types.ts'
 
 /**
@@ -9,6 +10,9 @@ import type { Sql, Tx } from './types.ts'
 
 /** What gathers within this time shares a statement (ms): under load a wake-up a commit is not needed. */
 const PACE_MS = 5
+
+/** A statement on a connection that nobody answers must not hold the others back (ms). */
+const GIVE_UP_MS = 5_000
 
 type Notification = { channel: string; payload: string }
 
@@ -35,9 +39,10 @@ async function send(sql: Sql, sender: Sender): Promise<void> {
     const rows = JSON.stringify([...sender.waiting.values()])
     sender.waiting.clear()
     // The listeners' polls replace what fails here.
-    await sql`
+    const statement = sql`
       select pg_notify(channel, payload)
-      from json_to_recordset(${rows}::json) as n (channel text, payload text)`.catch(() => {})
+      from json_to_recordset(${rows}::json) as n (channel text, payload text)`
+    await withTimeout(GIVE_UP_MS, statement).catch(() => {})
     await pause(PACE_MS, undefined, { ref: false })
   }
   sender.running = false

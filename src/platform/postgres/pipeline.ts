@@ -1,4 +1,5 @@
 import postgres from 'postgres'
+import { isConnectionLost } from './errors.ts'
 
 /**
  * Sends several statements of one unit of work together, without waiting for results in between. They
@@ -15,12 +16,24 @@ import postgres from 'postgres'
 export async function pipeline<T extends readonly (PromiseLike<unknown> | false)[]>(
   ...statements: T
 ): Promise<{ -readonly [Index in keyof T]: Awaited<T[Index]> }> {
-  const results = await Promise.allSettled(statements)
+  const sent = statements.map((one) => Promise.resolve(one))
+  const results = await Promise.race([Promise.allSettled(sent), rejectOnLoss(sent)])
   const failed = results.flatMap((one) => (one.status === 'rejected' ? [one] : []))
   // A function learns of its error later than a bare statement does of the refusal that follows.
   const cause = failed.find(({ reason }) => !isRefusedAfterError(reason)) ?? failed[0]
   if (cause) throw cause.reason
   return await Promise.all(statements)
+}
+
+/** With its connection, the driver (3.4.9) drops statements that it has not sent yet: they would never settle. */
+function rejectOnLoss(sent: readonly Promise<unknown>[]): Promise<never> {
+  return new Promise((_, reject) => {
+    for (const one of sent) {
+      one.catch((error: unknown) => {
+        if (isConnectionLost(error)) reject(error)
+      })
+    }
+  })
 }
 
 function isRefusedAfterError(error: unknown): boolean {

@@ -72,14 +72,16 @@ export async function reconcileRefunds(
 /**
  * Records the result of an attempt and applies it to its refund, together with the notifications received in
  * the meantime. The caller holds the lease under which the attempt was made.
+ * @returns `moved` when the refund no longer belongs to the transaction
  */
 export async function recordAttemptResult(
   ctx: RefundsContext,
   tx: Tx,
   key: TransactionKey,
   sent: SentAttempt,
-): Promise<ReconciledRefunds> {
+): Promise<ReconciledRefunds | 'moved'> {
   const locked = await lockRefunds(tx, key, null)
+  if (!locked.drafts.some(({ now }) => now.refundId === sent.attempt.refundId)) return 'moved'
   for (const draft of locked.drafts) {
     if (draft.now.refundId === sent.attempt.refundId) await endAttempt(tx, draft, sent)
     else await endInterruptedAttempt(tx, draft)

@@ -53,7 +53,10 @@ export async function storeIntent(
   const masked = receiver && maskReceiver(receiver)
   const shown = masked ? encryptReceiver(ctx.encryption, masked, 'receiver_shown', refundId) : null
   const found = await insertIntent(ctx, tx, toStore, { encrypted, shown })
-  if (!found) throw new DomainError('payment_not_found', `No payment ${paymentId}`)
+  if (!found) {
+    const detail = `Payment ${paymentId} has changed in this moment; repeat the request with the same key`
+    throw new DomainError('unavailable', detail)
+  }
   const { amount, refundable, currency, now, status } = found
   if (currency !== null) refuseDecimals(params.amount, currency)
   if (amount === null || status === null) {
@@ -123,7 +126,7 @@ type InsertedIntent = Omit<RefusingPayment, 'status'> & {
  *
  * A request id of which something is known already belongs to a refund whose row was lost: it is stored whatever is
  * left of the payment, as succeeded or for review, and is not sent.
- * @returns undefined when there is no such payment
+ * @returns undefined when the payment is no longer the transaction's: it is not locked, and nothing is stored
  */
 async function insertIntent(
   { sql }: Pick<Context, 'sql'>,
@@ -140,18 +143,18 @@ async function insertIntent(
   const [, rows] = await pipeline(
     tx`
       select from ${keys} cross join lateral (
-        select from transactions as t
+        select t.transaction_id from transactions as t
         where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1 for update
       ) as t cross join lateral (
-        select from payments as p where p.transaction_id = k.transaction_id
+        select from payments as p where p.transaction_id = t.transaction_id
           and ${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1 for update
       ) as p`,
     tx<InsertedIntent[]>`
       with payment as (
         select status, missing, unreadable, payment_method, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
         from ${keys} cross join lateral (
-          select * from payments as p
-          where ${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1) as payments
+          select * from payments as p where p.transaction_id = k.transaction_id
+            and ${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1) as payments
       ), ${selectPriorEvidence(tx, { merchantCode, paymentId, refundId, amount })}, wanted as (
         select payment.*, judged.found, judged.proves, judged.notified_at, judged.ipn_event_id,
           proves and judged.matched as matched, proves and judged.in_first_sight as in_first_sight,

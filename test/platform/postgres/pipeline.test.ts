@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { type Database, openDatabase } from '../../../src/db/client.ts'
+import { isConnectionLost } from '../../../src/platform/postgres/errors.ts'
 import { pipeline } from '../../../src/platform/postgres/pipeline.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import type { Tx } from '../../../src/platform/postgres/types.ts'
@@ -25,6 +26,19 @@ async function insert(tx: Tx, x: number): Promise<number[]> {
 }
 
 describe('statements of a pipeline', () => {
+  it('end with their connection, those included that the driver has not sent yet', async () => {
+    const lone = openDatabase(database.url, 1)
+    onTestFinished(() => lone.close())
+    const work = runInTransaction(lone.sql, (tx) =>
+      pipeline(
+        tx`select pg_terminate_backend(pg_backend_pid()), ${'a'}::text as first`,
+        tx`select ${'b'}::text as second`,
+        tx`select ${'c'}::text as third`,
+      ),
+    )
+    await expect(work).rejects.toSatisfy(isConnectionLost)
+  })
+
   it('run in the order of the arguments, and each sees those before it', async () => {
     await runInTransaction(own.sql, async (tx) => {
       const results = await pipeline(insert(tx, 1), insert(tx, 2), insert(tx, 3))
