@@ -27,15 +27,11 @@ type Matching = Omit<DeltaMatch, 'unmatchedDelta' | 'inferred' | 'contradicted'>
 export function matchRefundedDelta(delta: RefundedDelta): DeltaMatch {
   const matching = startMatching(delta)
   consumeFirstSight(matching, delta)
-  matchConfirmed(matching, delta.own)
-  const mayBeFirst = (one: ExternalRefund) => mayBelongToFirstSight(one, matching)
-  const certain = delta.external.filter((one) => !mayBeFirst(one))
-  for (const external of certain) matchExternal(matching, external, delta.own)
-  for (const external of delta.external.filter(mayBeFirst)) {
-    matchExternal(matching, external, delta.own)
+  // What one match leaves, or withdraws, may decide about another.
+  for (let before = ''; before !== matching.left.toFixed(); ) {
+    before = matching.left.toFixed()
+    matchCertain(matching, delta)
   }
-  // What was withdrawn may be the delta of a confirmed refund.
-  matchConfirmed(matching, delta.own)
   const { left, firstSight: _, inferredBefore: __, torn, ...match } = matching
   const isDisputed = torn || delta.released.some((amount) => left.gte(amount))
   const mayInfer = !delta.underReview && !isDisputed && match.doubtful.length === 0
@@ -45,6 +41,14 @@ export function matchRefundedDelta(delta: RefundedDelta): DeltaMatch {
     .map(({ id }) => id)
   const unmatchedDelta = inferred.length > 0 ? '0' : left.toFixed()
   return { ...match, inferred, contradicted, unmatchedDelta }
+}
+
+function matchCertain(matching: Matching, { own, external }: RefundedDelta): void {
+  matching.torn = false
+  matchConfirmed(matching, own)
+  const mayBeFirst = (one: ExternalRefund) => mayBelongToFirstSight(one, matching)
+  const certain = external.filter((one) => !mayBeFirst(one))
+  for (const one of [...certain, ...external.filter(mayBeFirst)]) matchExternal(matching, one, own)
 }
 
 /** Subtracts what is matched already. Where two answers show less, doubts the newest inferred refunds first. */
@@ -107,7 +111,8 @@ function matchExternal(
   own: readonly OwnRefund[],
 ): void {
   const { amount } = external
-  if (external.matched || matching.firstSightExternal.includes(external)) return
+  const isDone = [...matching.firstSightExternal, ...matching.matchedExternal].includes(external)
+  if (external.matched || isDone) return
   if (matching.left.lt(amount)) withdrawInferred(matching, amount)
   if (matching.left.lt(amount)) return
   if (mayBelongToFirstSight(external, matching) && own.some((one) => mayBeShown(one, matching))) {
