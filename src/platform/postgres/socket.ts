@@ -1,4 +1,5 @@
 import { connect, Socket } from 'node:net'
+import { createFatalFilter } from './fatal-error.ts'
 import { negotiateTls, readTlsMode } from './tls.ts'
 
 /** What the driver has read from a server's URL: hosts to try in turn, or a socket file. */
@@ -65,15 +66,21 @@ function createFailedSocket(error: unknown): Socket {
 
 /**
  * Holds the error of a socket back until its close: by then the driver has written everything it had
- * buffered for the connection.
+ * buffered for the connection. The error with which the server ends the session is emitted there as well.
  */
 function emitErrorWithClose<S extends Socket>(socket: S): S {
   const emit: (event: string | symbol, ...given: unknown[]) => boolean = socket.emit.bind(socket)
+  const filter = createFatalFilter()
   let failure: unknown
   let isClosed = false
   socket.emit = (event: string | symbol, ...given: unknown[]): boolean => {
-    if (event === 'error') failure ??= given[0]
-    else if (event !== 'close') return emit(event, ...given)
+    const [first] = given
+    if (event === 'error') failure ??= first
+    else if (event === 'data' && Buffer.isBuffer(first)) {
+      const { passed, fatal } = filter(first)
+      failure ??= fatal
+      if (passed.length > 0) emit('data', passed)
+    } else if (event !== 'close') return emit(event, ...given)
     else if (!isClosed) {
       isClosed = true
       if (failure !== undefined) emit('error', failure)
