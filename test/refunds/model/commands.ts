@@ -4,6 +4,7 @@ import { expect } from 'vitest'
 import { Refund } from '../../../src/refunds/view.ts'
 import type { SandboxPayment } from '../../../src/sandbox/state.ts'
 import { postIpn, signIpn } from '../../support/service.ts'
+import type { ShownRefund } from './auditor.ts'
 import { checkBooks, decide, readGatewayStatus, readRefunds, sumUnsent } from './checks.ts'
 import { restoreRows, saveRows } from './lost-commits.ts'
 import type { SendFate } from './wire.ts'
@@ -31,6 +32,11 @@ export type Command = fc.AsyncCommand<Model, World>
 
 const SENDABLE = ['pending', 'sending', 'unknown']
 const OPEN = ['sending', 'accepted', 'unknown']
+
+/** Whether growth of its amount is taken for this refund. */
+function mayBeInferred({ status, review }: ShownRefund): boolean {
+  return OPEN.includes(status) || (status === 'needs_review' && review === 'no_evidence')
+}
 
 /** A step, with the invariants after it. */
 function step(name: string, run: (world: World) => Promise<void>): Command {
@@ -183,7 +189,7 @@ function refundInPortal(of: number, amount: number, late: boolean): Command {
     const hidden = lags || late || world.pause !== undefined
     const ours = await readRefunds(world)
     const unsent = hidden ? sumUnsent(world, ours, payment.id, SENDABLE) : 0
-    const open = ours.some((one) => one.paymentId === payment.id && OPEN.includes(one.status))
+    const open = ours.some((one) => one.paymentId === payment.id && mayBeInferred(one))
     const odd = late && !lags && (open || world.pause !== undefined)
     const portion = odd ? amount + 2 ** world.portal.size / 10_000 : amount
     const wanted = sum([{ amount: countTaken(payment) }, { amount: unsent }, { amount: portion }])
