@@ -65,6 +65,9 @@ export async function writeTransactions(
     when not s.final and t.reconcile_at < 'infinity' then null
     when s.final and (s.changed or not t.final) and ${reconcileMs > 0} then ${later}
     else t.reconcile_at end`
+  // A payment that moved away changes the sums without an answer about it.
+  const changed = tx`(s.changed or coalesce(
+    (s.state, s.paid_amount, s.refunded_amount) <> (t.state, t.paid_amount, t.refunded_amount), false))`
   const abandoned = tx`want = claimed and s.kind = 'abandon' and s.refund_due_at is null`
   const rows = await tx<{ leaseId: string; next: ClaimEnd['next']; dueAgain: boolean }[]>`
     update transactions as t set
@@ -74,8 +77,8 @@ export async function writeTransactions(
       duplicate_payment = coalesce(s.duplicate_payment, t.duplicate_payment),
       unapplied_entries = coalesce(s.unapplied, t.unapplied_entries),
       as_of = coalesce(s.as_of, t.as_of),
-      version = case when s.changed then version + 1 else version end,
-      updated_at = case when s.changed then now() else updated_at end,
+      version = case when ${changed} then version + 1 else version end,
+      updated_at = case when ${changed} then now() else updated_at end,
       ipn_measured = t.ipn_measured or coalesce(s.seen, false) and t.ipn_count > 0,
       reconcile_at = case when ${abandoned} and ${reconcileMs > 0}
         then coalesce(${reconcileAt}, ${later}) else ${reconcileAt} end,

@@ -37,6 +37,7 @@ export async function movePayments(
     where t.merchant_code = o.merchant_code and t.transaction_id = o.transaction_id`
   const moved = found.filter(({ missing }) => missing)
   for (const one of moved) await movePayment(tx, { merchantCode, transactionId }, one)
+  if (moved.length > 0) await raiseVersions(tx, merchantCode, moved)
   return found.filter(({ missing }) => !missing)
 }
 
@@ -66,4 +67,19 @@ async function movePayment(
     { merchantCode, transactionId, kind: 'payment_elsewhere', paymentId },
     { merchantCode, transactionId: from, kind: 'payment_missing', paymentId },
   ])
+}
+
+/** Raises the versions of those that lost a payment; one that is locked gets its own with its next answer. */
+async function raiseVersions(
+  tx: Tx,
+  merchantCode: string,
+  moved: readonly PaymentElsewhere[],
+): Promise<void> {
+  const from = moved.map((one) => one.transactionId)
+  await tx`
+    update transactions t set version = version + 1 from (
+      select merchant_code, transaction_id from transactions
+      where merchant_code = ${merchantCode} and transaction_id = any(${from})
+      for update skip locked) as o
+    where t.merchant_code = o.merchant_code and t.transaction_id = o.transaction_id`
 }

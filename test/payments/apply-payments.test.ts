@@ -253,6 +253,8 @@ describe('a payment id that belongs to another transaction', () => {
     insert into payments (merchant_code, payment_id, transaction_id, status, amount,
       refunded_amount, refunded_at_first, payment_method, as_of)
     values (${merchantCode}, ${paymentId}, 'T-OTHER', 'SUCCESS', 5, 0, 0, 'CC', now())`
+  const readTag = async (id: string) =>
+    (await rig.api(`/v1/transactions/${id}`)).headers.get('etag')
   const readElsewhere = () => rig.database.sql`
     select transaction_id as transaction, payment_id as payment, ours, theirs,
       resolved_at is null as open from discrepancies where kind = 'payment_elsewhere'`
@@ -302,14 +304,21 @@ describe('a payment id that belongs to another transaction', () => {
     await gateway.sync('T-FIRST')
     expect(await readPayments('T-FIRST')).toMatchObject([{ id: 'v1', missing: true }, { id: 'v2' }])
 
+    const tag = await readTag('T-FIRST')
     gateway.list(makeEntry('v1'))
     await gateway.sync('T-SECOND')
+    const movedTag = await readTag('T-FIRST')
+    expect(movedTag).not.toBe(tag)
     expect(await readPayments('T-SECOND')).toMatchObject([{ id: 'v1', missing: false }])
     expect(await readPayments('T-FIRST')).toMatchObject([{ id: 'v2' }])
     expect(await rig.transaction('T-SECOND')).toMatchObject({ state: 'paid', final: false })
     const [refund] = await rig.database.sql`select transaction_id as id from refunds`
     expect(refund).toEqual({ id: 'T-SECOND' })
     expect(await readElsewhere()).toMatchObject([{ transaction: 'T-SECOND', open: false }])
+    gateway.list(makeEntry('v2', { status: 'FAILED' }))
+    await gateway.sync('T-FIRST')
+    expect(await rig.transaction('T-FIRST')).toMatchObject({ state: 'failed', paidAmount: '0' })
+    expect(await readTag('T-FIRST')).not.toBe(movedTag)
   })
 
   it('also when the other transaction stores it at the same moment', async () => {
