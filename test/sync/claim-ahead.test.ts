@@ -1,0 +1,174 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { planAhead, requestSlots } from '../../src/sync/claim-ahead.ts'
+import { claimDue } from '../../src/sync/claim-due.ts'
+import type { SyncContext } from '../../src/sync/context.ts'
+import { beginSync } from '../../src/sync/sync-due.ts'
+import type { Claim } from '../../src/sync/types.ts'
+import { OTHER, writeMerchantsFile } from '../support/api.ts'
+import { MERCHANT, type Rig, startRig } from '../support/service.ts'
+import { claimOne, countQueries, makeTransaction, readItem, registerDue } from '../support/sync.ts'
+
+const [A, B] = [MERCHANT.merchantCode, OTHER.merchantCode]
+const IDS = ['T-1', 'T-2', 'T-3', 'T-4', 'T-5']
+
+async function startHere(settings: Record<string, string> = {}): Promise<Rig> {
+  const breaker = { failures: 1, pauseMs: 60_000, maxPauseMs: 60_000 }
+  const rig = await startRig({
+    settings: { ROLE: 'web', GATEWAY_MAX_CONCURRENCY: '2', ...settings },
+    breaker,
+  })
+  onTestFinished(() => rig.stop())
+  return rig
+}
+
+/** As if the calls of an account took 5 ms each. */
+function recordFastCall({ queryPace }: SyncContext, merchantCode = A): void {
+  queryPace.record(merchantCode, performance.now() - 5)
+}
+
+/** Every slot is taken, and two claims wait. */
+async function startWaiting(rig: Rig, ctx: SyncContext) {
+  for (const id of IDS) await makeTransaction(rig, id)
+  for (const id of IDS) await registerDue(rig, id)
+  for (let n = 0; n < 2; n += 1) await ctx.limiter.acquire(A).ready
+  recordFastCall(ctx)
+  const round = await beginSync(ctx, () => {})
+  expect([round.count, ctx.limiter.countWaiting(A)]).toEqual([2, 2])
+  return round
+}
+
+/** Requests slots whose time never runs out. */
+function requestForever(ctx: SyncContext, claims: readonly Claim[]): Promise<boolean>[] {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  const requests = requestSlots(ctx, claims)
+  vi.useRealTimers()
+  return requests
+}
+
+async function listUnqueried(rig: Rig): Promise<string[]> {
+  const counts = await Promise.all(IDS.map((id) => countQueries(rig, id)))
+  return IDS.filter((_, index) => counts[index] === 0)
+}
+
+describe('claims ahead of the calls', () => {
+  it('wait for a slot, and are queried as calls end; meanwhile no more are claimed', async () => {
+    const rig = await startHere()
+    const { ctx } = rig.service
+    const { finished } = await startWaiting(rig, ctx)
+    const next = beginSync(ctx, () => {})
+    ctx.limiter.releaseAssigned(A)
+    ctx.limiter.releaseAssigned(A)
+    expect([ctx.limiter.countAssigned(A), ctx.limiter.countWaiting()]).toEqual([2, 0])
+    expect((await next).count).toBe(0)
+    await finished
+    expect(await listUnqueried(rig)).toHaveLength(3)
+    expect([ctx.limiter.countFree(), ctx.limiter.countWaiting()]).toEqual([2, 0])
+  })
+
+  it('are released at once when the process stops: due for another process, and not queried', async () => {
+    const rig = await startHere()
+    const stopping = new AbortController()
+    const ctx = { ...rig.service.ctx, stopping: stopping.signal }
+    const { finished } = await startWaiting(rig, ctx)
+    stopping.abort()
+    await finished
+    expect(await listUnqueried(rig)).toEqual(IDS)
+    for (const id of IDS) {
+      const { leased, attempts, dueInMs } = await readItem(rig, id)
+      expect({ leased, attempts }).toEqual({ leased: false, attempts: 0 })
+      expect(dueInMs).toBeLessThanOrEqual(0)
+    }
+    expect(ctx.limiter.countWaiting()).toBe(0)
+  })
+
+  it('get no slot after the process has stopped', async () => {
+    const rig = await startHere({ GATEWAY_MAX_CONCURRENCY: '1' })
+    const ctx = { ...rig.service.ctx, stopping: AbortSignal.abort() }
+    await registerDue(rig, 'T-1')
+    const claim = await claimOne(ctx)
+    await ctx.limiter.acquire(A).ready
+    expect(await Promise.all(requestSlots(ctx, [claim]))).toEqual([false])
+  })
+
+  it('are given up when no slot is free for a second: none is claimed ahead until calls end again', async () => {
+    const rig = await startHere({ GATEWAY_MAX_CONCURRENCY: '1' })
+    const { ctx } = rig.service
+    await registerDue(rig, 'T-1')
+    const claim = await claimOne(ctx)
+    await ctx.limiter.acquire(A).ready
+    recordFastCall(ctx)
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const [ready] = requestSlots(ctx, [claim])
+    expect([ctx.limiter.countWaiting(), planAhead(ctx).size]).toEqual([1, 0])
+    vi.advanceTimersByTime(1_000)
+    expect([await ready, ctx.limiter.countWaiting(), planAhead(ctx).size]).toEqual([false, 0, 0])
+    recordFastCall(ctx)
+    expect(planAhead(ctx)).toEqual(new Map([[A, 1]]))
+  })
+
+  it('are not used when their lease has run for too long, and leave the slot to others', async () => {
+    const rig = await startHere({ GATEWAY_MAX_CONCURRENCY: '1' })
+    const { ctx } = rig.service
+    await registerDue(rig, 'T-1')
+    const claim = await claimOne(ctx)
+    const late = { ...claim, knownAt: claim.knownAt - 60_000 }
+    expect(await Promise.all(requestSlots(ctx, [late]))).toEqual([false])
+    expect(ctx.limiter.countFree()).toBe(1)
+  })
+
+  it('are not made where calls are slow or unknown, in a pause, or with a call rate', async () => {
+    const rig = await startHere()
+    const { ctx } = rig.service
+    for (let n = 0; n < 2; n += 1) await ctx.limiter.acquire(A).ready
+    expect(planAhead(ctx).size).toBe(0)
+    ctx.queryPace.record(A, performance.now() - 1_000)
+    expect(planAhead(ctx).size).toBe(0)
+    ctx.queryPace.forget(A)
+    recordFastCall(ctx)
+    expect(planAhead(ctx)).toEqual(new Map([[A, 2]]))
+    expect(planAhead({ ...ctx, config: { ...ctx.config, GATEWAY_RATE_PER_S: 10 } }).size).toBe(0)
+    const breaker = ctx.breakers.of(A, 'query')
+    breaker.tryAcquire()?.fail()
+    expect(breaker.state()).toBe('open')
+    expect(planAhead(ctx).size).toBe(0)
+  })
+
+  it('of one account leave the slots that are reserved for others', async () => {
+    const { ctx } = (await startTwo()).service
+    for (let n = 0; n < 7; n += 1) await ctx.limiter.acquire(A).ready
+    const claims = await claimDue(ctx, 1, new Map([[A, 4]]))
+    expect(claims).toHaveLength(4)
+    const stopping = new AbortController()
+    const waiting = requestForever({ ...ctx, stopping: stopping.signal }, claims)
+    expect([ctx.limiter.countWaiting(A), ctx.limiter.countFree()]).toEqual([4, 1])
+    stopping.abort()
+    expect(await Promise.all(waiting)).toEqual([false, false, false, false])
+  })
+
+  it('count as calls of their account: the next claim is of another one', async () => {
+    const rig = await startTwo()
+    const { ctx } = rig.service
+    for (let n = 0; n < 4; n += 1) await ctx.limiter.acquire(A).ready
+    for (let n = 0; n < 4; n += 1) await ctx.limiter.acquire(B).ready
+    await rig.database.sql`
+      insert into transactions (merchant_code, transaction_id, due_at) values (${B}, 'S-1', now())`
+    const claims = await claimDue(ctx, 0, new Map([[A, 2]]))
+    const waiting = requestForever(ctx, claims)
+    expect([claims.length, ctx.limiter.countWaiting(A)]).toEqual([2, 2])
+    expect(await claimDue(ctx, 1)).toMatchObject([{ merchantCode: B }])
+    for (let n = 0; n < 2; n += 1) ctx.limiter.releaseAssigned(B)
+    expect(await Promise.all(waiting)).toEqual([true, true])
+  })
+})
+
+/** A second account, and a burst of the first one. */
+async function startTwo(): Promise<Rig> {
+  const file = writeMerchantsFile([MERCHANT, OTHER])
+  onTestFinished(file.remove)
+  const rig = await startHere({ MERCHANTS_FILE: file.path, GATEWAY_MAX_CONCURRENCY: '8' })
+  await rig.database.sql`
+    insert into transactions (merchant_code, transaction_id, due_at)
+    select ${A}, 'S-' || i, now() - interval '1 min' from generate_series(1, 100) as i`
+  return rig
+}
