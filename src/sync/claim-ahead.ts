@@ -11,48 +11,36 @@ const MAX_WAIT_MS = 1_000
 /** A call that begins later than this after its claim might outlast the lease, which has 15 s to spare (ms). */
 const BEGIN_WITHIN_MS = 5_000
 
-type AheadContext = Pick<SyncContext, 'config' | 'limiter' | 'breakers' | 'queryPace'>
+type AheadContext = Pick<SyncContext, 'config' | 'limiter' | 'queryPace'>
 
 /**
- * How many transactions of each account may be claimed beyond the free slots: as many as begin soon, at the
- * pace of the account's calls. None where calls are slow, because another process may begin them earlier; none
- * while the account's breaker is not closed, because a claim is then a probe; and none with `GATEWAY_RATE_PER_S`,
- * whose permits are for now. An account gets none until half of its claims that wait have begun, so that one
- * statement claims several.
+ * How many transactions a round may claim beyond the free slots: as many as calls end soon, at their present
+ * pace. None where calls are slow, because another process may begin them earlier, and none with
+ * `GATEWAY_RATE_PER_S`, whose permits are for now.
  */
-export function planAhead(ctx: AheadContext): Map<string, number> {
-  const { config, limiter } = ctx
-  let left = config.GATEWAY_MAX_CONCURRENCY - limiter.countWaiting()
-  const plan = new Map<string, number>()
-  for (const { merchantCode } of config.accounts) {
-    if (!needsMore(ctx, merchantCode)) continue
-    const room = countTarget(ctx, merchantCode) - limiter.countWaiting(merchantCode)
-    const count = Math.max(0, Math.min(room, left))
-    if (count > 0) plan.set(merchantCode, count)
-    left -= count
-  }
-  return plan
+export function planAhead(ctx: AheadContext): number {
+  if (!needsMore(ctx)) return 0
+  return Math.max(0, countTarget(ctx) - ctx.limiter.countWaiting())
 }
 
-/** Whether a round may claim more for the account: at most half of its claims ahead still wait for a slot. */
-export function needsMore(ctx: AheadContext, merchantCode: string): boolean {
-  return 2 * ctx.limiter.countWaiting(merchantCode) <= countTarget(ctx, merchantCode)
+/** Whether a round may claim more: at most half of the claims ahead still wait, so that one statement claims several. */
+export function needsMore(ctx: AheadContext): boolean {
+  return 2 * ctx.limiter.countWaiting() <= countTarget(ctx)
 }
 
-function countTarget(
-  { config, limiter, breakers, queryPace }: AheadContext,
+function countTarget(ctx: AheadContext): number {
+  const { accounts, GATEWAY_RATE_PER_S: rate, GATEWAY_MAX_CONCURRENCY: most } = ctx.config
+  if (rate > 0) return 0
+  const ending = accounts.map(({ merchantCode }) => countEnding(ctx, merchantCode))
+  return ending.reduce((sum, count) => Math.min(most, sum + count), 0)
+}
+
+/** Estimates how many calls of an account end soon. */
+export function countEnding(
+  { limiter, queryPace }: Pick<AheadContext, 'limiter' | 'queryPace'>,
   merchantCode: string,
 ): number {
-  if (config.GATEWAY_RATE_PER_S > 0) return 0
-  if (breakers.of(merchantCode, 'query').state() !== 'closed') return 0
-  const inFlight = limiter.countAssigned(merchantCode)
-  const ending = queryPace.countEnding(merchantCode, inFlight, AHEAD_MS)
-  return Math.min(config.GATEWAY_MAX_CONCURRENCY, ending)
-}
-
-/** How many transactions a round claims at most. */
-export function sumCounts(ahead: ReadonlyMap<string, number>, slots: number): number {
-  return [...ahead.values()].reduce((sum, count) => sum + count, slots)
+  return queryPace.countEnding(merchantCode, limiter.countAssigned(merchantCode), AHEAD_MS)
 }
 
 /**

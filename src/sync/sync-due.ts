@@ -1,6 +1,6 @@
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
-import { needsMore, planAhead, requestSlots, sumCounts } from './claim-ahead.ts'
+import { needsMore, planAhead, requestSlots } from './claim-ahead.ts'
 import { claimDue, findNextDue, releaseClaim } from './claim-due.ts'
 import type { SyncContext } from './context.ts'
 import { syncTransaction } from './sync-transaction.ts'
@@ -42,15 +42,15 @@ export async function syncDue(ctx: SyncContext): Promise<number> {
  * @param onMore called when the next round may find work. With it the round is one of a loop, and claims ahead.
  */
 export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<WorkerRound> {
-  const ahead = onMore ? planAhead(ctx) : new Map<string, number>()
+  const ahead = onMore ? planAhead(ctx) : 0
   const slots = ctx.limiter.acquireAll()
   let claims: Claim[] = []
   try {
-    if (slots + ahead.size > 0) claims = await claimDue(ctx, slots, ahead)
+    if (slots + ahead > 0) claims = await claimDue(ctx, slots, ahead)
   } finally {
     ctx.limiter.release(slots)
   }
-  const moreMayBeDue = claims.length === sumCounts(ahead, slots)
+  const moreMayBeDue = claims.length === slots + ahead
   const starts = requestSlots(ctx, claims)
   const links = await findTraceLinks(ctx, claims)
   const finished = Promise.all(
@@ -80,7 +80,7 @@ function holdSlot(
   const free = (giveBack: () => void) => {
     const wasAtCap = limiter.countAssigned(merchantCode) >= limiter.maxPerHolder
     giveBack()
-    if ((moreMayBeDue || wasAtCap || isProbe) && needsMore(ctx, merchantCode)) onMore?.()
+    if ((moreMayBeDue || wasAtCap || isProbe) && needsMore(ctx)) onMore?.()
   }
   let end = () => free(() => limiter.releaseAssigned(merchantCode))
   return {

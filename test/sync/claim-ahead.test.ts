@@ -71,6 +71,7 @@ describe('claims ahead of the calls', () => {
     const ctx = { ...rig.service.ctx, stopping: stopping.signal }
     const { finished } = await startWaiting(rig, ctx)
     stopping.abort()
+    for (let n = 0; n < 2; n += 1) ctx.limiter.releaseAssigned(A)
     await finished
     expect(await listUnqueried(rig)).toEqual(IDS)
     for (const id of IDS) {
@@ -100,11 +101,11 @@ describe('claims ahead of the calls', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     onTestFinished(() => void vi.useRealTimers())
     const [ready] = requestSlots(ctx, [claim])
-    expect([ctx.limiter.countWaiting(), planAhead(ctx).size]).toEqual([1, 0])
+    expect([ctx.limiter.countWaiting(), planAhead(ctx)]).toEqual([1, 0])
     vi.advanceTimersByTime(1_000)
-    expect([await ready, ctx.limiter.countWaiting(), planAhead(ctx).size]).toEqual([false, 0, 0])
+    expect([await ready, ctx.limiter.countWaiting(), planAhead(ctx)]).toEqual([false, 0, 0])
     recordFastCall(ctx)
-    expect(planAhead(ctx)).toEqual(new Map([[A, 1]]))
+    expect(planAhead(ctx)).toBe(1)
   })
 
   it('are not used when their lease has run for too long, and leave the slot to others', async () => {
@@ -117,33 +118,73 @@ describe('claims ahead of the calls', () => {
     expect(ctx.limiter.countFree()).toBe(1)
   })
 
-  it('are not made where calls are slow or unknown, in a pause, or with a call rate', async () => {
+  it('are not made where calls are slow or unknown, nor with a call rate', async () => {
     const rig = await startHere()
     const { ctx } = rig.service
     for (let n = 0; n < 2; n += 1) await ctx.limiter.acquire(A).ready
-    expect(planAhead(ctx).size).toBe(0)
+    expect(planAhead(ctx)).toBe(0)
     ctx.queryPace.record(A, performance.now() - 1_000)
-    expect(planAhead(ctx).size).toBe(0)
+    expect(planAhead(ctx)).toBe(0)
     ctx.queryPace.forget(A)
     recordFastCall(ctx)
-    expect(planAhead(ctx)).toEqual(new Map([[A, 2]]))
-    expect(planAhead({ ...ctx, config: { ...ctx.config, GATEWAY_RATE_PER_S: 10 } }).size).toBe(0)
+    expect(planAhead(ctx)).toBe(2)
+    expect(planAhead({ ...ctx, config: { ...ctx.config, GATEWAY_RATE_PER_S: 10 } })).toBe(0)
+  })
+
+  it('are made several at a time: none while more than half of them wait', async () => {
+    const rig = await startHere({ GATEWAY_MAX_CONCURRENCY: '4' })
+    const { ctx } = rig.service
+    recordFastCall(ctx)
+    const requests = Array.from({ length: 7 }, () => ctx.limiter.acquire(A))
+    expect(planAhead(ctx)).toBe(0)
+    requests.at(-1)?.giveUp()
+    expect(planAhead(ctx)).toBe(2)
+  })
+
+  it('are at most one while it probes the gateway', async () => {
+    const rig = await startHere()
+    const { ctx } = rig.service
+    for (const id of IDS) await registerDue(rig, id)
     const breaker = ctx.breakers.of(A, 'query')
     breaker.tryAcquire()?.fail()
-    expect(breaker.state()).toBe('open')
-    expect(planAhead(ctx).size).toBe(0)
+    expect(await claimDue(ctx, 1, 2)).toEqual([])
+    const halfOpen = { ...breaker, waitMs: () => 0, state: () => 'half-open' as const }
+    const probing = { ...ctx, breakers: { ...ctx.breakers, of: () => halfOpen } }
+    for (let n = 0; n < 2; n += 1) await ctx.limiter.acquire(A).ready
+    const claims = await claimDue(probing, 0, 2)
+    expect(claims).toHaveLength(1)
+    const waiting = requestForever(ctx, claims)
+    expect(await claimDue(probing, 0, 2)).toEqual([])
+    ctx.limiter.releaseAssigned(A)
+    expect(await Promise.all(waiting)).toEqual([true])
   })
 
   it('of one account leave the slots that are reserved for others', async () => {
     const { ctx } = (await startTwo()).service
     for (let n = 0; n < 7; n += 1) await ctx.limiter.acquire(A).ready
-    const claims = await claimDue(ctx, 1, new Map([[A, 4]]))
-    expect(claims).toHaveLength(4)
+    // Its calls do not end soon: nothing of it may wait.
+    expect(await claimDue(ctx, 1, 4)).toEqual([])
+    recordFastCall(ctx)
+    const claims = await claimDue(ctx, 1, 4)
+    expect(claims).toHaveLength(5)
     const stopping = new AbortController()
     const waiting = requestForever({ ...ctx, stopping: stopping.signal }, claims)
-    expect([ctx.limiter.countWaiting(A), ctx.limiter.countFree()]).toEqual([4, 1])
+    expect([ctx.limiter.countWaiting(A), ctx.limiter.countFree()]).toEqual([5, 1])
     stopping.abort()
-    expect(await Promise.all(waiting)).toEqual([false, false, false, false])
+    expect(await Promise.all(waiting)).toEqual([false, false, false, false, false])
+  })
+
+  it('take turns with an account without a call in flight, whose calls may be slow', async () => {
+    const rig = await startTwo()
+    const { ctx } = rig.service
+    for (let n = 0; n < 7; n += 1) await ctx.limiter.acquire(A).ready
+    await ctx.limiter.acquire('another').ready
+    recordFastCall(ctx)
+    await rig.database.sql`
+      insert into transactions (merchant_code, transaction_id, due_at) values (${B}, 'S-1', now())`
+    expect(await claimDue(ctx, 0, planAhead(ctx))).toContainEqual(
+      expect.objectContaining({ merchantCode: B }),
+    )
   })
 
   it('count as calls of their account: the next claim is of another one', async () => {
@@ -151,11 +192,11 @@ describe('claims ahead of the calls', () => {
     const { ctx } = rig.service
     for (let n = 0; n < 4; n += 1) await ctx.limiter.acquire(A).ready
     for (let n = 0; n < 4; n += 1) await ctx.limiter.acquire(B).ready
-    await rig.database.sql`
-      insert into transactions (merchant_code, transaction_id, due_at) values (${B}, 'S-1', now())`
-    const claims = await claimDue(ctx, 0, new Map([[A, 2]]))
+    const claims = await claimDue(ctx, 0, 2)
     const waiting = requestForever(ctx, claims)
     expect([claims.length, ctx.limiter.countWaiting(A)]).toEqual([2, 2])
+    await rig.database.sql`
+      insert into transactions (merchant_code, transaction_id, due_at) values (${B}, 'S-1', now())`
     expect(await claimDue(ctx, 1)).toMatchObject([{ merchantCode: B }])
     for (let n = 0; n < 2; n += 1) ctx.limiter.releaseAssigned(B)
     expect(await Promise.all(waiting)).toEqual([true, true])
