@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { Amount, Id, Time } from '../platform/http/fields.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 import type { PaymentRow } from './find-payments.ts'
+import { isRecognised } from './is-recognised.ts'
 
 const EXAMPLE = {
   id: '1439211',
@@ -53,9 +54,6 @@ export const Payment = z
   })
   .openapi('Payment', { example: EXAMPLE })
 
-const STATUSES = ['SUCCESS', 'FAILED', 'PROCESSING']
-const METHODS = ['QR', 'ATM', 'CC']
-
 /**
  * Builds the API's view of a payment.
  * @param refundable the refundable balance; shown as `0` unless the payment succeeded and the newest answer lists it readably
@@ -74,7 +72,7 @@ export function showPayment(
     refundableAmount: isRefundable(row) ? refundable : '0',
     currency,
     paymentMethod: row.paymentMethod,
-    unrecognised: !STATUSES.includes(row.status) || !METHODS.includes(row.paymentMethod),
+    unrecognised: !isRecognised(row),
     missing: row.missing,
     unreadable: row.unreadable,
     firstSeenAt: toIso(row.firstSeenAt),
