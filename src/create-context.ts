@@ -23,7 +23,7 @@ import { createWaiters } from './platform/concurrency/waiters.ts'
 import { createStreams, STREAM_LIMITS, type StreamLimits } from './platform/http/streams.ts'
 import { createResolver, type ResolveHost } from './platform/outbound/addresses.ts'
 import type { Log } from './platform/telemetry/log.ts'
-import { MAX_LOOKUPS } from './transactions/find-transactions.ts'
+import { MAX_LOOKUPS } from './transactions/find-transaction.ts'
 import type { WebhooksContext } from './webhooks/context.ts'
 import { createWebhookSender } from './webhooks/sender.ts'
 

@@ -54,12 +54,29 @@ export const Payment = z
   })
   .openapi('Payment', { example: EXAMPLE })
 
+/** The columns of a payment that the API shows. */
+export const SHOWN_COLUMNS = [
+  'paymentId',
+  'transactionId',
+  'status',
+  'amount',
+  'refundedAmount',
+  'paymentMethod',
+  'missing',
+  'unreadable',
+  'firstSeenAt',
+  'updatedAt',
+  'asOf',
+] as const satisfies readonly (keyof PaymentRow)[]
+
+export type ShownPayment = Pick<PaymentRow, (typeof SHOWN_COLUMNS)[number]>
+
 /**
  * Builds the API's view of a payment.
  * @param refundable the refundable balance; shown as `0` unless the payment succeeded and the newest answer lists it readably
  */
 export function showPayment(
-  row: PaymentRow,
+  row: ShownPayment,
   currency: string | null,
   refundable: string,
 ): z.infer<typeof Payment> {
@@ -81,6 +98,6 @@ export function showPayment(
   }
 }
 
-function isRefundable({ status, missing, unreadable }: PaymentRow): boolean {
+function isRefundable({ status, missing, unreadable }: ShownPayment): boolean {
   return status === 'SUCCESS' && !missing && !unreadable
 }
