@@ -103,7 +103,7 @@ async function pauseIdle({ database }: Stage, worker: Started): Promise<void> {
     pause(worker)
     const open = await database.sql`
       select from pg_stat_activity where datname = current_database()
-        and application_name = 'ipn-processor' and wait_event = 'ClientRead' and state <> 'idle'`
+        and application_name = 'ipn-processor' and state <> 'idle'`
     if (open.length === 0) return
     resume(worker)
     await sleep(5)
