@@ -4,6 +4,7 @@ import { beginPublishing } from './feed/publish-events.ts'
 import { createDeleteExpired } from './maintenance/delete-expired.ts'
 import { eraseReceivers } from './maintenance/erase-receivers.ts'
 import { recheckFinal } from './maintenance/recheck-final.ts'
+import { reconcileUnqueried } from './maintenance/reconcile-unqueried.ts'
 import { requeueUnhandled } from './maintenance/requeue-unhandled.ts'
 import { startMonitoredLoop, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
 import type { SyncContext } from './sync/context.ts'
@@ -94,12 +95,13 @@ function startWebhookDelivery(ctx: BackgroundContext, everyMs: number): WorkerLo
   })
 }
 
-/** Requeues unhandled notifications and erases refund receivers. Neither is urgent. */
+/** Requeues unhandled notifications, applies deadlines without a query, and erases refund receivers. None is urgent. */
 function startRequeueAndErasure(ctx: BackgroundContext): WorkerLoop {
   return startMonitoredLoop(ctx, {
     name: 'tidying',
     begin: async () => {
       await requeueUnhandled(ctx)
+      await reconcileUnqueried(ctx)
       return { count: await eraseReceivers(ctx), finished: Promise.resolve() }
     },
     idleMs: () => Promise.resolve(MAINTAIN_EVERY_MS),

@@ -86,7 +86,7 @@ export type Refund = {
   /** Inferred only from the rise of the gateway's `refundedAmount`, without a notification. */
   inferred: boolean
   gatewayRefundId: string | null
-  failure: { source: 'gateway' | 'service'; code: string; message: string } | null
+  failure: { source: 'gateway' | 'service' | 'merchant'; code: string; message: string } | null
   requestedAt: string
   updatedAt: string
   /** Only if requested. */

@@ -39,7 +39,7 @@ export const Refund = z
     gatewayRefundId: z.string().nullable(),
     failure: z
       .strictObject({
-        source: z.enum(['gateway', 'service']),
+        source: z.enum(['gateway', 'service', 'merchant']),
         code: z.string(),
         message: z.string(),
       })

@@ -84,6 +84,9 @@ it('each refund method resolves to the response of its route, with the key added
   type Taken = Plain<Output<'/v1/payments/:paymentId/refunds', '$post', 202>>
   expectTypeOf<Plain<Given<Refunds['get']>>>().toEqualTypeOf<One>()
   expectTypeOf<Plain<Given<Refunds['wait']>>>().toEqualTypeOf<One>()
+  expectTypeOf<Plain<Given<Refunds['cancel']>>>().toEqualTypeOf<
+    Plain<Output<'/v1/refunds/:refundId/cancellation', '$post', 200>>
+  >()
   expectTypeOf<Plain<Given<Refunds['send']>>>().toMatchTypeOf<Taken>()
   expectTypeOf<Given<Refunds['create']>>().toEqualTypeOf<Given<Refunds['send']>>()
   expectTypeOf<Given<Refunds['send']>['idempotencyKey']>().toEqualTypeOf<string>()
