@@ -10,6 +10,7 @@ import { discrepancyRoutes } from './discrepancies/routes.ts'
 import { feedRoutes } from './feed/routes.ts'
 import type { HealthContext } from './health/context.ts'
 import { healthRoutes } from './health/routes.ts'
+import { holdRoutes } from './holds/routes.ts'
 import { describeIpnRoutes } from './ipn/openapi.ts'
 import { paymentRoutes } from './payments/routes.ts'
 import { type BodyBudget, createBodyBudget } from './platform/http/body.ts'
@@ -116,6 +117,7 @@ export function createApp(
   app.route('/', transactionRoutes(ctx))
   app.route('/', paymentRoutes(ctx))
   app.route('/', refundRoutes(ctx))
+  app.route('/', holdRoutes(ctx))
   app.route('/', discrepancyRoutes(ctx))
   app.route('/', feedRoutes(ctx))
   app.route('/', cardRoutes(ctx))

@@ -82,6 +82,7 @@ const request = createRoute({
       'ambiguous_merchant',
       'payment_not_refundable',
       'exceeds_refundable',
+      'held',
       'receiver_required',
       'idempotency_key_reused',
     ),

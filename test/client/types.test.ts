@@ -6,6 +6,7 @@ import { expectTypeOf, it } from 'vitest'
 import type { discrepancyRoutes } from '../../src/discrepancies/routes.ts'
 import type { Discrepancy } from '../../src/discrepancies/view.ts'
 import type { Event, EventPage } from '../../src/feed/view.ts'
+import type { holdRoutes } from '../../src/holds/routes.ts'
 import type { paymentRoutes } from '../../src/payments/routes.ts'
 import type { Payment } from '../../src/payments/view.ts'
 import type { RefundRequest } from '../../src/refunds/request/params.ts'
@@ -21,6 +22,7 @@ type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
   ExtractSchema<ReturnType<typeof paymentRoutes>> &
   ExtractSchema<ReturnType<typeof refundRoutes>> &
   ExtractSchema<ReturnType<typeof discrepancyRoutes>> &
+  ExtractSchema<ReturnType<typeof holdRoutes>> &
   ExtractSchema<ReturnType<typeof webhookRoutes>>
 
 /** The declared input and output of a route. */
@@ -71,6 +73,9 @@ it('each method resolves to the response of its route', () => {
     Output<'/v1/payments/:paymentId', '$get', 200>
   >()
   expectTypeOf<Listed<Payments['list']>>().toEqualTypeOf<Output<'/v1/payments', '$get', 200>>()
+  type Held = '/v1/holds/:target/:id'
+  expectTypeOf<Given<Client['holds']['set']>>().toEqualTypeOf<Output<Held, '$put', 200>>()
+  expectTypeOf<Given<Client['holds']['release']>>().toEqualTypeOf<Output<Held, '$delete', 200>>()
   expectTypeOf<Listed<Client['discrepancies']['list']>>().toEqualTypeOf<
     Output<'/v1/discrepancies', '$get', 200>
   >()

@@ -16,7 +16,7 @@ export const ROWS: readonly (readonly string[])[] = [
   ['cards', 'discrepancies', 'payments'],
   ['transactions'],
   ['ipn', 'refunds'],
-  ['sync'],
+  ['holds', 'sync'],
   ['feed'],
   ['webhooks'],
   ['data-keys'],

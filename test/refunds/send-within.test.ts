@@ -3,6 +3,7 @@ import { reconcileUnqueried } from '../../src/maintenance/reconcile-unqueried.ts
 import { Refund } from '../../src/refunds/view.ts'
 import { readPage } from '../support/api.ts'
 import { type LabPayment, type RefundLab, startRefundLab } from '../support/refund-lab.ts'
+import { readItem } from '../support/sync.ts'
 
 const WEEK_MS = 604_800_000
 
@@ -54,6 +55,7 @@ describe('a refund that was not sent within REFUND_SEND_WITHIN_MS', () => {
     await lab.database.sql`update transactions set due_at = now() + interval '1 hour'`
     expect(await reconcileUnqueried(lab.service.ctx)).toBe(1)
     expect(await lab.row(id)).toMatchObject(EXPIRED)
+    expect((await readItem(lab, payment.transactionId)).dueInMs).toBeLessThanOrEqual(0)
     const failure = {
       source: 'service',
       code: 'not_sent_in_time',

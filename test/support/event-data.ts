@@ -15,6 +15,7 @@ const PAYMENT = {
   unrecognised: false,
   missing: false,
   unreadable: false,
+  hold: null,
   asOf: TIME,
   ...AT,
 }
@@ -48,6 +49,7 @@ const REFUND = {
   inferred: false,
   gatewayRefundId: null,
   failure: null,
+  hold: null,
   requestedAt: TIME,
   updatedAt: TIME,
 }

@@ -12,7 +12,7 @@ import {
   waitForSent,
 } from '../../support/refund-lab.ts'
 import { addKey } from '../../support/service.ts'
-import { countQueries, waitForQueries } from '../../support/sync.ts'
+import { countQueries, readItem, waitForQueries } from '../../support/sync.ts'
 
 const MERCHANT_KEY = 'key-of-a-shop-that-refunds-0123456789012'
 const READER = 'key-that-only-reads-refunds-012345678901'
@@ -49,7 +49,9 @@ async function expectCancelled(response: Response): Promise<RefundView> {
 /** Requests a refund of 30 out of 100, which nothing sends by itself. */
 async function requestRefund(): Promise<{ payment: LabPayment; id: string }> {
   const payment = await lab.open()
-  return { payment, id: await lab.ask(payment, '30') }
+  const id = await lab.ask(payment, '30')
+  await lab.database.sql`update transactions set due_at = now() + interval '1 hour'`
+  return { payment, id }
 }
 
 /** Syncs once; `send` stands for the call that sends the refund. */
@@ -84,6 +86,7 @@ describe('the cancellation of a refund', () => {
     expect(response.status).toBe(200)
     await expectCancelled(response)
     expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '100' })
+    expect((await readItem(lab, payment.transactionId)).dueInMs).toBeLessThanOrEqual(0)
     await lab.pass(payment)
     expect(await lab.sent(id)).toBe(0)
     expect(await lab.transaction(payment.transactionId)).toMatchObject({ final: true })
@@ -231,6 +234,25 @@ describe('a cancellation and an attempt at once', () => {
       attempts: 1,
     })
     expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+  })
+
+  it('waits for the transaction before it locks the refund, as a commit does', async () => {
+    const { payment, id } = await requestRefund()
+    const { sql } = lab.database
+    const response = await whileUncommitted(
+      lab.database,
+      (held) => held`
+        select from transactions where transaction_id = ${payment.transactionId} for update`,
+      async (commit) => {
+        const cancelling = cancel(id)
+        await waitUntilBlocked(lab.database, 1)
+        const free = await sql`select from refunds where refund_id = ${id} for update skip locked`
+        expect(free).toHaveLength(1)
+        await commit()
+        return await cancelling
+      },
+    )
+    await expectCancelled(response)
   })
 
   it('two cancellations: one is done, the other is 409', async () => {
