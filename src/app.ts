@@ -23,6 +23,7 @@ import { traceRequests } from './platform/http/trace-requests.ts'
 import type { ApiInfo } from './platform/openapi/document.ts'
 import { openapiRoutes } from './platform/openapi/routes.ts'
 import { refundRoutes } from './refunds/routes.ts'
+import { reviewRoutes } from './review/routes.ts'
 import { transactionRoutes } from './transactions/routes.ts'
 import type { WebhooksContext } from './webhooks/context.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
@@ -119,6 +120,7 @@ export function createApp(
   app.route('/', refundRoutes(ctx))
   app.route('/', holdRoutes(ctx))
   app.route('/', discrepancyRoutes(ctx))
+  app.route('/', reviewRoutes(ctx))
   app.route('/', feedRoutes(ctx))
   app.route('/', cardRoutes(ctx))
   app.route('/', webhookRoutes(ctx))

@@ -125,6 +125,10 @@ export type Discrepancy = {
   times: number
   firstSeenAt: string
   lastSeenAt: string
-  /** When the sources agreed again; null while they disagree, or if that cannot be determined. */
+  /** When the sources agreed again, or a person resolved it; null while they disagree, or if that cannot be determined. */
   resolvedAt: string | null
+  /** A person's decision; null when the sources agreed again by themselves. */
+  resolution: { by: string; reason: string } | null
+  assignee: string | null
+  notes: { at: string; by: string; text: string }[]
 }

@@ -12,6 +12,7 @@ import type { Payment } from '../../src/payments/view.ts'
 import type { RefundRequest } from '../../src/refunds/request/params.ts'
 import type { refundRoutes } from '../../src/refunds/routes.ts'
 import type { Refund, RefundPreview } from '../../src/refunds/view.ts'
+import type { reviewRoutes } from '../../src/review/routes.ts'
 import type { transactionRoutes } from '../../src/transactions/routes.ts'
 import type { TimelineEntry } from '../../src/transactions/timeline.ts'
 import type { Transaction } from '../../src/transactions/view.ts'
@@ -23,6 +24,7 @@ type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
   ExtractSchema<ReturnType<typeof refundRoutes>> &
   ExtractSchema<ReturnType<typeof discrepancyRoutes>> &
   ExtractSchema<ReturnType<typeof holdRoutes>> &
+  ExtractSchema<ReturnType<typeof reviewRoutes>> &
   ExtractSchema<ReturnType<typeof webhookRoutes>>
 
 /** The declared input and output of a route. */
@@ -76,6 +78,17 @@ it('each method resolves to the response of its route', () => {
   type Held = '/v1/holds/:target/:id'
   expectTypeOf<Given<Client['holds']['set']>>().toEqualTypeOf<Output<Held, '$put', 200>>()
   expectTypeOf<Given<Client['holds']['release']>>().toEqualTypeOf<Output<Held, '$delete', 200>>()
+  type Discrepancies = Client['discrepancies']
+  type Decided = '/v1/discrepancies/:id'
+  expectTypeOf<Given<Discrepancies['resolve']>>().toEqualTypeOf<
+    Output<`${Decided}/resolution`, '$post', 200>
+  >()
+  expectTypeOf<Given<Discrepancies['note']>>().toEqualTypeOf<
+    Output<`${Decided}/note`, '$post', 200>
+  >()
+  expectTypeOf<Given<Discrepancies['assign']>>().toEqualTypeOf<
+    Output<`${Decided}/assignee`, '$post', 200>
+  >()
   expectTypeOf<Listed<Client['discrepancies']['list']>>().toEqualTypeOf<
     Output<'/v1/discrepancies', '$get', 200>
   >()

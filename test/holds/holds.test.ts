@@ -19,7 +19,13 @@ const SHOP = 'key-of-a-shop-that-refunds-0123456789012'
 
 let lab: RefundLab
 beforeAll(async () => {
-  lab = await startRefundLab({ settings: { GATEWAY_TIMEOUT_MS: '5000' } })
+  lab = await startRefundLab({
+    settings: {
+      GATEWAY_TIMEOUT_MS: '5000',
+      REFUND_BACKOFF_MS: '60000',
+      REFUND_BACKOFF_MAX_MS: '60000',
+    },
+  })
   await addKey(lab.database, OPERATOR, ['ops'])
   await addKey(lab.database, SHOP, ['refunds:write', 'payments:read'])
   await lab.database.sql`insert into merchant_accounts (merchant_code) values ('OTHER1')`
@@ -92,7 +98,11 @@ describe.each(TARGETS)('a hold on the %s', (target) => {
     await lab.pass(payment)
     expect(await lab.row(id)).toMatchObject({ status: 'pending', attempts: 0 })
     expect(await lab.database.sql`select from refund_attempts`).toHaveLength(0)
+    expect((await lab.row(id)).dueInMs).toBeGreaterThan(0)
     expect(await change('DELETE', paths[target], 'was none')).toMatchObject({ target, hold: null })
+    // The refunds of an account wait for their next checks.
+    const { dueInMs } = await lab.row(id)
+    if (target !== 'merchant') expect(dueInMs).toBeLessThanOrEqual(0)
     await lab.pass(payment)
     expect(await lab.sent(id)).toBe(1)
   })

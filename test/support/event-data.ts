@@ -67,6 +67,9 @@ const DISCREPANCY = {
   firstSeenAt: TIME,
   lastSeenAt: TIME,
   resolvedAt: null,
+  resolution: null,
+  assignee: null,
+  notes: [],
 }
 
 /** Sample data for an event of a type. */
@@ -78,4 +81,5 @@ export const EVENT_DATA: Record<EventType, object> = {
   'refund.updated': REFUND,
   'sync.abandoned': TRANSACTION,
   'discrepancy.found': DISCREPANCY,
+  'discrepancy.updated': DISCREPANCY,
 }
