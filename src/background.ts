@@ -3,6 +3,7 @@ import type { FeedContext } from './feed/context.ts'
 import { beginPublishing } from './feed/publish-events.ts'
 import { createDeleteExpired } from './maintenance/delete-expired.ts'
 import { eraseReceivers } from './maintenance/erase-receivers.ts'
+import { checkMissingAccounts } from './maintenance/missing-accounts.ts'
 import { recheckFinal } from './maintenance/recheck-final.ts'
 import { reconcileUnqueried } from './maintenance/reconcile-unqueried.ts'
 import { requeueUnhandled } from './maintenance/requeue-unhandled.ts'
@@ -95,13 +96,14 @@ function startWebhookDelivery(ctx: BackgroundContext, everyMs: number): WorkerLo
   })
 }
 
-/** Requeues unhandled notifications, applies deadlines without a query, and erases refund receivers. None is urgent. */
+/** What is not urgent: unhandled notifications, deadlines without a query, missing accounts, receivers to erase. */
 function startRequeueAndErasure(ctx: BackgroundContext): WorkerLoop {
   return startMonitoredLoop(ctx, {
     name: 'tidying',
     begin: async () => {
       await requeueUnhandled(ctx)
       await reconcileUnqueried(ctx)
+      await checkMissingAccounts(ctx)
       return { count: await eraseReceivers(ctx), finished: Promise.resolve() }
     },
     idleMs: () => Promise.resolve(MAINTAIN_EVERY_MS),

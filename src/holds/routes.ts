@@ -32,7 +32,7 @@ const shared = {
   ...withScope('ops'),
   request: {
     params: z.object({
-      target: z.enum(HOLD_TARGETS),
+      target: z.enum(HOLD_TARGETS).openapi({ description: 'What is held' }),
       id: z.string().openapi({
         description: 'The merchant code, or the id of the payment or the refund',
         example: '1439211',

@@ -27,7 +27,9 @@ const shared = { method: 'post' as const, tags: ['Discrepancies'], ...withScope(
 
 function requestOf<B extends z.ZodType>(schema: B) {
   return {
-    params: z.object({ id: z.string().openapi({ example: '17' }) }),
+    params: z.object({
+      id: z.string().openapi({ description: 'The `id` of the discrepancy', example: '17' }),
+    }),
     query: z.strictObject({ merchantCode: MerchantCode }),
     body: { content: { 'application/json': { schema } }, required: true as const },
   }

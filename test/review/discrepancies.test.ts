@@ -209,6 +209,7 @@ describe('an unreadable entry whose discrepancy is resolved', () => {
     expect(await rig.transaction('T-1')).toMatchObject({ final: true, payments: [{ id: 'fine' }] })
     expect(await findOnly('payment_unreadable')).toMatchObject({
       resolution: { reason: 'a test of theirs' },
+      resolvedAt: expect.any(String),
       times: 2,
     })
     await gateway.sync('T-1')
