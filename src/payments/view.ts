@@ -85,6 +85,7 @@ export const SHOWN_COLUMNS = [
   'paymentMethod',
   'missing',
   'unreadable',
+  'hold',
   'firstSeenAt',
   'updatedAt',
   'asOf',
