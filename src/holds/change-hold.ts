@@ -22,7 +22,7 @@ export type StoredHold = (typeof payments.$inferSelect)['hold']
 /** A hold to set or to release, and why. */
 export type HoldChange = { held: boolean; reason: string; operation: string }
 
-type HoldContext = { sql: Sql; encryption: Encryption }
+type HoldContext = { sql: Sql; encryption: Pick<Encryption, 'decrypt'> }
 
 /**
  * Sets or releases a hold, with its history, its audit entry and its event. When this returns from setting one, no

@@ -106,7 +106,7 @@ export type ShownRefund = {
 }
 
 export function showRefund(
-  encryption: Encryption,
+  encryption: Pick<Encryption, 'decrypt'>,
   { refund: r, currency }: ShownRefund,
 ): RefundView {
   return {

@@ -33,7 +33,7 @@ function listCommands(): Shown[] {
 
 const commands = listCommands()
 const curls = commands.filter(({ command }) => command.startsWith('curl '))
-const cli = commands.filter(({ command }) => /^npm run -s cli -- (keys|audit)/.test(command))
+const cli = commands.filter(({ command }) => /^npm run -s cli -- (keys|holds|audit)/.test(command))
 
 /** Splits a command into words as a shell does. */
 function splitWords(command: string): string[] {

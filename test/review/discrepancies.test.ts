@@ -4,7 +4,7 @@ import { expectInvalid, expectProblem, readPage, withKey } from '../support/api.
 import { emptyTables } from '../support/database.ts'
 import { makeEntry, startListingGateway } from '../support/listing-gateway.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
-import { addKey } from '../support/service.ts'
+import { addKey, MERCHANT } from '../support/service.ts'
 import { readItem } from '../support/sync.ts'
 import { useRig } from '../support/use-started.ts'
 
@@ -327,6 +327,30 @@ describe('a discrepancy that a person resolved', () => {
       ['no refund explains 20 of it', true],
     ])
   })
+})
+
+it('growth is entered without what refunds already explain', async () => {
+  const gateway = await startListingGateway(rig)
+  gateway.list(makeEntry('p1', { amount: 100 }))
+  await gateway.sync('T-1')
+  const { merchantCode } = MERCHANT
+  await rig.database.sql`
+    insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, idempotency_key,
+      fingerprint, requested_by, status, attempts, known, matched)
+    select ${merchantCode}, gen_random_uuid(), 'T-1', 'p1', amount, amount::text, '', 'test', 'succeeded', 1,
+      true, matched
+    from (values (20, true), (25, false)) as r (amount, matched)`
+  await rig.database.sql`
+    insert into foreign_refunds (merchant_code, request_id, payment_id, amount, matched, outcome, ipn_event_id)
+    values (${merchantCode}, 'a', 'p1', 5, true, null, 1), (${merchantCode}, 'b', 'p1', 7, false, 'released', 1)`
+  gateway.list(makeEntry('p1', { amount: 100, refundedAmount: 40 }))
+  await gateway.sync('T-1')
+  const { id, ours } = await findOnly('unexplained_growth')
+  expect(ours.says).toBe('no refund explains 15 of it')
+  await decide(id, 'resolution', { reason: 'refunded at the portal' })
+  const [entered] = await rig.database.sql`
+    select amount from foreign_refunds where request_id = ${`discrepancy-${id}`}`
+  expect(entered).toEqual({ amount: '15' })
 })
 
 describe('duplicate_payment', () => {
