@@ -10,6 +10,7 @@ import { discrepancyRoutes } from './discrepancies/routes.ts'
 import { feedRoutes } from './feed/routes.ts'
 import type { HealthContext } from './health/context.ts'
 import { healthRoutes } from './health/routes.ts'
+import { holdRoutes } from './holds/routes.ts'
 import { describeIpnRoutes } from './ipn/openapi.ts'
 import { paymentRoutes } from './payments/routes.ts'
 import { type BodyBudget, createBodyBudget } from './platform/http/body.ts'
@@ -22,6 +23,7 @@ import { traceRequests } from './platform/http/trace-requests.ts'
 import type { ApiInfo } from './platform/openapi/document.ts'
 import { openapiRoutes } from './platform/openapi/routes.ts'
 import { refundRoutes } from './refunds/routes.ts'
+import { reviewRoutes } from './review/routes.ts'
 import { transactionRoutes } from './transactions/routes.ts'
 import type { WebhooksContext } from './webhooks/context.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
@@ -116,7 +118,9 @@ export function createApp(
   app.route('/', transactionRoutes(ctx))
   app.route('/', paymentRoutes(ctx))
   app.route('/', refundRoutes(ctx))
+  app.route('/', holdRoutes(ctx))
   app.route('/', discrepancyRoutes(ctx))
+  app.route('/', reviewRoutes(ctx))
   app.route('/', feedRoutes(ctx))
   app.route('/', cardRoutes(ctx))
   app.route('/', webhookRoutes(ctx))

@@ -3,7 +3,9 @@ import type { FeedContext } from './feed/context.ts'
 import { beginPublishing } from './feed/publish-events.ts'
 import { createDeleteExpired } from './maintenance/delete-expired.ts'
 import { eraseReceivers } from './maintenance/erase-receivers.ts'
+import { checkMissingAccounts } from './maintenance/missing-accounts.ts'
 import { recheckFinal } from './maintenance/recheck-final.ts'
+import { reconcileUnqueried } from './maintenance/reconcile-unqueried.ts'
 import { requeueUnhandled } from './maintenance/requeue-unhandled.ts'
 import { startMonitoredLoop, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
 import type { SyncContext } from './sync/context.ts'
@@ -94,12 +96,14 @@ function startWebhookDelivery(ctx: BackgroundContext, everyMs: number): WorkerLo
   })
 }
 
-/** Requeues unhandled notifications and erases refund receivers. Neither is urgent. */
+/** What is not urgent: unhandled notifications, deadlines without a query, missing accounts, receivers to erase. */
 function startRequeueAndErasure(ctx: BackgroundContext): WorkerLoop {
   return startMonitoredLoop(ctx, {
     name: 'tidying',
     begin: async () => {
       await requeueUnhandled(ctx)
+      await reconcileUnqueried(ctx)
+      await checkMissingAccounts(ctx)
       return { count: await eraseReceivers(ctx), finished: Promise.resolve() }
     },
     idleMs: () => Promise.resolve(MAINTAIN_EVERY_MS),

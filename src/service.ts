@@ -7,6 +7,7 @@ import type { Config } from './config/config.ts'
 import { type ContextOptions, createContext, type ServiceContext } from './create-context.ts'
 import { EVENTS_PUBLISHED, TRANSACTION_CHANGED } from './db/channels.ts'
 import { createNotificationServer, isIpnTarget } from './ipn/serve-notifications.ts'
+import { warnOfMissingAccounts } from './maintenance/missing-accounts.ts'
 import type { WorkerLoop } from './platform/concurrency/worker-loop.ts'
 import { createBodyBudget } from './platform/http/body.ts'
 import { answerUnreadable } from './platform/http/problems.ts'
@@ -41,6 +42,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
   async function start(): Promise<string> {
     const url = await listen(server, options.config)
+    await warnOfMissingAccounts(ctx)
     if (options.config.ROLE !== 'worker') await listenForChanges(ctx)
     if (options.config.ROLE !== 'web') loops.push(...(await startBackground(ctx)))
     return url

@@ -1,7 +1,9 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { ConfigError } from '../config/config-error.ts'
+import { DomainError } from '../errors.ts'
 import { MESSAGE_KINDS } from '../gateway/message-kinds.ts'
 import { addAuditCommand } from './audit-command.ts'
+import { addHoldCommands } from './hold-commands.ts'
 import { addKeyCommands } from './key-commands.ts'
 import type { SigningOptions } from './prepare-signing.ts'
 import type { Input } from './read-body.ts'
@@ -30,7 +32,7 @@ export type CliStreams = {
 /**
  * Runs the operator's command line. Never rejects.
  * @param args what follows the program's name
- * @returns the exit code: 0 done, 1 a hash that is not valid, 2 wrong use, 3 an unexpected error
+ * @returns the exit code: 0 done, 1 a hash that is not valid or a refusal, 2 wrong use, 3 an unexpected error
  */
 export async function runCli(args: readonly string[], streams: CliStreams): Promise<number> {
   try {
@@ -72,6 +74,7 @@ function buildProgram(
     })
   const database: RunOnDatabase = (work) => withDatabase(work, env)
   addKeyCommands(program, print, database)
+  addHoldCommands(program, print, database)
   addAuditCommand(program, print, database)
   return program
 }
@@ -112,6 +115,7 @@ function describe(error: unknown): { lines: readonly string[]; code: number } {
       .replace(/^(unknown option '[^'=]*)=.*$/s, "$1'")
     return { lines: [`${message}; see npm run -s cli -- --help`], code: EXIT.usage }
   }
+  if (error instanceof DomainError) return { lines: [error.message], code: EXIT.invalid }
   if (error instanceof ConfigError) return { lines: error.lines, code: EXIT.usage }
   if (error instanceof UsageError) return { lines: [error.message], code: EXIT.usage }
   return { lines: [`unexpected error: ${error}`], code: EXIT.failed }

@@ -38,6 +38,9 @@ export type Sync = {
   lastError: string | null
 }
 
+/** Why something is not sent, who decided that, and since when. */
+export type Hold = { reason: string; by: string; since: string }
+
 /** A payment attempt. */
 export type Payment = {
   id: string
@@ -56,6 +59,8 @@ export type Payment = {
   missing: boolean
   /** Whether the newest answer lists it with values that cannot be read; the ones shown are the last that could. */
   unreadable: boolean
+  /** While it is set, no refund of the payment is sent, and new ones are refused. */
+  hold: Hold | null
   firstSeenAt: string
   updatedAt: string
   asOf: string
@@ -86,7 +91,9 @@ export type Refund = {
   /** Inferred only from the rise of the gateway's `refundedAmount`, without a notification. */
   inferred: boolean
   gatewayRefundId: string | null
-  failure: { source: 'gateway' | 'service'; code: string; message: string } | null
+  failure: { source: 'gateway' | 'service' | 'merchant'; code: string; message: string } | null
+  /** While it is set, the refund is not sent. */
+  hold: Hold | null
   requestedAt: string
   updatedAt: string
   /** Only if requested. */
@@ -118,6 +125,10 @@ export type Discrepancy = {
   times: number
   firstSeenAt: string
   lastSeenAt: string
-  /** When the sources agreed again; null while they disagree, or if that cannot be determined. */
+  /** When the sources agreed again, or a person resolved it; null while they disagree, or if that cannot be determined. */
   resolvedAt: string | null
+  /** A person's decision; null when the sources agreed again by themselves. */
+  resolution: { by: string; reason: string } | null
+  assignee: string | null
+  notes: { at: string; by: string; text: string }[]
 }

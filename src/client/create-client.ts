@@ -1,6 +1,7 @@
 import { type Cards, createCards } from './cards.ts'
 import { createDiscrepancies, type Discrepancies } from './discrepancies.ts'
 import { createEvents, type Events } from './events.ts'
+import { createHolds, type Holds } from './holds.ts'
 import { type ClientOptions, readOptions } from './options.ts'
 import { createPayments, type Payments } from './payments.ts'
 import { createRefunds, type Refunds } from './refunds.ts'
@@ -15,6 +16,7 @@ export type Client = {
   refunds: Refunds
   cards: Cards
   discrepancies: Discrepancies
+  holds: Holds
   events: Events
   webhookEndpoints: WebhookEndpoints
 }
@@ -33,6 +35,7 @@ export function createClient(options: ClientOptions): Client {
     refunds: createRefunds(transport),
     cards: createCards(transport),
     discrepancies: createDiscrepancies(transport),
+    holds: createHolds(transport),
     events: createEvents(transport),
     webhookEndpoints: createWebhookEndpoints(transport),
   }

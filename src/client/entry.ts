@@ -5,6 +5,7 @@
 
 export type {
   Discrepancy,
+  Hold,
   Payment,
   Receiver,
   Refund,
@@ -45,6 +46,7 @@ export type {
   Following,
 } from './events.ts'
 export type { RefundProof, Removed, Snapshot, TimelineEntry } from './history-types.ts'
+export type { HoldState, Holds, HoldTarget } from './holds.ts'
 export type { Listing, Page, PageWish } from './listing.ts'
 export type { CallOptions, ClientOptions, Fetch } from './options.ts'
 export type { PaymentFilter, Payments } from './payments.ts'

@@ -23,6 +23,7 @@ export type Event =
   | FeedEvent<'refund.updated', Refund>
   | FeedEvent<'sync.abandoned', Transaction>
   | FeedEvent<'discrepancy.found', Discrepancy>
+  | FeedEvent<'discrepancy.updated', Discrepancy>
 
 export type EventType = Event['type']
 

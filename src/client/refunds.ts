@@ -53,6 +53,11 @@ export type Refunds = {
    * @throws NotFoundError
    */
   get(refundId: string, options?: CallOptions & { proof?: boolean | undefined }): Promise<Refund>
+  /**
+   * Cancels a refund that was never sent: it fails, with `failure.source` `merchant`.
+   * @throws ConflictError `already_sent` or `not_cancellable`; its `detail` says what is possible instead
+   */
+  cancel(refundId: string, reason: string, options?: CallOptions): Promise<Refund>
   /** Lists refunds, newest first. */
   list(filter?: RefundFilter, options?: CallOptions): Listing<Refund>
   /**
@@ -80,6 +85,11 @@ export function createRefunds(transport: Transport): Refunds {
       ),
     get: (id, { proof = false, ...options } = {}) =>
       transport.request({ path: locate(id), query: proof ? { include: 'proof' } : {} }, options),
+    cancel: (id, reason, options) =>
+      transport.request(
+        { method: 'POST', path: `${locate(id)}/cancellation`, body: { reason } },
+        options,
+      ),
     list: ({ cursor: from, ...filter } = {}, options) =>
       makeListing((cursor) => {
         const query = { ...filter, cursor }

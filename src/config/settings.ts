@@ -86,6 +86,7 @@ export const SETTINGS = {
   REFUND_CONFIRM_FAILED_MS: wholeNumber().default(600_000),
   REFUND_RESEND_AFTER_MS: wholeNumber().default(30_000),
   REFUND_RESEND_FOR_MS: wholeNumber().default(3_600_000),
+  REFUND_SEND_WITHIN_MS: wholeNumber({ min: 1 }).default(604_800_000),
   DATA_ENCRYPTION_KEY: encryptionKey().optional(),
   DATA_ENCRYPTION_KEY_PREVIOUS: encryptionKey().optional(),
   WEBHOOK_ALLOW_PRIVATE: trueOrFalse().default(false),

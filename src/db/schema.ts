@@ -39,6 +39,8 @@ const bytes = customType<{ data: Buffer; driverData: Buffer }>({ dataType: () =>
 const amount = (name: string) => numeric(name)
 const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'string' })
 const counter = (name: string) => bigint(name, { mode: 'number' })
+/** Why nothing of the row's object may be sent, who decided that, and since when (ISO 8601); null while it may. */
+const hold = () => jsonb('hold').$type<{ reason: string; by: string; since: string }>()
 
 /** Merchant accounts at the gateway. Their secrets are in the settings only. */
 export const merchantAccounts = pgTable('merchant_accounts', {
@@ -46,7 +48,28 @@ export const merchantAccounts = pgTable('merchant_accounts', {
   firstSeenAt: time('first_seen_at').notNull().defaultNow(),
   /** With a call rate set: until when the calls of all processes have used up the rate. */
   throttledUntil: time('paid_until').notNull().defaultNow(),
+  /** Whoever records an attempt to send a refund locks the row (`for key share`) before anything else. */
+  hold: hold(),
 })
+
+/** Append-only: every hold that was set or released, with who did it and why. */
+export const holdChanges = pgTable(
+  'hold_changes',
+  {
+    id: bigint('id', { mode: 'number' }).generatedAlwaysAsIdentity(),
+    merchantCode: text('merchant_code').notNull(),
+    target: text('target', { enum: ['merchant', 'payment', 'refund'] }).notNull(),
+    /** The merchant code, or the id of the payment or refund. */
+    targetId: text('target_id').notNull(),
+    /** Set; false when it was released. */
+    held: boolean('held').notNull(),
+    reason: text('reason').notNull(),
+    /** The name of the API key, or the operating system user on the command line. */
+    actor: text('actor').notNull(),
+    at: time('at').notNull().defaultNow(),
+  },
+  (t) => [primaryKey({ name: 'hold_changes_pkey', columns: [t.merchantCode, t.id] })],
+)
 
 /**
  * The keys that data is encrypted and fingerprinted with, each encrypted under `DATA_ENCRYPTION_KEY`: another
@@ -325,6 +348,7 @@ export const payments = pgTable(
     missing: boolean('missing').notNull().default(false),
     /** The newest answer lists it with values that cannot be read; the row keeps the last ones that could. */
     unreadable: boolean('unreadable').notNull().default(false),
+    hold: hold(),
     asOf: time('as_of').notNull(),
     firstSeenAt: time('first_seen_at').notNull().defaultNow(),
     updatedAt: time('updated_at').notNull().defaultNow(),
@@ -411,9 +435,10 @@ export const refunds = pgTable(
      * and in every other status.
      */
     review: text('review', { enum: ['contradicted', 'no_evidence'] }),
-    failureSource: text('failure_source', { enum: ['gateway', 'service'] }),
+    failureSource: text('failure_source', { enum: ['gateway', 'service', 'merchant'] }),
     failureReason: text('failure_reason'),
     failureMessage: text('failure_message'),
+    hold: hold(),
 
     /** When its next check is due; null = it has ended. */
     dueAt: time('due_at'),
@@ -504,7 +529,8 @@ export const externalRefunds = pgTable(
      * notified; or it belongs to a refund of ours whose row was lost and stored again. Null while it counts.
      */
     outcome: text('outcome', { enum: ['part_of_first_sight', 'released', 'own'] }),
-    ipnEventId: counter('ipn_event_id').notNull(),
+    /** Null when a person entered it, who resolved growth that no notification explains. */
+    ipnEventId: counter('ipn_event_id'),
     /** When its notification was first received; null in rows of earlier releases. */
     notifiedAt: time('notified_at'),
     firstSeenAt: time('first_seen_at').notNull().defaultNow(),
@@ -541,8 +567,16 @@ export const discrepancies = pgTable(
     /** How often it was observed, and when last; null if only once. */
     times: integer('times').notNull().default(1),
     lastSeenAt: time('last_seen_at'),
-    /** When the sides agreed again, for kinds where that can be detected. */
+    /** When the sides agreed again, for kinds where that can be detected, or a person resolved it. */
     resolvedAt: time('resolved_at'),
+    /** Who resolved it, and why; null when the sides agreed again. It stays resolved while both sides are the same. */
+    resolvedBy: text('resolved_by'),
+    resolution: text('resolution'),
+    /** When the sides agreed again after a person had resolved it: observed once more, it is open again. */
+    overAt: time('over_at'),
+    assignee: text('assignee'),
+    /** Oldest first. */
+    notes: jsonb('notes').$type<{ at: string; by: string; text: string }[]>().notNull().default([]),
   },
   (t) => [
     unique('discrepancies_once')

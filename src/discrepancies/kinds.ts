@@ -1,5 +1,5 @@
-/** Where a side comes from: this service's records, the newest answer to a query, an earlier answer, a notification. */
-export type DiscrepancySource = 'service' | 'query' | 'earlier_query' | 'notification'
+/** Where a side comes from: this service's records, the newest answer to a query, an earlier answer, a notification, the settings. */
+export type DiscrepancySource = 'service' | 'query' | 'earlier_query' | 'notification' | 'settings'
 
 /** Every kind of discrepancy, with the source of each side. The documentation explains the kinds and what to do. */
 export const DISCREPANCY_KINDS = {
@@ -18,6 +18,7 @@ export const DISCREPANCY_KINDS = {
   payment_missing: { ours: 'earlier_query', theirs: 'query' },
   duplicate_payment: { ours: 'service', theirs: 'query' },
   ipn_contradicts_query: { ours: 'notification', theirs: 'query' },
+  account_missing: { ours: 'service', theirs: 'settings' },
   ipn_missing: { ours: 'query', theirs: 'notification' },
 } as const satisfies Record<string, { ours: DiscrepancySource; theirs: DiscrepancySource }>
 

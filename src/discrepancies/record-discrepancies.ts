@@ -27,7 +27,8 @@ const NEW = { ...RESOLVED, ...pickColumns(discrepancies, 'theirs') }
 
 /**
  * Records discrepancies in the commit of the answer or notification that revealed them. One that is already
- * recorded is counted again, and reopened if it was resolved. The caller holds the transactions' rows.
+ * recorded is counted again, and reopened if it was resolved, unless a person resolved it and the sides have not
+ * agreed since. The caller holds the transactions' rows.
  * @returns those recorded for the first time: pass them to `buildDiscrepancyEvents` within the commit and to
  *   `logDiscrepancies` after it
  */
@@ -37,6 +38,8 @@ export async function recordDiscrepancies(
 ): Promise<RecordedDiscrepancy[]> {
   const rows = [...new Map(found.map((one) => [formatIdentity(one), one])).values()]
   if (rows.length === 0) return []
+  // The sides have not agreed since, other than in this commit, which resolves before it records.
+  const stands = tx`d.resolved_by is not null and coalesce(d.over_at = now(), true)`
   const recorded = await tx<(DiscrepancyRow & { place: number; isNew: boolean })[]>`
     with found as materialized (
       select * from ${rowSet(tx, 'f', NEW, rows)}
@@ -46,7 +49,10 @@ export async function recordDiscrepancies(
       select merchant_code, transaction_id, payment_id, refund_id, kind, ours, theirs
       from found order by ordinality
       on conflict on constraint discrepancies_once do update set
-        times = d.times + 1, last_seen_at = now(), resolved_at = null
+        times = d.times + 1, last_seen_at = now(), over_at = null,
+        resolved_at = case when ${stands} then d.resolved_at end,
+        resolved_by = case when ${stands} then d.resolved_by end,
+        resolution = case when ${stands} then d.resolution end
       returning d.*
     )
     select f.ordinality::int as place, r.times = 1 as "isNew", ${tx.unsafe(COLUMNS)}
@@ -69,23 +75,30 @@ export function buildDiscrepancyEvents(recorded: readonly RecordedDiscrepancy[])
   })
 }
 
-/** Marks open discrepancies as resolved. Call it before recording those of the same answer or notification. */
+/** Builds the event of a discrepancy that a person resolved, noted something on or assigned. */
+export function buildDiscrepancyUpdate(row: DiscrepancyRow): NewEvent {
+  const { merchantCode, transactionId } = row
+  return { merchantCode, transactionId, type: 'discrepancy.updated', data: showDiscrepancy(row) }
+}
+
+/** Marks discrepancies whose sides agree again as resolved, or as over if a person resolved them. Call it before recording those of the same answer or notification. */
 export async function resolveDiscrepancies(
   tx: Tx,
   resolved: readonly ResolvedDiscrepancy[],
 ): Promise<void> {
   if (resolved.length === 0) return
   await tx`
-    update discrepancies d set resolved_at = now()
+    update discrepancies d set resolved_at = coalesce(d.resolved_at, now()),
+      over_at = case when d.resolved_by is not null then now() end
     from ${rowSet(tx, 'c', RESOLVED, resolved)} cross join lateral (
       select id from discrepancies as o
-      where o.resolved_at is null and o.kind = c.kind
+      where (o.resolved_at is null or (o.resolved_by is not null and o.over_at is null)) and o.kind = c.kind
         and (c.payment_id is null or o.payment_id = c.payment_id)
         and (c.refund_id is null or o.refund_id = c.refund_id)
         and (c.ours is null or o.ours = c.ours)
         and ${tx.unsafe(byKey('o', ['merchant_code', 'transaction_id'], 'c'))} offset 0
     ) as o
-    where d.id = o.id and d.resolved_at is null`
+    where d.id = o.id`
 }
 
 /** Logs and counts the new discrepancies. Call it after the commit. */

@@ -7,7 +7,9 @@ import type { DiscrepancyRow } from './types.ts'
 export const KindName = z.enum(Object.keys(DISCREPANCY_KINDS))
 
 const Side = z.strictObject({
-  source: z.string().openapi({ description: 'service, query, earlier_query or notification' }),
+  source: z
+    .string()
+    .openapi({ description: 'service, query, earlier_query, notification or settings' }),
   says: z.string().openapi({ description: 'Amounts in it are exact decimals' }),
 })
 
@@ -27,8 +29,14 @@ export const Discrepancy = z
     lastSeenAt: Time,
     resolvedAt: Time.nullable().openapi({
       description:
-        'When the sides agreed again; null while they differ, and for kinds where agreement cannot be detected',
+        'When the sides agreed again, or a person resolved it; null while they differ, and for kinds where agreement cannot be detected',
     }),
+    resolution: z.strictObject({ by: z.string(), reason: z.string() }).nullable().openapi({
+      description:
+        "A person's decision: the name of the API key, and the reason. Null when the sides agreed again by themselves",
+    }),
+    assignee: z.string().nullable(),
+    notes: z.array(z.strictObject({ at: Time, by: z.string(), text: z.string() })),
   })
   .openapi('Discrepancy', {
     example: {
@@ -44,6 +52,9 @@ export const Discrepancy = z
       firstSeenAt: '2026-11-22T09:33:05.120Z',
       lastSeenAt: '2026-11-22T09:33:05.120Z',
       resolvedAt: null,
+      resolution: null,
+      assignee: null,
+      notes: [],
     },
   })
 
@@ -64,5 +75,9 @@ export function showDiscrepancy(row: DiscrepancyRow): z.infer<typeof Discrepancy
     firstSeenAt: toIso(row.at),
     lastSeenAt: toIso(row.lastSeenAt ?? row.at),
     resolvedAt: toIso(row.resolvedAt),
+    resolution:
+      row.resolvedBy === null ? null : { by: row.resolvedBy, reason: row.resolution ?? '' },
+    assignee: row.assignee,
+    notes: row.notes,
   }
 }

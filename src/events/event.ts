@@ -4,8 +4,8 @@ import type { Encryption } from '../platform/crypto/encryption.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 
 /**
- * Every event type of the feed and of webhooks, with the scope that reads it. `discrepancy.found` goes to every
- * reader of payments, because the payments it concerns may be wrong; listing discrepancies takes `ops`.
+ * Every event type of the feed and of webhooks, with the scope that reads it. Events of discrepancies go to
+ * every reader of payments, because the payments they concern may be wrong; listing discrepancies takes `ops`.
  */
 export const EVENT_SCOPES = {
   'payment.created': 'payments:read',
@@ -15,6 +15,7 @@ export const EVENT_SCOPES = {
   'refund.updated': 'refunds:read',
   'sync.abandoned': 'payments:read',
   'discrepancy.found': 'payments:read',
+  'discrepancy.updated': 'payments:read',
 } as const satisfies Record<string, Scope>
 
 export type EventType = keyof typeof EVENT_SCOPES

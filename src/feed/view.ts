@@ -29,6 +29,7 @@ export const Event = z
     eventOf('refund.updated', Refund),
     eventOf('sync.abandoned', Transaction),
     eventOf('discrepancy.found', Discrepancy),
+    eventOf('discrepancy.updated', Discrepancy),
   ])
   .openapi('Event')
 

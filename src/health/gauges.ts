@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { readMissingWork } from '../maintenance/missing-accounts.ts'
 import type { HealthContext } from './context.ts'
 import type { EndedRefunds } from './count-ended-refunds.ts'
 
@@ -42,6 +43,21 @@ export async function setBacklogGauges({
   setGauges({ metrics }, { due: row?.due ?? 0, lagS: row?.lagS ?? 0, open, ended })
 }
 
+/**
+ * Sets the gauges of the accounts that are not configured any more.
+ * @throws database errors; the gauges keep their values
+ */
+export async function setMissingAccountGauges(
+  ctx: Pick<HealthContext, 'sql' | 'config' | 'metrics'>,
+): Promise<void> {
+  const missing = await readMissingWork(ctx)
+  ctx.metrics.missingAccountWork.reset()
+  for (const { merchantCode: merchant, refunds, transactions } of missing) {
+    ctx.metrics.missingAccountWork.set({ merchant, work: 'refunds' }, refunds)
+    ctx.metrics.missingAccountWork.set({ merchant, work: 'transactions' }, transactions)
+  }
+}
+
 /** Sets all gauges read from the database to NaN, so that no stale value is shown while it is unavailable. */
 export function clearDatabaseGauges({ metrics }: Pick<HealthContext, 'metrics'>): void {
   const open = OPEN_STATUSES.map((status) => ({ status, count: Number.NaN, ageS: Number.NaN }))
@@ -50,6 +66,7 @@ export function clearDatabaseGauges({ metrics }: Pick<HealthContext, 'metrics'>)
   metrics.eventsUnpublished.set(Number.NaN)
   metrics.webhookPending.set(Number.NaN)
   metrics.webhookEndpointsDisabled.reset()
+  metrics.missingAccountWork.reset()
 }
 
 /** Sets the gauges that do not need the database. */

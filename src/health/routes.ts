@@ -4,7 +4,12 @@ import { withTimeout } from '../platform/concurrency/timeout.ts'
 import { createRouter } from '../platform/http/router.ts'
 import { setWebhookGauges } from '../webhooks/gauges.ts'
 import type { HealthContext } from './context.ts'
-import { clearDatabaseGauges, setBacklogGauges, setProcessGauges } from './gauges.ts'
+import {
+  clearDatabaseGauges,
+  setBacklogGauges,
+  setMissingAccountGauges,
+  setProcessGauges,
+} from './gauges.ts'
 import { liveness, metrics, readiness } from './openapi.ts'
 
 /**
@@ -41,7 +46,12 @@ export function healthRoutes(ctx: HealthContext) {
 
 /** @returns whether the database answered in time; otherwise its gauges are cleared */
 async function refreshDatabaseGauges(ctx: HealthContext, requestId: string): Promise<boolean> {
-  const reads = Promise.all([setBacklogGauges(ctx), setFeedGauges(ctx), setWebhookGauges(ctx)])
+  const reads = Promise.all([
+    setBacklogGauges(ctx),
+    setMissingAccountGauges(ctx),
+    setFeedGauges(ctx),
+    setWebhookGauges(ctx),
+  ])
   try {
     await withTimeout(PROBE_TIMEOUT_MS, reads)
     return true

@@ -9,6 +9,12 @@ export function createRefundMetrics(registry: Registry) {
       labelNames: ['status'],
       registers,
     }),
+    missingAccountWork: new Gauge({
+      name: 'missing_account_work',
+      help: 'Refunds that have not ended, and transactions with a query due, of accounts that are not configured any more',
+      labelNames: ['merchant', 'work'],
+      registers,
+    }),
     refundAge: new Gauge({
       name: 'refund_age_seconds',
       help: 'Age of the oldest refund of each status that is not final; 0 if there is none',

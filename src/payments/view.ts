@@ -16,10 +16,28 @@ const EXAMPLE = {
   unrecognised: false,
   missing: false,
   unreadable: false,
+  hold: null,
   firstSeenAt: '2026-11-21T09:33:03.254Z',
   updatedAt: '2026-11-21T09:33:03.254Z',
   asOf: '2026-11-21T09:33:03.230Z',
 }
+
+/** A hold: nothing of its object is sent until it is released. */
+export const Hold = z
+  .strictObject({
+    reason: z.string(),
+    by: z
+      .string()
+      .openapi({ description: 'The name of the API key, or who used the command line' }),
+    since: Time,
+  })
+  .openapi('Hold', {
+    example: {
+      reason: 'the shop disputes it',
+      by: 'operations',
+      since: '2026-11-22T09:33:05.120Z',
+    },
+  })
 
 /** A payment as the API returns it. */
 export const Payment = z
@@ -48,6 +66,9 @@ export const Payment = z
       description:
         "The gateway's newest answer lists it with values that cannot be read; the ones shown are the last that could",
     }),
+    hold: Hold.nullable().openapi({
+      description: 'While it is set, no refund of the payment is sent, and new ones are refused',
+    }),
     firstSeenAt: Time,
     updatedAt: Time,
     asOf: Time.openapi({ description: 'When the query was sent whose answer is shown' }),
@@ -64,6 +85,7 @@ export const SHOWN_COLUMNS = [
   'paymentMethod',
   'missing',
   'unreadable',
+  'hold',
   'firstSeenAt',
   'updatedAt',
   'asOf',
@@ -92,6 +114,7 @@ export function showPayment(
     unrecognised: !isRecognised(row),
     missing: row.missing,
     unreadable: row.unreadable,
+    hold: row.hold,
     firstSeenAt: toIso(row.firstSeenAt),
     updatedAt: toIso(row.updatedAt),
     asOf: toIso(row.asOf),

@@ -37,7 +37,7 @@ export async function readRefunds(
  * @param shown the refund as the commit leaves it
  */
 export function buildRefundEvent(
-  encryption: Encryption,
+  encryption: Pick<Encryption, 'decrypt'>,
   { merchantCode, transactionId }: TransactionKey,
   type: 'refund.created' | 'refund.updated',
   { refund, currency }: ShownRefund,

@@ -14,7 +14,22 @@ export type SnapshotView = {
 }
 
 /**
- * Ends a refund whose failure the snapshot confirms, and leaves one to a person that a refusal does not end, or
+ * Fails a refund that was requested `REFUND_SEND_WITHIN_MS` ago and never sent: whoever requested it no longer
+ * expects it. Needs no answer of the gateway.
+ */
+export function expireUnsent(
+  draft: RefundDraft,
+  { REFUND_SEND_WITHIN_MS: withinMs }: Pick<RefundSettings, 'REFUND_SEND_WITHIN_MS'>,
+): void {
+  const { status, attempts, sinceRequestedMs } = draft.now
+  if (status !== 'pending' || attempts > 0 || sinceRequestedMs < withinMs) return
+  const failureMessage = `not sent within ${withinMs} ms (REFUND_SEND_WITHIN_MS)`
+  const failure = { failureSource: 'service' as const, failureReason: 'not_sent_in_time' }
+  transition(draft, 'failed', { reason: failureMessage }, { ...failure, failureMessage })
+}
+
+/**
+ * Ends a refund that was not sent in time, or whose failure the snapshot confirms, and leaves one to a person that a refusal does not end, or
  * whose outcome is still unknown `REFUND_RESOLVE_FOR_MS` after the last attempt.
  * @returns the disagreement when an accepted refund has not ended by then
  */
@@ -23,6 +38,7 @@ export function applyDeadlines(
   snapshot: SnapshotView | undefined,
   settings: RefundSettings,
 ): Disagreement | undefined {
+  expireUnsent(draft, settings)
   if (snapshot && confirmFailure(draft, snapshot, settings)) return undefined
   const { now } = draft
   const isSent = now.status === 'accepted' || now.status === 'unknown'

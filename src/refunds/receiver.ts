@@ -60,7 +60,7 @@ export function encryptReceiver(
  * @returns undefined when it was encrypted for another column or refund, or its data key is not there
  */
 export function decryptReceiver(
-  encryption: Encryption,
+  encryption: Pick<Encryption, 'decrypt'>,
   encrypted: Buffer,
   column: ReceiverColumn,
   refundId: string,
@@ -71,7 +71,11 @@ export function decryptReceiver(
   return { accountName, accountNumber, swiftCode }
 }
 
-function decrypt(encryption: Encryption, encrypted: Buffer, place: Place): string | undefined {
+function decrypt(
+  encryption: Pick<Encryption, 'decrypt'>,
+  encrypted: Buffer,
+  place: Place,
+): string | undefined {
   try {
     return encryption.decrypt(encrypted, place)
   } catch {

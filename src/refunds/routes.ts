@@ -18,6 +18,7 @@ import { readIdempotencyKey } from './request/idempotency.ts'
 import { Reason, RefundRequest, readExactAmount } from './request/params.ts'
 import { previewRefund } from './request/preview-refund.ts'
 import { requestRefund } from './request/request-refund.ts'
+import { cancelRefund } from './review/cancel-refund.ts'
 import { readProof } from './review/read-proof.ts'
 import { resolveRefund } from './review/resolve-refund.ts'
 import { Refund, RefundPreview, RefundState, showRefund } from './view.ts'
@@ -81,6 +82,7 @@ const request = createRoute({
       'ambiguous_merchant',
       'payment_not_refundable',
       'exceeds_refundable',
+      'held',
       'receiver_required',
       'idempotency_key_reused',
     ),
@@ -138,6 +140,10 @@ const Resolution = z
     example: { outcome: 'succeeded', reason: 'gateway support, ticket 4711: paid out' },
   })
 
+const Cancellation = z
+  .strictObject({ reason: Reason.min(1, 'must not be empty') })
+  .openapi('Cancellation', { example: { reason: 'the customer keeps the goods' } })
+
 const resolve = createRoute({
   method: 'post',
   path: '/v1/refunds/{refundId}/resolution',
@@ -163,7 +169,25 @@ const resolve = createRoute({
   },
 })
 
-/** Routes to request, read and decide refunds. */
+const cancel = createRoute({
+  method: 'post',
+  path: '/v1/refunds/{refundId}/cancellation',
+  operationId: 'cancelRefund',
+  summary: 'Cancel a refund that was never sent',
+  tags,
+  ...withScope('refunds:write'),
+  request: {
+    params,
+    query: z.strictObject({ merchantCode }),
+    body: { content: { 'application/json': { schema: Cancellation } }, required: true },
+  },
+  responses: {
+    200: describeResponse('The refund, `failed` with `failure.source` `merchant`', Refund),
+    ...describeRefusals(...BODY_REFUSALS, 'refund_not_found', 'already_sent', 'not_cancellable'),
+  },
+})
+
+/** Routes to request, read, cancel and decide refunds. */
 export function refundRoutes(ctx: TransactionsContext) {
   const show = (found: RefundRecord) => showRefund(ctx.encryption, found)
   return createRouter()
@@ -211,6 +235,13 @@ export function refundRoutes(ctx: TransactionsContext) {
       const after = readCursor(cursor, z.uuid())
       const rows = await listRefunds(ctx, { ...filter, merchants }, limit, after)
       return c.json(cutPage(rows, limit, locate, show), 200)
+    })
+    .openapi(cancel, async (c) => {
+      const access = c.get('access')
+      const merchants = narrowMerchants(access, c.req.valid('query').merchantCode)
+      const found = await findRefund(ctx, merchants, c.req.valid('param').refundId)
+      await cancelRefund(ctx, found, c.req.valid('json').reason, access)
+      return c.json(show(await findRefund(ctx, merchants, found.refund.refundId)), 200)
     })
     .openapi(resolve, async (c) => {
       const access = c.get('access')

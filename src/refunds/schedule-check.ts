@@ -36,6 +36,7 @@ export function scheduleNextCheck({ now }: RefundDraft, settings: RefundSettings
       steps.push(resendAfter(now, settings) - sinceSent)
     }
   }
+  if (now.status === 'pending') steps.push(settings.REFUND_SEND_WITHIN_MS - now.sinceRequestedMs)
   // Deadlines in the past are ignored; one more millisecond puts the check after the deadline.
   return Math.min(...steps.filter((ms) => ms > 0).map((ms) => Math.ceil(ms) + 1))
 }

@@ -52,7 +52,7 @@ export type RefundRow = {
   inFirstSight: boolean
   /** Why it is in `needs_review`. */
   review: ReviewReason | null
-  failureSource: 'gateway' | 'service' | null
+  failureSource: 'gateway' | 'service' | 'merchant' | null
   failureReason: string | null
   failureMessage: string | null
   polls: number

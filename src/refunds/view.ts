@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { Hold } from '../payments/view.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
 import { Amount, Id, Time } from '../platform/http/fields.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
@@ -39,11 +40,12 @@ export const Refund = z
     gatewayRefundId: z.string().nullable(),
     failure: z
       .strictObject({
-        source: z.enum(['gateway', 'service']),
+        source: z.enum(['gateway', 'service', 'merchant']),
         code: z.string(),
         message: z.string(),
       })
       .nullable(),
+    hold: Hold.nullable().openapi({ description: 'While it is set, the refund is not sent' }),
     requestedAt: Time,
     updatedAt: Time,
     proof: Proof.optional(),
@@ -65,6 +67,7 @@ export const Refund = z
       inferred: false,
       gatewayRefundId: null,
       failure: null,
+      hold: null,
       requestedAt: '2026-11-21T10:20:00.000Z',
       updatedAt: '2026-11-21T10:20:00.000Z',
     },
@@ -95,6 +98,7 @@ export type ShownRefund = {
     | 'failureSource'
     | 'failureReason'
     | 'failureMessage'
+    | 'hold'
     | 'requestedAt'
     | 'updatedAt'
   >
@@ -102,7 +106,7 @@ export type ShownRefund = {
 }
 
 export function showRefund(
-  encryption: Encryption,
+  encryption: Pick<Encryption, 'decrypt'>,
   { refund: r, currency }: ShownRefund,
 ): RefundView {
   return {
@@ -123,6 +127,7 @@ export function showRefund(
       code: r.failureReason ?? '',
       message: r.failureMessage ?? '',
     },
+    hold: r.hold,
     requestedAt: toIso(r.requestedAt),
     updatedAt: toIso(r.updatedAt),
   }

@@ -18,6 +18,7 @@ import { listAnswered } from './list-answered.ts'
 import { type NotifiedPayment, readNotifiedPayments } from './read-notified-payments.ts'
 import { recordCalls } from './record-calls.ts'
 import type { QueryEnd } from './schedule.ts'
+import { isSetAside, readSetAside, type SetAside } from './set-aside.ts'
 import type { ClaimedRow, QueryAnswer } from './types.ts'
 
 /** An answer whose transaction and payments this commit has locked. */
@@ -27,6 +28,8 @@ export type LockedAnswer = QueryAnswer & {
   notified: NotifiedPayment[]
   /** Payments that the answer lists, but that stay under the transaction they are stored under. */
   elsewhere: PaymentElsewhere[]
+  /** The unreadable entries that a person has set aside. */
+  setAside: SetAside
 }
 
 /** A compared answer. `snapshot` and `applied` are unset when a newer answer is stored or the query failed. */
@@ -44,10 +47,12 @@ export async function lockAnswers(
   answers: readonly QueryAnswer[],
 ): Promise<(LockedAnswer | undefined)[]> {
   const keys = answers.map(({ claim }) => claim)
-  const [rows, known, notified] = await pipeline(
+  const isUnreadable = answers.some(({ call }) => listAnswered(call).unreadable.length > 0)
+  const [rows, known, notified, setAside] = await pipeline(
     lockClaimed(tx, answers),
     lockPayments(tx, keys),
     readNotifiedPayments(tx, keys),
+    isUnreadable && readSetAside(tx, keys),
   )
   return answers.map((answer, index) => {
     const row = rows.get(answer.claim.leaseId)
@@ -58,6 +63,7 @@ export async function lockAnswers(
         known: known[index] ?? [],
         notified: notified[index] ?? [],
         elsewhere: [],
+        setAside: (setAside || [])[index] ?? new Set(),
       }
     )
   })
@@ -109,10 +115,15 @@ export async function writeAnswers(
   )
 }
 
-/** The payments that stay under another transaction count as entries that were not applied. */
-function compareAnswer({ row, call, known, elsewhere }: LockedAnswer): AppliedPayments {
-  const applied = comparePayments(known, omitElsewhere(listAnswered(call), elsewhere), row.asOf)
-  return { ...applied, unapplied: applied.unapplied || elsewhere.length > 0 }
+/**
+ * The payments that stay under another transaction count as entries that were not applied; unreadable ones that
+ * a person has set aside do not.
+ */
+function compareAnswer({ row, call, known, elsewhere, setAside }: LockedAnswer): AppliedPayments {
+  const listed = listAnswered(call)
+  const applied = comparePayments(known, omitElsewhere(listed, elsewhere), row.asOf)
+  const isUnapplied = listed.unreadable.some((entry) => !isSetAside(setAside, entry))
+  return { ...applied, unapplied: isUnapplied || elsewhere.length > 0 }
 }
 
 function omitElsewhere(list: PaymentList, elsewhere: readonly PaymentElsewhere[]): PaymentList {

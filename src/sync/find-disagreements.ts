@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { Big } from 'big.js'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { NewDiscrepancy, ResolvedDiscrepancy } from '../discrepancies/types.ts'
 import { isOpenCode } from '../gateway/response-codes.ts'
@@ -9,6 +9,7 @@ import type { PaymentElsewhere } from '../transactions/move-payments.ts'
 import { type PaymentFacts, summarisePayments } from '../transactions/summarise-payments.ts'
 import { listAnswered } from './list-answered.ts'
 import type { NotifiedPayment } from './read-notified-payments.ts'
+import { type SetAside, shortenEntry } from './set-aside.ts'
 import type { ClaimedRow } from './types.ts'
 
 /** An applied answer, with what was notified and stored before. */
@@ -18,6 +19,9 @@ type AnswerToJudge = {
   elsewhere: readonly PaymentElsewhere[]
   row: Pick<ClaimedRow, 'duplicatePayment' | 'unappliedEntries' | 'currency'>
   notified: readonly NotifiedPayment[]
+  /** The payments as they were stored before. */
+  known: readonly StoredPayment[]
+  setAside: SetAside
   applied: AppliedPayments
 }
 
@@ -28,7 +32,7 @@ type Disagreements = { found: NewDiscrepancy[]; resolved: ResolvedDiscrepancy[] 
  * transaction, and which earlier disagreements it resolves.
  */
 export function findDisagreements(answer: AnswerToJudge): Disagreements {
-  const { claim, row, notified, applied } = answer
+  const { claim, row, notified, known, setAside, applied } = answer
   const { merchantCode, transactionId } = claim
   const key = { merchantCode, transactionId }
   const { payments, changes } = applied
@@ -40,14 +44,17 @@ export function findDisagreements(answer: AnswerToJudge): Disagreements {
   ]
   const resolved = judged.flatMap((one) => one.resolved)
   // What is found again is recorded after this.
-  if (row.unappliedEntries) resolved.push({ ...key, kind: 'payment_unreadable' })
+  const hadUnreadable = setAside.size > 0 || known.some(({ unreadable }) => unreadable)
+  if (row.unappliedEntries || hadUnreadable) resolved.push({ ...key, kind: 'payment_unreadable' })
   const { duplicatePayment, final, paidAmount } = summarisePayments(payments)
-  if (duplicatePayment && !row.duplicatePayment) {
+  const wasSurplus = row.duplicatePayment && isSurplusLeft(known)
+  const isSurplus = isSurplusLeft(payments)
+  if (isSurplus && !wasSurplus) {
     const paid = payments.filter(({ status }) => status === 'SUCCESS').length
     const theirs = `${paid} payments succeeded, together ${paidAmount}`
     found.push({ ...key, kind: 'duplicate_payment', ours: 'one payment is expected', theirs })
   }
-  if (!duplicatePayment && row.duplicatePayment) {
+  if (!isSurplus && (wasSurplus || (row.duplicatePayment && !duplicatePayment))) {
     resolved.push({ ...key, kind: 'duplicate_payment' })
   }
   if (!final || applied.unapplied) return { found, resolved }
@@ -59,6 +66,15 @@ export function findDisagreements(answer: AnswerToJudge): Disagreements {
     found.push({ ...key, kind, ours, theirs: describePayments(payments) })
   }
   return { found, resolved }
+}
+
+/** Whether more than one payment succeeded, and more is left of them than the largest one. */
+function isSurplusLeft(payments: readonly PaymentFacts[]): boolean {
+  const { duplicatePayment, paidAmount, refundedAmount } = summarisePayments(payments)
+  if (!duplicatePayment) return false
+  const paid = payments.filter(({ status }) => status === 'SUCCESS').map(({ amount }) => amount)
+  const kept = new Big(paidAmount).minus(refundedAmount)
+  return paid.every((amount) => kept.gt(amount))
 }
 
 /** The entries that were not applied, and the amounts that were read as the decimal next to them. */
@@ -96,15 +112,6 @@ function findOtherCurrencies(
       ours: `currency ${shown}`,
       theirs: `currency ${currency}`,
     }))
-}
-
-/** Both sides of a discrepancy are part of an index, whose rows are at most 2,700 bytes long. */
-const MAX_ENTRY = 200
-
-function shortenEntry(text: string): string {
-  if (text.length <= MAX_ENTRY) return text
-  const digest = createHash('sha256').update(text).digest('hex').slice(0, 16)
-  return `${text.slice(0, MAX_ENTRY).toWellFormed()}… (SHA-256 ${digest}…)`
 }
 
 function judgeChange(

@@ -1,6 +1,7 @@
 import { pipeline } from '../platform/postgres/pipeline.ts'
 import { runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
+import { lockHold } from '../refunds/attempt/lock-hold.ts'
 import { sendAttempt } from '../refunds/attempt/send-attempt.ts'
 import type { Attempt, SentAttempt } from '../refunds/attempt/types.ts'
 import { reconcileRefunds } from '../refunds/reconcile/reconcile-refunds.ts'
@@ -120,8 +121,9 @@ async function commitSingle(
   const sendBefore = knownAt + leaseMs(timeoutMs) - timeoutMs
   let attempt: Attempt | undefined
   try {
-    const open = (tx: Tx) => lockAnswers(tx, [answer])
-    const work = async (tx: Tx, [locked]: (LockedAnswer | undefined)[]) => {
+    const open = (tx: Tx) =>
+      pipeline(permit !== undefined && lockHold(tx, merchantCode), lockAnswers(tx, [answer]))
+    const work = async (tx: Tx, [, [locked]]: [unknown, (LockedAnswer | undefined)[]]) => {
       if (!locked) return { value: { end: LOST, findings: NO_FINDINGS } }
       const [applied] = compareAnswers([await adoptPayments(tx, locked)])
       if (!applied) throw new Error('the answer was not compared')

@@ -13,7 +13,10 @@ import { KEY } from '../support/service.ts'
 
 const accounts = useTwoAccounts()
 
-type Ids = Pick<Tenant, 'transactionId' | 'paymentId' | 'refundId' | 'cardId' | 'endpointId'>
+type Ids = Pick<
+  Tenant,
+  'transactionId' | 'paymentId' | 'refundId' | 'cardId' | 'endpointId' | 'discrepancyId'
+>
 
 /** A route for one object: the status for its owner, and the problem code for others. */
 type One = {
@@ -56,6 +59,42 @@ const ONES: Record<string, One> = {
     owner: 409,
     stranger: 'refund_not_found',
     body: { outcome: 'failed', reason: 'a test' },
+  },
+  'POST /v1/refunds/:refundId/cancellation': {
+    id: 'refundId',
+    owner: 409,
+    stranger: 'refund_not_found',
+    body: { reason: 'a test' },
+  },
+  'DELETE /v1/holds/:target/:id': {
+    id: 'refundId',
+    owner: 409,
+    stranger: 'refund_not_found',
+    body: { reason: 'a test' },
+  },
+  'PUT /v1/holds/:target/:id': {
+    id: 'refundId',
+    owner: 200,
+    stranger: 'refund_not_found',
+    body: { reason: 'a test' },
+  },
+  'POST /v1/discrepancies/:id/resolution': {
+    id: 'discrepancyId',
+    owner: 409,
+    stranger: 'discrepancy_not_found',
+    body: { reason: 'a test' },
+  },
+  'POST /v1/discrepancies/:id/note': {
+    id: 'discrepancyId',
+    owner: 200,
+    stranger: 'discrepancy_not_found',
+    body: { text: 'a test' },
+  },
+  'POST /v1/discrepancies/:id/assignee': {
+    id: 'discrepancyId',
+    owner: 409,
+    stranger: 'discrepancy_not_found',
+    body: { name: 'somebody' },
   },
   'POST /v1/payments/:paymentId/refunds': {
     id: 'paymentId',
@@ -121,7 +160,9 @@ function send(
   query = '',
 ) {
   const [method = '', pattern = ''] = route.split(' ')
-  const path = pattern.replace(/:(\w+)/, () => (row.id && ids[row.id]) ?? '')
+  const path = pattern
+    .replace(':target', 'refund')
+    .replace(/:(\w+)/, () => (row.id && ids[row.id]) ?? '')
   return callAs(accounts.rig, asker, path + query, {
     method,
     headers: { 'idempotency-key': `one-text-for-both-${ids.paymentId}` },
@@ -178,7 +219,7 @@ describe.each(Object.entries(ONES))('%s', (route, row) => {
   })
 
   it('a key for all accounts must name one if both may have the id, and gets that one', async () => {
-    if (row.id === 'refundId' || row.id === 'endpointId') return
+    if (['refundId', 'endpointId', 'discrepancyId'].includes(row.id)) return
     const { mine, theirs } = accounts
     const all = { key: KEY }
     for (const { merchantCode, ...tenant } of [mine, theirs]) {

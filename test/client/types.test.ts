@@ -6,11 +6,13 @@ import { expectTypeOf, it } from 'vitest'
 import type { discrepancyRoutes } from '../../src/discrepancies/routes.ts'
 import type { Discrepancy } from '../../src/discrepancies/view.ts'
 import type { Event, EventPage } from '../../src/feed/view.ts'
+import type { holdRoutes } from '../../src/holds/routes.ts'
 import type { paymentRoutes } from '../../src/payments/routes.ts'
 import type { Payment } from '../../src/payments/view.ts'
 import type { RefundRequest } from '../../src/refunds/request/params.ts'
 import type { refundRoutes } from '../../src/refunds/routes.ts'
 import type { Refund, RefundPreview } from '../../src/refunds/view.ts'
+import type { reviewRoutes } from '../../src/review/routes.ts'
 import type { transactionRoutes } from '../../src/transactions/routes.ts'
 import type { TimelineEntry } from '../../src/transactions/timeline.ts'
 import type { Transaction } from '../../src/transactions/view.ts'
@@ -21,6 +23,8 @@ type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
   ExtractSchema<ReturnType<typeof paymentRoutes>> &
   ExtractSchema<ReturnType<typeof refundRoutes>> &
   ExtractSchema<ReturnType<typeof discrepancyRoutes>> &
+  ExtractSchema<ReturnType<typeof holdRoutes>> &
+  ExtractSchema<ReturnType<typeof reviewRoutes>> &
   ExtractSchema<ReturnType<typeof webhookRoutes>>
 
 /** The declared input and output of a route. */
@@ -71,6 +75,20 @@ it('each method resolves to the response of its route', () => {
     Output<'/v1/payments/:paymentId', '$get', 200>
   >()
   expectTypeOf<Listed<Payments['list']>>().toEqualTypeOf<Output<'/v1/payments', '$get', 200>>()
+  type Held = '/v1/holds/:target/:id'
+  expectTypeOf<Given<Client['holds']['set']>>().toEqualTypeOf<Output<Held, '$put', 200>>()
+  expectTypeOf<Given<Client['holds']['release']>>().toEqualTypeOf<Output<Held, '$delete', 200>>()
+  type Discrepancies = Client['discrepancies']
+  type Decided = '/v1/discrepancies/:id'
+  expectTypeOf<Given<Discrepancies['resolve']>>().toEqualTypeOf<
+    Output<`${Decided}/resolution`, '$post', 200>
+  >()
+  expectTypeOf<Given<Discrepancies['note']>>().toEqualTypeOf<
+    Output<`${Decided}/note`, '$post', 200>
+  >()
+  expectTypeOf<Given<Discrepancies['assign']>>().toEqualTypeOf<
+    Output<`${Decided}/assignee`, '$post', 200>
+  >()
   expectTypeOf<Listed<Client['discrepancies']['list']>>().toEqualTypeOf<
     Output<'/v1/discrepancies', '$get', 200>
   >()
@@ -84,6 +102,9 @@ it('each refund method resolves to the response of its route, with the key added
   type Taken = Plain<Output<'/v1/payments/:paymentId/refunds', '$post', 202>>
   expectTypeOf<Plain<Given<Refunds['get']>>>().toEqualTypeOf<One>()
   expectTypeOf<Plain<Given<Refunds['wait']>>>().toEqualTypeOf<One>()
+  expectTypeOf<Plain<Given<Refunds['cancel']>>>().toEqualTypeOf<
+    Plain<Output<'/v1/refunds/:refundId/cancellation', '$post', 200>>
+  >()
   expectTypeOf<Plain<Given<Refunds['send']>>>().toMatchTypeOf<Taken>()
   expectTypeOf<Given<Refunds['create']>>().toEqualTypeOf<Given<Refunds['send']>>()
   expectTypeOf<Given<Refunds['send']>['idempotencyKey']>().toEqualTypeOf<string>()

@@ -256,6 +256,7 @@ it('every constraint of the schema is tested above, except keys of generated num
     'event_outbox_pkey',
     'events_pkey',
     'gateway_calls_pkey',
+    'hold_changes_pkey',
     'ipn_events_pkey',
     'refund_attempts_pkey',
   ]

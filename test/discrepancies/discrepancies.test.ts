@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { DISCREPANCY_KINDS } from '../../src/discrepancies/kinds.ts'
 import { recordDiscrepancies } from '../../src/discrepancies/record-discrepancies.ts'
 import { Discrepancy } from '../../src/discrepancies/view.ts'
+import { checkMissingAccounts } from '../../src/maintenance/missing-accounts.ts'
 import { recheckFinal } from '../../src/maintenance/recheck-final.ts'
 import { contradicts } from '../../src/sync/find-disagreements.ts'
 import { readNotifiedPayments } from '../../src/sync/read-notified-payments.ts'
@@ -287,6 +288,22 @@ const PLAYED = {
     await patch(`p-${id}`, { status: 'SUCCESS' })
     await syncAgain(lab, id)
     expect((await readOnly('ipn_contradicts_query')).open).toBe(false)
+  },
+  async account_missing() {
+    await makeTransaction(lab, id)
+    const asked = await lab.api(`/v1/transactions/${id}/sync`, { method: 'POST' })
+    expect(asked.status).toBe(202)
+    const { ctx } = lab.service
+    const accounts = [{ merchantCode: 'OTHER1', secret: 'secret' }] as const
+    await checkMissingAccounts({ ...ctx, config: { ...ctx.config, accounts } })
+    expect(await readOnly('account_missing')).toMatchObject({
+      transactionId: id,
+      ours: { source: 'service', says: 'a query is due' },
+      theirs: { source: 'settings', says: 'the merchant account is not configured' },
+      open: true,
+    })
+    await checkMissingAccounts(ctx)
+    expect((await readOnly('account_missing')).open).toBe(false)
   },
   async ipn_missing() {
     const before = await readMetric('ipn_missing_total')

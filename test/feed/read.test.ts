@@ -159,6 +159,7 @@ describe('a key', () => {
     const payments = [
       ...['payment.created', 'payment.updated', 'transaction.final', 'sync.abandoned'],
       'discrepancy.found',
+      'discrepancy.updated',
     ]
     const refunds = ['refund.created', 'refund.updated']
     const seen = async (key: string) => names(await read(`after=${before}`, key)).sort()

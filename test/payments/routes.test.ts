@@ -50,6 +50,7 @@ describe('a payment', () => {
       unrecognised: false,
       missing: false,
       unreadable: false,
+      hold: null,
       firstSeenAt: iso,
       updatedAt: iso,
       asOf: iso,

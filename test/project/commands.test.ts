@@ -33,7 +33,7 @@ function listCommands(): Shown[] {
 
 const commands = listCommands()
 const curls = commands.filter(({ command }) => command.startsWith('curl '))
-const cli = commands.filter(({ command }) => /^npm run -s cli -- (keys|audit)/.test(command))
+const cli = commands.filter(({ command }) => /^npm run -s cli -- (keys|holds|audit)/.test(command))
 
 /** Splits a command into words as a shell does. */
 function splitWords(command: string): string[] {
@@ -122,6 +122,10 @@ class Placeholders {
     return [...this.#known].reduce((text, [name, value]) => text.replaceAll(name, value), command)
   }
 
+  set(name: string, value: string): void {
+    this.#known.set(name, value)
+  }
+
   async learn(command: string, text: string): Promise<void> {
     if (command.includes('/sandbox/transactions')) {
       const { transactionId, payments } = Created.parse(JSON.parse(text))
@@ -153,6 +157,23 @@ async function putInReview(): Promise<void> {
   await database.sql`update refunds set status = 'needs_review', matched = false`
 }
 
+/** A refund that was never sent, as the page says before it cancels one. */
+async function unsend(): Promise<void> {
+  await putInReview()
+  await database.sql`update transactions set due_at = null where lease_id is null`
+  await database.sql`delete from ipn_events where kind = 'refund'`
+  await database.sql`
+    update refunds set status = 'pending', attempts = 0, known = false, due_at = now() + interval '1 hour'`
+}
+
+/** @returns the id of an open discrepancy */
+async function disagree(): Promise<string> {
+  const [row] = await database.sql<{ id: number }[]>`
+    insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs)
+    values (${DEMO_ACCOUNT.merchantCode}, ${TRANSACTION}, 'ipn_missing', 'a', 'b') returning id`
+  return String(row?.id)
+}
+
 it('the documentation shows commands', () => {
   expect(curls.length).toBeGreaterThan(20)
   expect(cli.length).toBeGreaterThan(4)
@@ -163,6 +184,10 @@ it('every curl command of the documentation works, in the order of its page', as
   for (const { page, command } of curls) {
     const placeholders = pages.get(page) ?? new Placeholders()
     pages.set(page, placeholders)
+    if (command.includes('/cancellation')) await unsend()
+    if (command.includes('discrepancies/<id>')) {
+      placeholders.set('discrepancies/<id>', `discrepancies/${await disagree()}`)
+    }
     if (command.includes('/resolution')) await putInReview()
     // Read at once: the payment is made to succeed by the command after it.
     const filled = placeholders.fill(command).replace(/wait=60'/, "wait=0'")

@@ -16,7 +16,7 @@ export const ROWS: readonly (readonly string[])[] = [
   ['cards', 'discrepancies', 'payments'],
   ['transactions'],
   ['ipn', 'refunds'],
-  ['sync'],
+  ['holds', 'review', 'sync'],
   ['feed'],
   ['webhooks'],
   ['data-keys'],

@@ -16,6 +16,8 @@ export type Tenant = {
   refundId: string
   cardId: string
   endpointId: string
+  /** Of a discrepancy that is resolved. */
+  discrepancyId: string
   /** Of the payment whose id exists in both accounts. */
   sharedAmount: string
 }
@@ -112,16 +114,17 @@ async function setUp(
   }
   const taken = await askRefund(rig, { key }, own.paymentId, `set-up-${name}`)
   const { id } = Taken.parse(await taken.json())
-  for (const transactionId of [own.transactionId, SHARED.transactionId]) {
-    await rig.database.sql`
-      insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs)
-      values (${account.merchantCode}, ${transactionId}, 'ipn_missing', 'state paid', 'no notification')`
-  }
+  const [discrepancy] = await rig.database.sql<{ id: number }[]>`
+    insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs, resolved_at)
+    select ${account.merchantCode}, id, 'ipn_missing', 'state paid', 'no notification', now()
+    from unnest(${[own.transactionId, SHARED.transactionId]}::text[]) as id
+    returning id`
   await registerEndpoint(rig, { key })
   const registered = await registerEndpoint(rig, { key })
   const { id: endpointId } = Taken.parse(await registered.json())
   const cardId = `VC-${account.merchantCode}-0001`
-  return { ...account, ...own, key, refundId: id, cardId, endpointId, sharedAmount }
+  const discrepancyId = String(discrepancy?.id)
+  return { ...account, ...own, key, refundId: id, cardId, endpointId, discrepancyId, sharedAmount }
 }
 
 /** Waits until each refund of the account is accepted or has succeeded and no query runs or is due soon. */

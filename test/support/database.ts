@@ -44,7 +44,8 @@ export async function createTestDatabase({ empty = false } = {}): Promise<TestDa
 /** Deletes all merchant data; keys and accounts stay. */
 export async function emptyTables({ sql }: Database): Promise<void> {
   await sql`truncate transactions, ipn_events, gateway_calls, changes, refund_attempts, foreign_refunds,
-    discrepancies cascade`
+    discrepancies, hold_changes cascade`
+  await sql`update merchant_accounts set hold = null where hold is not null`
 }
 
 /** Counts the rows of each table, without empty ones. */

@@ -15,6 +15,7 @@ const PAYMENT = {
   unrecognised: false,
   missing: false,
   unreadable: false,
+  hold: null,
   asOf: TIME,
   ...AT,
 }
@@ -48,6 +49,7 @@ const REFUND = {
   inferred: false,
   gatewayRefundId: null,
   failure: null,
+  hold: null,
   requestedAt: TIME,
   updatedAt: TIME,
 }
@@ -65,6 +67,9 @@ const DISCREPANCY = {
   firstSeenAt: TIME,
   lastSeenAt: TIME,
   resolvedAt: null,
+  resolution: null,
+  assignee: null,
+  notes: [],
 }
 
 /** Sample data for an event of a type. */
@@ -76,4 +81,5 @@ export const EVENT_DATA: Record<EventType, object> = {
   'refund.updated': REFUND,
   'sync.abandoned': TRANSACTION,
   'discrepancy.found': DISCREPANCY,
+  'discrepancy.updated': DISCREPANCY,
 }

@@ -34,6 +34,7 @@ const PAYMENT = [
   'unrecognised',
   'missing',
   'unreadable',
+  'hold',
   'firstSeenAt',
   'updatedAt',
   'asOf',

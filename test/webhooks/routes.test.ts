@@ -86,10 +86,11 @@ describe('a registration', () => {
   })
 
   it('subscribes to every type the key may read, unless some are named', async () => {
-    expect((await register(rig, URL_HERE)).types).toHaveLength(7)
+    expect((await register(rig, URL_HERE)).types).toHaveLength(8)
     const payments = [
       ...['payment.created', 'payment.updated', 'transaction.final', 'sync.abandoned'],
       'discrepancy.found',
+      'discrepancy.updated',
     ]
     for (const [key, expected] of [
       [ALONE, payments],

@@ -17,6 +17,8 @@ export function listColumns<T extends Table>(
     .join(', ')
 }
 
+const UNCHANGED: readonly (string | undefined)[] = ['boolean', 'json']
+
 /** The same as the definition of a JSON object, with every number, decimal and time as Postgres writes it in text. */
 export function listAsText<T extends Table>(
   table: T,
@@ -27,7 +29,7 @@ export function listAsText<T extends Table>(
   return names
     .map((name) => {
       const column = columns[name]
-      const cast = column?.dataType === 'boolean' ? '' : '::text'
+      const cast = UNCHANGED.includes(column?.dataType) ? '' : '::text'
       return `${from}.${column?.name}${cast} as "${name}"`
     })
     .join(', ')

@@ -1,5 +1,5 @@
 import type { Tx } from '../../platform/postgres/types.ts'
-import { transition } from '../transitions.ts'
+import { sendToReview, transition } from '../transitions.ts'
 import type { RefundDraft } from '../types.ts'
 import { applyOutcome, describeOutcome, INTERRUPTED } from './end-attempt.ts'
 import type { Attempt, SentAttempt } from './types.ts'
@@ -34,7 +34,7 @@ export async function endLateAttempt(
         values (${merchantCode}, ${refundId}, ${attempt.prepared.bodySha256}, ${attempt.snapshotCallId},
           ${lastSentAt}, ${outcome}, ${httpStatus}, ${code}, ${message}, ${durationMs})
         returning clock_timestamp()::text as "endedAt"`
-  if (!found) restoreAttempt(draft, attempt)
+  if (!found) restoreAttempt(draft, attempt, outcome)
   if (row && isLast(draft, attempt)) applyLate(draft, sent, row.endedAt)
   return true
 }
@@ -54,11 +54,22 @@ async function readAttempt(tx: Tx, { attemptId, recorded }: Attempt) {
   return found
 }
 
-/** Makes a refund whose row is older than the attempt one that was sent. */
-function restoreAttempt(draft: RefundDraft, { before, recorded }: Attempt): void {
-  if (draft.now.attempts !== before.attempts || draft.now.status !== before.status) return
+/**
+ * Makes a refund whose row is older than the attempt one that was sent. One that has failed unsent since, as by a
+ * cancellation, is left to a person: its amount may be released already.
+ */
+function restoreAttempt(draft: RefundDraft, { before, recorded }: Attempt, outcome: string): void {
+  const { status } = draft.now
+  if (draft.now.attempts !== before.attempts) return
   const { attempts, firstSentAt, lastSentAt, refundedBefore, sentAmidGrowth } = recorded
   const sent = { attempts, firstSentAt, lastSentAt, refundedBefore, sentAmidGrowth }
+  if (status === 'failed' && before.status === 'pending' && outcome !== 'unavailable') {
+    const reason = 'it failed as never sent, but an attempt had been sent whose record was lost'
+    sendToReview(draft, 'no_evidence', { reason })
+    draft.now = { ...draft.now, ...sent }
+    return
+  }
+  if (status !== before.status) return
   transition(draft, 'sending', { reason: 'attempt recorded again: its record was lost' }, sent)
 }
 

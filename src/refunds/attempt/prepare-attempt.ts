@@ -7,6 +7,7 @@ import { mayResend } from '../schedule-check.ts'
 import { isDue, sendToReview, transition } from '../transitions.ts'
 import type { LockedPayment, RefundDraft, RefundRow } from '../types.ts'
 import { findObstacle, mayClear } from './find-obstacle.ts'
+import { NOT_HELD_SQL } from './lock-hold.ts'
 import type { Attempt, AttemptContext, SendPermit } from './types.ts'
 
 /**
@@ -108,7 +109,7 @@ type AttemptToRecord = {
   permit: SendPermit
 }
 
-/** @returns undefined when the refund cannot be sent under this lease, or its receiver cannot be decrypted */
+/** @returns undefined when the refund cannot be sent under this lease or is held, or its receiver cannot be decrypted */
 async function recordAttempt(
   ctx: AttemptContext,
   tx: Tx,
@@ -163,21 +164,24 @@ function readReceiver(
   return receiver
 }
 
-/** @returns undefined when the lease is not long enough to send */
+/** @returns undefined when the lease is not long enough to send, or the account, the payment or the refund is held */
 async function insertAttempt(
   { config }: Pick<AttemptContext, 'config'>,
   tx: Tx,
-  { merchantCode, transactionId, refundId }: RefundRow,
+  { merchantCode, transactionId, paymentId, refundId }: RefundRow,
   bodySha256: Buffer,
   { callId }: SnapshotRef,
 ): Promise<{ attemptId: number; recordedAt: string } | undefined> {
   // The lease must outlast the call, or another worker could send while this call is in flight.
   const [row] = await tx<{ attemptId: number; recordedAt: string }[]>`
     insert into refund_attempts (merchant_code, refund_id, body_sha256, snapshot_call_id, recorded_at)
-    select merchant_code, ${refundId}, ${bodySha256}, ${callId}, clock_timestamp()
-    from transactions
-    where merchant_code = ${merchantCode} and transaction_id = ${transactionId} and lease_id is not null
+    select k.merchant_code, k.refund_id, ${bodySha256}, ${callId}, clock_timestamp()
+    from transactions as t join (
+      select ${merchantCode}::text as merchant_code, ${paymentId}::text as payment_id,
+        ${refundId}::uuid as refund_id) as k using (merchant_code)
+    where t.merchant_code = ${merchantCode} and transaction_id = ${transactionId} and lease_id is not null
       and due_at > clock_timestamp() + ${config.GATEWAY_TIMEOUT_MS} * interval '1 millisecond'
+      and ${tx.unsafe(NOT_HELD_SQL)}
     returning id as "attemptId", recorded_at::text as "recordedAt"`
   return row
 }

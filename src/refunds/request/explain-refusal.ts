@@ -11,15 +11,19 @@ export type RefusingPayment = {
   missing: boolean
   unreadable: boolean
   paymentMethod: string
+  /** The reason of the payment's and of its account's hold; null where there is none. */
+  held: string | null
+  accountHeld: string | null
   /** Decimal string. */
   refundable: string
 }
 
 /** Why a refund was not stored, the reason most relevant to the caller first. */
 export function explainRefusal(
-  { status, missing, unreadable, paymentMethod, refundable }: RefusingPayment,
+  payment: RefusingPayment,
   { paymentId, amount, receiver }: RefundParams,
 ): DomainError | KeyTakenError {
+  const { status, missing, unreadable, paymentMethod, refundable, held, accountHeld } = payment
   if (status !== 'SUCCESS' || missing || unreadable) {
     const reason = missing
       ? 'the gateway no longer lists it'
@@ -30,6 +34,10 @@ export function explainRefusal(
       'payment_not_refundable',
       `Payment ${paymentId} cannot be refunded: ${reason}`,
     )
+  }
+  if (held !== null) return new DomainError('held', `Payment ${paymentId} is held: ${held}`)
+  if (accountHeld !== null) {
+    return new DomainError('held', `Refunds of this merchant account are held: ${accountHeld}`)
   }
   if (paymentMethod === 'QR' && !receiver) {
     const message = 'is needed, because the payment was made by QR'

@@ -76,7 +76,9 @@ export function insertIntent(
   const keys = selectKey(tx, target)
   return tx<InsertedIntent[]>`
       with payment as (
-        select status, missing, unreadable, payment_method, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
+        select status, missing, unreadable, payment_method, hold ->> 'reason' as held, (
+            select m.hold ->> 'reason' from merchant_accounts as m where m.merchant_code = k.merchant_code
+          ) as account_held, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
         from ${keys} cross join lateral (
           select * from payments as p where p.transaction_id = k.transaction_id
             and ${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1) as payments
@@ -97,11 +99,12 @@ export function insertIntent(
           case when next = 'needs_review' then 'contradicted' end
         from wanted
         where amount > 0 and (found or (status = 'SUCCESS' and not missing and not unreadable
+          and held is null and account_held is null
           and (payment_method <> 'QR' or ${encrypted !== null}) and amount <= refundable))
         on conflict do nothing
         returning refund_id, amount, status
       ), ${recordIntent(sql, tx, { access, target, intent })}
-      select payment.status as "paymentStatus", missing, unreadable, payment_method as "paymentMethod",
+      select payment.status as "paymentStatus", missing, unreadable, held, account_held as "accountHeld", payment_method as "paymentMethod",
         refundable::text as refundable, (select amount::text from stored) as amount,
         (select status from stored) as status, (
           select currency from ${keys} cross join lateral (

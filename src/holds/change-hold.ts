@@ -1,0 +1,161 @@
+import { type Actor, recordWrite } from '../access/audit.ts'
+import { SYNC_DUE } from '../db/channels.ts'
+import type { payments } from '../db/schema.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { DomainError } from '../errors.ts'
+import { recordChanges } from '../events/record-changes.ts'
+import { type NewEvent, recordEvents } from '../events/record-events.ts'
+import { buildPaymentEvents } from '../payments/build-events.ts'
+import type { Encryption } from '../platform/crypto/encryption.ts'
+import { notifyAfterCommit } from '../platform/postgres/notify.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { buildRefundEvent, readRefunds } from '../refunds/build-event.ts'
+import { readTransactions } from '../transactions/find-transactions.ts'
+import { makeDue } from '../transactions/make-due.ts'
+import { notifyTransactionChanged } from '../transactions/notify-changed.ts'
+import type { HoldSubject } from './find-subject.ts'
+
+/** A stored hold; null when there is none. */
+export type StoredHold = (typeof payments.$inferSelect)['hold']
+
+/** A hold to set or to release, and why. */
+export type HoldChange = { held: boolean; reason: string; operation: string }
+
+type HoldContext = { sql: Sql; encryption: Pick<Encryption, 'decrypt'> }
+
+/**
+ * Sets or releases a hold, with its history, its audit entry and its event. When this returns from setting one, no
+ * attempt to send what is held can be recorded any more: commits that record one hold the account's row, for which
+ * this waits. What was sent before is not affected, and deadlines continue. A hold that is set again gets the
+ * new reason.
+ * @returns the hold as it is now
+ * @throws DomainError `not_held`, or `unavailable` when the payment is moving to another transaction
+ */
+export async function changeHold(
+  ctx: HoldContext,
+  actor: Actor,
+  subject: HoldSubject,
+  change: HoldChange,
+): Promise<StoredHold> {
+  return await runInTransaction(ctx.sql, async (tx) => {
+    const before = await lockSubject(tx, subject)
+    if (!before) {
+      const detail = `${describe(subject)} has changed in this moment; repeat the request`
+      throw new DomainError('unavailable', detail)
+    }
+    if (!change.held && before.hold === null) {
+      throw new DomainError('not_held', `${describe(subject)} is not held; nothing to release`)
+    }
+    const hold = await writeHold(tx, actor, subject, change)
+    await tx`
+      insert into hold_changes (merchant_code, target, target_id, held, reason, actor)
+      values (${subject.merchantCode}, ${subject.target}, ${subject.id}, ${change.held}, ${change.reason},
+        ${actor.name})`
+    const { merchantCode, id: objectId } = subject
+    await recordWrite(tx, actor, { operation: change.operation, merchantCode, objectId })
+    if (subject.target !== 'merchant') {
+      await recordInTransaction(ctx, tx, subject, { before: before.hold, hold, change, actor })
+    }
+    return hold
+  })
+}
+
+function describe({ target, id }: HoldSubject): string {
+  return `${target.charAt(0).toUpperCase()}${target.slice(1)} ${id}`
+}
+
+/** Locks in order: the account's row, the transaction, the payment, the refund. */
+async function lockSubject(
+  tx: Tx,
+  subject: HoldSubject,
+): Promise<{ hold: StoredHold } | undefined> {
+  const { merchantCode, id } = subject
+  const [account] = await tx<{ hold: StoredHold }[]>`
+    select hold from merchant_accounts where merchant_code = ${merchantCode} for update`
+  if (subject.target === 'merchant') return account
+  const { transaction, paymentId } = subject
+  await tx`
+    select from transactions
+    where merchant_code = ${merchantCode} and transaction_id = ${transaction.transactionId} for update`
+  const [payment] = await tx<{ hold: StoredHold }[]>`
+    select hold from payments where merchant_code = ${merchantCode} and payment_id = ${paymentId}
+      and transaction_id = ${transaction.transactionId} for update`
+  if (subject.target === 'payment' || !payment) return payment
+  const [refund] = await tx<{ hold: StoredHold }[]>`
+    select hold from refunds where merchant_code = ${merchantCode} and refund_id = ${id} for update`
+  return refund
+}
+
+async function writeHold(
+  tx: Tx,
+  { name }: Actor,
+  { target, merchantCode, id }: HoldSubject,
+  { held, reason }: HoldChange,
+): Promise<StoredHold> {
+  const hold = held
+    ? tx`jsonb_build_object('reason', ${reason}::text, 'by', ${name}::text,
+        'since', to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`
+    : tx`null`
+  const [row] =
+    target === 'merchant'
+      ? await tx<{ hold: StoredHold }[]>`
+          update merchant_accounts set hold = ${hold} where merchant_code = ${merchantCode}
+          returning hold`
+      : target === 'payment'
+        ? await tx<{ hold: StoredHold }[]>`
+            update payments set hold = ${hold}, updated_at = now()
+            where merchant_code = ${merchantCode} and payment_id = ${id} returning hold`
+        : await tx<{ hold: StoredHold }[]>`
+            update refunds set hold = ${hold}, updated_at = now()
+            where merchant_code = ${merchantCode} and refund_id = ${id} returning hold`
+  return row?.hold ?? null
+}
+
+type Recorded = { before: StoredHold; hold: StoredHold; change: HoldChange; actor: Actor }
+
+/** Records the change in the timeline and the feed. Released refunds are checked, and sent, at once. */
+async function recordInTransaction(
+  ctx: HoldContext,
+  tx: Tx,
+  subject: Exclude<HoldSubject, { target: 'merchant' }>,
+  { before, hold, change: { held, reason }, actor }: Recorded,
+): Promise<void> {
+  const { merchantCode, transaction, paymentId } = subject
+  const refund = subject.target === 'refund' ? { refundId: subject.id } : {}
+  const by = actor.id === null ? actor.name : `API key ${actor.name}`
+  const cause = `${held ? 'held' : 'hold released'} with ${by}: ${reason}`
+  const field = 'hold'
+  const change = { field, before: before?.reason ?? null, after: hold?.reason ?? null, cause }
+  await recordChanges(tx, [{ ...transaction, paymentId, ...refund, ...change }])
+  if (!held) {
+    await tx`
+      update refunds set due_at = now()
+      where merchant_code = ${merchantCode} and payment_id = ${paymentId} and status in ('pending', 'unknown')`
+    notifyAfterCommit(tx, SYNC_DUE)
+  }
+  await tx`
+    update transactions t set version = version + 1, updated_at = now() ${held ? tx`` : tx`, ${makeDue(ctx.sql)}`}
+    where merchant_code = ${merchantCode} and transaction_id = ${transaction.transactionId}`
+  notifyTransactionChanged(tx, transaction)
+  await recordEvents(tx, await buildEvents(ctx, tx, transaction, subject))
+}
+
+async function buildEvents(
+  { encryption }: HoldContext,
+  tx: Tx,
+  transaction: TransactionKey,
+  { target, merchantCode, id }: HoldSubject,
+): Promise<NewEvent[]> {
+  if (target === 'refund') {
+    const shown = await readRefunds(tx, merchantCode, [id])
+    return shown.map((one) => buildRefundEvent(encryption, transaction, 'refund.updated', one))
+  }
+  const [found] = (await readTransactions(tx, [transaction])).values()
+  const change = { paymentId: id, field: 'hold', before: '', after: '' }
+  const currency = found?.transaction.currency ?? null
+  return buildPaymentEvents(
+    [change],
+    (found?.payments ?? []).map((payment) => ({ ...payment, currency })),
+  )
+}

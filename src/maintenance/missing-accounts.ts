@@ -1,0 +1,145 @@
+import { listMerchantCodes } from '../accounts/merchant-codes.ts'
+import type { Context } from '../context.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import {
+  buildDiscrepancyEvents,
+  logDiscrepancies,
+  recordDiscrepancies,
+  resolveDiscrepancies,
+} from '../discrepancies/record-discrepancies.ts'
+import { recordEvents } from '../events/record-events.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+
+/** Work of an account that is not configured any more: nobody can query the gateway about it, or send its refunds. */
+export type MissingWork = {
+  merchantCode: string
+  /** Refunds that have not ended, and transactions with a query due. Counted up to `MAX_COUNTED`. */
+  refunds: number
+  transactions: number
+}
+
+const MAX_COUNTED = 10_000
+const BATCH = 500
+
+type MissingContext = Pick<Context, 'sql' | 'config' | 'log' | 'metrics'>
+
+/** Reads the accounts that are not configured any more and have open work. */
+export async function readMissingWork({
+  sql,
+  config,
+}: Pick<Context, 'sql' | 'config'>): Promise<MissingWork[]> {
+  const rows = await sql<MissingWork[]>`
+    select m.merchant_code as "merchantCode", r.n as refunds, t.n as transactions
+    from merchant_accounts as m cross join lateral (
+      select count(*) as n from (
+        select from refunds as r
+        where r.merchant_code = m.merchant_code and r.status not in ('succeeded', 'failed')
+        limit ${MAX_COUNTED}) as r
+    ) as r cross join lateral (
+      select count(*) as n from (
+        select from transactions as t where t.merchant_code = m.merchant_code and t.due_at is not null
+        limit ${MAX_COUNTED}) as t
+    ) as t
+    where m.merchant_code <> all(${listMerchantCodes(config)}) and r.n + t.n > 0
+    order by m.merchant_code`
+  return [...rows]
+}
+
+/** Logs a warning for each account with open work that is not configured any more. Call it at start. */
+export async function warnOfMissingAccounts(
+  ctx: Pick<Context, 'sql' | 'config' | 'log'>,
+): Promise<void> {
+  for (const work of await readMissingWork(ctx)) {
+    ctx.log.warn(
+      work,
+      'a merchant account with open work is not configured any more; configure it again, or decide its refunds',
+    )
+  }
+}
+
+/**
+ * Records `account_missing` for each transaction with open refunds of an account that is not configured any more, or,
+ * if it has none, for the one whose query has been due the longest. Resolves those that are over.
+ * @returns the number recorded
+ */
+export async function checkMissingAccounts(ctx: MissingContext): Promise<number> {
+  const accounts = listMerchantCodes(ctx.config)
+  const found = await runInTransaction(ctx.sql, async (tx) => {
+    const over = await selectOver(tx, accounts)
+    const kind = 'account_missing' as const
+    await resolveDiscrepancies(
+      tx,
+      over.map((key) => ({ ...key, kind })),
+    )
+    const keys = await selectMissing(tx, accounts)
+    const recorded = await recordDiscrepancies(
+      tx,
+      keys.map(({ hasRefunds, ...key }) => ({
+        ...key,
+        kind,
+        ours: hasRefunds ? 'has refunds that have not ended' : 'a query is due',
+        theirs: 'the merchant account is not configured',
+      })),
+    )
+    await recordEvents(tx, buildDiscrepancyEvents(recorded))
+    return recorded
+  })
+  logDiscrepancies(ctx, found)
+  return found.length
+}
+
+/** Discrepancies that count: open, or resolved by a person without being over. */
+const STANDING = `d.kind = 'account_missing'
+  and (d.resolved_at is null or (d.resolved_by is not null and d.over_at is null))`
+
+const OF_TRANSACTION = ['merchant_code', 'transaction_id']
+
+type MissingTransaction = TransactionKey & { hasRefunds: boolean }
+
+/** The transactions to record, locked; one that another process holds waits for the next round. */
+async function selectMissing(tx: Tx, accounts: readonly string[]): Promise<MissingTransaction[]> {
+  return await tx<MissingTransaction[]>`
+    with missing as materialized (
+      select merchant_code from merchant_accounts where merchant_code <> all(${[...accounts]})
+    ), unended as materialized (
+      select distinct r.merchant_code, r.transaction_id from missing join refunds r using (merchant_code)
+      where r.status not in ('succeeded', 'failed')
+    ), work as (
+      select merchant_code, transaction_id, true as has_refunds from unended
+      union all
+      select merchant_code, transaction_id, false from missing cross join lateral (
+        select transaction_id from transactions as t
+        where t.merchant_code = missing.merchant_code and t.due_at is not null order by t.due_at limit 1
+      ) as t
+      where not exists (select from unended u where u.merchant_code = missing.merchant_code)
+        and not exists (select from discrepancies d
+          where d.merchant_code = missing.merchant_code and ${tx.unsafe(STANDING)})
+    )
+    select t.merchant_code as "merchantCode", t.transaction_id as "transactionId",
+      work.has_refunds as "hasRefunds"
+    from work cross join lateral (
+      select merchant_code, transaction_id from transactions as t
+      where ${tx.unsafe(byKey('t', OF_TRANSACTION, 'work'))} limit 1 for update skip locked) as t
+    where not exists (select from discrepancies d
+      where d.merchant_code = work.merchant_code and d.transaction_id = work.transaction_id
+        and ${tx.unsafe(STANDING)})
+    limit ${BATCH}`
+}
+
+/** Transactions whose account is configured again, or that have no open work any more. */
+async function selectOver(sql: Sql | Tx, accounts: readonly string[]): Promise<TransactionKey[]> {
+  return await sql<TransactionKey[]>`
+    select d.merchant_code as "merchantCode", d.transaction_id as "transactionId"
+    from merchant_accounts as m cross join lateral (
+      select merchant_code, transaction_id from discrepancies as d
+      where d.merchant_code = m.merchant_code and ${sql.unsafe(STANDING)} offset 0
+    ) as d
+    where m.merchant_code = any(${[...accounts]}) or not exists (
+      select from refunds r where r.merchant_code = d.merchant_code
+        and r.transaction_id = d.transaction_id and r.status not in ('succeeded', 'failed')
+      union all
+      select from transactions t where t.merchant_code = d.merchant_code
+        and t.transaction_id = d.transaction_id and t.due_at is not null)`
+}

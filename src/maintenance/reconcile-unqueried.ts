@@ -1,0 +1,78 @@
+import { listMerchantCodes } from '../accounts/merchant-codes.ts'
+import type { Context } from '../context.ts'
+import { SYNC_DUE } from '../db/channels.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { buildDiscrepancyEvents, logDiscrepancies } from '../discrepancies/record-discrepancies.ts'
+import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
+import { recordEvents } from '../events/record-events.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import { notifyAfterCommit } from '../platform/postgres/notify.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import { buildRefundEvent, readRefunds } from '../refunds/build-event.ts'
+import { looksDifferent } from '../refunds/draft.ts'
+import { type RefundsContext, reconcileRefunds } from '../refunds/reconcile/reconcile-refunds.ts'
+import { makeDue } from '../transactions/make-due.ts'
+import { notifyTransactionChanged } from '../transactions/notify-changed.ts'
+
+/** Transactions per round: each has a commit of its own. */
+const BATCH = 100
+
+type UnqueriedContext = RefundsContext & Pick<Context, 'sql' | 'metrics'>
+
+/**
+ * Applies the deadlines of refunds that no query's commit applies: pending ones that were not sent within
+ * `REFUND_SEND_WITHIN_MS`, while calls to the gateway are paused, and all that are due of an account that is not
+ * configured any more. Their notifications, and attempts whose lease has ended, are handled as well.
+ * @returns the number of transactions with such refunds
+ */
+export async function reconcileUnqueried(ctx: UnqueriedContext): Promise<number> {
+  const { REFUND_SEND_WITHIN_MS: withinMs } = ctx.config
+  const keys = await ctx.sql<TransactionKey[]>`
+    select distinct merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
+    where status not in ('succeeded', 'failed') and (
+      (status = 'pending' and requested_at <= now() - ${withinMs}::float8 * interval '1 millisecond')
+      or (due_at <= now() and merchant_code <> all(${listMerchantCodes(ctx.config)})))
+    limit ${BATCH}`
+  for (const key of keys) {
+    const found = await runInTransaction(ctx.sql, (tx) => reconcileOne(ctx, tx, key))
+    logDiscrepancies(ctx, found)
+  }
+  return keys.length
+}
+
+/** A transaction that a worker holds is left to it: its commit does the same. */
+async function reconcileOne(
+  ctx: UnqueriedContext,
+  tx: Tx,
+  key: TransactionKey,
+): Promise<RecordedDiscrepancy[]> {
+  const { merchantCode, transactionId } = key
+  const free = await tx`
+    select from (
+      select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id
+    ) as k cross join lateral (
+      select from transactions as t where (t.lease_id is null or t.due_at <= now())
+        and ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))}
+      limit 1 for update skip locked) as t`
+  if (free.length === 0) return []
+  const unanswered = { snapshot: undefined, changed: false, answered: false }
+  const { drafts, found, changed } = await reconcileRefunds(ctx, tx, key, {
+    ...unanswered,
+    sending: { pausedMs: 0 },
+  })
+  if (changed) {
+    await tx`
+      update transactions t set version = version + 1, updated_at = now(), ${makeDue(tx)}
+      where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
+    notifyAfterCommit(tx, SYNC_DUE)
+    notifyTransactionChanged(tx, key)
+  }
+  const different = drafts.filter(looksDifferent).map(({ now }) => now.refundId)
+  const shown = await readRefunds(tx, merchantCode, different)
+  await recordEvents(tx, [
+    ...shown.map((one) => buildRefundEvent(ctx.encryption, one.refund, 'refund.updated', one)),
+    ...buildDiscrepancyEvents(found),
+  ])
+  return found
+}

@@ -1,0 +1,95 @@
+import type { Access } from '../../access/types.ts'
+import type { Context } from '../../context.ts'
+import { DomainError } from '../../errors.ts'
+import { byExpressions } from '../../platform/postgres/by-key.ts'
+import type { Tx } from '../../platform/postgres/types.ts'
+import type { RefundRecord } from '../find-refunds.ts'
+import { transition } from '../transitions.ts'
+import type { RefundRow, RefundStatus } from '../types.ts'
+import { changeRefund } from './change-refund.ts'
+
+const OPERATION = 'POST /v1/refunds/{refundId}/cancellation'
+
+/** Statuses in which a refund has not been sent. */
+const CANCELLABLE: readonly RefundStatus[] = ['pending']
+
+/**
+ * Cancels a refund that was never sent: it fails, and its amount is released. An attempt that wrote no byte does
+ * not count as sent. Either the cancellation or an attempt is recorded first, under the lock of the payment; the
+ * other one then finds the refund sent or failed.
+ * @throws DomainError `already_sent` once an attempt may have written a byte or the gateway has notified the refund,
+ *   `not_cancellable` when it has ended unsent or a person has to decide
+ */
+export async function cancelRefund(
+  ctx: Context,
+  found: RefundRecord,
+  reason: string,
+  access: Access,
+): Promise<void> {
+  await changeRefund(ctx, found, access, OPERATION, async (tx, draft) => {
+    await refuseSent(tx, draft.now)
+    const cause = { reason: `cancelled with API key ${access.name}: ${reason}` }
+    const failure = { failureSource: 'merchant' as const, failureReason: 'cancelled' }
+    transition(draft, 'failed', cause, { ...failure, failureMessage: reason })
+  })
+  const { merchantCode, refundId } = found.refund
+  ctx.log.info(
+    { merchantCode, refundId, key: access.name, requestId: access.requestId },
+    'refund cancelled',
+  )
+}
+
+async function refuseSent(tx: Tx, now: RefundRow): Promise<void> {
+  const { refundId, attempts, status } = now
+  const isOpen = CANCELLABLE.includes(status) && attempts === 0
+  if (isOpen && !(await isNotified(tx, now))) return
+  const code = attempts > 0 || isOpen ? 'already_sent' : 'not_cancellable'
+  const detail = `Refund ${refundId} cannot be cancelled: it is ${describeState(now, isOpen)}`
+  throw new DomainError(code, detail)
+}
+
+/**
+ * Whether a trusted notification carries the refund's request id: then the gateway has it, whatever is recorded
+ * here. Read again under the locks.
+ */
+export async function isNotified(
+  tx: Tx,
+  { merchantCode, refundId }: Pick<RefundRow, 'merchantCode' | 'refundId'>,
+): Promise<boolean> {
+  const ofRefund = byExpressions(
+    ['e.merchant_code', 'lower(e.request_id)'],
+    ['k.merchant_code', 'k.refund_id'],
+  )
+  const rows = await tx`
+    select from (
+      select ${merchantCode}::text as merchant_code, ${refundId}::text as refund_id
+    ) as k cross join lateral (
+      select from ipn_events as e
+      where e.kind = 'refund' and e.verdict = 'verified' and not e.hint and ${tx.unsafe(ofRefund)} limit 1
+    ) as e`
+  return rows.length > 0
+}
+
+const DECIDE = 'POST /v1/refunds/{id}/resolution'
+
+/** What a refund is, and what is possible instead of cancelling it. */
+function describeState(now: RefundRow, isKnownToGateway: boolean): string {
+  if (isKnownToGateway) {
+    return 'pending, but the gateway has notified its request id; the notification decides it within moments'
+  }
+  switch (now.status) {
+    case 'pending':
+    case 'sending':
+      return 'being sent; read it again for the result'
+    case 'accepted':
+      return `accepted by the gateway; wait for its end, or decide it with ${DECIDE} once REFUND_RESOLVE_FOR_MS is over`
+    case 'unknown':
+      return `sent, with an unknown outcome; wait for its end, or decide it with ${DECIDE}`
+    case 'needs_review':
+      return `in needs_review; decide it with ${DECIDE}`
+    case 'succeeded':
+      return 'succeeded; the money has moved'
+    case 'failed':
+      return `failed (${now.failureSource}, ${now.failureReason}: ${now.failureMessage}); a new refund takes a new Idempotency-Key`
+  }
+}

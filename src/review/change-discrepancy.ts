@@ -1,0 +1,63 @@
+import { recordWrite } from '../access/audit.ts'
+import type { Access } from '../access/types.ts'
+import type { Context } from '../context.ts'
+import { buildDiscrepancyUpdate } from '../discrepancies/record-discrepancies.ts'
+import type { DiscrepancyRow } from '../discrepancies/types.ts'
+import { DomainError } from '../errors.ts'
+import { recordChanges } from '../events/record-changes.ts'
+import { recordEvents } from '../events/record-events.ts'
+import { toIso } from '../platform/postgres/iso-time.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import { findDiscrepancy } from './find-discrepancy.ts'
+
+/** A change of a discrepancy, for the timeline. */
+export type DiscrepancyStep = {
+  field: 'discrepancy' | 'discrepancy_note' | 'discrepancy_assignee'
+  before: string | null
+  after: string | null
+  /** What was done, without the key that did it. */
+  verb: string
+  reason: string
+}
+
+/**
+ * Changes a discrepancy, in one unit of work with its entry in the timeline, the audit entry and the event.
+ * @param write changes the row, locked after its transaction; undefined if its state forbids that
+ * @returns the discrepancy as it is now
+ * @throws DomainError `discrepancy_resolved`, with what was decided
+ */
+export async function changeDiscrepancy(
+  { sql }: Pick<Context, 'sql'>,
+  access: Access,
+  { merchantCode, transactionId, id }: DiscrepancyRow,
+  operation: string,
+  write: (tx: Tx, row: DiscrepancyRow) => Promise<DiscrepancyStep | undefined>,
+): Promise<DiscrepancyRow> {
+  return await runInTransaction(sql, async (tx) => {
+    await tx`
+      select from transactions
+      where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`
+    const before = await findDiscrepancy(tx, [merchantCode], String(id))
+    const step = await write(tx, before)
+    if (!step) throw new DomainError('discrepancy_resolved', describeResolution(before))
+    const after = await findDiscrepancy(tx, [merchantCode], String(id))
+    const { paymentId, refundId, kind } = after
+    const { verb, reason, ...change } = step
+    const cause = `discrepancy ${id} (${kind}) ${verb} with API key ${access.name}: ${reason}`
+    await recordChanges(tx, [
+      { merchantCode, transactionId, paymentId, refundId, ...change, cause },
+    ])
+    await recordWrite(tx, access, { operation, merchantCode, objectId: String(id) })
+    await recordEvents(tx, [buildDiscrepancyUpdate(after)])
+    return after
+  })
+}
+
+function describeResolution({ id, resolvedAt, resolvedBy, resolution }: DiscrepancyRow): string {
+  const how =
+    resolvedBy === null
+      ? 'the two sides agree again'
+      : `it was resolved by ${resolvedBy}: ${resolution}`
+  return `Discrepancy ${id} is resolved since ${toIso(resolvedAt)}: ${how}. Add a note to it instead`
+}

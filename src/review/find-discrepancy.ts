@@ -1,0 +1,27 @@
+import { discrepancies } from '../db/schema.ts'
+import type { DiscrepancyRow } from '../discrepancies/types.ts'
+import { DomainError } from '../errors.ts'
+import { listColumns } from '../platform/postgres/columns.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+
+const COLUMNS = listColumns(discrepancies, 'd')
+
+/**
+ * Finds a discrepancy of one of the accounts.
+ * @param merchants the accounts the caller may read
+ * @param id unvalidated text from the request
+ * @throws DomainError `discrepancy_not_found`
+ */
+export async function findDiscrepancy(
+  sql: Sql | Tx,
+  merchants: readonly string[],
+  id: string,
+): Promise<DiscrepancyRow> {
+  const [found] = /^\d{1,18}$/.test(id)
+    ? await sql<DiscrepancyRow[]>`
+        select ${sql.unsafe(COLUMNS)} from discrepancies as d
+        where id = ${id} and merchant_code = any(${[...merchants]}::text[])`
+    : []
+  if (!found) throw new DomainError('discrepancy_not_found', `No discrepancy ${id}`)
+  return found
+}

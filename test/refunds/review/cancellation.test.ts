@@ -1,0 +1,272 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { GatewayOutcome } from '../../../src/gateway/types.ts'
+import { Refund, type RefundView } from '../../../src/refunds/view.ts'
+import { syncDue } from '../../../src/sync/sync-due.ts'
+import { expectInvalid, expectProblem, NO_IDS, readPage, withKey } from '../../support/api.ts'
+import { ask, expectTaken, moveTo } from '../../support/ask.ts'
+import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import {
+  type LabPayment,
+  type RefundLab,
+  startRefundLab,
+  waitForSent,
+} from '../../support/refund-lab.ts'
+import { addKey } from '../../support/service.ts'
+import { countQueries, readItem, waitForQueries } from '../../support/sync.ts'
+
+const MERCHANT_KEY = 'key-of-a-shop-that-refunds-0123456789012'
+const READER = 'key-that-only-reads-refunds-012345678901'
+
+let lab: RefundLab
+beforeAll(async () => {
+  lab = await startRefundLab({ settings: { GATEWAY_TIMEOUT_MS: '5000' } })
+  await addKey(lab.database, MERCHANT_KEY, ['refunds:write'])
+  await addKey(lab.database, READER, ['refunds:read', 'ops'])
+})
+beforeEach(() => lab.clear())
+afterAll(() => lab.stop())
+
+function cancel(
+  refundId: string,
+  body: unknown = { reason: 'kept the goods' },
+  key = MERCHANT_KEY,
+) {
+  return fetch(`${lab.service.url}/v1/refunds/${refundId}/cancellation`, {
+    method: 'POST',
+    ...withKey(key, { 'content-type': 'application/json' }),
+    body: JSON.stringify(body),
+  })
+}
+
+const CANCELLED = { source: 'merchant', code: 'cancelled', message: 'kept the goods' }
+
+async function expectCancelled(response: Response): Promise<RefundView> {
+  const refund = Refund.strict().parse(await response.json())
+  expect(refund).toMatchObject({ status: 'failed', failure: CANCELLED })
+  return refund
+}
+
+/** Requests a refund of 30 out of 100, which nothing sends by itself. */
+async function requestRefund(): Promise<{ payment: LabPayment; id: string }> {
+  const payment = await lab.open()
+  const id = await lab.ask(payment, '30')
+  await lab.database.sql`update transactions set due_at = now() + interval '1 hour'`
+  return { payment, id }
+}
+
+/** Syncs once; `send` stands for the call that sends the refund. */
+async function passSending(
+  { transactionId }: LabPayment,
+  send: () => Promise<GatewayOutcome<string | undefined>>,
+): Promise<void> {
+  const { ctx } = lab.service
+  const gateway: typeof ctx.gateway = {
+    ...ctx.gateway,
+    prepareRefund(order) {
+      const prepared = ctx.gateway.prepareRefund(order)
+      const { bodySha256 } = prepared
+      const record = {
+        command: 'REFUND' as const,
+        bodySha256,
+        durationMs: 0,
+        httpStatus: undefined,
+      }
+      return { ...prepared, send: async () => ({ outcome: await send(), record }) }
+    },
+  }
+  await lab.database.sql`
+    update transactions set due_at = now() - interval '1 s' where transaction_id = ${transactionId}`
+  expect(await syncDue({ ...ctx, gateway })).toBe(1)
+}
+
+describe('the cancellation of a refund', () => {
+  it('that was never sent fails it, releases its amount, and nothing is sent afterwards', async () => {
+    const { payment, id } = await requestRefund()
+    const response = await cancel(id)
+    expect(response.status).toBe(200)
+    await expectCancelled(response)
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '100' })
+    expect((await readItem(lab, payment.transactionId)).dueInMs).toBeLessThanOrEqual(0)
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(0)
+    expect(await lab.transaction(payment.transactionId)).toMatchObject({ final: true })
+    await expectTaken(await ask({ url: lab.service.url }, payment.id, { amount: '100' }))
+  })
+
+  it('counts no attempt that wrote no byte', async () => {
+    const { payment, id } = await requestRefund()
+    await passSending(payment, async () => ({ kind: 'unavailable', reason: 'ECONNREFUSED' }))
+    expect(await lab.database.sql`select outcome from refund_attempts`).toEqual([
+      { outcome: 'unavailable' },
+    ])
+    expect(await lab.row(id)).toMatchObject({ status: 'pending', attempts: 0 })
+    await expectCancelled(await cancel(id))
+  })
+
+  it('is shown in proof, timeline, feed and audit log, with the key and the reason', async () => {
+    const { payment, id } = await requestRefund()
+    await cancel(id)
+    const cause = 'cancelled with API key test: kept the goods'
+    const read = await lab.api(`/v1/refunds/${id}?include=proof`)
+    const { proof } = Refund.parse(await read.json())
+    expect(proof?.transitions.at(-1)).toMatchObject({ from: 'pending', to: 'failed', cause })
+    const timeline = await lab.api(`/v1/transactions/${payment.transactionId}/timeline`)
+    const { data } = await readPage(timeline)
+    expect(data.at(-1)).toMatchObject({ type: 'change', refundId: id, after: 'failed', cause })
+    const outbox = await lab.database.sql`
+      select data from event_outbox where type = 'refund.updated' and data ->> 'id' = ${id}`
+    expect(outbox.at(-1)?.data).toMatchObject({ status: 'failed', failure: CANCELLED })
+    const audited = await lab.database.sql`
+      select operation, outcome from audit_entries where object_id = ${id} order by id`
+    expect(audited.at(-1)).toEqual({
+      operation: 'POST /v1/refunds/{refundId}/cancellation',
+      outcome: 'done',
+    })
+  })
+
+  it('a second time is 409 and shows what was decided', async () => {
+    const { id } = await requestRefund()
+    await cancel(id)
+    const problem = await expectProblem(await cancel(id, { reason: 'x' }), 409, 'not_cancellable')
+    expect(problem.detail).toContain('failed (merchant, cancelled: kept the goods)')
+  })
+
+  it('without a reason is 422', async () => {
+    const { id } = await requestRefund()
+    for (const body of [{}, { reason: ' ' }, { reason: 'x'.repeat(501) }, { reason: 'a\u0000' }]) {
+      await expectInvalid(await cancel(id, body), 'reason')
+    }
+    expect(await lab.row(id)).toMatchObject({ status: 'pending' })
+  })
+
+  it('needs the scope refunds:write, and an existing refund', async () => {
+    const { id } = await requestRefund()
+    await expectProblem(await cancel(id, { reason: 'x' }, READER), 403, 'scope_missing')
+    for (const unknown of NO_IDS) {
+      await expectProblem(await cancel(unknown), 404, 'refund_not_found')
+    }
+    expect(await lab.row(id)).toMatchObject({ status: 'pending' })
+  })
+
+  it.each([
+    ['sending', 'being sent'],
+    ['accepted', 'accepted by the gateway'],
+    ['unknown', 'with an unknown outcome'],
+    ['succeeded', 'the money has moved'],
+    ['failed', 'a new refund takes a new Idempotency-Key'],
+    ['needs_review', 'POST /v1/refunds/{id}/resolution'],
+  ] as const)(
+    'that was sent and is %s is 409, and names what is possible',
+    async (status, detail) => {
+      const { id } = await requestRefund()
+      await moveTo(lab.database, id, status)
+      const problem = await expectProblem(await cancel(id), 409, 'already_sent')
+      expect(problem.detail).toContain(detail)
+      expect((await lab.row(id)).status).toBe(status)
+    },
+  )
+
+  it('in review, and never sent from here, is 409 not_cancellable', async () => {
+    const { id } = await requestRefund()
+    await moveTo(lab.database, id, 'needs_review')
+    await lab.database.sql`update refunds set attempts = 0 where refund_id = ${id}`
+    await expectProblem(await cancel(id), 409, 'not_cancellable')
+  })
+
+  it('whose request id the gateway has notified is 409: a row that was lost has sent it', async () => {
+    const { payment, id } = await requestRefund()
+    await lab.notify(payment, id, '30')
+    await expectProblem(await cancel(id), 409, 'already_sent')
+    await lab.pass(payment)
+    expect(await lab.row(id)).toMatchObject({ status: 'succeeded', attempts: 0 })
+  })
+})
+
+describe('a cancellation and an attempt at once', () => {
+  it('the attempt recorded first wins: 409, and the refund is sent', async () => {
+    const { payment, id } = await requestRefund()
+    await lab.fault('delay', { delayMs: 500 })
+    const passing = lab.pass(payment)
+    await waitForSent(lab, id)
+    await expectProblem(await cancel(id), 409, 'already_sent')
+    await passing
+    expect(await lab.row(id)).toMatchObject({ status: 'accepted', attempts: 1 })
+  })
+
+  it('the cancellation recorded first wins: no attempt is recorded, nothing is sent', async () => {
+    const { payment, id } = await requestRefund()
+    await lab.fault('delay', { command: 'QUERY_PT', delayMs: 1_000 })
+    const queries = await countQueries(lab, payment.transactionId)
+    const passing = lab.pass(payment)
+    await waitForQueries(lab, payment.transactionId, queries + 1)
+    const response = await whileUncommitted(
+      lab.database,
+      (held) => held`select from payments where payment_id = ${payment.id} for update`,
+      async (commit) => {
+        const cancelling = cancel(id)
+        await waitUntilBlocked(lab.database, 2)
+        await commit()
+        return await cancelling
+      },
+    )
+    await passing
+    await expectCancelled(response)
+    expect(await lab.sent(id)).toBe(0)
+    expect(await lab.database.sql`select from refund_attempts`).toHaveLength(0)
+  })
+
+  it('whose record is lost in a failover: the refund that was sent after all goes to a person', async () => {
+    const { payment, id } = await requestRefund()
+    await passSending(payment, async () => {
+      await lab.database.sql`delete from refund_attempts where refund_id = ${id}`
+      await lab.database.sql`
+        update refunds set status = 'pending', attempts = 0, first_sent_at = null, last_sent_at = null,
+          refunded_before = null
+        where refund_id = ${id}`
+      await expectCancelled(await cancel(id))
+      await lab.database.sql`
+        update transactions set lease_id = null where transaction_id = ${payment.transactionId}`
+      return { kind: 'answered', value: 'R1', message: '' }
+    })
+    expect(await lab.row(id)).toMatchObject({
+      status: 'needs_review',
+      review: 'no_evidence',
+      attempts: 1,
+    })
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+  })
+
+  it('waits for the transaction before it locks the refund, as a commit does', async () => {
+    const { payment, id } = await requestRefund()
+    const { sql } = lab.database
+    const response = await whileUncommitted(
+      lab.database,
+      (held) => held`
+        select from transactions where transaction_id = ${payment.transactionId} for update`,
+      async (commit) => {
+        const cancelling = cancel(id)
+        await waitUntilBlocked(lab.database, 1)
+        const free = await sql`select from refunds where refund_id = ${id} for update skip locked`
+        expect(free).toHaveLength(1)
+        await commit()
+        return await cancelling
+      },
+    )
+    await expectCancelled(response)
+  })
+
+  it('two cancellations: one is done, the other is 409', async () => {
+    const { payment, id } = await requestRefund()
+    const answers = await whileUncommitted(
+      lab.database,
+      (held) => held`select from payments where payment_id = ${payment.id} for update`,
+      async (commit) => {
+        const both = [cancel(id), cancel(id)]
+        await waitUntilBlocked(lab.database, 2)
+        await commit()
+        return await Promise.all(both)
+      },
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
+  })
+})

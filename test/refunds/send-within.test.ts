@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { reconcileUnqueried } from '../../src/maintenance/reconcile-unqueried.ts'
+import { Refund } from '../../src/refunds/view.ts'
+import { readPage } from '../support/api.ts'
+import { type LabPayment, type RefundLab, startRefundLab } from '../support/refund-lab.ts'
+import { readItem } from '../support/sync.ts'
+
+const WEEK_MS = 604_800_000
+
+let lab: RefundLab
+beforeAll(async () => {
+  lab = await startRefundLab()
+})
+beforeEach(() => lab.clear())
+afterAll(() => lab.stop())
+
+/** Requests a refund of 30, as long ago as is given. */
+async function requestedBefore(ms: number): Promise<{ payment: LabPayment; id: string }> {
+  const payment = await lab.open()
+  const id = await lab.ask(payment, '30')
+  await lab.database.sql`
+    update refunds set requested_at = requested_at - ${ms}::float8 * interval '1 millisecond'
+    where refund_id = ${id}`
+  return { payment, id }
+}
+
+const EXPIRED = { failureSource: 'service', failureReason: 'not_sent_in_time', status: 'failed' }
+
+/** Calls that end without an answer while it runs. */
+async function withoutAnswers(work: () => Promise<void>): Promise<void> {
+  await lab.fault('http500', { command: '*', times: 100 })
+  await work()
+  await lab.control('DELETE', '/faults')
+}
+
+describe('a refund that was not sent within REFUND_SEND_WITHIN_MS', () => {
+  it('fails when the gateway answers again, and is not sent', async () => {
+    const { payment, id } = await requestedBefore(60 * 86_400_000)
+    await lab.pass(payment)
+    expect(await lab.row(id)).toMatchObject(EXPIRED)
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(0)
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '100' })
+    expect(await lab.transaction(payment.transactionId)).toMatchObject({ final: true })
+  })
+
+  it('fails while queries have no answer', async () => {
+    const { payment, id } = await requestedBefore(WEEK_MS)
+    await withoutAnswers(() => lab.pass(payment))
+    expect(await lab.row(id)).toMatchObject(EXPIRED)
+  })
+
+  it('fails while nothing is queried at all, and the event shows why', async () => {
+    const { payment, id } = await requestedBefore(WEEK_MS)
+    await lab.database.sql`update transactions set due_at = now() + interval '1 hour'`
+    expect(await reconcileUnqueried(lab.service.ctx)).toBe(1)
+    expect(await lab.row(id)).toMatchObject(EXPIRED)
+    expect((await readItem(lab, payment.transactionId)).dueInMs).toBeLessThanOrEqual(0)
+    const failure = {
+      source: 'service',
+      code: 'not_sent_in_time',
+      message: `not sent within ${WEEK_MS} ms (REFUND_SEND_WITHIN_MS)`,
+    }
+    const shown = Refund.parse(await (await lab.api(`/v1/refunds/${id}`)).json())
+    expect(shown.failure).toEqual(failure)
+    const [event] = await lab.database.sql`
+      select data from event_outbox where type = 'refund.updated' and data ->> 'id' = ${id}`
+    expect(event?.data).toMatchObject({ status: 'failed', failure })
+    const timeline = await lab.api(`/v1/transactions/${payment.transactionId}/timeline`)
+    const { data } = await readPage(timeline)
+    expect(data.at(-1)).toMatchObject({ refundId: id, after: 'failed', cause: failure.message })
+    expect(await reconcileUnqueried(lab.service.ctx)).toBe(0)
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(0)
+    expect(await lab.transaction(payment.transactionId)).toMatchObject({ final: true })
+  })
+
+  it('is left to the worker that holds its transaction', async () => {
+    const { id } = await requestedBefore(WEEK_MS)
+    await lab.database.sql`
+      update transactions set lease_id = gen_random_uuid(), due_at = now() + interval '1 hour'`
+    await reconcileUnqueried(lab.service.ctx)
+    expect(await lab.row(id)).toMatchObject({ status: 'pending' })
+  })
+
+  it('succeeds if the gateway has notified its success in the meantime', async () => {
+    const { payment, id } = await requestedBefore(WEEK_MS)
+    await lab.notify(payment, id, '30')
+    await reconcileUnqueried(lab.service.ctx)
+    expect(await lab.row(id)).toMatchObject({ status: 'succeeded', attempts: 0 })
+  })
+
+  it('is sent a moment before', async () => {
+    const { payment, id } = await requestedBefore(WEEK_MS - 60_000)
+    expect(await reconcileUnqueried(lab.service.ctx)).toBe(0)
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(1)
+  })
+
+  it('does not fail once an attempt was sent', async () => {
+    const { payment, id } = await requestedBefore(0)
+    await lab.fault('acceptThenReset')
+    await lab.pass(payment)
+    await lab.database.sql`update refunds set requested_at = requested_at - interval '60 days'`
+    await reconcileUnqueried(lab.service.ctx)
+    await lab.pass(payment)
+    expect((await lab.row(id)).status).not.toBe('failed')
+  })
+})
