@@ -68,9 +68,21 @@ export type RefundStatus =
   | 'succeeded'
   | 'failed'
   | 'needs_review'
+  | 'returned'
 
 /** The bank account that a refund of a QR payment is paid to. */
 export type Receiver = { accountName: string; accountNumber: string; swiftCode: string }
+
+/** A person's decision. */
+export type Resolution = {
+  outcome: string
+  reason: string
+  /** The name of the API key. */
+  by: string
+  /** The evidence it contradicts. */
+  againstEvidence: string | null
+  decidedAt: string
+}
 
 /** A refund; `id` is also the request id sent to the gateway. */
 export type Refund = {
@@ -87,6 +99,8 @@ export type Refund = {
   inferred: boolean
   gatewayRefundId: string | null
   failure: { source: 'gateway' | 'service'; code: string; message: string } | null
+  /** The last decision of a person about its outcome. */
+  resolution: Resolution | null
   requestedAt: string
   updatedAt: string
   /** Only if requested. */

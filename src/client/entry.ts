@@ -10,6 +10,7 @@ export type {
   Refund,
   RefundPreview,
   RefundStatus,
+  Resolution,
   Sync,
   Transaction,
   TransactionState,

@@ -7,7 +7,9 @@ import type { DiscrepancyRow } from './types.ts'
 export const KindName = z.enum(Object.keys(DISCREPANCY_KINDS))
 
 const Side = z.strictObject({
-  source: z.string().openapi({ description: 'service, query, earlier_query or notification' }),
+  source: z
+    .string()
+    .openapi({ description: 'service, query, earlier_query, notification or person' }),
   says: z.string().openapi({ description: 'Amounts in it are exact decimals' }),
 })
 

@@ -1,3 +1,4 @@
+import type { StoredResolution } from '../db/schema.ts'
 import type { DiscrepancyKind } from '../discrepancies/kinds.ts'
 
 export type RefundStatus =
@@ -8,6 +9,7 @@ export type RefundStatus =
   | 'succeeded'
   | 'failed'
   | 'needs_review'
+  | 'returned'
 
 /** Evidence that contradicts itself, or none; the latter may still end by growth or a notification. */
 export type ReviewReason = 'contradicted' | 'no_evidence'
@@ -55,6 +57,10 @@ export type RefundRow = {
   failureSource: 'gateway' | 'service' | null
   failureReason: string | null
   failureMessage: string | null
+  /** The last decision of a person about its outcome. */
+  resolution: StoredResolution | null
+  /** While it is `returned`: how many answers in a row showed the refunded amount lower by it. */
+  returnSightings: number
   polls: number
   sinceRequestedMs: number
   /** Since the first and since the last attempt; null before the first. */
@@ -115,6 +121,8 @@ export type LockedPayment = {
   listed: boolean
   /** The answer before showed less than what refunds explain. */
   refundedFell: boolean
+  /** The part of it that the newest answers may lack already, because refunds of ours came back. */
+  returning: string
   external: ExternalRefund[]
   /** Amounts of external refunds whose success and failure were both notified. */
   released: string[]

@@ -5,6 +5,7 @@ import { toIso } from '../platform/postgres/iso-time.ts'
 import type { RefundRecord } from './find-refunds.ts'
 import { Proof } from './proof-schema.ts'
 import { decryptReceiver } from './receiver.ts'
+import { Resolution } from './review/resolution-schema.ts'
 
 /** The statuses shown to merchants. */
 export const RefundState = z.enum([
@@ -14,6 +15,7 @@ export const RefundState = z.enum([
   'succeeded',
   'failed',
   'needs_review',
+  'returned',
 ])
 
 /** A receiver in a response. Its masked account number does not have the form that a request requires. */
@@ -44,6 +46,7 @@ export const Refund = z
         message: z.string(),
       })
       .nullable(),
+    resolution: Resolution.nullable(),
     requestedAt: Time,
     updatedAt: Time,
     proof: Proof.optional(),
@@ -65,6 +68,7 @@ export const Refund = z
       inferred: false,
       gatewayRefundId: null,
       failure: null,
+      resolution: null,
       requestedAt: '2026-11-21T10:20:00.000Z',
       updatedAt: '2026-11-21T10:20:00.000Z',
     },
@@ -95,6 +99,7 @@ export type ShownRefund = {
     | 'failureSource'
     | 'failureReason'
     | 'failureMessage'
+    | 'resolution'
     | 'requestedAt'
     | 'updatedAt'
   >
@@ -123,6 +128,7 @@ export function showRefund(
       code: r.failureReason ?? '',
       message: r.failureMessage ?? '',
     },
+    resolution: r.resolution,
     requestedAt: toIso(r.requestedAt),
     updatedAt: toIso(r.updatedAt),
   }

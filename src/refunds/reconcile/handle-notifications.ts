@@ -8,7 +8,7 @@ import type { Tx } from '../../platform/postgres/types.ts'
 import { selectRefundNotifications } from '../../transactions/select-refund-notifications.ts'
 import { applyFailureNotification, applySuccessNotification } from '../apply-notification.ts'
 import { sendToReview } from '../transitions.ts'
-import type { Finding, RefundDraft } from '../types.ts'
+import type { Finding, RefundDraft, RefundRow } from '../types.ts'
 
 /** A refund notification that is not handled yet. */
 export type RefundNotification = {
@@ -86,11 +86,7 @@ export async function readUnhandledNotifications(
 
 function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | undefined {
   const { refundId, paymentId, amount, status } = draft.now
-  const same =
-    one.requestId === refundId &&
-    one.paymentId === paymentId &&
-    one.amount !== null &&
-    compareAmounts(one.amount, amount) === 0
+  const same = namesRefund(one, draft.now)
   if (!one.verified || (same ? one.handledBefore : one.hint)) return undefined
   if (!same) {
     const reason = 'the gateway notified its request id with another payment or amount'
@@ -109,6 +105,16 @@ function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | unde
   const apply = result === 'success' ? applySuccessNotification : applyFailureNotification
   const disagreement = apply(draft, { ...one, code: one.code ?? '' })
   return disagreement && { ...disagreement, paymentId, refundId }
+}
+
+/** Whether request id, payment and amount of a notification are those of the refund. */
+export function namesRefund(one: RefundNotification, own: RefundRow): boolean {
+  return (
+    one.requestId === own.refundId &&
+    one.paymentId === own.paymentId &&
+    one.amount !== null &&
+    compareAmounts(one.amount, own.amount) === 0
+  )
 }
 
 /**
@@ -143,8 +149,8 @@ async function recordExternal(
     where f.outcome = 'released'`
 }
 
-/** Undefined for an open code, and for one that is not a canonical integer: `05` may be a `0` split elsewhere. */
-function readResult(code: string | null): 'success' | 'failure' | undefined {
+/** What a notification's code means. Undefined for an open code, and for one that is not a canonical integer: `05` may be a `0` split elsewhere. */
+export function readResult(code: string | null): 'success' | 'failure' | undefined {
   if (code === null || !/^(0|-?[1-9]\d{0,8})$/.test(code) || isOpenCode(code)) return undefined
   return code === '0' ? 'success' : 'failure'
 }

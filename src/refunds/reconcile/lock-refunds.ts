@@ -40,6 +40,7 @@ export async function lockRefunds(
     external: [],
     released: [],
     explainedAtFirst: '0',
+    returning: '0',
     unmatchedDelta: undefined,
   }))
   return { drafts: refunds.map(startDraft), payments: assign(payments, external), notifications }
@@ -135,7 +136,7 @@ function assign(payments: readonly LockedPayment[], rows: readonly ExternalRow[]
 
 type PaymentRow = Omit<
   LockedPayment,
-  'external' | 'released' | 'explainedAtFirst' | 'unmatchedDelta'
+  'external' | 'released' | 'explainedAtFirst' | 'returning' | 'unmatchedDelta'
 >
 
 async function lockPaymentRows(

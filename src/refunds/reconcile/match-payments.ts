@@ -2,11 +2,19 @@ import type { TransactionKey } from '../../db/transaction-key.ts'
 import { addAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import { isFailedByCode, isOpen, NO_FAILURE, sendToReview, transition } from '../transitions.ts'
+import {
+  isFailedByCode,
+  isFreed,
+  isOpen,
+  NO_FAILURE,
+  sendToReview,
+  transition,
+} from '../transitions.ts'
 import type { Finding, LockedPayment, RefundDraft, RefundRow } from '../types.ts'
 import type { DeltaMatch, OwnRefund } from './delta-types.ts'
 import { type LockedRefunds, markExternalRefunds, releaseOtherReadings } from './lock-refunds.ts'
 import { matchRefundedDelta } from './match-refunded-delta.ts'
+import { trackReturns } from './track-returns.ts'
 
 /** The result of matching the payments of a transaction. */
 export type MatchedPayments = {
@@ -31,11 +39,12 @@ export async function matchPayments(
 ): Promise<MatchedPayments> {
   const matched: MatchedPayments = { findings: [], rematched: [], externalChanged: false }
   for (const payment of payments.filter(({ listed }) => listed)) {
+    const freed = await trackReturns(tx, key, payment, drafts, snapshot)
     const match = matchPayment(payment, drafts)
     payment.unmatchedDelta = match.unmatchedDelta
     applyMatch(match, payment, drafts, snapshot)
     matched.findings.push(...describeDelta(payment, match.unmatchedDelta))
-    if (changed || changesAnything(match)) matched.rematched.push(payment.paymentId)
+    if (changed || freed || changesAnything(match)) matched.rematched.push(payment.paymentId)
     if (match.matchedExternal.length + match.firstSightExternal.length > 0) {
       matched.externalChanged = true
     }
@@ -83,7 +92,7 @@ function matchPayment(payment: LockedPayment, drafts: readonly RefundDraft[]): D
 
 /** Describes a refund for matching; empty for one that cannot have moved money, or not since first sight. */
 function describeOwn({ now }: RefundDraft): OwnRefund[] {
-  if (now.inFirstSight) return []
+  if (now.inFirstSight || isFreed(now)) return []
   const evidence = describeEvidence(now)
   if (evidence === undefined) return []
   const { refundId: id, amount, matched, sentAmidGrowth, attempts } = now
@@ -93,6 +102,7 @@ function describeOwn({ now }: RefundDraft): OwnRefund[] {
 }
 
 function describeEvidence(now: RefundRow): OwnRefund['evidence'] | undefined {
+  if (now.status === 'returned') return 'confirmed'
   if (now.status === 'succeeded') return now.inferred ? 'inferred' : 'confirmed'
   if (isOpen(now)) return now.failureCode === null ? 'none' : 'failure_notified'
   if (isFailedByCode(now)) return 'refused'

@@ -144,8 +144,8 @@ function viewSnapshot(
 ) {
   const payment = payments.find((one) => one.paymentId === paymentId)
   if (payment?.unmatchedDelta === undefined) return undefined
-  const { unmatchedDelta, refundedNow, refundedAtFirst } = payment
-  return { callId, unmatchedDelta, refundedNow, refundedAtFirst }
+  const { unmatchedDelta, refundedNow, refundedAtFirst, returning } = payment
+  return { callId, unmatchedDelta, refundedNow, refundedAtFirst, returning }
 }
 
 /** Resolves the discrepancies that are over, then records the new ones, so that one found again ends up open. */

@@ -72,6 +72,7 @@ const NEW_REFUND = {
   failureSource: null,
   failureReason: null,
   failureMessage: null,
+  resolution: null,
 }
 
 function refuseDecimals(amount: string | undefined, currency: string): void {
