@@ -21,6 +21,7 @@ import { requireValidUrl } from './platform/http/require-valid-url.ts'
 import { traceRequests } from './platform/http/trace-requests.ts'
 import type { ApiInfo } from './platform/openapi/document.ts'
 import { openapiRoutes } from './platform/openapi/routes.ts'
+import { externalRefundRoutes } from './refunds/external/routes.ts'
 import { refundRoutes } from './refunds/routes.ts'
 import { transactionRoutes } from './transactions/routes.ts'
 import type { WebhooksContext } from './webhooks/context.ts'
@@ -116,6 +117,7 @@ export function createApp(
   app.route('/', transactionRoutes(ctx))
   app.route('/', paymentRoutes(ctx))
   app.route('/', refundRoutes(ctx))
+  app.route('/', externalRefundRoutes(ctx))
   app.route('/', discrepancyRoutes(ctx))
   app.route('/', feedRoutes(ctx))
   app.route('/', cardRoutes(ctx))

@@ -107,6 +107,25 @@ export type Refund = {
   proof?: RefundProof | undefined
 }
 
+/** A refund made at the gateway's portal. */
+export type ExternalRefund = {
+  id: string
+  merchantCode: string
+  paymentId: string
+  transactionId: string
+  amount: string
+  currency: string | null
+  /** Null if a person entered it. */
+  requestId: string | null
+  source: 'notification' | 'person'
+  /** `reserved` until the refunded amount of the payment shows it. */
+  state: 'reserved' | 'matched' | 'part_of_first_sight' | 'released' | 'never_happened' | 'own'
+  /** The last decision of a person about it. */
+  resolution: Resolution | null
+  notifiedAt: string | null
+  firstSeenAt: string
+}
+
 /** The request that would be sent, and the refundable amount after it. */
 export type RefundPreview = {
   wouldSend: {

@@ -5,6 +5,7 @@
 
 export type {
   Discrepancy,
+  ExternalRefund,
   Payment,
   Receiver,
   Refund,

@@ -1,5 +1,6 @@
 import type { StoredResolution } from '../db/schema.ts'
 import type { DiscrepancyKind } from '../discrepancies/kinds.ts'
+import type { ExternalState } from './external-view.ts'
 
 export type RefundStatus =
   | 'pending'
@@ -104,6 +105,17 @@ export type ExternalRefund = {
   notifiedBeforeFirst: boolean
   /** Since it is known here (ms). */
   sinceSeenMs: number
+}
+
+/** A changed state of an external refund. */
+export type ExternalChange = {
+  /** Of its row. */
+  externalId: string
+  paymentId: string
+  /** Null when it becomes known. */
+  before: ExternalState | null
+  after: ExternalState
+  cause: Cause
 }
 
 /** A payment's row, locked until the commit; amounts are decimal strings. */

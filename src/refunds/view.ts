@@ -5,7 +5,7 @@ import { toIso } from '../platform/postgres/iso-time.ts'
 import type { RefundRecord } from './find-refunds.ts'
 import { Proof } from './proof-schema.ts'
 import { decryptReceiver } from './receiver.ts'
-import { Resolution } from './review/resolution-schema.ts'
+import { Resolution } from './resolution-schema.ts'
 
 /** The statuses shown to merchants. */
 export const RefundState = z.enum([

@@ -51,6 +51,7 @@ export async function finishCommit(
     changes: applied?.changes ?? [],
     turnsFinal: isNew && summary.turnsFinal,
     drafts: refunds.drafts,
+    external: refunds.externalChanges,
   }
   const waiting = keepOpenForRefunds(queryEnd, refunds)
   const written = {

@@ -8,6 +8,7 @@ import type { Discrepancy } from '../../src/discrepancies/view.ts'
 import type { Event, EventPage } from '../../src/feed/view.ts'
 import type { paymentRoutes } from '../../src/payments/routes.ts'
 import type { Payment } from '../../src/payments/view.ts'
+import type { externalRefundRoutes } from '../../src/refunds/external/routes.ts'
 import type { RefundRequest } from '../../src/refunds/request/params.ts'
 import type { refundRoutes } from '../../src/refunds/routes.ts'
 import type { Refund, RefundPreview } from '../../src/refunds/view.ts'
@@ -20,6 +21,7 @@ import type { NewEndpoint } from '../../src/webhooks/view.ts'
 type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
   ExtractSchema<ReturnType<typeof paymentRoutes>> &
   ExtractSchema<ReturnType<typeof refundRoutes>> &
+  ExtractSchema<ReturnType<typeof externalRefundRoutes>> &
   ExtractSchema<ReturnType<typeof discrepancyRoutes>> &
   ExtractSchema<ReturnType<typeof webhookRoutes>>
 
@@ -71,6 +73,9 @@ it('each method resolves to the response of its route', () => {
     Output<'/v1/payments/:paymentId', '$get', 200>
   >()
   expectTypeOf<Listed<Payments['list']>>().toEqualTypeOf<Output<'/v1/payments', '$get', 200>>()
+  expectTypeOf<Listed<Payments['externalRefunds']>>().toEqualTypeOf<
+    Output<'/v1/payments/:paymentId/external-refunds', '$get', 200>
+  >()
   expectTypeOf<Listed<Client['discrepancies']['list']>>().toEqualTypeOf<
     Output<'/v1/discrepancies', '$get', 200>
   >()

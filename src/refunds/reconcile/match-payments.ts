@@ -10,9 +10,17 @@ import {
   sendToReview,
   transition,
 } from '../transitions.ts'
-import type { Finding, LockedPayment, RefundDraft, RefundRow } from '../types.ts'
+import type {
+  ExternalChange,
+  ExternalRefund,
+  Finding,
+  LockedPayment,
+  RefundDraft,
+  RefundRow,
+} from '../types.ts'
 import type { DeltaMatch, OwnRefund } from './delta-types.ts'
-import { type LockedRefunds, markExternalRefunds, releaseOtherReadings } from './lock-refunds.ts'
+import type { LockedRefunds } from './lock-refunds.ts'
+import { type ExternalEnd, markExternalRefunds, releaseOtherReadings } from './mark-external.ts'
 import { matchRefundedDelta } from './match-refunded-delta.ts'
 import { trackReturns } from './track-returns.ts'
 
@@ -33,7 +41,7 @@ export type MatchedPayments = {
 export async function matchPayments(
   tx: Tx,
   key: TransactionKey,
-  { drafts, payments }: LockedRefunds,
+  { drafts, payments, externalChanges }: LockedRefunds,
   snapshot: SnapshotRef,
   changed: boolean,
 ): Promise<MatchedPayments> {
@@ -48,7 +56,7 @@ export async function matchPayments(
     if (match.matchedExternal.length + match.firstSightExternal.length > 0) {
       matched.externalChanged = true
     }
-    await saveMatch(tx, key, payment, match)
+    externalChanges.push(...(await saveMatch(tx, key, payment, match, snapshot)))
   }
   return matched
 }
@@ -58,21 +66,26 @@ async function saveMatch(
   key: TransactionKey,
   payment: LockedPayment,
   { matchedExternal, firstSightExternal, fell }: DeltaMatch,
-): Promise<void> {
+  { callId }: SnapshotRef,
+): Promise<ExternalChange[]> {
   const { paymentId, external, explainedAtFirst } = payment
-  await markExternalRefunds(tx, key, paymentId, matchedExternal, { matched: true })
-  await releaseOtherReadings(tx, key, paymentId, matchedExternal)
-  const outcome = 'part_of_first_sight'
-  await markExternalRefunds(tx, key, paymentId, firstSightExternal, { outcome })
+  const mark = (marked: readonly ExternalRefund[], end: ExternalEnd) =>
+    markExternalRefunds(tx, key, paymentId, marked, end, callId)
+  const changes = [
+    ...(await mark(matchedExternal, { matched: true })),
+    ...(await releaseOtherReadings(tx, key, paymentId, matchedExternal)),
+    ...(await mark(firstSightExternal, { outcome: 'part_of_first_sight' })),
+  ]
   payment.external = external
     .filter((one) => !firstSightExternal.includes(one))
     .map((one) => ({ ...one, matched: one.matched || matchedExternal.includes(one) }))
   const explained = firstSightExternal.map(({ amount }) => amount)
   payment.explainedAtFirst = addAmounts([explainedAtFirst, ...explained])
-  if (fell === payment.refundedFell) return
+  if (fell === payment.refundedFell) return changes
   await tx`
     update payments set refunded_fell = ${fell}
     where merchant_code = ${key.merchantCode} and payment_id = ${paymentId}`
+  return changes
 }
 
 function matchPayment(payment: LockedPayment, drafts: readonly RefundDraft[]): DeltaMatch {

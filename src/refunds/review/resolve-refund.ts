@@ -19,6 +19,7 @@ import { lockTransaction, recheckTransaction } from '../lock-transaction.ts'
 import { namesRefund, readResult } from '../reconcile/handle-notifications.ts'
 import { type LockedRefunds, lockRefunds } from '../reconcile/lock-refunds.ts'
 import { measureUnmatched } from '../reconcile/measure-unmatched.ts'
+import { DECIDED } from '../resolution-schema.ts'
 import { scheduleReceiverErasure } from '../schedule-receiver-erasure.ts'
 import { NO_FAILURE, transition } from '../transitions.ts'
 import type { RefundDraft } from '../types.ts'
@@ -147,9 +148,6 @@ async function recordDecision(
   const kind = 'decided_against_evidence'
   return await recordDiscrepancies(tx, [{ ...key, paymentId, kind, ours, theirs: againstEvidence }])
 }
-
-/** The beginning of the cause of a decision's transition. */
-export const DECIDED = 'resolved with API key'
 
 function applyDecision(
   draft: RefundDraft,

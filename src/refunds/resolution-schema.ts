@@ -1,5 +1,8 @@
 import { z } from '@hono/zod-openapi'
-import { Time } from '../../platform/http/fields.ts'
+import { Time } from '../platform/http/fields.ts'
+
+/** The beginning of the cause of every change that a person decided. */
+export const DECIDED = 'resolved with API key'
 
 /** A person's decision, as the API shows it. */
 export const Resolution = z
