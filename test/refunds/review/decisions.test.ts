@@ -213,6 +213,36 @@ describe('a decision against the evidence', () => {
   })
 })
 
+describe('the proof', () => {
+  it('lists what speaks for and against: answers, notifications with codes, growth, decisions', async () => {
+    const { payment, refundId } = await makeUnknown(RESOLVE_MS)
+    await lab.pass(payment)
+    await lab.notify(payment, refundId, '30', { code: 5 })
+    await lab.notify(payment, refundId, '30', { amount: 31 })
+    await lab.show(payment, '30')
+    await lab.pass(payment)
+    const read = async () => {
+      const response = await lab.api(`/v1/refunds/${refundId}?include=proof`)
+      const { proof } = Refund.strict().parse(await response.json())
+      return proof?.indications.map(({ kind, supports, text }) => [kind, supports, text])
+    }
+    const before = [
+      ['answer', 'neither', expect.stringContaining('no answer')],
+      ['notification', 'failed', expect.stringContaining('code 5')],
+      ['notification', 'neither', expect.stringContaining('not those of the refund')],
+      ['growth', 'succeeded', expect.stringContaining('no refund explains 30')],
+    ]
+    expect(await read()).toEqual(before)
+    await decide(refundId, 'failed', { againstEvidence: true })
+    const decision = ['decision', 'failed', expect.stringContaining('test: ticket 4711')]
+    expect(await read()).toEqual([...before, decision])
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    const growth = (await read())?.find(([kind]) => kind === 'growth')
+    expect(growth).toEqual(['growth', 'failed', expect.stringContaining('0 more')])
+  })
+})
+
 describe('two decisions at once', () => {
   it.each([
     ['failed', 'succeeded'],
