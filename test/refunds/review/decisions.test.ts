@@ -256,10 +256,12 @@ describe('two decisions at once', () => {
       (held) => held`select from payments where payment_id = ${payment.id} for update`,
       async (commit) => {
         const against = { againstEvidence: true }
-        const decided = [one, two].map((outcome) => decide(refundId, outcome, against))
+        const first = decide(refundId, one, against)
+        await waitUntilBlocked(lab.database, 1)
+        const second = decide(refundId, two, against)
         await waitUntilBlocked(lab.database, 2)
         await commit()
-        return await Promise.all(decided)
+        return await Promise.all([first, second])
       },
     )
     const [won, lost] = answers.sort((a, b) => a.status - b.status)
@@ -270,6 +272,28 @@ describe('two decisions at once', () => {
     expect(problem.detail).toContain(`decided as ${resolution?.outcome} with API key test`)
     expect(problem.detail).toContain('ticket 4711')
   })
+})
+
+it('a decision locks the transaction before its payment, in the order of a commit', async () => {
+  const { payment, refundId } = await makeUnknown(CONFIRM_MS)
+  const { status } = await whileUncommitted(
+    lab.database,
+    async (held) => {
+      await held`
+        select from transactions where transaction_id = ${payment.transactionId} for update`
+      return {
+        lockPayment: () => held`select from payments where payment_id = ${payment.id} for update`,
+      }
+    },
+    async (commit, { lockPayment }) => {
+      const decided = decide(refundId, 'failed')
+      await waitUntilBlocked(lab.database, 1)
+      await lockPayment()
+      await commit()
+      return await decided
+    },
+  )
+  expect(status).toBe(200)
 })
 
 describe('a refund that came back', () => {
