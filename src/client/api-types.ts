@@ -73,9 +73,21 @@ export type RefundStatus =
   | 'succeeded'
   | 'failed'
   | 'needs_review'
+  | 'returned'
 
 /** The bank account that a refund of a QR payment is paid to. */
 export type Receiver = { accountName: string; accountNumber: string; swiftCode: string }
+
+/** A person's decision. */
+export type Resolution = {
+  outcome: string
+  reason: string
+  /** The name of the API key. */
+  by: string
+  /** The evidence it contradicts. */
+  againstEvidence: string | null
+  decidedAt: string
+}
 
 /** A refund; `id` is also the request id sent to the gateway. */
 export type Refund = {
@@ -94,10 +106,31 @@ export type Refund = {
   failure: { source: 'gateway' | 'service' | 'merchant'; code: string; message: string } | null
   /** While it is set, the refund is not sent. */
   hold: Hold | null
+  /** The last decision of a person about its outcome. */
+  resolution: Resolution | null
   requestedAt: string
   updatedAt: string
   /** Only if requested. */
   proof?: RefundProof | undefined
+}
+
+/** A refund made at the gateway's portal. */
+export type ExternalRefund = {
+  id: string
+  merchantCode: string
+  paymentId: string
+  transactionId: string
+  amount: string
+  currency: string | null
+  /** Null if a person entered it. */
+  requestId: string | null
+  source: 'notification' | 'person'
+  /** `reserved` until the refunded amount of the payment shows it. */
+  state: 'reserved' | 'matched' | 'part_of_first_sight' | 'released' | 'never_happened' | 'own'
+  /** The last decision of a person about it. */
+  resolution: Resolution | null
+  notifiedAt: string | null
+  firstSeenAt: string
 }
 
 /** The request that would be sent, and the refundable amount after it. */

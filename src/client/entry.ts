@@ -5,12 +5,14 @@
 
 export type {
   Discrepancy,
+  ExternalRefund,
   Hold,
   Payment,
   Receiver,
   Refund,
   RefundPreview,
   RefundStatus,
+  Resolution,
   Sync,
   Transaction,
   TransactionState,

@@ -1,4 +1,4 @@
-import type { Discrepancy, Payment, Refund, Transaction } from './api-types.ts'
+import type { Discrepancy, ExternalRefund, Payment, Refund, Transaction } from './api-types.ts'
 import { AbortError } from './errors.ts'
 import type { CallOptions } from './options.ts'
 import type { Transport } from './transport.ts'
@@ -21,6 +21,8 @@ export type Event =
   | FeedEvent<'transaction.final', Transaction>
   | FeedEvent<'refund.created', Refund>
   | FeedEvent<'refund.updated', Refund>
+  | FeedEvent<'external_refund.found', ExternalRefund>
+  | FeedEvent<'external_refund.updated', ExternalRefund>
   | FeedEvent<'sync.abandoned', Transaction>
   | FeedEvent<'discrepancy.found', Discrepancy>
   | FeedEvent<'discrepancy.updated', Discrepancy>

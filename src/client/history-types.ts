@@ -38,6 +38,13 @@ export type RefundProof = {
   }[]
   /** Notifications that speak for or against the refund and changed no status by themselves. */
   notifications: { cause: string; notification: RefundNotification }[]
+  /** Everything that speaks for its success or against it. */
+  indications: {
+    kind: 'answer' | 'notification' | 'growth' | 'decision'
+    supports: 'succeeded' | 'failed' | 'neither'
+    at: string
+    text: string
+  }[]
   evidence: string
   discrepancies: { at: string; kind: string; ours: string; theirs: string }[]
 }

@@ -1,4 +1,4 @@
-import type { Payment } from './api-types.ts'
+import type { ExternalRefund, Payment } from './api-types.ts'
 import { type Listing, makeListing, type Page, type PageWish } from './listing.ts'
 import type { CallOptions } from './options.ts'
 import { type Transport, writeSegment } from './transport.ts'
@@ -19,6 +19,12 @@ export type Payments = {
   get(paymentId: string, options?: CallOptions): Promise<Payment>
   /** Lists payments, newest first. */
   list(filter?: PaymentFilter, options?: CallOptions): Listing<Payment>
+  /** Lists the refunds of a payment that were made at the gateway's portal, newest first. */
+  externalRefunds(
+    paymentId: string,
+    filter?: PageWish,
+    options?: CallOptions,
+  ): Listing<ExternalRefund>
 }
 
 /** Creates the methods of `client.payments`. */
@@ -30,6 +36,12 @@ export function createPayments(transport: Transport): Payments {
       makeListing((cursor) => {
         const query = { ...filter, cursor }
         return transport.request<Page<Payment>>({ path: '/v1/payments', query }, options)
+      }, from),
+    externalRefunds: (id, { cursor: from, ...filter } = {}, options) =>
+      makeListing((cursor) => {
+        const path = `/v1/payments/${writeSegment('paymentId', id)}/external-refunds`
+        const query = { ...filter, cursor }
+        return transport.request<Page<ExternalRefund>>({ path, query }, options)
       }, from),
   }
 }

@@ -61,14 +61,14 @@ export type Refunds = {
   /** Lists refunds, newest first. */
   list(filter?: RefundFilter, options?: CallOptions): Listing<Refund>
   /**
-   * Resolves when the refund has succeeded, failed or needs review. Survives restarts of the service.
+   * Resolves when the refund has ended or needs review. Survives restarts of the service.
    * `timeoutMs` defaults to 300,000 (5 minutes).
    * @throws TimeoutError if it is still open; it continues nevertheless
    */
   wait(refundId: string, options?: CallOptions): Promise<Refund>
 }
 
-const END_STATUSES: readonly RefundStatus[] = ['succeeded', 'failed', 'needs_review']
+const END_STATUSES: readonly RefundStatus[] = ['succeeded', 'failed', 'needs_review', 'returned']
 
 /** Creates the methods of `client.refunds`. */
 export function createRefunds(transport: Transport): Refunds {

@@ -1,5 +1,14 @@
-/** Where a side comes from: this service's records, the newest answer to a query, an earlier answer, a notification, the settings. */
-export type DiscrepancySource = 'service' | 'query' | 'earlier_query' | 'notification' | 'settings'
+/**
+ * Where a side comes from: this service's records, the newest answer to a query, an earlier answer, a notification,
+ * the settings, a person's decision.
+ */
+export type DiscrepancySource =
+  | 'service'
+  | 'query'
+  | 'earlier_query'
+  | 'notification'
+  | 'settings'
+  | 'person'
 
 /** Every kind of discrepancy, with the source of each side. The documentation explains the kinds and what to do. */
 export const DISCREPANCY_KINDS = {
@@ -10,6 +19,7 @@ export const DISCREPANCY_KINDS = {
   notification_mismatch: { ours: 'service', theirs: 'notification' },
   refund_without_end: { ours: 'service', theirs: 'query' },
   external_refund_unmatched: { ours: 'service', theirs: 'notification' },
+  decided_against_evidence: { ours: 'person', theirs: 'service' },
   answer_went_backwards: { ours: 'earlier_query', theirs: 'query' },
   payment_unreadable: { ours: 'service', theirs: 'query' },
   amount_rounded: { ours: 'service', theirs: 'query' },

@@ -9,7 +9,7 @@ export const KindName = z.enum(Object.keys(DISCREPANCY_KINDS))
 const Side = z.strictObject({
   source: z
     .string()
-    .openapi({ description: 'service, query, earlier_query, notification or settings' }),
+    .openapi({ description: 'service, query, earlier_query, notification, settings or person' }),
   says: z.string().openapi({ description: 'Amounts in it are exact decimals' }),
 })
 

@@ -13,6 +13,8 @@ export const EVENT_SCOPES = {
   'transaction.final': 'payments:read',
   'refund.created': 'refunds:read',
   'refund.updated': 'refunds:read',
+  'external_refund.found': 'refunds:read',
+  'external_refund.updated': 'refunds:read',
   'sync.abandoned': 'payments:read',
   'discrepancy.found': 'payments:read',
   'discrepancy.updated': 'payments:read',

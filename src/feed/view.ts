@@ -3,6 +3,7 @@ import { Discrepancy } from '../discrepancies/view.ts'
 import { EVENT_TYPES, type EventType, isEventType } from '../events/event.ts'
 import { Payment } from '../payments/view.ts'
 import { Id, Time } from '../platform/http/fields.ts'
+import { ExternalRefund } from '../refunds/external-view.ts'
 import { Refund } from '../refunds/view.ts'
 import { Transaction } from '../transactions/view.ts'
 
@@ -27,6 +28,8 @@ export const Event = z
     eventOf('transaction.final', Transaction),
     eventOf('refund.created', Refund),
     eventOf('refund.updated', Refund),
+    eventOf('external_refund.found', ExternalRefund),
+    eventOf('external_refund.updated', ExternalRefund),
     eventOf('sync.abandoned', Transaction),
     eventOf('discrepancy.found', Discrepancy),
     eventOf('discrepancy.updated', Discrepancy),

@@ -1,12 +1,12 @@
 import type { Sql } from '../platform/postgres/types.ts'
 
-export type EndedRefunds = { succeeded: number; failed: number }
+export type EndedRefunds = { succeeded: number; failed: number; returned: number }
 
 /** A count is reused for this many times the time it took. */
 const REUSE_FACTOR = 20
 
 /**
- * Counts succeeded and failed refunds. A count scans the whole table, so a large table is counted less often: in
+ * Counts refunds that have succeeded, failed or come back. A count scans the whole table, so a large table is counted less often: in
  * a small installation the numbers are current, with some millions of rows they are a minute old.
  * @returns a function that resolves with the newest count. Concurrent callers share one count; it throws
  *   database errors
@@ -19,11 +19,12 @@ export function createEndedRefundCounter(sql: Sql): () => Promise<EndedRefunds> 
     const started = performance.now()
     const [row] = await sql<EndedRefunds[]>`
       select count(*) filter (where status = 'succeeded') as succeeded,
-        count(*) filter (where status = 'failed') as failed
+        count(*) filter (where status = 'failed') as failed,
+        count(*) filter (where status = 'returned') as returned
       from refunds`
     const ended = performance.now()
     validUntil = ended + REUSE_FACTOR * (ended - started)
-    return row ?? { succeeded: 0, failed: 0 }
+    return row ?? { succeeded: 0, failed: 0, returned: 0 }
   }
 
   return () => {

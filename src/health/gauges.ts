@@ -37,7 +37,7 @@ export async function setBacklogGauges({
   const open = await sql<Backlog['open']>`
     select case status when 'sending' then 'pending' else status end as status, count(*) as count,
       extract(epoch from now() - min(requested_at))::float8 as "ageS"
-    from refunds where status not in ('succeeded', 'failed') group by 1`
+    from refunds where status not in ('succeeded', 'failed') and status <> 'returned' group by 1`
   const timeout = pause(COUNT_TIMEOUT_MS, undefined, { ref: false })
   const ended = await Promise.race([countEndedRefunds(), timeout])
   setGauges({ metrics }, { due: row?.due ?? 0, lagS: row?.lagS ?? 0, open, ended })
@@ -61,7 +61,7 @@ export async function setMissingAccountGauges(
 /** Sets all gauges read from the database to NaN, so that no stale value is shown while it is unavailable. */
 export function clearDatabaseGauges({ metrics }: Pick<HealthContext, 'metrics'>): void {
   const open = OPEN_STATUSES.map((status) => ({ status, count: Number.NaN, ageS: Number.NaN }))
-  const ended = { succeeded: Number.NaN, failed: Number.NaN }
+  const ended = { succeeded: Number.NaN, failed: Number.NaN, returned: Number.NaN }
   setGauges({ metrics }, { due: Number.NaN, lagS: Number.NaN, open, ended })
   metrics.eventsUnpublished.set(Number.NaN)
   metrics.webhookPending.set(Number.NaN)
@@ -94,4 +94,5 @@ function setGauges(
   if (!ended) return
   metrics.refunds.set({ status: 'succeeded' }, ended.succeeded)
   metrics.refunds.set({ status: 'failed' }, ended.failed)
+  metrics.refunds.set({ status: 'returned' }, ended.returned)
 }

@@ -17,11 +17,11 @@ const TABLES = [
 /** Evidence is kept while a refund that it may decide is open, for whoever has to decide. */
 const KEPT = {
   ipn_events: `exists (select from refunds r where r.merchant_code = ipn_events.merchant_code
-      and r.payment_id = ipn_events.payment_id and r.status not in ('succeeded', 'failed'))
+      and r.payment_id = ipn_events.payment_id and r.status not in ('succeeded', 'failed', 'returned'))
     or exists (select from foreign_refunds f where f.merchant_code = ipn_events.merchant_code
       and f.payment_id = ipn_events.payment_id and not f.matched and f.outcome is null)`,
   gateway_calls: `exists (select from refunds r where r.merchant_code = gateway_calls.merchant_code
-      and r.transaction_id = gateway_calls.transaction_id and r.status not in ('succeeded', 'failed'))`,
+      and r.transaction_id = gateway_calls.transaction_id and r.status not in ('succeeded', 'failed', 'returned'))`,
 } as const
 
 type Retention = { sql: Sql; config: Pick<Config, 'RETENTION_DAYS'> }

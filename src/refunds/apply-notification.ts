@@ -20,6 +20,10 @@ export function applySuccessNotification(
   { id, code, receivedAt }: OwnNotification,
 ): Disagreement | undefined {
   const { status, failureCode, successNotifiedAt } = draft.now
+  if (status === 'returned') {
+    keepNotification(draft, { id, code }, 'the gateway notified that the refund succeeded')
+    return undefined
+  }
   const cause = { reason: 'the gateway notified that the refund succeeded', ipnEventId: id }
   const theirs = 'success notification'
   const disagreement =
@@ -56,6 +60,10 @@ export function applyFailureNotification(
 ): Disagreement | undefined {
   const { status, failureCode } = draft.now
   const reason = `the gateway notified a failure (code ${code})`
+  if (status === 'returned') {
+    keepNotification(draft, { id, code }, reason)
+    return undefined
+  }
   if (failureCode === code) return undefined
   draft.notes.push({ code, cause: reason, ipnEventId: id })
   // The first failure is the one a later query has to confirm.
@@ -69,6 +77,15 @@ export function applyFailureNotification(
   if (status !== 'succeeded') return undefined
   const theirs = `failure notification, code ${code}`
   return { kind: 'failure_after_success', ours: 'succeeded', theirs }
+}
+
+/** A person decided that the refund came back: notifications are kept for the proof and change nothing. */
+function keepNotification(
+  draft: RefundDraft,
+  { id, code }: Pick<OwnNotification, 'id' | 'code'>,
+  cause: string,
+): void {
+  draft.notes.push({ code, cause, ipnEventId: id })
 }
 
 /** Why a failure notification cannot simply be confirmed by a query; undefined when it can. */

@@ -11,6 +11,8 @@ export type SnapshotView = {
   /** `refundedAmount` of the payment, now and when it was first seen. */
   refundedNow: string
   refundedAtFirst: string
+  /** By how much it may have fallen since, because refunds of the payment came back. */
+  returning: string
 }
 
 /**
@@ -105,12 +107,14 @@ function isConfirmedRefusal(now: RefundRow, settings: RefundSettings): boolean {
 
 /**
  * Whether the refunded amount has grown by less than the refund since it was first sent, whoever the growth
- * belongs to. An amount below what refunds explain is a stale answer, and shows nothing.
+ * belongs to. An amount below what refunds explain is a stale answer, and shows nothing. What came back may hide
+ * as much growth.
  */
 export function hasNotGrown(
   { amount, refundedBefore }: RefundRow,
-  { refundedNow, refundedAtFirst, unmatchedDelta }: Omit<SnapshotView, 'callId'>,
+  { refundedNow, refundedAtFirst, unmatchedDelta, returning }: Omit<SnapshotView, 'callId'>,
 ): boolean {
   if (new Big(unmatchedDelta).lt(0)) return false
-  return new Big(refundedNow).minus(refundedBefore ?? refundedAtFirst).lt(amount)
+  const grown = new Big(refundedNow).minus(refundedBefore ?? refundedAtFirst)
+  return grown.plus(returning).lt(amount)
 }

@@ -31,7 +31,8 @@ export async function lockRefundRows(
       failure_code as "failureCode", failure_notified_at as "failureNotifiedAt",
       gateway_refund_id as "gatewayRefundId", known, inferred, matched, success_notified_at as "successNotifiedAt",
       in_first_sight as "inFirstSight", review, failure_source as "failureSource",
-      failure_reason as "failureReason", failure_message as "failureMessage", polls,
+      failure_reason as "failureReason", failure_message as "failureMessage", resolution,
+      return_sightings as "returnSightings", polls,
       (extract(epoch from due_at - now()) * 1000)::float8 as "dueInMs",
       (extract(epoch from clock_timestamp() - requested_at) * 1000)::float8 as "sinceRequestedMs",
       (extract(epoch from clock_timestamp() - first_sent_at) * 1000)::float8 as "sinceFirstSentMs",
@@ -89,6 +90,7 @@ export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
   const { gatewayRefundId, known, inferred, matched } = now
   const { successNotifiedAt, inFirstSight, review } = now
   const { failureSource, failureReason, failureMessage } = now
+  const { resolution, returnSightings } = now
   const key = { merchantCode, transactionId, paymentId, refundId }
   const [saved] = await pipeline(
     build(tx)
@@ -99,6 +101,7 @@ export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
         ...{ gatewayRefundId, known, inferred, matched },
         ...{ successNotifiedAt, inFirstSight, review },
         ...{ failureSource, failureReason, failureMessage },
+        ...{ resolution, returnSightings },
         ...(hasVisibleChange(draft) ? { updatedAt: sql`now()` } : {}),
         dueAt: sql`now() + ${dueInMs}::float8 * interval '1 millisecond'`,
       })

@@ -55,7 +55,7 @@ export function listRefunds(
   const r = refunds
   const shown: RefundStatus[] =
     status === 'pending' ? ['pending', 'sending'] : status ? [status] : []
-  // No other status is between `pending` and `sending`.
+  // `returned` is between `pending` and `sending`; the filter leaves it out.
   const [first, last = first] = shown
   // Unfinished refunds have a partial index. A generic plan uses it only if the query repeats the index's
   // predicate.

@@ -49,6 +49,18 @@ const ProofTransition = z.strictObject({
   snapshot: ProofSnapshot.nullable(),
 })
 
+const Indication = z.strictObject({
+  kind: z.enum(['answer', 'notification', 'growth', 'decision']).openapi({
+    description:
+      "An answer to an attempt, a notification, the payment's refunded amount, or a person's decision",
+  }),
+  supports: z.enum(['succeeded', 'failed', 'neither']),
+  at: Time,
+  text: z.string(),
+})
+
+export type RefundIndication = z.infer<typeof Indication>
+
 /** The evidence for a refund's status, for an accountant or the gateway's support. */
 export const Proof = z
   .strictObject({
@@ -66,6 +78,9 @@ export const Proof = z
         description:
           'Notifications of the refund that speak for or against it and changed no status by themselves',
       }),
+    indications: z
+      .array(Indication)
+      .openapi({ description: 'Everything that speaks for its success or against it' }),
     evidence: z.string().openapi({ description: 'The reason for the current status' }),
     discrepancies: z.array(
       z.strictObject({ at: Time, kind: z.string(), ours: z.string(), theirs: z.string() }),

@@ -93,7 +93,7 @@ const readOne = createRoute({
   method: 'get',
   path: '/v1/refunds/{refundId}',
   operationId: 'readRefund',
-  summary: 'Get a refund; `wait` ends once it is `succeeded`, `failed` or `needs_review`',
+  summary: 'Get a refund; `wait` ends once it has ended or is in `needs_review`',
   tags,
   ...withScope('refunds:read'),
   request: {
@@ -131,12 +131,16 @@ const list = createRoute({
   responses: { 200: describeResponse('A page', pageOf(Refund)), ...describeRefusals() },
 })
 
-const Resolution = z
+const ResolutionRequest = z
   .strictObject({
-    outcome: z.enum(['succeeded', 'failed']),
+    outcome: z.enum(['succeeded', 'failed', 'returned']),
     reason: Reason.min(1, 'must not be empty'),
+    againstEvidence: z
+      .boolean()
+      .optional()
+      .openapi({ description: 'Required to contradict a notification or the refunded amount' }),
   })
-  .openapi('Resolution', {
+  .openapi('ResolutionRequest', {
     example: { outcome: 'succeeded', reason: 'gateway support, ticket 4711: paid out' },
   })
 
@@ -148,7 +152,9 @@ const resolve = createRoute({
   method: 'post',
   path: '/v1/refunds/{refundId}/resolution',
   operationId: 'resolveRefund',
-  summary: 'Decide a refund in `needs_review`',
+  summary: 'Decide the outcome of a refund',
+  description:
+    'Possible in `needs_review`; in `accepted` after `REFUND_RESOLVE_FOR_MS`; in `unknown` after `REFUND_CONFIRM_FAILED_MS`; in `failed`, if it was sent, as `succeeded`; in `succeeded`, as `returned`.',
   tags,
   ...withScope('ops'),
   request: {
@@ -157,7 +163,7 @@ const resolve = createRoute({
     body: {
       content: {
         'application/json': {
-          schema: Resolution,
+          schema: ResolutionRequest,
         },
       },
       required: true,
@@ -165,7 +171,7 @@ const resolve = createRoute({
   },
   responses: {
     200: describeResponse('The refund after the decision', Refund),
-    ...describeRefusals(...BODY_REFUSALS, 'refund_not_found', 'refund_not_in_review'),
+    ...describeRefusals(...BODY_REFUSALS, 'refund_not_found', 'not_decidable', 'against_evidence'),
   },
 })
 

@@ -19,7 +19,7 @@ export type RefundSettings = Pick<
 export const NO_FAILURE = { failureSource: null, failureReason: null, failureMessage: null }
 
 /** Statuses that only new evidence or a person's decision changes. */
-const ENDED: readonly RefundStatus[] = ['succeeded', 'failed', 'needs_review']
+const ENDED: readonly RefundStatus[] = ['succeeded', 'failed', 'needs_review', 'returned']
 
 /** Creates an unchanged draft of a locked row. */
 export function startDraft(row: RefundRow): RefundDraft {
@@ -73,6 +73,25 @@ export function isFailedByCode(row: RefundRow): boolean {
   const { status, failureSource, refusedCode, failureCode } = row
   const byCode = failureSource === 'gateway' && refusedCode !== null && failureCode === null
   return status === 'failed' && byCode
+}
+
+/** Whether it came back and the refunded amount shows that: its amount can be refunded again. */
+export function isFreed({ status, returnSightings }: RefundRow): boolean {
+  return status === 'returned' && returnSightings >= RETURN_SIGHTINGS
+}
+
+/** Answers in a row that have to show the refunded amount lower before the amount of a returned refund is freed. */
+export const RETURN_SIGHTINGS = 2
+
+/** Whether it came back and the refunded amount, which includes it, does not show that yet. */
+export function mayLeaveRefundedAmount(row: RefundRow): boolean {
+  return row.status === 'returned' && !isFreed(row) && (row.matched || row.inFirstSight)
+}
+
+/** Whether the refunded amount shows what is known of the refund: that it happened, or that it came back. */
+export function isShownByPayment(row: RefundRow): boolean {
+  if (row.status === 'returned') return isFreed(row)
+  return row.status !== 'succeeded' || row.matched || row.inFirstSight
 }
 
 /** Whether its next check is due. */

@@ -1,4 +1,6 @@
+import type { StoredResolution } from '../db/schema.ts'
 import type { DiscrepancyKind } from '../discrepancies/kinds.ts'
+import type { ExternalState } from './external-view.ts'
 
 export type RefundStatus =
   | 'pending'
@@ -8,6 +10,7 @@ export type RefundStatus =
   | 'succeeded'
   | 'failed'
   | 'needs_review'
+  | 'returned'
 
 /** Evidence that contradicts itself, or none; the latter may still end by growth or a notification. */
 export type ReviewReason = 'contradicted' | 'no_evidence'
@@ -55,6 +58,10 @@ export type RefundRow = {
   failureSource: 'gateway' | 'service' | 'merchant' | null
   failureReason: string | null
   failureMessage: string | null
+  /** The last decision of a person about its outcome. */
+  resolution: StoredResolution | null
+  /** While it is `returned`: how many answers in a row showed the refunded amount lower by it. */
+  returnSightings: number
   polls: number
   sinceRequestedMs: number
   /** Since the first and since the last attempt; null before the first. */
@@ -100,6 +107,17 @@ export type ExternalRefund = {
   sinceSeenMs: number
 }
 
+/** A changed state of an external refund. */
+export type ExternalChange = {
+  /** Of its row. */
+  externalId: string
+  paymentId: string
+  /** Null when it becomes known. */
+  before: ExternalState | null
+  after: ExternalState
+  cause: Cause
+}
+
 /** A payment's row, locked until the commit; amounts are decimal strings. */
 export type LockedPayment = {
   paymentId: string
@@ -115,6 +133,8 @@ export type LockedPayment = {
   listed: boolean
   /** The answer before showed less than what refunds explain. */
   refundedFell: boolean
+  /** The part of it that the newest answers may lack already, because refunds of ours came back. */
+  returning: string
   external: ExternalRefund[]
   /** Amounts of external refunds whose success and failure were both notified. */
   released: string[]

@@ -6,6 +6,7 @@ import { toIso } from '../platform/postgres/iso-time.ts'
 import type { RefundRecord } from './find-refunds.ts'
 import { Proof } from './proof-schema.ts'
 import { decryptReceiver } from './receiver.ts'
+import { Resolution } from './resolution-schema.ts'
 
 /** The statuses shown to merchants. */
 export const RefundState = z.enum([
@@ -15,6 +16,7 @@ export const RefundState = z.enum([
   'succeeded',
   'failed',
   'needs_review',
+  'returned',
 ])
 
 /** A receiver in a response. Its masked account number does not have the form that a request requires. */
@@ -46,6 +48,7 @@ export const Refund = z
       })
       .nullable(),
     hold: Hold.nullable().openapi({ description: 'While it is set, the refund is not sent' }),
+    resolution: Resolution.nullable(),
     requestedAt: Time,
     updatedAt: Time,
     proof: Proof.optional(),
@@ -68,6 +71,7 @@ export const Refund = z
       gatewayRefundId: null,
       failure: null,
       hold: null,
+      resolution: null,
       requestedAt: '2026-11-21T10:20:00.000Z',
       updatedAt: '2026-11-21T10:20:00.000Z',
     },
@@ -99,6 +103,7 @@ export type ShownRefund = {
     | 'failureReason'
     | 'failureMessage'
     | 'hold'
+    | 'resolution'
     | 'requestedAt'
     | 'updatedAt'
   >
@@ -128,6 +133,7 @@ export function showRefund(
       message: r.failureMessage ?? '',
     },
     hold: r.hold,
+    resolution: r.resolution,
     requestedAt: toIso(r.requestedAt),
     updatedAt: toIso(r.updatedAt),
   }

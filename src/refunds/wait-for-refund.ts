@@ -3,10 +3,10 @@ import { withEitherSignal } from '../platform/concurrency/with-either-signal.ts'
 import type { TransactionsContext } from '../transactions/context.ts'
 import { findRefund, type RefundRecord } from './find-refunds.ts'
 
-const FINISHED = ['succeeded', 'failed', 'needs_review']
+const FINISHED = ['succeeded', 'failed', 'needs_review', 'returned']
 
 /**
- * Waits until a refund has succeeded, failed or needs a decision, at most `ms`.
+ * Waits until a refund has ended or needs a decision, at most `ms`.
  * @returns the refund as it is by then
  */
 export function waitForRefund(

@@ -5,7 +5,7 @@ import { buildDiscrepancyUpdate } from '../discrepancies/record-discrepancies.ts
 import type { DiscrepancyRow } from '../discrepancies/types.ts'
 import { DomainError } from '../errors.ts'
 import { recordChanges } from '../events/record-changes.ts'
-import { recordEvents } from '../events/record-events.ts'
+import { type NewEvent, recordEvents } from '../events/record-events.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -19,6 +19,8 @@ export type DiscrepancyStep = {
   /** What was done, without the key that did it. */
   verb: string
   reason: string
+  /** What else happened, in order. */
+  events?: readonly NewEvent[]
 }
 
 /**
@@ -43,13 +45,13 @@ export async function changeDiscrepancy(
     if (!step) throw new DomainError('discrepancy_resolved', describeResolution(before))
     const after = await findDiscrepancy(tx, [merchantCode], String(id))
     const { paymentId, refundId, kind } = after
-    const { verb, reason, ...change } = step
+    const { verb, reason, events = [], ...change } = step
     const cause = `discrepancy ${id} (${kind}) ${verb} with API key ${access.name}: ${reason}`
     await recordChanges(tx, [
       { merchantCode, transactionId, paymentId, refundId, ...change, cause },
     ])
     await recordWrite(tx, access, { operation, merchantCode, objectId: String(id) })
-    await recordEvents(tx, [buildDiscrepancyUpdate(after)])
+    await recordEvents(tx, [...events, buildDiscrepancyUpdate(after)])
     return after
   })
 }

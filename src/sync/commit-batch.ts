@@ -64,7 +64,7 @@ async function writeBatch(
   )
   const changes = applied.map(({ claim, applied: payments }) => {
     const turnsFinal = summaries.get(claim)?.turnsFinal === true
-    return { claim, changes: payments?.changes ?? [], turnsFinal, drafts: [] }
+    return { claim, changes: payments?.changes ?? [], turnsFinal, drafts: [], external: [] }
   })
   const written = applied.map(({ claim, call, row, applied: payments }) => ({
     claim,

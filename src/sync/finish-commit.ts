@@ -5,7 +5,7 @@ import { pipeline } from '../platform/postgres/pipeline.ts'
 import type { LastStatement } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { ReconciledRefunds } from '../refunds/reconcile/reconcile-refunds.ts'
-import { isOver } from '../refunds/transitions.ts'
+import { isOver, isShownByPayment } from '../refunds/transitions.ts'
 import { notifyTransactionChanged } from '../transactions/notify-changed.ts'
 import type { PaymentFacts } from '../transactions/summarise-payments.ts'
 import type { SyncContext } from './context.ts'
@@ -51,6 +51,7 @@ export async function finishCommit(
     changes: applied?.changes ?? [],
     turnsFinal: isNew && summary.turnsFinal,
     drafts: refunds.drafts,
+    external: refunds.externalChanges,
   }
   const waiting = keepOpenForRefunds(queryEnd, refunds)
   const written = {
@@ -71,11 +72,11 @@ export async function finishCommit(
   return { end, queryEnd: waiting, last }
 }
 
-/** Keeps the transaction open until every refund that happened shows in its payment's refunded amount. */
+/** Keeps the transaction open until its payments' refunded amounts show every refund that happened, or came back. */
 function keepOpenForRefunds(end: QueryEnd, { drafts, payments }: ReconciledRefunds): QueryEnd {
   if (end.kind !== 'final') return end
   const unseen =
-    drafts.some(({ now }) => now.status === 'succeeded' && !now.matched && !now.inFirstSight) ||
+    drafts.some(({ now }) => !isShownByPayment(now)) ||
     payments.some(({ external }) => external.some(({ matched }) => !matched))
   return unseen ? { kind: 'open', reason: 'a refund does not show in its payment yet' } : end
 }

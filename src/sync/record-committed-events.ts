@@ -9,9 +9,11 @@ import { pipeline } from '../platform/postgres/pipeline.ts'
 import type { LastStatement } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { buildRefundEvent, readRefunds } from '../refunds/build-event.ts'
+import { buildExternalEvents, readExternalRefunds } from '../refunds/build-external-events.ts'
 import { looksDifferent } from '../refunds/draft.ts'
+import type { ExternalRecord } from '../refunds/external-view.ts'
 import type { RefundRecord } from '../refunds/find-refunds.ts'
-import type { RefundDraft } from '../refunds/types.ts'
+import type { ExternalChange, RefundDraft } from '../refunds/types.ts'
 import { buildTransactionEvent } from '../transactions/build-event.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 import type { TransactionWithPayments } from '../transactions/types.ts'
@@ -23,12 +25,14 @@ export type CommittedChanges = {
   changes: readonly PaymentChange[]
   turnsFinal: boolean
   drafts: readonly RefundDraft[]
+  external: readonly ExternalChange[]
 }
 
 /** The changed objects, as the commit leaves them. */
 export type CommittedObjects = {
   transactions: Map<string, TransactionWithPayments>
   refunds: RefundRecord[]
+  external: ExternalRecord[]
 }
 
 /** Reads the objects that a commit changes, after all statements that change them. Runs no query without changes. */
@@ -50,7 +54,12 @@ export async function readCommittedObjects(
       ),
     ),
   )
-  return { transactions, refunds: refunds.flat() }
+  const external: ExternalRecord[] = []
+  for (const { claim, external: changes } of committed) {
+    const ids = changes.map(({ externalId }) => externalId)
+    external.push(...(await readExternalRefunds(tx, claim.merchantCode, ids)))
+  }
+  return { transactions, refunds: refunds.flat(), external }
 }
 
 /**
@@ -62,7 +71,7 @@ export async function prepareCommittedEvents(
   { encryption }: Pick<Context, 'encryption'>,
   tx: Tx,
   committed: readonly CommittedChanges[],
-  { transactions, refunds }: CommittedObjects,
+  { transactions, refunds, external }: CommittedObjects,
   {
     found,
     abandoned,
@@ -85,6 +94,10 @@ export async function prepareCommittedEvents(
   return prepareRecording(tx, [
     ...payments,
     ...refunds.map((one) => buildRefundEvent(encryption, one.refund, 'refund.updated', one)),
+    ...buildExternalEvents(
+      external,
+      committed.flatMap((one) => one.external),
+    ),
     ...buildDiscrepancyEvents(found),
     ...final.map((one) => buildTransactionEvent('transaction.final', one)),
     ...[...abandonedTransactions.values()].map((one) =>

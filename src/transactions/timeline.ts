@@ -145,7 +145,7 @@ export async function readTimeline(
           'cause', cause)
       from ${key} cross join lateral (
         select * from changes as c where ${sql.unsafe(byKey('c', KEY, 'k'))} offset 0) as c
-      where refund_id is null or ${withRefunds}
+      where (refund_id is null and field <> 'external_refund') or ${withRefunds}
       ${selectRemoved(sql, key)}
       ${withRefunds ? selectRefundSteps(sql, transaction, key) : sql``}
     ) as entries

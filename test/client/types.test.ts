@@ -9,6 +9,7 @@ import type { Event, EventPage } from '../../src/feed/view.ts'
 import type { holdRoutes } from '../../src/holds/routes.ts'
 import type { paymentRoutes } from '../../src/payments/routes.ts'
 import type { Payment } from '../../src/payments/view.ts'
+import type { externalRefundRoutes } from '../../src/refunds/external/routes.ts'
 import type { RefundRequest } from '../../src/refunds/request/params.ts'
 import type { refundRoutes } from '../../src/refunds/routes.ts'
 import type { Refund, RefundPreview } from '../../src/refunds/view.ts'
@@ -22,6 +23,7 @@ import type { NewEndpoint } from '../../src/webhooks/view.ts'
 type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
   ExtractSchema<ReturnType<typeof paymentRoutes>> &
   ExtractSchema<ReturnType<typeof refundRoutes>> &
+  ExtractSchema<ReturnType<typeof externalRefundRoutes>> &
   ExtractSchema<ReturnType<typeof discrepancyRoutes>> &
   ExtractSchema<ReturnType<typeof holdRoutes>> &
   ExtractSchema<ReturnType<typeof reviewRoutes>> &
@@ -88,6 +90,9 @@ it('each method resolves to the response of its route', () => {
   >()
   expectTypeOf<Given<Discrepancies['assign']>>().toEqualTypeOf<
     Output<`${Decided}/assignee`, '$post', 200>
+  >()
+  expectTypeOf<Listed<Payments['externalRefunds']>>().toEqualTypeOf<
+    Output<'/v1/payments/:paymentId/external-refunds', '$get', 200>
   >()
   expectTypeOf<Listed<Client['discrepancies']['list']>>().toEqualTypeOf<
     Output<'/v1/discrepancies', '$get', 200>

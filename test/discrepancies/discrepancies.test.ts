@@ -109,14 +109,23 @@ const PLAYED = {
     await lab.notify(payment, refundId, '30', { code: 5 })
     await lab.pass(payment)
     expect(await readOnly('failure_after_success')).toMatchObject({ refundId, open: true })
-    const decision = { outcome: 'failed', reason: 'the gateway says so' }
-    const decided = await lab.api(`/v1/refunds/${refundId}/resolution`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(decision),
-    })
-    expect(decided.status).toBe(200)
+    await decideAgainst(refundId)
     expect((await readOnly('failure_after_success')).open).toBe(false)
+  },
+  async decided_against_evidence() {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    await lab.notify(payment, refundId, '30', { code: 5 })
+    await lab.pass(payment)
+    await decideAgainst(refundId)
+    expect(await readOnly('decided_against_evidence')).toMatchObject({
+      refundId,
+      ours: { source: 'person', says: 'decided as failed with API key first' },
+      theirs: { source: 'service', says: 'the gateway notified that it succeeded' },
+      open: true,
+    })
   },
   async notification_mismatch() {
     const payment = await lab.open()
@@ -324,6 +333,16 @@ const PLAYED = {
     await syncAgain(lab, id)
     expect((await readOnly('ipn_missing')).open).toBe(false)
   },
+}
+
+async function decideAgainst(refundId: string): Promise<void> {
+  const decision = { outcome: 'failed', reason: 'the gateway says so', againstEvidence: true }
+  const { status } = await lab.api(`/v1/refunds/${refundId}/resolution`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(decision),
+  })
+  expect(status).toBe(200)
 }
 
 describe('a discrepancy', () => {

@@ -161,7 +161,10 @@ describe('a key', () => {
       'discrepancy.found',
       'discrepancy.updated',
     ]
-    const refunds = ['refund.created', 'refund.updated']
+    const refunds = [
+      ...['refund.created', 'refund.updated'],
+      ...['external_refund.found', 'external_refund.updated'],
+    ]
     const seen = async (key: string) => names(await read(`after=${before}`, key)).sort()
     expect(await seen('payments')).toEqual([...payments].sort())
     expect(await seen('refunds')).toEqual([...payments, ...refunds].sort())

@@ -109,7 +109,7 @@ describe('a refusal of the only attempt', () => {
     const work = startDraft(makeRefundRow({ ...refused, refundedBefore }))
     applyDeadlines(
       work,
-      { callId: 1, unmatchedDelta: '0', refundedNow, refundedAtFirst: '0' },
+      { callId: 1, unmatchedDelta: '0', refundedNow, refundedAtFirst: '0', returning: '0' },
       REFUND_SETTINGS,
     )
     return work.now.status

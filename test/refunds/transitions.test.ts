@@ -11,7 +11,13 @@ import { makeRefundRow, REFUND_SETTINGS } from '../support/refund-row.ts'
 
 const at = (status: RefundStatus, facts: Partial<RefundRow> = {}) =>
   startDraft(makeRefundRow({ status, ...facts }))
-const QUIET = { callId: 1, unmatchedDelta: '0', refundedNow: '0', refundedAtFirst: '0' }
+const QUIET = {
+  callId: 1,
+  unmatchedDelta: '0',
+  refundedNow: '0',
+  refundedAtFirst: '0',
+  returning: '0',
+}
 const SUCCESS = { id: 7, code: '0', receivedAt: '2026-01-02', beforeSnapshot: true }
 const {
   REFUND_CONFIRM_FAILED_MS: CONFIRM,

@@ -311,10 +311,10 @@ describe('a discrepancy that a person resolved', () => {
     const before = await rig.transaction('T-1')
     await decide(id, 'resolution', { reason: 'refunded at the portal' })
     const entered = await rig.database.sql`
-      select request_id as request, payment_id as payment, amount, matched, ipn_event_id as ipn
+      select source, payment_id as payment, amount, matched, ipn_event_id as ipn
       from foreign_refunds`
     const growth = { payment: 'p1', amount: '30', matched: true, ipn: null }
-    expect(entered).toEqual([{ request: `discrepancy-${id}`, ...growth }])
+    expect(entered).toEqual([{ source: 'person', ...growth }])
     await gateway.sync('T-1')
     const after = await rig.transaction('T-1')
     expect(after.payments).toMatchObject([{ refundableAmount: '70' }])
@@ -349,7 +349,7 @@ it('growth is entered without what refunds already explain', async () => {
   expect(ours.says).toBe('no refund explains 15 of it')
   await decide(id, 'resolution', { reason: 'refunded at the portal' })
   const [entered] = await rig.database.sql`
-    select amount from foreign_refunds where request_id = ${`discrepancy-${id}`}`
+    select amount from foreign_refunds where source = 'person'`
   expect(entered).toEqual({ amount: '15' })
 })
 

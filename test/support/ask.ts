@@ -48,6 +48,7 @@ const Refusal = Problem.extend({
   refundableAmount: z.string().optional(),
   leftToday: z.string().optional(),
   refundId: z.string().optional(),
+  state: z.string().optional(),
 })
 
 /** Checks that a refund was refused with this status and code, and returns the problem. */
@@ -118,14 +119,15 @@ export async function moveTo(
   status: RefundView['status'] | 'sending',
   more: { failureMessage?: string } = {},
 ): Promise<void> {
-  const over = ['succeeded', 'failed', 'needs_review'].includes(status)
+  const over = ['succeeded', 'failed', 'needs_review', 'returned'].includes(status)
   const failed = status === 'failed'
   await sql`
     update refunds set status = ${status}, attempts = 1, first_sent_at = now(), last_sent_at = now(),
       known = ${status === 'succeeded'}, matched = false,
       due_at = ${over ? null : sql`now() + interval '1 hour'`},
       failure_source = ${failed ? 'gateway' : null}, failure_reason = ${failed ? '33' : null},
-      failure_message = ${failed ? (more.failureMessage ?? 'refused') : null}
+      failure_message = ${failed ? (more.failureMessage ?? 'refused') : null},
+      resolution = ${status === 'returned' ? sql`'{}'::jsonb` : null}
     where refund_id = ${refundId}`
 }
 

@@ -50,6 +50,7 @@ const REFUND = {
   gatewayRefundId: null,
   failure: null,
   hold: null,
+  resolution: null,
   requestedAt: TIME,
   updatedAt: TIME,
 }
@@ -72,6 +73,21 @@ const DISCREPANCY = {
   notes: [],
 }
 
+const EXTERNAL_REFUND = {
+  id: '00000000-0000-4000-8000-000000000002',
+  merchantCode: 'UFLIYL',
+  paymentId: 'P-1',
+  transactionId: 'T-1',
+  amount: '30',
+  currency: 'VND',
+  requestId: 'portal-1',
+  source: 'notification',
+  state: 'reserved',
+  resolution: null,
+  notifiedAt: TIME,
+  firstSeenAt: TIME,
+}
+
 /** Sample data for an event of a type. */
 export const EVENT_DATA: Record<EventType, object> = {
   'payment.created': PAYMENT,
@@ -79,6 +95,8 @@ export const EVENT_DATA: Record<EventType, object> = {
   'transaction.final': TRANSACTION,
   'refund.created': REFUND,
   'refund.updated': REFUND,
+  'external_refund.found': EXTERNAL_REFUND,
+  'external_refund.updated': EXTERNAL_REFUND,
   'sync.abandoned': TRANSACTION,
   'discrepancy.found': DISCREPANCY,
   'discrepancy.updated': DISCREPANCY,

@@ -32,6 +32,8 @@ export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
     failureSource: null,
     failureReason: null,
     failureMessage: null,
+    resolution: null,
+    returnSightings: 0,
     polls: 1,
     sinceRequestedMs: 0,
     sinceFirstSentMs: 0,

@@ -86,16 +86,18 @@ describe('a registration', () => {
   })
 
   it('subscribes to every type the key may read, unless some are named', async () => {
-    expect((await register(rig, URL_HERE)).types).toHaveLength(8)
+    expect((await register(rig, URL_HERE)).types).toHaveLength(10)
     const payments = [
       ...['payment.created', 'payment.updated', 'transaction.final', 'sync.abandoned'],
       'discrepancy.found',
       'discrepancy.updated',
     ]
+    const refunds = ['refund.created', 'refund.updated']
+    const external = ['external_refund.found', 'external_refund.updated']
     for (const [key, expected] of [
       [ALONE, payments],
       [PAYMENTS, payments],
-      [REFUNDS, [...payments, 'refund.created', 'refund.updated']],
+      [REFUNDS, [...payments, ...refunds, ...external]],
     ] as const) {
       const { types } = Chosen.parse(await (await registerWith({ url: URL_HERE }, key)).json())
       expect(types.toSorted()).toEqual(expected.toSorted())

@@ -1,6 +1,6 @@
 import { addAmounts, compareAmounts } from '../../money.ts'
 import { computeRefundable } from '../../payments/refundable.ts'
-import { isOpen } from '../transitions.ts'
+import { isFreed, isOpen } from '../transitions.ts'
 import type { LockedPayment, RefundDraft } from '../types.ts'
 
 /** Why a refund must not be sent; `left` is the amount left to refund (decimal string) where that is the reason. */
@@ -34,7 +34,7 @@ export function findObstacle(
     ],
     // A notified external refund has moved money, even while the gateway's own sum lags.
     reserved: [
-      ...others.filter(({ matched, status }) => !matched && status !== 'failed'),
+      ...others.filter((one) => !one.matched && one.status !== 'failed' && !isFreed(one)),
       ...payment.external.filter(({ matched }) => !matched),
     ].map(({ amount }) => amount),
   })

@@ -86,11 +86,11 @@ function* pickSendable(
 
 /** Whether a snapshot shows no growth that may be the refund, and none that is unexplained. */
 function showsNothing(
-  { unmatchedDelta, refundedNow, refundedAtFirst }: LockedPayment,
+  { unmatchedDelta, refundedNow, refundedAtFirst, returning }: LockedPayment,
   { now }: RefundDraft,
 ): boolean {
   if (unmatchedDelta !== '0') return false
-  return hasNotGrown(now, { refundedNow, refundedAtFirst, unmatchedDelta })
+  return hasNotGrown(now, { refundedNow, refundedAtFirst, unmatchedDelta, returning })
 }
 
 const UNEXPLAINED = {

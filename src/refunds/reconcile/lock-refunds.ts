@@ -1,22 +1,20 @@
-import { and, eq, sql } from 'drizzle-orm'
-import { externalRefunds } from '../../db/schema.ts'
 import type { TransactionKey } from '../../db/transaction-key.ts'
 import { addAmounts } from '../../money.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
 import { pipeline } from '../../platform/postgres/pipeline.ts'
-import { build } from '../../platform/postgres/query-builder.ts'
-import { rowSet } from '../../platform/postgres/row-set.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { lockRefundRows } from '../draft.ts'
 import { startDraft } from '../transitions.ts'
-import type { ExternalRefund, LockedPayment, RefundDraft } from '../types.ts'
-import { type RefundNotification, readUnhandledNotifications } from './handle-notifications.ts'
+import type { ExternalChange, ExternalRefund, LockedPayment, RefundDraft } from '../types.ts'
+import { type RefundNotification, readUnhandledNotifications } from './read-notifications.ts'
 
 /** The refunds of a transaction, locked until the commit, and their unhandled notifications. */
 export type LockedRefunds = {
   drafts: RefundDraft[]
   payments: LockedPayment[]
   notifications: RefundNotification[]
+  /** Changed states of external refunds, to be recorded. */
+  externalChanges: ExternalChange[]
 }
 
 /**
@@ -40,9 +38,11 @@ export async function lockRefunds(
     external: [],
     released: [],
     explainedAtFirst: '0',
+    returning: '0',
     unmatchedDelta: undefined,
   }))
-  return { drafts: refunds.map(startDraft), payments: assign(payments, external), notifications }
+  const drafts = refunds.map(startDraft)
+  return { drafts, payments: assign(payments, external), notifications, externalChanges: [] }
 }
 
 /**
@@ -63,67 +63,21 @@ export async function refreshExternalRefunds(
   return list().join('\n') !== before.join('\n')
 }
 
-type ExternalEnd = { matched: true } | { outcome: 'part_of_first_sight' }
-
-/** Marks external refunds of a payment as matched to growth, or as part of what was refunded at first. */
-export async function markExternalRefunds(
-  tx: Tx,
-  { merchantCode }: TransactionKey,
-  paymentId: string,
-  marked: readonly ExternalRefund[],
-  end: ExternalEnd,
-): Promise<void> {
-  if (marked.length === 0) return
-  const rows = JSON.stringify(marked.map(({ id, amount }) => ({ id, amount })))
-  await build(tx)
-    .update(externalRefunds)
-    .set(end)
-    .where(
-      and(
-        eq(externalRefunds.merchantCode, merchantCode),
-        eq(externalRefunds.paymentId, paymentId),
-        sql`(${externalRefunds.requestId}, ${externalRefunds.amount}) in
-          (select id, amount
-            from json_to_recordset(${sql.param(rows)}::json) as m (id text, amount numeric))`,
-      ),
-    )
-}
-
 const OF_TRANSACTION = ['merchant_code', 'transaction_id']
-
-const SHOWN_COLUMNS = { id: 'text', amount: 'numeric' }
-
-/**
- * Ends the external refunds that were read from the same signed text as these, which growth has shown: only one
- * of them can have happened.
- */
-export async function releaseOtherReadings(
-  tx: Tx,
-  { merchantCode }: TransactionKey,
-  paymentId: string,
-  shown: readonly ExternalRefund[],
-): Promise<void> {
-  if (shown.length === 0) return
-  await tx`
-    update foreign_refunds o set outcome = 'released'
-    from ${rowSet(tx, 's', SHOWN_COLUMNS, shown)}
-      join foreign_refunds f on f.merchant_code = ${merchantCode} and f.payment_id = ${paymentId}
-        and f.request_id = s.id and f.amount = s.amount
-      join ipn_events e on e.id = f.ipn_event_id
-      join ipn_events r on r.merchant_code = ${merchantCode} and r.signed_key = e.signed_key and r.id <> e.id
-    where o.merchant_code = ${merchantCode} and o.ipn_event_id = r.id and not o.matched and o.outcome is null`
-}
 
 type ExternalRow = ExternalRefund & {
   paymentId: string
-  outcome: 'part_of_first_sight' | 'released' | null
+  outcome: 'part_of_first_sight' | 'released' | 'never_happened' | null
 }
 
 function assign(payments: readonly LockedPayment[], rows: readonly ExternalRow[]): LockedPayment[] {
   return payments.map((payment) => {
     const own = rows.filter(({ paymentId }) => paymentId === payment.paymentId)
     const explained = own.filter(({ outcome }) => outcome === 'part_of_first_sight')
-    const released = own.filter(({ outcome }) => outcome === 'released')
+    // What a person decided never to have happened may show all the same.
+    const released = own.filter(
+      ({ outcome }) => outcome === 'released' || outcome === 'never_happened',
+    )
     return {
       ...payment,
       external: own.filter(({ outcome }) => outcome === null),
@@ -135,7 +89,7 @@ function assign(payments: readonly LockedPayment[], rows: readonly ExternalRow[]
 
 type PaymentRow = Omit<
   LockedPayment,
-  'external' | 'released' | 'explainedAtFirst' | 'unmatchedDelta'
+  'external' | 'released' | 'explainedAtFirst' | 'returning' | 'unmatchedDelta'
 >
 
 async function lockPaymentRows(
@@ -169,7 +123,7 @@ async function lockExternalRefunds(
       where ${tx.unsafe(byKey('p', OF_TRANSACTION, 'k'))} offset 0
     ) as p cross join lateral (
       select * from foreign_refunds as f
-      where f.outcome is distinct from 'own'
+      where f.outcome is distinct from 'own' and (f.source <> 'person' or f.outcome is null)
         and ${tx.unsafe(byKey('f', ['merchant_code', 'payment_id'], 'p'))} for update
     ) as f
     order by coalesce(f.notified_at, f.first_seen_at), f.request_id, f.amount`

@@ -2,11 +2,27 @@ import type { TransactionKey } from '../../db/transaction-key.ts'
 import { addAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import { isFailedByCode, isOpen, NO_FAILURE, sendToReview, transition } from '../transitions.ts'
-import type { Finding, LockedPayment, RefundDraft, RefundRow } from '../types.ts'
+import {
+  isFailedByCode,
+  isFreed,
+  isOpen,
+  NO_FAILURE,
+  sendToReview,
+  transition,
+} from '../transitions.ts'
+import type {
+  ExternalChange,
+  ExternalRefund,
+  Finding,
+  LockedPayment,
+  RefundDraft,
+  RefundRow,
+} from '../types.ts'
 import type { DeltaMatch, OwnRefund } from './delta-types.ts'
-import { type LockedRefunds, markExternalRefunds, releaseOtherReadings } from './lock-refunds.ts'
+import type { LockedRefunds } from './lock-refunds.ts'
+import { type ExternalEnd, markExternalRefunds, releaseOtherReadings } from './mark-external.ts'
 import { matchRefundedDelta } from './match-refunded-delta.ts'
+import { trackReturns } from './track-returns.ts'
 
 /** The result of matching the payments of a transaction. */
 export type MatchedPayments = {
@@ -25,21 +41,22 @@ export type MatchedPayments = {
 export async function matchPayments(
   tx: Tx,
   key: TransactionKey,
-  { drafts, payments }: LockedRefunds,
+  { drafts, payments, externalChanges }: LockedRefunds,
   snapshot: SnapshotRef,
   changed: boolean,
 ): Promise<MatchedPayments> {
   const matched: MatchedPayments = { findings: [], rematched: [], externalChanged: false }
   for (const payment of payments.filter(({ listed }) => listed)) {
+    const freed = await trackReturns(tx, key, payment, drafts, snapshot)
     const match = matchPayment(payment, drafts)
     payment.unmatchedDelta = match.unmatchedDelta
     applyMatch(match, payment, drafts, snapshot)
     matched.findings.push(...describeDelta(payment, match.unmatchedDelta))
-    if (changed || changesAnything(match)) matched.rematched.push(payment.paymentId)
+    if (changed || freed || changesAnything(match)) matched.rematched.push(payment.paymentId)
     if (match.matchedExternal.length + match.firstSightExternal.length > 0) {
       matched.externalChanged = true
     }
-    await saveMatch(tx, key, payment, match)
+    externalChanges.push(...(await saveMatch(tx, key, payment, match, snapshot)))
   }
   return matched
 }
@@ -49,21 +66,26 @@ async function saveMatch(
   key: TransactionKey,
   payment: LockedPayment,
   { matchedExternal, firstSightExternal, fell }: DeltaMatch,
-): Promise<void> {
+  { callId }: SnapshotRef,
+): Promise<ExternalChange[]> {
   const { paymentId, external, explainedAtFirst } = payment
-  await markExternalRefunds(tx, key, paymentId, matchedExternal, { matched: true })
-  await releaseOtherReadings(tx, key, paymentId, matchedExternal)
-  const outcome = 'part_of_first_sight'
-  await markExternalRefunds(tx, key, paymentId, firstSightExternal, { outcome })
+  const mark = (marked: readonly ExternalRefund[], end: ExternalEnd) =>
+    markExternalRefunds(tx, key, paymentId, marked, end, callId)
+  const changes = [
+    ...(await mark(matchedExternal, { matched: true })),
+    ...(await releaseOtherReadings(tx, key, paymentId, matchedExternal)),
+    ...(await mark(firstSightExternal, { outcome: 'part_of_first_sight' })),
+  ]
   payment.external = external
     .filter((one) => !firstSightExternal.includes(one))
     .map((one) => ({ ...one, matched: one.matched || matchedExternal.includes(one) }))
   const explained = firstSightExternal.map(({ amount }) => amount)
   payment.explainedAtFirst = addAmounts([explainedAtFirst, ...explained])
-  if (fell === payment.refundedFell) return
+  if (fell === payment.refundedFell) return changes
   await tx`
     update payments set refunded_fell = ${fell}
     where merchant_code = ${key.merchantCode} and payment_id = ${paymentId}`
+  return changes
 }
 
 function matchPayment(payment: LockedPayment, drafts: readonly RefundDraft[]): DeltaMatch {
@@ -83,7 +105,7 @@ function matchPayment(payment: LockedPayment, drafts: readonly RefundDraft[]): D
 
 /** Describes a refund for matching; empty for one that cannot have moved money, or not since first sight. */
 function describeOwn({ now }: RefundDraft): OwnRefund[] {
-  if (now.inFirstSight) return []
+  if (now.inFirstSight || isFreed(now)) return []
   const evidence = describeEvidence(now)
   if (evidence === undefined) return []
   const { refundId: id, amount, matched, sentAmidGrowth, attempts } = now
@@ -93,6 +115,7 @@ function describeOwn({ now }: RefundDraft): OwnRefund[] {
 }
 
 function describeEvidence(now: RefundRow): OwnRefund['evidence'] | undefined {
+  if (now.status === 'returned') return 'confirmed'
   if (now.status === 'succeeded') return now.inferred ? 'inferred' : 'confirmed'
   if (isOpen(now)) return now.failureCode === null ? 'none' : 'failure_notified'
   if (isFailedByCode(now)) return 'refused'

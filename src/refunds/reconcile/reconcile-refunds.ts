@@ -13,11 +13,12 @@ import { endLateAttempt } from '../attempt/end-late-attempt.ts'
 import { prepareAttempt } from '../attempt/prepare-attempt.ts'
 import type { Attempt, AttemptContext, SendPermit, SentAttempt } from '../attempt/types.ts'
 import { applyDeadlines } from '../deadlines.ts'
-import type { Finding, LockedPayment, RefundDraft } from '../types.ts'
+import type { ExternalChange, Finding, LockedPayment, RefundDraft } from '../types.ts'
 import { findUnmatchedExternal } from './find-unmatched-external.ts'
 import { handleNotifications } from './handle-notifications.ts'
 import { type LockedRefunds, lockRefunds, refreshExternalRefunds } from './lock-refunds.ts'
 import { type MatchedPayments, matchPayments } from './match-payments.ts'
+import { recordExternalChanges } from './record-external-changes.ts'
 import { type SendingTurn, saveDrafts } from './save-drafts.ts'
 
 /** The context needed to reconcile refunds. */
@@ -43,6 +44,7 @@ export type ReconciledRefunds = {
   changed: boolean
   /** Discrepancies recorded for the first time. */
   found: RecordedDiscrepancy[]
+  externalChanges: readonly ExternalChange[]
 }
 
 /**
@@ -119,7 +121,7 @@ async function judgeRefunds(
   { snapshot, changed }: Pick<ReconcileInput, 'snapshot' | 'changed'>,
 ): Promise<JudgedRefunds> {
   const { drafts, notifications } = locked
-  const notified = await handleNotifications(tx, key, drafts, notifications)
+  const notified = await handleNotifications(tx, key, locked)
   const externalNotified =
     notifications.length > 0 && (await refreshExternalRefunds(tx, key, locked))
   const matched = snapshot && (await matchPayments(tx, key, locked, snapshot, changed))
@@ -133,6 +135,7 @@ async function judgeRefunds(
   const findings = [...notified, ...(matched?.findings ?? []), ...timedOut, ...unmatched]
   const externalChanged = externalNotified || matched?.externalChanged === true
   const found = await recordFindings(tx, key, locked, findings, { ...matched, externalChanged })
+  await recordExternalChanges(tx, key, locked.externalChanges)
   return { found, externalChanged }
 }
 
@@ -144,8 +147,8 @@ function viewSnapshot(
 ) {
   const payment = payments.find((one) => one.paymentId === paymentId)
   if (payment?.unmatchedDelta === undefined) return undefined
-  const { unmatchedDelta, refundedNow, refundedAtFirst } = payment
-  return { callId, unmatchedDelta, refundedNow, refundedAtFirst }
+  const { unmatchedDelta, refundedNow, refundedAtFirst, returning } = payment
+  return { callId, unmatchedDelta, refundedNow, refundedAtFirst, returning }
 }
 
 /** Resolves the discrepancies that are over, then records the new ones, so that one found again ends up open. */
@@ -193,10 +196,10 @@ async function recordFindings(
 async function saveRefunds(
   { config }: Pick<RefundsContext, 'config'>,
   tx: Tx,
-  { drafts, payments }: LockedRefunds,
+  { drafts, payments, externalChanges }: LockedRefunds,
   turn: SendingTurn,
   { found, externalChanged }: JudgedRefunds,
 ): Promise<ReconciledRefunds> {
   const saved = await saveDrafts(tx, config, drafts, turn)
-  return { drafts, payments, changed: saved || externalChanged, found }
+  return { drafts, payments, changed: saved || externalChanged, found, externalChanges }
 }

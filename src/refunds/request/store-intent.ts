@@ -73,6 +73,7 @@ const NEW_REFUND = {
   failureReason: null,
   failureMessage: null,
   hold: null,
+  resolution: null,
 }
 
 function refuseDecimals(amount: string | undefined, currency: string): void {

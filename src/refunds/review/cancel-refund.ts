@@ -89,6 +89,8 @@ function describeState(now: RefundRow, isKnownToGateway: boolean): string {
       return `in needs_review; decide it with ${DECIDE}`
     case 'succeeded':
       return 'succeeded; the money has moved'
+    case 'returned':
+      return 'returned; the money moved and came back'
     case 'failed':
       return `failed (${now.failureSource}, ${now.failureReason}: ${now.failureMessage}); a new refund takes a new Idempotency-Key`
   }

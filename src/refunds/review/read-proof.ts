@@ -3,16 +3,19 @@ import type { Context } from '../../context.ts'
 import { toIso } from '../../platform/postgres/iso-time.ts'
 import type { RefundRecord } from '../find-refunds.ts'
 import type { RefundProof } from '../proof-schema.ts'
+import { readIndications } from './read-indications.ts'
 
-/** Reads everything recorded about a refund: its attempts, transitions, notifications and discrepancies. */
+/** Reads everything recorded about a refund: its attempts, transitions, notifications and discrepancies, and what they indicate. */
 export async function readProof(
-  { sql }: Pick<Context, 'sql'>,
+  ctx: Pick<Context, 'sql'>,
   { refund }: RefundRecord,
 ): Promise<RefundProof> {
+  const { sql } = ctx
   const attempts = await readAttempts(sql, refund)
   const transitions = await readTransitions(sql, refund)
   const notifications = await readNotifications(sql, refund)
   const discrepancies = await readDiscrepancies(sql, refund)
+  const indications = await readIndications(ctx, refund, attempts, transitions)
   return {
     requestId: refund.refundId,
     requestedBy: refund.requestedBy,
@@ -37,6 +40,7 @@ export async function readProof(
       cause,
       notification: showNotification(ipn) ?? REMOVED,
     })),
+    indications,
     evidence: transitions.at(-1)?.cause ?? 'requested',
     discrepancies: discrepancies.map(({ at, ...rest }) => ({ ...rest, at: toIso(at) })),
   }

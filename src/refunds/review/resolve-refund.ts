@@ -1,82 +1,169 @@
 import { recordWrite } from '../../access/audit.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
-import { SYNC_DUE } from '../../db/channels.ts'
-import { resolveDiscrepancies } from '../../discrepancies/record-discrepancies.ts'
-import { DomainError } from '../../errors.ts'
+import type { StoredResolution } from '../../db/schema.ts'
+import {
+  buildDiscrepancyEvents,
+  logDiscrepancies,
+  recordDiscrepancies,
+  resolveDiscrepancies,
+} from '../../discrepancies/record-discrepancies.ts'
+import type { RecordedDiscrepancy } from '../../discrepancies/types.ts'
 import { recordEvents } from '../../events/record-events.ts'
-import { notifyAfterCommit } from '../../platform/postgres/notify.ts'
 import { runInTransaction } from '../../platform/postgres/transaction.ts'
-import { makeDue } from '../../transactions/make-due.ts'
-import { notifyTransactionChanged } from '../../transactions/notify-changed.ts'
+import type { Tx } from '../../platform/postgres/types.ts'
 import { buildRefundEvent, readRefunds } from '../build-event.ts'
-import { lockRefundRows, saveDraft } from '../draft.ts'
+import { saveDraft } from '../draft.ts'
 import type { RefundRecord } from '../find-refunds.ts'
+import { lockTransaction, recheckTransaction } from '../lock-transaction.ts'
+import { namesRefund, readResult } from '../reconcile/handle-notifications.ts'
+import { type LockedRefunds, lockRefunds } from '../reconcile/lock-refunds.ts'
+import { measureUnmatched } from '../reconcile/measure-unmatched.ts'
+import { DECIDED } from '../resolution-schema.ts'
 import { scheduleReceiverErasure } from '../schedule-receiver-erasure.ts'
-import { NO_FAILURE, startDraft, transition } from '../transitions.ts'
+import { NO_FAILURE, transition } from '../transitions.ts'
 import type { RefundDraft } from '../types.ts'
+import {
+  checkDecidable,
+  type DecisionFacts,
+  findContraryEvidence,
+  type RefundOutcome,
+  refuseDecision,
+} from './check-decision.ts'
 
 const OPERATION = 'POST /v1/refunds/{refundId}/resolution'
 
-export type Resolution = { outcome: 'succeeded' | 'failed'; reason: string }
+export type ResolutionRequest = {
+  outcome: RefundOutcome
+  reason: string
+  againstEvidence?: boolean | undefined
+}
 
 /**
- * Applies a person's decision to a refund whose outcome could not be determined, and records it with the API
- * key's name and the reason. `succeeded` keeps the amount reserved until the refunded amount of the payment shows
- * it; `failed` releases it.
- * @throws DomainError `refund_not_in_review`
+ * Applies a person's decision about the outcome of a refund, and records it with the API key's name and the
+ * reason. `succeeded` keeps the amount reserved until the refunded amount of the payment shows it; `failed`
+ * releases it; `returned` frees it once two answers show the refunded amount lower by it. A decision that
+ * contradicts the evidence is recorded as a discrepancy.
+ * @param record the refund as the caller read it: of two decisions at once, the second finds it changed
+ * @throws DomainError `not_decidable`, `against_evidence`
  */
 export async function resolveRefund(
   ctx: Context,
   { refund }: RefundRecord,
-  { outcome, reason }: Resolution,
+  request: ResolutionRequest,
   access: Access,
 ): Promise<void> {
   const { merchantCode, transactionId, refundId } = refund
-  await runInTransaction(ctx.sql, async (tx) => {
-    await tx`
-      select from transactions t join payments p using (merchant_code, transaction_id)
-      where t.merchant_code = ${merchantCode} and t.transaction_id = ${transactionId}
-        and p.payment_id = ${refund.paymentId} for update of t, p`
-    const rows = await lockRefundRows(tx, refund, null)
-    const row = rows.find((one) => one.refundId === refundId)
-    if (row?.status !== 'needs_review') {
-      throw new DomainError(
-        'refund_not_in_review',
-        `Refund ${refundId} cannot be decided: only a refund in needs_review can`,
-      )
+  const key = { merchantCode, transactionId }
+  const found = await runInTransaction(ctx.sql, async (tx) => {
+    await lockTransaction(tx, key)
+    const locked = await lockRefunds(tx, key, null)
+    const draft = locked.drafts.find(({ now }) => now.refundId === refundId)
+    if (!draft) {
+      throw refuseDecision(refund, 'its payment has just moved to another transaction; try again')
     }
-    const draft = startDraft(row)
-    applyDecision(draft, { outcome, reason }, access.name)
-    draft.dueInMs = null
+    const contrary = judgeDecision(ctx, draft, refund.status, locked, request)
+    const resolution: StoredResolution = {
+      outcome: request.outcome,
+      reason: request.reason,
+      by: access.name,
+      againstEvidence: contrary.length > 0 ? contrary.join('; ') : null,
+      decidedAt: ctx.now().toISOString(),
+    }
+    applyDecision(draft, request.outcome, resolution)
     await saveDraft(tx, draft)
     await scheduleReceiverErasure(tx, ctx.config, draft)
-    const kind = 'failure_after_success'
-    await resolveDiscrepancies(tx, [{ merchantCode, transactionId, kind, refundId }])
-    await tx`
-      update transactions t set version = version + 1, updated_at = now(), ${makeDue(ctx.sql)}
-      where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
-    notifyAfterCommit(tx, SYNC_DUE)
-    notifyTransactionChanged(tx, { merchantCode, transactionId })
+    const recorded = await recordDecision(tx, draft, resolution)
+    await recheckTransaction(tx, key)
     await recordWrite(tx, access, { operation: OPERATION, merchantCode, objectId: refundId })
     const shown = await readRefunds(tx, merchantCode, [refundId])
     const events = shown.map((one) =>
       buildRefundEvent(ctx.encryption, one.refund, 'refund.updated', one),
     )
-    await recordEvents(tx, events)
+    await recordEvents(tx, [...events, ...buildDiscrepancyEvents(recorded)])
+    return recorded
   })
+  logDiscrepancies(ctx, found)
+  const { name, requestId } = access
   ctx.log.info(
-    { merchantCode, refundId, outcome, key: access.name, requestId: access.requestId },
+    { merchantCode, refundId, outcome: request.outcome, key: name, requestId },
     'refund resolved by an operator',
   )
 }
 
-function applyDecision(draft: RefundDraft, { outcome, reason }: Resolution, keyName: string): void {
-  const cause = { reason: `resolved with API key ${keyName}: ${reason}` }
-  if (outcome === 'succeeded') {
-    transition(draft, 'succeeded', cause, { known: true, inferred: false, ...NO_FAILURE })
-    return
+/**
+ * @returns the evidence that the decision contradicts
+ * @throws DomainError when it is refused
+ */
+function judgeDecision(
+  { config }: Pick<Context, 'config'>,
+  { now }: RefundDraft,
+  readStatus: string,
+  locked: LockedRefunds,
+  { outcome, againstEvidence = false }: ResolutionRequest,
+): string[] {
+  if (now.status !== readStatus) {
+    throw refuseDecision(now, `it was ${readStatus} when the decision was requested`)
   }
-  const failure = { failureSource: 'service' as const, failureReason: 'resolved' }
-  transition(draft, 'failed', cause, { ...failure, failureMessage: reason })
+  checkDecidable(now, outcome, config)
+  const contrary = findContraryEvidence(now, outcome, readFacts(now.refundId, locked))
+  if (contrary.length > 0 && !againstEvidence) {
+    const detail = `${contrary.join('; ')}. To decide \`${outcome}\` nevertheless, repeat the request with "againstEvidence": true`
+    throw refuseDecision(now, detail, 'against_evidence')
+  }
+  return contrary
+}
+
+function readFacts(
+  refundId: string,
+  { drafts, payments, notifications }: LockedRefunds,
+): DecisionFacts {
+  const row = drafts.find(({ now }) => now.refundId === refundId)?.now
+  const payment = payments.find(({ paymentId }) => paymentId === row?.paymentId)
+  if (!row || !payment) throw new Error(`refund ${refundId} has no payment`)
+  const { refundedNow, refundedAtFirst } = payment
+  const own = notifications.filter((one) => one.verified && namesRefund(one, row))
+  const unhandled = own.flatMap(({ code }) => readResult(code) ?? [])
+  return {
+    refundedNow,
+    refundedAtFirst,
+    unmatchedDelta: measureUnmatched(payment, drafts),
+    unhandled,
+  }
+}
+
+/** Closes what the decision answers, and records it as a discrepancy if it contradicts the evidence. */
+async function recordDecision(
+  tx: Tx,
+  { now: { merchantCode, transactionId, paymentId, refundId } }: RefundDraft,
+  { outcome, by, againstEvidence }: StoredResolution,
+): Promise<RecordedDiscrepancy[]> {
+  const key = { merchantCode, transactionId, refundId }
+  await resolveDiscrepancies(tx, [
+    { ...key, kind: 'failure_after_success' },
+    { ...key, kind: 'refund_without_end' },
+  ])
+  if (againstEvidence === null) return []
+  const ours = `decided as ${outcome} with API key ${by}`
+  const kind = 'decided_against_evidence'
+  return await recordDiscrepancies(tx, [{ ...key, paymentId, kind, ours, theirs: againstEvidence }])
+}
+
+function applyDecision(
+  draft: RefundDraft,
+  outcome: RefundOutcome,
+  resolution: StoredResolution,
+): void {
+  const { by, reason, againstEvidence } = resolution
+  const against = againstEvidence === null ? '' : ` (against evidence: ${againstEvidence})`
+  const cause = { reason: `${DECIDED} ${by}: ${reason}${against}` }
+  const failed = {
+    failureSource: 'service' as const,
+    failureReason: 'resolved',
+    failureMessage: reason,
+  }
+  const happened = { known: true, inferred: false, ...NO_FAILURE }
+  const patch = outcome === 'failed' ? failed : happened
+  transition(draft, outcome, cause, { ...patch, resolution })
+  draft.dueInMs = null
 }

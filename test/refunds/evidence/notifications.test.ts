@@ -15,11 +15,11 @@ async function readProof(refundId: string) {
   return Refund.strict().parse(await response.json()).proof
 }
 
-async function decide(refundId: string, outcome: 'succeeded' | 'failed'): Promise<void> {
+async function decide(refundId: string, outcome: 'succeeded' | 'failed', more = {}): Promise<void> {
   const { status } = await lab.api(`/v1/refunds/${refundId}/resolution`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ outcome, reason: 'looked it up' }),
+    body: JSON.stringify({ outcome, reason: 'looked it up', ...more }),
   })
   expect(status).toBe(200)
 }
@@ -60,7 +60,7 @@ describe('a failure notification in review', () => {
     const refundId = await openReview(payment)
     await lab.notify(payment, refundId, '30', { code: 5 })
     await lab.pass(payment)
-    await decide(refundId, 'succeeded')
+    await decide(refundId, 'succeeded', { againstEvidence: true })
     await lab.notify(payment, refundId, '30', { code: 5, message: 'again' })
     await lab.pass(payment)
     expect(await statusOf(refundId)).toBe('succeeded')
@@ -71,7 +71,7 @@ describe('a review for lack of evidence', () => {
   it('is asked about, and ends by growth', async () => {
     const payment = await lab.open()
     const refundId = await openReview(payment)
-    expect((await lab.row(refundId)).dueInMs).toBeGreaterThan(0)
+    expect((await lab.row(refundId)).dueInMs).not.toBeNull()
     await lab.settle(refundId)
     await lab.pass(payment)
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })

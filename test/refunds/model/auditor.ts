@@ -50,6 +50,8 @@ export type Books = {
   settled: boolean
 }
 
+const ENDS: readonly string[] = ['succeeded', 'failed', 'returned']
+
 export type Violation = { rule: keyof typeof RULES; id: string }
 
 /** What must never be, by name. Each finds the ids of payments or refunds that break it. */
@@ -72,6 +74,10 @@ export const RULES = {
       .filter(({ status, id }) => status === 'succeeded' && !hasMoved(books, id))
       .filter(({ id }) => books.settled || !books.misreported.has(id))
       .map(({ id }) => id),
+  returned_and_moved: (books: Books) =>
+    books.shown
+      .filter(({ status, id }) => status === 'returned' && isTaken(books, id))
+      .map(({ id }) => id),
   no_exit: ({ shown }: Books) =>
     shown
       .filter(
@@ -81,9 +87,7 @@ export const RULES = {
       )
       .map(({ id }) => id),
   never_ends: ({ shown, settled }: Books) =>
-    shown
-      .filter(({ status }) => settled && status !== 'succeeded' && status !== 'failed')
-      .map(({ id }) => id),
+    shown.filter(({ status }) => settled && !ENDS.includes(status)).map(({ id }) => id),
   matched_more_than_shown: ({ payments, shown }: Books) =>
     payments
       .filter(({ id, atFirst, highest, externalMatched }) => {

@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { Problem } from '../../../src/platform/http/problems.ts'
 import type { SandboxRefund } from '../../../src/sandbox/state.ts'
 import {
   audit,
@@ -124,15 +125,30 @@ export function sumUnsent(
 export async function decide(world: World, id: string): Promise<void> {
   const actual = readGatewayStatus(world, id)
   if (actual === 'accepted' || world.pause?.refundId === id) return
-  const { status } = await world.rig.api(`/v1/refunds/${id}/resolution`, {
+  const outcome = actual === 'succeeded' ? 'succeeded' : 'failed'
+  const refused = await postDecision(world, id, { outcome })
+  if (refused === undefined) return
+  expect(refused).toBe('against_evidence')
+  expect(await postDecision(world, id, { outcome, againstEvidence: true })).toBeUndefined()
+}
+
+type Decision = { outcome: 'succeeded' | 'failed' | 'returned'; againstEvidence?: boolean }
+
+/** @returns the code of the refusal, or undefined when the decision was accepted */
+export async function postDecision(
+  { rig }: World,
+  id: string,
+  decision: Decision,
+): Promise<string | undefined> {
+  const response = await rig.api(`/v1/refunds/${id}/resolution`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({
-      outcome: actual === 'succeeded' ? 'succeeded' : 'failed',
-      reason: 'looked it up in the ledger',
-    }),
+    body: JSON.stringify({ ...decision, reason: 'looked it up in the ledger' }),
   })
-  expect(status).toBe(200)
+  if (response.status === 200) return undefined
+  expect(response.status).toBe(409)
+  const { code } = Problem.parse(await response.json())
+  return code
 }
 
 const ROUNDS = 8
@@ -143,7 +159,7 @@ export async function finish(world: World): Promise<void> {
   await checkBooks(world)
   for (let round = 0; round < ROUNDS; round += 1) {
     const open = (await readRefunds(world)).filter(
-      ({ status }) => status !== 'succeeded' && status !== 'failed',
+      ({ status }) => !['succeeded', 'failed', 'returned'].includes(status),
     )
     if (round > 0 && open.length === 0 && findOpen(world).length === 0) break
     for (const payment of world.payments) {

@@ -5,8 +5,10 @@ import { Refund } from '../../../src/refunds/view.ts'
 import type { SandboxPayment } from '../../../src/sandbox/state.ts'
 import { postIpn, signIpn } from '../../support/service.ts'
 import type { ShownRefund } from './auditor.ts'
-import { checkBooks, decide, readGatewayStatus, readRefunds, sumUnsent } from './checks.ts'
+import { decide, readGatewayStatus, readRefunds, sumUnsent } from './checks.ts'
+import { decisionCommands } from './decisions.ts'
 import { restoreRows, saveRows } from './lost-commits.ts'
+import { type Command, pick, step } from './step.ts'
 import type { SendFate } from './wire.ts'
 import {
   countTaken,
@@ -26,33 +28,12 @@ import {
   wake,
 } from './world.ts'
 
-/** The invariants are checked against the real system, so the model only counts steps. */
-export type Model = { steps: number }
-export type Command = fc.AsyncCommand<Model, World>
-
 const SENDABLE = ['pending', 'sending', 'unknown']
 const OPEN = ['sending', 'accepted', 'unknown']
 
 /** Whether growth of its amount is taken for this refund. */
 function mayBeInferred({ status, review }: ShownRefund): boolean {
   return OPEN.includes(status) || (status === 'needs_review' && review === 'no_evidence')
-}
-
-/** A step, with the invariants after it. */
-function step(name: string, run: (world: World) => Promise<void>): Command {
-  return {
-    check: () => true,
-    async run(model, world) {
-      model.steps += 1
-      await run(world)
-      await checkBooks(world)
-    },
-    toString: () => name,
-  }
-}
-
-function pick<T>(list: readonly T[], index: number): T | undefined {
-  return list[index % Math.max(1, list.length)]
 }
 
 /** `of` picks the payment; no amount asks for all that is left. */
@@ -110,7 +91,7 @@ async function ask(
 
 /** A request is accepted only if there is room, as far as the service knows of refunds made elsewhere. */
 async function expectRoom(world: World, paymentId: string): Promise<void> {
-  if (world.restored || world.lies.size > 0) return
+  if (world.restored || world.overdrawn || world.lies.size > 0) return
   const known = await world.rig.database.sql<{ id: string }[]>`
     select request_id as id from foreign_refunds where payment_id = ${paymentId}`
   const payment = world.payments.find(({ id }) => id === paymentId)
@@ -427,4 +408,5 @@ export const commands: fc.Arbitrary<Command>[] = [
   fc.constant(save),
   fc.boolean().map(loseCommits),
   fc.tuple(index, fc.constantFrom(0, 5)).map((of) => notifyFromOther(...of)),
+  ...decisionCommands,
 ]

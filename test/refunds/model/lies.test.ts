@@ -66,6 +66,7 @@ const LIES: readonly [keyof typeof RULES, string, Books][] = [
   ['succeeded_and_did_not', 'a', { ...OPEN, made: [made('a', { status: 'failed' })] }],
   ['succeeded_and_did_not', 'a', { ...OPEN, made: [] }],
   ['succeeded_and_did_not', 'a', { ...TRUTH, made: [made('a', { status: 'moving' })] }],
+  ['returned_and_moved', 'a', { ...OPEN, shown: [shown('a', { status: 'returned' })] }],
   ['no_exit', 'c', { ...OPEN, shown: [shown('c', { status: 'unknown' })] }],
   ['no_exit', 'c', { ...OPEN, shown: [shown('c', { status: 'pending' })] }],
   [

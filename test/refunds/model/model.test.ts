@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { finish } from './checks.ts'
-import { type Command, commands, type Model } from './commands.ts'
+import { commands } from './commands.ts'
 import { FAILED_SEEDS } from './failed-seeds.ts'
+import type { Command, Model } from './step.ts'
 import { closeWorld, type Stage, startStage, type WorldOptions } from './world.ts'
 
 /** Steps to play in all, e.g. 20000 by hand, and steps of one run at most. */

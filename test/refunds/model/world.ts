@@ -48,8 +48,9 @@ export type World = WorldOptions & {
   asked: Asked[]
   /** How often each settled refund was notified, by request id. */
   notified: Map<string, number>
-  /** Refunds made elsewhere, by request id. */
+  /** Refunds made elsewhere, by request id, and those of them from before the payment was first seen. */
   portal: Set<string>
+  early: Set<string>
   /** Refunds accepted by the gateway whose answer was a refusal: until when the money may still move. */
   deniedUntil: Map<string, number>
   clockMs: number
@@ -162,6 +163,7 @@ function makeWorld(
     asked: [],
     notified: new Map(),
     portal: new Set(),
+    early: new Set(),
     deniedUntil: new Map(),
     clockMs: 0,
     pause: undefined,
@@ -183,6 +185,7 @@ async function makeEarlyRefunds(world: World): Promise<SandboxRefund[]> {
   for (const { amount, notified } of payment ? world.before : []) {
     if (!payment || countTaken(payment) + amount > Number(payment.amount)) continue
     const refund = await refundElsewhere(world, payment, amount)
+    world.early.add(refund.requestId)
     if (notified === 'before') await deliverNotification(world, refund)
     if (notified === 'after') later.push(refund)
   }

@@ -52,13 +52,22 @@ describe("a person's decision", () => {
     for (const id of NO_IDS) await expectProblem(await resolve(id), 404, 'refund_not_found')
   })
 
-  it.each(['pending', 'sending', 'accepted', 'unknown', 'succeeded', 'failed'] as const)(
-    'is refused while the refund is %s, and changes nothing',
+  it.each([
+    'pending',
+    'sending',
+    'accepted',
+    'unknown',
+    'succeeded',
+    'failed',
+    'returned',
+  ] as const)(
+    'that it failed is refused while the refund is %s, and changes nothing',
     async (status) => {
       const { id } = await makeDoubtful()
       await moveTo(rig.database, id, status)
       const before = await rig.database.sql`select * from refunds`
-      await expectProblem(await resolve(id), 409, 'refund_not_in_review')
+      const problem = await expectRefused(await resolve(id), 409, 'not_decidable')
+      expect(problem.state).toBe(status === 'sending' ? 'pending' : status)
       expect(await rig.database.sql`select * from refunds`).toEqual(before)
     },
   )

@@ -1,0 +1,40 @@
+import { externalRefunds } from '../db/schema.ts'
+import type { NewEvent } from '../events/record-events.ts'
+import { listColumns } from '../platform/postgres/columns.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import { type ExternalRecord, showExternalRefund } from './external-view.ts'
+import type { ExternalChange } from './types.ts'
+
+const COLUMNS = listColumns(externalRefunds, 'f')
+
+/** Reads external refunds within a unit of work, oldest first. Runs no query for an empty list. */
+export async function readExternalRefunds(
+  tx: Tx,
+  merchantCode: string,
+  ids: readonly string[],
+): Promise<ExternalRecord[]> {
+  if (ids.length === 0) return []
+  return await tx<ExternalRecord[]>`
+    select ${tx.unsafe(COLUMNS)}, p.transaction_id as "transactionId", t.currency
+    from foreign_refunds f
+      join payments p on p.merchant_code = f.merchant_code and p.payment_id = f.payment_id
+      join transactions t on t.merchant_code = p.merchant_code and t.transaction_id = p.transaction_id
+    where f.merchant_code = ${merchantCode} and f.id = any(${ids}::uuid[])
+    order by f.first_seen_at, f.id`
+}
+
+/**
+ * Builds one event for each external refund that a commit found or changed.
+ * @param changed the external refunds as the commit leaves them
+ */
+export function buildExternalEvents(
+  changed: readonly ExternalRecord[],
+  changes: readonly ExternalChange[],
+): NewEvent[] {
+  return changed.map((one) => {
+    const { merchantCode, transactionId } = one
+    const isNew = changes.some(({ externalId, before }) => externalId === one.id && before === null)
+    const type = isNew ? 'external_refund.found' : 'external_refund.updated'
+    return { merchantCode, transactionId, type, data: showExternalRefund(one) }
+  })
+}

@@ -1,0 +1,75 @@
+import { Big } from 'big.js'
+import { DomainError } from '../../errors.ts'
+import { addAmounts, compareAmounts } from '../../money.ts'
+import { deriveExternalState, type ExternalRecord } from '../external-view.ts'
+import { measureUnmatched } from '../reconcile/measure-unmatched.ts'
+import type { LockedPayment, RefundDraft } from '../types.ts'
+
+export type ExternalOutcome = 'matched' | 'part_of_first_sight' | 'never_happened'
+
+/** Creates the refusal of a decision about an external refund, with its state and the decision before. */
+export function refuseExternal(
+  row: ExternalRecord,
+  detail: string,
+  code: 'not_decidable' | 'against_evidence' = 'not_decidable',
+): DomainError {
+  const state = deriveExternalState(row)
+  const { id, resolution } = row
+  const decided = resolution
+    ? `. It was decided as ${resolution.outcome} with API key ${resolution.by} at ${resolution.decidedAt}: ${resolution.reason}`
+    : ''
+  return new DomainError(code, `External refund ${id} is ${state}: ${detail}${decided}`, {
+    extra: { state },
+  })
+}
+
+/**
+ * Checks that the state of an external refund admits the decision.
+ * @returns what the decision contradicts; null while nothing but its notification is known
+ * @throws DomainError `not_decidable`
+ */
+export function findContrary(row: ExternalRecord, outcome: ExternalOutcome): string | null {
+  const state = deriveExternalState(row)
+  if (state === 'own') {
+    const path = `/v1/refunds/${row.requestId}/resolution`
+    throw refuseExternal(row, `it is a refund of this service, which is decided with POST ${path}`)
+  }
+  if (state === outcome) throw refuseExternal(row, 'it is decided already')
+  if (state === 'reserved') return null
+  if (state === 'released' && outcome === 'never_happened') {
+    throw refuseExternal(row, 'nothing is deducted for it any more')
+  }
+  if (row.resolution !== null) return `a person decided it as ${row.resolution.outcome}`
+  if (state === 'matched') return 'the refunded amount shows it'
+  if (state === 'released')
+    return 'its failure was notified, or another reading of its notification was matched'
+  return 'the refunded amount showed it when the payment was first seen'
+}
+
+/** Whether the part of the payment's growth that matches no refund is at least as large as the external refund. */
+export function fitsGrowth(
+  { amount }: ExternalRecord,
+  payment: LockedPayment,
+  drafts: readonly RefundDraft[],
+): boolean {
+  return compareAmounts(amount, '0') > 0 && new Big(measureUnmatched(payment, drafts)).gte(amount)
+}
+
+/**
+ * Checks that as much of what was refunded when the payment was first seen is not known to be other refunds.
+ * @throws DomainError `not_decidable`
+ */
+export function checkFirstSight(
+  row: ExternalRecord,
+  payment: LockedPayment,
+  drafts: readonly RefundDraft[],
+): void {
+  const own = drafts.flatMap(({ now }) =>
+    now.paymentId === payment.paymentId && now.inFirstSight ? [now.amount] : [],
+  )
+  const known = addAmounts([payment.explainedAtFirst, ...own])
+  const left = new Big(payment.refundedAtFirst).minus(known)
+  if (left.gte(row.amount)) return
+  const detail = `only ${left.toFixed()} of what was refunded when the payment was first seen is not explained by other refunds`
+  throw refuseExternal(row, detail)
+}

@@ -1,0 +1,178 @@
+import { and, eq } from 'drizzle-orm'
+import { recordWrite } from '../../access/audit.ts'
+import type { Access } from '../../access/types.ts'
+import type { Context } from '../../context.ts'
+import { externalRefunds, type StoredResolution } from '../../db/schema.ts'
+import {
+  buildDiscrepancyEvents,
+  logDiscrepancies,
+  recordDiscrepancies,
+  resolveDiscrepancies,
+} from '../../discrepancies/record-discrepancies.ts'
+import type { RecordedDiscrepancy } from '../../discrepancies/types.ts'
+import { type NewEvent, recordEvents } from '../../events/record-events.ts'
+import { build } from '../../platform/postgres/query-builder.ts'
+import { runInTransaction } from '../../platform/postgres/transaction.ts'
+import type { Tx } from '../../platform/postgres/types.ts'
+import { buildExternalEvents, readExternalRefunds } from '../build-external-events.ts'
+import { deriveExternalState, type ExternalRecord } from '../external-view.ts'
+import { lockTransaction, recheckTransaction } from '../lock-transaction.ts'
+import { lockRefunds } from '../reconcile/lock-refunds.ts'
+import { recordExternalChanges } from '../reconcile/record-external-changes.ts'
+import { DECIDED } from '../resolution-schema.ts'
+import type { ExternalChange } from '../types.ts'
+import { buildPaymentEvent } from './build-payment-event.ts'
+import {
+  checkFirstSight,
+  type ExternalOutcome,
+  findContrary,
+  fitsGrowth,
+  refuseExternal,
+} from './judge-external.ts'
+
+const OPERATION = 'POST /v1/external-refunds/{externalRefundId}/resolution'
+
+export type ExternalResolution = {
+  outcome: ExternalOutcome
+  reason: string
+  againstEvidence?: boolean | undefined
+}
+
+/**
+ * Applies a person's decision about a refund made elsewhere, and records it with the API key's name and the
+ * reason. `matched` uses up growth that nothing explains, or takes the place of what a person entered for it;
+ * `part_of_first_sight` uses up what was refunded when the payment was first seen; `never_happened` deducts
+ * nothing more. The next answer is judged with it.
+ * @param found as the caller read it: of two decisions at once, the second finds it changed
+ * @throws DomainError `not_decidable`, `against_evidence`
+ */
+export async function resolveExternalRefund(
+  ctx: Context,
+  found: ExternalRecord,
+  request: ExternalResolution,
+  access: Access,
+): Promise<void> {
+  const { merchantCode, transactionId, paymentId, id } = found
+  const key = { merchantCode, transactionId }
+  const recorded = await runInTransaction(ctx.sql, async (tx) => {
+    await lockTransaction(tx, key)
+    const contrary = await judge(tx, found, request)
+    const resolution: StoredResolution = {
+      outcome: request.outcome,
+      reason: request.reason,
+      by: access.name,
+      againstEvidence: contrary,
+      decidedAt: ctx.now().toISOString(),
+    }
+    const change = await applyDecision(tx, found, request.outcome, resolution)
+    await recordExternalChanges(tx, key, [change])
+    const discrepancies = await recordDecision(tx, found, resolution)
+    await recheckTransaction(tx, key)
+    await recordWrite(tx, access, { operation: OPERATION, merchantCode, objectId: id })
+    const changed = await readExternalRefunds(tx, merchantCode, [id])
+    const events: NewEvent[] = [
+      ...(await buildPaymentEvent(tx, key, paymentId)),
+      ...buildExternalEvents(changed, [change]),
+      ...buildDiscrepancyEvents(discrepancies),
+    ]
+    await recordEvents(tx, events)
+    return discrepancies
+  })
+  logDiscrepancies(ctx, recorded)
+  const { name, requestId } = access
+  ctx.log.info(
+    { merchantCode, externalRefundId: id, outcome: request.outcome, key: name, requestId },
+    'external refund resolved by an operator',
+  )
+}
+
+/**
+ * Locks the payment with its refunds, and judges the decision.
+ * @returns what it contradicts, if anything
+ * @throws DomainError when it is refused
+ */
+async function judge(
+  tx: Tx,
+  found: ExternalRecord,
+  { outcome, againstEvidence = false }: ExternalResolution,
+): Promise<string | null> {
+  const { merchantCode, transactionId, paymentId, id } = found
+  const { payments, drafts } = await lockRefunds(tx, { merchantCode, transactionId }, null)
+  const [row] = await readExternalRefunds(tx, merchantCode, [id])
+  const payment = payments.find((one) => one.paymentId === paymentId)
+  if (!row || !payment) {
+    throw refuseExternal(found, 'its payment has just moved to another transaction; try again')
+  }
+  const before = deriveExternalState(found)
+  if (deriveExternalState(row) !== before) {
+    throw refuseExternal(row, `it was ${before} when the decision was requested`)
+  }
+  const contrary = findContrary(row, outcome)
+  if (contrary !== null && !againstEvidence) {
+    const detail = `${contrary}. To decide \`${outcome}\` nevertheless, repeat the request with "againstEvidence": true`
+    throw refuseExternal(row, detail, 'against_evidence')
+  }
+  if (outcome === 'part_of_first_sight') checkFirstSight(row, payment, drafts)
+  if (outcome === 'matched' && !fitsGrowth(row, payment, drafts) && !(await takeEntered(tx, row))) {
+    const detail = `the refunded amount is ${payment.refundedNow}, and no increase of ${row.amount} is left to match it`
+    throw refuseExternal(row, detail)
+  }
+  return contrary
+}
+
+/**
+ * Takes the amount off a refund that a person entered for growth that nothing explained: the notification names
+ * what it was.
+ * @returns whether there was one that is large enough
+ */
+async function takeEntered(
+  tx: Tx,
+  { merchantCode, paymentId, amount }: ExternalRecord,
+): Promise<boolean> {
+  const taken = await tx`
+    with entered as (
+      select id, amount from foreign_refunds
+      where merchant_code = ${merchantCode} and payment_id = ${paymentId} and source = 'person' and matched
+        and outcome is null and amount >= ${amount}
+      order by amount, id limit 1
+    )
+    update foreign_refunds f set
+      amount = case when f.amount > ${amount} then f.amount - ${amount} else f.amount end,
+      matched = f.amount > ${amount}, outcome = case when f.amount > ${amount} then null else 'released' end
+    from entered where f.merchant_code = ${merchantCode} and f.id = entered.id
+    returning f.id`
+  return taken.length > 0
+}
+
+async function applyDecision(
+  tx: Tx,
+  found: ExternalRecord,
+  outcome: ExternalOutcome,
+  resolution: StoredResolution,
+): Promise<ExternalChange> {
+  const { merchantCode, id, paymentId, amount, requestId } = found
+  const matched = outcome === 'matched'
+  await build(tx)
+    .update(externalRefunds)
+    .set({ matched, outcome: outcome === 'matched' ? null : outcome, resolution })
+    .where(and(eq(externalRefunds.merchantCode, merchantCode), eq(externalRefunds.id, id)))
+  const { by, reason, againstEvidence } = resolution
+  const against = againstEvidence === null ? '' : ` (against evidence: ${againstEvidence})`
+  const cause = `${DECIDED} ${by}: ${reason}${against}; refund of ${amount} made elsewhere (request ${requestId})`
+  const before = deriveExternalState(found)
+  return { externalId: id, paymentId, before, after: outcome, cause: { reason: cause } }
+}
+
+async function recordDecision(
+  tx: Tx,
+  { merchantCode, transactionId, paymentId, requestId, amount }: ExternalRecord,
+  { outcome, by, againstEvidence }: StoredResolution,
+): Promise<RecordedDiscrepancy[]> {
+  const key = { merchantCode, transactionId, paymentId }
+  // Those of other external refunds are found again by the next answer.
+  await resolveDiscrepancies(tx, [{ ...key, kind: 'external_refund_unmatched' }])
+  if (againstEvidence === null) return []
+  const ours = `external refund ${requestId} of ${amount} decided as ${outcome} with API key ${by}`
+  const kind = 'decided_against_evidence'
+  return await recordDiscrepancies(tx, [{ ...key, kind, ours, theirs: againstEvidence }])
+}

@@ -1,0 +1,43 @@
+import type { TransactionKey } from '../../db/transaction-key.ts'
+import type { Tx } from '../../platform/postgres/types.ts'
+import { selectRefundNotifications } from '../../transactions/select-refund-notifications.ts'
+
+/** A refund notification that is not handled yet. */
+export type RefundNotification = {
+  id: number
+  requestId: string
+  paymentId: string | null
+  amount: string | null
+  code: string | null
+  verified: boolean
+  /** Not the reading of its hash that is trusted. */
+  hint: boolean
+  /** In the form that the gateway publishes. */
+  published: boolean
+  /** A notification with its hash, request id, payment and amount was handled before. */
+  handledBefore: boolean
+  receivedAt: string
+  /** It was received before the current snapshot's query was sent. */
+  beforeSnapshot: boolean
+}
+
+/**
+ * Reads the unhandled refund notifications of a transaction, oldest first.
+ * @param asOf when the current snapshot's query was sent (database time); null without one
+ */
+export async function readUnhandledNotifications(
+  tx: Tx,
+  key: TransactionKey,
+  asOf: string | null,
+): Promise<RefundNotification[]> {
+  return await tx<RefundNotification[]>`
+    select e.id, e.request_id as "requestId", e.payment_id as "paymentId", e.amount, e.code,
+      e.verdict = 'verified' as verified, e.hint, e.published, exists (select from ipn_events o
+        where o.merchant_code = e.merchant_code and o.signed_key = e.signed_key and o.id <> e.id
+          and o.request_id = e.request_id and o.payment_id is not distinct from e.payment_id
+          and o.amount is not distinct from e.amount and o.handled_at is not null) as "handledBefore",
+      e.first_received_at::text as "receivedAt",
+      coalesce(e.first_received_at < ${asOf}::timestamptz, false) as "beforeSnapshot"
+    from (${selectRefundNotifications(tx, key, { unhandled: true })}) as e
+    order by e.id`
+}

@@ -1,0 +1,115 @@
+import { Big } from 'big.js'
+import type { Config } from '../../config/config.ts'
+import { DomainError } from '../../errors.ts'
+import { hasNotGrown } from '../deadlines.ts'
+import { isDecidedFailed } from '../transitions.ts'
+import type { RefundRow } from '../types.ts'
+
+export type RefundOutcome = 'succeeded' | 'failed' | 'returned'
+
+type DecisionSettings = Pick<Config, 'REFUND_RESOLVE_FOR_MS' | 'REFUND_CONFIRM_FAILED_MS'>
+
+/** What is known about the payment of a refund when a person decides; amounts are decimal strings. */
+export type DecisionFacts = {
+  refundedNow: string
+  refundedAtFirst: string
+  /** The part of the refunded amount that matches no refund. */
+  unmatchedDelta: string
+  /** Results of verified notifications of the refund that are not handled yet. */
+  unhandled: readonly ('success' | 'failure')[]
+}
+
+/**
+ * Checks that a person may decide this outcome of a refund now. The caller holds its row.
+ * @throws DomainError `not_decidable`, with what is possible instead
+ */
+export function checkDecidable(
+  row: RefundRow,
+  outcome: RefundOutcome,
+  settings: DecisionSettings,
+): void {
+  const obstacle = findObstacle(row, outcome, settings)
+  if (obstacle !== undefined) throw refuseDecision(row, obstacle)
+}
+
+/** Creates the refusal of a decision, with the state of the refund and the decision before. */
+export function refuseDecision(
+  row: Pick<RefundRow, 'refundId' | 'status' | 'resolution'>,
+  detail: string,
+  code: 'not_decidable' | 'against_evidence' = 'not_decidable',
+): DomainError {
+  const { refundId, resolution } = row
+  const state = row.status === 'sending' ? 'pending' : row.status
+  const decided = resolution
+    ? `. It was decided as ${resolution.outcome} with API key ${resolution.by} at ${resolution.decidedAt}: ${resolution.reason}`
+    : ''
+  return new DomainError(code, `Refund ${refundId} is ${state}: ${detail}${decided}`, {
+    extra: { state },
+  })
+}
+
+/** Why the outcome cannot be decided, and what is possible instead; undefined when it can. */
+function findObstacle(
+  row: RefundRow,
+  outcome: RefundOutcome,
+  settings: DecisionSettings,
+): string | undefined {
+  const { status, refundId } = row
+  if (outcome === 'returned' && status !== 'succeeded') {
+    return status === 'returned'
+      ? 'nothing is left to decide; request another refund under a new key'
+      : 'only a refund that succeeded can come back; if it did, decide `succeeded` first'
+  }
+  switch (status) {
+    case 'needs_review':
+      return undefined
+    case 'accepted':
+      return explainWait(row, settings.REFUND_RESOLVE_FOR_MS)
+    case 'unknown':
+      return explainWait(row, settings.REFUND_CONFIRM_FAILED_MS)
+    case 'failed':
+      if (row.attempts === 0) return 'nothing of it was sent; request it again under a new key'
+      return outcome === 'failed' ? 'only `succeeded` can be decided' : undefined
+    case 'succeeded':
+      return outcome === 'returned' ? undefined : 'only `returned` can be decided'
+    case 'returned':
+      return 'nothing is left to decide; request another refund under a new key'
+    case 'sending':
+      return 'it is being sent; wait for the answer'
+    default:
+      return `it was not sent yet; cancel it with POST /v1/refunds/${refundId}/cancellation`
+  }
+}
+
+function explainWait({ sinceSentMs }: RefundRow, waitMs: number): string | undefined {
+  const leftMs = waitMs - (sinceSentMs ?? 0)
+  if (leftMs <= 0) return undefined
+  return `a notification or the refunded amount may still end it; it can be decided in ${Math.ceil(leftMs / 1000)} s`
+}
+
+/** Lists the evidence that contradicts an outcome; empty when there is none. The caller holds the rows. */
+export function findContraryEvidence(
+  row: RefundRow,
+  outcome: RefundOutcome,
+  { unmatchedDelta, refundedNow, refundedAtFirst, unhandled }: DecisionFacts,
+): string[] {
+  const evidence: string[] = []
+  if (outcome === 'succeeded') {
+    if (row.failureCode !== null) {
+      evidence.push(`the gateway notified a failure (code ${row.failureCode})`)
+    } else if (unhandled.includes('failure')) evidence.push('the gateway notified a failure')
+    if (isDecidedFailed(row)) evidence.push('a person decided that it failed')
+  }
+  if (outcome === 'failed') {
+    if (row.successNotifiedAt !== null || unhandled.includes('success')) {
+      evidence.push('the gateway notified that it succeeded')
+    }
+    const view = { unmatchedDelta, refundedNow, refundedAtFirst, returning: '0' }
+    if (new Big(unmatchedDelta).gte(row.amount) && !hasNotGrown(row, view)) {
+      evidence.push(
+        `the refunded amount grew to ${refundedNow} since it was sent, and no other refund explains ${unmatchedDelta} of it`,
+      )
+    }
+  }
+  return evidence
+}

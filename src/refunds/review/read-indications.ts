@@ -1,0 +1,130 @@
+import { Big } from 'big.js'
+import type { Context } from '../../context.ts'
+import { byExpressions } from '../../platform/postgres/by-key.ts'
+import { toIso } from '../../platform/postgres/iso-time.ts'
+import type { RefundRecord } from '../find-refunds.ts'
+import type { RefundIndication } from '../proof-schema.ts'
+import { readResult } from '../reconcile/handle-notifications.ts'
+import { DECIDED } from '../resolution-schema.ts'
+
+type StoredRefund = RefundRecord['refund']
+
+type Attempt = { at: string; outcome: string | null; code: string | null; message: string | null }
+type Transition = { at: string; to: string; cause: string }
+
+/**
+ * Lists everything that speaks for the success of a refund or against it: the gateway's answers, its
+ * notifications, the refunded amount, and what people decided before.
+ */
+export async function readIndications(
+  { sql }: Pick<Context, 'sql'>,
+  refund: StoredRefund,
+  attempts: readonly Attempt[],
+  transitions: readonly Transition[],
+): Promise<RefundIndication[]> {
+  const notifications = await readNotifications(sql, refund)
+  const growth = await readGrowth(sql, refund)
+  return [
+    ...attempts.map(describeAnswer),
+    ...notifications.map((one) => describeNotification(one, refund)),
+    ...(growth ? [describeGrowth(growth, refund)] : []),
+    ...transitions.filter(({ cause }) => cause.startsWith(DECIDED)).map(describeDecision),
+  ]
+}
+
+function describeAnswer({ at, outcome, code, message }: Attempt): RefundIndication {
+  const said = message ? `: ${message}` : ''
+  const answer = { kind: 'answer' as const, at: toIso(at) }
+  if (outcome === 'answered')
+    return { ...answer, supports: 'succeeded', text: `code ${code}${said}` }
+  if (outcome === 'rejected') return { ...answer, supports: 'failed', text: `code ${code}${said}` }
+  return { ...answer, supports: 'neither', text: `no answer${said}` }
+}
+
+type Notification = {
+  receivedAt: string
+  code: string | null
+  verified: boolean
+  trusted: boolean
+  paymentId: string | null
+  requestId: string
+  amount: string | null
+}
+
+const BY_REQUEST = byExpressions(
+  ['e.merchant_code', 'lower(e.request_id)'],
+  ['k.merchant_code', 'k.request_id'],
+)
+
+async function readNotifications(
+  sql: Context['sql'],
+  { merchantCode, refundId }: StoredRefund,
+): Promise<Notification[]> {
+  return await sql<Notification[]>`
+    select e.first_received_at as "receivedAt", e.code, e.verdict = 'verified' as verified,
+      not e.hint as trusted, e.payment_id as "paymentId", e.request_id as "requestId", e.amount
+    from (select ${merchantCode}::text as merchant_code, ${refundId}::text as request_id) as k
+    cross join lateral (
+      select * from ipn_events as e where e.kind = 'refund' and ${sql.unsafe(BY_REQUEST)} offset 0) as e
+    order by e.id`
+}
+
+function describeNotification(
+  { receivedAt, code, verified, trusted, paymentId, requestId, amount }: Notification,
+  refund: StoredRefund,
+): RefundIndication {
+  const one = { kind: 'notification' as const, at: toIso(receivedAt) }
+  const text = `code ${code}, payment ${paymentId}, amount ${amount}`
+  if (!verified) return { ...one, supports: 'neither', text: `${text}; its hash is not verified` }
+  const same = requestId === refund.refundId && paymentId === refund.paymentId
+  if (!same || amount === null || !new Big(amount).eq(refund.amount)) {
+    return { ...one, supports: 'neither', text: `${text}; not those of the refund` }
+  }
+  const result = readResult(code)
+  if (result === undefined) return { ...one, supports: 'neither', text }
+  const cut = trusted ? text : `${text}; its hash was received with other values as well`
+  return { ...one, supports: result === 'success' ? 'succeeded' : 'failed', text: cut }
+}
+
+type Growth = { asOf: string; refundedNow: string; refundedAtFirst: string; unmatched: string }
+
+async function readGrowth(
+  sql: Context['sql'],
+  { merchantCode, paymentId }: StoredRefund,
+): Promise<Growth | undefined> {
+  const [row] = await sql<Growth[]>`
+    select as_of as "asOf", refunded_amount as "refundedNow", refunded_at_first as "refundedAtFirst",
+      refunded_amount - refunded_at_first - (
+        select coalesce(sum(r.amount), 0) from refunds r
+        where r.merchant_code = p.merchant_code and r.payment_id = p.payment_id and r.matched
+          and not r.in_first_sight
+      ) - (
+        select coalesce(sum(f.amount), 0) from foreign_refunds f
+        where f.merchant_code = p.merchant_code and f.payment_id = p.payment_id and f.matched
+          and f.outcome is null
+      ) as unmatched
+    from payments p where merchant_code = ${merchantCode} and payment_id = ${paymentId}`
+  return row
+}
+
+function describeGrowth(
+  { asOf, refundedNow, refundedAtFirst, unmatched }: Growth,
+  { amount, matched, inFirstSight, attempts, refundedBefore }: StoredRefund,
+): RefundIndication {
+  const grown = new Big(refundedNow).minus(refundedBefore ?? refundedAtFirst)
+  const one = { kind: 'growth' as const, at: toIso(asOf) }
+  const text = `the refunded amount is ${refundedNow}, ${grown.toFixed()} more than before it was sent; no refund explains ${unmatched} of it`
+  if (matched || inFirstSight) {
+    return { ...one, supports: 'succeeded', text: `${text}; its amount is matched to this refund` }
+  }
+  if (grown.gte(amount)) {
+    const fits = new Big(unmatched).gte(amount)
+    return { ...one, supports: fits ? 'succeeded' : 'neither', text }
+  }
+  return { ...one, supports: attempts > 0 ? 'failed' : 'neither', text }
+}
+
+function describeDecision({ at, to, cause }: Transition): RefundIndication {
+  const supports = to === 'failed' ? 'failed' : 'succeeded'
+  return { kind: 'decision', at: toIso(at), supports, text: cause }
+}

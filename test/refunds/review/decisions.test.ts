@@ -1,0 +1,435 @@
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { Refund } from '../../../src/refunds/view.ts'
+import { readPage, withKey } from '../../support/api.ts'
+import { expectRefused } from '../../support/ask.ts'
+import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import type { LabPayment } from '../../support/refund-lab.ts'
+import { addKey } from '../../support/service.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const OPERATOR = 'key-of-operations-only-01234567890123456'
+
+const lab = useRefundLab()
+beforeAll(() => addKey(lab.database, OPERATOR, ['ops']))
+afterEach(() => lab.clear())
+
+const RESOLVE_MS = 259_200_000
+const CONFIRM_MS = 600_000
+const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount
+
+type Outcome = 'succeeded' | 'failed' | 'returned'
+
+function decide(refundId: string, outcome: Outcome, more: object = {}): Promise<Response> {
+  return fetch(`${lab.service.url}/v1/refunds/${refundId}/resolution`, {
+    method: 'POST',
+    ...withKey(OPERATOR, { 'content-type': 'application/json' }),
+    body: JSON.stringify({ outcome, reason: 'ticket 4711', ...more }),
+  })
+}
+
+async function expectDecided(response: Response, status: string) {
+  const text = await response.text()
+  expect({ status: response.status, text }).toMatchObject({ status: 200 })
+  const refund = Refund.strict().parse(JSON.parse(text))
+  expect(refund.status).toBe(status)
+  return refund
+}
+
+/** A refund of 30 out of 100 that the gateway accepted and then never mentioned. */
+async function makeAccepted(ms = 0) {
+  const payment = await lab.open()
+  const refundId = await lab.send(payment, '30')
+  await lab.age(refundId, ms)
+  return { payment, refundId }
+}
+
+async function makeUnknown(ms = 0) {
+  const payment = await lab.open()
+  await lab.fault('reset')
+  const refundId = await lab.send(payment, '30')
+  await lab.age(refundId, ms)
+  return { payment, refundId }
+}
+
+/** A refund whose success was notified, and that the refunded amount shows. */
+async function makeSucceeded() {
+  const { payment, refundId } = await makeAccepted()
+  await lab.settle(refundId)
+  await lab.notify(payment, refundId, '30')
+  await lab.pass(payment)
+  expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
+  return { payment, refundId }
+}
+
+describe('a person decides', () => {
+  it('about a refund that stays accepted, only after REFUND_RESOLVE_FOR_MS', async () => {
+    const { payment, refundId } = await makeAccepted(RESOLVE_MS - 60_000)
+    const problem = await expectRefused(await decide(refundId, 'failed'), 409, 'not_decidable')
+    expect(problem).toMatchObject({ state: 'accepted' })
+    expect(problem.detail).toContain('it can be decided in')
+    await lab.age(refundId, 60_000)
+    await lab.pass(payment)
+    await expectDecided(await decide(refundId, 'failed'), 'failed')
+    expect(await left(payment)).toBe('100')
+    const [open] = await lab.database.sql`
+      select resolved_at is not null as resolved from discrepancies where kind = 'refund_without_end'`
+    expect(open).toEqual({ resolved: true })
+  })
+
+  it('about a refund that stays unknown, only after REFUND_CONFIRM_FAILED_MS', async () => {
+    const { payment, refundId } = await makeUnknown(CONFIRM_MS - 60_000)
+    await expectRefused(await decide(refundId, 'succeeded'), 409, 'not_decidable')
+    await lab.age(refundId, 60_000)
+    await expectDecided(await decide(refundId, 'succeeded'), 'succeeded')
+    expect(await left(payment)).toBe('70')
+  })
+
+  it('that a failed refund succeeded, only if it was sent', async () => {
+    const payment = await lab.open()
+    const unsent = await lab.ask(payment, '30')
+    await lab.control('PATCH', `/payments/${payment.id}`, { status: 'FAILED' })
+    await lab.pass(payment)
+    const refused = await expectRefused(await decide(unsent, 'succeeded'), 409, 'not_decidable')
+    expect(refused.detail).toContain('nothing of it was sent')
+    const { payment: other, refundId } = await makeUnknown(CONFIRM_MS)
+    await expectDecided(await decide(refundId, 'failed'), 'failed')
+    await expectRefused(await decide(refundId, 'failed'), 409, 'not_decidable')
+    await expectRefused(await decide(refundId, 'succeeded'), 409, 'against_evidence')
+    await expectDecided(await decide(refundId, 'succeeded', { againstEvidence: true }), 'succeeded')
+    expect(await left(other)).toBe('70')
+  })
+
+  it('that a refund refused with a final code succeeded, and the growth is matched to it', async () => {
+    const payment = await lab.open()
+    await lab.fault('code', { code: 33 })
+    const refundId = await lab.send(payment, '30')
+    await lab.age(refundId, CONFIRM_MS)
+    await lab.pass(payment)
+    expect((await lab.row(refundId)).status).toBe('failed')
+    const shown = await expectDecided(await decide(refundId, 'succeeded'), 'succeeded')
+    expect(shown).toMatchObject({
+      failure: null,
+      resolution: {
+        outcome: 'succeeded',
+        by: 'test',
+        reason: 'ticket 4711',
+        againstEvidence: null,
+      },
+    })
+    await lab.show(payment, '30')
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
+    expect(await left(payment)).toBe('70')
+  })
+
+  it.each([
+    ['pending', 'cancellation'],
+    ['accepted', 'it can be decided in'],
+    ['succeeded', '`returned`'],
+  ] as const)(
+    'nothing else about one that is %s, and gets what is possible instead',
+    async (state, hint) => {
+      const { refundId } = state === 'succeeded' ? await makeSucceeded() : await makeAccepted()
+      if (state === 'pending') {
+        await lab.database.sql`
+        update refunds set status = 'pending', attempts = 0, first_sent_at = null, last_sent_at = null`
+      }
+      const problem = await expectRefused(await decide(refundId, 'failed'), 409, 'not_decidable')
+      expect(problem.state).toBe(state)
+      expect(problem.detail).toContain(hint)
+    },
+  )
+})
+
+describe('a decision against the evidence', () => {
+  const AGAINST = { againstEvidence: true }
+
+  it('of a failure notification is refused, and with againstEvidence a discrepancy', async () => {
+    const { payment, refundId } = await makeUnknown(RESOLVE_MS)
+    await lab.pass(payment)
+    await lab.notify(payment, refundId, '30', { code: 5 })
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'needs_review', failureCode: '5' })
+    const problem = await expectRefused(
+      await decide(refundId, 'succeeded'),
+      409,
+      'against_evidence',
+    )
+    expect(problem).toMatchObject({ state: 'needs_review' })
+    expect(problem.detail).toContain('code 5')
+    const shown = await expectDecided(await decide(refundId, 'succeeded', AGAINST), 'succeeded')
+    expect(shown.resolution?.againstEvidence).toContain('code 5')
+    expect(await lab.disagreements(payment)).toContain('decided_against_evidence')
+    const events = await lab.database.sql`
+      select type from event_outbox where transaction_id = ${payment.transactionId}
+        and data::text ~ '"againstEvidence":"|decided_against_evidence' order by id`
+    expect(events.map(({ type }) => type)).toEqual(['refund.updated', 'discrepancy.found'])
+  })
+
+  it('of a success notification that no query has followed yet is refused', async () => {
+    const { payment, refundId } = await makeUnknown(RESOLVE_MS)
+    await lab.pass(payment)
+    await lab.notify(payment, refundId, '30')
+    await expectRefused(await decide(refundId, 'failed'), 409, 'against_evidence')
+    expect(await left(payment)).toBe('70')
+  })
+
+  it('of a failure notification that no query has followed yet is refused', async () => {
+    const { payment, refundId } = await makeUnknown(RESOLVE_MS)
+    await lab.pass(payment)
+    await lab.notify(payment, refundId, '30', { code: 5 })
+    await expectRefused(await decide(refundId, 'succeeded'), 409, 'against_evidence')
+    await expectDecided(await decide(refundId, 'failed'), 'failed')
+  })
+
+  it('of growth that nothing explains is refused; growth of another refund is none', async () => {
+    const { payment, refundId } = await makeUnknown(RESOLVE_MS)
+    await lab.pass(payment)
+    await lab.show(payment, '31')
+    await lab.pass(payment)
+    expect((await lab.row(refundId)).status).toBe('needs_review')
+    const problem = await expectRefused(await decide(refundId, 'failed'), 409, 'against_evidence')
+    expect(problem.detail).toContain('grew to 31')
+    await lab.notify(payment, 'portal-1', '31')
+    await lab.pass(payment)
+    await expectDecided(await decide(refundId, 'failed'), 'failed')
+    expect(await lab.disagreements(payment)).not.toContain('decided_against_evidence')
+  })
+
+  it('of growth from before it was sent is none', async () => {
+    const payment = await lab.open()
+    await lab.show(payment, '40')
+    await lab.pass(payment)
+    await lab.fault('reset')
+    const refundId = await lab.ask(payment, '30')
+    await lab.show(payment, '20')
+    await lab.pass(payment)
+    await lab.show(payment, '40')
+    await lab.database.sql`
+      update refunds set refunded_before = 40, status = 'needs_review', review = 'no_evidence', attempts = 1,
+        first_sent_at = now(), last_sent_at = now(), due_at = null`
+    await lab.pass(payment)
+    await expectDecided(await decide(refundId, 'failed'), 'failed')
+  })
+})
+
+describe('the proof', () => {
+  it('lists what speaks for and against: answers, notifications with codes, growth, decisions', async () => {
+    const { payment, refundId } = await makeUnknown(RESOLVE_MS)
+    await lab.pass(payment)
+    await lab.notify(payment, refundId, '30', { code: 5 })
+    await lab.notify(payment, refundId, '30', { amount: 31 })
+    await lab.show(payment, '30')
+    await lab.pass(payment)
+    const read = async () => {
+      const response = await lab.api(`/v1/refunds/${refundId}?include=proof`)
+      const { proof } = Refund.strict().parse(await response.json())
+      return proof?.indications.map(({ kind, supports, text }) => [kind, supports, text])
+    }
+    const before = [
+      ['answer', 'neither', expect.stringContaining('no answer')],
+      ['notification', 'failed', expect.stringContaining('code 5')],
+      ['notification', 'neither', expect.stringContaining('not those of the refund')],
+      ['growth', 'succeeded', expect.stringContaining('no refund explains 30')],
+    ]
+    expect(await read()).toEqual(before)
+    await decide(refundId, 'failed', { againstEvidence: true })
+    const decision = ['decision', 'failed', expect.stringContaining('test: ticket 4711')]
+    expect(await read()).toEqual([...before, decision])
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    const growth = (await read())?.find(([kind]) => kind === 'growth')
+    expect(growth).toEqual(['growth', 'failed', expect.stringContaining('0 more')])
+  })
+})
+
+describe('two decisions at once', () => {
+  it.each([
+    ['failed', 'succeeded'],
+    ['failed', 'failed'],
+    ['succeeded', 'succeeded'],
+  ] as const)('%s and %s: one wins, the other learns what was decided', async (one, two) => {
+    const { payment, refundId } = await makeUnknown(RESOLVE_MS)
+    await lab.pass(payment)
+    const answers = await whileUncommitted(
+      lab.database,
+      (held) => held`select from payments where payment_id = ${payment.id} for update`,
+      async (commit) => {
+        const against = { againstEvidence: true }
+        const first = decide(refundId, one, against)
+        await waitUntilBlocked(lab.database, 1)
+        const second = decide(refundId, two, against)
+        await waitUntilBlocked(lab.database, 2)
+        await commit()
+        return await Promise.all([first, second])
+      },
+    )
+    const [won, lost] = answers.sort((a, b) => a.status - b.status)
+    expect(won?.status).toBe(200)
+    if (!lost) throw new Error('no second answer')
+    const problem = await expectRefused(lost, 409, 'not_decidable')
+    const { resolution } = await lab.readRefund(refundId)
+    expect(problem.detail).toContain(`decided as ${resolution?.outcome} with API key test`)
+    expect(problem.detail).toContain('ticket 4711')
+  })
+})
+
+it('a decision locks the transaction before its payment, in the order of a commit', async () => {
+  const { payment, refundId } = await makeUnknown(CONFIRM_MS)
+  const { status } = await whileUncommitted(
+    lab.database,
+    async (held) => {
+      await held`
+        select from transactions where transaction_id = ${payment.transactionId} for update`
+      return {
+        lockPayment: () => held`select from payments where payment_id = ${payment.id} for update`,
+      }
+    },
+    async (commit, { lockPayment }) => {
+      const decided = decide(refundId, 'failed')
+      await waitUntilBlocked(lab.database, 1)
+      await lockPayment()
+      await commit()
+      return await decided
+    },
+  )
+  expect(status).toBe(200)
+})
+
+describe('a refund that came back', () => {
+  it('keeps its match until two answers show the refunded amount lower by it', async () => {
+    const { payment, refundId } = await makeSucceeded()
+    await expectDecided(await decide(refundId, 'returned'), 'returned')
+    expect(await left(payment)).toBe('70')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    await lab.show(payment, '30')
+    await lab.pass(payment)
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('100')
+    expect(await lab.row(refundId)).toMatchObject({ status: 'returned', matched: false })
+    const { data } = await readPage(
+      await lab.api(`/v1/transactions/${payment.transactionId}/timeline`),
+    )
+    expect(data.filter(({ field }) => field === 'freed')).toMatchObject([{ refundId, after: '30' }])
+  })
+
+  it('is not freed by a fall that is smaller', async () => {
+    const { payment, refundId } = await makeSucceeded()
+    await decide(refundId, 'returned')
+    await lab.show(payment, '1')
+    for (let n = 0; n < 3; n += 1) await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+  })
+
+  it('leaves the inferred success of another one alone', async () => {
+    const { payment, refundId } = await makeSucceeded()
+    const other = await lab.send(payment, '20')
+    await lab.settle(other)
+    await lab.pass(payment)
+    expect(await lab.row(other)).toMatchObject({ status: 'succeeded', inferred: true })
+    await decide(refundId, 'returned')
+    await lab.show(payment, '20')
+    for (let n = 0; n < 2; n += 1) await lab.pass(payment)
+    expect(await lab.row(other)).toMatchObject({ status: 'succeeded', matched: true })
+    expect(await left(payment)).toBe('80')
+    const [open] = await lab.database.sql`
+      select count(*)::int as n from discrepancies
+      where kind = 'refunded_amount_fell' and resolved_at is null`
+    expect(open).toEqual({ n: 0 })
+  })
+
+  it('may hide the growth of another one that was refused: that one does not fail', async () => {
+    const { payment, refundId } = await makeSucceeded()
+    await decide(refundId, 'returned')
+    await lab.fault('acceptThenCode', { code: 33 })
+    const other = await lab.send(payment, '30')
+    await lab.age(other, CONFIRM_MS)
+    await lab.show(payment, '30')
+    await lab.pass(payment)
+    expect((await lab.row(other)).status).toBe('unknown')
+  })
+
+  it('lowers what the growth of another one is measured from, once it is freed', async () => {
+    const { payment, refundId } = await makeSucceeded()
+    await decide(refundId, 'returned')
+    const disputed = await lab.ask(payment, '10')
+    await lab.database.sql`
+      update refunds set status = 'needs_review', review = 'contradicted', due_at = null
+      where refund_id = ${disputed}`
+    await lab.fault('acceptThenCode', { code: 33 })
+    const other = await lab.send(payment, '30')
+    await lab.show(payment, '0')
+    for (let n = 0; n < 2; n += 1) await lab.pass(payment)
+    expect(await left(payment)).toBe('60')
+    await lab.age(other, CONFIRM_MS)
+    await lab.show(payment, '30')
+    await lab.pass(payment)
+    expect((await lab.row(other)).status).toBe('unknown')
+  })
+
+  it('from before the payment was first seen is freed as well', async () => {
+    const { payment, refundId } = await makeSucceeded()
+    await lab.database.sql`update payments set refunded_at_first = 30`
+    await lab.database.sql`update refunds set matched = false, in_first_sight = true`
+    await decide(refundId, 'returned')
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('100')
+    const next = await lab.send(payment, '100')
+    expect((await lab.row(next)).status).toBe('accepted')
+  })
+
+  it.each([0, 5])('keeps a later notification with code %i and changes nothing', async (code) => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+    await decide(refundId, 'returned')
+    const before = await lab.row(refundId)
+    await lab.notify(payment, refundId, '30', { code })
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({
+      status: 'returned',
+      matched: before.matched,
+      failureCode: null,
+    })
+    const response = await lab.api(`/v1/refunds/${refundId}?include=proof`)
+    const { proof } = Refund.strict().parse(await response.json())
+    expect(proof?.notifications).toMatchObject([{ notification: { code: String(code) } }])
+  })
+
+  it('is decided only of one that succeeded, and then is over', async () => {
+    const { refundId } = await makeUnknown(CONFIRM_MS)
+    await expectRefused(await decide(refundId, 'returned'), 409, 'not_decidable')
+    const { refundId: other } = await makeSucceeded()
+    await decide(other, 'returned')
+    for (const outcome of ['returned', 'failed', 'succeeded'] as const) {
+      await expectRefused(await decide(other, outcome), 409, 'not_decidable')
+    }
+  })
+
+  it('keeps its transaction asked about until it is freed', async () => {
+    const { payment, refundId } = await makeSucceeded()
+    await decide(refundId, 'returned')
+    const isDue = async () => {
+      const [row] = await lab.database.sql`
+        select due_at is not null as due from transactions where transaction_id = ${payment.transactionId}`
+      return row?.due
+    }
+    await lab.pass(payment)
+    expect(await isDue()).toBe(true)
+    await lab.show(payment, '0')
+    for (let n = 0; n < 2; n += 1) await lab.pass(payment)
+    expect(await isDue()).toBe(false)
+  })
+})
