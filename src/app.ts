@@ -22,6 +22,7 @@ import { traceRequests } from './platform/http/trace-requests.ts'
 import type { ApiInfo } from './platform/openapi/document.ts'
 import { openapiRoutes } from './platform/openapi/routes.ts'
 import { isDatabaseUnavailable } from './platform/postgres/errors.ts'
+import { approvalRoutes } from './refunds/approval/routes.ts'
 import { refundRoutes } from './refunds/routes.ts'
 import { transactionRoutes } from './transactions/routes.ts'
 import type { WebhooksContext } from './webhooks/context.ts'
@@ -121,6 +122,7 @@ export function createApp(
   app.route('/', transactionRoutes(ctx))
   app.route('/', paymentRoutes(ctx))
   app.route('/', refundRoutes(ctx))
+  app.route('/', approvalRoutes(ctx))
   app.route('/', discrepancyRoutes(ctx))
   app.route('/', feedRoutes(ctx))
   app.route('/', cardRoutes(ctx))

@@ -6,6 +6,7 @@ import { eraseReceivers } from './maintenance/erase-receivers.ts'
 import { recheckFinal } from './maintenance/recheck-final.ts'
 import { requeueUnhandled } from './maintenance/requeue-unhandled.ts'
 import { startMonitoredLoop, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
+import { expireApprovals } from './refunds/approval/expire-approvals.ts'
 import type { SyncContext } from './sync/context.ts'
 import { beginSync, findRestMs } from './sync/sync-due.ts'
 import type { WebhooksContext } from './webhooks/context.ts'
@@ -94,12 +95,13 @@ function startWebhookDelivery(ctx: BackgroundContext, everyMs: number): WorkerLo
   })
 }
 
-/** Requeues unhandled notifications and erases refund receivers. Neither is urgent. */
+/** Requeues unhandled notifications, ends approvals that came too late, and erases receivers. None is urgent. */
 function startRequeueAndErasure(ctx: BackgroundContext): WorkerLoop {
   return startMonitoredLoop(ctx, {
     name: 'tidying',
     begin: async () => {
       await requeueUnhandled(ctx)
+      await expireApprovals(ctx)
       return { count: await eraseReceivers(ctx), finished: Promise.resolve() }
     },
     idleMs: () => Promise.resolve(MAINTAIN_EVERY_MS),

@@ -76,6 +76,15 @@ const TABLE = {
     member: { name: 'leftToday', example: '250000', always: false },
     example: { detail: 'This key may refund 250000 more today (UTC), of 2000000 a day' },
   },
+  same_person: {
+    status: 403,
+    title: 'A second person has to decide',
+    example: {
+      detail:
+        'Refund 0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11 was requested by you or for you: a second person has to approve it',
+    },
+  },
+  not_awaiting_approval: { status: 409, title: 'The refund does not await approval' },
   refund_not_in_review: { status: 409, title: 'The refund is not in review' },
   cursor_expired: { status: 410, title: 'The cursor has expired' },
   webhook_endpoint_not_found: { status: 404, title: 'No such webhook endpoint' },

@@ -21,6 +21,7 @@ export type CreateKeyOptions = {
   refundMax?: string
   refundDailyMax?: string
   rate?: number
+  person?: string
   expires?: string
 }
 
@@ -35,6 +36,7 @@ export async function createNamedKey(sql: Sql, name: string, options: CreateKeyO
       refundMax: options.refundMax ?? null,
       refundDailyMax: options.refundDailyMax ?? null,
       ratePerMinute: options.rate ?? null,
+      person: options.person ?? null,
       expiresAt: options.expires ?? null,
     }
     const { id, text: key } = await createKey(tx, newKey)

@@ -9,7 +9,15 @@ import {
   rotateNamedKey,
 } from './change-keys.ts'
 import { formatTable } from './format-table.ts'
-import { readCap, readCount, readDuration, readExpiry, readName, readScopes } from './options.ts'
+import {
+  readCap,
+  readCount,
+  readDuration,
+  readExpiry,
+  readName,
+  readPerson,
+  readScopes,
+} from './options.ts'
 import type { RunOnDatabase } from './with-database.ts'
 
 const DAY_S = 86_400
@@ -36,7 +44,12 @@ function addCreateCommand(keys: Command, print: Print, onDatabase: RunOnDatabase
     .requiredOption('--scopes <names>', `all, or some of ${SCOPES.join(',')}`, readScopes)
     .requiredOption('--merchant <code>', "the merchant account it can access, '*' for all")
     .option('--refund-max <amount>', 'the largest single refund', readCap)
-    .option('--refund-daily-max <amount>', 'the most refunded in a UTC day', readCap)
+    .option('--refund-daily-max <amount>', 'the most refunded in a day of CAPS_TIME_ZONE', readCap)
+    .option(
+      '--person <name>',
+      'whose key it is; the keys of one person do not approve the refunds of each other',
+      readPerson,
+    )
     .option('--rate <n>', 'requests per minute and process; unlimited if left out', readCount)
     .option(
       '--expires <when>',

@@ -62,6 +62,7 @@ export type Payment = {
 }
 
 export type RefundStatus =
+  | 'awaiting_approval'
   | 'pending'
   | 'accepted'
   | 'unknown'
@@ -71,6 +72,15 @@ export type RefundStatus =
 
 /** The bank account that a refund of a QR payment is paid to. */
 export type Receiver = { accountName: string; accountNumber: string; swiftCode: string }
+
+/** The approval of a refund: null members until someone decides. */
+export type RefundApproval = {
+  decision: 'approved' | 'declined' | null
+  /** The name of the API key that decided. */
+  by: string | null
+  reason: string | null
+  at: string | null
+}
 
 /** A refund; `id` is also the request id sent to the gateway. */
 export type Refund = {
@@ -86,7 +96,15 @@ export type Refund = {
   /** Inferred only from the rise of the gateway's `refundedAmount`, without a notification. */
   inferred: boolean
   gatewayRefundId: string | null
-  failure: { source: 'gateway' | 'service'; code: string; message: string } | null
+  failure: { source: 'gateway' | 'service' | 'merchant'; code: string; message: string } | null
+  /** The name of the API key that requested it. */
+  requestedBy: string
+  /** The person for whom it was requested. */
+  onBehalfOf: string | null
+  /** Null for a refund that needs no approval by a second person. */
+  approval: RefundApproval | null
+  /** Whether its outcome was decided by whoever requested it, because nobody else could. */
+  selfDecided: boolean
   requestedAt: string
   updatedAt: string
   /** Only if requested. */

@@ -8,6 +8,7 @@ export type {
   Payment,
   Receiver,
   Refund,
+  RefundApproval,
   RefundPreview,
   RefundStatus,
   Sync,

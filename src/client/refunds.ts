@@ -12,6 +12,8 @@ export type RefundWish = {
   /** Required for a QR payment. */
   receiver?: Receiver | undefined
   reason?: string | undefined
+  /** The name or id of the person for whom you ask. */
+  onBehalfOf?: string | undefined
 }
 
 /** A refund that is ready to be requested. Plain data: store it as JSON and send it any number of times. */
@@ -53,6 +55,16 @@ export type Refunds = {
    * @throws NotFoundError
    */
   get(refundId: string, options?: CallOptions & { proof?: boolean | undefined }): Promise<Refund>
+  /**
+   * Approves a refund that another principal requested. It is sent after that.
+   * @throws ForbiddenError (`same_person`), ConflictError (`not_awaiting_approval`), NotFoundError
+   */
+  approve(refundId: string, reason?: string, options?: CallOptions): Promise<Refund>
+  /**
+   * Declines a refund that another principal requested. It has failed then.
+   * @throws ForbiddenError (`same_person`), ConflictError (`not_awaiting_approval`), NotFoundError
+   */
+  decline(refundId: string, reason?: string, options?: CallOptions): Promise<Refund>
   /** Lists refunds, newest first. */
   list(filter?: RefundFilter, options?: CallOptions): Listing<Refund>
   /**
@@ -80,6 +92,16 @@ export function createRefunds(transport: Transport): Refunds {
       ),
     get: (id, { proof = false, ...options } = {}) =>
       transport.request({ path: locate(id), query: proof ? { include: 'proof' } : {} }, options),
+    approve: (id, reason, options) =>
+      transport.request(
+        { method: 'POST', path: `${locate(id)}/approval`, body: { reason } },
+        options,
+      ),
+    decline: (id, reason, options) =>
+      transport.request(
+        { method: 'POST', path: `${locate(id)}/decline`, body: { reason } },
+        options,
+      ),
     list: ({ cursor: from, ...filter } = {}, options) =>
       makeListing((cursor) => {
         const query = { ...filter, cursor }

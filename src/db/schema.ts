@@ -88,6 +88,8 @@ export const apiKeys = pgTable(
     /** The key this one replaced, and the first key of the rotation chain. Caps and rate apply to the whole chain. */
     replaces: uuid('replaces'),
     chainId: uuid('chain_id'),
+    /** Who uses it, if it is one person's: all keys of a person are the same principal. */
+    person: text('person'),
     createdAt: time('created_at').notNull().defaultNow(),
     expiresAt: time('expires_at'),
     revokedAt: time('revoked_at'),
@@ -374,10 +376,39 @@ export const refunds = pgTable(
     /** The data key of the fingerprint; null in rows of releases that derived it from `DATA_ENCRYPTION_KEY`. */
     fingerprintKeyId: text('fingerprint_key_id'),
     requestedBy: text('requested_by').notNull(),
+    /**
+     * Who asked for it: `person:<name>` in lower case, or `key:<id>` with the first key of its rotation chain. Null in
+     * rows of earlier releases.
+     */
+    requestedPrincipal: text('requested_principal'),
+    /** The person for whom the caller asked, as named in the request. */
+    onBehalfOf: text('on_behalf_of'),
+    /** It was above `REFUND_APPROVAL_ABOVE` when it was requested: nothing is sent before another principal approves. */
+    needsApproval: boolean('needs_approval').notNull().default(false),
+    /** Who approved or declined it: the name shown, and the principal. */
+    decidedBy: text('decided_by'),
+    decidedPrincipal: text('decided_principal'),
+    decidedReason: text('decided_reason'),
+    declinedAt: time('declined_at'),
+    approvedAt: time('approved_at'),
+    /** HMAC of what was approved, and its data key: it is sent only while that is unchanged. */
+    approvedFingerprint: bytes('approved_fingerprint'),
+    approvedFingerprintKeyId: text('approved_fingerprint_key_id'),
+    /** Its outcome was decided by the principal that asked for it, because no other could. */
+    selfDecided: boolean('self_decided').notNull().default(false),
 
     /** `sending` is shown as `pending`: an attempt is recorded, and its bytes may have been sent. */
     status: text('status', {
-      enum: ['pending', 'sending', 'accepted', 'unknown', 'succeeded', 'failed', 'needs_review'],
+      enum: [
+        'awaiting_approval',
+        'pending',
+        'sending',
+        'accepted',
+        'unknown',
+        'succeeded',
+        'failed',
+        'needs_review',
+      ],
     }).notNull(),
     /** Attempts whose bytes may have been sent. */
     attempts: integer('attempts').notNull().default(0),
@@ -411,11 +442,11 @@ export const refunds = pgTable(
      * and in every other status.
      */
     review: text('review', { enum: ['contradicted', 'no_evidence'] }),
-    failureSource: text('failure_source', { enum: ['gateway', 'service'] }),
+    failureSource: text('failure_source', { enum: ['gateway', 'service', 'merchant'] }),
     failureReason: text('failure_reason'),
     failureMessage: text('failure_message'),
 
-    /** When its next check is due; null = it has ended. */
+    /** When its next check is due; null = it has ended, or waits for approval. */
     dueAt: time('due_at'),
     polls: integer('polls').notNull().default(0),
     requestedAt: time('requested_at').notNull().defaultNow(),
@@ -447,20 +478,37 @@ export const refunds = pgTable(
     check('refunds_amount_positive', sql`${t.amount} > 0 and scale(${t.amount}) <= 4`),
     check(
       'refunds_status_known',
-      sql`${t.status} in ('pending', 'sending', 'accepted', 'unknown', 'succeeded', 'failed', 'needs_review')`,
+      sql`${t.status} in ('awaiting_approval', 'pending', 'sending', 'accepted', 'unknown', 'succeeded', 'failed', 'needs_review')`,
     ),
     check(
       'refunds_ended_or_due',
-      sql`${t.status} = 'needs_review' or (${t.status} in ('succeeded', 'failed')) = (${t.dueAt} is null)`,
+      sql`${t.status} = 'needs_review' or (${t.status} in ('awaiting_approval', 'succeeded', 'failed')) = (${t.dueAt} is null)`,
     ),
     check(
       'refunds_sent_has_attempt',
-      sql`${t.status} in ('pending', 'succeeded', 'failed', 'needs_review') or ${t.attempts} > 0`,
+      sql`${t.status} in ('awaiting_approval', 'pending', 'succeeded', 'failed', 'needs_review') or ${t.attempts} > 0`,
     ),
     check('refunds_matched_succeeded', sql`not ${t.matched} or ${t.status} = 'succeeded'`),
     check(
       'refunds_failed_says_why',
       sql`${t.status} <> 'failed' or ${t.failureSource} is not null`,
+    ),
+    check(
+      'refunds_awaiting_undecided',
+      sql`${t.status} <> 'awaiting_approval' or (${t.needsApproval} and ${t.decidedPrincipal} is null)`,
+    ),
+    // Evidence that it happened elsewhere ends it without an approval, and a person may decide about that.
+    check(
+      'refunds_approved_before_sending',
+      sql`not ${t.needsApproval} or ${t.approvedAt} is not null or (${t.attempts} = 0 and ${t.status} in ('awaiting_approval', 'succeeded', 'failed', 'needs_review'))`,
+    ),
+    check(
+      'refunds_decided_by_another',
+      sql`${t.decidedPrincipal} is null or (${t.decidedPrincipal} <> ${t.requestedPrincipal} and (${t.onBehalfOf} is null or lower(btrim(${t.onBehalfOf})) not in (lower(btrim(${t.decidedBy})), ${t.decidedPrincipal}, regexp_replace(${t.decidedPrincipal}, '^[a-z]+:', '')))) is true`,
+    ),
+    check(
+      'refunds_decision_whole',
+      sql`(${t.decidedPrincipal} is null) = (${t.decidedBy} is null) and (${t.decidedPrincipal} is not null) = (${t.approvedAt} is not null or ${t.declinedAt} is not null) and (${t.approvedAt} is null or ${t.declinedAt} is null) and (${t.approvedAt} is null) = (${t.approvedFingerprint} is null)`,
     ),
   ],
 )

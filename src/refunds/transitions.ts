@@ -59,7 +59,13 @@ export function isOpen({ status, review }: RefundRow): boolean {
 
 /** Whether no check of the refund is scheduled. */
 export function isResting(draft: RefundDraft): boolean {
+  if (draft.now.status === 'awaiting_approval') return true
   return isOver(draft) && !isOpen(draft.now)
+}
+
+/** Whether as far as is known nothing was sent, and the refund may still be. */
+export function isUnsent({ status }: RefundRow): boolean {
+  return status === 'awaiting_approval' || status === 'pending'
 }
 
 /** Whether a person decided that the refund failed: notifications do not overrule that. */

@@ -8,6 +8,7 @@ import { decryptReceiver } from './receiver.ts'
 
 /** The statuses shown to merchants. */
 export const RefundState = z.enum([
+  'awaiting_approval',
   'pending',
   'accepted',
   'unknown',
@@ -20,6 +21,16 @@ export const RefundState = z.enum([
 const ShownReceiver = z
   .strictObject({ accountName: z.string(), accountNumber: z.string(), swiftCode: z.string() })
   .openapi({ description: 'With a masked account number' })
+
+/** The approval by a second person. */
+const Approval = z
+  .strictObject({
+    decision: z.enum(['approved', 'declined']).nullable().openapi({ description: 'Null for none' }),
+    by: z.string().nullable().openapi({ description: 'The name of the API key' }),
+    reason: z.string().nullable(),
+    at: Time.nullable(),
+  })
+  .openapi('RefundApproval')
 
 /** A refund in API responses, events and webhooks. */
 export const Refund = z
@@ -39,11 +50,17 @@ export const Refund = z
     gatewayRefundId: z.string().nullable(),
     failure: z
       .strictObject({
-        source: z.enum(['gateway', 'service']),
+        source: z.enum(['gateway', 'service', 'merchant']),
         code: z.string(),
         message: z.string(),
       })
       .nullable(),
+    requestedBy: z.string().openapi({ description: 'The name of the API key' }),
+    onBehalfOf: z.string().nullable(),
+    approval: Approval.nullable().openapi({ description: 'Null for one that needs no approval' }),
+    selfDecided: z.boolean().openapi({
+      description: 'Its outcome was decided by whoever requested it, because nobody else could',
+    }),
     requestedAt: Time,
     updatedAt: Time,
     proof: Proof.optional(),
@@ -65,6 +82,10 @@ export const Refund = z
       inferred: false,
       gatewayRefundId: null,
       failure: null,
+      requestedBy: 'shop',
+      onBehalfOf: 'Tran Thi B',
+      approval: null,
+      selfDecided: false,
       requestedAt: '2026-11-21T10:20:00.000Z',
       updatedAt: '2026-11-21T10:20:00.000Z',
     },
@@ -95,6 +116,14 @@ export type ShownRefund = {
     | 'failureSource'
     | 'failureReason'
     | 'failureMessage'
+    | 'requestedBy'
+    | 'onBehalfOf'
+    | 'needsApproval'
+    | 'decidedBy'
+    | 'decidedReason'
+    | 'approvedAt'
+    | 'declinedAt'
+    | 'selfDecided'
     | 'requestedAt'
     | 'updatedAt'
   >
@@ -123,9 +152,19 @@ export function showRefund(
       code: r.failureReason ?? '',
       message: r.failureMessage ?? '',
     },
+    requestedBy: r.requestedBy,
+    onBehalfOf: r.onBehalfOf,
+    approval: r.needsApproval ? showApproval(r) : null,
+    selfDecided: r.selfDecided,
     requestedAt: toIso(r.requestedAt),
     updatedAt: toIso(r.updatedAt),
   }
+}
+
+function showApproval({ decidedBy, decidedReason, approvedAt, declinedAt }: ShownRefund['refund']) {
+  const decision = approvedAt ? ('approved' as const) : declinedAt ? ('declined' as const) : null
+  const at = approvedAt ?? declinedAt
+  return { decision, by: decidedBy, reason: decidedReason, at: at && toIso(at) }
 }
 
 /** The response to `dryRun`: what would be sent, and the refundable amount before and after it. */

@@ -20,6 +20,7 @@ const make = (more: { refundDailyMax?: string; expiresAt?: string } = {}) =>
       refundMax: null,
       refundDailyMax: more.refundDailyMax ?? null,
       ratePerMinute: 1000,
+      person: null,
       expiresAt: more.expiresAt ?? null,
     }),
   )

@@ -7,7 +7,7 @@ import { build } from '../../platform/postgres/query-builder.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { selectRefundNotifications } from '../../transactions/select-refund-notifications.ts'
 import { applyFailureNotification, applySuccessNotification } from '../apply-notification.ts'
-import { sendToReview } from '../transitions.ts'
+import { isUnsent, sendToReview } from '../transitions.ts'
 import type { Finding, RefundDraft } from '../types.ts'
 
 /** A refund notification that is not handled yet. */
@@ -85,7 +85,7 @@ export async function readUnhandledNotifications(
 }
 
 function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | undefined {
-  const { refundId, paymentId, amount, status } = draft.now
+  const { refundId, paymentId, amount } = draft.now
   const same =
     one.requestId === refundId &&
     one.paymentId === paymentId &&
@@ -95,7 +95,7 @@ function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | unde
   if (!same) {
     const reason = 'the gateway notified its request id with another payment or amount'
     // Sent from a row that was lost: sent once more, it would move twice.
-    if (status === 'pending') sendToReview(draft, 'contradicted', { reason, ipnEventId: one.id })
+    if (isUnsent(draft.now)) sendToReview(draft, 'contradicted', { reason, ipnEventId: one.id })
     return {
       kind: 'notification_mismatch',
       ours: `request ${refundId}, payment ${paymentId}, amount ${amount}`,

@@ -2,7 +2,14 @@ import type { TransactionKey } from '../../db/transaction-key.ts'
 import { addAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import { isFailedByCode, isOpen, NO_FAILURE, sendToReview, transition } from '../transitions.ts'
+import {
+  isFailedByCode,
+  isOpen,
+  isUnsent,
+  NO_FAILURE,
+  sendToReview,
+  transition,
+} from '../transitions.ts'
 import type { Finding, LockedPayment, RefundDraft, RefundRow } from '../types.ts'
 import type { DeltaMatch, OwnRefund } from './delta-types.ts'
 import { type LockedRefunds, markExternalRefunds, releaseOtherReadings } from './lock-refunds.ts'
@@ -96,7 +103,7 @@ function describeEvidence(now: RefundRow): OwnRefund['evidence'] | undefined {
   if (now.status === 'succeeded') return now.inferred ? 'inferred' : 'confirmed'
   if (isOpen(now)) return now.failureCode === null ? 'none' : 'failure_notified'
   if (isFailedByCode(now)) return 'refused'
-  if (now.status === 'pending') return 'unsent'
+  if (isUnsent(now)) return 'unsent'
   return now.status === 'needs_review' ? 'contradicted' : undefined
 }
 

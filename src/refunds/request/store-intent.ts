@@ -1,3 +1,4 @@
+import { selectPrincipal } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { SYNC_DUE } from '../../db/channels.ts'
@@ -16,6 +17,7 @@ import { lockCaps } from './caps.ts'
 import { explainRefusal, type RefusingPayment } from './explain-refusal.ts'
 import type { RefundTarget } from './find-target.ts'
 import { selectPriorEvidence } from './prior-evidence.ts'
+import { selectOwnTotal, selectThreshold } from './threshold.ts'
 import type { RefundAmounts, RefundIntent, RefundParams } from './types.ts'
 
 const OPERATION = 'POST /v1/payments/{paymentId}/refunds'
@@ -44,7 +46,7 @@ export async function storeIntent(
 ): Promise<RefundAmounts & { stored: ShownRefund }> {
   const { access, target, params, intent } = toStore
   refuseUnsendable(ctx, target.merchantCode)
-  const caps = await lockCaps(tx, access)
+  const caps = await lockCaps(tx, access, ctx.config)
   const { receiver, paymentId } = params
   const { refundId } = intent
   const encrypted = receiver
@@ -65,7 +67,7 @@ export async function storeIntent(
   notifyAfterCommit(tx, SYNC_DUE)
   notifyTransactionChanged(tx, target)
   // What was sent before its row was lost was counted then, and is not sent again.
-  if (status === 'pending') await caps.consume(amount)
+  if (status === 'pending' || status === 'awaiting_approval') await caps.consume(amount)
   const refund = {
     ...NEW_REFUND,
     status,
@@ -75,6 +77,9 @@ export async function storeIntent(
     amount,
     reason: params.reason ?? null,
     receiverShown: shown,
+    requestedBy: access.name,
+    onBehalfOf: params.onBehalfOf ?? null,
+    needsApproval: status === 'awaiting_approval',
     requestedAt: now,
     updatedAt: now,
   }
@@ -87,6 +92,11 @@ const NEW_REFUND = {
   failureSource: null,
   failureReason: null,
   failureMessage: null,
+  decidedBy: null,
+  decidedReason: null,
+  approvedAt: null,
+  declinedAt: null,
+  selfDecided: false,
 }
 
 function refuseDecimals(amount: string | undefined, currency: string): void {
@@ -115,7 +125,7 @@ type InsertedIntent = Omit<RefusingPayment, 'status'> & {
   /** Null when nothing was stored. */
   amount: string | null
   /** Of the refund; null when nothing was stored. */
-  status: 'pending' | 'succeeded' | 'needs_review' | null
+  status: 'awaiting_approval' | 'pending' | 'succeeded' | 'needs_review' | null
   now: string
 }
 
@@ -129,14 +139,15 @@ type InsertedIntent = Omit<RefusingPayment, 'status'> & {
  * @returns undefined when the payment is no longer the transaction's: it is not locked, and nothing is stored
  */
 async function insertIntent(
-  { sql }: Pick<Context, 'sql'>,
+  { config, sql }: Pick<Context, 'config' | 'sql'>,
   tx: Tx,
-  { access, target, params, intent }: IntentToStore,
+  toStore: IntentToStore,
   { encrypted, shown }: { encrypted: Buffer | null; shown: Buffer | null },
 ): Promise<InsertedIntent | undefined> {
+  const { access, target, params, intent } = toStore
   const { merchantCode, transactionId, paymentId } = target
   const { refundId, idempotencyKey, fingerprint } = intent
-  const { amount = null, reason = null } = params
+  const { amount = null, reason = null, onBehalfOf = null } = params
   const keys = tx`(
     select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id,
       ${paymentId}::text as payment_id) as k`
@@ -155,19 +166,25 @@ async function insertIntent(
         from ${keys} cross join lateral (
           select * from payments as p where p.transaction_id = k.transaction_id
             and ${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1) as payments
-      ), ${selectPriorEvidence(tx, { merchantCode, paymentId, refundId, amount })}, wanted as (
+      ), ${selectPriorEvidence(tx, { merchantCode, paymentId, refundId, amount })}, asked as (
         select payment.*, judged.found, judged.proves, judged.notified_at, judged.ipn_event_id,
           proves and judged.matched as matched, proves and judged.in_first_sight as in_first_sight,
-          coalesce(${amount}::numeric, case when found then judged.amount end, refundable) as amount,
-          case when not found then 'pending' when proves then 'succeeded' else 'needs_review' end as next
+          coalesce(${amount}::numeric, case when found then judged.amount end, refundable) as amount
         from payment, judged
+      ), ${selectThreshold(tx, config, target)}, wanted as (
+        select asked.*, case
+          when found then case when proves then 'succeeded' else 'needs_review' end
+          when amount + ${selectOwnTotal(tx, target)} > above then 'awaiting_approval'
+          else 'pending' end as next
+        from asked, threshold
       ), stored as (
         insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, reason, receiver,
           receiver_shown, idempotency_key, fingerprint,
-          fingerprint_key_id, requested_by, status, due_at, known, matched,
+          fingerprint_key_id, requested_by, requested_principal, on_behalf_of, needs_approval, status, due_at, known, matched,
           in_first_sight, success_notified_at, review)
         select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId}, amount, ${reason}, ${encrypted},
-          ${shown}, ${idempotencyKey}, ${fingerprint.value}, ${fingerprint.keyId}, ${access.name}, next, case when not found then now() end,
+          ${shown}, ${idempotencyKey}, ${fingerprint.value}, ${fingerprint.keyId}, ${access.name}, ${selectPrincipal(tx, access.id)}, ${onBehalfOf}, next = 'awaiting_approval', next,
+          case when next = 'pending' then now() end,
           proves, matched, in_first_sight, case when proves then notified_at end,
           case when next = 'needs_review' then 'contradicted' end
         from wanted
@@ -175,7 +192,7 @@ async function insertIntent(
           and (payment_method <> 'QR' or ${encrypted !== null}) and amount <= refundable))
         on conflict do nothing
         returning refund_id, amount, status
-      ), ${recordIntent(sql, tx, { access, target, intent })}
+      ), ${recordIntent(sql, tx, toStore)}
       select payment.status as "paymentStatus", missing, unreadable, payment_method as "paymentMethod",
         refundable::text as refundable, (select amount::text from stored) as amount,
         (select status from stored) as status, (
@@ -188,11 +205,16 @@ async function insertIntent(
   return rows[0]
 }
 
+function describeRequest({ name }: Access, { reason, onBehalfOf }: RefundParams): string {
+  const forWhom = onBehalfOf === undefined ? '' : ` on behalf of ${onBehalfOf}`
+  return `requested with API key ${name}${forWhom}${reason ? `: ${reason}` : ''}`
+}
+
 /** Common table expressions that follow `stored`: its history, its audit entry, and the transaction that is due. */
 function recordIntent(
   sql: Context['sql'],
   tx: Tx,
-  { access, target, intent: { refundId } }: Pick<IntentToStore, 'access' | 'target' | 'intent'>,
+  { access, target, params, intent: { refundId } }: IntentToStore,
 ) {
   const { merchantCode, transactionId, paymentId } = target
   return tx`
@@ -205,7 +227,7 @@ function recordIntent(
           (merchant_code, transaction_id, payment_id, refund_id, field, before, after, ipn_event_id, cause)
         select ${merchantCode}, ${transactionId}, ${paymentId}, refund_id, 'status', step.*
         from stored, wanted, lateral (
-          select null, 'pending', null::bigint, ${`requested with API key ${access.name}`}
+          select null, case when found then 'pending' else next end, null::bigint, ${describeRequest(access, params)}
           union all
           select 'pending', next, wanted.ipn_event_id, case when proves then ${PROVEN} else ${KNOWN} end
           where found) as step

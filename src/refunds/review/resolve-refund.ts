@@ -9,6 +9,7 @@ import { notifyAfterCommit } from '../../platform/postgres/notify.ts'
 import { runInTransaction } from '../../platform/postgres/transaction.ts'
 import { makeDue } from '../../transactions/make-due.ts'
 import { notifyTransactionChanged } from '../../transactions/notify-changed.ts'
+import { checkSelfDecision } from '../approval/self-decision.ts'
 import { buildRefundEvent, readRefunds } from '../build-event.ts'
 import { lockRefundRows, saveDraft } from '../draft.ts'
 import type { RefundRecord } from '../find-refunds.ts'
@@ -24,7 +25,7 @@ export type Resolution = { outcome: 'succeeded' | 'failed'; reason: string }
  * Applies a person's decision to a refund whose outcome could not be determined, and records it with the API
  * key's name and the reason. `succeeded` keeps the amount reserved until the refunded amount of the payment shows
  * it; `failed` releases it.
- * @throws DomainError `refund_not_in_review`
+ * @throws DomainError `refund_not_in_review`, `same_person`
  */
 export async function resolveRefund(
   ctx: Context,
@@ -46,8 +47,10 @@ export async function resolveRefund(
         `Refund ${refundId} cannot be decided: only a refund in needs_review can`,
       )
     }
+    const selfDecided = await checkSelfDecision(tx, row, access)
     const draft = startDraft(row)
-    applyDecision(draft, { outcome, reason }, access.name)
+    const by = selfDecided ? `${access.name}, which also requested it` : access.name
+    applyDecision(draft, { outcome, reason }, by)
     draft.dueInMs = null
     await saveDraft(tx, draft)
     await scheduleReceiverErasure(tx, ctx.config, draft)
