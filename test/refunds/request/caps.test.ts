@@ -126,6 +126,16 @@ describe('the daily total of a key', () => {
     }
   })
 
+  it('in a zone that only Postgres does not know stop the start, with one line', async () => {
+    const started = startTestService(rig.database, rig.sandbox.url, {
+      settings: { ROLE: 'web' },
+      config: { CAPS_TIME_ZONE: 'Nowhere/Nothing' },
+    })
+    await expect(started).rejects.toMatchObject({
+      lines: [expect.stringMatching(/^CAPS_TIME_ZONE .*Nowhere\/Nothing/)],
+    })
+  })
+
   it('accepts one of two concurrent refunds of different payments', async () => {
     const keyId = await addCappedKey(rig.database, key, { dailyMax: '100' })
     const ids = [(await seedPaid(rig.database)).id, (await seedPaid(rig.database)).id]
