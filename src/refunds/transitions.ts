@@ -59,7 +59,6 @@ export function isOpen({ status, review }: RefundRow): boolean {
 
 /** Whether no check of the refund is scheduled. */
 export function isResting(draft: RefundDraft): boolean {
-  if (draft.now.status === 'awaiting_approval') return true
   return isOver(draft) && !isOpen(draft.now)
 }
 

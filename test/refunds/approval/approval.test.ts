@@ -50,11 +50,15 @@ async function expectDecided(response: Response): Promise<RefundView> {
 const statusOf = async (id: string) => (await lab.readRefund(id)).status
 
 /** Names the currency of a transaction in a notification, verified or not. */
-async function name({ transactionId }: LabPayment, currency: string, verdict = 'verified') {
+async function name(
+  { transactionId }: LabPayment,
+  currency: string,
+  { verdict = 'verified', hint = false } = {},
+) {
   await lab.database.sql`
-    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, currency, verdict, body,
+    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, currency, verdict, hint, body,
       content_type, address, headers, deliveries)
-    values ('UFLIYL', sha256(${currency + verdict}::bytea), 'payment', ${transactionId}, ${currency}, ${verdict},
+    values ('UFLIYL', sha256(${currency + verdict}::bytea), 'payment', ${transactionId}, ${currency}, ${verdict}, ${hint},
       '', '', '', '{}', 1)`
 }
 
@@ -200,6 +204,28 @@ describe('a refund above the threshold', () => {
     expect(await lab.sent(id)).toBe(0)
   })
 
+  it('does not expire when a decision is committed first', async () => {
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    await lab.database.sql`update refunds set requested_at = requested_at - interval '1 hour'`
+    const expired = await whileUncommitted(
+      lab.database,
+      (held) => held`
+        with locked as (select from payments where payment_id = ${payment.id} for update)
+        update refunds set status = 'failed', failure_source = 'merchant', failure_reason = 'declined',
+          declined_at = now(), decided_by = 'b', decided_principal = 'person:b'
+        where refund_id = ${id} and exists (select from locked)`,
+      async (commit) => {
+        const expiring = expireApprovals(lab.service.ctx)
+        await waitUntilBlocked(lab.database)
+        await commit()
+        return await expiring
+      },
+    )
+    expect(expired).toBe(0)
+    expect((await lab.readRefund(id)).failure).toMatchObject({ code: 'declined' })
+  })
+
   it('is checked against what is left when it is sent, not when it was approved', async () => {
     const payment = await lab.open()
     const { id } = await request(payment)
@@ -270,8 +296,11 @@ describe('the threshold', () => {
     expect((await request(unnamed, { amount: '50' })).status).toBe('pending')
     expect((await request(unnamed, { amount: '0.01' })).status).toBe('awaiting_approval')
     const unverified = await lab.open()
-    await name(unverified, 'EUR', 'missing')
+    await name(unverified, 'EUR', { verdict: 'missing' })
     expect((await request(unverified)).status).toBe('awaiting_approval')
+    const hinted = await lab.open()
+    await name(hinted, 'EUR', { hint: true })
+    expect((await request(hinted)).status).toBe('awaiting_approval')
     const several = await lab.open()
     await name(several, 'USD')
     await name(several, 'EUR')
