@@ -11,6 +11,11 @@ export function selectPrincipal(sql: Sql | Tx, keyId: string) {
   return sql`(select ${sql.unsafe(PRINCIPAL_SQL)} from api_keys as k where k.id = ${keyId})`
 }
 
+/** Selects the name of a key, for use inside a statement. */
+export function selectKeyName(sql: Sql | Tx, keyId: string) {
+  return sql`(select k.name from api_keys as k where k.id = ${keyId})`
+}
+
 /**
  * Whether `on_behalf_of` names the row `k` of `api_keys`, in SQL: by the name of the key, its principal or the person. The
  * constraint `refunds_decided_by_another` has the same rule.

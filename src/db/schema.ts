@@ -80,7 +80,7 @@ export const apiKeys = pgTable(
     scopes: text('scopes').array().notNull(),
     /** A merchant code, or `*` for all accounts. */
     merchantCode: text('merchant_code').notNull(),
-    /** The caps of a single refund and of all refunds in a UTC day; null = no cap. */
+    /** The caps of a single refund and of all refunds in a day of `CAPS_TIME_ZONE`; null = no cap. */
     refundMax: amount('refund_max'),
     refundDailyMax: amount('refund_daily_max'),
     /** Requests per minute, counted by each process; null = no limit. */
@@ -131,7 +131,7 @@ export const auditEntries = pgTable(
   (t) => [index('audit_entries_object').on(t.objectId)],
 )
 
-/** The amount a key and those it replaced requested to refund on a UTC day. Its row lock serialises the daily cap. */
+/** The amount a key and those it replaced requested to refund on a day of `CAPS_TIME_ZONE`. Its row lock serialises the daily cap. */
 export const apiKeyDays = pgTable(
   'api_key_days',
   {

@@ -1,5 +1,5 @@
 import { recordWrite } from '../../access/audit.ts'
-import { selectPrincipal } from '../../access/principal.ts'
+import { selectKeyName, selectPrincipal } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { SYNC_DUE } from '../../db/channels.ts'
@@ -107,7 +107,7 @@ async function approve(
   const approved = encryption.fingerprint(formatApproved(row, receiver))
   await tx`
     update refunds set status = 'pending', due_at = now(), updated_at = now(), approved_at = now(),
-      decided_by = ${access.name}, decided_principal = ${selectPrincipal(tx, access.id)},
+      decided_by = ${selectKeyName(tx, access.id)}, decided_principal = ${selectPrincipal(tx, access.id)},
       decided_reason = ${reason ?? null}, approved_fingerprint = ${approved.value},
       approved_fingerprint_key_id = ${approved.keyId}
     where merchant_code = ${merchantCode} and refund_id = ${refundId} and status = 'awaiting_approval'`
@@ -124,7 +124,7 @@ async function decline(
   await tx`
     update refunds set status = 'failed', updated_at = now(), declined_at = now(), failure_source = 'merchant',
       failure_reason = 'declined', failure_message = ${reason ?? `declined by ${access.name}`},
-      decided_by = ${access.name}, decided_principal = ${selectPrincipal(tx, access.id)},
+      decided_by = ${selectKeyName(tx, access.id)}, decided_principal = ${selectPrincipal(tx, access.id)},
       decided_reason = ${reason ?? null}
     where merchant_code = ${merchantCode} and refund_id = ${refundId} and status = 'awaiting_approval'`
   await recordStep(tx, row, 'failed', describe('declined', access, reason))

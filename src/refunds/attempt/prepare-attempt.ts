@@ -1,13 +1,13 @@
 import { compareAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import { checkApproved } from '../approval/approved-content.ts'
 import { hasNotGrown } from '../deadlines.ts'
 import { decryptReceiver, type Receiver } from '../receiver.ts'
 import { mayResend } from '../schedule-check.ts'
 import { isDue, sendToReview, transition } from '../transitions.ts'
 import type { LockedPayment, RefundDraft, RefundRow } from '../types.ts'
 import { findObstacle, mayClear } from './find-obstacle.ts'
+import { isAsApproved } from './is-as-approved.ts'
 import type { Attempt, AttemptContext, SendPermit } from './types.ts'
 
 /**
@@ -146,24 +146,6 @@ async function recordAttempt(
   const accountNumber = receiver?.accountNumber
   const recording = { attemptId, before, recorded: draft.now, snapshotCallId: snapshot.callId }
   return { refundId, ...recording, prepared, accountNumber, permit }
-}
-
-/** Whether the refund is what was approved. One that is not, and was never sent, fails. */
-function isAsApproved(
-  { encryption, log }: Pick<AttemptContext, 'encryption' | 'log'>,
-  draft: RefundDraft,
-  receiver: Receiver | undefined,
-): boolean {
-  const checked = checkApproved(encryption, draft.now, receiver)
-  if (checked === 'same') return true
-  const { merchantCode, refundId, status } = draft.now
-  log.error({ merchantCode, refundId, checked }, 'refund not sent: it is not what was approved')
-  if (checked === 'unknown' || status !== 'pending') return false
-  const failureMessage = 'it has changed since it was approved'
-  const failure = { failureSource: 'service' as const, failureReason: 'approval_mismatch' }
-  const reason = `check before sending: ${failureMessage}; nothing was sent`
-  transition(draft, 'failed', { reason }, { ...failure, failureMessage })
-  return false
 }
 
 /** @returns undefined when there is no receiver, or it cannot be decrypted, which is logged */

@@ -17,7 +17,7 @@ import { lockCaps } from './caps.ts'
 import { explainRefusal, type RefusingPayment } from './explain-refusal.ts'
 import type { RefundTarget } from './find-target.ts'
 import { selectPriorEvidence } from './prior-evidence.ts'
-import { selectOwnTotal, selectThreshold } from './threshold.ts'
+import { selectStatus } from './select-status.ts'
 import type { RefundAmounts, RefundIntent, RefundParams } from './types.ts'
 
 const OPERATION = 'POST /v1/payments/{paymentId}/refunds'
@@ -171,13 +171,7 @@ async function insertIntent(
           proves and judged.matched as matched, proves and judged.in_first_sight as in_first_sight,
           coalesce(${amount}::numeric, case when found then judged.amount end, refundable) as amount
         from payment, judged
-      ), ${selectThreshold(tx, config, target)}, wanted as (
-        select asked.*, case
-          when found then case when proves then 'succeeded' else 'needs_review' end
-          when amount + ${selectOwnTotal(tx, target)} > above then 'awaiting_approval'
-          else 'pending' end as next
-        from asked, threshold
-      ), stored as (
+      ), ${selectStatus(tx, config, target)}, stored as (
         insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, reason, receiver,
           receiver_shown, idempotency_key, fingerprint,
           fingerprint_key_id, requested_by, requested_principal, on_behalf_of, needs_approval, status, due_at, known, matched,

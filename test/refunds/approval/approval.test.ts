@@ -1,12 +1,13 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
+import { lockRefundRows } from '../../../src/refunds/draft.ts'
 import { Refund, type RefundView } from '../../../src/refunds/view.ts'
 import { expectProblem, readPage, withKey } from '../../support/api.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
 import { ask, expectRefused, expectTaken, RECEIVER } from '../../support/ask.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
-import { addKey } from '../../support/service.ts'
+import { addKey, MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab({
@@ -247,6 +248,10 @@ describe('a refund above the threshold', () => {
     const { requestedBeforeSnapshot, sinceRequestedMs } = await lab.row(id)
     expect(requestedBeforeSnapshot).toBe(true)
     expect(sinceRequestedMs).toBeLessThan(3_600_000)
+    const before = new Date(Date.now() - 60_000).toISOString()
+    const key = { merchantCode: MERCHANT.merchantCode, transactionId: payment.transactionId }
+    const [row] = await lab.database.sql.begin((tx) => lockRefundRows(tx, key, before))
+    expect(row?.requestedBeforeSnapshot).toBe(false)
   })
 
   it.each([

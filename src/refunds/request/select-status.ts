@@ -5,11 +5,30 @@ import type { Tx } from '../../platform/postgres/types.ts'
 type Target = { merchantCode: string; transactionId: string; paymentId: string }
 
 /**
+ * Builds common table expressions that follow `asked`: `wanted` adds the status that the refund starts with (`next`). One
+ * of which something is known already ends, or goes to a person; above the threshold it awaits approval.
+ */
+export function selectStatus(
+  tx: Tx,
+  config: Pick<Config, 'REFUND_APPROVAL_ABOVE'>,
+  target: Target,
+) {
+  return tx`
+    ${selectThreshold(tx, config, target)}, wanted as (
+      select asked.*, case
+        when found then case when proves then 'succeeded' else 'needs_review' end
+        when amount + ${selectOwnTotal(tx, target)} > above then 'awaiting_approval'
+        else 'pending' end as next
+      from asked, threshold
+    )`
+}
+
+/**
  * Builds the common table expression `threshold`, one row: above which total a refund of the transaction needs the
  * approval of a second person (`above`, null for none). The currency counts only as verified notifications name
  * it; without one, or with several, the lowest threshold of any currency applies.
  */
-export function selectThreshold(
+function selectThreshold(
   tx: Tx,
   { REFUND_APPROVAL_ABOVE: thresholds }: Pick<Config, 'REFUND_APPROVAL_ABOVE'>,
   { merchantCode, transactionId }: Target,
@@ -31,7 +50,7 @@ export function selectThreshold(
 }
 
 /** The amounts of the payment's own refunds that have not failed, which count together with the new one. */
-export function selectOwnTotal(tx: Tx, { merchantCode, paymentId }: Target) {
+function selectOwnTotal(tx: Tx, { merchantCode, paymentId }: Target) {
   return tx`(
     select coalesce(sum(r.amount), 0)
     from (select ${merchantCode}::text as merchant_code, ${paymentId}::text as payment_id) as k cross join lateral (
