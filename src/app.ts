@@ -21,7 +21,6 @@ import { requireValidUrl } from './platform/http/require-valid-url.ts'
 import { traceRequests } from './platform/http/trace-requests.ts'
 import type { ApiInfo } from './platform/openapi/document.ts'
 import { openapiRoutes } from './platform/openapi/routes.ts'
-import { isDatabaseUnavailable } from './platform/postgres/errors.ts'
 import { approvalRoutes } from './refunds/approval/routes.ts'
 import { refundRoutes } from './refunds/routes.ts'
 import { transactionRoutes } from './transactions/routes.ts'
@@ -83,11 +82,7 @@ export function createApp(
     // A client that keeps its connection open would delay the stop by seconds.
     if (ctx.stopping.aborted) c.header('connection', 'close')
   })
-  app.onError((error, c) => {
-    if (!isDatabaseUnavailable(error)) return answerError(ctx.log, error, c)
-    ctx.log.error({ err: error, requestId: c.get('requestId') }, 'the database is unreachable')
-    return answerProblem(c, 'unavailable', 'The database is unreachable; retry in a moment')
-  })
+  app.onError((error, c) => answerError(ctx.log, error, c))
   app.notFound((c) =>
     answerProblem(
       c,

@@ -17,13 +17,14 @@ import { createEndedRefundCounter } from './health/count-ended-refunds.ts'
 import { openTelemetry } from './health/open-telemetry.ts'
 import { createInbox } from './ipn/inbox.ts'
 import { createBatcher } from './platform/concurrency/batcher.ts'
+import { createCallPace } from './platform/concurrency/call-pace.ts'
 import type { CircuitBreakerSettings } from './platform/concurrency/circuit-breaker.ts'
 import { createConcurrencyLimiter } from './platform/concurrency/concurrency-limiter.ts'
 import { createWaiters } from './platform/concurrency/waiters.ts'
 import { createStreams, STREAM_LIMITS, type StreamLimits } from './platform/http/streams.ts'
 import { createResolver, type ResolveHost } from './platform/outbound/addresses.ts'
 import type { Log } from './platform/telemetry/log.ts'
-import { MAX_LOOKUPS } from './transactions/find-transactions.ts'
+import { MAX_LOOKUPS } from './transactions/find-transaction.ts'
 import type { WebhooksContext } from './webhooks/context.ts'
 import { createWebhookSender } from './webhooks/sender.ts'
 
@@ -118,10 +119,11 @@ function createFolderState({ config, streamLimits }: ContextOptions, { sql }: Da
     inbox: createInbox(sql),
     limiter: createConcurrencyLimiter(config.GATEWAY_MAX_CONCURRENCY, {
       reserved: countReserved(config),
-      // Each commit beside a call takes a connection of its own.
-      maxCommits: Math.min(config.GATEWAY_MAX_CONCURRENCY, config.DATABASE_POOL),
+      // They share commits, so that their number does not depend on the connections.
+      maxCommits: 2 * config.GATEWAY_MAX_CONCURRENCY,
     }),
-    answerCommits: createBatcher(config.GATEWAY_MAX_CONCURRENCY, SLOW_BATCH_MS),
+    queryPace: createCallPace(),
+    answerCommits: createBatcher(2 * config.GATEWAY_MAX_CONCURRENCY, SLOW_BATCH_MS),
     transactionLookups: createBatcher(MAX_LOOKUPS, SLOW_BATCH_MS),
     transactionWaiters: createWaiters(),
     feedWaiters: createWaiters(),

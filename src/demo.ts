@@ -7,7 +7,7 @@ import { describeSandbox } from './config/sandbox-options.ts'
 import { formatWakeKey } from './db/transaction-key.ts'
 import { type Sandbox, startSandbox } from './sandbox/start-sandbox.ts'
 import type { Service } from './service.ts'
-import { findTransaction } from './transactions/find-transactions.ts'
+import { findTransaction } from './transactions/find-transaction.ts'
 import { showTransaction } from './transactions/view.ts'
 
 /** How long the sample payment may take (ms). */

@@ -12,6 +12,7 @@ import { createBodyBudget } from './platform/http/body.ts'
 import { answerUnreadable } from './platform/http/problems.ts'
 import { setSecurityHeaders } from './platform/http/security-headers.ts'
 import { openServer, SERVER_LIMITS, type ServerLimits } from './platform/http/server.ts'
+import { createReadServer } from './transactions/serve-reads.ts'
 
 export type Service = {
   ctx: ServiceContext
@@ -75,12 +76,14 @@ function openHttpServer(ctx: ServiceContext, limits: ServerLimits): Server {
     errorHandler: (error) => answerUnreadable(ctx.log, error),
   })
   const serveNotification = createNotificationServer(ctx, budget)
+  const serveRead = createReadServer(ctx)
   const receives = ctx.config.ROLE !== 'worker'
   const server = openServer((request, response) => {
     if (receives && isIpnTarget(request.url)) {
       serveNotification(request, response)
       return
     }
+    if (receives && serveRead(request, response)) return
     setSecurityHeaders(response)
     void serveRequest(request, response)
   }, limits)

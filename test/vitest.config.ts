@@ -14,7 +14,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     exclude: ['test/drills/**'],
     globalSetup: ['test/support/start-database.ts'],
-    setupFiles: ['test/support/conformance/setup.ts'],
+    setupFiles: ['test/support/fixed-seed.ts', 'test/support/conformance/setup.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     maxWorkers: 2,

@@ -44,7 +44,7 @@ export function authenticate({
       throw new DomainError('unauthenticated', detail)
     }
     countRequest(c, key)
-    const merchants = key.merchantCode === EVERY_MERCHANT ? all : [key.merchantCode]
+    const merchants = listMerchants(key, all)
     c.set('access', { ...key, merchants, requestId: c.get('requestId') })
     await next()
   })
@@ -52,7 +52,17 @@ export function authenticate({
 
 /** Returns the API key that a request was sent with, if it has the form of one. */
 export function readBearer(c: HttpContext): string | undefined {
-  return /^Bearer +([\x21-\x7e]{1,256})$/i.exec(c.req.header('authorization') ?? '')?.[1]
+  return parseBearer(c.req.header('authorization'))
+}
+
+/** Returns the API key in an `Authorization` header, if it has the form of one. */
+export function parseBearer(header = ''): string | undefined {
+  return /^Bearer +([\x21-\x7e]{1,256})$/i.exec(header)?.[1]
+}
+
+/** Returns the accounts that a key covers. */
+export function listMerchants({ merchantCode }: ApiKey, all: readonly string[]): readonly string[] {
+  return merchantCode === EVERY_MERCHANT ? all : [merchantCode]
 }
 
 /** Makes a route require a scope and declare it in the OpenAPI document. */

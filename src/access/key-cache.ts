@@ -8,6 +8,8 @@ export type KeyCache = {
    * @param freshness `current` asks the database; `cached` accepts a result up to a second old
    */
   find(text: string, freshness: 'current' | 'cached'): Promise<ApiKey | undefined>
+  /** Returns the live key with this text if a result up to a second old has it; asks nobody. */
+  peek(text: string): ApiKey | undefined
 }
 
 /** How long a revoked or expired key can still read (ms). Without it a lookup costs as much as the read itself. */
@@ -34,11 +36,16 @@ export function createKeyCache(sql: Sql, now = () => performance.now()): KeyCach
     return key
   }
 
+  function getCached(hash: string): ApiKey | undefined {
+    const cached = entries.get(hash)
+    return cached && now() - cached.fetchedAt < CACHE_TTL_MS ? cached.key : undefined
+  }
+
   return {
     async find(text, freshness) {
       const hash = hashKey(text).toString('hex')
-      const cached = freshness === 'cached' ? entries.get(hash) : undefined
-      return cached && now() - cached.fetchedAt < CACHE_TTL_MS ? cached.key : await fetchKey(hash)
+      return (freshness === 'cached' ? getCached(hash) : undefined) ?? (await fetchKey(hash))
     },
+    peek: (text) => getCached(hashKey(text).toString('hex')),
   }
 }

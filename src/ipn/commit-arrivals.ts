@@ -1,5 +1,6 @@
 import postgres from 'postgres'
 import type { Sql } from '../platform/postgres/types.ts'
+import { demoteRequests } from './demote-requests.ts'
 import { storeArrivals } from './store-arrivals.ts'
 import { RecutError, storeReadings } from './store-readings.ts'
 import type { Arrival } from './types.ts'
@@ -18,8 +19,9 @@ export async function commitArrivals(
   batch: readonly Arrival[],
 ): Promise<PromiseSettledResult<void>[]> {
   try {
-    const recut = await storeArrivals(sql, batch)
-    if (recut.size > 0) return await commitApart(sql, batch, recut)
+    const judged = await demoteRequests(sql, batch)
+    const recut = await storeArrivals(sql, judged)
+    if (recut.size > 0) return await commitApart(sql, judged, recut)
     return batch.map(() => STORED)
   } catch (reason) {
     if (batch.length > 1 && isRowError(reason)) {

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { isPublishedForm } from '../gateway/published-form.ts'
 import type { Notification } from '../gateway/read-notification.ts'
+import { findTextOrigin } from '../gateway/request-text.ts'
 import {
   listSignedParams,
   NotSignableError,
@@ -17,7 +18,17 @@ type Signed = {
   rule: SignatureRule
   /** `IPN_KNOWN_MEMBERS` */
   known: readonly string[]
+  /** `GATEWAY_REFUND_HASH_EXCLUDE` */
+  refundHashExclude: readonly string[]
   body: string
+}
+
+const UNSIGNED = {
+  signedKey: undefined,
+  published: false,
+  hint: false,
+  recut: false,
+  origin: 'notification' as const,
 }
 
 /**
@@ -27,18 +38,20 @@ type Signed = {
  */
 export function readSigned(
   params: WireParams,
-  { merchantCode, kind, verdict, rule, known, body }: Signed,
+  { merchantCode, kind, verdict, rule, known, refundHashExclude, body }: Signed,
 ): Reading {
   const signed = listPresent(params, rule)
   const identity = signed ? JSON.stringify(signed) : body
   const fingerprint = hash('sha256', `${merchantCode}\n${identity}`)
   if (verdict !== 'verified' || !signed) {
-    return { fingerprint, signedKey: undefined, published: false, hint: false, recut: false }
+    return { ...UNSIGNED, fingerprint }
   }
   const names = signed.map(([name]) => name)
+  const text = signed.map(([, value]) => value).join('')
+  const origin = findTextOrigin(text, { kind, merchantCode, refundHashExclude })
   const published = isPublishedForm(names, { kind, prefix: rule.prefix, known })
   const signedKey = shortenHash(String(params[`${rule.prefix}_SecureHash`]))
-  return { fingerprint, signedKey, published, hint: !published, recut: false }
+  return { fingerprint, signedKey, published, hint: !published, recut: false, origin }
 }
 
 function listPresent(params: WireParams, rule: SignatureRule): [string, string][] | undefined {

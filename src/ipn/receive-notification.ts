@@ -25,6 +25,7 @@ export function createReceiveNotification({
   tracing,
 }: Pick<IpnContext, 'config' | 'inbox' | 'tracing'>): (request: IpnRequest) => Promise<Receipt> {
   const { GATEWAY_FIELD_PREFIX: prefix, IPN_SIGNATURE: rule, IPN_KNOWN_MEMBERS: known } = config
+  const { GATEWAY_REFUND_HASH_EXCLUDE: refundHashExclude } = config
   const findAccount = indexAccounts(config)
   const signatureRules = describeSignatures(config)
 
@@ -50,7 +51,10 @@ export function createReceiveNotification({
     const store = () =>
       inbox.store({
         merchantCode,
-        ...readSigned(params, { merchantCode, kind, verdict, rule: signatureRule, known, body }),
+        ...readSigned(params, {
+          ...{ merchantCode, kind, verdict, rule: signatureRule },
+          ...{ known, refundHashExclude, body },
+        }),
         notification,
         verdict,
         body,

@@ -4,6 +4,7 @@ import { compileNetworks, findClientAddress } from '../platform/http/client-addr
 import { chooseRequestId } from '../platform/http/request-id.ts'
 import { describeMethodName } from '../platform/http/request-meter.ts'
 import { SECURITY_HEADERS } from '../platform/http/security-headers.ts'
+import { readTargetPath } from '../platform/http/target-path.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
 import type { IpnAnswer } from './answer.ts'
 import type { IpnContext } from './context.ts'
@@ -14,12 +15,9 @@ import { createRefusalLog } from './refusal-log.ts'
 /** Serves one request. It always answers. */
 export type NotificationServer = (request: IncomingMessage, response: ServerResponse) => void
 
-/** The target of a request to `/ipn`, as a path or, as a proxy may send it, as a URL (RFC 9112, 3.2). */
-const IPN_TARGET = /^(?:https?:\/\/[^/?#]*)?\/ipn(?:\?|$)/i
-
-/** Returns whether a request is for `/ipn`. */
-export function isIpnTarget(url: string | undefined): boolean {
-  return url === '/ipn' || (url !== undefined && IPN_TARGET.test(url))
+/** Returns whether a request is for `/ipn`, however its target is written. */
+export function isIpnTarget(target: string | undefined): boolean {
+  return target === '/ipn' || readTargetPath(target) === '/ipn'
 }
 
 /**

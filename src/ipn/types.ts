@@ -1,4 +1,5 @@
 import type { Notification } from '../gateway/read-notification.ts'
+import type { TextOrigin } from '../gateway/request-text.ts'
 import type { SignatureVerdict } from '../gateway/signature.ts'
 
 /** A notification request as it was received: nothing in it has been checked yet. */
@@ -26,6 +27,8 @@ export type Reading = {
   hint: boolean
   /** The same hash was received with another reading. */
   recut: boolean
+  /** Whether the signed text may be that of a request. */
+  origin: TextOrigin
 }
 
 /** A notification that passed every check and is about to be stored. */

@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { Amount, Id, Time } from '../platform/http/fields.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 import type { PaymentRow } from './find-payments.ts'
+import { isRecognised } from './is-recognised.ts'
 
 const EXAMPLE = {
   id: '1439211',
@@ -53,15 +54,29 @@ export const Payment = z
   })
   .openapi('Payment', { example: EXAMPLE })
 
-const STATUSES = ['SUCCESS', 'FAILED', 'PROCESSING']
-const METHODS = ['QR', 'ATM', 'CC']
+/** The columns of a payment that the API shows. */
+export const SHOWN_COLUMNS = [
+  'paymentId',
+  'transactionId',
+  'status',
+  'amount',
+  'refundedAmount',
+  'paymentMethod',
+  'missing',
+  'unreadable',
+  'firstSeenAt',
+  'updatedAt',
+  'asOf',
+] as const satisfies readonly (keyof PaymentRow)[]
+
+export type ShownPayment = Pick<PaymentRow, (typeof SHOWN_COLUMNS)[number]>
 
 /**
  * Builds the API's view of a payment.
  * @param refundable the refundable balance; shown as `0` unless the payment succeeded and the newest answer lists it readably
  */
 export function showPayment(
-  row: PaymentRow,
+  row: ShownPayment,
   currency: string | null,
   refundable: string,
 ): z.infer<typeof Payment> {
@@ -74,7 +89,7 @@ export function showPayment(
     refundableAmount: isRefundable(row) ? refundable : '0',
     currency,
     paymentMethod: row.paymentMethod,
-    unrecognised: !STATUSES.includes(row.status) || !METHODS.includes(row.paymentMethod),
+    unrecognised: !isRecognised(row),
     missing: row.missing,
     unreadable: row.unreadable,
     firstSeenAt: toIso(row.firstSeenAt),
@@ -83,6 +98,6 @@ export function showPayment(
   }
 }
 
-function isRefundable({ status, missing, unreadable }: PaymentRow): boolean {
+function isRefundable({ status, missing, unreadable }: ShownPayment): boolean {
   return status === 'SUCCESS' && !missing && !unreadable
 }

@@ -114,6 +114,7 @@ export type ExternalRefund = {
 export type LockedPayment = {
   paymentId: string
   status: string
+  paymentMethod: string
   missing: boolean
   amount: string
   refundedNow: string

@@ -1,5 +1,6 @@
 import postgres from 'postgres'
 import { PaymentElsewhereError } from '../payments/types.ts'
+import { isTransient } from '../platform/postgres/errors.ts'
 
 /**
  * SQLSTATE classes of an error that a value causes: data exceptions, violated constraints, and exceeded limits of
@@ -16,11 +17,7 @@ export function explainRefusedAnswer(error: unknown): string | undefined {
   return refused ? `the database rejected the answer (${error.code})` : undefined
 }
 
-/** Deadlocks and serialization failures, locks that were not available, and statements that were cancelled. */
-const PASSES = /^(40...|55P03|57014)$/
-
 /** Whether the same commit may succeed when it is run again at once. */
 export function isWorthRepeating(error: unknown): boolean {
-  if (error instanceof PaymentElsewhereError) return true
-  return error instanceof postgres.PostgresError && PASSES.test(error.code)
+  return error instanceof PaymentElsewhereError || isTransient(error)
 }

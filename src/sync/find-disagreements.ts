@@ -149,7 +149,7 @@ function wentBackwards(field: string, before: string, after: string): boolean {
  */
 export function contradicts(
   { code, amount }: NotifiedPayment,
-  payments: readonly PaymentFacts[],
+  payments: readonly Pick<PaymentFacts, 'status' | 'amount'>[],
 ): boolean {
   if (isOpenCode(code)) return false
   const paid = payments.filter(({ status }) => status === 'SUCCESS')

@@ -81,8 +81,9 @@ function keepOpenForRefunds(end: QueryEnd, { drafts, payments }: ReconciledRefun
 }
 
 function listFacts({ payments }: ReconciledRefunds): PaymentFacts[] {
-  return payments.map(({ status, amount, refundedNow }) => ({
+  return payments.map(({ status, paymentMethod, amount, refundedNow }) => ({
     status,
+    paymentMethod,
     amount,
     refundedAmount: refundedNow,
   }))

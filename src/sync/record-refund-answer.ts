@@ -1,9 +1,8 @@
 import { setTimeout } from 'node:timers/promises'
-import postgres from 'postgres'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
 import { backoff } from '../platform/concurrency/backoff.ts'
-import { isDatabaseUnavailable } from '../platform/postgres/errors.ts'
+import { isDatabaseUnavailable, isTransient } from '../platform/postgres/errors.ts'
 import { type LastStatement, runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { SentAttempt } from '../refunds/attempt/types.ts'
@@ -37,7 +36,8 @@ export async function recordRefundAnswer(
       if (end !== 'busy') return end
       if (ctx.givingUp.aborted) throw new Error('another attempt of the refund is in progress')
     } catch (error) {
-      if (!mayPass(error) || ctx.givingUp.aborted) {
+      const mayPass = isDatabaseUnavailable(error) || isTransient(error)
+      if (!mayPass || ctx.givingUp.aborted) {
         ctx.log.error({ ...facts, err: error }, 'the answer to a refund is lost')
         throw error
       }
@@ -47,12 +47,6 @@ export async function recordRefundAnswer(
     }
     await setTimeout(backoff(failures, WAIT), undefined, { signal: ctx.givingUp }).catch(() => {})
   }
-}
-
-/** Whether the same statements may succeed later: the database is away, or another transaction was in the way. */
-function mayPass(error: unknown): boolean {
-  const { code } = error instanceof postgres.PostgresError ? error : { code: '' }
-  return isDatabaseUnavailable(error) || /^(40...|55P03|57014)$/.test(code)
 }
 
 async function tryRecord(

@@ -1,6 +1,7 @@
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
-import { claimDue, findNextDue } from './claim-due.ts'
+import { needsMore, planAhead, requestSlots } from './claim-ahead.ts'
+import { claimDue, findNextDue, releaseClaim } from './claim-due.ts'
 import type { SyncContext } from './context.ts'
 import { syncTransaction } from './sync-transaction.ts'
 import { findTraceLinks } from './trace-links.ts'
@@ -38,22 +39,24 @@ export async function syncDue(ctx: SyncContext): Promise<number> {
 
 /**
  * Starts a round, and returns as soon as the transactions are claimed.
- * @param onMore called when the next round may find work
+ * @param onMore called when the next round may find work. With it the round is one of a loop, and claims ahead.
  */
 export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<WorkerRound> {
-  const limit = ctx.limiter.acquireAll()
+  const ahead = onMore ? planAhead(ctx) : 0
+  const slots = ctx.limiter.acquireAll()
   let claims: Claim[] = []
   try {
-    if (limit > 0) claims = await claimDue(ctx, limit)
+    if (slots + ahead > 0) claims = await claimDue(ctx, slots, ahead)
   } finally {
-    ctx.limiter.release(limit - claims.length)
+    ctx.limiter.release(slots)
   }
-  for (const { merchantCode } of claims) ctx.limiter.assign(merchantCode)
-  const slotsWereShort = claims.length === limit
+  const moreMayBeDue = claims.length === slots + ahead
+  const starts = requestSlots(ctx, claims)
   const links = await findTraceLinks(ctx, claims)
   const finished = Promise.all(
-    claims.map(async (claim) => {
-      const slot = holdSlot(ctx, claim, slotsWereShort, onMore)
+    claims.map(async (claim, index) => {
+      if (!(await starts[index])) return await handBack(ctx, claim)
+      const slot = holdSlot(ctx, claim, moreMayBeDue, onMore)
       const plan = () => ({ ...describeSync(claim), ...links.get(claim.leaseId) })
       const dueAgain = await ctx.tracing.run(plan, (span) =>
         syncOne(ctx, claim, span, slot.endCall),
@@ -67,16 +70,17 @@ export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<
 
 /** Holds a claim's call slot: freed when its call ends, if its answer may be committed without it, or with the claim. */
 function holdSlot(
-  { limiter, breakers }: Pick<SyncContext, 'limiter' | 'breakers'>,
+  ctx: SyncContext,
   { merchantCode, hasRefunds }: Claim,
-  slotsWereShort: boolean,
+  moreMayBeDue: boolean,
   onMore?: () => void,
 ) {
+  const { limiter, breakers } = ctx
   const isProbe = breakers.of(merchantCode, 'query').state() !== 'closed'
   const free = (giveBack: () => void) => {
     const wasAtCap = limiter.countAssigned(merchantCode) >= limiter.maxPerHolder
     giveBack()
-    if (slotsWereShort || wasAtCap || isProbe) onMore?.()
+    if ((moreMayBeDue || wasAtCap || isProbe) && needsMore(ctx)) onMore?.()
   }
   let end = () => free(() => limiter.releaseAssigned(merchantCode))
   return {
@@ -88,6 +92,17 @@ function holdSlot(
         end = limiter.releaseForCommit(merchantCode)
       })
     },
+  }
+}
+
+/** Releases a claim whose call has not begun. Never rejects. */
+async function handBack(ctx: SyncContext, claim: Claim): Promise<void> {
+  try {
+    await releaseClaim(ctx, claim)
+    ctx.metrics.syncQueries.inc({ result: 'handed_back' })
+  } catch (error) {
+    ctx.metrics.syncQueries.inc({ result: 'failed' })
+    logFailure(ctx, claim, error)
   }
 }
 
@@ -145,12 +160,20 @@ async function syncOne(
     }
     return dueAgain
   } catch (error) {
-    // Nothing is lost: the lease ends and the transaction is due again.
     count('failed')
-    ctx.log.error(
-      { err: error, merchantCode, transactionId },
-      'the transaction could not be synced; it is due again when its lease ends',
-    )
+    logFailure(ctx, claim, error)
     return false
   }
+}
+
+/** Nothing is lost: the lease ends and the transaction is due again. */
+function logFailure(
+  { log }: Pick<SyncContext, 'log'>,
+  { merchantCode, transactionId }: Claim,
+  err: unknown,
+): void {
+  log.error(
+    { err, merchantCode, transactionId },
+    'the transaction could not be synced; it is due again when its lease ends',
+  )
 }

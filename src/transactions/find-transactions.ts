@@ -2,18 +2,17 @@ import { and, desc, eq, gte, lt, Subquery, sql } from 'drizzle-orm'
 import type { Db } from '../db/client.ts'
 import { payments, transactions } from '../db/schema.ts'
 import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
-import { DomainError } from '../errors.ts'
 import { type PaymentRow, refundableColumn } from '../payments/find-payments.ts'
 import { REFUNDABLE_SQL } from '../payments/refundable.ts'
 import type { Position } from '../platform/http/page.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { listColumns } from '../platform/postgres/columns.ts'
-import { pickByKeys, pickNewest } from '../platform/postgres/keyset-page.ts'
+import { pickNewest } from '../platform/postgres/keyset-page.ts'
 import { pipeline } from '../platform/postgres/pipeline.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { TransactionsContext } from './context.ts'
-import type { TransactionLookup, TransactionRow, TransactionWithPayments } from './types.ts'
+import type { TransactionRow, TransactionWithPayments } from './types.ts'
 
 export type TransactionFilter = {
   merchants: readonly string[]
@@ -23,52 +22,6 @@ export type TransactionFilter = {
   from?: string | undefined
   /** First seen before this time. */
   to?: string | undefined
-}
-
-/** The most lookups that share one statement: larger batches are no faster. */
-export const MAX_LOOKUPS = 100
-
-/**
- * Finds a transaction with its payments in one round trip. Lookups that arrive while a statement runs share
- * the next one.
- * @param merchants the merchant accounts the caller may read
- * @throws DomainError `transaction_not_found`, or `ambiguous_merchant` when several accounts have the id
- */
-export async function findTransaction(
-  { db, transactionLookups }: Pick<TransactionsContext, 'db' | 'transactionLookups'>,
-  merchants: readonly string[],
-  transactionId: string,
-): Promise<TransactionWithPayments> {
-  const [first, second] = await transactionLookups.add({ merchants, transactionId }, (lookups) =>
-    findMany(db, lookups),
-  )
-  if (!first) throw new DomainError('transaction_not_found', `No transaction ${transactionId}`)
-  if (second) {
-    throw new DomainError(
-      'ambiguous_merchant',
-      'Several merchant accounts have a transaction with this id: name one with ?merchantCode=',
-    )
-  }
-  return first
-}
-
-async function findMany(
-  db: Db,
-  lookups: readonly TransactionLookup[],
-): Promise<PromiseSettledResult<TransactionWithPayments[]>[]> {
-  const pairs = lookups.flatMap(({ merchants, transactionId }) =>
-    merchants.map((merchantCode) => ({ merchantCode, transactionId })),
-  )
-  const rows = await prepareLookup(db).execute({ keys: JSON.stringify(pairs) })
-  const byKey = new Map(
-    groupPayments(rows).map((found) => [formatTransactionKey(found.transaction), found] as const),
-  )
-  return lookups.map(({ merchants, transactionId }) => ({
-    status: 'fulfilled',
-    value: merchants.flatMap(
-      (merchantCode) => byKey.get(formatTransactionKey({ merchantCode, transactionId })) ?? [],
-    ),
-  }))
 }
 
 const KEY = ['merchant_code', 'transaction_id']
@@ -107,22 +60,6 @@ export async function readTransactions(
     found.get(formatTransactionKey(payment))?.payments.push({ payment, refundable })
   }
   return found
-}
-
-type PreparedLookup = ReturnType<typeof buildLookup>
-const preparedLookups = new WeakMap<Db, PreparedLookup>()
-
-/** Builds the statement once per pool: building it costs more than the rest of a read. */
-function prepareLookup(db: Db): PreparedLookup {
-  const lookup = preparedLookups.get(db) ?? buildLookup(db)
-  preparedLookups.set(db, lookup)
-  return lookup
-}
-
-function buildLookup(db: Db) {
-  const keys = sql.placeholder('keys')
-  const found = pickByKeys(db, transactions, ['merchantCode', 'transactionId'], keys)
-  return selectWithPayments(db.with(found)).prepare('find_transactions')
 }
 
 /**

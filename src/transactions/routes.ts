@@ -13,11 +13,12 @@ import { BODY_REFUSALS, describeRefusals } from '../platform/http/refusals.ts'
 import { describeEmptyResponse, describeResponse } from '../platform/http/responses.ts'
 import { createRouter } from '../platform/http/router.ts'
 import type { TransactionsContext } from './context.ts'
-import { findTransaction, listTransactions } from './find-transactions.ts'
+import { findTransaction } from './find-transaction.ts'
+import { listTransactions } from './find-transactions.ts'
 import { requestSync } from './request-sync.ts'
 import { readTimeline, TimelineEntry } from './timeline.ts'
-import type { TransactionWithPayments } from './types.ts'
-import { formatEtag, showTransaction, Transaction } from './view.ts'
+import type { FoundTransaction, TransactionWithPayments } from './types.ts'
+import { formatEtag, matchesEtag, showTransaction, Transaction } from './view.ts'
 import { waitForTransaction } from './wait-for-transaction.ts'
 
 const params = z.object({ transactionId: Id })
@@ -119,10 +120,10 @@ export function transactionRoutes(ctx: TransactionsContext) {
       const query = c.req.valid('query')
       const etags = c.req.valid('header')['if-none-match']
       const merchants = narrowMerchants(c.get('access'), query.merchantCode)
-      const isUnchanged = ({ transaction }: TransactionWithPayments) =>
+      const isUnchanged = ({ transaction }: FoundTransaction) =>
         etags !== undefined && matchesEtag(etags, formatEtag(transaction))
       const first = await findTransaction(ctx, merchants, transactionId)
-      const done = (found: TransactionWithPayments) =>
+      const done = (found: FoundTransaction) =>
         etags === undefined ? found.transaction.final : !isUnchanged(found)
       const found =
         query.wait === undefined
@@ -184,10 +185,4 @@ function locate({
   transaction: { firstSeenAt, transactionId, merchantCode },
 }: TransactionWithPayments) {
   return { time: firstSeenAt, id: transactionId, merchantCode }
-}
-
-/** Returns whether `If-None-Match` lists the tag, by weak comparison (RFC 9110, section 13.1.2). */
-function matchesEtag(header: string, etag: string): boolean {
-  const trimWeak = (one: string) => one.trim().replace(/^W\//, '')
-  return header.split(',').some((one) => trimWeak(one) === trimWeak(etag) || one.trim() === '*')
 }

@@ -1,8 +1,14 @@
 import { addAmounts, compareAmounts } from '../money.ts'
+import { isRecognised } from '../payments/is-recognised.ts'
 
 export type TransactionState = 'pending' | 'paid' | 'partially_refunded' | 'refunded' | 'failed'
 
-export type PaymentFacts = { status: string; amount: string; refundedAmount: string }
+export type PaymentFacts = {
+  status: string
+  amount: string
+  refundedAmount: string
+  paymentMethod: string
+}
 
 export type PaymentsSummary = {
   state: TransactionState
@@ -14,10 +20,13 @@ export type PaymentsSummary = {
   duplicatePayment: boolean
 }
 
-/** Derives a transaction's state and totals from its payments. An undocumented status counts as open, never as final. */
+/**
+ * Derives a transaction's state and totals from its payments. An undocumented status or method counts as open, never
+ * as final.
+ */
 export function summarisePayments(payments: readonly PaymentFacts[]): PaymentsSummary {
   const paid = payments.filter(({ status }) => status === 'SUCCESS')
-  const open = payments.some(({ status }) => status !== 'SUCCESS' && status !== 'FAILED')
+  const open = payments.some((one) => one.status === 'PROCESSING' || !isRecognised(one))
   const paidAmount = addAmounts(paid.map(({ amount }) => amount))
   const refundedAmount = addAmounts(paid.map((payment) => payment.refundedAmount))
   if (paid.length === 0) {

@@ -1,5 +1,6 @@
 import type { transactions } from '../db/schema.ts'
 import type { PaymentRow } from '../payments/find-payments.ts'
+import type { ShownPayment } from '../payments/view.ts'
 
 export type TransactionRow = typeof transactions.$inferSelect
 
@@ -7,6 +8,38 @@ export type TransactionRow = typeof transactions.$inferSelect
 export type TransactionWithPayments = {
   transaction: TransactionRow
   payments: { payment: PaymentRow; refundable: string }[]
+}
+
+/** The columns of a transaction that the API shows or identifies it by. */
+export const SHOWN_COLUMNS = [
+  'merchantCode',
+  'transactionId',
+  'orderId',
+  'merchantTxnId',
+  'currency',
+  'state',
+  'final',
+  'paidAmount',
+  'refundedAmount',
+  'duplicatePayment',
+  'version',
+  'asOf',
+  'dueAt',
+  'leaseId',
+  'attempts',
+  'lastError',
+  'abandonedAt',
+  'ipnCount',
+  'firstSeenAt',
+  'updatedAt',
+] as const satisfies readonly (keyof TransactionRow)[]
+
+export type ShownTransaction = Pick<TransactionRow, (typeof SHOWN_COLUMNS)[number]>
+
+/** The columns of `TransactionWithPayments` that the API shows. */
+export type FoundTransaction = {
+  transaction: ShownTransaction
+  payments: { payment: ShownPayment; refundable: string }[]
 }
 
 /** A transaction id, and the merchant accounts the caller may read. */

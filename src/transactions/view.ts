@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { Payment, showPayment } from '../payments/view.ts'
 import { Amount, Id, Time } from '../platform/http/fields.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
-import type { TransactionRow, TransactionWithPayments } from './types.ts'
+import type { FoundTransaction, ShownTransaction } from './types.ts'
 
 const Sync = z
   .strictObject({
@@ -70,10 +70,7 @@ export const Transaction = z
 
 export type TransactionView = z.infer<typeof Transaction>
 
-export function showTransaction({
-  transaction: t,
-  payments,
-}: TransactionWithPayments): TransactionView {
+export function showTransaction({ transaction: t, payments }: FoundTransaction): TransactionView {
   return {
     transactionId: t.transactionId,
     merchantCode: t.merchantCode,
@@ -102,11 +99,17 @@ export function showTransaction({
 }
 
 /** Formats the ETag: weak, because `sync`, `ipnCount` and `asOf` may differ under the same tag. */
-export function formatEtag({ version }: TransactionRow): string {
+export function formatEtag({ version }: ShownTransaction): string {
   return `W/"${version}"`
 }
 
-function deriveSyncStatus(t: TransactionRow): z.infer<typeof Sync>['status'] {
+/** Returns whether `If-None-Match` lists the tag, by weak comparison (RFC 9110, section 13.1.2). */
+export function matchesEtag(header: string, etag: string): boolean {
+  const trimWeak = (one: string) => one.trim().replace(/^W\//, '')
+  return header.split(',').some((one) => trimWeak(one) === trimWeak(etag) || one.trim() === '*')
+}
+
+function deriveSyncStatus(t: ShownTransaction): z.infer<typeof Sync>['status'] {
   if (t.abandonedAt !== null) return 'abandoned'
   if (t.dueAt === null) return 'idle'
   return t.attempts > 0 ? 'retrying' : 'queued'

@@ -1,8 +1,8 @@
 import { formatWakeKey } from '../db/transaction-key.ts'
 import { withEitherSignal } from '../platform/concurrency/with-either-signal.ts'
 import type { TransactionsContext } from './context.ts'
-import { findTransaction } from './find-transactions.ts'
-import type { TransactionWithPayments } from './types.ts'
+import { findTransaction } from './find-transaction.ts'
+import type { FoundTransaction } from './types.ts'
 
 /**
  * Waits until the transaction satisfies `done`, at most `ms` milliseconds, or until the request or the
@@ -12,11 +12,11 @@ import type { TransactionWithPayments } from './types.ts'
  */
 export function waitForTransaction(
   ctx: TransactionsContext,
-  { transaction: { merchantCode, transactionId } }: TransactionWithPayments,
-  done: (found: TransactionWithPayments) => boolean,
+  { transaction: { merchantCode, transactionId } }: FoundTransaction,
+  done: (found: FoundTransaction) => boolean,
   ms: number,
   signal: AbortSignal,
-): Promise<TransactionWithPayments> {
+): Promise<FoundTransaction> {
   const key = formatWakeKey({ merchantCode, transactionId })
   const until = performance.now() + ms
   return withEitherSignal([signal, ctx.stopping], async (end) => {

@@ -24,7 +24,9 @@ it('a revoked key stays cached for a second at most, for reads only, and is evic
   await revoke(TEXT)
   time = CACHE_TTL_MS - 1
   expect(await keys.find(TEXT, 'cached')).toBeDefined()
+  expect(keys.peek(TEXT)).toMatchObject({ scopes: ['payments:read'] })
   time = CACHE_TTL_MS
+  expect(keys.peek(TEXT)).toBeUndefined()
   expect(await keys.find(TEXT, 'cached')).toBeUndefined()
 })
 

@@ -106,6 +106,16 @@ describe('methods', () => {
   })
 })
 
+it('a path with escapes is the same path', async () => {
+  const response = await fetch(`${rig.service.url}/%69pn`, {
+    method: 'POST',
+    headers: JSON_TYPE,
+    body: JSON.stringify(signIpn({ svc_TransactionID: 'T-ESCAPED' })),
+  })
+  expect({ status: response.status, answer: await response.json() }).toEqual(RECEIVED)
+  expect(await isStored('T-ESCAPED')).toBe(true)
+})
+
 describe('formats', () => {
   it.each([
     ['application/json; charset=utf-8', 'T-CHARSET'],

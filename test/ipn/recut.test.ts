@@ -1,75 +1,16 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { computeSecureHash } from '../../src/gateway/signature.ts'
 import { ask, expectTaken, seedPaid } from '../support/ask.ts'
 import { emptyTables } from '../support/database.ts'
+import { PUBLISHED_PAYMENTS, PUBLISHED_REFUNDS } from '../support/published.ts'
+import { type Params, recut, sign } from '../support/recut.ts'
 import { MERCHANT, postIpn } from '../support/service.ts'
 import { useRig } from '../support/use-started.ts'
 
 const rig = useRig({ settings: { ROLE: 'web', IPN_KNOWN_MEMBERS: 'BankCode' } })
 afterEach(() => emptyTables(rig.database))
 
-type Params = Record<string, string>
-
-/** The members of both notifications as gateways of this family publish them. */
-const PAYMENT: Params = {
-  svc_Amount: '20000000',
-  svc_Command: 'PAY',
-  svc_Currency: 'VND',
-  svc_Locale: 'vi',
-  svc_MerchantCode: MERCHANT.merchantCode,
-  svc_MerchantTxnID: 'T1',
-  svc_OrderID: 'DH1',
-  svc_OrderInfo: 'shoes',
-  svc_ResponseCode: '0',
-  svc_ResponseMsg: 'Success',
-  svc_TransactionID: '240830080146NDTISR',
-  svc_Version: '1',
-}
-const REFUND: Params = {
-  svc_Amount: '10000',
-  svc_Command: 'REFUND',
-  svc_Fee: '0',
-  svc_MerchantCode: MERCHANT.merchantCode,
-  svc_OrderID: 'DH1',
-  svc_PaymentID: '1439211',
-  svc_RequestID: 'a68de39f-ea76-43fb-848f-b605b4aaf44e',
-  svc_ResponseCode: '0',
-  svc_ResponseMsg: 'Success',
-  svc_TransactionID: '5SYNM1OELUND',
-  svc_Version: '1',
-}
-
-function sign(params: Params): Params {
-  const exclude = params.svc_Command === 'REFUND' ? [] : ['TransAmount', 'ExtData']
-  const hash = computeSecureHash(params, MERCHANT.secret, { prefix: 'svc', exclude })
-  return { ...params, svc_SecureHash: hash }
-}
-
-/**
- * Cuts the signed text anew at every boundary between two neighbours: each number of characters moves across,
- * in both directions; or a value moves whole to a name that sorts between its neighbours.
- */
-function recut(genuine: Params): Params[] {
-  const signed = sign(genuine)
-  const names = Object.keys(genuine).sort()
-  const cuts: Params[] = []
-  for (const [index, left] of names.entries()) {
-    const right = names[index + 1]
-    const text = genuine[left] ?? ''
-    const between = `${left}x`
-    if (right === undefined || between < right) {
-      const { [left]: moved = '', ...rest } = signed
-      cuts.push({ ...rest, [between]: moved })
-    }
-    if (right === undefined) continue
-    const both = text + (genuine[right] ?? '')
-    for (let at = 0; at <= both.length; at += 1) {
-      if (at !== text.length)
-        cuts.push({ ...signed, [left]: both.slice(0, at), [right]: both.slice(at) })
-    }
-  }
-  return cuts
-}
+const { 'a payment': PAYMENT = {} } = PUBLISHED_PAYMENTS
+const { 'a refund': REFUND = {} } = PUBLISHED_REFUNDS
 
 const send = (params: Params) => postIpn(rig.service.url, params)
 const readEvents = () => rig.database.sql`
@@ -80,60 +21,94 @@ const readNamed = () => rig.database.sql`
 describe('a signed text cut at every boundary', () => {
   const kept = (params: Params) =>
     params.svc_MerchantCode === MERCHANT.merchantCode && (params.svc_TransactionID ?? '') !== ''
+  const isRefund = (params: Params) =>
+    params.svc_MerchantCode === MERCHANT.merchantCode &&
+    params.svc_Command === 'REFUND' &&
+    (params.svc_RequestID ?? '') !== ''
 
-  it('of a payment: one reading is trusted, and the genuine one is stored whichever comes first', async () => {
-    const cuts = recut(PAYMENT).filter(kept)
-    expect(cuts.length).toBeGreaterThan(80)
-    for (const [index, cut] of cuts.entries()) {
-      await emptyTables(rig.database)
-      const genuine = sign(PAYMENT)
-      const [first, second] = index % 2 === 0 ? [genuine, cut] : [cut, genuine]
-      expect((await send(first)).status).toBe(200)
-      expect((await send(second)).status).toBe(200)
-      const events = await readEvents()
-      expect(events.map((one) => one.recut)).toEqual([true, true])
-      expect(events.filter((one) => !one.hint)).toHaveLength(
-        events.every((one) => one.hint) ? 0 : 1,
-      )
-      if (first === genuine) expect(events[1]?.hint).toBe(true)
-      const named = await readNamed()
-      const ids = named.map(({ id }) => id)
-      expect(ids).toContain(PAYMENT.svc_TransactionID)
-      // Of the second reading nothing is named, unless only it has the published form.
-      if (first === genuine) {
-        const other = named.find(({ id }) => id !== PAYMENT.svc_TransactionID)
-        if (other) expect(other).toMatchObject({ orderId: null, currency: null })
-        expect(named.find(({ id }) => id === PAYMENT.svc_TransactionID)).toMatchObject({
-          orderId: PAYMENT.svc_OrderID,
-        })
+  it.each(Object.entries(PUBLISHED_PAYMENTS))(
+    'of %s: one reading is trusted, and the genuine one is stored whichever comes first',
+    async (_, payment) => {
+      const cuts = recut(payment).filter(kept)
+      expect(cuts.length).toBeGreaterThan(80)
+      for (const cut of cuts) {
+        for (const order of ['genuine first', 'genuine last']) {
+          await rig.database.sql`with gone as (delete from ipn_events) delete from transactions`
+          const genuine = sign(payment)
+          const [first, second] = order === 'genuine first' ? [genuine, cut] : [cut, genuine]
+          expect((await send(first)).status).toBe(200)
+          expect((await send(second)).status).toBe(200)
+          const events = await readEvents()
+          expect(events.map((one) => one.recut)).toEqual([true, true])
+          expect(events.filter((one) => !one.hint)).toHaveLength(1)
+          const named = await readNamed()
+          expect(named.map(({ id }) => id)).toContain(payment.svc_TransactionID)
+          if (first !== genuine) continue
+          // Of the second reading nothing is named.
+          expect(events[1]?.hint).toBe(true)
+          for (const { id, orderId, currency } of named) {
+            const own = id === payment.svc_TransactionID
+            expect(orderId).toBe(own ? payment.svc_OrderID : null)
+            expect(currency).toBe(own ? payment.svc_Currency : null)
+          }
+        }
       }
-      expect((await send({ ...cut, svc_OrderIDz: '' })).status).toBe(200)
-      expect(await readEvents()).toHaveLength(2)
-    }
-  }, 120_000)
+    },
+    120_000,
+  )
 
-  it('of a refund of ours: the genuine one is trusted whichever comes first', async () => {
-    const payment = await seedPaid(rig.database, { paymentId: '1439211', amount: '20000' })
-    const asked = await ask({ url: rig.service.url }, payment.id, { amount: '10000' })
-    const refund = await expectTaken(asked)
-    const genuine = { ...REFUND, svc_RequestID: refund.id }
-    const cuts = recut(genuine).filter(
-      (one) =>
-        one.svc_MerchantCode === MERCHANT.merchantCode &&
-        one.svc_Command === 'REFUND' &&
-        (one.svc_RequestID ?? '') !== '',
-    )
-    expect(cuts.length).toBeGreaterThan(60)
-    for (const [index, cut] of cuts.entries()) {
-      await rig.database.sql`delete from ipn_events`
-      const order = index % 2 === 0 ? [sign(genuine), cut] : [cut, sign(genuine)]
-      for (const one of order) expect((await send(one)).status).toBe(200)
-      const rows = await rig.database.sql`
-        select request_id = ${refund.id} and payment_id = '1439211' and amount = 10000 as own, hint
-        from ipn_events order by ipn_events.id`
-      expect(rows.some(({ own, hint }) => own && !hint)).toBe(true)
-      const others = rows.filter(({ own }) => !own)
-      if (index % 2 === 0) for (const other of others) expect(other.hint).toBe(true)
+  it.each(Object.entries(PUBLISHED_REFUNDS))(
+    'of %s of ours: the genuine one is trusted whichever comes first',
+    async (_, published) => {
+      const payment = await seedPaid(rig.database, { paymentId: '1439211', amount: '20000' })
+      const asked = await ask({ url: rig.service.url }, payment.id, { amount: '10000' })
+      const refund = await expectTaken(asked)
+      const code = published.svc_ResponseCode ?? ''
+      const genuine: Params = { ...published, svc_RequestID: refund.id }
+      const cuts = recut(genuine).filter(isRefund)
+      expect(cuts.length).toBeGreaterThan(60)
+      for (const cut of cuts) {
+        for (const order of [
+          [sign(genuine), cut],
+          [cut, sign(genuine)],
+        ]) {
+          await rig.database.sql`delete from ipn_events`
+          for (const one of order) expect((await send(one)).status).toBe(200)
+          const rows = await rig.database.sql`
+            select request_id = ${refund.id} and payment_id = '1439211' and amount = 10000 as own, hint, code
+            from ipn_events order by ipn_events.id`
+          const own = rows.filter((one) => one.own)
+          expect(own).toContainEqual({ own: true, hint: false, code })
+          // Cut elsewhere, it is about the same refund: no success of a failure, no failure of a success.
+          const [success, failure] = [/^0$/, /^-?[1-9]\d*$/]
+          const opposite = code === '0' ? failure : success
+          expect(own.filter((one) => opposite.test(one.code ?? ''))).toEqual([])
+          const others = rows.filter(({ own }) => !own)
+          if (order[1] === cut) for (const other of others) expect(other.hint).toBe(true)
+        }
+      }
+    },
+    120_000,
+  )
+
+  it('of a refund made elsewhere: one reading is trusted, and the genuine one is stored whichever comes first', async () => {
+    const genuine = REFUND
+    const cuts = recut(genuine).filter(isRefund)
+    for (const cut of cuts) {
+      for (const order of [
+        [sign(genuine), cut],
+        [cut, sign(genuine)],
+      ]) {
+        await rig.database.sql`delete from ipn_events`
+        for (const one of order) expect((await send(one)).status).toBe(200)
+        const rows = await rig.database.sql`
+            select request_id = ${genuine.svc_RequestID ?? ''} and payment_id = '1439211' and amount = 10000 as own,
+              hint, published from ipn_events order by ipn_events.id`
+        expect(rows).toHaveLength(2)
+        expect(rows.filter(({ hint }) => !hint)).toHaveLength(1)
+        expect(rows.some(({ own, published }) => own && published)).toBe(true)
+        if (order[1] === cut) expect(rows.map(({ hint }) => hint)).toEqual([false, true])
+      }
     }
   }, 120_000)
 })

@@ -149,6 +149,7 @@ it('a full inbox answers 503 with Retry-After, and everything else is still serv
     published: true,
     hint: false,
     recut: false,
+    origin: 'notification' as const,
     notification: {
       ...NO_HINTS,
       kind: 'refund' as const,

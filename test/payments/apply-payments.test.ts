@@ -138,6 +138,11 @@ describe('what the gateway lists', () => {
       sync: { status: 'queued', attempts: 0 },
     })
   })
+
+  it('a success by an undocumented method stays open', async () => {
+    await sync('T-WALLET', [{ id: 'w1', paymentMethod: 'WALLET' }])
+    expect(await rig.transaction('T-WALLET')).toMatchObject({ state: 'paid', final: false })
+  })
 })
 
 describe('a payment that is no longer listed', () => {

@@ -10,6 +10,7 @@ export function makeArrival(merchantCode: string, transactionId: string, bytes: 
     published: true,
     hint: false,
     recut: false,
+    origin: 'notification',
     notification: {
       kind: 'payment',
       merchantCode,

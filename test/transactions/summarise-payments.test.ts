@@ -16,23 +16,30 @@ const status = fc.oneof(
   fc.constantFrom('success', 'SUCCESS ', 'REFUNDED', 'CANCELLED', ''),
   fc.string(),
 )
+const method = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom('QR', 'ATM', 'CC') },
+  fc.constantFrom('cc', 'WALLET', ''),
+)
 const payment: fc.Arbitrary<PaymentFacts> = fc
-  .tuple(status, units, fc.double({ min: 0, max: 1, noNaN: true }))
-  .map(([word, amount, share]) => ({
+  .tuple(status, units, fc.double({ min: 0, max: 1, noNaN: true }), method)
+  .map(([word, amount, share, paymentMethod]) => ({
     status: word,
+    paymentMethod,
     amount: write(amount),
     refundedAmount: write((amount * BigInt(Math.round(share * 100))) / 100n),
   }))
 const payments = fc.array(payment, { maxLength: 6 })
 
-const pay = (word: string, amount = '10', refundedAmount = '0') => ({
+const pay = (word: string, amount = '10', refundedAmount = '0', paymentMethod = 'CC') => ({
   status: word,
+  paymentMethod,
   amount,
   refundedAmount,
 })
 const count = (list: readonly PaymentFacts[], word: string) =>
   list.filter((one) => one.status === word).length
-const isOpen = (one: PaymentFacts) => !['SUCCESS', 'FAILED'].includes(one.status)
+const isOpen = (one: PaymentFacts) =>
+  !['SUCCESS', 'FAILED'].includes(one.status) || !['QR', 'ATM', 'CC'].includes(one.paymentMethod)
 
 describe("the contract's table of states", () => {
   it.each([
@@ -45,6 +52,8 @@ describe("the contract's table of states", () => {
     ['a success after a failure', [pay('FAILED'), pay('SUCCESS')], 'paid', true],
     ['a success and one in progress', [pay('SUCCESS'), pay('PROCESSING')], 'paid', false],
     ['a success and one unrecognised', [pay('SUCCESS'), pay('ON_HOLD')], 'paid', false],
+    ['a success by an unrecognised method', [pay('SUCCESS', '10', '0', 'WALLET')], 'paid', false],
+    ['a failure by an unrecognised method', [pay('FAILED', '10', '0', '')], 'pending', false],
     ['a success of nothing', [pay('SUCCESS', '0')], 'paid', true],
     ['a part refunded', [pay('SUCCESS', '10', '9.9999')], 'partially_refunded', true],
     [
@@ -96,7 +105,7 @@ describe("the contract's table of states", () => {
   })
 })
 
-it('an undocumented status never makes a transaction final', () => {
+it('an undocumented status or method never makes a transaction final', () => {
   fc.assert(
     fc.property(payments, payment.filter(isOpen), (list, unknown) => {
       expect(summarisePayments([...list, unknown]).final).toBe(false)

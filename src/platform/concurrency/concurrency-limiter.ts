@@ -9,6 +9,13 @@ export type ConcurrencyLimiter = {
   countFree(): number
   /** Assigns one of the acquired slots to a holder. */
   assign(holder: string): void
+  /**
+   * Waits for a slot and assigns it to the holder. Of the holders that wait, the one with the fewest slots is
+   * next, but none that has `maxPerHolder`; within a holder, the one that has waited longest.
+   */
+  acquire(holder: string): SlotRequest
+  /** Counts who waits in `acquire`: all, or of one holder. */
+  countWaiting(holder?: string): number
   /** Releases one slot that was assigned to the holder. */
   releaseAssigned(holder: string): void
   countAssigned(holder: string): number
@@ -30,14 +37,24 @@ export type ConcurrencyLimiter = {
   currentLimit(): number
 }
 
+/** A request for a slot that may have to wait for it. */
+export type SlotRequest = {
+  /** Resolves to true with the slot, and to false, without one, when it was given up. */
+  ready: Promise<boolean>
+  /** Stops waiting. Does nothing once the slot is assigned. */
+  giveUp(): void
+}
+
 export type LimiterOptions = {
   /** Slots that no single holder may take, as far as the total allows. */
   reserved?: number
-  /** The most commits beside the calls: more would wait for each other and time out. By default `total`. */
+  /** The most commits beside the calls: it bounds the answers that wait in memory. By default `total`. */
   maxCommits?: number
   /** Milliseconds on a monotonic clock. */
   now?: () => number
 }
+
+type Waiter = { holder: string; start: () => void }
 
 export function createConcurrencyLimiter(
   total: number,
@@ -47,17 +64,33 @@ export function createConcurrencyLimiter(
   let committing = 0
   let limit = total
   let halvedAt = Number.NEGATIVE_INFINITY
+  const maxPerHolder = Math.max(1, total - reserved)
   const countFree = () => Math.max(0, Math.floor(limit) - acquired)
   const assigned = new Map<string, number>()
   const countAssigned = (holder: string) => assigned.get(holder) ?? 0
+  const waiting: Waiter[] = []
+  function assign(holder: string): void {
+    assigned.set(holder, countAssigned(holder) + 1)
+  }
+  function startWaiting(): void {
+    while (waiting.length > 0 && countFree() > 0) {
+      const next = findNext(waiting, countAssigned, maxPerHolder)
+      if (!next) return
+      waiting.splice(waiting.indexOf(next), 1)
+      acquired += 1
+      assign(next.holder)
+      next.start()
+    }
+  }
   function releaseAssigned(holder: string): void {
     const left = countAssigned(holder) - 1
     if (left > 0) assigned.set(holder, left)
     else assigned.delete(holder)
     acquired -= 1
+    startWaiting()
   }
   return {
-    maxPerHolder: Math.max(1, total - reserved),
+    maxPerHolder,
     acquireAll() {
       const free = countFree()
       acquired += free
@@ -65,11 +98,32 @@ export function createConcurrencyLimiter(
     },
     release(count) {
       acquired -= count
+      startWaiting()
     },
     countFree,
-    assign(holder) {
-      assigned.set(holder, countAssigned(holder) + 1)
+    assign,
+    acquire(holder) {
+      let resolve: (hasSlot: boolean) => void = () => {}
+      const ready = new Promise<boolean>((settle) => {
+        resolve = settle
+      })
+      const waiter = { holder, start: () => resolve(true) }
+      waiting.push(waiter)
+      startWaiting()
+      return {
+        ready,
+        giveUp() {
+          const index = waiting.indexOf(waiter)
+          if (index === -1) return
+          waiting.splice(index, 1)
+          resolve(false)
+        },
+      }
     },
+    countWaiting: (holder) =>
+      holder === undefined
+        ? waiting.length
+        : waiting.filter((waiter) => waiter.holder === holder).length,
     releaseAssigned,
     countAssigned,
     hasCommitCapacity: () => committing < maxCommits,
@@ -86,7 +140,24 @@ export function createConcurrencyLimiter(
         limit = Math.max(1, limit / 2)
         halvedAt = now()
       }
+      startWaiting()
     },
     currentLimit: () => Math.floor(limit),
   }
+}
+
+function findNext(
+  waiting: readonly Waiter[],
+  countAssigned: (holder: string) => number,
+  maxPerHolder: number,
+): Waiter | undefined {
+  let next: Waiter | undefined
+  let fewest = maxPerHolder
+  for (const waiter of waiting) {
+    const held = countAssigned(waiter.holder)
+    if (held >= fewest) continue
+    next = waiter
+    fewest = held
+  }
+  return next
 }

@@ -3,8 +3,10 @@ import { RequestError } from '@hono/node-server'
 import { z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
 import { HTTPException } from 'hono/http-exception'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { DomainError, type FieldError, REFUSALS, type RefusalCode } from '../../errors.ts'
 import { maskCardText } from '../crypto/mask-cards.ts'
+import { isDatabaseUnavailable } from '../postgres/errors.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { HttpEnv } from './env.ts'
 
@@ -24,54 +26,97 @@ export const Problem = z
   })
   .openapi('Problem')
 
-/** Creates the response for a problem. */
-export function answerProblem(
-  c: HttpContext<HttpEnv>,
+/** What a problem adds to its code and detail. */
+export type ProblemOptions = {
+  errors?: readonly FieldError[]
+  extra?: Readonly<Record<string, string>>
+  retryAfterS?: number | undefined
+  headers?: Readonly<Record<string, string>>
+}
+
+/** A problem as it is sent. */
+export type WrittenProblem = {
+  status: ContentfulStatusCode
+  headers: Record<string, string>
+  body: string
+}
+
+/** Writes a problem, with its own headers but the request id's. */
+export function writeProblem(
   code: RefusalCode,
   detail: string,
-  {
-    errors = [],
-    extra = {},
-    retryAfterS,
-    headers = {},
-  }: {
-    errors?: readonly FieldError[]
-    extra?: Readonly<Record<string, string>>
-    retryAfterS?: number | undefined
-    headers?: Record<string, string>
-  } = {},
-): Response {
+  requestId: string,
+  { errors = [], extra = {}, retryAfterS, headers = {} }: ProblemOptions = {},
+): WrittenProblem {
   const { status, title } = REFUSALS[code]
-  c.set('refusal', code)
   const problem = {
     type: `urn:ipn-processor:problem:${code}`,
     title,
     status,
     detail,
     code,
-    requestId: c.get('requestId'),
+    requestId,
     ...(errors.length > 0 ? { errors } : {}),
     ...extra,
   }
-  if (code === 'unauthenticated') c.header('www-authenticate', 'Bearer')
   const waitS = retryAfterS ?? (status === 503 ? 1 : undefined)
-  if (waitS !== undefined) c.header('retry-after', String(waitS))
-  for (const [name, value] of Object.entries(headers)) c.header(name, value)
-  return c.body(JSON.stringify(problem), status, { 'content-type': 'application/problem+json' })
+  return {
+    status,
+    headers: {
+      'content-type': 'application/problem+json',
+      ...(code === 'unauthenticated' ? { 'www-authenticate': 'Bearer' } : {}),
+      ...(waitS === undefined ? {} : { 'retry-after': String(waitS) }),
+      ...headers,
+    },
+    body: JSON.stringify(problem),
+  }
 }
 
-/** Turns an error into a problem. An unexpected one is logged in full; the client gets only the request id. */
-export function answerError(log: Log, error: Error, c: HttpContext<HttpEnv>): Response {
+/** Creates the response for a problem. */
+export function answerProblem(
+  c: HttpContext<HttpEnv>,
+  code: RefusalCode,
+  detail: string,
+  options: ProblemOptions = {},
+): Response {
+  c.set('refusal', code)
+  const { status, headers, body } = writeProblem(code, detail, c.get('requestId'), options)
+  for (const [name, value] of Object.entries(headers)) c.header(name, value)
+  return c.body(body, status)
+}
+
+/** The request that failed, for the log; `path` is masked there. */
+export type FailedRequest = { requestId: string; method: string; path: string }
+
+/** The problem that an error becomes. */
+export type ExplainedError = { code: RefusalCode; detail: string; options?: ProblemOptions }
+
+/** Explains an error as a problem. An unexpected one is logged in full; the client gets only the request id. */
+export function explainError(
+  log: Log,
+  error: unknown,
+  { requestId, method, path }: FailedRequest,
+): ExplainedError {
+  if (isDatabaseUnavailable(error)) {
+    log.error({ err: error, requestId }, 'the database is unreachable')
+    return { code: 'unavailable', detail: 'The database is unreachable; retry in a moment' }
+  }
   if (error instanceof DomainError) {
-    return answerProblem(c, error.code, error.message, error)
+    return { code: error.code, detail: error.message, options: error }
   }
   if (error instanceof HTTPException && error.status === 400) {
-    return answerProblem(c, 'invalid_json', 'The body is not valid JSON')
+    return { code: 'invalid_json', detail: 'The body is not valid JSON' }
   }
-  const requestId = c.get('requestId')
-  const path = maskCardText(c.req.path)
-  log.error({ err: error, requestId, method: c.req.method, path }, 'request failed')
-  return answerProblem(c, 'internal_error', `Unexpected error; quote request ${requestId}`)
+  log.error({ err: error, requestId, method, path: maskCardText(path) }, 'request failed')
+  return { code: 'internal_error', detail: `Unexpected error; quote request ${requestId}` }
+}
+
+/** Turns an error into a problem. */
+export function answerError(log: Log, error: Error, c: HttpContext<HttpEnv>): Response {
+  const { method, path } = c.req
+  const failed = { requestId: c.get('requestId'), method, path }
+  const { code, detail, options } = explainError(log, error, failed)
+  return answerProblem(c, code, detail, options)
 }
 
 /**

@@ -13,6 +13,14 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return UNAVAILABLE.test(code) || isDatabaseUnavailable(error.cause)
 }
 
+/** SQLSTATEs: deadlocks and serialization failures, locks that were not available, statements that were cancelled. */
+const TRANSIENT = /^(40...|55P03|57014)$/
+
+/** Returns whether the same statements may succeed when they are run again: something else was in the way. */
+export function isTransient(error: unknown): boolean {
+  return error instanceof postgres.PostgresError && TRANSIENT.test(error.code)
+}
+
 /**
  * Returns whether the connection is lost: the server closes it after a fatal error, or the driver reports it
  * by its own code.

@@ -144,8 +144,8 @@ async function lockPaymentRows(
   asOf: string | null,
 ): Promise<PaymentRow[]> {
   return await tx<PaymentRow[]>`
-    select payment_id as "paymentId", status, missing, amount, refunded_amount as "refundedNow",
-      refunded_at_first as "refundedAtFirst", refunded_fell as "refundedFell",
+    select payment_id as "paymentId", status, payment_method as "paymentMethod", missing, amount,
+      refunded_amount as "refundedNow", refunded_at_first as "refundedAtFirst", refunded_fell as "refundedFell",
       not missing and unlisted_since is null and not unreadable
         and as_of = coalesce(${asOf}::timestamptz, as_of) as listed
     from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k

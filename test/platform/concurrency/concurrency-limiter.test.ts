@@ -44,6 +44,66 @@ describe('the limit of calls in flight', () => {
   })
 })
 
+describe('holders that wait for a slot', () => {
+  const settle = (ready: Promise<boolean>) => Promise.race([ready, Promise.resolve('waits')])
+
+  it('get it as soon as one is free: first the holder with the fewest, then who waited longest', async () => {
+    const limiter = createConcurrencyLimiter(3)
+    const started: string[] = []
+    const acquire = (holder: string, name: string) =>
+      void limiter.acquire(holder).ready.then(() => started.push(name))
+    for (const name of ['A1', 'A2', 'A3', 'A4', 'A5']) acquire('A', name)
+    acquire('B', 'B1')
+    expect([limiter.countWaiting(), limiter.countWaiting('A'), limiter.countFree()]).toEqual([
+      3, 2, 0,
+    ])
+    limiter.releaseAssigned('A')
+    limiter.releaseForCommit('A')
+    await Promise.resolve()
+    expect(started).toEqual(['A1', 'A2', 'A3', 'B1', 'A4'])
+    expect([limiter.countAssigned('A'), limiter.countAssigned('B')]).toEqual([2, 1])
+  })
+
+  it('do not get one that is reserved against them', async () => {
+    const limiter = createConcurrencyLimiter(3, { reserved: 1 })
+    for (let n = 0; n < 2; n += 1) limiter.acquire('A')
+    const third = limiter.acquire('A')
+    expect([await settle(third.ready), limiter.countFree()]).toEqual(['waits', 1])
+    expect(await limiter.acquire('B').ready).toBe(true)
+    limiter.releaseAssigned('A')
+    expect(await third.ready).toBe(true)
+  })
+
+  it('get none while the limit is halved, and one as it grows again', async () => {
+    const limiter = createConcurrencyLimiter(2, { now: () => 10 })
+    for (let n = 0; n < 2; n += 1) limiter.acquire('A')
+    const third = limiter.acquire('A')
+    limiter.recordOutcome(false, 11)
+    limiter.releaseAssigned('A')
+    expect(await settle(third.ready)).toBe('waits')
+    limiter.recordOutcome(true, 12)
+    expect(await third.ready).toBe(true)
+  })
+
+  it('may give up, and then get none; not once they have it', async () => {
+    const limiter = createConcurrencyLimiter(1)
+    const [first, second, third] = [0, 1, 2].map(() => limiter.acquire('A'))
+    second?.giveUp()
+    first?.giveUp()
+    expect([await first?.ready, await second?.ready, limiter.countWaiting()]).toEqual([
+      true,
+      false,
+      1,
+    ])
+    limiter.releaseAssigned('A')
+    expect([await third?.ready, limiter.countAssigned('A'), limiter.countFree()]).toEqual([
+      true,
+      1,
+      0,
+    ])
+  })
+})
+
 async function countAnswered({ metrics }: ServiceContext): Promise<number> {
   const { values } = await metrics.gatewayCall.get()
   const counts = values.filter(({ metricName }) => metricName?.endsWith('_count'))
@@ -54,7 +114,7 @@ it('the next call is made while answers are being committed, within the limit of
   const rig = await startRig({ settings: { ROLE: 'web', GATEWAY_MAX_CONCURRENCY: '2' } })
   onTestFinished(() => rig.stop())
   const { ctx } = rig.service
-  const ids = Array.from({ length: 6 }, (_, n) => `T-WRITTEN-${n}`)
+  const ids = Array.from({ length: 8 }, (_, n) => `T-WRITTEN-${n}`)
   for (const id of ids) {
     await makeTransaction(rig, id)
     await registerDue(rig, id)
@@ -72,6 +132,9 @@ it('the next call is made while answers are being committed, within the limit of
     await waitUntil(() => ctx.limiter.countFree() === 2, { what: 'free slots while commits wait' })
     expect(await begin()).toBe(2)
     await waitUntil(async () => (await countAnswered(ctx)) === 4, { what: 'two more answers' })
+    // Four answers wait for their commit: these two keep their slots.
+    expect(await begin()).toBe(2)
+    await waitUntil(async () => (await countAnswered(ctx)) === 6, { what: 'the last answers' })
     expect([ctx.limiter.countFree(), await begin()]).toEqual([0, 0])
     await commit()
     await Promise.all(rounds)

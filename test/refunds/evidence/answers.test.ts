@@ -1,6 +1,7 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
+import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
@@ -9,7 +10,11 @@ afterEach(() => lab.clear())
 type Sent = Awaited<ReturnType<ReturnType<typeof lab.service.ctx.gateway.prepareRefund>['send']>>
 
 /** Syncs the payment, and calls `meanwhile` once the gateway has answered the REFUND. */
-async function passWith(payment: LabPayment, meanwhile: () => Promise<void>): Promise<void> {
+async function passWith(
+  payment: LabPayment,
+  meanwhile: () => Promise<void>,
+  givingUp = lab.service.ctx.givingUp,
+): Promise<void> {
   const { ctx } = lab.service
   const gateway: typeof ctx.gateway = {
     ...ctx.gateway,
@@ -26,7 +31,7 @@ async function passWith(payment: LabPayment, meanwhile: () => Promise<void>): Pr
   await lab.database.sql`
     update transactions set due_at = now() - interval '1 s'
     where transaction_id = ${payment.transactionId}`
-  expect(await syncDue({ ...ctx, gateway })).toBe(1)
+  expect(await syncDue({ ...ctx, gateway, givingUp })).toBe(1)
 }
 
 const readAttempts = async (refundId: string) =>
@@ -108,6 +113,46 @@ describe('the answer to a refund', () => {
     expect(await readAttempts(refundId)).toMatchObject([{ outcome: 'answered', code: '0' }])
     await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(1)
+  })
+
+  it('is written to the transaction that the payment moved to meanwhile', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    const { sql } = lab.database
+    await passWith(payment, async () => {
+      await sql`
+        insert into transactions (merchant_code, transaction_id) values (${MERCHANT.merchantCode}, 'T-NEW')`
+      await sql`update payments set transaction_id = 'T-NEW' where payment_id = ${payment.id}`
+      await sql`update refunds set transaction_id = 'T-NEW' where refund_id = ${refundId}`
+    })
+    expect(await lab.row(refundId)).toMatchObject({ transactionId: 'T-NEW', status: 'accepted' })
+    expect(await readAttempts(refundId)).toMatchObject([{ outcome: 'answered', code: '0' }])
+    expect((await lab.readRefund(refundId)).gatewayRefundId).not.toBeNull()
+  })
+
+  it('that waits for another attempt of its refund is given up when the process stops', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    const stop = new AbortController()
+    const error = vi.spyOn(lab.service.ctx.log, 'error')
+    onTestFinished(() => error.mockRestore())
+    await passWith(
+      payment,
+      async () => {
+        // As when the other worker found this attempt interrupted, and has sent the refund again.
+        await lab.database.sql`
+          update refunds set last_sent_at = last_sent_at + interval '1 s' where refund_id = ${refundId}`
+        await lab.database.sql`
+          update transactions set lease_id = gen_random_uuid() where transaction_id = ${payment.transactionId}`
+        stop.abort()
+      },
+      stop.signal,
+    )
+    expect(error).toHaveBeenCalledWith(
+      expect.objectContaining({ refundId, outcome: 'answered' }),
+      'the answer to a refund is lost',
+    )
+    expect(await lab.row(refundId)).toMatchObject({ status: 'sending', gatewayRefundId: null })
   })
 
   it('without a byte written gives the refund back, also late', async () => {

@@ -1,0 +1,44 @@
+import type { Notification } from './read-notification.ts'
+
+/**
+ * What a signed text is besides a notification: `request` when it has the form of one of this service's own requests;
+ * `paymentId` when it is the text of a REFUND request provided that the account has this payment.
+ */
+export type TextOrigin = 'notification' | 'request' | { paymentId: string }
+
+/** The text of a REFUND request up to the merchant code; only a notification has its fee in between. */
+const REFUND_START = /^\d+(?:\.\d+)?REFUND/
+
+/** `{"accountName":` in Base64: how every receiver of a REFUND request begins. */
+const RECEIVER = /eyJhY2NvdW50TmFtZSI6[\w+/]*=*/
+
+const REQUEST_ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+type SignedFor = {
+  kind: Notification['kind']
+  merchantCode: string
+  /** `GATEWAY_REFUND_HASH_EXCLUDE` */
+  refundHashExclude: readonly string[]
+}
+
+/**
+ * Compares a signed text with those of requests, which are signed with the same secret: the hash joins values without
+ * their names, so the text of a request can be cut into the members of a notification.
+ */
+export function findTextOrigin(
+  text: string,
+  { kind, merchantCode, refundHashExclude }: SignedFor,
+): TextOrigin {
+  if (text.startsWith(`QUERY_PT${merchantCode}`)) return 'request'
+  const [start = ''] = REFUND_START.exec(text) ?? []
+  if (start === '' || !text.startsWith(merchantCode, start.length)) return 'notification'
+  // A payment's notification has its own command after the amount.
+  if (kind === 'payment') return 'request'
+  const rest = text.slice(start.length + merchantCode.length)
+  if (!rest.endsWith('1')) return 'notification'
+  const signed = rest.slice(0, -1)
+  const order = refundHashExclude.includes('RequestID') ? signed : signed.replace(REQUEST_ID, '')
+  const [receiver] = RECEIVER.exec(order) ?? []
+  if (receiver) return order.endsWith(receiver) ? 'request' : 'notification'
+  return { paymentId: order }
+}

@@ -1,0 +1,152 @@
+import { selectPrincipal } from '../../access/principal.ts'
+import type { Access } from '../../access/types.ts'
+import type { Context } from '../../context.ts'
+import { REFUNDABLE_SQL } from '../../payments/refundable.ts'
+import { byKey } from '../../platform/postgres/by-key.ts'
+import type { Tx } from '../../platform/postgres/types.ts'
+import { makeDue } from '../../transactions/make-due.ts'
+import type { RefusingPayment } from './explain-refusal.ts'
+import type { RefundTarget } from './find-target.ts'
+import { selectPriorEvidence } from './prior-evidence.ts'
+import { selectStatus } from './select-status.ts'
+import type { RefundIntent, RefundParams } from './types.ts'
+
+const OPERATION = 'POST /v1/payments/{paymentId}/refunds'
+
+const PROVEN = 'the gateway notified its success before the refund was stored; it is not sent again'
+const KNOWN =
+  'the gateway notified this request id before the refund was stored, and not as its success; it is not sent again'
+
+/** A refund to store, and who requests it. */
+export type IntentToStore = {
+  access: Access
+  target: RefundTarget
+  params: RefundParams
+  intent: RefundIntent
+}
+
+export type InsertedIntent = Omit<RefusingPayment, 'status'> & {
+  paymentStatus: string
+  currency: string | null
+  /** Null when nothing was stored. */
+  amount: string | null
+  /** Of the refund; null when nothing was stored. */
+  status: 'awaiting_approval' | 'pending' | 'succeeded' | 'needs_review' | null
+  now: string
+}
+
+/**
+ * Locks the transaction, then the payment, if it is still the transaction's. The lock of the key's day comes
+ * before them.
+ */
+export function lockPayment(tx: Tx, target: RefundTarget) {
+  return tx`
+    select from ${selectKey(tx, target)} cross join lateral (
+      select t.transaction_id from transactions as t
+      where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1 for update
+    ) as t cross join lateral (
+      select from payments as p where p.transaction_id = t.transaction_id
+        and ${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1 for update
+    ) as p`
+}
+
+/** The keys of the payment and of its transaction, as `k` for `byKey`. */
+function selectKey(tx: Tx, { merchantCode, transactionId, paymentId }: RefundTarget) {
+  return tx`(
+    select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id,
+      ${paymentId}::text as payment_id) as k`
+}
+
+/**
+ * Stores the intent, with the audit entry, only if all conditions hold; the payment it read shows which one did
+ * not. It sums what is left, so it has to be a later statement than the one that locked the payment: a sum
+ * computed before the wait would be stale.
+ *
+ * A request id of which something is known already belongs to a refund whose row was lost: it is stored whatever is
+ * left of the payment, as succeeded or for review, and is not sent.
+ * @returns no row when the payment is no longer the transaction's: it is not locked, and nothing is stored
+ */
+export function insertIntent(
+  { config, sql }: Pick<Context, 'config' | 'sql'>,
+  tx: Tx,
+  toStore: IntentToStore,
+  { encrypted, shown }: { encrypted: Buffer | null; shown: Buffer | null },
+): PromiseLike<InsertedIntent[]> {
+  const { access, target, params, intent } = toStore
+  const { merchantCode, transactionId, paymentId } = target
+  const { refundId, idempotencyKey, fingerprint } = intent
+  const { amount = null, reason = null, onBehalfOf = null } = params
+  const keys = selectKey(tx, target)
+  return tx<InsertedIntent[]>`
+      with payment as (
+        select status, missing, unreadable, payment_method, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
+        from ${keys} cross join lateral (
+          select * from payments as p where p.transaction_id = k.transaction_id
+            and ${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1) as payments
+      ), ${selectPriorEvidence(tx, { merchantCode, paymentId, refundId, amount })}, asked as (
+        select payment.*, judged.found, judged.proves, judged.notified_at, judged.ipn_event_id,
+          proves and judged.matched as matched, proves and judged.in_first_sight as in_first_sight,
+          coalesce(${amount}::numeric, case when found then judged.amount end, refundable) as amount
+        from payment, judged
+      ), ${selectStatus(tx, config, target)}, stored as (
+        insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, reason, receiver,
+          receiver_shown, idempotency_key, fingerprint,
+          fingerprint_key_id, requested_by, requested_principal, on_behalf_of, needs_approval, status, due_at, known, matched,
+          in_first_sight, success_notified_at, review)
+        select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId}, amount, ${reason}, ${encrypted},
+          ${shown}, ${idempotencyKey}, ${fingerprint.value}, ${fingerprint.keyId}, ${access.name}, ${selectPrincipal(tx, access.id)}, ${onBehalfOf}, next = 'awaiting_approval', next,
+          case when next = 'pending' then now() end,
+          proves, matched, in_first_sight, case when proves then notified_at end,
+          case when next = 'needs_review' then 'contradicted' end
+        from wanted
+        where amount > 0 and (found or (status = 'SUCCESS' and not missing and not unreadable
+          and (payment_method <> 'QR' or ${encrypted !== null}) and amount <= refundable))
+        on conflict do nothing
+        returning refund_id, amount, status
+      ), ${recordIntent(sql, tx, toStore)}
+      select payment.status as "paymentStatus", missing, unreadable, payment_method as "paymentMethod",
+        refundable::text as refundable, (select amount::text from stored) as amount,
+        (select status from stored) as status, (
+          select currency from ${keys} cross join lateral (
+            select currency from transactions as t
+            where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1) as t) as currency,
+        now()::text as now
+      from payment`
+}
+
+function describeRequest({ name }: Access, { reason, onBehalfOf }: RefundParams): string {
+  const forWhom = onBehalfOf === undefined ? '' : ` on behalf of ${onBehalfOf}`
+  return `requested with API key ${name}${forWhom}${reason ? `: ${reason}` : ''}`
+}
+
+/** Common table expressions that follow `stored`: its history, its audit entry, and the transaction that is due. */
+function recordIntent(
+  sql: Context['sql'],
+  tx: Tx,
+  { access, target, params, intent: { refundId } }: IntentToStore,
+) {
+  const { merchantCode, transactionId, paymentId } = target
+  return tx`
+    taken as (
+        update foreign_refunds set outcome = 'own', matched = false
+        where merchant_code = ${merchantCode} and request_id = ${refundId}
+          and exists (select from stored where status = 'succeeded')
+      ), recorded as (
+        insert into changes
+          (merchant_code, transaction_id, payment_id, refund_id, field, before, after, ipn_event_id, cause)
+        select ${merchantCode}, ${transactionId}, ${paymentId}, refund_id, 'status', step.*
+        from stored, wanted, lateral (
+          select null, case when found then 'pending' else next end, null::bigint, ${describeRequest(access, params)}
+          union all
+          select 'pending', next, wanted.ipn_event_id, case when proves then ${PROVEN} else ${KNOWN} end
+          where found) as step
+      ), audited as (
+        insert into audit_entries (key_id, actor, operation, merchant_code, object_id, request_id, outcome)
+        select ${access.id}, ${access.name}, ${OPERATION}, ${merchantCode}, refund_id, ${access.requestId}, 'done'
+        from stored
+      ), due as (
+        update transactions t set final = false, version = version + 1, updated_at = now(), ${makeDue(sql)}
+        where merchant_code = ${merchantCode} and transaction_id = ${transactionId}
+          and exists (select from stored)
+      )`
+}

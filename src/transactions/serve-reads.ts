@@ -1,0 +1,126 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { listMerchants, parseBearer } from '../access/authenticate.ts'
+import { explainError, writeProblem } from '../platform/http/problems.ts'
+import { chooseRequestId } from '../platform/http/request-id.ts'
+import { SECURITY_HEADERS } from '../platform/http/security-headers.ts'
+import type { TransactionsContext } from './context.ts'
+import { findTransaction } from './find-transaction.ts'
+import type { FoundTransaction } from './types.ts'
+import { formatEtag, matchesEtag, showTransaction } from './view.ts'
+
+/** Serves a request, unless it returns `false`: then it has done nothing, and the framework serves it. */
+export type ReadServer = (request: IncomingMessage, response: ServerResponse) => boolean
+
+type ReadResponse = { status: number; headers: Record<string, string>; body?: string }
+
+/** Every other id is left to the framework, with its escapes and its checks. */
+const TARGET = /^\/v1\/transactions\/([\w-]{1,128})$/
+
+const ROUTE = '/v1/transactions/{transactionId}'
+
+/**
+ * Serves the plain read of a transaction by its id on the server's own requests, exactly as the framework
+ * would: its routing, middleware and response objects cost more than the rest of such a read. Whatever is
+ * unusual about a request is left to the framework: a query string, a key that is not in the cache, has no
+ * scope or is limited, a body, a host that has to be checked, tracing.
+ */
+export function createReadServer(ctx: TransactionsContext): ReadServer {
+  const isValidHost = createHostCheck()
+  const meter = createReadMeter(ctx)
+
+  async function serve(
+    request: IncomingMessage,
+    response: ServerResponse,
+    merchants: readonly string[],
+    transactionId: string,
+  ): Promise<void> {
+    const startedAt = performance.now()
+    const { headers, url: path = '' } = request
+    const requestId = chooseRequestId(headers['x-request-id'])
+    let read: ReadResponse
+    try {
+      const found = await findTransaction(ctx, merchants, transactionId)
+      read = describeFound(found, headers['if-none-match'])
+    } catch (error) {
+      const explained = explainError(ctx.log, error, { requestId, method: 'GET', path })
+      read = writeProblem(explained.code, explained.detail, requestId, explained.options)
+    }
+    send(response, read, requestId, ctx.stopping.aborted)
+    meter(read.status, performance.now() - startedAt)
+  }
+
+  return (request, response) => {
+    const id = ctx.tracing.enabled ? undefined : readPlainTarget(request)
+    if (id === undefined || !isValidHost(request.headers.host)) return false
+    const text = parseBearer(request.headers.authorization)
+    const key = text === undefined ? undefined : ctx.keys.peek(text)
+    if (!key || key.ratePerMinute !== null || !key.scopes.includes('payments:read')) return false
+    void serve(request, response, listMerchants(key, ctx.merchants), id)
+    return true
+  }
+}
+
+/** Returns the id of the transaction that a plain request reads. */
+function readPlainTarget({ method, url, headers, rawHeaders }: IncomingMessage) {
+  if (method !== 'GET' || url === undefined) return undefined
+  const id = TARGET.exec(url)?.[1]
+  if (id === undefined || headers['content-length'] || headers['transfer-encoding'])
+    return undefined
+  // Node reads the first of several; the framework joins them.
+  const keys = rawHeaders.filter((name) => name.length === 13 && /^authorization$/i.test(name))
+  return keys.length === 1 ? id : undefined
+}
+
+/** Clients send the same host again and again: only another one than the last is parsed. */
+function createHostCheck() {
+  let valid = ''
+  return (host: string | undefined): boolean => {
+    if (!host) return false
+    if (host === valid) return true
+    if (!/^[\w.-]+(:\d{1,5})?$/.test(host) || !URL.canParse(`http://${host}/`)) return false
+    valid = host
+    return true
+  }
+}
+
+function createReadMeter({ metrics }: Pick<TransactionsContext, 'metrics'>) {
+  const series = new Map<number, { observe(seconds: number): void }>()
+  return (status: number, ms: number): void => {
+    let ofStatus = series.get(status)
+    if (!ofStatus) {
+      const labels = { route: ROUTE, method: 'GET', status: `${String(status)[0]}xx` }
+      ofStatus = metrics.httpRequest.labels(labels)
+      series.set(status, ofStatus)
+    }
+    ofStatus.observe(ms / 1000)
+  }
+}
+
+/** The response for a transaction that was found: with its body, or 304 if `If-None-Match` lists its tag. */
+function describeFound(found: FoundTransaction, etags: string | undefined): ReadResponse {
+  const etag = formatEtag(found.transaction)
+  const headers = { etag, 'cache-control': 'private, no-cache' }
+  if (etags !== undefined && matchesEtag(etags, etag)) return { status: 304, headers }
+  return {
+    status: 200,
+    headers: { ...headers, 'content-type': 'application/json' },
+    body: JSON.stringify(showTransaction(found)),
+  }
+}
+
+function send(
+  response: ServerResponse,
+  { status, headers, body }: ReadResponse,
+  requestId: string,
+  stopping: boolean,
+): void {
+  response.writeHead(status, {
+    ...SECURITY_HEADERS,
+    ...headers,
+    'x-request-id': requestId,
+    ...(body === undefined ? undefined : { 'content-length': Buffer.byteLength(body) }),
+    // A client that keeps its connection open would delay the stop by seconds.
+    ...(stopping ? { connection: 'close' } : undefined),
+  })
+  response.end(body)
+}
