@@ -92,9 +92,22 @@ async function sendAll(
       await sleep(5)
     }
   })
-  pause(worker)
+  await pauseIdle(stage, worker)
   await endRefunds(stage)
   return ms
+}
+
+/** Pauses a worker while it is in no transaction: others would wait for its locks. */
+async function pauseIdle({ database }: Stage, worker: Started): Promise<void> {
+  for (;;) {
+    pause(worker)
+    const open = await database.sql`
+      select from pg_stat_activity where datname = current_database()
+        and application_name = 'ipn-processor' and state <> 'idle'`
+    if (open.length === 0) return
+    resume(worker)
+    await sleep(5)
+  }
 }
 
 /** Payments of the fill that were not refunded yet, the same in both databases. */

@@ -1,3 +1,4 @@
+import { DrizzleQueryError } from 'drizzle-orm/errors'
 import { PgDialect } from 'drizzle-orm/pg-core'
 import { PostgresJsDatabase, PostgresJsSession } from 'drizzle-orm/postgres-js'
 import type { Sql, Tx } from './types.ts'
@@ -6,6 +7,8 @@ import type { Sql, Tx } from './types.ts'
 export type QueryBuilder = PostgresJsDatabase
 
 const dialect = new PgDialect()
+const AnySession = PostgresJsSession<Sql, Record<string, never>, Record<string, never>>
+type AnySession = InstanceType<typeof AnySession>
 const builders = new WeakMap<object, QueryBuilder>()
 
 /**
@@ -15,10 +18,27 @@ const builders = new WeakMap<object, QueryBuilder>()
 export function build(tx: Tx): QueryBuilder {
   const known = builders.get(tx)
   if (known) return known
-  const session = new PostgresJsSession(prepareStatements(tx), dialect, undefined)
+  const session = new Session(prepareStatements(tx), dialect, undefined)
   const builder = new PostgresJsDatabase(dialect, session, undefined)
   builders.set(tx, builder)
   return builder
+}
+
+/**
+ * Throws the server's errors as they are. Drizzle's own hide the code, so that a lost connection would be taken
+ * for a usable one, and have all parameters in their message, which is logged.
+ */
+class Session extends AnySession {
+  override prepareQuery: AnySession['prepareQuery'] = (...given) => {
+    const prepared = super.prepareQuery(...given)
+    const execute = prepared.execute.bind(prepared)
+    prepared.execute = (...values) => execute(...values).catch(throwCause)
+    return prepared
+  }
+}
+
+function throwCause(error: unknown): never {
+  throw error instanceof DrizzleQueryError ? error.cause : error
 }
 
 /**

@@ -1,9 +1,11 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
+import { sql } from 'drizzle-orm'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { type Database, openDatabase } from '../../../src/db/client.ts'
 import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.ts'
+import { build } from '../../../src/platform/postgres/query-builder.ts'
 import { runInTransaction, runPipelined } from '../../../src/platform/postgres/transaction.ts'
 import type { Tx } from '../../../src/platform/postgres/types.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
@@ -140,6 +142,29 @@ describe('a unit of work', () => {
     await new Promise((resolve) => setTimeout(resolve, 50))
     await own.sql`select 1`.catch(() => {})
     await expectSound()
+  })
+
+  it('whose connection is lost during a statement of the query builder fails, and sends no rollback', async () => {
+    const lost = runInTransaction(own.sql, async (tx) => {
+      await tx`insert into kept values (11)`
+      const [row] = await tx`select pg_backend_pid() as pid`
+      const ended = build(tx)
+        .execute(sql`select pg_sleep(30)`)
+        .catch((error: unknown) => error)
+      await database.sql`select pg_terminate_backend(${row?.pid})`
+      throw await ended
+    })
+    await expect(lost).rejects.toMatchObject({ name: 'PostgresError', code: '57P01' })
+    // Wait for what the driver still writes to the dead connection in a later turn.
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    await expectSound()
+  })
+
+  it('fails with the error of the server, without the parameters, in a statement of the query builder', async () => {
+    const failed = runInTransaction(own.sql, (tx) =>
+      build(tx).execute(sql`select 1 / ${'0'}::int, ${'secret'}`),
+    )
+    await expect(failed).rejects.toMatchObject({ code: '22012', message: 'division by zero' })
   })
 
   it('of a process that was suspended too long in the middle fails, and writes nothing', async () => {
