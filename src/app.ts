@@ -22,6 +22,7 @@ import { requireValidUrl } from './platform/http/require-valid-url.ts'
 import { traceRequests } from './platform/http/trace-requests.ts'
 import type { ApiInfo } from './platform/openapi/document.ts'
 import { openapiRoutes } from './platform/openapi/routes.ts'
+import { approvalRoutes } from './refunds/approval/routes.ts'
 import { externalRefundRoutes } from './refunds/external/routes.ts'
 import { refundRoutes } from './refunds/routes.ts'
 import { reviewRoutes } from './review/routes.ts'
@@ -121,6 +122,7 @@ export function createApp(
   app.route('/', refundRoutes(ctx))
   app.route('/', holdRoutes(ctx))
   app.route('/', externalRefundRoutes(ctx))
+  app.route('/', approvalRoutes(ctx))
   app.route('/', discrepancyRoutes(ctx))
   app.route('/', reviewRoutes(ctx))
   app.route('/', feedRoutes(ctx))

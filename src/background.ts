@@ -8,6 +8,7 @@ import { recheckFinal } from './maintenance/recheck-final.ts'
 import { reconcileUnqueried } from './maintenance/reconcile-unqueried.ts'
 import { requeueUnhandled } from './maintenance/requeue-unhandled.ts'
 import { startMonitoredLoop, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
+import { expireApprovals } from './refunds/approval/expire-approvals.ts'
 import type { SyncContext } from './sync/context.ts'
 import { beginSync, findRestMs } from './sync/sync-due.ts'
 import type { WebhooksContext } from './webhooks/context.ts'
@@ -104,6 +105,7 @@ function startRequeueAndErasure(ctx: BackgroundContext): WorkerLoop {
       await requeueUnhandled(ctx)
       await reconcileUnqueried(ctx)
       await checkMissingAccounts(ctx)
+      await expireApprovals(ctx)
       return { count: await eraseReceivers(ctx), finished: Promise.resolve() }
     },
     idleMs: () => Promise.resolve(MAINTAIN_EVERY_MS),

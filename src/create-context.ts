@@ -8,6 +8,7 @@ import type { Config } from './config/config.ts'
 import type { Context } from './context.ts'
 import { openDataKeys } from './data-keys/open-data-keys.ts'
 import { type Database, openDatabase } from './db/client.ts'
+import { requireTimeZone } from './db/require-time-zone.ts'
 import { type Breakers, createBreakers } from './gateway/breakers.ts'
 import { createCardGateway } from './gateway/card-gateway.ts'
 import { createGatewayClient } from './gateway/client.ts'
@@ -62,7 +63,8 @@ const FEED_SHARE = 0.25
 /**
  * Opens the database, the gateway clients and telemetry, and assembles the state of every folder. The database
  * schema must be current.
- * @throws database errors, and ConfigError for a DATA_ENCRYPTION_KEY that the database was not written with, after closing everything opened so far
+ * @throws database errors, and ConfigError for a DATA_ENCRYPTION_KEY that the database was not written with
+ *   or a CAPS_TIME_ZONE that it does not know, after closing everything opened so far
  */
 export async function createContext(options: ContextOptions): Promise<OpenContext> {
   const { config, log } = options
@@ -88,6 +90,7 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
   }
   const roots = { current: options.encryptionKey, previous: config.DATA_ENCRYPTION_KEY_PREVIOUS }
   const encryption = await openDataKeys(database.sql, roots).catch(closeAndThrow)
+  await requireTimeZone(database.sql, config).catch(closeAndThrow)
   const merchants = await registerMerchantCodes(database.sql, config).catch(closeAndThrow)
   const base: Context = {
     config,

@@ -103,6 +103,15 @@ const TABLE = {
     example: { detail: 'the gateway notified a failure (code 5)' },
   },
   external_refund_not_found: { status: 404, title: 'No such external refund' },
+  same_person: {
+    status: 403,
+    title: 'A second person has to decide',
+    example: {
+      detail:
+        'Refund 0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11 was requested by you or for you: a second person has to approve it',
+    },
+  },
+  not_awaiting_approval: { status: 409, title: 'The refund does not await approval' },
   cursor_expired: { status: 410, title: 'The cursor has expired' },
   webhook_endpoint_not_found: { status: 404, title: 'No such webhook endpoint' },
   too_many_webhook_endpoints: { status: 409, title: 'The account has too many webhook endpoints' },

@@ -13,6 +13,8 @@ export type NewKey = {
   refundMax: string | null
   refundDailyMax: string | null
   ratePerMinute: number | null
+  /** Who uses it, if it is one person's: all keys of a person are the same principal. */
+  person: string | null
   /** ISO 8601, null for no expiry. */
   expiresAt: string | null
 }
@@ -49,9 +51,9 @@ export async function rotateKey(tx: Tx, id: string, graceS: number): Promise<Rot
   const text = generateKeyText()
   const [created] = await tx<{ id: string; newEndsAt: string | null }[]>`
     insert into api_keys (name, hash, scopes, merchant_code, refund_max, refund_daily_max,
-      rate_per_minute, expires_at, replaces, chain_id)
+      rate_per_minute, person, expires_at, replaces, chain_id)
     select name, ${hashKey(text)}, scopes, merchant_code, refund_max, refund_daily_max,
-      rate_per_minute, now() + (expires_at - created_at), id, coalesce(chain_id, id)
+      rate_per_minute, person, now() + (expires_at - created_at), id, coalesce(chain_id, id)
     from api_keys where id = ${id}
     on conflict (replaces) do nothing
     returning id, expires_at::text as "newEndsAt"`
@@ -86,6 +88,7 @@ export async function revokeKey(tx: Tx, id: string): Promise<boolean> {
 }
 
 export type ListedKey = Omit<ApiKey, 'chainId'> & {
+  person: string | null
   createdAt: string
   expiresAt: string | null
   revokedAt: string | null
@@ -98,7 +101,7 @@ export type ListedKey = Omit<ApiKey, 'chainId'> & {
 export async function listKeys(tx: Tx): Promise<ListedKey[]> {
   return await tx<ListedKey[]>`
     select id, name, scopes, merchant_code as "merchantCode", refund_max as "refundMax",
-      refund_daily_max as "refundDailyMax", rate_per_minute as "ratePerMinute",
+      refund_daily_max as "refundDailyMax", rate_per_minute as "ratePerMinute", person,
       created_at::text as "createdAt", expires_at::text as "expiresAt", revoked_at::text as "revokedAt",
       replaces, case when revoked_at is not null then 'revoked'
         when expires_at <= now() then 'expired' else 'live' end as state

@@ -9,6 +9,7 @@ export const SCOPES = [
   'payments:read',
   'refunds:read',
   'refunds:write',
+  'refunds:approve',
   'cards:read',
   'webhooks:write',
   'ops',
@@ -25,7 +26,7 @@ export type ApiKey = {
   name: string
   scopes: readonly string[]
   merchantCode: string
-  /** The largest single refund, and the most in one UTC day: decimal strings, null for no cap. */
+  /** The largest single refund, and the most in one day of `CAPS_TIME_ZONE`: decimal strings, null for no cap. */
   refundMax: string | null
   refundDailyMax: string | null
   /** Requests per minute, null for no limit. */
@@ -56,12 +57,19 @@ export async function findKeys(
   return hashes.map((hash) => ({ status: 'fulfilled', value: keys.get(hash) }))
 }
 
-/** Creates the key of `API_KEY`, with every scope and merchant, unless it exists. A revoked key stays revoked. */
+/**
+ * Creates the key of `API_KEY`, with every scope and merchant. If it exists, it gets the scopes that this release has
+ * added. A revoked key stays revoked.
+ */
 export async function ensureFirstKey(sql: Sql, text: string): Promise<void> {
   await build(sql)
     .insert(apiKeys)
     .values({ name: 'first', ...describeFullKey(text) })
-    .onConflictDoNothing({ target: apiKeys.hash })
+    .onConflictDoUpdate({
+      target: apiKeys.hash,
+      set: { scopes: [...SCOPES] },
+      setWhere: eq(apiKeys.name, 'first'),
+    })
 }
 
 /** Replaces the previous demo key with this run's. Its text is printed once and not stored. */

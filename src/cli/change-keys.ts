@@ -9,6 +9,8 @@ import {
   rotateKey,
 } from '../access/change-keys.ts'
 import { EVERY_MERCHANT, type Scope } from '../access/keys.ts'
+import { openDataKeys, type RootKeys } from '../data-keys/open-data-keys.ts'
+import { type Resealed, resealData } from '../data-keys/reseal-data.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
@@ -21,6 +23,7 @@ export type CreateKeyOptions = {
   refundMax?: string
   refundDailyMax?: string
   rate?: number
+  person?: string
   expires?: string
 }
 
@@ -35,6 +38,7 @@ export async function createNamedKey(sql: Sql, name: string, options: CreateKeyO
       refundMax: options.refundMax ?? null,
       refundDailyMax: options.refundDailyMax ?? null,
       ratePerMinute: options.rate ?? null,
+      person: options.person ?? null,
       expiresAt: options.expires ?? null,
     }
     const { id, text: key } = await createKey(tx, newKey)
@@ -71,7 +75,19 @@ export async function revokeNamedKey(sql: Sql, ref: string) {
   })
 }
 
-async function recordChange(tx: Tx, operation: string, merchantCode: string, objectId: string) {
+/** Encrypts everything stored again, under the current root key. @throws ConfigError for a key that opens nothing */
+export async function resealStoredData(sql: Sql, roots: RootKeys): Promise<Resealed> {
+  const done = await resealData(sql, await openDataKeys(sql, roots))
+  await runInTransaction(sql, (tx) => recordChange(tx, 'keys reseal', EVERY_MERCHANT, null))
+  return done
+}
+
+async function recordChange(
+  tx: Tx,
+  operation: string,
+  merchantCode: string,
+  objectId: string | null,
+) {
   const actor: Actor = { id: null, name: `cli (${userInfo().username})`, requestId: null }
   await recordWrite(tx, actor, { operation, merchantCode, objectId })
 }

@@ -1,15 +1,25 @@
 import { type Command, Option } from 'commander'
 import { type ListedKey, listKeys } from '../access/change-keys.ts'
 import { SCOPES } from '../access/keys.ts'
+import { readDataKeyConfig } from '../config/config.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 import {
   type CreateKeyOptions,
   createNamedKey,
+  resealStoredData,
   revokeNamedKey,
   rotateNamedKey,
 } from './change-keys.ts'
 import { formatTable } from './format-table.ts'
-import { readCap, readCount, readDuration, readExpiry, readName, readScopes } from './options.ts'
+import {
+  readCap,
+  readCount,
+  readDuration,
+  readExpiry,
+  readName,
+  readPerson,
+  readScopes,
+} from './options.ts'
 import type { RunOnDatabase } from './with-database.ts'
 
 const DAY_S = 86_400
@@ -17,13 +27,21 @@ const DAY_S = 86_400
 type Print = (text: string) => void
 type Json = { json?: true }
 
-/** Adds `keys create | list | rotate | revoke`. */
-export function addKeyCommands(program: Command, print: Print, onDatabase: RunOnDatabase): void {
-  const keys = program.command('keys').description('create, list, rotate and revoke API keys')
+/** Adds `keys create | list | rotate | revoke | reseal`. */
+export function addKeyCommands(
+  program: Command,
+  print: Print,
+  onDatabase: RunOnDatabase,
+  env?: Readonly<Record<string, string | undefined>>,
+): void {
+  const keys = program
+    .command('keys')
+    .description('create, list, rotate and revoke API keys; encrypt stored data again')
   addCreateCommand(keys, print, onDatabase)
   addListCommand(keys, print, onDatabase)
   addRotateCommand(keys, print, onDatabase)
   addRevokeCommand(keys, print, onDatabase)
+  addResealCommand(keys, print, onDatabase, env)
 }
 
 const jsonOption = () => new Option('--json', 'as JSON, for programs')
@@ -36,7 +54,12 @@ function addCreateCommand(keys: Command, print: Print, onDatabase: RunOnDatabase
     .requiredOption('--scopes <names>', `all, or some of ${SCOPES.join(',')}`, readScopes)
     .requiredOption('--merchant <code>', "the merchant account it can access, '*' for all")
     .option('--refund-max <amount>', 'the largest single refund', readCap)
-    .option('--refund-daily-max <amount>', 'the most refunded in a UTC day', readCap)
+    .option('--refund-daily-max <amount>', 'the most refunded in a day of CAPS_TIME_ZONE', readCap)
+    .option(
+      '--person <name>',
+      'whose key it is; the keys of one person do not approve the refunds of each other',
+      readPerson,
+    )
     .option('--rate <n>', 'requests per minute and process; unlimited if left out', readCount)
     .option(
       '--expires <when>',
@@ -89,6 +112,25 @@ function addRevokeCommand(keys: Command, print: Print, onDatabase: RunOnDatabase
         ? 'is revoked: writes are refused from now on, reads within a second'
         : 'was already revoked'
       print(json ? formatJson({ id, revoked: true }) : `${id} ${result}\n`)
+    })
+}
+
+function addResealCommand(
+  keys: Command,
+  print: Print,
+  onDatabase: RunOnDatabase,
+  env: Readonly<Record<string, string | undefined>> | undefined,
+): void {
+  keys
+    .command('reseal')
+    .description('encrypt all stored receivers and webhook secrets under DATA_ENCRYPTION_KEY')
+    .addOption(jsonOption())
+    .action(async (options: Json) => {
+      const roots = readDataKeyConfig(env)
+      const done = await onDatabase((sql) => resealStoredData(sql, roots))
+      const { receivers, events, endpoints, unreadable } = done
+      const text = `encrypted again: ${receivers} receivers, ${events} events, ${endpoints} webhook secrets; ${unreadable} unreadable\n`
+      print(options.json ? formatJson(done) : text)
     })
 }
 

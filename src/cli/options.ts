@@ -59,6 +59,13 @@ export function readName(text: string): string {
   throw new InvalidArgumentError('Write 1 to 64 printable characters, other than demo.')
 }
 
+/** Validates the name or id of a person. @throws InvalidArgumentError */
+export function readPerson(text: string): string {
+  const name = text.trim().normalize('NFC')
+  if (/^[^\p{Cc}]{1,140}$/u.test(name) && name.isWellFormed()) return name
+  throw new InvalidArgumentError('Write 1 to 140 printable characters.')
+}
+
 /** Validates the id of a key. @throws InvalidArgumentError */
 export function readId(text: string): string {
   if (z.guid().safeParse(text).success) return text

@@ -73,7 +73,7 @@ function buildProgram(
       setExitCode(valid ? EXIT.done : EXIT.invalid)
     })
   const database: RunOnDatabase = (work) => withDatabase(work, env)
-  addKeyCommands(program, print, database)
+  addKeyCommands(program, print, database, env)
   addHoldCommands(program, print, database)
   addAuditCommand(program, print, database)
   return program

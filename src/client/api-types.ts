@@ -67,6 +67,7 @@ export type Payment = {
 }
 
 export type RefundStatus =
+  | 'awaiting_approval'
   | 'pending'
   | 'accepted'
   | 'unknown'
@@ -89,6 +90,15 @@ export type Resolution = {
   decidedAt: string
 }
 
+/** The approval of a refund: null members until someone decides. */
+export type RefundApproval = {
+  decision: 'approved' | 'declined' | null
+  /** The name of the API key that decided. */
+  by: string | null
+  reason: string | null
+  at: string | null
+}
+
 /** A refund; `id` is also the request id sent to the gateway. */
 export type Refund = {
   id: string
@@ -108,6 +118,14 @@ export type Refund = {
   hold: Hold | null
   /** The last decision of a person about its outcome. */
   resolution: Resolution | null
+  /** The name of the API key that requested it. */
+  requestedBy: string
+  /** The person for whom it was requested. */
+  onBehalfOf: string | null
+  /** Null for a refund that needs no approval by a second person. */
+  approval: RefundApproval | null
+  /** Whether its outcome was decided by whoever requested it, because nobody else could. */
+  selfDecided: boolean
   requestedAt: string
   updatedAt: string
   /** Only if requested. */

@@ -10,6 +10,7 @@ export type {
   Payment,
   Receiver,
   Refund,
+  RefundApproval,
   RefundPreview,
   RefundStatus,
   Resolution,

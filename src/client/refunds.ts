@@ -12,6 +12,8 @@ export type RefundWish = {
   /** Required for a QR payment. */
   receiver?: Receiver | undefined
   reason?: string | undefined
+  /** The name or id of the person for whom you ask. */
+  onBehalfOf?: string | undefined
 }
 
 /** A refund that is ready to be requested. Plain data: store it as JSON and send it any number of times. */
@@ -58,6 +60,16 @@ export type Refunds = {
    * @throws ConflictError `already_sent` or `not_cancellable`; its `detail` says what is possible instead
    */
   cancel(refundId: string, reason: string, options?: CallOptions): Promise<Refund>
+  /**
+   * Approves a refund that another principal requested. It is sent after that.
+   * @throws ForbiddenError (`same_person`), ConflictError (`not_awaiting_approval`), NotFoundError
+   */
+  approve(refundId: string, reason?: string, options?: CallOptions): Promise<Refund>
+  /**
+   * Declines a refund that another principal requested. It has failed then.
+   * @throws ForbiddenError (`same_person`), ConflictError (`not_awaiting_approval`), NotFoundError
+   */
+  decline(refundId: string, reason?: string, options?: CallOptions): Promise<Refund>
   /** Lists refunds, newest first. */
   list(filter?: RefundFilter, options?: CallOptions): Listing<Refund>
   /**
@@ -88,6 +100,16 @@ export function createRefunds(transport: Transport): Refunds {
     cancel: (id, reason, options) =>
       transport.request(
         { method: 'POST', path: `${locate(id)}/cancellation`, body: { reason } },
+        options,
+      ),
+    approve: (id, reason, options) =>
+      transport.request(
+        { method: 'POST', path: `${locate(id)}/approval`, body: { reason } },
+        options,
+      ),
+    decline: (id, reason, options) =>
+      transport.request(
+        { method: 'POST', path: `${locate(id)}/decline`, body: { reason } },
         options,
       ),
     list: ({ cursor: from, ...filter } = {}, options) =>

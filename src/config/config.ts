@@ -100,6 +100,23 @@ export function readDatabaseConfig(env: Environment = process.env) {
   return { databaseUrl, dataDir }
 }
 
+/**
+ * Reads the keys that data is encrypted under, for the command line. Other settings may be invalid.
+ * @throws ConfigError
+ */
+export function readDataKeyConfig(env: Environment = process.env) {
+  const { settings, problems } = parseSettings(env)
+  const relevant = [...problems].flatMap(([name, line]) =>
+    name.startsWith('DATA_ENCRYPTION_KEY') ? [line] : [],
+  )
+  if (relevant.length > 0) throw new ConfigError(relevant)
+  const { DATA_ENCRYPTION_KEY: current, DATA_ENCRYPTION_KEY_PREVIOUS: previous } = settings
+  if (current) return { current, previous }
+  throw new ConfigError([
+    'DATA_ENCRYPTION_KEY is not set; set it, and DATA_ENCRYPTION_KEY_PREVIOUS, as for the service',
+  ])
+}
+
 /** Returns all lines, one per setting: an invalid value is not also reported as missing. */
 function mergeProblems(
   invalid: ReadonlyMap<string, string>,

@@ -146,6 +146,41 @@ export function finalCodes() {
     .refine((codes) => !codes.some((code) => NEVER_FINAL.includes(code)), never)
 }
 
+/** An amount of one currency, as a decimal string. */
+export type CurrencyAmount = { currency: string; amount: string }
+
+/** A comma-separated list of amounts, one for each currency. */
+export function amountsByCurrency() {
+  const form = 'must be amounts by currency, each currency once; VND:5000000,USD:200'
+  return z
+    .string()
+    .regex(/^[A-Z]{3}:\d{1,18}(\.\d{1,4})?(,[A-Z]{3}:\d{1,18}(\.\d{1,4})?)*$/, form)
+    .transform((value) =>
+      value.split(',').map((part): CurrencyAmount => {
+        const [currency = '', amount = ''] = part.split(':')
+        return { currency, amount }
+      }),
+    )
+    .refine((all) => new Set(all.map(({ currency }) => currency)).size === all.length, form)
+}
+
+/** A time zone by its IANA name. An offset is not one: Postgres reads its sign the other way round. */
+export function timeZone() {
+  const message = 'must be the name of an IANA time zone; Asia/Ho_Chi_Minh'
+  return z
+    .string()
+    .regex(/^[A-Za-z][\w+-]*(\/[\w+-]+)*$/, message)
+    .refine(isTimeZone, message)
+}
+
+function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }) !== undefined
+  } catch {
+    return false
+  }
+}
+
 export function cidrs() {
   return z
     .string()

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import {
   accessToken,
+  amountsByCurrency,
   choice,
   cidrs,
   clientId,
@@ -13,6 +14,7 @@ import {
   secret,
   share,
   text,
+  timeZone,
   tokenScope,
   trueOrFalse,
   webAddress,
@@ -87,6 +89,9 @@ export const SETTINGS = {
   REFUND_RESEND_AFTER_MS: wholeNumber().default(30_000),
   REFUND_RESEND_FOR_MS: wholeNumber().default(3_600_000),
   REFUND_SEND_WITHIN_MS: wholeNumber({ min: 1 }).default(604_800_000),
+  REFUND_APPROVAL_ABOVE: amountsByCurrency().default([]),
+  REFUND_APPROVAL_WITHIN_MS: wholeNumber({ min: 1 }).default(259_200_000),
+  CAPS_TIME_ZONE: timeZone().default('UTC'),
   DATA_ENCRYPTION_KEY: encryptionKey().optional(),
   DATA_ENCRYPTION_KEY_PREVIOUS: encryptionKey().optional(),
   WEBHOOK_ALLOW_PRIVATE: trueOrFalse().default(false),

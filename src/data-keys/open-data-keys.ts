@@ -21,9 +21,11 @@ const WRONG_KEY = new ConfigError([
 ])
 
 /**
- * Reads the data keys of the database, and wraps those under the previous root key with the current one. In a
- * database without data keys it stores those that earlier releases derived from the root key. Processes that
- * start together run this one after the other.
+ * Reads the data keys of the database, and wraps those under the previous root key with the current one. Each root
+ * key has an encryption key derived from it, which is stored too: new values are encrypted with that of the current
+ * root. So a process that has both roots in its settings reads what any other writes, whichever root that one
+ * calls current. In a database without data keys it also stores the fingerprint keys that earlier releases derived.
+ * Processes that start together run this one after the other.
  * @throws ConfigError when neither root key opens them, or none opens what an earlier release encrypted
  */
 export async function openDataKeys(sql: Sql, { current, previous }: RootKeys): Promise<Encryption> {
@@ -34,13 +36,15 @@ export async function openDataKeys(sql: Sql, { current, previous }: RootKeys): P
     await tx`select pg_advisory_xact_lock(${DATA_KEYS_LOCK})`
     const stored = await tx<StoredKey[]>`select purpose, id, wrapped, active from data_keys`
     const opened = stored.length > 0 ? await unwrapKeys(tx, stored, roots) : []
-    const known = new Set(opened.map(({ id }) => id))
-    // A key that was replaced before keys were stored may still have written data.
-    const derived = roots
-      .flatMap((root, index) => deriveDataKeys(root, stored.length === 0 && index === 0))
-      .filter(({ id, active }) => active || (id !== deriveId(roots[0]) && !known.has(id)))
+    const derived = deriveMissing(roots, opened)
     await storeKeys(tx, derived, roots)
-    const encryption = createEncryption([...opened, ...derived])
+    const sealing = deriveId(roots[0])
+    await activateSealing(tx, sealing)
+    const encryption = createEncryption(
+      [...opened, ...derived].map((one) =>
+        one.purpose === 'seal' ? { ...one, active: one.id === sealing } : one,
+      ),
+    )
     if (stored.length === 0 && !(await isReadable(tx, encryption))) throw WRONG_KEY
     return encryption
   })
@@ -49,6 +53,31 @@ export async function openDataKeys(sql: Sql, { current, previous }: RootKeys): P
 type StoredKey = Omit<DataKey, 'key'> & { wrapped: Buffer }
 
 const deriveId = (root: Buffer | undefined) => root && deriveDataKeys(root, false)[0]?.id
+
+/**
+ * Derives the keys that are not stored. Fingerprints of the previous root are only compared; those of the current one
+ * are made with the key that is active, unless there is none.
+ */
+function deriveMissing(roots: readonly Buffer[], opened: readonly DataKey[]): DataKey[] {
+  const known = new Set(opened.map(({ id, purpose }) => `${purpose} ${id}`))
+  const isNew = opened.length === 0
+  return roots
+    .flatMap((root, index) =>
+      deriveDataKeys(root, false).map((one) => ({
+        ...one,
+        active: one.purpose === 'fingerprint' && isNew && index === 0,
+        isNeeded: one.purpose === 'seal' || isNew || index > 0,
+      })),
+    )
+    .filter(({ id, purpose, isNeeded }) => isNeeded && !known.has(`${purpose} ${id}`))
+    .map(({ isNeeded: _, ...one }) => one)
+}
+
+/** Marks the key that this process encrypts with. First no key is active: at most one may be. */
+async function activateSealing(tx: Tx, id: string | undefined): Promise<void> {
+  await tx`update data_keys set active = false where purpose = 'seal' and active and id <> ${id ?? ''}`
+  await tx`update data_keys set active = true where purpose = 'seal' and not active and id = ${id ?? ''}`
+}
 
 async function unwrapKeys(
   tx: Tx,

@@ -115,7 +115,7 @@ export const apiKeys = pgTable(
     scopes: text('scopes').array().notNull(),
     /** A merchant code, or `*` for all accounts. */
     merchantCode: text('merchant_code').notNull(),
-    /** The caps of a single refund and of all refunds in a UTC day; null = no cap. */
+    /** The caps of a single refund and of all refunds in a day of `CAPS_TIME_ZONE`; null = no cap. */
     refundMax: amount('refund_max'),
     refundDailyMax: amount('refund_daily_max'),
     /** Requests per minute, counted by each process; null = no limit. */
@@ -123,6 +123,8 @@ export const apiKeys = pgTable(
     /** The key this one replaced, and the first key of the rotation chain. Caps and rate apply to the whole chain. */
     replaces: uuid('replaces'),
     chainId: uuid('chain_id'),
+    /** Who uses it, if it is one person's: all keys of a person are the same principal. */
+    person: text('person'),
     createdAt: time('created_at').notNull().defaultNow(),
     expiresAt: time('expires_at'),
     revokedAt: time('revoked_at'),
@@ -164,7 +166,7 @@ export const auditEntries = pgTable(
   (t) => [index('audit_entries_object').on(t.objectId)],
 )
 
-/** The amount a key and those it replaced requested to refund on a UTC day. Its row lock serialises the daily cap. */
+/** The amount a key and those it replaced requested to refund on a day of `CAPS_TIME_ZONE`. Its row lock serialises the daily cap. */
 export const apiKeyDays = pgTable(
   'api_key_days',
   {
@@ -410,10 +412,31 @@ export const refunds = pgTable(
     /** The data key of the fingerprint; null in rows of releases that derived it from `DATA_ENCRYPTION_KEY`. */
     fingerprintKeyId: text('fingerprint_key_id'),
     requestedBy: text('requested_by').notNull(),
+    /**
+     * Who asked for it: `person:<name>` in lower case, or `key:<id>` with the first key of its rotation chain. Null in
+     * rows of earlier releases.
+     */
+    requestedPrincipal: text('requested_principal'),
+    /** The person for whom the caller asked, as named in the request. */
+    onBehalfOf: text('on_behalf_of'),
+    /** It was above `REFUND_APPROVAL_ABOVE` when it was requested: nothing is sent before another principal approves. */
+    needsApproval: boolean('needs_approval').notNull().default(false),
+    /** Who approved or declined it: the name shown, and the principal. */
+    decidedBy: text('decided_by'),
+    decidedPrincipal: text('decided_principal'),
+    decidedReason: text('decided_reason'),
+    declinedAt: time('declined_at'),
+    approvedAt: time('approved_at'),
+    /** HMAC of what was approved, and its data key: it is sent only while that is unchanged. */
+    approvedFingerprint: bytes('approved_fingerprint'),
+    approvedFingerprintKeyId: text('approved_fingerprint_key_id'),
+    /** Its outcome was decided by the principal that asked for it, because no other could. */
+    selfDecided: boolean('self_decided').notNull().default(false),
 
     /** `sending` is shown as `pending`: an attempt is recorded, and its bytes may have been sent. */
     status: text('status', {
       enum: [
+        'awaiting_approval',
         'pending',
         'sending',
         'accepted',
@@ -465,7 +488,7 @@ export const refunds = pgTable(
     /** While it is `returned`: how many answers in a row showed the refunded amount lower by it. Two free its amount. */
     returnSightings: integer('return_sightings').notNull().default(0),
 
-    /** When its next check is due; null = it has ended. */
+    /** When its next check is due; null = it has ended, or waits for approval. */
     dueAt: time('due_at'),
     polls: integer('polls').notNull().default(0),
     requestedAt: time('requested_at').notNull().defaultNow(),
@@ -497,15 +520,15 @@ export const refunds = pgTable(
     check('refunds_amount_positive', sql`${t.amount} > 0 and scale(${t.amount}) <= 4`),
     check(
       'refunds_status_known',
-      sql`${t.status} in ('pending', 'sending', 'accepted', 'unknown', 'succeeded', 'failed', 'needs_review', 'returned')`,
+      sql`${t.status} in ('awaiting_approval', 'pending', 'sending', 'accepted', 'unknown', 'succeeded', 'failed', 'needs_review', 'returned')`,
     ),
     check(
       'refunds_ended_or_due',
-      sql`${t.status} = 'needs_review' or (${t.status} in ('succeeded', 'failed', 'returned')) = (${t.dueAt} is null)`,
+      sql`${t.status} = 'needs_review' or (${t.status} in ('awaiting_approval', 'succeeded', 'failed', 'returned')) = (${t.dueAt} is null)`,
     ),
     check(
       'refunds_sent_has_attempt',
-      sql`${t.status} in ('pending', 'succeeded', 'failed', 'needs_review', 'returned') or ${t.attempts} > 0`,
+      sql`${t.status} in ('awaiting_approval', 'pending', 'succeeded', 'failed', 'needs_review', 'returned') or ${t.attempts} > 0`,
     ),
     check(
       'refunds_matched_succeeded',
@@ -522,6 +545,23 @@ export const refunds = pgTable(
     check(
       'refunds_failed_says_why',
       sql`${t.status} <> 'failed' or ${t.failureSource} is not null`,
+    ),
+    check(
+      'refunds_awaiting_undecided',
+      sql`${t.status} <> 'awaiting_approval' or (${t.needsApproval} and ${t.decidedPrincipal} is null)`,
+    ),
+    // Evidence that it happened elsewhere ends it without an approval, and a person may decide about that.
+    check(
+      'refunds_approved_before_sending',
+      sql`not ${t.needsApproval} or ${t.approvedAt} is not null or (${t.attempts} = 0 and ${t.status} in ('awaiting_approval', 'succeeded', 'failed', 'needs_review', 'returned'))`,
+    ),
+    check(
+      'refunds_decided_by_another',
+      sql`${t.decidedPrincipal} is null or (${t.decidedPrincipal} <> ${t.requestedPrincipal} and (${t.onBehalfOf} is null or lower(btrim(${t.onBehalfOf})) not in (lower(btrim(${t.decidedBy})), ${t.decidedPrincipal}, regexp_replace(${t.decidedPrincipal}, '^[a-z]+:', '')))) is true`,
+    ),
+    check(
+      'refunds_decision_whole',
+      sql`(${t.decidedPrincipal} is null) = (${t.decidedBy} is null) and (${t.decidedPrincipal} is not null) = (${t.approvedAt} is not null or ${t.declinedAt} is not null) and (${t.approvedAt} is null or ${t.declinedAt} is null) and (${t.approvedAt} is null) = (${t.approvedFingerprint} is null)`,
     ),
   ],
 )

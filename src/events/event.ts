@@ -71,6 +71,28 @@ function decryptReceiver(encryption: Encryption, data: string): string {
   return JSON.stringify({ ...object, receiver })
 }
 
+/**
+ * Encrypts the receiver in the data of an event again, with the active key. Everything else keeps its bytes.
+ * @returns undefined when there is nothing to encrypt again, null when the receiver cannot be read
+ */
+export function resealEvent(encryption: Encryption, data: string): string | undefined | null {
+  if (!data.includes(SEALED_MEMBER)) return undefined
+  const { id, receiver } = Sealed.parse(JSON.parse(data))
+  const sealed = Buffer.from(receiver.sealed, 'base64')
+  const { activeHead } = encryption
+  if (sealed.subarray(0, activeHead.length).equals(activeHead)) return undefined
+  const place = { column: SEALED_COLUMN, row: id } as const
+  try {
+    const again = encryption.encrypt(encryption.decrypt(sealed, place), place)
+    return data.replace(
+      `${SEALED_MEMBER}${receiver.sealed}"`,
+      `${SEALED_MEMBER}${again.toString('base64')}"`,
+    )
+  } catch {
+    return null
+  }
+}
+
 function decrypt(encryption: Encryption, sealed: string, id: string): unknown {
   try {
     return JSON.parse(

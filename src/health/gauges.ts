@@ -7,7 +7,13 @@ import type { EndedRefunds } from './count-ended-refunds.ts'
 const COUNT_TIMEOUT_MS = 250
 
 /** The public statuses of refunds that have not ended. */
-const OPEN_STATUSES = ['pending', 'accepted', 'unknown', 'needs_review'] as const
+const OPEN_STATUSES = [
+  'awaiting_approval',
+  'pending',
+  'accepted',
+  'unknown',
+  'needs_review',
+] as const
 
 /** Breaker states; the index is the value in the metrics. */
 const BREAKER_STATES = ['closed', 'half-open', 'open']

@@ -1,4 +1,4 @@
-import { isDecidedFailed, NO_FAILURE, sendToReview, transition } from './transitions.ts'
+import { isDecidedFailed, isUnsent, NO_FAILURE, sendToReview, transition } from './transitions.ts'
 import type { Disagreement, RefundDraft, RefundRow } from './types.ts'
 
 /** A verified notification of a refund of ours, whose members all match. */
@@ -94,7 +94,7 @@ function findContradiction(now: RefundRow, otherCode: string | null): string | u
   if (now.status === 'succeeded') return 'after the refund had succeeded'
   if (otherCode !== null) return `and another one (code ${otherCode})`
   if (now.successNotifiedAt !== null) return 'and a success'
-  if (now.status === 'pending') return 'of a refund that was not sent from here'
+  if (isUnsent(now)) return 'of a refund that was not sent from here'
   if (now.status === 'needs_review') return 'while the refund was in review'
   if (now.status === 'failed' || now.attempts <= 1) return undefined
   return `after ${now.attempts} attempts`

@@ -25,7 +25,9 @@ export async function lockRefundRows(
 ): Promise<RefundRow[]> {
   return await tx<RefundRow[]>`
     select merchant_code as "merchantCode", transaction_id as "transactionId", refund_id as "refundId",
-      payment_id as "paymentId", amount, receiver, status, attempts, first_sent_at as "firstSentAt",
+      payment_id as "paymentId", amount, receiver, reason, on_behalf_of as "onBehalfOf",
+      needs_approval as "needsApproval", approved_fingerprint as "approvedFingerprint",
+      approved_fingerprint_key_id as "approvedFingerprintKeyId", status, attempts, first_sent_at as "firstSentAt",
       last_sent_at as "lastSentAt", sent_amid_growth as "sentAmidGrowth", unanswered,
       refunded_before as "refundedBefore", refused_code as "refusedCode", refused_at as "refusedAt",
       failure_code as "failureCode", failure_notified_at as "failureNotifiedAt",
@@ -34,12 +36,12 @@ export async function lockRefundRows(
       failure_reason as "failureReason", failure_message as "failureMessage", resolution,
       return_sightings as "returnSightings", polls,
       (extract(epoch from due_at - now()) * 1000)::float8 as "dueInMs",
-      (extract(epoch from clock_timestamp() - requested_at) * 1000)::float8 as "sinceRequestedMs",
+      (extract(epoch from clock_timestamp() - coalesce(approved_at, requested_at)) * 1000)::float8 as "sinceRequestedMs",
       (extract(epoch from clock_timestamp() - first_sent_at) * 1000)::float8 as "sinceFirstSentMs",
       (extract(epoch from clock_timestamp() - last_sent_at) * 1000)::float8 as "sinceSentMs",
       (extract(epoch from clock_timestamp() - refused_at) * 1000)::float8 as "sinceRefusedMs",
       (extract(epoch from ${asOf}::timestamptz - refused_at) * 1000)::float8 as "refusedToSnapshotMs",
-      coalesce(requested_at < ${asOf}::timestamptz, false) as "requestedBeforeSnapshot",
+      coalesce(coalesce(approved_at, requested_at) < ${asOf}::timestamptz, false) as "requestedBeforeSnapshot",
       coalesce(first_sent_at < ${asOf}::timestamptz, true) as "sentBeforeSnapshot",
       coalesce(failure_notified_at < ${asOf}::timestamptz, false) as "failureBeforeSnapshot",
       coalesce(success_notified_at < (

@@ -171,7 +171,13 @@ const resolve = createRoute({
   },
   responses: {
     200: describeResponse('The refund after the decision', Refund),
-    ...describeRefusals(...BODY_REFUSALS, 'refund_not_found', 'not_decidable', 'against_evidence'),
+    ...describeRefusals(
+      ...BODY_REFUSALS,
+      'refund_not_found',
+      'not_decidable',
+      'against_evidence',
+      'same_person',
+    ),
   },
 })
 
@@ -205,10 +211,10 @@ export function refundRoutes(ctx: TransactionsContext) {
         : readIdempotencyKey(c.req.valid('header')['idempotency-key'])
       const access = c.get('access')
       const merchants = narrowMerchants(access, named)
-      const { receiver, reason } = c.req.valid('json')
+      const { receiver, reason, onBehalfOf } = c.req.valid('json')
       const amount = readExactAmount(await c.req.text())
       const { paymentId } = c.req.valid('param')
-      const refundParams = { paymentId, amount, receiver, reason }
+      const refundParams = { paymentId, amount, receiver, reason, onBehalfOf }
       if (key === undefined) {
         const preview = await previewRefund(ctx, access, merchants, refundParams)
         const masked = receiver ? { receiver: maskReceiver(receiver) } : {}

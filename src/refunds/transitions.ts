@@ -63,6 +63,11 @@ export function isResting(draft: RefundDraft): boolean {
   return isOver(draft) && !isOpen(draft.now)
 }
 
+/** Whether as far as is known nothing was sent, and the refund may still be. */
+export function isUnsent({ status }: RefundRow): boolean {
+  return status === 'awaiting_approval' || status === 'pending'
+}
+
 /** Whether a person decided that the refund failed: notifications do not overrule that. */
 export function isDecidedFailed({ status, failureReason, failureSource }: RefundRow): boolean {
   return status === 'failed' && failureSource === 'service' && failureReason === 'resolved'

@@ -3,6 +3,7 @@ import type { DiscrepancyKind } from '../discrepancies/kinds.ts'
 import type { ExternalState } from './external-view.ts'
 
 export type RefundStatus =
+  | 'awaiting_approval'
   | 'pending'
   | 'sending'
   | 'accepted'
@@ -26,6 +27,14 @@ export type RefundRow = {
   paymentId: string
   amount: string
   receiver: Buffer | null
+  reason: string | null
+  /** The person for whom it was requested. */
+  onBehalfOf: string | null
+  /** Nothing is sent before a second person approves. */
+  needsApproval: boolean
+  /** HMAC of what was approved; null until then. */
+  approvedFingerprint: Buffer | null
+  approvedFingerprintKeyId: string | null
   status: RefundStatus
   attempts: number
   firstSentAt: string | null
@@ -63,6 +72,7 @@ export type RefundRow = {
   /** While it is `returned`: how many answers in a row showed the refunded amount lower by it. */
   returnSightings: number
   polls: number
+  /** Since it was requested or, if it needed approval, approved. */
   sinceRequestedMs: number
   /** Since the first and since the last attempt; null before the first. */
   sinceFirstSentMs: number | null
@@ -72,7 +82,7 @@ export type RefundRow = {
   /** From the refusal until the snapshot's query was sent (ms). */
   refusedToSnapshotMs: number | null
   sentBeforeSnapshot: boolean
-  /** Requested before the snapshot's query was sent: only then may it be sent on what the snapshot shows. */
+  /** Requested, and approved, before the snapshot's query was sent: only then may it be sent on what the snapshot shows. */
   requestedBeforeSnapshot: boolean
   failureBeforeSnapshot: boolean
 }

@@ -10,6 +10,7 @@ import { Resolution } from './resolution-schema.ts'
 
 /** The statuses shown to merchants. */
 export const RefundState = z.enum([
+  'awaiting_approval',
   'pending',
   'accepted',
   'unknown',
@@ -23,6 +24,16 @@ export const RefundState = z.enum([
 const ShownReceiver = z
   .strictObject({ accountName: z.string(), accountNumber: z.string(), swiftCode: z.string() })
   .openapi({ description: 'With a masked account number' })
+
+/** The approval by a second person. */
+const Approval = z
+  .strictObject({
+    decision: z.enum(['approved', 'declined']).nullable().openapi({ description: 'Null for none' }),
+    by: z.string().nullable().openapi({ description: 'The name of the API key' }),
+    reason: z.string().nullable(),
+    at: Time.nullable(),
+  })
+  .openapi('RefundApproval')
 
 /** A refund in API responses, events and webhooks. */
 export const Refund = z
@@ -49,6 +60,12 @@ export const Refund = z
       .nullable(),
     hold: Hold.nullable().openapi({ description: 'While it is set, the refund is not sent' }),
     resolution: Resolution.nullable(),
+    requestedBy: z.string().openapi({ description: 'The name of the API key' }),
+    onBehalfOf: z.string().nullable(),
+    approval: Approval.nullable().openapi({ description: 'Null for one that needs no approval' }),
+    selfDecided: z.boolean().openapi({
+      description: 'Its outcome was decided by whoever requested it, because nobody else could',
+    }),
     requestedAt: Time,
     updatedAt: Time,
     proof: Proof.optional(),
@@ -72,6 +89,10 @@ export const Refund = z
       failure: null,
       hold: null,
       resolution: null,
+      requestedBy: 'shop',
+      onBehalfOf: 'Tran Thi B',
+      approval: null,
+      selfDecided: false,
       requestedAt: '2026-11-21T10:20:00.000Z',
       updatedAt: '2026-11-21T10:20:00.000Z',
     },
@@ -104,6 +125,14 @@ export type ShownRefund = {
     | 'failureMessage'
     | 'hold'
     | 'resolution'
+    | 'requestedBy'
+    | 'onBehalfOf'
+    | 'needsApproval'
+    | 'decidedBy'
+    | 'decidedReason'
+    | 'approvedAt'
+    | 'declinedAt'
+    | 'selfDecided'
     | 'requestedAt'
     | 'updatedAt'
   >
@@ -134,9 +163,19 @@ export function showRefund(
     },
     hold: r.hold,
     resolution: r.resolution,
+    requestedBy: r.requestedBy,
+    onBehalfOf: r.onBehalfOf,
+    approval: r.needsApproval ? showApproval(r) : null,
+    selfDecided: r.selfDecided,
     requestedAt: toIso(r.requestedAt),
     updatedAt: toIso(r.updatedAt),
   }
+}
+
+function showApproval({ decidedBy, decidedReason, approvedAt, declinedAt }: ShownRefund['refund']) {
+  const decision = approvedAt ? ('approved' as const) : declinedAt ? ('declined' as const) : null
+  const at = approvedAt ?? declinedAt
+  return { decision, by: decidedBy, reason: decidedReason, at: at && toIso(at) }
 }
 
 /** The response to `dryRun`: what would be sent, and the refundable amount before and after it. */

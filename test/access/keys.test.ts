@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { createKey, revokeKey, rotateKey } from '../../src/access/change-keys.ts'
-import { SCOPES } from '../../src/access/keys.ts'
+import { ensureFirstKey, SCOPES } from '../../src/access/keys.ts'
 import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
 import { withKey } from '../support/api.ts'
 import { ask, expectRefused, expectTaken, seedPaid } from '../support/ask.ts'
@@ -20,6 +20,7 @@ const make = (more: { refundDailyMax?: string; expiresAt?: string } = {}) =>
       refundMax: null,
       refundDailyMax: more.refundDailyMax ?? null,
       ratePerMinute: 1000,
+      person: null,
       expiresAt: more.expiresAt ?? null,
     }),
   )
@@ -113,4 +114,18 @@ it('a revoked key is refused in shared lookups, too: no further write gets throu
   expect(await askMany()).toEqual(new Set([202]))
   await rig.database.sql`update api_keys set revoked_at = now() where hash = sha256(${key}::bytea)`
   expect(await askMany()).toEqual(new Set([401]))
+})
+
+it('the first key gets the scopes that a release adds; no other key does', async () => {
+  const { sql } = rig.database
+  const [text, other] = ['first-key', 'other-key'].map((name) => `${name}-${randomUUID()}`)
+  if (!text || !other) throw new Error('no text')
+  await ensureFirstKey(sql, text)
+  await addKey(rig.database, other, ['ops'])
+  await sql`update api_keys set scopes = '{ops}' where hash = sha256(${text}::bytea)`
+  for (const one of [text, other]) await ensureFirstKey(sql, one)
+  const scopesOf = async (one: string) =>
+    (await sql`select scopes from api_keys where hash = sha256(${one}::bytea)`)[0]?.scopes
+  expect(await scopesOf(text)).toEqual(SCOPES)
+  expect(await scopesOf(other)).toEqual(['ops'])
 })

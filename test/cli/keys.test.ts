@@ -21,6 +21,7 @@ const Listed = z.array(
     refundMax: z.string().nullable(),
     refundDailyMax: z.string().nullable(),
     ratePerMinute: z.number().nullable(),
+    person: z.string().nullable(),
     expiresAt: z.string().nullable(),
     replaces: z.string().nullable(),
   }),
@@ -75,6 +76,17 @@ it('a key is created with scopes, account, caps, rate and expiry, shown once, an
   expect(list.out).toContain(name)
   expect(list.out).toContain('≤ 500000, ≤ 2000000.50 a day')
   expect(list.out).not.toContain(key.slice(4))
+})
+
+it('a key made for a person belongs to it, and so does its successor', async () => {
+  const { id } = await make(`desk-${randomUUID()}`, '--person', ' Tran Thi B ')
+  const { out } = await keys('rotate', id, '--json')
+  const successor = Rotated.parse(JSON.parse(out))
+  for (const one of [id, successor.id]) {
+    expect(await findListed(one)).toMatchObject({ person: 'Tran Thi B' })
+  }
+  const wrong = await keys('create', 'x', '--scopes', 'ops', '--merchant', '*', '--person', ' ')
+  expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('printable characters') })
 })
 
 it('rotated, two keys are live until the grace is over; a second rotation in between is refused', async () => {

@@ -3,17 +3,21 @@ import {
   ConnectionError,
   createClient,
   ExceedsRefundableError,
+  ForbiddenError,
   IdempotencyKeyReusedError,
   InvalidRequestError,
 } from 'ipn-processor/client'
 import { describe, expect, it } from 'vitest'
+import { addPrincipal } from '../support/approvals.ts'
 import { MASKED, RECEIVER } from '../support/ask.ts'
 import { answerWith, makeFaultyFetch } from '../support/faulty-fetch.ts'
 import { PATIENT_REFUNDS } from '../support/refunds.ts'
 import { KEY } from '../support/service.ts'
 import { useRefundRig } from '../support/use-started.ts'
 
-const rig = useRefundRig({ settings: PATIENT_REFUNDS })
+const rig = useRefundRig({
+  settings: { ...PATIENT_REFUNDS, REFUND_APPROVAL_ABOVE: 'VND:1000000' },
+})
 
 function connect(options: { retries?: number } = {}) {
   const { fetch, faults, seen } = makeFaultyFetch()
@@ -104,6 +108,30 @@ describe('a refund', () => {
     expect(proof?.attempts).toHaveLength(1)
     expect((await client.refunds.get(id)).proof).toBeUndefined()
     expect(await client.refunds.list({ paymentId }).page()).toMatchObject({ data: [{ id }] })
+  })
+})
+
+describe('a refund that awaits approval', () => {
+  it('is approved or declined by another principal, and asked for on behalf of a person', async () => {
+    const { client } = connect()
+    const { key } = await addPrincipal(rig.database)
+    const second = createClient({ baseUrl: rig.service.url, apiKey: key })
+    const wish = { amount: '1000001', onBehalfOf: 'Tran Thi B' }
+    const paymentId = await pay({ amount: '3000000' })
+    const declined = await client.refunds.create(paymentId, wish)
+    expect(declined).toMatchObject({ status: 'awaiting_approval', onBehalfOf: 'Tran Thi B' })
+    expect(await second.refunds.decline(declined.id, 'not returned')).toMatchObject({
+      status: 'failed',
+      failure: { source: 'merchant', message: 'not returned' },
+    })
+    const approved = await client.refunds.create(paymentId, wish)
+    const refusal = await catchError(client.refunds.approve(approved.id))
+    expect(refusal).toBeInstanceOf(ForbiddenError)
+    expect(refusal).toMatchObject({ code: 'same_person' })
+    expect((await second.refunds.approve(approved.id)).approval?.decision).toBe('approved')
+    expect(await client.refunds.wait(approved.id)).toMatchObject({ status: 'succeeded' })
+    const late = await catchError(second.refunds.decline(approved.id))
+    expect(late).toBeInstanceOf(ConflictError)
   })
 })
 

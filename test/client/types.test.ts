@@ -9,6 +9,7 @@ import type { Event, EventPage } from '../../src/feed/view.ts'
 import type { holdRoutes } from '../../src/holds/routes.ts'
 import type { paymentRoutes } from '../../src/payments/routes.ts'
 import type { Payment } from '../../src/payments/view.ts'
+import type { approvalRoutes } from '../../src/refunds/approval/routes.ts'
 import type { externalRefundRoutes } from '../../src/refunds/external/routes.ts'
 import type { RefundRequest } from '../../src/refunds/request/params.ts'
 import type { refundRoutes } from '../../src/refunds/routes.ts'
@@ -24,6 +25,7 @@ type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
   ExtractSchema<ReturnType<typeof paymentRoutes>> &
   ExtractSchema<ReturnType<typeof refundRoutes>> &
   ExtractSchema<ReturnType<typeof externalRefundRoutes>> &
+  ExtractSchema<ReturnType<typeof approvalRoutes>> &
   ExtractSchema<ReturnType<typeof discrepancyRoutes>> &
   ExtractSchema<ReturnType<typeof holdRoutes>> &
   ExtractSchema<ReturnType<typeof reviewRoutes>> &
@@ -106,6 +108,12 @@ it('each refund method resolves to the response of its route, with the key added
   type One = Plain<Output<'/v1/refunds/:refundId', '$get', 200>>
   type Taken = Plain<Output<'/v1/payments/:paymentId/refunds', '$post', 202>>
   expectTypeOf<Plain<Given<Refunds['get']>>>().toEqualTypeOf<One>()
+  expectTypeOf<Plain<Given<Refunds['approve']>>>().toEqualTypeOf<
+    Plain<Output<'/v1/refunds/:refundId/approval', '$post', 200>>
+  >()
+  expectTypeOf<Plain<Given<Refunds['decline']>>>().toEqualTypeOf<
+    Plain<Output<'/v1/refunds/:refundId/decline', '$post', 200>>
+  >()
   expectTypeOf<Plain<Given<Refunds['wait']>>>().toEqualTypeOf<One>()
   expectTypeOf<Plain<Given<Refunds['cancel']>>>().toEqualTypeOf<
     Plain<Output<'/v1/refunds/:refundId/cancellation', '$post', 200>>

@@ -78,6 +78,15 @@ const WRONG: [string, string, RegExp][] = [
   ['GATEWAY_REFUND_FINAL_CODES', '9', /must not contain 0, 9, 19, 99/],
   ['GATEWAY_REFUND_FINAL_CODES', '19,31', /must not contain 0, 9, 19, 99/],
   ['GATEWAY_REFUND_FINAL_CODES', '99', /must not contain 0, 9, 19, 99/],
+  ['REFUND_APPROVAL_ABOVE', '5000000', /amounts by currency.*VND:5000000,USD:200/],
+  ['REFUND_APPROVAL_ABOVE', 'VND:1,VND:2', /each currency once/],
+  ['REFUND_APPROVAL_ABOVE', 'VND:-1', /amounts by currency/],
+  ['REFUND_APPROVAL_ABOVE', 'vnd:1', /amounts by currency/],
+  ['REFUND_APPROVAL_ABOVE', 'VND:1.00001', /amounts by currency/],
+  ['REFUND_APPROVAL_WITHIN_MS', '0', /at least 1/],
+  ['CAPS_TIME_ZONE', 'Asia/Saigon2', /IANA time zone.*Asia\/Ho_Chi_Minh/],
+  ['CAPS_TIME_ZONE', '+07:00', /IANA time zone/],
+  ['CAPS_TIME_ZONE', 'UTC+7', /IANA time zone/],
   ['REFUNDS_ENABLED', '0', /true or false/],
   ['WEBHOOK_ALLOW_PRIVATE', 'yes', /true or false/],
   ['REFUND_BACKOFF_MS', '0', /at least 1/],
@@ -201,6 +210,15 @@ describe('what a setting becomes', () => {
     expect(read({})).toEqual(['31', '32', '33', '34', '37'])
     expect(read({ GATEWAY_REFUND_FINAL_CODES: '1,-2' })).toEqual(['1', '-2'])
     expect(read({ GATEWAY_REFUND_FINAL_CODES: 'none' })).toEqual([])
+  })
+
+  it('the thresholds of approval are amounts by currency, by default none', () => {
+    const read = (more: Environment) => readConfig({ ...PRODUCTION, ...more }).REFUND_APPROVAL_ABOVE
+    expect(read({})).toEqual([])
+    expect(read({ REFUND_APPROVAL_ABOVE: 'VND:5000000,USD:0.5' })).toEqual([
+      { currency: 'VND', amount: '5000000' },
+      { currency: 'USD', amount: '0.5' },
+    ])
   })
 
   it('none makes a list of exclusions empty', () => {

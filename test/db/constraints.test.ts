@@ -96,6 +96,15 @@ const refund = (more: Columns) =>
     due_at: 'now()',
     ...more,
   })
+/** An approved refund. */
+const APPROVED = {
+  needs_approval: 'true',
+  requested_principal: `'key:1'`,
+  decided_by: `'b'`,
+  decided_principal: `'person:b:c'`,
+  approved_at: 'now()',
+  approved_fingerprint: `''`,
+}
 /** Another refund, which violates only the constraint under test. */
 const next = (more: Columns) => refund({ refund_id: ONE, idempotency_key: `'l'`, ...more })
 const over = (status: string, more: Columns = {}) =>
@@ -219,6 +228,23 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['refunds_matched_succeeded', next({ matched: 'true' })],
   ['refunds_matched_succeeded', over('needs_review', { matched: 'true' })],
   ['refunds_failed_says_why', over('failed')],
+  [
+    'refunds_ended_or_due',
+    over('awaiting_approval', { attempts: '0', needs_approval: 'true', due_at: 'now()' }),
+  ],
+  ['refunds_awaiting_undecided', over('awaiting_approval', { attempts: '0' })],
+  ['refunds_awaiting_undecided', over('awaiting_approval', { ...APPROVED, attempts: '0' })],
+  ['refunds_approved_before_sending', next({ needs_approval: 'true' })],
+  ['refunds_approved_before_sending', over('succeeded', { needs_approval: 'true' })],
+  ['refunds_decided_by_another', next({ ...APPROVED, decided_principal: `'key:1'` })],
+  ['refunds_decided_by_another', next({ ...APPROVED, requested_principal: 'null' })],
+  ['refunds_decided_by_another', next({ ...APPROVED, on_behalf_of: `' B '` })],
+  ['refunds_decided_by_another', next({ ...APPROVED, on_behalf_of: `'Person:B:C'` })],
+  ['refunds_decided_by_another', next({ ...APPROVED, on_behalf_of: `'b:c'` })],
+  ['refunds_decision_whole', next({ ...APPROVED, decided_by: 'null' })],
+  ['refunds_decision_whole', next({ ...APPROVED, approved_at: 'null', needs_approval: 'false' })],
+  ['refunds_decision_whole', next({ ...APPROVED, declined_at: 'now()' })],
+  ['refunds_decision_whole', next({ ...APPROVED, approved_fingerprint: 'null' })],
   ['foreign_refunds_pkey', external({ amount: '1.0' })],
   ['foreign_refunds_amount_positive', external({ request_id: `'S'`, amount: '0' })],
   ['discrepancies_once', discrepancy({})],
@@ -234,6 +260,11 @@ it.each(REFUSED)('%s refuses: %s', async (constraint, statement) => {
 it.each([
   ['a success matched to growth', over('succeeded', { matched: 'true' })],
   ['a failure with a reason', over('failed', { failure_source: `'service'`, attempts: '0' })],
+  [
+    'one that awaits approval',
+    over('awaiting_approval', { needs_approval: 'true', attempts: '0' }),
+  ],
+  ['an approved one', next({ ...APPROVED, on_behalf_of: `'c'` })],
   ['a success notified before anything was sent', over('succeeded', { attempts: '0' })],
 ])('a refund can be kept as %s', async (_, statement) => {
   const rollBack = new Error('roll back')

@@ -5,6 +5,8 @@ import { z } from 'zod'
 import { DEMO_ACCOUNT } from '../../src/config/accounts.ts'
 import { type Sandbox, startSandbox } from '../../src/sandbox/start-sandbox.ts'
 import type { Service } from '../../src/service.ts'
+import { addPrincipal } from '../support/approvals.ts'
+import { ask, expectTaken } from '../support/ask.ts'
 import { runCli } from '../support/cli.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { KEY, startTestService } from '../support/service.ts'
@@ -54,6 +56,7 @@ beforeAll(async () => {
       GATEWAY_SECRET: DEMO_ACCOUNT.secret,
       GATEWAY_CLIENT_ID: 'DEMO',
       GATEWAY_CLIENT_SECRET: 'sandbox-DEMO',
+      REFUND_APPROVAL_ABOVE: 'VND:19000000',
     },
   })
   sandbox.setIpnUrl(`${service.url}/ipn`)
@@ -126,6 +129,11 @@ class Placeholders {
     this.#known.set(name, value)
   }
 
+  /** Sets the refund that the next commands are about. */
+  name(refundId: string): void {
+    this.#known.set('refunds/<id>', `refunds/${refundId}`)
+  }
+
   async learn(command: string, text: string): Promise<void> {
     if (command.includes('/sandbox/transactions')) {
       const { transactionId, payments } = Created.parse(JSON.parse(text))
@@ -141,7 +149,7 @@ class Placeholders {
       this.#known.set('<token>', access_token)
     } else if (/\/refunds /.test(command)) {
       const { id } = z.object({ id: z.string() }).parse(JSON.parse(text))
-      this.#known.set('refunds/<id>', `refunds/${id}`)
+      this.name(id)
     }
   }
 }
@@ -174,6 +182,18 @@ async function disagree(): Promise<string> {
   return String(row?.id)
 }
 
+/** Requests a refund that awaits approval, as another principal than the one of the commands. */
+async function requestLarge(): Promise<string> {
+  const { key } = await addPrincipal(database, { merchantCode: DEMO_ACCOUNT.merchantCode })
+  const body = {
+    amount: '19500000',
+    receiver: { accountName: 'B', accountNumber: '123456789', swiftCode: 'ASCBVNVX' },
+  }
+  const refund = await expectTaken(await ask({ url: service.url, key }, PAYMENT, body))
+  expect(refund.status).toBe('awaiting_approval')
+  return refund.id
+}
+
 it('the documentation shows commands', () => {
   expect(curls.length).toBeGreaterThan(20)
   expect(cli.length).toBeGreaterThan(4)
@@ -189,6 +209,7 @@ it('every curl command of the documentation works, in the order of its page', as
       placeholders.set('discrepancies/<id>', `discrepancies/${await disagree()}`)
     }
     if (command.includes('/resolution')) await putInReview()
+    if (command.includes('/approval')) placeholders.name(await requestLarge())
     // Read at once: the payment is made to succeed by the command after it.
     const filled = placeholders.fill(command).replace(/wait=60'/, "wait=0'")
     const { status, text } = await run(filled)

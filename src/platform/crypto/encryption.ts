@@ -41,6 +41,8 @@ export type Encryption = {
    * @throws Error when its key is not there, or the place or the bytes differ from those of the encryption
    */
   decrypt(ciphertext: Buffer, place: Place): string
+  /** The first bytes of everything that is encrypted with the active key, and of nothing else. */
+  activeHead: Buffer
   /** Computes an HMAC: equal texts compare equal, and no text can be recovered. */
   fingerprint(text: string): { value: Buffer; keyId: string }
   /** Compares a text with the one that was fingerprinted. */
@@ -67,6 +69,7 @@ export function createEncryption(keys: readonly DataKey[]): Encryption {
       if (named) return unseal(named, ciphertext, place)
       return unsealUnnamed([...sealKeys.values()], ciphertext, place.row)
     },
+    activeHead: formatHead(sealing.id),
     fingerprint: (text) => ({ value: computeHmac(printing, text), keyId: printing.id }),
     checkFingerprint(text, { value, keyId }) {
       const candidates = [...printKeys.values()].filter(({ id }) => keyId === null || id === keyId)
@@ -124,8 +127,13 @@ function readKeyId(ciphertext: Buffer): string | undefined {
   return ciphertext.subarray(MAGIC.length, MAGIC.length + KEY_ID_BYTES).toString('hex')
 }
 
+/** What a ciphertext begins with: the mark, and the id of its key. */
+function formatHead(id: string): Buffer {
+  return Buffer.concat([MAGIC, Buffer.from(id, 'hex')])
+}
+
 function seal({ id, key }: NamedKey, text: string, place: Place): Buffer {
-  const head = Buffer.concat([MAGIC, Buffer.from(id, 'hex')])
+  const head = formatHead(id)
   const nonce = randomBytes(NONCE_BYTES)
   const cipher = createCipheriv('aes-256-gcm', key, nonce).setAAD(formatPlace(head, place))
   const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])

@@ -31,6 +31,11 @@ export function isConnectionLost(error: unknown): boolean {
   return /^(CONNECTION_|CONNECT_|ECONN|EPIPE|ETIMEDOUT)/.test(code)
 }
 
+/** Returns whether a statement was refused because it violates this constraint. */
+export function violatesConstraint(error: unknown, name: string): boolean {
+  return error instanceof postgres.PostgresError && error.constraint_name === name
+}
+
 function isFatal(error: Error): boolean {
   return error instanceof postgres.PostgresError && /^(FATAL|PANIC)$/.test(error.severity)
 }

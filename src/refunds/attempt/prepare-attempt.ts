@@ -7,6 +7,7 @@ import { mayResend } from '../schedule-check.ts'
 import { isDue, sendToReview, transition } from '../transitions.ts'
 import type { LockedPayment, RefundDraft, RefundRow } from '../types.ts'
 import { findObstacle, mayClear } from './find-obstacle.ts'
+import { isAsApproved } from './is-as-approved.ts'
 import { NOT_HELD_SQL } from './lock-hold.ts'
 import type { Attempt, AttemptContext, SendPermit } from './types.ts'
 
@@ -119,6 +120,7 @@ async function recordAttempt(
   const { merchantCode, refundId, paymentId, amount } = before
   const receiver = readReceiver(ctx, before)
   if (before.receiver && !receiver) return undefined
+  if (!isAsApproved(ctx, draft, receiver)) return undefined
   const prepared = ctx.gateway.prepareRefund({
     merchantCode,
     refundId,

@@ -6,7 +6,7 @@ import { compareAmounts } from '../../money.ts'
 import { build } from '../../platform/postgres/query-builder.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { applyFailureNotification, applySuccessNotification } from '../apply-notification.ts'
-import { sendToReview } from '../transitions.ts'
+import { isUnsent, sendToReview } from '../transitions.ts'
 import type { Finding, RefundDraft, RefundRow } from '../types.ts'
 import type { LockedRefunds } from './lock-refunds.ts'
 import type { RefundNotification } from './read-notifications.ts'
@@ -47,13 +47,13 @@ export async function handleNotifications(
 }
 
 function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | undefined {
-  const { refundId, paymentId, amount, status } = draft.now
+  const { refundId, paymentId, amount } = draft.now
   const same = namesRefund(one, draft.now)
   if (!one.verified || (same ? one.handledBefore : one.hint)) return undefined
   if (!same) {
     const reason = 'the gateway notified its request id with another payment or amount'
     // Sent from a row that was lost: sent once more, it would move twice.
-    if (status === 'pending') sendToReview(draft, 'contradicted', { reason, ipnEventId: one.id })
+    if (isUnsent(draft.now)) sendToReview(draft, 'contradicted', { reason, ipnEventId: one.id })
     return {
       kind: 'notification_mismatch',
       ours: `request ${refundId}, payment ${paymentId}, amount ${amount}`,

@@ -6,6 +6,7 @@ import {
   isFailedByCode,
   isFreed,
   isOpen,
+  isUnsent,
   NO_FAILURE,
   sendToReview,
   transition,
@@ -119,7 +120,7 @@ function describeEvidence(now: RefundRow): OwnRefund['evidence'] | undefined {
   if (now.status === 'succeeded') return now.inferred ? 'inferred' : 'confirmed'
   if (isOpen(now)) return now.failureCode === null ? 'none' : 'failure_notified'
   if (isFailedByCode(now)) return 'refused'
-  if (now.status === 'pending') return 'unsent'
+  if (isUnsent(now)) return 'unsent'
   return now.status === 'needs_review' ? 'contradicted' : undefined
 }
 

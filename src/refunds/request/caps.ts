@@ -1,5 +1,6 @@
 import { and, eq, sql } from 'drizzle-orm'
 import type { Access } from '../../access/types.ts'
+import type { Config } from '../../config/config.ts'
 import { apiKeyDays } from '../../db/schema.ts'
 import { DomainError } from '../../errors.ts'
 import { addAmounts, compareAmounts, subtractAmount } from '../../money.ts'
@@ -15,18 +16,20 @@ type Caps = {
 }
 
 /**
- * Locks the caps of a key: the largest single refund and the total of a UTC day. Take the lock of the key's day
+ * Locks the caps of a key: the largest single refund and the total of a day in the zone
+ * `CAPS_TIME_ZONE`. Take the lock of the key's day
  * row before all others; it makes concurrent refunds of one key count one after the other. A rotated key and its
  * successor share the row, so rotation does not reset the total.
  */
 export async function lockCaps(
   tx: Tx,
   { chainId, refundMax: max, refundDailyMax: dailyMax }: Access,
+  { CAPS_TIME_ZONE: zone }: Pick<Config, 'CAPS_TIME_ZONE'>,
 ): Promise<Caps> {
   if (dailyMax !== null) {
     await build(tx)
       .insert(apiKeyDays)
-      .values({ keyId: chainId, day: sql`(now() at time zone 'UTC')::date` })
+      .values({ keyId: chainId, day: sql`(now() at time zone ${zone})::date` })
       .onConflictDoNothing()
   }
   const [day] =
@@ -34,7 +37,7 @@ export async function lockCaps(
       ? []
       : await tx<{ refunded: string; day: string }[]>`
           select refunded, day::text from api_key_days
-          where key_id = ${chainId} and day = (now() at time zone 'UTC')::date for update`
+          where key_id = ${chainId} and day = (now() at time zone ${zone})::date for update`
   return {
     async consume(amount) {
       const left = dailyMax === null ? null : subtractAmount(dailyMax, day?.refunded ?? '0')
@@ -45,7 +48,7 @@ export async function lockCaps(
         })
       }
       if (left !== null && compareAmounts(amount, left) > 0) {
-        const detail = `This key may refund ${left} more today (UTC), of ${dailyMax} a day`
+        const detail = `This key may refund ${left} more today (${zone}), of ${dailyMax} a day`
         throw new DomainError('refund_cap_exceeded', detail, { extra })
       }
       if (!day) return

@@ -1,3 +1,4 @@
+import { selectPrincipal } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { REFUNDABLE_SQL } from '../../payments/refundable.ts'
@@ -7,6 +8,7 @@ import { makeDue } from '../../transactions/make-due.ts'
 import type { RefusingPayment } from './explain-refusal.ts'
 import type { RefundTarget } from './find-target.ts'
 import { selectPriorEvidence } from './prior-evidence.ts'
+import { selectStatus } from './select-status.ts'
 import type { RefundIntent, RefundParams } from './types.ts'
 
 const OPERATION = 'POST /v1/payments/{paymentId}/refunds'
@@ -29,7 +31,7 @@ export type InsertedIntent = Omit<RefusingPayment, 'status'> & {
   /** Null when nothing was stored. */
   amount: string | null
   /** Of the refund; null when nothing was stored. */
-  status: 'pending' | 'succeeded' | 'needs_review' | null
+  status: 'awaiting_approval' | 'pending' | 'succeeded' | 'needs_review' | null
   now: string
 }
 
@@ -65,14 +67,15 @@ function selectKey(tx: Tx, { merchantCode, transactionId, paymentId }: RefundTar
  * @returns no row when the payment is no longer the transaction's: it is not locked, and nothing is stored
  */
 export function insertIntent(
-  { sql }: Pick<Context, 'sql'>,
+  { config, sql }: Pick<Context, 'config' | 'sql'>,
   tx: Tx,
-  { access, target, params, intent }: IntentToStore,
+  toStore: IntentToStore,
   { encrypted, shown }: { encrypted: Buffer | null; shown: Buffer | null },
 ): PromiseLike<InsertedIntent[]> {
+  const { access, target, params, intent } = toStore
   const { merchantCode, transactionId, paymentId } = target
   const { refundId, idempotencyKey, fingerprint } = intent
-  const { amount = null, reason = null } = params
+  const { amount = null, reason = null, onBehalfOf = null } = params
   const keys = selectKey(tx, target)
   return tx<InsertedIntent[]>`
       with payment as (
@@ -82,19 +85,19 @@ export function insertIntent(
         from ${keys} cross join lateral (
           select * from payments as p where p.transaction_id = k.transaction_id
             and ${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1) as payments
-      ), ${selectPriorEvidence(tx, { merchantCode, paymentId, refundId, amount })}, wanted as (
+      ), ${selectPriorEvidence(tx, { merchantCode, paymentId, refundId, amount })}, asked as (
         select payment.*, judged.found, judged.proves, judged.notified_at, judged.ipn_event_id,
           proves and judged.matched as matched, proves and judged.in_first_sight as in_first_sight,
-          coalesce(${amount}::numeric, case when found then judged.amount end, refundable) as amount,
-          case when not found then 'pending' when proves then 'succeeded' else 'needs_review' end as next
+          coalesce(${amount}::numeric, case when found then judged.amount end, refundable) as amount
         from payment, judged
-      ), stored as (
+      ), ${selectStatus(tx, config, target)}, stored as (
         insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, reason, receiver,
           receiver_shown, idempotency_key, fingerprint,
-          fingerprint_key_id, requested_by, status, due_at, known, matched,
+          fingerprint_key_id, requested_by, requested_principal, on_behalf_of, needs_approval, status, due_at, known, matched,
           in_first_sight, success_notified_at, review)
         select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId}, amount, ${reason}, ${encrypted},
-          ${shown}, ${idempotencyKey}, ${fingerprint.value}, ${fingerprint.keyId}, ${access.name}, next, case when not found then now() end,
+          ${shown}, ${idempotencyKey}, ${fingerprint.value}, ${fingerprint.keyId}, ${access.name}, ${selectPrincipal(tx, access.id)}, ${onBehalfOf}, next = 'awaiting_approval', next,
+          case when next = 'pending' then now() end,
           proves, matched, in_first_sight, case when proves then notified_at end,
           case when next = 'needs_review' then 'contradicted' end
         from wanted
@@ -103,7 +106,7 @@ export function insertIntent(
           and (payment_method <> 'QR' or ${encrypted !== null}) and amount <= refundable))
         on conflict do nothing
         returning refund_id, amount, status
-      ), ${recordIntent(sql, tx, { access, target, intent })}
+      ), ${recordIntent(sql, tx, toStore)}
       select payment.status as "paymentStatus", missing, unreadable, held, account_held as "accountHeld", payment_method as "paymentMethod",
         refundable::text as refundable, (select amount::text from stored) as amount,
         (select status from stored) as status, (
@@ -114,11 +117,16 @@ export function insertIntent(
       from payment`
 }
 
+function describeRequest({ name }: Access, { reason, onBehalfOf }: RefundParams): string {
+  const forWhom = onBehalfOf === undefined ? '' : ` on behalf of ${onBehalfOf}`
+  return `requested with API key ${name}${forWhom}${reason ? `: ${reason}` : ''}`
+}
+
 /** Common table expressions that follow `stored`: its history, its audit entry, and the transaction that is due. */
 function recordIntent(
   sql: Context['sql'],
   tx: Tx,
-  { access, target, intent: { refundId } }: Pick<IntentToStore, 'access' | 'target' | 'intent'>,
+  { access, target, params, intent: { refundId } }: IntentToStore,
 ) {
   const { merchantCode, transactionId, paymentId } = target
   return tx`
@@ -131,7 +139,7 @@ function recordIntent(
           (merchant_code, transaction_id, payment_id, refund_id, field, before, after, ipn_event_id, cause)
         select ${merchantCode}, ${transactionId}, ${paymentId}, refund_id, 'status', step.*
         from stored, wanted, lateral (
-          select null, 'pending', null::bigint, ${`requested with API key ${access.name}`}
+          select null, case when found then 'pending' else next end, null::bigint, ${describeRequest(access, params)}
           union all
           select 'pending', next, wanted.ipn_event_id, case when proves then ${PROVEN} else ${KNOWN} end
           where found) as step

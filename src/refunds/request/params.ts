@@ -24,6 +24,19 @@ export const RefundRequest = z
       description: 'Required if the payment was made by QR',
     }),
     reason: Reason.optional().openapi({ example: 'returned goods' }),
+    onBehalfOf: z
+      .string()
+      .trim()
+      .normalize('NFC')
+      .min(1, 'must not be empty')
+      .max(140, 'must be at most 140 characters')
+      .refine((name) => !/\p{Cc}/u.test(name) && name.isWellFormed(), 'holds control characters')
+      .optional()
+      .openapi({
+        description:
+          'The name or id of the person for whom you ask: shown, and not counted as a second person for the approval',
+        example: 'Tran Thi B',
+      }),
   })
   .openapi('RefundRequest', {
     example: {

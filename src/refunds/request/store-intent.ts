@@ -26,7 +26,7 @@ export async function storeIntent(
 ): Promise<RefundAmounts & { stored: ShownRefund }> {
   const { access, target, params, intent } = toStore
   refuseUnsendable(ctx, target.merchantCode)
-  const caps = await lockCaps(tx, access)
+  const caps = await lockCaps(tx, access, ctx.config)
   const { receiver, paymentId } = params
   const { refundId } = intent
   const encrypted = receiver
@@ -50,7 +50,7 @@ export async function storeIntent(
   notifyAfterCommit(tx, SYNC_DUE)
   notifyTransactionChanged(tx, target)
   // What was sent before its row was lost was counted then, and is not sent again.
-  if (status === 'pending') await caps.consume(amount)
+  if (status === 'pending' || status === 'awaiting_approval') await caps.consume(amount)
   const refund = {
     ...NEW_REFUND,
     status,
@@ -60,6 +60,9 @@ export async function storeIntent(
     amount,
     reason: params.reason ?? null,
     receiverShown: shown,
+    requestedBy: access.name,
+    onBehalfOf: params.onBehalfOf ?? null,
+    needsApproval: status === 'awaiting_approval',
     requestedAt: now,
     updatedAt: now,
   }
@@ -74,6 +77,11 @@ const NEW_REFUND = {
   failureMessage: null,
   hold: null,
   resolution: null,
+  decidedBy: null,
+  decidedReason: null,
+  approvedAt: null,
+  declinedAt: null,
+  selfDecided: false,
 }
 
 function refuseDecimals(amount: string | undefined, currency: string): void {

@@ -9,6 +9,8 @@ export type RefundParams = {
   amount: string | undefined
   receiver: Receiver | undefined
   reason: string | undefined
+  /** The person for whom the caller asks. */
+  onBehalfOf?: string | undefined
 }
 
 /** A refund about to be stored. `refundId` is also the request id on the wire. */

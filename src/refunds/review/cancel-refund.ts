@@ -11,7 +11,7 @@ import { changeRefund } from './change-refund.ts'
 const OPERATION = 'POST /v1/refunds/{refundId}/cancellation'
 
 /** Statuses in which a refund has not been sent. */
-const CANCELLABLE: readonly RefundStatus[] = ['pending']
+const CANCELLABLE: readonly RefundStatus[] = ['awaiting_approval', 'pending']
 
 /**
  * Cancels a refund that was never sent: it fails, and its amount is released. An attempt that wrote no byte does
@@ -75,9 +75,10 @@ const DECIDE = 'POST /v1/refunds/{id}/resolution'
 /** What a refund is, and what is possible instead of cancelling it. */
 function describeState(now: RefundRow, isKnownToGateway: boolean): string {
   if (isKnownToGateway) {
-    return 'pending, but the gateway has notified its request id; the notification decides it within moments'
+    return `${now.status}, but the gateway has notified its request id; the notification decides it within moments`
   }
   switch (now.status) {
+    case 'awaiting_approval':
     case 'pending':
     case 'sending':
       return 'being sent; read it again for the result'

@@ -12,6 +12,7 @@ import type { RecordedDiscrepancy } from '../../discrepancies/types.ts'
 import { recordEvents } from '../../events/record-events.ts'
 import { runInTransaction } from '../../platform/postgres/transaction.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
+import { checkSelfDecision } from '../approval/self-decision.ts'
 import { buildRefundEvent, readRefunds } from '../build-event.ts'
 import { saveDraft } from '../draft.ts'
 import type { RefundRecord } from '../find-refunds.ts'
@@ -45,7 +46,7 @@ export type ResolutionRequest = {
  * releases it; `returned` frees it once two answers show the refunded amount lower by it. A decision that
  * contradicts the evidence is recorded as a discrepancy.
  * @param record the refund as the caller read it: of two decisions at once, the second finds it changed
- * @throws DomainError `not_decidable`, `against_evidence`
+ * @throws DomainError `not_decidable`, `against_evidence`, `same_person`
  */
 export async function resolveRefund(
   ctx: Context,
@@ -63,10 +64,11 @@ export async function resolveRefund(
       throw refuseDecision(refund, 'its payment has just moved to another transaction; try again')
     }
     const contrary = judgeDecision(ctx, draft, refund.status, locked, request)
+    const selfDecided = await checkSelfDecision(tx, draft.now, access)
     const resolution: StoredResolution = {
       outcome: request.outcome,
       reason: request.reason,
-      by: access.name,
+      by: selfDecided ? `${access.name}, which also requested it` : access.name,
       againstEvidence: contrary.length > 0 ? contrary.join('; ') : null,
       decidedAt: ctx.now().toISOString(),
     }

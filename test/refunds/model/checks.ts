@@ -1,5 +1,6 @@
 import { expect } from 'vitest'
 import { Problem } from '../../../src/platform/http/problems.ts'
+import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
 import type { SandboxRefund } from '../../../src/sandbox/state.ts'
 import {
   audit,
@@ -186,6 +187,7 @@ export async function finish(world: World): Promise<void> {
 
 async function syncAfter(world: World, afterMs: number): Promise<void> {
   if (afterMs > 0) await shiftTime(world, afterMs)
+  await expireApprovals(world.ctx)
   await runPass(world, { ask: true })
   await checkBooks(world)
 }

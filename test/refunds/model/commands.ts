@@ -3,7 +3,9 @@ import fc from 'fast-check'
 import { expect } from 'vitest'
 import { Refund } from '../../../src/refunds/view.ts'
 import type { SandboxPayment } from '../../../src/sandbox/state.ts'
+import { RECEIVER } from '../../support/ask.ts'
 import { postIpn, signIpn } from '../../support/service.ts'
+import { changeKey, decideApproval, expire, reseal } from './approvals.ts'
 import type { ShownRefund } from './auditor.ts'
 import { decide, readGatewayStatus, readRefunds, sumUnsent } from './checks.ts'
 import { decisionCommands } from './decisions.ts'
@@ -28,7 +30,7 @@ import {
   wake,
 } from './world.ts'
 
-const SENDABLE = ['pending', 'sending', 'unknown']
+const SENDABLE = ['awaiting_approval', 'pending', 'sending', 'unknown']
 const OPEN = ['sending', 'accepted', 'unknown']
 
 /** Whether growth of its amount is taken for this refund. */
@@ -67,7 +69,8 @@ type RefundRequest = { paymentId: string; key: string; body: object }
 
 function makeRequest(world: World, of: number, amount: number | undefined): RefundRequest {
   const paymentId = pick(world.payments, of)?.id ?? ''
-  const body = amount === undefined ? {} : { amount: String(amount) }
+  const body =
+    amount === undefined ? { receiver: RECEIVER } : { amount: String(amount), receiver: RECEIVER }
   return { paymentId, key: randomUUID(), body }
 }
 
@@ -337,6 +340,14 @@ function decideOne(which: number): Command {
   })
 }
 
+function decideApprovalOf(which: number, ...how: ApprovalStep): Command {
+  return step(`decideApprovalOf(${[which, ...how]})`, (world) =>
+    decideApproval(world, which, ...how),
+  )
+}
+
+type ApprovalStep = readonly ['approval' | 'decline', 'another' | 'same']
+
 const index = fc.nat(5)
 const payment = fc.nat(1)
 const amount = fc.constantFrom(10, 10, 20, 30, 60)
@@ -409,4 +420,10 @@ export const commands: fc.Arbitrary<Command>[] = [
   fc.boolean().map(loseCommits),
   fc.tuple(index, fc.constantFrom(0, 5)).map((of) => notifyFromOther(...of)),
   ...decisionCommands,
+  index.map((which) => decideApprovalOf(which, 'approval', 'another')),
+  fc
+    .tuple(index, fc.constantFrom<ApprovalStep>(['decline', 'another'], ['approval', 'same']))
+    .map(([which, how]) => decideApprovalOf(which, ...how)),
+  fc.constant(step('expire()', expire)),
+  fc.constantFrom(step('changeKey()', changeKey), step('reseal()', reseal)),
 ]

@@ -27,6 +27,7 @@ const worlds = fc.record({
   amounts: fc.constantFrom([100], [60], [100, 40]),
   dedupes: fc.constantFrom(true, true, false),
   countsUnsettled: fc.constantFrom(false, false, true),
+  approvalAbove: fc.constantFrom(null, 25),
   before: fc.array(
     fc.record({
       amount: fc.constantFrom(10, 10, 30),

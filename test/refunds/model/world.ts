@@ -5,9 +5,11 @@ import { openRefund, settleRefund } from '../../../src/sandbox/paygate/refunds.t
 import type { SandboxPayment, SandboxRefund, SandboxState } from '../../../src/sandbox/state.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { makeDue } from '../../../src/transactions/make-due.ts'
+import { addPrincipal } from '../../support/approvals.ts'
 import { type RefundRig, startRefundRig } from '../../support/refunds.ts'
 import { MERCHANT, postIpn, signIpn } from '../../support/service.ts'
 import { makeTransaction } from '../../support/sync.ts'
+import type { RootKeys } from './approvals.ts'
 import type { SavedRows } from './lost-commits.ts'
 import { makeWire, type Pause, tapGateway, type Wire } from './wire.ts'
 
@@ -31,6 +33,8 @@ export type WorldOptions = {
   dedupes: boolean
   /** The gateway's ledger shows refunds that have not moved yet. */
   countsUnsettled: boolean
+  /** Above this total a refund of a payment needs an approval; null for never. */
+  approvalAbove: number | null
   /** Refunds made at the portal before the service saw the payment first, and when they are notified. */
   before: readonly { amount: number; notified: 'before' | 'after' | 'never' }[]
 }
@@ -43,6 +47,9 @@ export type World = WorldOptions & {
   rig: RefundRig
   ctx: ServiceContext
   wire: Wire
+  /** The key of another principal than the one that asks. */
+  approver: string
+  roots: RootKeys
   transactionId: string
   payments: SandboxPayment[]
   asked: Asked[]
@@ -96,6 +103,9 @@ export async function startStage(): Promise<Stage> {
     },
   })
   const { state } = rig.sandbox
+  // Without `ops`, so that only the one that asks can decide about outcomes.
+  const { key: approver } = await addPrincipal(rig.database, { scopes: '{refunds:approve}' })
+  const roots = { n: 7, current: Buffer.alloc(32, 7).toString('base64'), next: undefined }
   let wire = makeWire()
   const gateway = tapGateway(rig.service.ctx.gateway, () => wire, state)
   return {
@@ -112,9 +122,12 @@ export async function startStage(): Promise<Stage> {
         guardsBalance: false,
         settleMs: null,
       }
+      const { approvalAbove: above } = options
+      rig.service.ctx.config.REFUND_APPROVAL_ABOVE =
+        above === null ? [] : [{ currency: 'VND', amount: String(above) }]
       const config = { ...rig.service.ctx.config, GATEWAY_REFUND_DEDUPES: options.dedupes }
       const ctx = { ...rig.service.ctx, gateway, config }
-      const world = await openWorld({ ...options, rig, ctx, wire }, state)
+      const world = await openWorld({ ...options, rig, ctx, wire, approver, roots }, state)
       const final: readonly string[] = config.GATEWAY_REFUND_FINAL_CODES
       wire.onSend = (refundId) => noteSend(world, refundId)
       wire.onDenied = (refundId, code) => {
@@ -133,10 +146,9 @@ export async function startStage(): Promise<Stage> {
   }
 }
 
-async function openWorld(
-  given: WorldOptions & Pick<World, 'rig' | 'ctx' | 'wire'>,
-  state: SandboxState,
-): Promise<World> {
+type Given = WorldOptions & Pick<World, 'rig' | 'ctx' | 'wire' | 'approver' | 'roots'>
+
+async function openWorld(given: Given, state: SandboxState): Promise<World> {
   const transactionId = randomUUID()
   const payments = given.amounts.map((amount) => ({ amount: String(amount) }))
   await makeTransaction(given.rig, transactionId, payments)
@@ -151,11 +163,7 @@ async function openWorld(
   return world
 }
 
-function makeWorld(
-  given: WorldOptions & Pick<World, 'rig' | 'ctx' | 'wire'>,
-  transactionId: string,
-  payments: SandboxPayment[],
-): World {
+function makeWorld(given: Given, transactionId: string, payments: SandboxPayment[]): World {
   return {
     ...given,
     transactionId,
@@ -251,7 +259,7 @@ export async function shiftRows(world: World, ms: number): Promise<void> {
       update refunds set requested_at = requested_at - ${by}, due_at = due_at - ${by},
         first_sent_at = first_sent_at - ${by}, last_sent_at = last_sent_at - ${by},
         refused_at = refused_at - ${by}, failure_notified_at = failure_notified_at - ${by},
-        success_notified_at = success_notified_at - ${by}
+        success_notified_at = success_notified_at - ${by}, approved_at = approved_at - ${by}
       where transaction_id = ${world.transactionId}
     ), moved_payments as (
       update payments set as_of = as_of - ${by}, first_seen_at = first_seen_at - ${by},

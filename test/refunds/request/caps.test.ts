@@ -3,6 +3,7 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { Sql } from '../../../src/platform/postgres/types.ts'
 import { addCappedKey, ask, expectRefused, expectTaken, seedPaid } from '../../support/ask.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import { startTestService } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 
 const rig = useRig({ settings: { ROLE: 'web' } })
@@ -102,6 +103,37 @@ describe('the daily total of a key', () => {
     await rig.database.sql`update api_key_days set day = day - 1 where key_id = ${keyId}`
     await expectTaken(await ask({ url, key }, id, { amount: '100' }))
     expect(await readDays(keyId)).toHaveLength(2)
+  })
+
+  it('follows the days of CAPS_TIME_ZONE', async () => {
+    // Of these two zones at least one has another day than UTC at any time.
+    for (const CAPS_TIME_ZONE of ['Pacific/Kiritimati', 'Pacific/Pago_Pago']) {
+      const zoned = await startTestService(rig.database, rig.sandbox.url, {
+        settings: { ROLE: 'web', CAPS_TIME_ZONE },
+      })
+      const own = randomUUID()
+      const keyId = await addCappedKey(rig.database, own, { dailyMax: '100' })
+      const { id } = await seedPaid(rig.database, { amount: '300' })
+      const asked = { url: zoned.url, key: own }
+      await expectTaken(await ask(asked, id, { amount: '60' }))
+      const refused = await ask(asked, id, { amount: '40.1' })
+      const problem = await expectRefused(refused, 403, 'refund_cap_exceeded')
+      expect(problem.detail).toContain(`today (${CAPS_TIME_ZONE})`)
+      const [day] = await rig.database.sql<{ there: string }[]>`
+        select (now() at time zone ${CAPS_TIME_ZONE})::date::text as there`
+      expect(await readDays(keyId)).toEqual([{ day: day?.there, refunded: '60' }])
+      await zoned.stop()
+    }
+  })
+
+  it('in a zone that only Postgres does not know stop the start, with one line', async () => {
+    const started = startTestService(rig.database, rig.sandbox.url, {
+      settings: { ROLE: 'web' },
+      config: { CAPS_TIME_ZONE: 'Nowhere/Nothing' },
+    })
+    await expect(started).rejects.toMatchObject({
+      lines: [expect.stringMatching(/^CAPS_TIME_ZONE .*Nowhere\/Nothing/)],
+    })
   })
 
   it('accepts one of two concurrent refunds of different payments', async () => {

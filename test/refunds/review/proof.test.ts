@@ -65,7 +65,7 @@ describe('the proof of a refund', () => {
       ['accepted', 'succeeded'],
     ])
     const [asked, sending, accepted, succeeded] = proof.transitions
-    expect(asked?.cause).toBe('requested with API key first')
+    expect(asked?.cause).toBe('requested with API key first: returned goods')
     expect(sending?.snapshot).toMatchObject({ payments: [listed] })
     expect(accepted?.cause).toContain('code 0')
     expect(succeeded).toMatchObject({

@@ -1,0 +1,164 @@
+import { recordWrite } from '../../access/audit.ts'
+import { selectKeyName, selectPrincipal } from '../../access/principal.ts'
+import type { Access } from '../../access/types.ts'
+import type { Context } from '../../context.ts'
+import { SYNC_DUE } from '../../db/channels.ts'
+import { DomainError } from '../../errors.ts'
+import { recordChanges } from '../../events/record-changes.ts'
+import { recordEvents } from '../../events/record-events.ts'
+import { violatesConstraint } from '../../platform/postgres/errors.ts'
+import { notifyAfterCommit } from '../../platform/postgres/notify.ts'
+import { runInTransaction } from '../../platform/postgres/transaction.ts'
+import type { Tx } from '../../platform/postgres/types.ts'
+import { makeDue } from '../../transactions/make-due.ts'
+import { notifyTransactionChanged } from '../../transactions/notify-changed.ts'
+import { buildRefundEvent, readRefunds } from '../build-event.ts'
+import { lockRefundRows } from '../draft.ts'
+import type { RefundRecord } from '../find-refunds.ts'
+import { decryptReceiver } from '../receiver.ts'
+import { scheduleReceiverErasure } from '../schedule-receiver-erasure.ts'
+import { startDraft } from '../transitions.ts'
+import type { RefundRow } from '../types.ts'
+import { formatApproved } from './approved-content.ts'
+
+export type ApprovalDecision = { decision: 'approve' | 'decline'; reason?: string | undefined }
+
+const OPERATIONS = {
+  approve: 'POST /v1/refunds/{refundId}/approval',
+  decline: 'POST /v1/refunds/{refundId}/decline',
+}
+
+/** The invariant that whoever asked for a refund does not decide about its approval. */
+const BY_ANOTHER = 'refunds_decided_by_another'
+
+/**
+ * Approves or declines a refund that awaits approval. An approved one becomes `pending` and is sent only as it is
+ * now; a declined one has failed. The database refuses the principal that asked for it, and whoever it was asked
+ * for.
+ * @throws DomainError `not_awaiting_approval`, `same_person`, or `unavailable` when its receiver cannot be read
+ */
+export async function decideApproval(
+  ctx: Context,
+  { refund }: RefundRecord,
+  { decision, reason }: ApprovalDecision,
+  access: Access,
+): Promise<void> {
+  const { merchantCode, refundId } = refund
+  try {
+    await runInTransaction(ctx.sql, async (tx) => {
+      const row = await lockAwaiting(ctx, tx, refund)
+      await (decision === 'approve'
+        ? approve(ctx, tx, row, { access, reason })
+        : decline(ctx, tx, row, { access, reason }))
+      await recordDecision(ctx, tx, row, { access, operation: OPERATIONS[decision] })
+    })
+  } catch (error) {
+    if (!violatesConstraint(error, BY_ANOTHER)) throw error
+    const detail = `Refund ${refundId} was requested by you or for you: a second person has to ${decision} it`
+    throw new DomainError('same_person', detail)
+  }
+  const { name, requestId } = access
+  ctx.log.info(
+    { merchantCode, refundId, decision, key: name, requestId },
+    'refund approval decided',
+  )
+}
+
+/** Locks the transaction, the payment and the refund, and reads the refund. */
+async function lockAwaiting(
+  { config }: Pick<Context, 'config'>,
+  tx: Tx,
+  { merchantCode, transactionId, paymentId, refundId }: RefundRecord['refund'],
+): Promise<RefundRow> {
+  await tx`
+    select from transactions t join payments p using (merchant_code, transaction_id)
+    where t.merchant_code = ${merchantCode} and t.transaction_id = ${transactionId}
+      and p.payment_id = ${paymentId} for update of t, p`
+  const rows = await lockRefundRows(tx, { merchantCode, transactionId }, null)
+  const row = rows.find((one) => one.refundId === refundId)
+  if (row?.status !== 'awaiting_approval') {
+    const status = row?.status === 'sending' ? 'pending' : row?.status
+    const detail = `Refund ${refundId} does not await approval: it is ${status}`
+    throw new DomainError('not_awaiting_approval', detail)
+  }
+  if (row.sinceRequestedMs >= config.REFUND_APPROVAL_WITHIN_MS) {
+    const detail = `Refund ${refundId} does not await approval any more: it was not approved in time; request it again with a new key if it is still wanted`
+    throw new DomainError('not_awaiting_approval', detail)
+  }
+  return row
+}
+
+type Decider = { access: Access; reason: string | undefined }
+
+async function approve(
+  { encryption }: Pick<Context, 'encryption'>,
+  tx: Tx,
+  row: RefundRow,
+  { access, reason }: Decider,
+): Promise<void> {
+  const { merchantCode, refundId, receiver: encrypted } = row
+  const receiver = encrypted
+    ? decryptReceiver(encryption, encrypted, 'receiver', refundId)
+    : undefined
+  if (encrypted && !receiver) {
+    const detail = `The receiver of refund ${refundId} cannot be read at the moment, so it cannot be approved`
+    throw new DomainError('unavailable', detail)
+  }
+  const approved = encryption.fingerprint(formatApproved(row, receiver))
+  await tx`
+    update refunds set status = 'pending', due_at = now(), updated_at = now(), approved_at = now(),
+      decided_by = ${selectKeyName(tx, access.id)}, decided_principal = ${selectPrincipal(tx, access.id)},
+      decided_reason = ${reason ?? null}, approved_fingerprint = ${approved.value},
+      approved_fingerprint_key_id = ${approved.keyId}
+    where merchant_code = ${merchantCode} and refund_id = ${refundId} and status = 'awaiting_approval'`
+  await recordStep(tx, row, 'pending', describe('approved', access, reason))
+}
+
+async function decline(
+  { config }: Pick<Context, 'config'>,
+  tx: Tx,
+  row: RefundRow,
+  { access, reason }: Decider,
+): Promise<void> {
+  const { merchantCode, refundId } = row
+  await tx`
+    update refunds set status = 'failed', updated_at = now(), declined_at = now(), failure_source = 'merchant',
+      failure_reason = 'declined', failure_message = ${reason ?? `declined by ${access.name}`},
+      decided_by = ${selectKeyName(tx, access.id)}, decided_principal = ${selectPrincipal(tx, access.id)},
+      decided_reason = ${reason ?? null}
+    where merchant_code = ${merchantCode} and refund_id = ${refundId} and status = 'awaiting_approval'`
+  await recordStep(tx, row, 'failed', describe('declined', access, reason))
+  await scheduleReceiverErasure(tx, config, startDraft({ ...row, status: 'failed' }))
+}
+
+function describe(done: string, { name }: Access, reason: string | undefined): string {
+  return `${done} with API key ${name}${reason === undefined ? '' : `: ${reason}`}`
+}
+
+async function recordStep(
+  tx: Tx,
+  { merchantCode, transactionId, paymentId, refundId }: RefundRow,
+  after: 'pending' | 'failed',
+  cause: string,
+): Promise<void> {
+  const key = { merchantCode, transactionId, paymentId, refundId }
+  await recordChanges(tx, [{ ...key, field: 'status', before: 'awaiting_approval', after, cause }])
+}
+
+/** Makes the transaction due, and records the audit entry and the event. */
+async function recordDecision(
+  { sql, encryption }: Pick<Context, 'sql' | 'encryption'>,
+  tx: Tx,
+  { merchantCode, transactionId, refundId }: RefundRow,
+  { access, operation }: { access: Access; operation: string },
+): Promise<void> {
+  await tx`
+    update transactions t set version = version + 1, updated_at = now(), ${makeDue(sql)}
+    where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
+  notifyAfterCommit(tx, SYNC_DUE)
+  notifyTransactionChanged(tx, { merchantCode, transactionId })
+  await recordWrite(tx, access, { operation, merchantCode, objectId: refundId })
+  const shown = await readRefunds(tx, merchantCode, [refundId])
+  const events = shown.map((one) => buildRefundEvent(encryption, one.refund, 'refund.updated', one))
+  await recordEvents(tx, events)
+}

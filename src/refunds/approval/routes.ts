@@ -1,0 +1,75 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { narrowMerchants, withScope } from '../../access/authenticate.ts'
+import { MerchantCode } from '../../platform/http/fields.ts'
+import { BODY_REFUSALS, describeRefusals } from '../../platform/http/refusals.ts'
+import { describeResponse } from '../../platform/http/responses.ts'
+import { createRouter } from '../../platform/http/router.ts'
+import type { TransactionsContext } from '../../transactions/context.ts'
+import { findRefund } from '../find-refunds.ts'
+import { Reason } from '../request/params.ts'
+import { Refund, showRefund } from '../view.ts'
+import { decideApproval } from './decide-approval.ts'
+
+const ApprovalDecision = z
+  .strictObject({ reason: Reason.min(1, 'must not be empty').optional() })
+  .openapi('ApprovalDecision', { example: { reason: 'checked against the return' } })
+
+const shared = {
+  method: 'post' as const,
+  tags: ['Refunds'],
+  ...withScope('refunds:approve'),
+  request: {
+    params: z.object({ refundId: z.string() }),
+    query: z.strictObject({ merchantCode: MerchantCode }),
+    body: { content: { 'application/json': { schema: ApprovalDecision } }, required: false },
+  },
+}
+
+const refusals = describeRefusals(
+  ...BODY_REFUSALS,
+  'refund_not_found',
+  'same_person',
+  'not_awaiting_approval',
+)
+
+const approval = createRoute({
+  ...shared,
+  path: '/v1/refunds/{refundId}/approval',
+  operationId: 'approveRefund',
+  summary: 'Approve a refund that someone else requested',
+  responses: { 200: describeResponse('The approved refund, `pending`', Refund), ...refusals },
+})
+
+const decline = createRoute({
+  ...shared,
+  path: '/v1/refunds/{refundId}/decline',
+  operationId: 'declineRefund',
+  summary: 'Decline a refund that someone else requested',
+  responses: { 200: describeResponse('The declined refund, `failed`', Refund), ...refusals },
+})
+
+/** Routes by which a second person approves or declines a refund. */
+export function approvalRoutes(ctx: TransactionsContext) {
+  const decide = async (
+    access: Parameters<typeof decideApproval>[3],
+    { refundId, merchantCode }: { refundId: string; merchantCode: string | undefined },
+    decision: Parameters<typeof decideApproval>[2],
+  ) => {
+    const merchants = narrowMerchants(access, merchantCode)
+    const found = await findRefund(ctx, merchants, refundId)
+    await decideApproval(ctx, found, decision, access)
+    const { refund } = found
+    return showRefund(ctx.encryption, await findRefund(ctx, [refund.merchantCode], refundId))
+  }
+  return createRouter()
+    .openapi(approval, async (c) => {
+      const of = { ...c.req.valid('param'), merchantCode: c.req.valid('query').merchantCode }
+      const { reason } = c.req.valid('json')
+      return c.json(await decide(c.get('access'), of, { decision: 'approve', reason }), 200)
+    })
+    .openapi(decline, async (c) => {
+      const of = { ...c.req.valid('param'), merchantCode: c.req.valid('query').merchantCode }
+      const { reason } = c.req.valid('json')
+      return c.json(await decide(c.get('access'), of, { decision: 'decline', reason }), 200)
+    })
+}

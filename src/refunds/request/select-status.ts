@@ -1,0 +1,60 @@
+import type { Config } from '../../config/config.ts'
+import { byKey } from '../../platform/postgres/by-key.ts'
+import type { Tx } from '../../platform/postgres/types.ts'
+
+type Target = { merchantCode: string; transactionId: string; paymentId: string }
+
+/**
+ * Builds common table expressions that follow `asked`: `wanted` adds the status that the refund starts with (`next`). One
+ * of which something is known already ends, or goes to a person; above the threshold it awaits approval.
+ */
+export function selectStatus(
+  tx: Tx,
+  config: Pick<Config, 'REFUND_APPROVAL_ABOVE'>,
+  target: Target,
+) {
+  return tx`
+    ${selectThreshold(tx, config, target)}, wanted as (
+      select asked.*, case
+        when found then case when proves then 'succeeded' else 'needs_review' end
+        when amount + ${selectOwnTotal(tx, target)} > above then 'awaiting_approval'
+        else 'pending' end as next
+      from asked, threshold
+    )`
+}
+
+/**
+ * Builds the common table expression `threshold`, one row: above which total a refund of the transaction needs the
+ * approval of a second person (`above`, null for none). The currency counts only as verified notifications name
+ * it; without one, or with several, the lowest threshold of any currency applies.
+ */
+function selectThreshold(
+  tx: Tx,
+  { REFUND_APPROVAL_ABOVE: thresholds }: Pick<Config, 'REFUND_APPROVAL_ABOVE'>,
+  { merchantCode, transactionId }: Target,
+) {
+  if (thresholds.length === 0) return tx`threshold as (select null::numeric as above)`
+  return tx`
+    verified as (
+      select case when count(distinct e.currency) = 1 then max(e.currency) end as currency
+      from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k
+      cross join lateral (
+        select * from ipn_events as e
+        where ${tx.unsafe(byKey('e', ['merchant_code', 'transaction_id'], 'k'))} offset 0) as e
+      where e.verdict = 'verified' and not e.hint
+    ), threshold as (
+      select min(a.amount) as above
+      from verified, json_to_recordset(${JSON.stringify(thresholds)}::json) as a (currency text, amount numeric)
+      where verified.currency is null or verified.currency = a.currency
+    )`
+}
+
+/** The amounts of the payment's own refunds that have not failed, which count together with the new one. */
+function selectOwnTotal(tx: Tx, { merchantCode, paymentId }: Target) {
+  return tx`(
+    select coalesce(sum(r.amount), 0)
+    from (select ${merchantCode}::text as merchant_code, ${paymentId}::text as payment_id) as k cross join lateral (
+      select amount, status from refunds as r
+      where ${tx.unsafe(byKey('r', ['merchant_code', 'payment_id'], 'k'))} offset 0) as r
+    where r.status <> 'failed')`
+}

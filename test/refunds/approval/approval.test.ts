@@ -1,0 +1,549 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
+import { lockRefundRows } from '../../../src/refunds/draft.ts'
+import { Refund, type RefundView } from '../../../src/refunds/view.ts'
+import { expectProblem, readPage, withKey } from '../../support/api.ts'
+import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import { ask, expectRefused, expectTaken, RECEIVER } from '../../support/ask.ts'
+import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import type { LabPayment } from '../../support/refund-lab.ts'
+import { addKey, MERCHANT } from '../../support/service.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const lab = useRefundLab({
+  settings: { REFUND_APPROVAL_ABOVE: 'VND:50,USD:70', REFUND_APPROVAL_WITHIN_MS: '3600000' },
+})
+
+let asker: TestKey
+let approver: TestKey
+beforeEach(async () => {
+  await lab.clear()
+  asker = await addPrincipal(lab.database)
+  approver = await addPrincipal(lab.database)
+})
+
+/** Requests a refund with a key, by default one that awaits approval. */
+async function request(
+  payment: LabPayment,
+  body: object = { amount: '60' },
+  { key }: TestKey = asker,
+): Promise<RefundView> {
+  return await expectTaken(await ask({ url: lab.service.url, key }, payment.id, body))
+}
+
+const decide = (
+  id: string,
+  { key }: TestKey,
+  route: 'approval' | 'decline' = 'approval',
+  body: object = {},
+) =>
+  fetch(`${lab.service.url}/v1/refunds/${id}/${route}`, {
+    method: 'POST',
+    ...withKey(key, { 'content-type': 'application/json' }),
+    body: JSON.stringify(body),
+  })
+
+async function expectDecided(response: Response): Promise<RefundView> {
+  expect(response.status).toBe(200)
+  return Refund.strict().parse(await response.json())
+}
+
+const statusOf = async (id: string) => (await lab.readRefund(id)).status
+
+/** Names the currency of a transaction in a notification, verified or not. */
+async function name(
+  { transactionId }: LabPayment,
+  currency: string,
+  { verdict = 'verified', hint = false } = {},
+) {
+  await lab.database.sql`
+    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, currency, verdict, hint, body,
+      content_type, address, headers, deliveries)
+    values ('UFLIYL', sha256(${currency + verdict}::bytea), 'payment', ${transactionId}, ${currency}, ${verdict}, ${hint},
+      '', '', '', '{}', 1)`
+}
+
+describe('a refund above the threshold', () => {
+  it('is reserved and not sent until another principal approves it', async () => {
+    const payment = await lab.open()
+    const { id, status, approval } = await request(payment)
+    expect({ status, approval }).toEqual({
+      status: 'awaiting_approval',
+      approval: { decision: null, by: null, reason: null, at: null },
+    })
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(0)
+    expect((await lab.payment(payment.id)).refundableAmount).toBe('40')
+    expect((await lab.transaction(payment.transactionId)).final).toBe(false)
+    const approved = await expectDecided(
+      await decide(id, approver, 'approval', { reason: 'checked' }),
+    )
+    expect(approved).toMatchObject({
+      status: 'pending',
+      approval: { decision: 'approved', by: approver.name, reason: 'checked' },
+    })
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(1)
+    expect(await statusOf(id)).toBe('accepted')
+  })
+
+  it('fails when another principal declines it, and frees its amount', async () => {
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    const declined = await expectDecided(await decide(id, approver, 'decline', { reason: 'no' }))
+    expect(declined).toMatchObject({
+      status: 'failed',
+      failure: { source: 'merchant', code: 'declined', message: 'no' },
+      approval: { decision: 'declined', by: approver.name, reason: 'no' },
+    })
+    expect((await lab.payment(payment.id)).refundableAmount).toBe('100')
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(0)
+    expect((await lab.transaction(payment.transactionId)).final).toBe(true)
+  })
+
+  it('is not decided by the key that asked for it, and nothing changes', async () => {
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    for (const route of ['approval', 'decline'] as const) {
+      await expectProblem(await decide(id, asker, route), 403, 'same_person')
+    }
+    expect(await statusOf(id)).toBe('awaiting_approval')
+  })
+
+  it('is not decided by the successor of that key, at any number of rotations', async () => {
+    const payment = await lab.open()
+    const first = await request(payment)
+    const second = await addPrincipal(lab.database, { rotates: asker })
+    const third = await addPrincipal(lab.database, { rotates: second })
+    for (const key of [second, third]) {
+      await expectProblem(await decide(first.id, key), 403, 'same_person')
+    }
+    const other = await lab.open()
+    const { id } = await request(other, { amount: '60' }, third)
+    await expectProblem(await decide(id, asker), 403, 'same_person')
+    await expectDecided(await decide(id, approver))
+  })
+
+  it('is not decided by the same person with another key', async () => {
+    const payment = await lab.open()
+    const own = await addPrincipal(lab.database, { person: 'Tran Thi B' })
+    const second = await addPrincipal(lab.database, { person: ' tran thi b' })
+    const { id } = await request(payment, { amount: '60' }, own)
+    await expectProblem(await decide(id, second), 403, 'same_person')
+    const colleague = await addPrincipal(lab.database, { person: 'Le Van C' })
+    await expectDecided(await decide(id, colleague))
+  })
+
+  it.each([
+    ['the person', { person: 'Tran Thi B' }, ' TRAN thi B '],
+    ['the principal', { person: 'Tran Thi B' }, 'person:tran thi b'],
+    ['the key', { name: 'desk 4' }, 'Desk 4'],
+  ])('is not decided by whoever it was asked for: %s', async (_, named, onBehalfOf) => {
+    const payment = await lab.open()
+    const key = await addPrincipal(lab.database, named)
+    const { id } = await request(payment, { amount: '60', onBehalfOf })
+    await expectProblem(await decide(id, key), 403, 'same_person')
+    await expectDecided(await decide(id, approver))
+  })
+
+  it('is decided once: a second decision is refused with the state', async () => {
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    await expectDecided(await decide(id, approver))
+    const again = await expectProblem(await decide(id, approver), 409, 'not_awaiting_approval')
+    expect(again.detail).toContain('pending')
+    await expectProblem(await decide(id, approver, 'decline'), 409, 'not_awaiting_approval')
+  })
+
+  it('is decided once when two people decide at the same time', async () => {
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    const third = await addPrincipal(lab.database)
+    const answers = await whileUncommitted(
+      lab.database,
+      (held) => held`select from payments where payment_id = ${payment.id} for update`,
+      async (commit) => {
+        const decided = [decide(id, approver), decide(id, third, 'decline')]
+        await waitUntilBlocked(lab.database, 2)
+        await commit()
+        return await Promise.all(decided)
+      },
+    )
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409])
+  })
+
+  it('is refused to a key without the scope, and to another merchant', async () => {
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    const reader = await addPrincipal(lab.database, { scopes: '{refunds:read,refunds:write,ops}' })
+    await expectProblem(await decide(id, reader), 403, 'scope_missing')
+    const other = await addPrincipal(lab.database, { merchantCode: 'OTHER' })
+    await expectProblem(await decide(id, other), 404, 'refund_not_found')
+    await expectProblem(await decide('x', approver), 404, 'refund_not_found')
+    const wrong = await decide(id, approver, 'approval', { reason: '' })
+    await expectProblem(wrong, 422, 'invalid_request')
+  })
+
+  it('fails when nobody decides in time, and is not approved after that', async () => {
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    expect(await expireApprovals(lab.service.ctx)).toBe(0)
+    await lab.database.sql`
+      update refunds set requested_at = requested_at - interval '1 hour' where refund_id = ${id}`
+    await expectProblem(await decide(id, approver), 409, 'not_awaiting_approval')
+    expect(await expireApprovals(lab.service.ctx)).toBe(1)
+    expect(await expireApprovals(lab.service.ctx)).toBe(0)
+    expect(await lab.readRefund(id)).toMatchObject({
+      status: 'failed',
+      failure: { source: 'service', code: 'approval_expired' },
+    })
+    expect((await lab.payment(payment.id)).refundableAmount).toBe('100')
+    const late = await expectProblem(await decide(id, approver), 409, 'not_awaiting_approval')
+    expect(late.detail).toContain('failed')
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(0)
+  })
+
+  it('does not expire when a decision is committed first', async () => {
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    await lab.database.sql`update refunds set requested_at = requested_at - interval '1 hour'`
+    const expired = await whileUncommitted(
+      lab.database,
+      (held) => held`
+        with locked as (select from payments where payment_id = ${payment.id} for update)
+        update refunds set status = 'failed', failure_source = 'merchant', failure_reason = 'declined',
+          declined_at = now(), decided_by = 'b', decided_principal = 'person:b'
+        where refund_id = ${id} and exists (select from locked)`,
+      async (commit) => {
+        const expiring = expireApprovals(lab.service.ctx)
+        await waitUntilBlocked(lab.database)
+        await commit()
+        return await expiring
+      },
+    )
+    expect(expired).toBe(0)
+    expect((await lab.readRefund(id)).failure).toMatchObject({ code: 'declined' })
+  })
+
+  it('is checked against what is left when it is sent, not when it was approved', async () => {
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    await expectDecided(await decide(id, approver))
+    await lab.control('PATCH', `/payments/${payment.id}`, { status: 'FAILED' })
+    await lab.pass(payment)
+    expect(await lab.readRefund(id)).toMatchObject({
+      status: 'failed',
+      failure: { source: 'service', code: 'payment_not_refundable' },
+    })
+    expect(await lab.sent(id)).toBe(0)
+  })
+
+  it('is sent on what a query shows that was sent after the approval', async () => {
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    await expectDecided(await decide(id, approver))
+    await lab.database.sql`update refunds set requested_at = requested_at - interval '1 day'`
+    const { requestedBeforeSnapshot, sinceRequestedMs } = await lab.row(id)
+    expect(requestedBeforeSnapshot).toBe(true)
+    expect(sinceRequestedMs).toBeLessThan(3_600_000)
+    const before = new Date(Date.now() - 60_000).toISOString()
+    const key = { merchantCode: MERCHANT.merchantCode, transactionId: payment.transactionId }
+    const [row] = await lab.database.sql.begin((tx) => lockRefundRows(tx, key, before))
+    expect(row?.requestedBeforeSnapshot).toBe(false)
+  })
+
+  it.each([
+    [
+      'amount',
+      (id: string) => lab.database.sql`update refunds set amount = 61 where refund_id = ${id}`,
+    ],
+    [
+      'reason',
+      (id: string) => lab.database.sql`update refunds set reason = 'x' where refund_id = ${id}`,
+    ],
+    [
+      'receiver',
+      (id: string) => lab.database.sql`
+        update refunds r set receiver = null where refund_id = ${id}`,
+    ],
+  ])('is not sent when its %s is another than was approved', async (_, change) => {
+    const payment = await lab.open()
+    const { id } = await request(payment, { amount: '60', receiver: RECEIVER })
+    await expectDecided(await decide(id, approver))
+    await change(id)
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(0)
+    expect(await lab.readRefund(id)).toMatchObject({
+      status: 'failed',
+      failure: { source: 'service', code: 'approval_mismatch' },
+    })
+  })
+})
+
+describe('the threshold', () => {
+  it('is that of the currency that verified notifications name', async () => {
+    const payment = await lab.open()
+    await name(payment, 'USD')
+    expect((await request(payment, { amount: '60' })).status).toBe('pending')
+    expect((await request(payment, { amount: '11' })).status).toBe('awaiting_approval')
+    const without = await lab.open()
+    await name(without, 'EUR')
+    expect(await request(without, { amount: '100' })).toMatchObject({
+      status: 'pending',
+      approval: null,
+    })
+  })
+
+  it('is the lowest of all without a verified currency, or with several', async () => {
+    const unnamed = await lab.open()
+    expect((await request(unnamed, { amount: '50' })).status).toBe('pending')
+    expect((await request(unnamed, { amount: '0.01' })).status).toBe('awaiting_approval')
+    const unverified = await lab.open()
+    await name(unverified, 'EUR', { verdict: 'missing' })
+    expect((await request(unverified)).status).toBe('awaiting_approval')
+    const hinted = await lab.open()
+    await name(hinted, 'EUR', { hint: true })
+    expect((await request(hinted)).status).toBe('awaiting_approval')
+    const several = await lab.open()
+    await name(several, 'USD')
+    await name(several, 'EUR')
+    expect((await request(several)).status).toBe('awaiting_approval')
+  })
+
+  it('counts all refunds of the payment that have not failed', async () => {
+    const payment = await lab.open()
+    const first = await request(payment, { amount: '30' })
+    expect(first.status).toBe('pending')
+    const second = await request(payment, { amount: '30' })
+    expect(second.status).toBe('awaiting_approval')
+    await expectDecided(await decide(second.id, approver, 'decline'))
+    expect((await request(payment, { amount: '20' })).status).toBe('pending')
+    const other = await lab.open()
+    expect((await request(other, { amount: '50' })).status).toBe('pending')
+  })
+
+  it('counts two that are requested at the same time together', async () => {
+    const payment = await lab.open()
+    const taken = await whileUncommitted(
+      lab.database,
+      (held) => held`select from payments where payment_id = ${payment.id} for update`,
+      async (commit) => {
+        const asked = [1, 2].map(() => request(payment, { amount: '30' }))
+        await waitUntilBlocked(lab.database, 2)
+        await commit()
+        return await Promise.all(asked)
+      },
+    )
+    const statuses = taken.map(({ status }) => status).toSorted()
+    expect(statuses).toEqual(['awaiting_approval', 'pending'])
+  })
+
+  it('applies to all that is left, and a replay shows the same refund', async () => {
+    const payment = await lab.open()
+    const asked = { url: lab.service.url, key: asker.key, idempotencyKey: 'all' }
+    const refund = await expectTaken(await ask(asked, payment.id, { onBehalfOf: 'B' }))
+    expect(refund).toMatchObject({ status: 'awaiting_approval', amount: '100', onBehalfOf: 'B' })
+    const again = await expectTaken(await ask(asked, payment.id, { onBehalfOf: 'C' }), true)
+    expect(again).toMatchObject({ id: refund.id, onBehalfOf: 'B' })
+    const refused = await ask({ url: lab.service.url, key: asker.key }, payment.id, { amount: '1' })
+    await expectRefused(refused, 409, 'exceeds_refundable')
+  })
+})
+
+describe('past the routes, the database', () => {
+  const REFUSED = [
+    `status = 'pending', due_at = now()`,
+    `status = 'sending', attempts = 1, due_at = now()`,
+    `status = 'accepted', attempts = 1, due_at = now()`,
+    `status = 'pending', due_at = now(), approved_at = now()`,
+    `status = 'pending', due_at = now(), approved_at = now(), approved_fingerprint = 'x',
+      decided_by = 'me', decided_principal = requested_principal`,
+    `status = 'pending', due_at = now(), approved_at = now(), approved_fingerprint = 'x',
+      decided_by = ' BOSS', decided_principal = 'key:1'`,
+    `status = 'pending', due_at = now(), approved_at = now(), approved_fingerprint = 'x',
+      decided_by = 'other', decided_principal = 'person:boss'`,
+    `decided_by = 'other', decided_principal = 'key:1', approved_at = now(), approved_fingerprint = 'x'`,
+    `status = 'failed', failure_source = 'merchant', declined_at = now(), decided_by = 'me',
+      decided_principal = requested_principal`,
+    `status = 'pending', due_at = now(), requested_principal = null, approved_at = now(),
+      approved_fingerprint = 'x', decided_by = 'me', decided_principal = 'key:1'`,
+  ]
+
+  it.each(REFUSED)('refuses to set %s', async (assignments) => {
+    const payment = await lab.open()
+    const { id } = await request(payment, { amount: '60', onBehalfOf: 'Boss' })
+    const { sql } = lab.database
+    await expect(
+      sql`update refunds set ${sql.unsafe(assignments)} where refund_id = ${id}`,
+    ).rejects.toMatchObject({ code: '23514' })
+  })
+
+  it('takes the principal from the key, whatever the caller says that it is', async () => {
+    const { decideApproval } = await import('../../../src/refunds/approval/decide-approval.ts')
+    const { findRefund } = await import('../../../src/refunds/find-refunds.ts')
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    const rotated = await addPrincipal(lab.database, { rotates: asker })
+    const found = await findRefund(lab.service.ctx, ['UFLIYL'], id)
+    const access = {
+      ...{ id: rotated.id, name: 'somebody else', scopes: [], merchantCode: '*', merchants: [] },
+      ...{ refundMax: null, refundDailyMax: null, ratePerMinute: null, requestId: 'r' },
+      chainId: rotated.id,
+    }
+    const decided = decideApproval(lab.service.ctx, found, { decision: 'approve' }, access)
+    await expect(decided).rejects.toMatchObject({ code: 'same_person' })
+    expect(await statusOf(id)).toBe('awaiting_approval')
+  })
+})
+
+describe('while it awaits approval', () => {
+  it('the notification of its success ends it, unsent', async () => {
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    await lab.notify(payment, id, '60')
+    await lab.pass(payment)
+    expect(await lab.readRefund(id)).toMatchObject({ status: 'succeeded', failure: null })
+    expect(await lab.sent(id)).toBe(0)
+    await expectProblem(await decide(id, approver), 409, 'not_awaiting_approval')
+  })
+
+  it('the notification of its failure leaves it to a person', async () => {
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    await lab.notify(payment, id, '60', { code: 33 })
+    await lab.pass(payment)
+    expect(await statusOf(id)).toBe('needs_review')
+    await expectProblem(await decide(id, approver), 409, 'not_awaiting_approval')
+  })
+
+  it('a notification of its id with another amount leaves it to a person', async () => {
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    await lab.notify(payment, id, '61')
+    await lab.pass(payment)
+    expect(await statusOf(id)).toBe('needs_review')
+  })
+
+  it('growth of its amount settles nothing, and is not sent over once it is approved', async () => {
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    await lab.show(payment, '60')
+    await lab.pass(payment)
+    expect(await statusOf(id)).toBe('awaiting_approval')
+    expect(await lab.disagreements(payment)).toContain('unexplained_growth')
+    await expectDecided(await decide(id, approver))
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(0)
+  })
+
+  it('it does not block another refund of the payment', async () => {
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    await lab.database.sql`delete from refunds where refund_id <> ${id}`
+    const small = await addPrincipal(lab.database)
+    await name(payment, 'EUR')
+    const other = await request(payment, { amount: '40' }, small)
+    await lab.pass(payment)
+    expect(await lab.sent(other.id)).toBe(1)
+  })
+})
+
+describe('every step', () => {
+  it('is in the timeline, the feed and the audit log, with key, person and reason', async () => {
+    const payment = await lab.open()
+    const body = { amount: '60', reason: 'returned', onBehalfOf: 'Tran Thi B' }
+    const { id } = await request(payment, body)
+    await expectDecided(await decide(id, approver, 'approval', { reason: 'checked' }))
+    const path = `/v1/transactions/${payment.transactionId}/timeline`
+    const { data } = await readPage(await lab.api(path))
+    const steps = data.filter((one) => one.refundId === id)
+    expect(steps).toMatchObject([
+      {
+        before: null,
+        after: 'awaiting_approval',
+        cause: `requested with API key ${asker.name} on behalf of Tran Thi B: returned`,
+      },
+      {
+        before: 'awaiting_approval',
+        after: 'pending',
+        cause: `approved with API key ${approver.name}: checked`,
+      },
+    ])
+    const events = await lab.database.sql<{ type: string; data: unknown }[]>`
+      select type, data from (select type, data, at from event_outbox union all select type, data, at from events) as e
+      where type like 'refund.%' and data ->> 'id' = ${id} order by at`
+    expect(events).toMatchObject([
+      { type: 'refund.created', data: { requestedBy: asker.name, onBehalfOf: 'Tran Thi B' } },
+      {
+        type: 'refund.updated',
+        data: { approval: { decision: 'approved', by: approver.name, reason: 'checked' } },
+      },
+    ])
+    const audited = await lab.database.sql`
+      select actor, outcome from audit_entries where object_id = ${id} and operation like '%approval'`
+    expect(audited).toEqual([{ actor: approver.name, outcome: 'done' }])
+  })
+})
+
+describe('a decision about the outcome', () => {
+  const resolve = (id: string, { key }: TestKey) =>
+    fetch(`${lab.service.url}/v1/refunds/${id}/resolution`, {
+      method: 'POST',
+      ...withKey(key, { 'content-type': 'application/json' }),
+      body: JSON.stringify({ outcome: 'failed', reason: 'asked them' }),
+    })
+
+  async function makeDoubtful(body: object = {}) {
+    const payment = await lab.open()
+    const { id } = await request(payment, { amount: '10', ...body })
+    await lab.notify(payment, id, '10', { code: 33 })
+    await lab.pass(payment)
+    expect(await statusOf(id)).toBe('needs_review')
+    return id
+  }
+
+  it('is not made by whoever asked for the refund', async () => {
+    const id = await makeDoubtful()
+    await expectProblem(await resolve(id, asker), 403, 'same_person')
+    const rotated = await addPrincipal(lab.database, { rotates: asker })
+    await expectProblem(await resolve(id, rotated), 403, 'same_person')
+    expect(await statusOf(id)).toBe('needs_review')
+    const decided = await expectDecided(await resolve(id, approver))
+    expect(decided.selfDecided).toBe(false)
+  })
+
+  it('is not made by whoever it was asked for', async () => {
+    const boss = await addPrincipal(lab.database, { person: 'Boss' })
+    const id = await makeDoubtful({ onBehalfOf: 'boss' })
+    await expectProblem(await resolve(id, boss), 403, 'same_person')
+  })
+
+  it('is, and is marked, when no other principal may decide for the merchant', async () => {
+    const id = await makeDoubtful()
+    await addPrincipal(lab.database, { rotates: asker })
+    await addPrincipal(lab.database, { scopes: '{refunds:read,refunds:approve}' })
+    await addPrincipal(lab.database, { merchantCode: 'OTHER' })
+    await lab.database.sql`
+      update api_keys set revoked_at = now() where 'ops' = any(scopes) and name not in (
+        select name from api_keys where id = ${asker.id} or replaces = ${asker.id} or merchant_code = 'OTHER')`
+    const decided = await expectDecided(await resolve(id, asker))
+    expect(decided).toMatchObject({ status: 'failed', selfDecided: true })
+    const { proof } = Refund.parse(
+      await (
+        await fetch(`${lab.service.url}/v1/refunds/${id}?include=proof`, withKey(asker.key))
+      ).json(),
+    )
+    expect(proof?.evidence).toContain('which also requested it')
+    await lab.database.sql`update api_keys set revoked_at = null`
+  })
+})
+
+it('a key with every scope may approve', async () => {
+  const payment = await lab.open()
+  const { id } = await request(payment)
+  const key = 'key-that-only-approves-0123456789012345'
+  await addKey(lab.database, key, ['refunds:approve'])
+  await expectDecided(await decide(id, { id: '', key, name: 'test' }))
+})

@@ -1,0 +1,75 @@
+import { expect } from 'vitest'
+import { openDataKeys } from '../../../src/data-keys/open-data-keys.ts'
+import { resealData } from '../../../src/data-keys/reseal-data.ts'
+import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
+import { withKey } from '../../support/api.ts'
+import { KEY } from '../../support/service.ts'
+import { readRefunds } from './checks.ts'
+import type { World } from './world.ts'
+
+type Decision = 'approval' | 'decline'
+
+/** Who decides: another principal, or the one that asked. */
+const KEYS = { another: (world: World) => world.approver, same: () => KEY }
+
+/** A person approves or declines one of the refunds that await it, if it is not too late. */
+export async function decideApproval(
+  world: World,
+  which: number,
+  decision: Decision,
+  who: keyof typeof KEYS,
+): Promise<void> {
+  const waiting = (await readRefunds(world)).filter(({ status }) => status === 'awaiting_approval')
+  const refund = waiting[which % Math.max(1, waiting.length)]
+  if (!refund) return
+  const { status } = await fetch(`${world.rig.service.url}/v1/refunds/${refund.id}/${decision}`, {
+    method: 'POST',
+    ...withKey(KEYS[who](world)),
+  })
+  const after = (await readRefunds(world)).find(({ id }) => id === refund.id)?.status
+  const decided = decision === 'approval' ? 'pending' : 'failed'
+  // Refused after its time, until the pass ends it.
+  const allowed = status === 409 ? [409, 'awaiting_approval'] : [200, decided]
+  const expected = who === 'another' ? allowed : [status === 409 ? 409 : 403, 'awaiting_approval']
+  expect([status, after]).toEqual(expected)
+}
+
+export async function expire(world: World): Promise<void> {
+  await expireApprovals(world.ctx)
+}
+
+/** The keys of a changing `DATA_ENCRYPTION_KEY`; `next` while it changes. */
+export type RootKeys = { n: number; current: string; next: string | undefined }
+
+const makeRoot = (n: number) => Buffer.alloc(32, n).toString('base64')
+
+/** Half of the processes start with a new key and the old one, the others with both the other way round. */
+export async function changeKey(world: World): Promise<void> {
+  const { roots, rig } = world
+  if (roots.next !== undefined) return
+  roots.n += 1
+  roots.next = makeRoot(roots.n)
+  const { sql } = rig.database
+  const { current, next } = roots
+  const served = { encryption: await openDataKeys(sql, { current, previous: next }) }
+  Object.assign(rig.service.ctx, served)
+  world.ctx = {
+    ...world.ctx,
+    encryption: await openDataKeys(sql, { current: next, previous: current }),
+  }
+}
+
+/** Everything is encrypted again, after which the old key is gone. */
+export async function reseal(world: World): Promise<void> {
+  const { roots, rig } = world
+  if (roots.next === undefined) return
+  const { sql } = rig.database
+  const both = { current: roots.next, previous: roots.current }
+  const { unreadable } = await resealData(sql, await openDataKeys(sql, both), 2)
+  expect(unreadable).toBe(0)
+  roots.current = roots.next
+  roots.next = undefined
+  const encryption = await openDataKeys(sql, { current: roots.current })
+  Object.assign(rig.service.ctx, { encryption })
+  world.ctx = { ...world.ctx, encryption }
+}

@@ -1,0 +1,32 @@
+import { randomUUID } from 'node:crypto'
+import type { TestDatabase } from './database.ts'
+import { MERCHANT } from './service.ts'
+
+/** The scopes of someone who asks for refunds, approves them and decides about them. */
+const EVERYTHING = '{refunds:read,refunds:write,refunds:approve,ops,payments:read}'
+
+/** A key of a principal: its id, and the text to send. */
+export type TestKey = { id: string; key: string; name: string }
+
+/** Adds a key that may ask for refunds and approve them, by default of a principal of its own. */
+export async function addPrincipal(
+  { sql }: TestDatabase,
+  more: {
+    name?: string
+    person?: string
+    rotates?: TestKey
+    scopes?: string
+    merchantCode?: string
+  } = {},
+): Promise<TestKey> {
+  const key = `approver-${randomUUID()}`
+  const { name = `key-${key.slice(-12)}`, person = null, rotates, scopes = EVERYTHING } = more
+  const [row] = await sql<{ id: string }[]>`
+    insert into api_keys (name, hash, scopes, merchant_code, person, replaces, chain_id)
+    select ${name}, sha256(${key}::bytea), ${scopes}::text[], ${more.merchantCode ?? MERCHANT.merchantCode},
+      ${person}, ${rotates?.id ?? null}, (
+        select coalesce(chain_id, id) from api_keys where id = ${rotates?.id ?? null})
+    returning id`
+  if (!row) throw new Error('no key was stored')
+  return { id: row.id, key, name }
+}
