@@ -30,8 +30,8 @@ export async function reconcileUnqueried(ctx: UnqueriedContext): Promise<number>
   const { REFUND_SEND_WITHIN_MS: withinMs } = ctx.config
   const keys = await ctx.sql<TransactionKey[]>`
     select distinct merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
-    where status not in ('succeeded', 'failed') and (
-      (status = 'pending' and requested_at <= now() - ${withinMs}::float8 * interval '1 millisecond')
+    where status not in ('succeeded', 'failed') and status <> 'returned' and (
+      (status = 'pending' and coalesce(approved_at, requested_at) <= now() - ${withinMs}::float8 * interval '1 millisecond')
       or (due_at <= now() and merchant_code <> all(${listMerchantCodes(ctx.config)})))
     limit ${BATCH}`
   for (const key of keys) {
