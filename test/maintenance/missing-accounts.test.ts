@@ -125,6 +125,7 @@ describe('an account that is not configured any more, with open work', () => {
     expect(await checkMissingAccounts(rig.service.ctx)).toBe(0)
     expect((await list()).find(({ merchantCode }) => merchantCode === IDLE)).toMatchObject({
       resolution: { reason: 'sold' },
+      times: 1,
     })
   })
 
