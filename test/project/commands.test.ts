@@ -194,6 +194,18 @@ async function requestLarge(): Promise<string> {
   return refund.id
 }
 
+/** A refund made at the portal before the payment was first seen, that waits for a person. */
+async function putExternal(): Promise<string> {
+  const [row] = await database.sql<{ id: string }[]>`
+    with seen as (
+      update payments set refunded_amount = 10000, refunded_at_first = 10000
+      where payment_id = ${PAYMENT} returning merchant_code, payment_id
+    )
+    insert into foreign_refunds (merchant_code, request_id, payment_id, amount, ipn_event_id)
+    select merchant_code, 'portal-1', payment_id, 10000, 1 from seen returning id`
+  return row?.id ?? ''
+}
+
 it('the documentation shows commands', () => {
   expect(curls.length).toBeGreaterThan(20)
   expect(cli.length).toBeGreaterThan(4)
@@ -211,7 +223,9 @@ it('every curl command of the documentation works, in the order of its page', as
     if (command.includes('/resolution')) await putInReview()
     if (command.includes('/approval')) placeholders.name(await requestLarge())
     // Read at once: the payment is made to succeed by the command after it.
-    const filled = placeholders.fill(command).replace(/wait=60'/, "wait=0'")
+    const external = command.includes('/external-refunds/<id>') ? await putExternal() : ''
+    const named = command.replace('/external-refunds/<id>', `/external-refunds/${external}`)
+    const filled = placeholders.fill(named).replace(/wait=60'/, "wait=0'")
     const { status, text } = await run(filled)
     expect({ page, command: filled, status, text }).toMatchObject({
       status: expect.toSatisfy((code: number) => code >= 200 && code < 300),
