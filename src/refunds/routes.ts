@@ -15,7 +15,7 @@ import type { TransactionsContext } from '../transactions/context.ts'
 import { findRefund, listRefunds, type RefundRecord } from './find-refunds.ts'
 import { maskReceiver } from './receiver.ts'
 import { readIdempotencyKey } from './request/idempotency.ts'
-import { Reason, RefundRequest, readExactAmount } from './request/params.ts'
+import { Reason, RefundId, RefundRequest, readExactAmount } from './request/params.ts'
 import { previewRefund } from './request/preview-refund.ts'
 import { requestRefund } from './request/request-refund.ts'
 import { cancelRefund } from './review/cancel-refund.ts'
@@ -26,12 +26,7 @@ import { waitForRefund } from './wait-for-refund.ts'
 
 const tags = ['Refunds']
 const merchantCode = MerchantCode
-const params = z.object({
-  refundId: z.string().openapi({
-    description: 'The `id` of the refund; an id of another format is not found',
-    example: '0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11',
-  }),
-})
+const params = z.object({ refundId: RefundId })
 
 const request = createRoute({
   method: 'post',

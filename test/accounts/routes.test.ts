@@ -15,7 +15,13 @@ const accounts = useTwoAccounts()
 
 type Ids = Pick<
   Tenant,
-  'transactionId' | 'paymentId' | 'refundId' | 'cardId' | 'endpointId' | 'discrepancyId'
+  | 'transactionId'
+  | 'paymentId'
+  | 'refundId'
+  | 'cardId'
+  | 'endpointId'
+  | 'discrepancyId'
+  | 'externalRefundId'
 >
 
 /** A route for one object: the status for its owner, and the problem code for others. */
@@ -48,6 +54,11 @@ const ONES: Record<string, One> = {
     queries: ['', '?limit=1'],
   },
   'GET /v1/payments/:paymentId': { id: 'paymentId', owner: 200, stranger: 'payment_not_found' },
+  'GET /v1/payments/:paymentId/external-refunds': {
+    id: 'paymentId',
+    owner: 200,
+    stranger: 'payment_not_found',
+  },
   'GET /v1/refunds/:refundId': {
     id: 'refundId',
     owner: 200,
@@ -65,6 +76,22 @@ const ONES: Record<string, One> = {
     owner: 409,
     stranger: 'refund_not_found',
     body: { reason: 'a test' },
+  },
+  'POST /v1/refunds/:refundId/approval': {
+    id: 'refundId',
+    owner: 409,
+    stranger: 'refund_not_found',
+  },
+  'POST /v1/refunds/:refundId/decline': {
+    id: 'refundId',
+    owner: 409,
+    stranger: 'refund_not_found',
+  },
+  'POST /v1/external-refunds/:externalRefundId/resolution': {
+    id: 'externalRefundId',
+    owner: 409,
+    stranger: 'external_refund_not_found',
+    body: { outcome: 'never_happened', reason: 'a test' },
   },
   'DELETE /v1/holds/:target/:id': {
     id: 'refundId',
@@ -219,7 +246,7 @@ describe.each(Object.entries(ONES))('%s', (route, row) => {
   })
 
   it('a key for all accounts must name one if both may have the id, and gets that one', async () => {
-    if (['refundId', 'endpointId', 'discrepancyId'].includes(row.id)) return
+    if (['refundId', 'endpointId', 'discrepancyId', 'externalRefundId'].includes(row.id)) return
     const { mine, theirs } = accounts
     const all = { key: KEY }
     for (const { merchantCode, ...tenant } of [mine, theirs]) {

@@ -95,6 +95,7 @@ const WRONG: [string, string, RegExp][] = [
   ['REFUND_CONFIRM_FAILED_MS', '-1', /at least 0/],
   ['REFUND_RESEND_AFTER_MS', '1.5', /at least 0/],
   ['REFUND_RESEND_FOR_MS', '-1', /at least 0/],
+  ['REFUND_SEND_WITHIN_MS', '0', /at least 1/],
   ['OTEL_EXPORTER_OTLP_ENDPOINT', 'collector:4318', /starts with https:\/\//],
   ['OTEL_TRACES_SAMPLER', 'sometimes', /one of parentbased_always_on, /],
   ['OTEL_TRACES_SAMPLER_ARG', '10', /number from 0 to 1/],

@@ -94,6 +94,7 @@ describe('a row older than RETENTION_DAYS', () => {
     const removed = { removed: true }
     expect(await read()).toEqual({
       ...proof,
+      indications: proof.indications.filter(({ kind }) => kind !== 'notification'),
       attempts: proof.attempts.map((one) => ({ ...one, snapshotBefore: removed })),
       transitions: proof.transitions.map((one) => ({
         ...one,

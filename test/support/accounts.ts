@@ -18,6 +18,7 @@ export type Tenant = {
   endpointId: string
   /** Of a discrepancy that is resolved. */
   discrepancyId: string
+  externalRefundId: string
   /** Of the payment whose id exists in both accounts. */
   sharedAmount: string
 }
@@ -124,7 +125,23 @@ async function setUp(
   const { id: endpointId } = Taken.parse(await registered.json())
   const cardId = `VC-${account.merchantCode}-0001`
   const discrepancyId = String(discrepancy?.id)
-  return { ...account, ...own, key, refundId: id, cardId, endpointId, discrepancyId, sharedAmount }
+  const [external] = await rig.database.sql`
+    insert into foreign_refunds (merchant_code, request_id, payment_id, amount, ipn_event_id, outcome)
+    select merchant_code, 'at-the-portal', payment_id, 1, 1, 'own' from payments
+    where merchant_code = ${account.merchantCode} and payment_id = ${own.paymentId}
+    returning id::text`
+  const externalRefundId = String(external?.id)
+  return {
+    ...account,
+    ...own,
+    key,
+    refundId: id,
+    cardId,
+    endpointId,
+    discrepancyId,
+    externalRefundId,
+    sharedAmount,
+  }
 }
 
 /** Waits until each refund of the account is accepted or has succeeded and no query runs or is due soon. */

@@ -6,7 +6,7 @@ import { describeResponse } from '../../platform/http/responses.ts'
 import { createRouter } from '../../platform/http/router.ts'
 import type { TransactionsContext } from '../../transactions/context.ts'
 import { findRefund } from '../find-refunds.ts'
-import { Reason } from '../request/params.ts'
+import { Reason, RefundId } from '../request/params.ts'
 import { Refund, showRefund } from '../view.ts'
 import { decideApproval } from './decide-approval.ts'
 
@@ -19,7 +19,7 @@ const shared = {
   tags: ['Refunds'],
   ...withScope('refunds:approve'),
   request: {
-    params: z.object({ refundId: z.string() }),
+    params: z.object({ refundId: RefundId }),
     query: z.strictObject({ merchantCode: MerchantCode }),
     body: { content: { 'application/json': { schema: ApprovalDecision } }, required: false },
   },

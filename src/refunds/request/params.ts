@@ -13,6 +13,12 @@ export const Reason = z
   .max(500, 'must be at most 500 characters')
   .refine((text) => !/\p{Cc}/u.test(text) && text.isWellFormed(), 'holds control characters')
 
+/** The id of a refund in a path. */
+export const RefundId = z.string().openapi({
+  description: 'The `id` of the refund; an id of another format is not found',
+  example: '0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11',
+})
+
 /** The body of a refund request. */
 export const RefundRequest = z
   .strictObject({

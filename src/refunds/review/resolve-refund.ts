@@ -68,11 +68,11 @@ export async function resolveRefund(
     const resolution: StoredResolution = {
       outcome: request.outcome,
       reason: request.reason,
-      by: selfDecided ? `${access.name}, which also requested it` : access.name,
+      by: access.name,
       againstEvidence: contrary.length > 0 ? contrary.join('; ') : null,
       decidedAt: ctx.now().toISOString(),
     }
-    applyDecision(draft, request.outcome, resolution)
+    applyDecision(draft, request.outcome, resolution, selfDecided)
     await saveDraft(tx, draft)
     await scheduleReceiverErasure(tx, ctx.config, draft)
     const recorded = await recordDecision(tx, draft, resolution)
@@ -155,8 +155,10 @@ function applyDecision(
   draft: RefundDraft,
   outcome: RefundOutcome,
   resolution: StoredResolution,
+  selfDecided: boolean,
 ): void {
-  const { by, reason, againstEvidence } = resolution
+  const { reason, againstEvidence } = resolution
+  const by = selfDecided ? `${resolution.by}, which also requested it` : resolution.by
   const against = againstEvidence === null ? '' : ` (against evidence: ${againstEvidence})`
   const cause = { reason: `${DECIDED} ${by}: ${reason}${against}` }
   const failed = {
