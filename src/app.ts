@@ -24,6 +24,7 @@ import type { ApiInfo } from './platform/openapi/document.ts'
 import { openapiRoutes } from './platform/openapi/routes.ts'
 import { approvalRoutes } from './refunds/approval/routes.ts'
 import { externalRefundRoutes } from './refunds/external/routes.ts'
+import { decisionRoutes } from './refunds/review/routes.ts'
 import { refundRoutes } from './refunds/routes.ts'
 import { reviewRoutes } from './review/routes.ts'
 import { transactionRoutes } from './transactions/routes.ts'
@@ -120,6 +121,7 @@ export function createApp(
   app.route('/', transactionRoutes(ctx))
   app.route('/', paymentRoutes(ctx))
   app.route('/', refundRoutes(ctx))
+  app.route('/', decisionRoutes(ctx))
   app.route('/', holdRoutes(ctx))
   app.route('/', externalRefundRoutes(ctx))
   app.route('/', approvalRoutes(ctx))

@@ -57,7 +57,7 @@ export type Refunds = {
   get(refundId: string, options?: CallOptions & { proof?: boolean | undefined }): Promise<Refund>
   /**
    * Cancels a refund that was never sent: it fails, with `failure.source` `merchant`.
-   * @throws ConflictError `already_sent` or `not_cancellable`; its `detail` says what is possible instead
+   * @throws ConflictError `already_sent` or `not_cancellable`; its `detail` is what is possible instead
    */
   cancel(refundId: string, reason: string, options?: CallOptions): Promise<Refund>
   /**

@@ -15,12 +15,10 @@ import type { TransactionsContext } from '../transactions/context.ts'
 import { findRefund, listRefunds, type RefundRecord } from './find-refunds.ts'
 import { maskReceiver } from './receiver.ts'
 import { readIdempotencyKey } from './request/idempotency.ts'
-import { Reason, RefundId, RefundRequest, readExactAmount } from './request/params.ts'
+import { RefundId, RefundRequest, readExactAmount } from './request/params.ts'
 import { previewRefund } from './request/preview-refund.ts'
 import { requestRefund } from './request/request-refund.ts'
-import { cancelRefund } from './review/cancel-refund.ts'
 import { readProof } from './review/read-proof.ts'
-import { resolveRefund } from './review/resolve-refund.ts'
 import { Refund, RefundPreview, RefundState, showRefund } from './view.ts'
 import { waitForRefund } from './wait-for-refund.ts'
 
@@ -126,75 +124,7 @@ const list = createRoute({
   responses: { 200: describeResponse('A page', pageOf(Refund)), ...describeRefusals() },
 })
 
-const ResolutionRequest = z
-  .strictObject({
-    outcome: z.enum(['succeeded', 'failed', 'returned']),
-    reason: Reason.min(1, 'must not be empty'),
-    againstEvidence: z
-      .boolean()
-      .optional()
-      .openapi({ description: 'Required to contradict a notification or the refunded amount' }),
-  })
-  .openapi('ResolutionRequest', {
-    example: { outcome: 'succeeded', reason: 'gateway support, ticket 4711: paid out' },
-  })
-
-const Cancellation = z
-  .strictObject({ reason: Reason.min(1, 'must not be empty') })
-  .openapi('Cancellation', { example: { reason: 'the customer keeps the goods' } })
-
-const resolve = createRoute({
-  method: 'post',
-  path: '/v1/refunds/{refundId}/resolution',
-  operationId: 'resolveRefund',
-  summary: 'Decide the outcome of a refund',
-  description:
-    'Possible in `needs_review`; in `accepted` after `REFUND_RESOLVE_FOR_MS`; in `unknown` after `REFUND_CONFIRM_FAILED_MS`; in `failed`, if it was sent, as `succeeded`; in `succeeded`, as `returned`.',
-  tags,
-  ...withScope('ops'),
-  request: {
-    params,
-    query: z.strictObject({ merchantCode }),
-    body: {
-      content: {
-        'application/json': {
-          schema: ResolutionRequest,
-        },
-      },
-      required: true,
-    },
-  },
-  responses: {
-    200: describeResponse('The refund after the decision', Refund),
-    ...describeRefusals(
-      ...BODY_REFUSALS,
-      'refund_not_found',
-      'not_decidable',
-      'against_evidence',
-      'same_person',
-    ),
-  },
-})
-
-const cancel = createRoute({
-  method: 'post',
-  path: '/v1/refunds/{refundId}/cancellation',
-  operationId: 'cancelRefund',
-  summary: 'Cancel a refund that was never sent',
-  tags,
-  ...withScope('refunds:write'),
-  request: {
-    params,
-    query: z.strictObject({ merchantCode }),
-    body: { content: { 'application/json': { schema: Cancellation } }, required: true },
-  },
-  responses: {
-    200: describeResponse('The refund, `failed` with `failure.source` `merchant`', Refund),
-    ...describeRefusals(...BODY_REFUSALS, 'refund_not_found', 'already_sent', 'not_cancellable'),
-  },
-})
-
-/** Routes to request, read, cancel and decide refunds. */
+/** Routes to request and read refunds. */
 export function refundRoutes(ctx: TransactionsContext) {
   const show = (found: RefundRecord) => showRefund(ctx.encryption, found)
   return createRouter()
@@ -242,20 +172,6 @@ export function refundRoutes(ctx: TransactionsContext) {
       const after = readCursor(cursor, z.uuid())
       const rows = await listRefunds(ctx, { ...filter, merchants }, limit, after)
       return c.json(cutPage(rows, limit, locate, show), 200)
-    })
-    .openapi(cancel, async (c) => {
-      const access = c.get('access')
-      const merchants = narrowMerchants(access, c.req.valid('query').merchantCode)
-      const found = await findRefund(ctx, merchants, c.req.valid('param').refundId)
-      await cancelRefund(ctx, found, c.req.valid('json').reason, access)
-      return c.json(show(await findRefund(ctx, merchants, found.refund.refundId)), 200)
-    })
-    .openapi(resolve, async (c) => {
-      const access = c.get('access')
-      const merchants = narrowMerchants(access, c.req.valid('query').merchantCode)
-      const found = await findRefund(ctx, merchants, c.req.valid('param').refundId)
-      await resolveRefund(ctx, found, c.req.valid('json'), access)
-      return c.json(show(await findRefund(ctx, merchants, found.refund.refundId)), 200)
     })
 }
 

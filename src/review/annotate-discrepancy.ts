@@ -36,7 +36,7 @@ export async function addNote(
 }
 
 /**
- * Assigns an open discrepancy to somebody, or to nobody.
+ * Assigns an open discrepancy to a person, or to none.
  * @throws DomainError `discrepancy_resolved`
  */
 export async function assignDiscrepancy(

@@ -12,6 +12,7 @@ import type { Payment } from '../../src/payments/view.ts'
 import type { approvalRoutes } from '../../src/refunds/approval/routes.ts'
 import type { externalRefundRoutes } from '../../src/refunds/external/routes.ts'
 import type { RefundRequest } from '../../src/refunds/request/params.ts'
+import type { decisionRoutes } from '../../src/refunds/review/routes.ts'
 import type { refundRoutes } from '../../src/refunds/routes.ts'
 import type { Refund, RefundPreview } from '../../src/refunds/view.ts'
 import type { reviewRoutes } from '../../src/review/routes.ts'
@@ -24,6 +25,7 @@ import type { NewEndpoint } from '../../src/webhooks/view.ts'
 type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
   ExtractSchema<ReturnType<typeof paymentRoutes>> &
   ExtractSchema<ReturnType<typeof refundRoutes>> &
+  ExtractSchema<ReturnType<typeof decisionRoutes>> &
   ExtractSchema<ReturnType<typeof externalRefundRoutes>> &
   ExtractSchema<ReturnType<typeof approvalRoutes>> &
   ExtractSchema<ReturnType<typeof discrepancyRoutes>> &

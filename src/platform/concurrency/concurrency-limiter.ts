@@ -54,40 +54,32 @@ export type LimiterOptions = {
   now?: () => number
 }
 
-type Waiter = { holder: string; start: () => void }
-
 export function createConcurrencyLimiter(
   total: number,
   { reserved = 0, maxCommits = total, now = () => performance.now() }: LimiterOptions = {},
 ): ConcurrencyLimiter {
+  const maxPerHolder = Math.max(1, total - reserved)
+  const limit = createAdaptiveLimit(total, now)
+  const slots = createAssignments()
+  const waiting = createWaiters()
   let acquired = 0
   let committing = 0
-  let limit = total
-  let halvedAt = Number.NEGATIVE_INFINITY
-  const maxPerHolder = Math.max(1, total - reserved)
-  const countFree = () => Math.max(0, Math.floor(limit) - acquired)
-  const assigned = new Map<string, number>()
-  const countAssigned = (holder: string) => assigned.get(holder) ?? 0
-  const waiting: Waiter[] = []
-  function assign(holder: string): void {
-    assigned.set(holder, countAssigned(holder) + 1)
-  }
+  const countFree = () => Math.max(0, limit.current() - acquired)
   function startWaiting(): void {
-    while (waiting.length > 0 && countFree() > 0) {
-      const next = findNext(waiting, countAssigned, maxPerHolder)
-      if (!next) return
-      waiting.splice(waiting.indexOf(next), 1)
+    while (countFree() > 0) {
+      const holder = waiting.startNext(slots.count, maxPerHolder)
+      if (holder === undefined) return
       acquired += 1
-      assign(next.holder)
-      next.start()
+      slots.assign(holder)
     }
   }
-  function releaseAssigned(holder: string): void {
-    const left = countAssigned(holder) - 1
-    if (left > 0) assigned.set(holder, left)
-    else assigned.delete(holder)
-    acquired -= 1
+  function release(count: number): void {
+    acquired -= count
     startWaiting()
+  }
+  function releaseAssigned(holder: string): void {
+    slots.remove(holder)
+    release(1)
   }
   return {
     maxPerHolder,
@@ -96,36 +88,17 @@ export function createConcurrencyLimiter(
       acquired += free
       return free
     },
-    release(count) {
-      acquired -= count
-      startWaiting()
-    },
+    release,
     countFree,
-    assign,
+    assign: slots.assign,
     acquire(holder) {
-      let resolve: (hasSlot: boolean) => void = () => {}
-      const ready = new Promise<boolean>((settle) => {
-        resolve = settle
-      })
-      const waiter = { holder, start: () => resolve(true) }
-      waiting.push(waiter)
+      const request = waiting.add(holder)
       startWaiting()
-      return {
-        ready,
-        giveUp() {
-          const index = waiting.indexOf(waiter)
-          if (index === -1) return
-          waiting.splice(index, 1)
-          resolve(false)
-        },
-      }
+      return request
     },
-    countWaiting: (holder) =>
-      holder === undefined
-        ? waiting.length
-        : waiting.filter((waiter) => waiter.holder === holder).length,
+    countWaiting: waiting.count,
     releaseAssigned,
-    countAssigned,
+    countAssigned: slots.count,
     hasCommitCapacity: () => committing < maxCommits,
     releaseForCommit(holder) {
       releaseAssigned(holder)
@@ -135,14 +108,82 @@ export function createConcurrencyLimiter(
       }
     },
     recordOutcome(answered, startedAt) {
+      limit.record(answered, startedAt)
+      startWaiting()
+    },
+    currentLimit: limit.current,
+  }
+}
+
+function createAdaptiveLimit(total: number, now: () => number) {
+  let limit = total
+  let halvedAt = Number.NEGATIVE_INFINITY
+  return {
+    current: () => Math.floor(limit),
+    record(answered: boolean, startedAt: number): void {
       if (answered) limit = Math.min(total, limit + 1 / limit)
       else if (startedAt > halvedAt) {
         limit = Math.max(1, limit / 2)
         halvedAt = now()
       }
-      startWaiting()
     },
-    currentLimit: () => Math.floor(limit),
+  }
+}
+
+/** Counts the slots of each holder. */
+function createAssignments() {
+  const assigned = new Map<string, number>()
+  const count = (holder: string) => assigned.get(holder) ?? 0
+  return {
+    count,
+    assign(holder: string): void {
+      assigned.set(holder, count(holder) + 1)
+    },
+    remove(holder: string): void {
+      const left = count(holder) - 1
+      if (left > 0) assigned.set(holder, left)
+      else assigned.delete(holder)
+    },
+  }
+}
+
+type Waiter = { holder: string; start: () => void }
+
+/** Requests that wait for a slot, oldest first. */
+function createWaiters() {
+  const waiting: Waiter[] = []
+  function remove(waiter: Waiter): boolean {
+    const index = waiting.indexOf(waiter)
+    if (index !== -1) waiting.splice(index, 1)
+    return index !== -1
+  }
+  return {
+    add(holder: string): SlotRequest {
+      let resolve: (hasSlot: boolean) => void = () => {}
+      const ready = new Promise<boolean>((settle) => {
+        resolve = settle
+      })
+      const waiter = { holder, start: () => resolve(true) }
+      waiting.push(waiter)
+      return {
+        ready,
+        giveUp() {
+          if (remove(waiter)) resolve(false)
+        },
+      }
+    },
+    /** @returns the holder whose request gets a slot; undefined when none may */
+    startNext(countSlots: (holder: string) => number, maxPerHolder: number): string | undefined {
+      const next = findNext(waiting, countSlots, maxPerHolder)
+      if (!next) return undefined
+      remove(next)
+      next.start()
+      return next.holder
+    },
+    count: (holder?: string) =>
+      holder === undefined
+        ? waiting.length
+        : waiting.filter((waiter) => waiter.holder === holder).length,
   }
 }
 

@@ -33,12 +33,13 @@ export async function readIndications(
 }
 
 function describeAnswer({ at, outcome, code, message }: Attempt): RefundIndication {
-  const said = message ? `: ${message}` : ''
+  const explanation = message ? `: ${message}` : ''
   const answer = { kind: 'answer' as const, at: toIso(at) }
   if (outcome === 'answered')
-    return { ...answer, supports: 'succeeded', text: `code ${code}${said}` }
-  if (outcome === 'rejected') return { ...answer, supports: 'failed', text: `code ${code}${said}` }
-  return { ...answer, supports: 'neither', text: `no answer${said}` }
+    return { ...answer, supports: 'succeeded', text: `code ${code}${explanation}` }
+  if (outcome === 'rejected')
+    return { ...answer, supports: 'failed', text: `code ${code}${explanation}` }
+  return { ...answer, supports: 'neither', text: `no answer${explanation}` }
 }
 
 type Notification = {

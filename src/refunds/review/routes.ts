@@ -1,0 +1,103 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { narrowMerchants, withScope } from '../../access/authenticate.ts'
+import { MerchantCode as merchantCode } from '../../platform/http/fields.ts'
+import { BODY_REFUSALS, describeRefusals } from '../../platform/http/refusals.ts'
+import { describeResponse } from '../../platform/http/responses.ts'
+import { createRouter } from '../../platform/http/router.ts'
+import type { TransactionsContext } from '../../transactions/context.ts'
+import { findRefund, type RefundRecord } from '../find-refunds.ts'
+import { Reason, RefundId } from '../request/params.ts'
+import { Refund, showRefund } from '../view.ts'
+import { cancelRefund } from './cancel-refund.ts'
+import { resolveRefund } from './resolve-refund.ts'
+
+const tags = ['Refunds']
+const params = z.object({ refundId: RefundId })
+
+const ResolutionRequest = z
+  .strictObject({
+    outcome: z.enum(['succeeded', 'failed', 'returned']),
+    reason: Reason.min(1, 'must not be empty'),
+    againstEvidence: z
+      .boolean()
+      .optional()
+      .openapi({ description: 'Required to contradict a notification or the refunded amount' }),
+  })
+  .openapi('ResolutionRequest', {
+    example: { outcome: 'succeeded', reason: 'gateway support, ticket 4711: paid out' },
+  })
+
+const Cancellation = z
+  .strictObject({ reason: Reason.min(1, 'must not be empty') })
+  .openapi('Cancellation', { example: { reason: 'the customer keeps the goods' } })
+
+const resolve = createRoute({
+  method: 'post',
+  path: '/v1/refunds/{refundId}/resolution',
+  operationId: 'resolveRefund',
+  summary: 'Decide the outcome of a refund',
+  description:
+    'Possible in `needs_review`; in `accepted` after `REFUND_RESOLVE_FOR_MS`; in `unknown` after `REFUND_CONFIRM_FAILED_MS`; in `failed`, if it was sent, as `succeeded`; in `succeeded`, as `returned`.',
+  tags,
+  ...withScope('ops'),
+  request: {
+    params,
+    query: z.strictObject({ merchantCode }),
+    body: {
+      content: {
+        'application/json': {
+          schema: ResolutionRequest,
+        },
+      },
+      required: true,
+    },
+  },
+  responses: {
+    200: describeResponse('The refund after the decision', Refund),
+    ...describeRefusals(
+      ...BODY_REFUSALS,
+      'refund_not_found',
+      'not_decidable',
+      'against_evidence',
+      'same_person',
+    ),
+  },
+})
+
+const cancel = createRoute({
+  method: 'post',
+  path: '/v1/refunds/{refundId}/cancellation',
+  operationId: 'cancelRefund',
+  summary: 'Cancel a refund that was never sent',
+  tags,
+  ...withScope('refunds:write'),
+  request: {
+    params,
+    query: z.strictObject({ merchantCode }),
+    body: { content: { 'application/json': { schema: Cancellation } }, required: true },
+  },
+  responses: {
+    200: describeResponse('The refund, `failed` with `failure.source` `merchant`', Refund),
+    ...describeRefusals(...BODY_REFUSALS, 'refund_not_found', 'already_sent', 'not_cancellable'),
+  },
+})
+
+/** Routes to cancel a refund, and to decide its outcome. */
+export function decisionRoutes(ctx: TransactionsContext) {
+  const show = (found: RefundRecord) => showRefund(ctx.encryption, found)
+  return createRouter()
+    .openapi(cancel, async (c) => {
+      const access = c.get('access')
+      const merchants = narrowMerchants(access, c.req.valid('query').merchantCode)
+      const found = await findRefund(ctx, merchants, c.req.valid('param').refundId)
+      await cancelRefund(ctx, found, c.req.valid('json').reason, access)
+      return c.json(show(await findRefund(ctx, merchants, found.refund.refundId)), 200)
+    })
+    .openapi(resolve, async (c) => {
+      const access = c.get('access')
+      const merchants = narrowMerchants(access, c.req.valid('query').merchantCode)
+      const found = await findRefund(ctx, merchants, c.req.valid('param').refundId)
+      await resolveRefund(ctx, found, c.req.valid('json'), access)
+      return c.json(show(await findRefund(ctx, merchants, found.refund.refundId)), 200)
+    })
+}
