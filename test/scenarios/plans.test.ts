@@ -31,23 +31,31 @@ afterEach(async () => {
   await rig.stop()
 })
 
-/** Runs every hot path once and returns those that touched more than they may. */
+/** Runs every hot path and returns those that touched more than they may. */
 async function measure(paths: readonly HotPath[] = HOT_PATHS): Promise<string[]> {
-  const ctx = { ...rig.service.ctx, sql: connection.sql, db: connection.db }
   const exceeded: string[] = []
-  for (const { name, rows, most, before, run } of paths) {
-    await before?.(rig.database)
-    connection.takeTouched()
-    await run(ctx)
-    const touched = connection.takeTouched()
-    const buffers = touched.reduce((sum, one) => sum + one.buffers, 0)
-    if (buffers <= most * rows) continue
-    const worst = touched.reduce((a, b) => (b.buffers > a.buffers ? b : a))
-    exceeded.push(
-      `${name}: ${Math.round(buffers / rows)} a row, ${worst.buffers} of them by ${worst.statement.trim()}`,
-    )
+  for (const path of paths) {
+    const touched = await countBuffers(path)
+    if (touched.buffers <= path.most * path.rows) continue
+    // Other sessions can make this one forget its catalogs, which it reads again once; rows it reads every time.
+    const again = await countBuffers(path)
+    if (again.buffers <= path.most * path.rows) continue
+    const { buffers, statement } = again.worst
+    const perRow = Math.round(again.buffers / path.rows)
+    exceeded.push(`${path.name}: ${perRow} a row, ${buffers} of them by ${statement.trim()}`)
   }
   return exceeded
+}
+
+async function countBuffers({ before, run }: HotPath) {
+  await before?.(rig.database)
+  connection.takeTouched()
+  await run({ ...rig.service.ctx, sql: connection.sql, db: connection.db })
+  const touched = connection.takeTouched()
+  return {
+    buffers: touched.reduce((sum, one) => sum + one.buffers, 0),
+    worst: touched.reduce((a, b) => (b.buffers > a.buffers ? b : a), { buffers: 0, statement: '' }),
+  }
 }
 
 describe('what a hot path reads depends on its rows alone', () => {
