@@ -42,6 +42,20 @@ describe('the auditor', () => {
     expect(listUndecidable(ledgers)).toEqual([])
   })
 
+  it('allows a refund to stay open that the gateway refused with a code not known to be final, unless its money moved', () => {
+    const ledgers = makeLedgers()
+    setStatus(ledgers, 'R2', 'needs_review')
+    const [, refund] = ledgers.stored.refunds
+    if (refund === undefined) throw new Error('the ledgers have two refunds')
+    ledgers.stored.refunds = [refund]
+    refund.refusedCode = '33'
+    expect(listUndecidable(ledgers)).toEqual([])
+    refund.refusedCode = '1'
+    expect(listUndecidable(ledgers)).toEqual([{ id: 'R2', transactionId: 'T1' }])
+    ledgers.moved.movements.push({ requestId: 'R2', paymentId: 'P1', amount: '20' })
+    expect(listUndecidable(ledgers)).toEqual([])
+  })
+
   it('allows a refund to stay open that failed at the gateway without a notification', () => {
     const ledgers = makeLedgers()
     setStatus(ledgers, 'R2', 'accepted')

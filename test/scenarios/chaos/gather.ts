@@ -87,7 +87,7 @@ async function readStored(url: string): Promise<Stored> {
           refunded_amount::text as "refundedAmount" from payments`,
       refunds: await sql<Stored['refunds']>`
         select refund_id::text as id, idempotency_key as key, payment_id as "paymentId",
-          amount::text, case status when 'sending' then 'pending' else status end as status from refunds`,
+          amount::text, refused_code as "refusedCode", case status when 'sending' then 'pending' else status end as status from refunds`,
       discrepancies: await sql<Stored['discrepancies']>`select id::text from discrepancies`,
     }
   } finally {

@@ -33,7 +33,15 @@ export type Stored = {
     isAbandoned: boolean
   }[]
   payments: PaymentFacts[]
-  refunds: { id: string; key: string; paymentId: string; amount: string; status: string }[]
+  refunds: {
+    id: string
+    key: string
+    paymentId: string
+    amount: string
+    status: string
+    /** The code of the gateway's answer to its only attempt, if that was a refusal. */
+    refusedCode: string | null
+  }[]
   discrepancies: { id: string }[]
 }
 

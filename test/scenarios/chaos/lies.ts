@@ -45,8 +45,8 @@ export function makeLedgers(): Ledgers {
       transactions: [{ ...TRANSACTION }],
       payments: [{ ...STORED_PAYMENT }],
       refunds: [
-        { ...FIRST, key: 'K1', status: 'succeeded' },
-        { ...SECOND, key: 'K2', status: 'failed' },
+        { ...FIRST, key: 'K1', status: 'succeeded', refusedCode: null },
+        { ...SECOND, key: 'K2', status: 'failed', refusedCode: null },
       ],
       discrepancies: [{ id: '1' }],
     },
@@ -170,7 +170,7 @@ export const LIES: readonly Lie[] = [
     'a repeated request was answered with another refund',
     ({ sent, stored, shown }) => {
       sent.refunds.push({ key: 'K1', refundId: 'R3', paymentId: 'P1', amount: '30' })
-      stored.refunds.push({ ...FIRST, id: 'R3', key: 'K1', status: 'failed' })
+      stored.refunds.push({ ...FIRST, id: 'R3', key: 'K1', status: 'failed', refusedCode: null })
       shown.refunds.push({ ...FIRST, id: 'R3', status: 'failed' })
     },
   ],
