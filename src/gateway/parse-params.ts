@@ -25,38 +25,23 @@ export function parseJsonParams(text: string): { params: WireParams } | Malforme
   }
 }
 
-/** Strings, with what surrounds them left out: what remains shows the structure and the numbers. */
-const STRING = /"(?:[^"\\]|\\.)*"/g
-const NUMBER = /[-\d][^,}\s]*/g
-
 /**
- * Parses what notifications are, an object of texts and numbers, with the platform's parser: it takes a quarter
- * of the time. Returns undefined for anything that it could read otherwise: a value of another type, a number
- * whose text it would change, a name given twice, `__proto__`, and what is not JSON.
+ * Parses an object of texts and numbers in the form that most platforms write, with the platform's parser: it takes
+ * a sixth of the time. Written again, the object must be the same text: then no name was given twice, and every
+ * number is its own text. Returns undefined for anything else.
  */
 function parseFlat(text: string): WireParams | undefined {
-  const value = parseObject(text)
-  if (!value) return undefined
-  let strings = 0
-  const params: Record<string, unknown> = {}
-  for (const name in value) {
-    const member = value[name]
-    strings += 1
-    if (typeof member === 'string') {
-      strings += 1
-      params[name] = member
-    } else if (typeof member === 'number' && Number.isFinite(member)) {
-      params[name] = new LosslessNumber(String(member))
-    } else return undefined
+  const params = parseObject(text)
+  if (!params || Object.hasOwn(params, '__proto__')) return undefined
+  const numbers: string[] = []
+  for (const name in params) {
+    const type = typeof params[name]
+    if (type === 'number') numbers.push(name)
+    else if (type !== 'string') return undefined
   }
-  // A name given twice leaves more strings in the text than in the object.
-  const structure = text.replace(STRING, () => {
-    strings -= 1
-    return ''
-  })
-  if (strings !== 0 || Object.hasOwn(value, '__proto__')) return undefined
-  const numbers = structure.match(NUMBER) ?? []
-  return numbers.every((number) => String(Number(number)) === number) ? params : undefined
+  if (JSON.stringify(params) !== text) return undefined
+  for (const name of numbers) params[name] = new LosslessNumber(String(params[name]))
+  return params
 }
 
 /** What begins with a brace and is JSON is an object. */

@@ -24,38 +24,71 @@ export type Notification = {
 const MAX_ID = 128
 
 /**
- * Reads the notification of a payment or a refund (specification 6).
- * @returns the first problem, if an id is missing or a member has the wrong type
+ * Makes the function that reads the notification of a payment or a refund (specification 6). It returns the first
+ * problem, if an id is missing or a member has the wrong type.
+ * @param prefix of the members' names, without its underscore
  */
-export function readNotification(params: WireParams, prefix: string): Notification | Malformed {
-  const problems: string[] = []
-  const command = readText(params, `${prefix}_Command`, problems)
-  const hints = {
-    merchantCode: readText(params, `${prefix}_MerchantCode`, problems) || undefined,
-    paymentId: readHint(params, `${prefix}_PaymentID`, problems),
-    orderId: readHint(params, `${prefix}_OrderID`, problems),
-    merchantTxnId: readHint(params, `${prefix}_MerchantTxnID`, problems),
-    currency: readHint(params, `${prefix}_Currency`, problems),
+export function createReadNotification(
+  prefix: string,
+): (params: WireParams) => Notification | Malformed {
+  const named = nameMembers(prefix)
+  return (params) => {
+    const problems: string[] = []
+    const isRefund = readText(params, named.command, problems) === 'REFUND'
+    const merchantCode = readText(params, named.merchantCode, problems) || undefined
+    const paymentId = readHint(params, named.paymentId, problems)
+    const orderId = readHint(params, named.orderId, problems)
+    const merchantTxnId = readHint(params, named.merchantTxnId, problems)
+    const currency = readHint(params, named.currency, problems)
+    const id = readId(params, isRefund ? named.requestId : named.transactionId, problems)
+    if (id === undefined || problems.length > 0) {
+      return { problem: problems[0] ?? 'the notification cannot be read' }
+    }
+    const amount = parseAmount(readHint(params, named.amount, problems) ?? '')
+    const code = readHint(params, named.code, problems)
+    if (isRefund) {
+      return {
+        kind: 'refund',
+        requestId: id,
+        merchantCode,
+        paymentId,
+        orderId,
+        merchantTxnId,
+        currency,
+        amount,
+        code: isCodePinned(params, named) ? code : undefined,
+      }
+    }
+    return {
+      kind: 'payment',
+      transactionId: id,
+      merchantCode,
+      paymentId,
+      orderId,
+      merchantTxnId,
+      currency,
+      // A partial payment carries TransAmount; then Amount is the order's.
+      amount: Object.hasOwn(params, named.transAmount) ? undefined : amount,
+      code,
+    }
   }
-  const isRefund = command === 'REFUND'
-  const id = readId(params, `${prefix}_${isRefund ? 'RequestID' : 'TransactionID'}`, problems)
-  if (id === undefined || problems.length > 0) {
-    return { problem: problems[0] ?? 'the notification cannot be read' }
-  }
-  const amount = parseAmount(readHint(params, `${prefix}_Amount`, problems) ?? '')
-  const code = readHint(params, `${prefix}_ResponseCode`, problems)
-  if (isRefund) {
-    const pinnedCode = isCodePinned(params, prefix) ? code : undefined
-    return { ...hints, kind: 'refund', requestId: id, amount, code: pinnedCode }
-  }
-  // A partial payment carries TransAmount; then Amount is the order's.
-  const isPartial = Object.hasOwn(params, `${prefix}_TransAmount`)
+}
+
+type MemberNames = ReturnType<typeof nameMembers>
+
+function nameMembers(prefix: string) {
   return {
-    ...hints,
-    kind: 'payment',
-    transactionId: id,
-    amount: isPartial ? undefined : amount,
-    code,
+    command: `${prefix}_Command`,
+    merchantCode: `${prefix}_MerchantCode`,
+    paymentId: `${prefix}_PaymentID`,
+    orderId: `${prefix}_OrderID`,
+    merchantTxnId: `${prefix}_MerchantTxnID`,
+    currency: `${prefix}_Currency`,
+    requestId: `${prefix}_RequestID`,
+    transactionId: `${prefix}_TransactionID`,
+    amount: `${prefix}_Amount`,
+    transAmount: `${prefix}_TransAmount`,
+    code: `${prefix}_ResponseCode`,
   }
 }
 
@@ -64,9 +97,8 @@ export function readNotification(params: WireParams, prefix: string): Notificati
  * and the code directly follows the request id, which is compared whole; a name that sorts between the two
  * could take digits from one and give them to the other.
  */
-function isCodePinned(params: WireParams, prefix: string): boolean {
-  const [before, code] = [`${prefix}_RequestID`, `${prefix}_ResponseCode`]
-  return !Object.keys(params).some((name) => name > before && name < code)
+function isCodePinned(params: WireParams, { requestId, code }: MemberNames): boolean {
+  return !Object.keys(params).some((name) => name > requestId && name < code)
 }
 
 function readId(params: WireParams, name: string, problems: string[]): string | undefined {

@@ -42,6 +42,19 @@ export function listSignedParams(
     .map((name) => ({ name, text: formatValue(name, params[name]) }))
 }
 
+/** As `listSignedParams`; undefined when a value is a nested object. */
+export function findSignedParams(
+  params: WireParams,
+  rule: SignatureRule,
+): { name: string; text: string }[] | undefined {
+  try {
+    return listSignedParams(params, rule)
+  } catch (error) {
+    if (error instanceof NotSignableError) return undefined
+    throw error
+  }
+}
+
 /**
  * Computes the `svc_SecureHash` of parameters (specification 5.2): SHA-256 over the joined values and the
  * secret, as 64 lower-case hexadecimal characters.
@@ -56,36 +69,38 @@ export function computeSecureHash(params: WireParams, secret: string, rule: Sign
  * @throws NotSignableError when a value is a nested object
  */
 export function joinSignedValues(params: WireParams, rule: SignatureRule): string {
-  return listSignedParams(params, rule)
-    .map(({ text }) => text)
-    .join('')
+  return joinTexts(listSignedParams(params, rule))
+}
+
+function joinTexts(signed: readonly { text: string }[]): string {
+  let joined = ''
+  for (const { text } of signed) joined += text
+  return joined
 }
 
 /**
  * Verifies `svc_SecureHash` against each secret (the current one, then one being phased out), in constant time
  * and in either letter case. Never throws.
+ * @param signed what `findSignedParams` returns of the parameters
  * @returns `unverifiable` when a signed value is a nested object
  */
 export function verifySecureHash(
   params: WireParams,
   secrets: readonly string[],
   rule: SignatureRule,
+  signed = findSignedParams(params, rule),
 ): SignatureVerdict {
   const name = `${rule.prefix}_SecureHash`
   const given = Object.hasOwn(params, name) ? params[name] : undefined
   if (given === undefined || given === null || given === '') return 'missing'
   if (typeof given !== 'string' || !HEX_SHA256.test(given)) return 'wrong'
+  if (signed === undefined) return 'unverifiable'
   const claimed = Buffer.from(given, 'hex')
-  try {
-    const signed = joinSignedValues(params, rule)
-    const matches = secrets.map((secret) =>
-      timingSafeEqual(claimed, hash('sha256', signed + secret, 'buffer')),
-    )
-    return matches.includes(true) ? 'verified' : 'wrong'
-  } catch (error) {
-    if (error instanceof NotSignableError) return 'unverifiable'
-    throw error
-  }
+  const text = joinTexts(signed)
+  const matches = secrets.map((secret) =>
+    timingSafeEqual(claimed, hash('sha256', text + secret, 'buffer')),
+  )
+  return matches.includes(true) ? 'verified' : 'wrong'
 }
 
 function formatValue(name: string, value: unknown): string {

@@ -10,8 +10,8 @@ import { createSignatureThrottle } from './signature-throttle.ts'
 
 const MAX_BODY_BYTES = 64 * 1024
 
+const STORED: IpnAnswer = { status: 200, verdict: 'stored' }
 const STATUS = {
-  stored: 200,
   malformed: 400,
   bad_signature: 401,
   recut: 401,
@@ -48,6 +48,7 @@ export function createDecideAnswer(ctx: IpnContext, budget: BodyBudget): DecideA
       const throttledMs = signatureThrottle.count(address)
       if (throttledMs > 0) return answerThrottled(throttledMs)
     }
+    if (receipt.verdict === 'stored') return STORED
     return { status: STATUS[receipt.verdict], ...receipt }
   }
 }

@@ -1,7 +1,7 @@
 import type { Arrival } from './types.ts'
 
 /** A notification, and how often this batch contains it. */
-export type FoldedArrival = Arrival & { deliveries: number }
+export type FoldedArrival = { arrival: Arrival; deliveries: number }
 
 /** Counts equal notifications of one merchant: one statement may touch a row only once. A verified one counts. */
 export function foldArrivals(arrivals: readonly Arrival[]): FoldedArrival[] {
@@ -9,10 +9,11 @@ export function foldArrivals(arrivals: readonly Arrival[]): FoldedArrival[] {
   for (const arrival of arrivals) {
     const key = `${arrival.merchantCode} ${arrival.fingerprint}`
     const known = folded.get(key)
-    if (known?.verdict === 'verified' || (known && arrival.verdict !== 'verified')) {
+    if (!known) folded.set(key, { arrival, deliveries: 1 })
+    else {
       known.deliveries += 1
-    } else if (known) folded.set(key, { ...arrival, deliveries: known.deliveries + 1 })
-    else folded.set(key, { ...arrival, deliveries: 1 })
+      if (known.arrival.verdict !== 'verified') known.arrival = arrival
+    }
   }
   return [...folded.values()]
 }

@@ -2,25 +2,27 @@ import { hash } from 'node:crypto'
 import { isPublishedForm } from '../gateway/published-form.ts'
 import type { Notification } from '../gateway/read-notification.ts'
 import { findTextOrigin } from '../gateway/request-text.ts'
-import {
-  listSignedParams,
-  NotSignableError,
-  type SignatureRule,
-  type SignatureVerdict,
-  type WireParams,
-} from '../gateway/signature.ts'
+import type { SignatureVerdict, WireParams } from '../gateway/signature.ts'
 import type { Reading } from './types.ts'
 
 type Signed = {
+  params: WireParams
+  /** What `findSignedParams` returns of the parameters. */
+  signed: readonly { name: string; text: string }[] | undefined
   merchantCode: string
   kind: Notification['kind']
   verdict: SignatureVerdict
-  rule: SignatureRule
+  body: string
+}
+
+/** The form of a gateway's notifications, as the settings name it. */
+type SignedForm = {
+  /** `GATEWAY_FIELD_PREFIX` */
+  prefix: string
   /** `IPN_KNOWN_MEMBERS` */
   known: readonly string[]
   /** `GATEWAY_REFUND_HASH_EXCLUDE` */
   refundHashExclude: readonly string[]
-  body: string
 }
 
 const UNSIGNED = {
@@ -37,32 +39,25 @@ const UNSIGNED = {
  * cannot be signed is identified by its bytes.
  */
 export function readSigned(
-  params: WireParams,
-  { merchantCode, kind, verdict, rule, known, refundHashExclude, body }: Signed,
+  { params, signed, merchantCode, kind, verdict, body }: Signed,
+  { prefix, known, refundHashExclude }: SignedForm,
 ): Reading {
-  const signed = listPresent(params, rule)
-  const identity = signed ? JSON.stringify(signed) : body
+  const names: string[] = []
+  const present: [string, string][] = []
+  let joined = ''
+  for (const { name, text } of signed ?? []) {
+    if (text === '') continue
+    names.push(name)
+    present.push([name, text])
+    joined += text
+  }
+  const identity = signed ? JSON.stringify(present) : body
   const fingerprint = hash('sha256', `${merchantCode}\n${identity}`)
-  if (verdict !== 'verified' || !signed) {
-    return { ...UNSIGNED, fingerprint }
-  }
-  const names = signed.map(([name]) => name)
-  const text = signed.map(([, value]) => value).join('')
-  const origin = findTextOrigin(text, { kind, merchantCode, refundHashExclude })
-  const published = isPublishedForm(names, { kind, prefix: rule.prefix, known })
-  const signedKey = shortenHash(String(params[`${rule.prefix}_SecureHash`]))
+  if (verdict !== 'verified' || !signed) return { ...UNSIGNED, fingerprint }
+  const origin = findTextOrigin(joined, { kind, merchantCode, refundHashExclude })
+  const published = isPublishedForm(names, { kind, prefix, known })
+  const signedKey = shortenHash(String(params[`${prefix}_SecureHash`]))
   return { fingerprint, signedKey, published, hint: !published, recut: false, origin }
-}
-
-function listPresent(params: WireParams, rule: SignatureRule): [string, string][] | undefined {
-  try {
-    return listSignedParams(params, rule).flatMap(({ name, text }): [string, string][] =>
-      text === '' ? [] : [[name, text]],
-    )
-  } catch (error) {
-    if (error instanceof NotSignableError) return undefined
-    throw error
-  }
 }
 
 /** The first 64 bits of a hash as a decimal: enough to find the other readings of a signed text. */

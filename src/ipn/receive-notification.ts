@@ -1,8 +1,8 @@
 import type { Config } from '../config/config.ts'
 import { listHashExclusions } from '../gateway/message-kinds.ts'
 import { parseFormParams, parseJsonParams } from '../gateway/parse-params.ts'
-import { type Notification, readNotification } from '../gateway/read-notification.ts'
-import { type SignatureRule, verifySecureHash } from '../gateway/signature.ts'
+import { createReadNotification, type Notification } from '../gateway/read-notification.ts'
+import { findSignedParams, type SignatureRule, verifySecureHash } from '../gateway/signature.ts'
 import type { SpanOptions } from '../platform/telemetry/tracing.ts'
 import type { IpnContext } from './context.ts'
 import { readSigned } from './read-signed.ts'
@@ -18,15 +18,20 @@ export type Receipt =
  * Makes the function that processes one notification: parses it, finds the account, checks the signature, stores
  * it. It never waits for the gateway.
  * What it makes throws InboxFullError, and database errors: the gateway has to send the notification again.
+ *
+ * Here and in what it calls, objects are written out: each member added after a spread takes V8 almost 1 µs, in all
+ * a tenth of the CPU of a notification.
  */
 export function createReceiveNotification({
   config,
   inbox,
   tracing,
 }: Pick<IpnContext, 'config' | 'inbox' | 'tracing'>): (request: IpnRequest) => Promise<Receipt> {
-  const { GATEWAY_FIELD_PREFIX: prefix, IPN_SIGNATURE: rule, IPN_KNOWN_MEMBERS: known } = config
+  const { GATEWAY_FIELD_PREFIX: prefix, IPN_SIGNATURE: rule } = config
   const { GATEWAY_REFUND_HASH_EXCLUDE: refundHashExclude } = config
+  const form = { prefix, known: config.IPN_KNOWN_MEMBERS, refundHashExclude }
   const findAccount = indexAccounts(config)
+  const readNotification = createReadNotification(prefix)
   const signatureRules = describeSignatures(config)
 
   return async (request) => {
@@ -34,7 +39,7 @@ export function createReceiveNotification({
     const parsed = request.format === 'json' ? parseJsonParams(body) : parseFormParams(body)
     if ('problem' in parsed) return { verdict: 'malformed', why: parsed.problem }
     const { params } = parsed
-    const notification = readNotification(params, prefix)
+    const notification = readNotification(params)
     if ('problem' in notification) return { verdict: 'malformed', why: notification.problem }
 
     const account = findAccount(notification.merchantCode)
@@ -42,19 +47,23 @@ export function createReceiveNotification({
     const { merchantCode, secrets } = account
     const { kind } = notification
     const signatureRule = signatureRules[kind]
-    const verdict = verifySecureHash(params, secrets, signatureRule)
+    const signed = findSignedParams(params, signatureRule)
+    const verdict = verifySecureHash(params, secrets, signatureRule, signed)
     const isAccepted = verdict === 'verified' || (rule === 'optional' && verdict === 'missing')
     if (rule !== 'off' && !isAccepted) {
       return { verdict: 'bad_signature', why: `${prefix}_SecureHash is ${verdict}` }
     }
 
+    const reading = readSigned({ params, signed, merchantCode, kind, verdict, body }, form)
     const store = () =>
       inbox.store({
+        fingerprint: reading.fingerprint,
+        signedKey: reading.signedKey,
+        published: reading.published,
+        hint: reading.hint,
+        recut: reading.recut,
+        origin: reading.origin,
         merchantCode,
-        ...readSigned(params, {
-          ...{ merchantCode, kind, verdict, rule: signatureRule },
-          ...{ known, refundHashExclude, body },
-        }),
         notification,
         verdict,
         body,

@@ -70,6 +70,11 @@ export function createNotificationServer(ctx: IpnContext, budget: BodyBudget): N
   }
 }
 
+/** Names and values in turn, as Node's HTTP server takes them at the least cost. */
+const FIXED_LINES = [
+  ...Object.entries(SECURITY_HEADERS).flat(),
+  ...['content-type', 'application/json'],
+]
 const RECEIVED = JSON.stringify({ respcode: 0, respmsg: 'received' })
 
 function send(
@@ -80,15 +85,12 @@ function send(
 ): void {
   const body =
     verdict === 'stored' ? RECEIVED : JSON.stringify({ respcode: 1, respmsg: why ?? 'refused' })
-  response.writeHead(status, {
-    ...SECURITY_HEADERS,
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
-    'x-request-id': requestId,
-    ...headers,
-    // A client that keeps its connection open would delay the stop by seconds.
-    ...(stopping ? { connection: 'close' } : undefined),
-  })
+  const length = String(Buffer.byteLength(body))
+  const lines = [...FIXED_LINES, 'content-length', length, 'x-request-id', requestId]
+  if (headers) lines.push(...Object.entries(headers).flat())
+  // A client that keeps its connection open would delay the stop by seconds.
+  if (stopping) lines.push('connection', 'close')
+  response.writeHead(status, lines)
   response.end(body)
 }
 
@@ -98,7 +100,7 @@ function send(
  */
 function describeRequest(request: IncomingMessage, requestId: string): SpanOptions {
   const method = describeMethodName(request.method ?? '')
-  const traceParent = request.headers['traceparent']
+  const traceParent = request.headers.traceparent
   return {
     name: `${method} /ipn`,
     kind: 'server',

@@ -1,5 +1,5 @@
 import { SYNC_DUE, TRANSACTION_CHANGED } from '../db/channels.ts'
-import { ipnEvents, transactions } from '../db/schema.ts'
+import { transactions } from '../db/schema.ts'
 import { formatWakeKey, type TransactionKey } from '../db/transaction-key.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { notify } from '../platform/postgres/notify.ts'
@@ -7,6 +7,7 @@ import { formatRows, pickColumns, writeRowSet } from '../platform/postgres/row-s
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { MAKE_DUE } from '../transactions/make-due.ts'
 import { REQUEST_ID } from '../transactions/select-refund-notifications.ts'
+import { describeEvent, EVENT } from './describe-event.ts'
 import {
   type FoldedArrival,
   foldArrivals,
@@ -14,22 +15,6 @@ import {
   type NotifiedTransaction,
 } from './fold-arrivals.ts'
 import type { Arrival } from './types.ts'
-
-const EVENT = pickColumns(
-  ipnEvents,
-  ...(['merchantCode', 'fingerprint', 'kind', 'transactionId', 'paymentId', 'requestId'] as const),
-  ...([
-    'amount',
-    'code',
-    'currency',
-    'verdict',
-    'body',
-    'contentType',
-    'address',
-    'headers',
-  ] as const),
-  ...(['deliveries', 'traceParent', 'signedKey', 'published', 'hint', 'recut'] as const),
-)
 
 /** A payment notification names a transaction, a refund notification a payment and a refund. */
 const NAMED = {
@@ -171,19 +156,6 @@ function findRecut(arrivals: readonly Arrival[]): Set<number> {
   return places
 }
 
-/** The row of `ipn_events`. */
-function describeEvent({ fingerprint, notification, ...arrival }: FoldedArrival) {
-  const { kind, paymentId, amount, code, currency } = notification
-  const transactionId = notification.kind === 'payment' ? notification.transactionId : undefined
-  const requestId = notification.kind === 'refund' ? notification.requestId : undefined
-  const bytes = `\\x${fingerprint}`
-  return {
-    ...arrival,
-    ...{ fingerprint: bytes, kind, transactionId, paymentId, requestId },
-    ...{ amount, code, currency },
-  }
-}
-
 type NamedRefund = Pick<NotifiedTransaction, 'merchantCode'> & {
   paymentId: string | undefined
   refundId: string | undefined
@@ -191,7 +163,7 @@ type NamedRefund = Pick<NotifiedTransaction, 'merchantCode'> & {
 
 /** What refund notifications name: their transactions are those of a known payment or refund. */
 function listNamedRefunds(events: readonly FoldedArrival[]): NamedRefund[] {
-  return events.flatMap(({ merchantCode, notification }) => {
+  return events.flatMap(({ arrival: { merchantCode, notification } }) => {
     if (notification.kind !== 'refund') return []
     const { paymentId, requestId } = notification
     return [
