@@ -20,6 +20,9 @@ export type Scope = (typeof SCOPES)[number]
 /** Stands for all merchant accounts. */
 export const EVERY_MERCHANT = '*'
 
+/** Decimal strings by currency code. */
+export type CapsByCurrency = Readonly<Record<string, string>>
+
 /** A stored key. Its text is never stored, only its SHA-256: the text is random, so a plain hash protects it. */
 export type ApiKey = {
   id: string
@@ -29,6 +32,9 @@ export type ApiKey = {
   /** The largest single refund, and the most in one day of `CAPS_TIME_ZONE`: decimal strings, null for no cap. */
   refundMax: string | null
   refundDailyMax: string | null
+  /** The same by currency; a refund in a currency that is not named exceeds them. */
+  refundMaxByCurrency: CapsByCurrency | null
+  refundDailyMaxByCurrency: CapsByCurrency | null
   /** Requests per minute, null for no limit. */
   ratePerMinute: number | null
   /** The id of the first key in its chain of rotations: the daily total and the rate are counted on it. */
@@ -49,6 +55,8 @@ export async function findKeys(
   const rows = await sql<(ApiKey & { hash: string })[]>`
     select encode(hash, 'hex') as hash, id, name, scopes, merchant_code as "merchantCode",
       refund_max as "refundMax", refund_daily_max as "refundDailyMax",
+      refund_max_by_currency as "refundMaxByCurrency",
+      refund_daily_max_by_currency as "refundDailyMaxByCurrency",
       rate_per_minute as "ratePerMinute", coalesce(chain_id, id) as "chainId" from api_keys
     where hash in (
         select decode(h, 'hex') from json_array_elements_text(${JSON.stringify(hashes)}::json) as h)

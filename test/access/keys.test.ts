@@ -18,6 +18,8 @@ const make = (more: { refundDailyMax?: string; expiresAt?: string } = {}) =>
       scopes: SCOPES,
       merchantCode: '*',
       refundMax: null,
+      refundMaxByCurrency: null,
+      refundDailyMaxByCurrency: null,
       refundDailyMax: more.refundDailyMax ?? null,
       ratePerMinute: 1000,
       person: null,
