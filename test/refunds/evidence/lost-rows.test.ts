@@ -19,6 +19,11 @@ async function loseRow(refundId: string): Promise<void> {
   await sql`delete from refunds where refund_id = ${refundId}`
 }
 
+async function requestedEarlier(refundId: string, by: string): Promise<void> {
+  await lab.database.sql`
+    update refunds set requested_at = requested_at - ${by}::interval where refund_id = ${refundId}`
+}
+
 async function askAgain(payment: LabPayment, key: string, amount: string | undefined = '30') {
   const { status, body } = await lab.refund(payment.id, amount === '' ? {} : { amount }, key)
   expect(status).toBe(202)
@@ -183,15 +188,36 @@ describe('a refund whose row is lost after it was sent', () => {
     expect(await lab.row(id)).toMatchObject({ status: 'succeeded', matched: true, attempts: 0 })
   })
 
-  it('and waits beside unexplained growth for too long is left to a person', async () => {
+  it('and that waits beside unexplained growth stays pending until it is not sent in time', async () => {
     const payment = await lab.open()
     await lab.show(payment, '30')
     const { id } = await askAgain(payment, 'k9')
-    await lab.database.sql`
-      update refunds set requested_at = requested_at - interval '3 days' where refund_id = ${id}`
+    await requestedEarlier(id, '6 days')
     await lab.pass(payment)
-    expect(await statusOf(id)).toBe('needs_review')
+    expect(await statusOf(id)).toBe('pending')
+    expect(await lab.disagreements(payment)).toContain('unexplained_growth')
+    await requestedEarlier(id, '1 day')
+    await lab.pass(payment)
+    expect(await lab.row(id)).toMatchObject({ status: 'failed', failureReason: 'not_sent_in_time' })
     expect(await lab.sent(id)).toBe(0)
+  })
+
+  it('and that waits beside growth which a person explains is sent', async () => {
+    const payment = await lab.open()
+    await lab.show(payment, '30')
+    const { id } = await askAgain(payment, 'k12')
+    await requestedEarlier(id, '6 days')
+    await lab.pass(payment)
+    const [found] = await lab.database.sql<{ id: number }[]>`
+      select id from discrepancies where kind = 'unexplained_growth' and payment_id = ${payment.id}`
+    const resolved = await lab.api(`/v1/discrepancies/${found?.id}/resolution`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ reason: 'refunded at the portal' }),
+    })
+    expect(resolved.status).toBe(200)
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(1)
   })
 
   it('and whose failure is notified before it is sent again is left to a person', async () => {
