@@ -1,8 +1,4 @@
 import { createHash } from 'node:crypto'
-import { eq } from 'drizzle-orm'
-import { apiKeys } from '../db/schema.ts'
-import { build } from '../platform/postgres/query-builder.ts'
-import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
 export const SCOPES = [
@@ -63,36 +59,6 @@ export async function findKeys(
       and revoked_at is null and (expires_at is null or expires_at > now())`
   const keys = new Map(rows.map(({ hash, ...key }) => [hash, key]))
   return hashes.map((hash) => ({ status: 'fulfilled', value: keys.get(hash) }))
-}
-
-/**
- * Creates the key of `API_KEY`, with every scope and merchant. If it exists, it gets the scopes that this release has
- * added. A revoked key stays revoked.
- */
-export async function ensureFirstKey(sql: Sql, text: string): Promise<void> {
-  await build(sql)
-    .insert(apiKeys)
-    .values({ name: 'first', ...describeFullKey(text) })
-    .onConflictDoUpdate({
-      target: apiKeys.hash,
-      set: { scopes: [...SCOPES] },
-      setWhere: eq(apiKeys.name, 'first'),
-    })
-}
-
-/** Replaces the previous demo key with this run's. Its text is printed once and not stored. */
-export async function replaceDemoKey(sql: Sql, text: string): Promise<void> {
-  await runInTransaction(sql, async (tx) => {
-    await build(tx).delete(apiKeys).where(eq(apiKeys.name, 'demo'))
-    await build(tx)
-      .insert(apiKeys)
-      .values({ name: 'demo', ...describeFullKey(text) })
-  })
-}
-
-/** A key with every scope, for every merchant account. */
-function describeFullKey(text: string) {
-  return { hash: hashKey(text), scopes: [...SCOPES], merchantCode: EVERY_MERCHANT }
 }
 
 /** Hashes a key's text with SHA-256. Only the hash is stored. */

@@ -128,6 +128,8 @@ export const apiKeys = pgTable(
     chainId: uuid('chain_id'),
     /** Who uses it, if it is one person's: all keys of a person are the same principal. */
     person: text('person'),
+    /** It is, or was, the setting `API_KEY`: the next text of the setting replaces it. */
+    fromSetting: boolean('from_setting').notNull().default(false),
     createdAt: time('created_at').notNull().defaultNow(),
     expiresAt: time('expires_at'),
     revokedAt: time('revoked_at'),
