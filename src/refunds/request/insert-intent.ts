@@ -66,7 +66,7 @@ function selectKey(tx: Tx, { merchantCode, transactionId, paymentId }: RefundTar
  * computed before the wait would be stale.
  *
  * A request id of which something is known already belongs to a refund whose row was lost: it is stored whatever is
- * left of the payment, as succeeded or for review, and is not sent.
+ * left of the payment, as succeeded or for review, and is not sent. One that succeeded keeps its receiver masked only.
  * @returns no row when the payment is no longer the transaction's: it is not locked, and nothing is stored
  */
 export function insertIntent(
@@ -99,7 +99,8 @@ export function insertIntent(
           receiver_shown, idempotency_key, fingerprint,
           fingerprint_key_id, requested_by, requested_principal, on_behalf_of, needs_approval, status, due_at, known, matched,
           in_first_sight, success_notified_at, review, cap_key_id, cap_day, cap_currency)
-        select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId}, amount, ${reason}, ${encrypted},
+        select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId}, amount, ${reason},
+          case when next <> 'succeeded' then ${encrypted}::bytea end,
           ${shown}, ${idempotencyKey}, ${fingerprint.value}, ${fingerprint.keyId}, ${access.name}, ${selectPrincipal(tx, access.id)}, ${onBehalfOf}, next = 'awaiting_approval', next,
           case when next = 'pending' then now() end,
           proves, matched, in_first_sight, case when proves then notified_at end,

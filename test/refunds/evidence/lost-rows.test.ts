@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, describe, expect, it } from 'vitest'
 import { deriveRefundId } from '../../../src/refunds/request/derive-refund-id.ts'
+import { MASKED, RECEIVER } from '../../support/ask.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
@@ -93,6 +94,23 @@ describe('a refund whose row is lost after it was sent', () => {
     expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
     const { proof } = await readProof(id)
     expect(proof).toMatchObject({ transitions: [{ to: 'pending' }, { to: 'succeeded' }] })
+  })
+
+  it('and notified since keeps its receiver masked only', async () => {
+    const payment = await lab.open({ paymentMethod: 'QR' })
+    const body = { amount: '30', receiver: RECEIVER }
+    const { id } = (await lab.refund(payment.id, body, 'k13')).body
+    await lab.pass(payment)
+    await lab.settle(id)
+    await loseRow(id)
+    await lab.notify(payment, id, '30')
+    await lab.pass(payment)
+    const again = (await lab.refund(payment.id, body, 'k13')).body
+    expect(again).toMatchObject({ id, status: 'succeeded', receiver: MASKED })
+    const [row] = await lab.database.sql`
+      select receiver is null as erased, receiver_shown is not null as shown from refunds where refund_id = ${id}`
+    expect(row).toEqual({ erased: true, shown: true })
+    expect((await lab.refund(payment.id, body, 'k13')).body.id).toBe(id)
   })
 
   it('and of which all that is left was refunded is stored with the amount of its notification', async () => {
