@@ -1,22 +1,17 @@
 import { and, eq } from 'drizzle-orm'
-import { recordWrite } from '../../access/audit.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { externalRefunds, type StoredResolution } from '../../db/schema.ts'
 import {
-  buildDiscrepancyEvents,
-  logDiscrepancies,
   recordDiscrepancies,
   resolveDiscrepancies,
 } from '../../discrepancies/record-discrepancies.ts'
 import type { RecordedDiscrepancy } from '../../discrepancies/types.ts'
-import { type NewEvent, recordEvents } from '../../events/record-events.ts'
 import { build } from '../../platform/postgres/query-builder.ts'
-import { runInTransaction } from '../../platform/postgres/transaction.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { buildExternalEvents, readExternalRefunds } from '../build-external-events.ts'
+import { commitDecision, describeResolution } from '../commit-decision.ts'
 import { deriveExternalState, type ExternalRecord } from '../external-view.ts'
-import { lockTransaction, recheckTransaction } from '../lock-transaction.ts'
 import { lockRefunds } from '../reconcile/lock-refunds.ts'
 import { recordExternalChanges } from '../reconcile/record-external-changes.ts'
 import { DECIDED } from '../resolution-schema.ts'
@@ -54,32 +49,23 @@ export async function resolveExternalRefund(
 ): Promise<void> {
   const { merchantCode, transactionId, paymentId, id } = found
   const key = { merchantCode, transactionId }
-  const recorded = await runInTransaction(ctx.sql, async (tx) => {
-    await lockTransaction(tx, key)
-    const { contrary, replaced } = await judge(tx, found, request)
-    const resolution: StoredResolution = {
-      outcome: request.outcome,
-      reason: request.reason,
-      by: access.name,
-      againstEvidence: contrary,
-      decidedAt: ctx.now().toISOString(),
-    }
-    const changes = [...replaced, await applyDecision(tx, found, request.outcome, resolution)]
-    await recordExternalChanges(tx, key, changes)
-    const discrepancies = await recordDecision(tx, found, resolution)
-    await recheckTransaction(tx, key)
-    await recordWrite(tx, access, { operation: OPERATION, merchantCode, objectId: id })
-    const ids = changes.map(({ externalId }) => externalId)
-    const changed = await readExternalRefunds(tx, merchantCode, ids)
-    const events: NewEvent[] = [
-      ...(await buildPaymentEvent(tx, key, paymentId)),
-      ...buildExternalEvents(changed, changes),
-      ...buildDiscrepancyEvents(discrepancies),
-    ]
-    await recordEvents(tx, events)
-    return discrepancies
+  const changes: ExternalChange[] = []
+  await commitDecision(ctx, {
+    ...{ key, access, operation: OPERATION, objectId: id },
+    async apply(tx) {
+      const { contrary, replaced } = await judge(tx, found, request)
+      const resolution = describeResolution(ctx, request, access, contrary)
+      changes.push(...replaced, await applyDecision(tx, found, request.outcome, resolution))
+      await recordExternalChanges(tx, key, changes)
+      return await recordDecision(tx, found, resolution)
+    },
+    async buildEvents(tx) {
+      const ids = changes.map(({ externalId }) => externalId)
+      const changed = await readExternalRefunds(tx, merchantCode, ids)
+      const payment = await buildPaymentEvent(tx, key, paymentId)
+      return [...payment, ...buildExternalEvents(changed, changes)]
+    },
   })
-  logDiscrepancies(ctx, recorded)
   const { name, requestId } = access
   ctx.log.info(
     { merchantCode, externalRefundId: id, outcome: request.outcome, key: name, requestId },
