@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { replaceDemoKey } from './access/keys.ts'
+import { replaceDemoKey } from './access/first-key.ts'
 import type { Config } from './config/config.ts'
 import { describeSandbox } from './config/sandbox-options.ts'
 import { formatWakeKey } from './db/transaction-key.ts'

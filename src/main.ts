@@ -1,4 +1,4 @@
-import { ensureFirstKey } from './access/keys.ts'
+import { ensureFirstKey } from './access/first-key.ts'
 import { type Config, readConfig } from './config/config.ts'
 import { ConfigError } from './config/config-error.ts'
 import { migrateDatabase } from './db/migrate.ts'
@@ -49,7 +49,9 @@ async function startParts(config: Config, log: Log, parts: Part[]): Promise<void
   if (!encryptionKey) throw new Error('DATA_ENCRYPTION_KEY is not set')
   const service = await startService({ config, databaseUrl, gatewayBaseUrl, encryptionKey, log })
   parts.push(service)
-  if (config.API_KEY) await ensureFirstKey(service.ctx.sql, config.API_KEY)
+  if (config.API_KEY) {
+    await ensureFirstKey(service.ctx.sql, config.API_KEY, config.API_KEY_GRACE_MS)
+  }
   log.info({ url: service.url, role: config.ROLE }, 'ready')
   if (demo) await demo.presentDemo(service, sandbox)
 }

@@ -3,7 +3,7 @@ import { and, eq, isNull, sql } from 'drizzle-orm'
 import { apiKeys } from '../db/schema.ts'
 import { build } from '../platform/postgres/query-builder.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { type ApiKey, hashKey, type Scope } from './keys.ts'
+import { type ApiKey, type CapsByCurrency, hashKey, type Scope } from './keys.ts'
 
 /** The parameters of a new key. Amounts are decimal strings. */
 export type NewKey = {
@@ -12,6 +12,8 @@ export type NewKey = {
   merchantCode: string
   refundMax: string | null
   refundDailyMax: string | null
+  refundMaxByCurrency: CapsByCurrency | null
+  refundDailyMaxByCurrency: CapsByCurrency | null
   ratePerMinute: number | null
   /** Who uses it, if it is one person's: all keys of a person are the same principal. */
   person: string | null
@@ -51,9 +53,9 @@ export async function rotateKey(tx: Tx, id: string, graceS: number): Promise<Rot
   const text = generateKeyText()
   const [created] = await tx<{ id: string; newEndsAt: string | null }[]>`
     insert into api_keys (name, hash, scopes, merchant_code, refund_max, refund_daily_max,
-      rate_per_minute, person, expires_at, replaces, chain_id)
+      refund_max_by_currency, refund_daily_max_by_currency, rate_per_minute, person, expires_at, replaces, chain_id)
     select name, ${hashKey(text)}, scopes, merchant_code, refund_max, refund_daily_max,
-      rate_per_minute, person, now() + (expires_at - created_at), id, coalesce(chain_id, id)
+      refund_max_by_currency, refund_daily_max_by_currency, rate_per_minute, person, now() + (expires_at - created_at), id, coalesce(chain_id, id)
     from api_keys where id = ${id}
     on conflict (replaces) do nothing
     returning id, expires_at::text as "newEndsAt"`
@@ -101,7 +103,8 @@ export type ListedKey = Omit<ApiKey, 'chainId'> & {
 export async function listKeys(tx: Tx): Promise<ListedKey[]> {
   return await tx<ListedKey[]>`
     select id, name, scopes, merchant_code as "merchantCode", refund_max as "refundMax",
-      refund_daily_max as "refundDailyMax", rate_per_minute as "ratePerMinute", person,
+      refund_daily_max as "refundDailyMax", refund_max_by_currency as "refundMaxByCurrency",
+      refund_daily_max_by_currency as "refundDailyMaxByCurrency", rate_per_minute as "ratePerMinute", person,
       created_at::text as "createdAt", expires_at::text as "expiresAt", revoked_at::text as "revokedAt",
       replaces, case when revoked_at is not null then 'revoked'
         when expires_at <= now() then 'expired' else 'live' end as state

@@ -1,8 +1,4 @@
 import { createHash } from 'node:crypto'
-import { eq } from 'drizzle-orm'
-import { apiKeys } from '../db/schema.ts'
-import { build } from '../platform/postgres/query-builder.ts'
-import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
 export const SCOPES = [
@@ -20,6 +16,9 @@ export type Scope = (typeof SCOPES)[number]
 /** Stands for all merchant accounts. */
 export const EVERY_MERCHANT = '*'
 
+/** Decimal strings by currency code. */
+export type CapsByCurrency = Readonly<Record<string, string>>
+
 /** A stored key. Its text is never stored, only its SHA-256: the text is random, so a plain hash protects it. */
 export type ApiKey = {
   id: string
@@ -29,6 +28,9 @@ export type ApiKey = {
   /** The largest single refund, and the most in one day of `CAPS_TIME_ZONE`: decimal strings, null for no cap. */
   refundMax: string | null
   refundDailyMax: string | null
+  /** The same by currency; a refund in a currency that is not named exceeds them. */
+  refundMaxByCurrency: CapsByCurrency | null
+  refundDailyMaxByCurrency: CapsByCurrency | null
   /** Requests per minute, null for no limit. */
   ratePerMinute: number | null
   /** The id of the first key in its chain of rotations: the daily total and the rate are counted on it. */
@@ -49,42 +51,14 @@ export async function findKeys(
   const rows = await sql<(ApiKey & { hash: string })[]>`
     select encode(hash, 'hex') as hash, id, name, scopes, merchant_code as "merchantCode",
       refund_max as "refundMax", refund_daily_max as "refundDailyMax",
+      refund_max_by_currency as "refundMaxByCurrency",
+      refund_daily_max_by_currency as "refundDailyMaxByCurrency",
       rate_per_minute as "ratePerMinute", coalesce(chain_id, id) as "chainId" from api_keys
     where hash in (
         select decode(h, 'hex') from json_array_elements_text(${JSON.stringify(hashes)}::json) as h)
       and revoked_at is null and (expires_at is null or expires_at > now())`
   const keys = new Map(rows.map(({ hash, ...key }) => [hash, key]))
   return hashes.map((hash) => ({ status: 'fulfilled', value: keys.get(hash) }))
-}
-
-/**
- * Creates the key of `API_KEY`, with every scope and merchant. If it exists, it gets the scopes that this release has
- * added. A revoked key stays revoked.
- */
-export async function ensureFirstKey(sql: Sql, text: string): Promise<void> {
-  await build(sql)
-    .insert(apiKeys)
-    .values({ name: 'first', ...describeFullKey(text) })
-    .onConflictDoUpdate({
-      target: apiKeys.hash,
-      set: { scopes: [...SCOPES] },
-      setWhere: eq(apiKeys.name, 'first'),
-    })
-}
-
-/** Replaces the previous demo key with this run's. Its text is printed once and not stored. */
-export async function replaceDemoKey(sql: Sql, text: string): Promise<void> {
-  await runInTransaction(sql, async (tx) => {
-    await build(tx).delete(apiKeys).where(eq(apiKeys.name, 'demo'))
-    await build(tx)
-      .insert(apiKeys)
-      .values({ name: 'demo', ...describeFullKey(text) })
-  })
-}
-
-/** A key with every scope, for every merchant account. */
-function describeFullKey(text: string) {
-  return { hash: hashKey(text), scopes: [...SCOPES], merchantCode: EVERY_MERCHANT }
 }
 
 /** Hashes a key's text with SHA-256. Only the hash is stored. */

@@ -14,14 +14,15 @@ import { type Resealed, resealData } from '../data-keys/reseal-data.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
+import type { Cap } from './options.ts'
 import { UsageError } from './usage-error.ts'
 
 /** The options of `keys create`. */
 export type CreateKeyOptions = {
   scopes: Scope[]
   merchant: string
-  refundMax?: string
-  refundDailyMax?: string
+  refundMax?: Cap
+  refundDailyMax?: Cap
   rate?: number
   person?: string
   expires?: string
@@ -35,8 +36,10 @@ export async function createNamedKey(sql: Sql, name: string, options: CreateKeyO
       name,
       scopes: options.scopes,
       merchantCode: options.merchant,
-      refundMax: options.refundMax ?? null,
-      refundDailyMax: options.refundDailyMax ?? null,
+      refundMax: getAmount(options.refundMax),
+      refundDailyMax: getAmount(options.refundDailyMax),
+      refundMaxByCurrency: getByCurrency(options.refundMax),
+      refundDailyMaxByCurrency: getByCurrency(options.refundDailyMax),
       ratePerMinute: options.rate ?? null,
       person: options.person ?? null,
       expiresAt: options.expires ?? null,
@@ -46,6 +49,9 @@ export async function createNamedKey(sql: Sql, name: string, options: CreateKeyO
     return { id, key, ...newKey }
   })
 }
+
+const getAmount = (cap: Cap | undefined) => (typeof cap === 'string' ? cap : null)
+const getByCurrency = (cap: Cap | undefined) => (typeof cap === 'object' ? cap : null)
 
 /** Rotates a key. @throws UsageError if the key does not exist, is not live or was already rotated */
 export async function rotateNamedKey(sql: Sql, ref: string, graceS: number) {

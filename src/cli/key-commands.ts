@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import { type ListedKey, listKeys } from '../access/change-keys.ts'
-import { SCOPES } from '../access/keys.ts'
+import { type CapsByCurrency, SCOPES } from '../access/keys.ts'
 import { readDataKeyConfig } from '../config/config.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 import {
@@ -53,8 +53,16 @@ function addCreateCommand(keys: Command, print: Print, onDatabase: RunOnDatabase
     .argument('<name>', 'a name to recognise it by', readName)
     .requiredOption('--scopes <names>', `all, or some of ${SCOPES.join(',')}`, readScopes)
     .requiredOption('--merchant <code>', "the merchant account it can access, '*' for all")
-    .option('--refund-max <amount>', 'the largest single refund', readCap)
-    .option('--refund-daily-max <amount>', 'the most refunded in a day of CAPS_TIME_ZONE', readCap)
+    .option(
+      '--refund-max <amounts>',
+      'the largest single refund, 500000 or by currency VND:500000,USD:20',
+      readCap,
+    )
+    .option(
+      '--refund-daily-max <amounts>',
+      'the most refunded in a day of CAPS_TIME_ZONE, also by currency',
+      readCap,
+    )
     .option(
       '--person <name>',
       'whose key it is; the keys of one person do not approve the refunds of each other',
@@ -145,8 +153,8 @@ const HEADINGS = ['ID', 'NAME', 'STATE', 'MERCHANT', 'SCOPES', 'REFUNDS', 'RATE'
 
 function formatRow(key: ReturnType<typeof showKey>): string[] {
   const caps = [
-    ...(key.refundMax === null ? [] : [`≤ ${key.refundMax}`]),
-    ...(key.refundDailyMax === null ? [] : [`≤ ${key.refundDailyMax} a day`]),
+    ...formatCaps(key.refundMax, key.refundMaxByCurrency).map((cap) => `≤ ${cap}`),
+    ...formatCaps(key.refundDailyMax, key.refundDailyMaxByCurrency).map((cap) => `≤ ${cap} a day`),
   ]
   return [
     key.id,
@@ -159,6 +167,11 @@ function formatRow(key: ReturnType<typeof showKey>): string[] {
     key.createdAt.slice(0, 16),
     (key.revokedAt ?? key.expiresAt)?.slice(0, 16) ?? '-',
   ]
+}
+
+function formatCaps(any: string | null, byCurrency: CapsByCurrency | null): string[] {
+  const ofCurrencies = Object.entries(byCurrency ?? {}).map(([code, cap]) => `${cap} ${code}`)
+  return any === null ? ofCurrencies : [any, ...ofCurrencies]
 }
 
 function presentKey(key: string, description: string, oldEndsAt?: string): string {

@@ -1,6 +1,7 @@
 import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
-import { SCOPES, type Scope } from '../access/keys.ts'
+import { type CapsByCurrency, SCOPES, type Scope } from '../access/keys.ts'
+import { amountsByCurrency } from '../config/setting-types.ts'
 import { compareAmounts, parseAmount } from '../money.ts'
 
 const UNIT_S = { s: 1, m: 60, h: 3_600, d: 86_400 }
@@ -37,11 +38,24 @@ export function readScopes(text: string): Scope[] {
   throw new InvalidArgumentError(`Write all, or some of ${SCOPES.join(',')}.`)
 }
 
-/** Parses an amount above 0. @returns a decimal string. @throws InvalidArgumentError */
-export function readCap(text: string): string {
+/** A cap in any currency (decimal string), or one for each currency. */
+export type Cap = string | CapsByCurrency
+
+/** Parses an amount above 0, or several by currency. @throws InvalidArgumentError */
+export function readCap(text: string): Cap {
+  const several = amountsByCurrency().safeParse(text)
+  if (!several.success) return readAmount(text)
+  return Object.fromEntries(
+    several.data.map(({ currency, amount }) => [currency, readAmount(amount)]),
+  )
+}
+
+function readAmount(text: string): string {
   const amount = /^\d+(\.\d+)?$/.test(text) ? parseAmount(text) : undefined
   if (amount !== undefined && compareAmounts(amount, '0') > 0) return amount
-  throw new InvalidArgumentError('Write an amount like 500000 or 10000.50.')
+  throw new InvalidArgumentError(
+    'Write an amount like 500000 or 10000.50, or one for each currency like VND:500000,USD:20.',
+  )
 }
 
 /** Parses a whole number above 0. @throws InvalidArgumentError */

@@ -61,6 +61,8 @@ export type Payment = {
   unreadable: boolean
   /** While it is set, no refund of the payment is sent, and new ones are refused. */
   hold: Hold | null
+  /** While the merchant account is held, and the object is read by itself: not within transactions and events. */
+  accountHold?: Hold | undefined
   firstSeenAt: string
   updatedAt: string
   asOf: string
@@ -116,6 +118,8 @@ export type Refund = {
   failure: { source: 'gateway' | 'service' | 'merchant'; code: string; message: string } | null
   /** While it is set, the refund is not sent. */
   hold: Hold | null
+  /** While the merchant account is held, and the object is read by itself: not within transactions and events. */
+  accountHold?: Hold | undefined
   /** The last decision of a person about its outcome. */
   resolution: Resolution | null
   /** The name of the API key that requested it. */

@@ -69,6 +69,7 @@ export const SETTINGS = {
     must: 'be 32 to 256 visible ASCII characters without spaces',
     example: '<the output of: openssl rand -hex 32>',
   }).optional(),
+  API_KEY_GRACE_MS: wholeNumber().default(3_600_000),
   SYNC_BACKOFF_MS: wholeNumber({ min: 1 }).default(1_000),
   SYNC_BACKOFF_MAX_MS: wholeNumber({ min: 1 }).default(3_600_000),
   SYNC_MAX_ATTEMPTS: wholeNumber({ min: 1 }).default(30),

@@ -12,5 +12,8 @@ export const EXPIRY_LOCK = 4_815_162_343
 /** Held until commit by the one process that opens the data keys. */
 export const DATA_KEYS_LOCK = 4_815_162_344
 
+/** Held until commit by the one process that stores the key of `API_KEY`. */
+export const FIRST_KEY_LOCK = 4_815_162_345
+
 /** Held while a webhook endpoint is registered, so that the limit per account holds. */
 export const REGISTRATION_LOCK = 7_620_115_003

@@ -2,7 +2,8 @@ import type { Notification } from './read-notification.ts'
 
 /**
  * What a signed text is besides a notification: `request` when it has the form of one of this service's own requests;
- * `paymentId` when it is the text of a REFUND request provided that the account has this payment.
+ * `paymentId` when it is the text of a REFUND request provided that the account has this payment, whose id has another
+ * form than those of the gateway.
  */
 export type TextOrigin = 'notification' | 'request' | { paymentId: string }
 
@@ -11,6 +12,12 @@ const REFUND_START = /^\d+(?:\.\d+)?REFUND/
 
 /** `{"accountName":` in Base64: how every receiver of a REFUND request begins. */
 const RECEIVER = /eyJhY2NvdW50TmFtZSI6[\w+/]*=*/
+
+/**
+ * An id of the gateway's payments. In its notifications in published form, what stands in its place also has the fee
+ * before it, the message of the result and a transaction id, which are not digits alone.
+ */
+const PAYMENT_ID = /^\d+$/
 
 const REQUEST_ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
@@ -40,5 +47,5 @@ export function findTextOrigin(
   const order = refundHashExclude.includes('RequestID') ? signed : signed.replace(REQUEST_ID, '')
   const [receiver] = RECEIVER.exec(order) ?? []
   if (receiver) return order.endsWith(receiver) ? 'request' : 'notification'
-  return { paymentId: order }
+  return PAYMENT_ID.test(order) ? 'request' : { paymentId: order }
 }

@@ -1,11 +1,11 @@
 import { type Actor, recordWrite } from '../access/audit.ts'
 import { SYNC_DUE } from '../db/channels.ts'
-import type { payments } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
 import { recordChanges } from '../events/record-changes.ts'
 import { type NewEvent, recordEvents } from '../events/record-events.ts'
 import { buildPaymentEvents } from '../payments/build-events.ts'
+import type { StoredHold } from '../payments/view.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
@@ -15,9 +15,6 @@ import { readTransactions } from '../transactions/find-transactions.ts'
 import { makeDue } from '../transactions/make-due.ts'
 import { notifyTransactionChanged } from '../transactions/notify-changed.ts'
 import type { HoldSubject } from './find-subject.ts'
-
-/** A stored hold; null when there is none. */
-export type StoredHold = (typeof payments.$inferSelect)['hold']
 
 /** A hold to set or to release, and why. */
 export type HoldChange = { held: boolean; reason: string; operation: string }

@@ -1,7 +1,7 @@
 import { and, desc, eq, gte, lt, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
 import type { Db } from '../db/client.ts'
-import { payments } from '../db/schema.ts'
+import { merchantAccounts, payments } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import type { Position } from '../platform/http/page.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
@@ -14,6 +14,9 @@ export const refundableColumn = sql<string>`${sql.raw(REFUNDABLE_SQL)}`
 
 /** A payment; `refundable` is how much of it can still be refunded (a decimal string). */
 export type PaymentRecord = { payment: PaymentRow; currency: string | null; refundable: string }
+
+/** A payment as it is read by itself, with the hold of its account. */
+export type FoundPayment = PaymentRecord & { accountHold: PaymentRow['hold'] }
 
 export type PaymentFilter = {
   merchants: readonly string[]
@@ -34,7 +37,7 @@ export async function findPayment(
   { db }: Pick<Context, 'db'>,
   merchants: readonly string[],
   paymentId: string,
-): Promise<PaymentRecord> {
+): Promise<FoundPayment> {
   const keys = merchants.map((merchantCode) => ({ merchantCode, paymentId }))
   const found = pickByKeys(db, payments, ['merchantCode', 'paymentId'], JSON.stringify(keys))
   const [first, second] = await selectPayments(db.with(found)).prepare('find_payment').execute()
@@ -57,7 +60,7 @@ export function listPayments(
   { merchants, status, paymentMethod, from, to }: PaymentFilter,
   limit: number,
   after: Position | undefined,
-): Promise<PaymentRecord[]> {
+): Promise<FoundPayment[]> {
   const p = payments
   const newest = pickNewest(
     db,
@@ -87,8 +90,16 @@ function selectPayments(db: Pick<Db, 'select'>) {
       payment: payments,
       currency: currencyColumn('payments'),
       refundable: refundableColumn,
+      accountHold: accountHoldColumn('payments'),
     })
     .from(payments)
+}
+
+/** The hold of the account of a row, as a column for selects on a table that has its merchant code. */
+export function accountHoldColumn(table: 'payments' | 'refunds') {
+  const column = sql<PaymentRow['hold']>`(
+    select m.hold from merchant_accounts as m where m.merchant_code = ${sql.raw(table)}.merchant_code)`
+  return column.mapWith(merchantAccounts.hold)
 }
 
 const TRANSACTION_KEY = ['merchant_code', 'transaction_id']

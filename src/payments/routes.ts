@@ -12,7 +12,7 @@ import {
 import { describeRefusals } from '../platform/http/refusals.ts'
 import { describeResponse } from '../platform/http/responses.ts'
 import { createRouter } from '../platform/http/router.ts'
-import { findPayment, listPayments, type PaymentRecord } from './find-payments.ts'
+import { type FoundPayment, findPayment, listPayments } from './find-payments.ts'
 import { Payment, showPayment } from './view.ts'
 
 const shared = { tags: ['Payments'], ...withScope('payments:read') }
@@ -65,10 +65,10 @@ export function paymentRoutes(ctx: Context) {
     })
 }
 
-function show({ payment, currency, refundable }: PaymentRecord) {
-  return showPayment(payment, currency, refundable)
+function show({ payment, currency, refundable, accountHold }: FoundPayment) {
+  return showPayment(payment, currency, refundable, accountHold)
 }
 
-function locate({ payment: { firstSeenAt, paymentId, merchantCode } }: PaymentRecord) {
+function locate({ payment: { firstSeenAt, paymentId, merchantCode } }: FoundPayment) {
   return { time: firstSeenAt, id: paymentId, merchantCode }
 }

@@ -39,6 +39,12 @@ export const Hold = z
     },
   })
 
+/** The hold of the account, as its payments and refunds show it. */
+export const AccountHold = Hold.optional().openapi({
+  description:
+    'Only while the merchant account is held: none of its refunds is sent. Shown where the object is read by itself; a hold of the account changes no transaction and is in no event',
+})
+
 /** A payment as the API returns it. */
 export const Payment = z
   .strictObject({
@@ -69,6 +75,7 @@ export const Payment = z
     hold: Hold.nullable().openapi({
       description: 'While it is set, no refund of the payment is sent, and new ones are refused',
     }),
+    accountHold: AccountHold,
     firstSeenAt: Time,
     updatedAt: Time,
     asOf: Time.openapi({ description: 'When the query was sent whose answer is shown' }),
@@ -91,16 +98,21 @@ export const SHOWN_COLUMNS = [
   'asOf',
 ] as const satisfies readonly (keyof PaymentRow)[]
 
+/** A stored hold; null when there is none. */
+export type StoredHold = PaymentRow['hold']
+
 export type ShownPayment = Pick<PaymentRow, (typeof SHOWN_COLUMNS)[number]>
 
 /**
  * Builds the API's view of a payment.
  * @param refundable the refundable balance; shown as `0` unless the payment succeeded and the newest answer lists it readably
+ * @param accountHold shown while it is set
  */
 export function showPayment(
   row: ShownPayment,
   currency: string | null,
   refundable: string,
+  accountHold?: StoredHold,
 ): z.infer<typeof Payment> {
   return {
     id: row.paymentId,
@@ -115,6 +127,7 @@ export function showPayment(
     missing: row.missing,
     unreadable: row.unreadable,
     hold: row.hold,
+    ...(accountHold ? { accountHold } : {}),
     firstSeenAt: toIso(row.firstSeenAt),
     updatedAt: toIso(row.updatedAt),
     asOf: toIso(row.asOf),

@@ -32,6 +32,16 @@ export async function readRefunds(
   return rows.map(({ currency, ...refund }) => ({ refund, currency }))
 }
 
+/** Builds the event of a refund that the unit of work has changed, as it leaves it. */
+export async function buildUpdatedEvents(
+  { encryption }: { encryption: Pick<Encryption, 'decrypt'> },
+  tx: Tx,
+  { merchantCode, refundId }: Pick<RefundRecord['refund'], 'merchantCode' | 'refundId'>,
+): Promise<NewEvent[]> {
+  const shown = await readRefunds(tx, merchantCode, [refundId])
+  return shown.map((one) => buildRefundEvent(encryption, one.refund, 'refund.updated', one))
+}
+
 /**
  * Builds a refund's event. Its receiver stays encrypted until the event is delivered.
  * @param shown the refund as the commit leaves it

@@ -3,13 +3,17 @@ import type { Context } from '../context.ts'
 import type { Db } from '../db/client.ts'
 import { refunds } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
-import { currencyColumn } from '../payments/find-payments.ts'
+import { accountHoldColumn, currencyColumn } from '../payments/find-payments.ts'
+import type { StoredHold } from '../payments/view.ts'
 import { isUuid } from '../platform/http/fields.ts'
 import type { Position } from '../platform/http/page.ts'
 import { pickByKeys, pickNewest } from '../platform/postgres/keyset-page.ts'
 import type { RefundStatus } from './types.ts'
 
 export type RefundRecord = { refund: typeof refunds.$inferSelect; currency: string | null }
+
+/** A refund as it is read by itself, with the hold of its account. */
+export type FoundRefund = RefundRecord & { accountHold: StoredHold }
 
 export type RefundFilter = {
   merchants: readonly string[]
@@ -28,7 +32,7 @@ export async function findRefund(
   ctx: Pick<Context, 'db'>,
   merchants: readonly string[],
   refundId: string,
-): Promise<RefundRecord> {
+): Promise<FoundRefund> {
   const found = isUuid(refundId) ? await selectRefund(ctx, merchants, refundId) : undefined
   if (!found) throw new DomainError('refund_not_found', `No refund ${refundId}`)
   return found
@@ -38,7 +42,7 @@ async function selectRefund(
   { db }: Pick<Context, 'db'>,
   merchants: readonly string[],
   refundId: string,
-): Promise<RefundRecord | undefined> {
+): Promise<FoundRefund | undefined> {
   const keys = merchants.map((merchantCode) => ({ merchantCode, refundId }))
   const rows = pickByKeys(db, refunds, ['merchantCode', 'refundId'], JSON.stringify(keys))
   const [found] = await selectRefunds(db.with(rows)).prepare('find_refund').execute()
@@ -51,7 +55,7 @@ export function listRefunds(
   { merchants, paymentId, status }: RefundFilter,
   limit: number,
   after: Position | undefined,
-): Promise<RefundRecord[]> {
+): Promise<FoundRefund[]> {
   const r = refunds
   const shown: RefundStatus[] =
     status === 'pending' ? ['pending', 'sending'] : status ? [status] : []
@@ -86,5 +90,6 @@ export function listRefunds(
 }
 
 function selectRefunds(db: Pick<Db, 'select'>) {
-  return db.select({ refund: refunds, currency: currencyColumn('refunds') }).from(refunds)
+  const [currency, accountHold] = [currencyColumn('refunds'), accountHoldColumn('refunds')]
+  return db.select({ refund: refunds, currency, accountHold }).from(refunds)
 }

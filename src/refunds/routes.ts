@@ -12,7 +12,7 @@ import { BODY_REFUSALS, describeRefusals } from '../platform/http/refusals.ts'
 import { describeResponse } from '../platform/http/responses.ts'
 import { createRouter } from '../platform/http/router.ts'
 import type { TransactionsContext } from '../transactions/context.ts'
-import { findRefund, listRefunds, type RefundRecord } from './find-refunds.ts'
+import { type FoundRefund, findRefund, listRefunds } from './find-refunds.ts'
 import { maskReceiver } from './receiver.ts'
 import { readIdempotencyKey } from './request/idempotency.ts'
 import { RefundId, RefundRequest, readExactAmount } from './request/params.ts'
@@ -126,7 +126,7 @@ const list = createRoute({
 
 /** Routes to request and read refunds. */
 export function refundRoutes(ctx: TransactionsContext) {
-  const show = (found: RefundRecord) => showRefund(ctx.encryption, found)
+  const show = (found: FoundRefund) => showRefund(ctx.encryption, found)
   return createRouter()
     .openapi(request, async (c) => {
       const { dryRun, merchantCode: named } = c.req.valid('query')
@@ -175,6 +175,6 @@ export function refundRoutes(ctx: TransactionsContext) {
     })
 }
 
-function locate({ refund: { requestedAt, refundId, merchantCode } }: RefundRecord) {
+function locate({ refund: { requestedAt, refundId, merchantCode } }: FoundRefund) {
   return { time: requestedAt, id: refundId, merchantCode }
 }

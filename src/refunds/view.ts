@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { Hold } from '../payments/view.ts'
+import { AccountHold, Hold, type StoredHold } from '../payments/view.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
 import { Amount, Id, Time } from '../platform/http/fields.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
@@ -59,6 +59,7 @@ export const Refund = z
       })
       .nullable(),
     hold: Hold.nullable().openapi({ description: 'While it is set, the refund is not sent' }),
+    accountHold: AccountHold,
     resolution: Resolution.nullable(),
     requestedBy: z.string().openapi({ description: 'The name of the API key' }),
     onBehalfOf: z.string().nullable(),
@@ -137,11 +138,13 @@ export type ShownRefund = {
     | 'updatedAt'
   >
   currency: string | null
+  /** Of a refund that is read by itself. */
+  accountHold?: StoredHold
 }
 
 export function showRefund(
   encryption: Pick<Encryption, 'decrypt'>,
-  { refund: r, currency }: ShownRefund,
+  { refund: r, currency, accountHold }: ShownRefund,
 ): RefundView {
   return {
     id: r.refundId,
@@ -162,6 +165,7 @@ export function showRefund(
       message: r.failureMessage ?? '',
     },
     hold: r.hold,
+    ...(accountHold ? { accountHold } : {}),
     resolution: r.resolution,
     requestedBy: r.requestedBy,
     onBehalfOf: r.onBehalfOf,

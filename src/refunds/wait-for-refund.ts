@@ -1,7 +1,7 @@
 import { formatWakeKey } from '../db/transaction-key.ts'
 import { withEitherSignal } from '../platform/concurrency/with-either-signal.ts'
 import type { TransactionsContext } from '../transactions/context.ts'
-import { findRefund, type RefundRecord } from './find-refunds.ts'
+import { type FoundRefund, findRefund } from './find-refunds.ts'
 
 const FINISHED = ['succeeded', 'failed', 'needs_review', 'returned']
 
@@ -11,10 +11,10 @@ const FINISHED = ['succeeded', 'failed', 'needs_review', 'returned']
  */
 export function waitForRefund(
   ctx: Pick<TransactionsContext, 'db' | 'stopping' | 'transactionWaiters'>,
-  { refund }: RefundRecord,
+  { refund }: FoundRefund,
   ms: number,
   signal: AbortSignal,
-): Promise<RefundRecord> {
+): Promise<FoundRefund> {
   const until = performance.now() + ms
   return withEitherSignal([signal, ctx.stopping], async (end) => {
     for (;;) {

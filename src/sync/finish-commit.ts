@@ -1,11 +1,11 @@
 import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
 import { recordChanges } from '../events/record-changes.ts'
-import type { AppliedPayments, SnapshotRef } from '../payments/types.ts'
+import type { AppliedPayments, PaymentChange, SnapshotRef } from '../payments/types.ts'
 import { pipeline } from '../platform/postgres/pipeline.ts'
 import type { LastStatement } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { ReconciledRefunds } from '../refunds/reconcile/reconcile-refunds.ts'
-import { isOver, isShownByPayment } from '../refunds/transitions.ts'
+import { isFreed, isOver, isShownByPayment } from '../refunds/transitions.ts'
 import { notifyTransactionChanged } from '../transactions/notify-changed.ts'
 import type { PaymentFacts } from '../transactions/summarise-payments.ts'
 import type { SyncContext } from './context.ts'
@@ -48,7 +48,7 @@ export async function finishCommit(
   const isNew = applied !== undefined || changed
   const changes = {
     claim,
-    changes: applied?.changes ?? [],
+    changes: [...(applied?.changes ?? []), ...listFreed(refunds)],
     turnsFinal: isNew && summary.turnsFinal,
     drafts: refunds.drafts,
     external: refunds.externalChanges,
@@ -79,6 +79,13 @@ function keepOpenForRefunds(end: QueryEnd, { drafts, payments }: ReconciledRefun
     drafts.some(({ now }) => !isShownByPayment(now)) ||
     payments.some(({ external }) => external.some(({ matched }) => !matched))
   return unseen ? { kind: 'open', reason: 'a refund does not show in its payment yet' } : end
+}
+
+/** What this commit frees of payments, because refunds came back: the refunds themselves show nothing new. */
+function listFreed({ drafts }: ReconciledRefunds): PaymentChange[] {
+  return drafts
+    .filter(({ before, now }) => isFreed(now) && !isFreed(before))
+    .map(({ now: { paymentId } }) => ({ paymentId, field: 'freed', before: '', after: '' }))
 }
 
 function listFacts({ payments }: ReconciledRefunds): PaymentFacts[] {

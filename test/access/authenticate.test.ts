@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
-import { ensureFirstKey, SCOPES } from '../../src/access/keys.ts'
+import { ensureFirstKey } from '../../src/access/first-key.ts'
+import { SCOPES } from '../../src/access/keys.ts'
 import { expectProblem, OTHER, readPage, withKey, writeMerchantsFile } from '../support/api.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { startMain } from '../support/main-process.ts'
 import { addKey, MERCHANT, type Rig, startRig, startTestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
+
+const GRACE_MS = 3_600_000
 
 const MINE = 'key-bound-to-the-first-account-0123456789'
 const THEIRS = 'key-bound-to-the-other-account-0123456789'
@@ -218,7 +221,9 @@ describe('the first key of the settings', () => {
       })
       expect((await fetch(`${main.url}/v1/transactions`, withKey(text))).status).toBe(200)
       expect(await main.stop()).toBe(0)
-      await Promise.all(Array.from({ length: 5 }, () => ensureFirstKey(database.sql, text)))
+      await Promise.all(
+        Array.from({ length: 5 }, () => ensureFirstKey(database.sql, text, GRACE_MS)),
+      )
       const keys = await database.sql`select scopes, merchant_code, hash from api_keys`
       expect(keys.map(({ scopes, merchant_code }) => [scopes, merchant_code])).toEqual([
         [SCOPES, '*'],
@@ -230,15 +235,15 @@ describe('the first key of the settings', () => {
 
   it('stays revoked when it was revoked', async () => {
     const { sql } = rig.database
-    await ensureFirstKey(sql, text)
+    await ensureFirstKey(sql, text, GRACE_MS)
     await sql`update api_keys set revoked_at = now() where hash = sha256(${text}::bytea)`
-    await ensureFirstKey(sql, text)
+    await ensureFirstKey(sql, text, GRACE_MS)
     const [route] = LISTS
     if (route) await expectProblem(await call(route, text), 401, 'unauthenticated')
   })
 
   it('is kept as a hash: no column of any row has its text', async () => {
-    await ensureFirstKey(rig.database.sql, text)
+    await ensureFirstKey(rig.database.sql, text, GRACE_MS)
     const rows = await rig.database.sql<{ row: string; hash: Buffer }[]>`
       select to_jsonb(k)::text as row, hash from api_keys k`
     const hex = Buffer.from(text).toString('hex')

@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { createKey, revokeKey, rotateKey } from '../../src/access/change-keys.ts'
-import { ensureFirstKey, SCOPES } from '../../src/access/keys.ts'
+import { ensureFirstKey } from '../../src/access/first-key.ts'
+import { SCOPES } from '../../src/access/keys.ts'
 import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
 import { withKey } from '../support/api.ts'
 import { ask, expectRefused, expectTaken, seedPaid } from '../support/ask.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { addKey } from '../support/service.ts'
 import { useRig } from '../support/use-started.ts'
+
+const GRACE_MS = 3_600_000
 
 const rig = useRig({ settings: { ROLE: 'web' } })
 
@@ -18,6 +21,8 @@ const make = (more: { refundDailyMax?: string; expiresAt?: string } = {}) =>
       scopes: SCOPES,
       merchantCode: '*',
       refundMax: null,
+      refundMaxByCurrency: null,
+      refundDailyMaxByCurrency: null,
       refundDailyMax: more.refundDailyMax ?? null,
       ratePerMinute: 1000,
       person: null,
@@ -120,10 +125,10 @@ it('the first key gets the scopes that a release adds; no other key does', async
   const { sql } = rig.database
   const [text, other] = ['first-key', 'other-key'].map((name) => `${name}-${randomUUID()}`)
   if (!text || !other) throw new Error('no text')
-  await ensureFirstKey(sql, text)
+  await ensureFirstKey(sql, text, GRACE_MS)
   await addKey(rig.database, other, ['ops'])
   await sql`update api_keys set scopes = '{ops}' where hash = sha256(${text}::bytea)`
-  for (const one of [text, other]) await ensureFirstKey(sql, one)
+  for (const one of [text, other]) await ensureFirstKey(sql, one, GRACE_MS)
   const scopesOf = async (one: string) =>
     (await sql`select scopes from api_keys where hash = sha256(${one}::bytea)`)[0]?.scopes
   expect(await scopesOf(text)).toEqual(SCOPES)

@@ -70,6 +70,8 @@ const READERS: Record<string, string> = {
   refunds_newest: newest('refunds', 'requested_at', 'refund_id'),
   refunds_open: `select status, count(*) from refunds where status not in ('succeeded', 'failed') group by 1`,
   refunds_forget: `select * from refunds where receiver is not null and forget_receiver_at < now() limit 100`,
+  refunds_unsent: `select sum(amount) from refunds where status = 'failed' and attempts = 0
+    and cap_key_id = '00000000-0000-4000-8000-000000000000' and cap_day = current_date`,
   refund_attempts_refund: one('refund_attempts', 'refund_id'),
   foreign_refunds_of_payment: one('foreign_refunds', 'payment_id'),
   discrepancies_newest: newest('discrepancies', 'at', 'id'),

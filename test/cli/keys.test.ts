@@ -20,6 +20,8 @@ const Listed = z.array(
     scopes: z.array(z.string()),
     refundMax: z.string().nullable(),
     refundDailyMax: z.string().nullable(),
+    refundMaxByCurrency: z.record(z.string(), z.string()).nullable(),
+    refundDailyMaxByCurrency: z.record(z.string(), z.string()).nullable(),
     ratePerMinute: z.number().nullable(),
     person: z.string().nullable(),
     expiresAt: z.string().nullable(),
@@ -139,6 +141,21 @@ it('changes to keys are audited with the user, and without the key', async () =>
   expect(out + table.out).not.toContain(key)
 })
 
+it('a key is created with caps by currency, which its successor keeps', async () => {
+  const caps = ['--refund-max', 'VND:500000,USD:20.50', '--refund-daily-max', 'VND:2000000']
+  const made = await make(`shop-${randomUUID()}`, ...caps)
+  const { code, out } = await keys('rotate', made.id, '--json')
+  expect(code).toBe(0)
+  expect(await findListed(Made.parse(JSON.parse(out)).id)).toMatchObject({
+    refundMax: null,
+    refundDailyMax: null,
+    refundMaxByCurrency: { VND: '500000', USD: '20.50' },
+    refundDailyMaxByCurrency: { VND: '2000000' },
+    replaces: made.id,
+  })
+  expect((await keys('list')).out).toContain('≤ 20.50 USD, ≤ 500000 VND, ≤ 2000000 VND a day')
+})
+
 describe('a command that cannot run prints one line with exit code 2, and changes nothing', () => {
   const create = ['create', 'x', '--merchant', '*', '--scopes', 'ops']
   it.each([
@@ -151,6 +168,8 @@ describe('a command that cannot run prints one line with exit code 2, and change
       /unknown merchant account NOBODY; known accounts: UFLIYL/,
     ],
     ['a cap of nothing', [...create, '--refund-max', '0'], /Write an amount like 500000/],
+    ['a cap of a currency twice', [...create, '--refund-max', 'VND:1,VND:2'], /Write an amount/],
+    ['a cap of nothing in a currency', [...create, '--refund-max', 'VND:0'], /Write an amount/],
     ['a cap too exact', [...create, '--refund-daily-max', '0.00001'], /Write an amount/],
     ['no rate', [...create, '--rate', '0'], /Write a whole number/],
     [

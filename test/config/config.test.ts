@@ -64,6 +64,7 @@ const WRONG: [string, string, RegExp][] = [
   ['SYNC_BACKOFF_MS', '0', /at least 1/],
   ['SYNC_BACKOFF_MAX_MS', '10', /at least SYNC_BACKOFF_MS/],
   ['SYNC_MAX_ATTEMPTS', 'many', /whole number/],
+  ['API_KEY_GRACE_MS', '1h', /whole number/],
   ['SYNC_MIN_GAP_MS', '0.5', /whole number/],
   ['SYNC_MAX_GAP_MS', '10', /at least SYNC_MIN_GAP_MS/],
   ['SYNC_REPOLL_MS', '0', /at least 1/],

@@ -235,6 +235,44 @@ describe('a hold', () => {
     expect(await lab.payment(payment.id)).toMatchObject({ hold: null })
   })
 
+  it('on an account is shown on its payments and refunds, read by themselves', async () => {
+    const { payment, id, paths } = await requestRefund()
+    const read = async (path: string) => await (await lab.api(path)).json()
+    const readAll = async () => ({
+      payment: Payment.strict().parse(await read(`/v1/payments/${payment.id}`)),
+      refund: await readRefund(id),
+      payments: Payment.array().parse((await readPage(await lab.api('/v1/payments'))).data),
+      refunds: Refund.array().parse((await readPage(await lab.api('/v1/refunds'))).data),
+    })
+    const before = await readAll()
+    expect(JSON.stringify(before)).not.toContain('accountHold')
+    const { hold } = await change('PUT', paths.merchant, 'fraud?')
+    const held = { accountHold: hold, hold: null }
+    expect(hold).toMatchObject({ reason: 'fraud?', by: 'test' })
+    expect(await readAll()).toMatchObject({
+      ...{ payment: held, refund: held, payments: [held], refunds: [held] },
+    })
+    await lab.pass(payment)
+    const transaction = await lab.transaction(payment.transactionId)
+    expect(transaction.payments[0]).not.toHaveProperty('accountHold')
+    expect(JSON.stringify((await readPage(await lab.api('/v1/events'))).data)).not.toContain(
+      'accountHold',
+    )
+    await change('DELETE', paths.merchant, 'was none')
+    expect(JSON.stringify(await readAll())).not.toContain('accountHold')
+  })
+
+  it('on another account is not shown on this one', async () => {
+    const { payment, id } = await requestRefund()
+    const since = '2026-01-01T00:00:00.000Z'
+    await lab.database.sql`
+      update merchant_accounts set hold = jsonb_build_object('reason', 'x', 'by', 'y', 'since', ${since}::text)
+      where merchant_code = 'OTHER1'`
+    const shown = Payment.parse(await (await lab.api(`/v1/payments/${payment.id}`)).json())
+    expect([shown.accountHold, (await readRefund(id)).accountHold]).toEqual([undefined, undefined])
+    await lab.database.sql`update merchant_accounts set hold = null where merchant_code = 'OTHER1'`
+  })
+
   it('survives the answers of the gateway', async () => {
     const { payment, paths } = await requestRefund()
     const { hold } = await change('PUT', paths.payment, 'fraud?')

@@ -88,24 +88,31 @@ describe('the signed text of a request', () => {
     },
   )
 
-  it('reserves nothing as a refund made elsewhere, and a genuine notification of one does', async () => {
-    await lab.open({ paymentId: '143921100', amount: '20000' })
-    const other = await lab.open({ paymentId: '14392', amount: '20000' })
-    const params = { ...PUBLISHED_REFUND_WITHOUT_RECEIVER, svc_PaymentID: '143921100' }
-    const { hash } = signRequest(params, REFUND_HEADS)
-    const shared = { svc_Amount: '10000', svc_Command: 'REFUND', svc_MerchantCode: 'UFLIYL' }
-    // 143921100 and the version 1.
-    const forged = { ...shared, svc_PaymentID: '14392', svc_RequestID: '11', svc_ResponseCode: '0' }
-    const cut: Params = { ...forged, svc_ResponseMsg: '01', svc_SecureHash: hash }
-    expect((await postIpn(lab.service.url, cut)).status).toBe(200)
-    await lab.pass(other)
-    expect((await lab.payment('14392')).refundableAmount).toBe('20000')
-    expect(
-      (await postIpn(lab.service.url, sign({ ...forged, svc_ResponseMsg: 'ok' }))).status,
-    ).toBe(200)
-    await lab.pass(other)
-    expect((await lab.payment('14392')).refundableAmount).toBe('10000')
-  })
+  // One that is unknown: the request of another system, or about a payment whose row is lost.
+  it.each([
+    ['known', '14392', true],
+    ['unknown', '15592', false],
+  ])(
+    'about a payment that is %s reserves nothing as a refund made elsewhere',
+    async (_, named, isKnown) => {
+      const requested = `${named}1100`
+      if (isKnown) await lab.open({ paymentId: requested, amount: '20000' })
+      const other = await lab.open({ paymentId: named, amount: '20000' })
+      const params = { ...PUBLISHED_REFUND_WITHOUT_RECEIVER, svc_PaymentID: requested }
+      const { hash } = signRequest(params, REFUND_HEADS)
+      const shared = { svc_Amount: '10000', svc_Command: 'REFUND', svc_MerchantCode: 'UFLIYL' }
+      // The rest of the id, and the version 1.
+      const forged = { ...shared, svc_PaymentID: named, svc_RequestID: '11', svc_ResponseCode: '0' }
+      const cut: Params = { ...forged, svc_ResponseMsg: '01', svc_SecureHash: hash }
+      expect((await postIpn(lab.service.url, cut)).status).toBe(200)
+      await lab.pass(other)
+      expect((await lab.payment(named)).refundableAmount).toBe('20000')
+      const genuine = sign({ ...forged, svc_ResponseMsg: 'ok' })
+      expect((await postIpn(lab.service.url, genuine)).status).toBe(200)
+      await lab.pass(other)
+      expect((await lab.payment(named)).refundableAmount).toBe('10000')
+    },
+  )
 
   it.each([undefined, PUBLISHED_REFUND.svc_Receiver])(
     'with its request id in the hash is no failure of its own refund (receiver %s)',

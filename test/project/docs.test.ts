@@ -8,6 +8,7 @@ import { SCOPES } from '../../src/access/keys.ts'
 import { verifyMessage } from '../../src/cli/verify-message.ts'
 import { parseSettings, SETTINGS } from '../../src/config/settings.ts'
 import { EVENT_TYPES } from '../../src/events/event.ts'
+import { runCli } from '../support/cli.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8')
@@ -60,6 +61,17 @@ function findFault(page: string, target: string): string | undefined {
   return `${page}: there is no heading for ${target}`
 }
 
+/** Returns the commands that the command line does not have: the help of a command names it. */
+async function findUnknownCommands(commands: readonly string[]): Promise<string[]> {
+  const known = await Promise.all(
+    commands.map(async (command) => {
+      const { out } = await runCli([...command.split(' '), '--help'], {})
+      return out.startsWith(`Usage: cli ${command} `)
+    }),
+  )
+  return commands.filter((_, n) => !known[n])
+}
+
 describe('the README', () => {
   it('is short, and names the commands that set up a new machine', () => {
     const text = read('README.md')
@@ -101,6 +113,18 @@ describe('every page', () => {
     const named = findAll(/\bnpm run (?:-\S+ )*([\w:-]+)/g)
     expect(named.length).toBeGreaterThan(20)
     expect(named.filter(([, script]) => !(script in scripts))).toEqual([])
+  })
+
+  it('names only commands of the command line that exist', async () => {
+    const groups = /^(?:npm run (?:-s )?cli -- )?((?:keys|holds) [a-z]+|(?:sign|verify|audit)\b)/
+    const blocks = findAll(/^npm run -s cli -- ((?:keys|holds) [a-z]+|\w+)/gm)
+    const inline = PAGES.flatMap((page) =>
+      listCode(page).flatMap((code) => groups.exec(code)?.[1] ?? []),
+    )
+    const named = new Set([...blocks.map(([, command]) => command), ...inline])
+    expect(named.size).toBeGreaterThan(8)
+    expect(await findUnknownCommands([...named])).toEqual([])
+    expect(await findUnknownCommands(['keys forget', 'forget'])).toEqual(['keys forget', 'forget'])
   })
 
   it('names only source files and folders that exist', () => {

@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs'
-import { describe, expect, it } from 'vitest'
-import { SCOPES } from '../../src/access/keys.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { createApp } from '../../src/app.ts'
 import { discrepancies, refunds, transactions } from '../../src/db/schema.ts'
 import { EXTERNAL_STATES } from '../../src/refunds/external-view.ts'
+import { useRig } from '../support/use-started.ts'
 
 type Row = { object: string; state: string; exit: string; who: string; call: string }
 
@@ -48,7 +50,45 @@ function findDeadEnds(rows: readonly Row[], states = STATES): string[] {
   )
 }
 
+const Document = z.object({
+  paths: z.record(
+    z.string(),
+    z.record(
+      z.string(),
+      z.object({ security: z.array(z.record(z.string(), z.array(z.string()))).optional() }),
+    ),
+  ),
+})
+
+/** Whatever the parameters of a path are called. */
+const withoutNames = (path: string) => path.replaceAll(/\{\w+\}/g, '{}')
+
+/** What is wrong with the calls of the table: routes that the service does not have, or that need another scope. */
+function findWrongCalls(rows: readonly Row[], { paths }: z.infer<typeof Document>): string[] {
+  const scopes = new Map(
+    Object.entries(paths).flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, { security = [] }]): [string, string] => [
+        `${method.toUpperCase()} ${withoutNames(path)}`,
+        security.flatMap((one) => one.ApiKey ?? []).join(),
+      ]),
+    ),
+  )
+  return rows
+    .filter(({ call }) => call !== '')
+    .flatMap(({ call, who }) => {
+      const scope = scopes.get(withoutNames(call))
+      if (scope === undefined) return [`there is no ${call}`]
+      return scope === who ? [] : [`${call} needs ${scope}, not ${who}`]
+    })
+}
+
 describe('the table of states', () => {
+  const rig = useRig({ settings: { ROLE: 'web' } })
+  let document: z.infer<typeof Document>
+  beforeAll(async () => {
+    const response = await createApp(rig.service.ctx).request('/openapi.json')
+    document = Document.parse(await response.json())
+  })
   const rows = readTable()
 
   it('has an exit that a person can take for every state in the code', () => {
@@ -72,10 +112,20 @@ describe('the table of states', () => {
     }
   })
 
-  it('names scopes that exist', () => {
-    const named = new Set(rows.map(({ who }) => who).filter((who) => who !== 'service'))
-    // Approval has its own scope.
-    named.delete('refunds:approve')
-    expect([...named].filter((who) => !SCOPES.some((scope) => scope === who))).toEqual([])
+  it('names only routes that the service has, with the scope that they need', () => {
+    expect(findWrongCalls(rows, document)).toEqual([])
+  })
+
+  it('reveals a route that does not exist, another method, and another scope', () => {
+    const [row] = rows.filter(({ call }) => call === 'POST /v1/refunds/{id}/approval')
+    if (!row) throw new Error('the table has no approval')
+    const find = (more: Partial<Row>) => findWrongCalls([{ ...row, ...more }], document)
+    const misspelt = 'POST /v1/refunds/{id}/aproval'
+    expect(find({ call: misspelt })).toEqual([`there is no ${misspelt}`])
+    const deleted = 'DELETE /v1/refunds/{id}/approval'
+    expect(find({ call: deleted })).toEqual([`there is no ${deleted}`])
+    expect(find({ who: 'refunds:write' })).toEqual([
+      `${row.call} needs refunds:approve, not refunds:write`,
+    ])
   })
 })

@@ -131,16 +131,39 @@ export async function moveTo(
     where refund_id = ${refundId}`
 }
 
+/** Names the currency of a transaction in a notification, verified or not. */
+export async function seedCurrency(
+  { sql }: TestDatabase,
+  transactionId: string,
+  currency: string,
+  { verdict = 'verified', hint = false } = {},
+): Promise<void> {
+  await sql`
+    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, currency, verdict, hint, body,
+      content_type, address, headers, deliveries)
+    values (${MERCHANT.merchantCode}, sha256(${currency + verdict}::bytea), 'payment', ${transactionId}, ${currency},
+      ${verdict}, ${hint}, '', '', '', '{}', 1)`
+}
+
+const toJson = (value: unknown) => (value === undefined ? null : JSON.stringify(value))
+
 /** Adds a key with caps. */
 export async function addCappedKey(
   { sql }: TestDatabase,
   text: string,
-  caps: { max?: string; dailyMax?: string },
+  caps: {
+    max?: string
+    dailyMax?: string
+    maxByCurrency?: Record<string, string>
+    dailyMaxByCurrency?: Record<string, string>
+  },
 ): Promise<Access['id']> {
   const [row] = await sql<{ id: string }[]>`
-    insert into api_keys (name, hash, scopes, merchant_code, refund_max, refund_daily_max)
+    insert into api_keys (name, hash, scopes, merchant_code, refund_max, refund_daily_max,
+      refund_max_by_currency, refund_daily_max_by_currency)
     values ('capped', sha256(${text}::bytea), '{refunds:write,refunds:read}', '*', ${caps.max ?? null},
-      ${caps.dailyMax ?? null})
+      ${caps.dailyMax ?? null}, ${toJson(caps.maxByCurrency)}::text::jsonb,
+      ${toJson(caps.dailyMaxByCurrency)}::text::jsonb)
     returning id`
   return row?.id ?? ''
 }

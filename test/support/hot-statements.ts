@@ -20,6 +20,8 @@ const ACCESS: Access = {
   merchantCode: '*',
   scopes: ['payments:read', 'refunds:read', 'refunds:write'],
   refundMax: null,
+  refundMaxByCurrency: null,
+  refundDailyMaxByCurrency: null,
   refundDailyMax: null,
   ratePerMinute: null,
   chainId: '00000000-0000-4000-8000-000000000001',

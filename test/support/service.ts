@@ -1,4 +1,5 @@
-import { EVERY_MERCHANT, ensureFirstKey } from '../../src/access/keys.ts'
+import { ensureFirstKey } from '../../src/access/first-key.ts'
+import { EVERY_MERCHANT } from '../../src/access/keys.ts'
 import { type Config, readConfig } from '../../src/config/config.ts'
 import { computeSecureHash } from '../../src/gateway/signature.ts'
 import { createLog } from '../../src/platform/telemetry/log.ts'
@@ -112,7 +113,7 @@ export async function startTestService(
     streamLimits,
     breaker,
   })
-  await ensureFirstKey(service.ctx.sql, KEY)
+  await ensureFirstKey(service.ctx.sql, KEY, service.ctx.config.API_KEY_GRACE_MS)
   await watchService(service)
   return service
 }

@@ -4,7 +4,7 @@ import type { Tx } from '../../platform/postgres/types.ts'
 import { hasNotGrown } from '../deadlines.ts'
 import { decryptReceiver, type Receiver } from '../receiver.ts'
 import { mayResend } from '../schedule-check.ts'
-import { isDue, sendToReview, transition } from '../transitions.ts'
+import { isDue, transition } from '../transitions.ts'
 import type { LockedPayment, RefundDraft, RefundRow } from '../types.ts'
 import { findObstacle, mayClear } from './find-obstacle.ts'
 import { isAsApproved } from './is-as-approved.ts'
@@ -59,11 +59,8 @@ function* pickSendable(
     if (status !== 'pending' || !(isDue(draft) || unblocked)) continue
     if (!config.REFUNDS_ENABLED && attempts === 0) continue
     if (!requestedBeforeSnapshot) continue
-    if (mayBeItsOwn(payment, draft)) {
-      if (sinceRequestedMs >= config.REFUND_RESOLVE_FOR_MS)
-        sendToReview(draft, 'contradicted', UNEXPLAINED)
-      continue
-    }
+    // It waits with the discrepancy, until the growth is explained or it was not sent in time.
+    if (mayBeItsOwn(payment, draft)) continue
     const obstacle = findObstacle(payment, own, draft)
     if (!obstacle) {
       yield draft
@@ -92,10 +89,6 @@ function showsNothing(
 ): boolean {
   if (unmatchedDelta !== '0') return false
   return hasNotGrown(now, { refundedNow, refundedAtFirst, unmatchedDelta, returning })
-}
-
-const UNEXPLAINED = {
-  reason: 'not sent: the refunded amount grew by as much, and nothing explains the increase',
 }
 
 /** Whether the payment has grown by as much without explanation: it may be this refund, sent from a row that was lost. */

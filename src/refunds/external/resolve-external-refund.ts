@@ -1,22 +1,17 @@
 import { and, eq } from 'drizzle-orm'
-import { recordWrite } from '../../access/audit.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { externalRefunds, type StoredResolution } from '../../db/schema.ts'
 import {
-  buildDiscrepancyEvents,
-  logDiscrepancies,
   recordDiscrepancies,
   resolveDiscrepancies,
 } from '../../discrepancies/record-discrepancies.ts'
 import type { RecordedDiscrepancy } from '../../discrepancies/types.ts'
-import { type NewEvent, recordEvents } from '../../events/record-events.ts'
 import { build } from '../../platform/postgres/query-builder.ts'
-import { runInTransaction } from '../../platform/postgres/transaction.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { buildExternalEvents, readExternalRefunds } from '../build-external-events.ts'
+import { commitDecision, describeResolution } from '../commit-decision.ts'
 import { deriveExternalState, type ExternalRecord } from '../external-view.ts'
-import { lockTransaction, recheckTransaction } from '../lock-transaction.ts'
 import { lockRefunds } from '../reconcile/lock-refunds.ts'
 import { recordExternalChanges } from '../reconcile/record-external-changes.ts'
 import { DECIDED } from '../resolution-schema.ts'
@@ -54,31 +49,23 @@ export async function resolveExternalRefund(
 ): Promise<void> {
   const { merchantCode, transactionId, paymentId, id } = found
   const key = { merchantCode, transactionId }
-  const recorded = await runInTransaction(ctx.sql, async (tx) => {
-    await lockTransaction(tx, key)
-    const contrary = await judge(tx, found, request)
-    const resolution: StoredResolution = {
-      outcome: request.outcome,
-      reason: request.reason,
-      by: access.name,
-      againstEvidence: contrary,
-      decidedAt: ctx.now().toISOString(),
-    }
-    const change = await applyDecision(tx, found, request.outcome, resolution)
-    await recordExternalChanges(tx, key, [change])
-    const discrepancies = await recordDecision(tx, found, resolution)
-    await recheckTransaction(tx, key)
-    await recordWrite(tx, access, { operation: OPERATION, merchantCode, objectId: id })
-    const changed = await readExternalRefunds(tx, merchantCode, [id])
-    const events: NewEvent[] = [
-      ...(await buildPaymentEvent(tx, key, paymentId)),
-      ...buildExternalEvents(changed, [change]),
-      ...buildDiscrepancyEvents(discrepancies),
-    ]
-    await recordEvents(tx, events)
-    return discrepancies
+  const changes: ExternalChange[] = []
+  await commitDecision(ctx, {
+    ...{ key, access, operation: OPERATION, objectId: id },
+    async apply(tx) {
+      const { contrary, replaced } = await judge(tx, found, request)
+      const resolution = describeResolution(ctx, request, access, contrary)
+      changes.push(...replaced, await applyDecision(tx, found, request.outcome, resolution))
+      await recordExternalChanges(tx, key, changes)
+      return await recordDecision(tx, found, resolution)
+    },
+    async buildEvents(tx) {
+      const ids = changes.map(({ externalId }) => externalId)
+      const changed = await readExternalRefunds(tx, merchantCode, ids)
+      const payment = await buildPaymentEvent(tx, key, paymentId)
+      return [...payment, ...buildExternalEvents(changed, changes)]
+    },
   })
-  logDiscrepancies(ctx, recorded)
   const { name, requestId } = access
   ctx.log.info(
     { merchantCode, externalRefundId: id, outcome: request.outcome, key: name, requestId },
@@ -88,14 +75,14 @@ export async function resolveExternalRefund(
 
 /**
  * Locks the payment with its refunds, and judges the decision.
- * @returns what it contradicts, if anything
+ * @returns what it contradicts, if anything, and the change of what a person had entered for it
  * @throws DomainError when it is refused
  */
 async function judge(
   tx: Tx,
   found: ExternalRecord,
   { outcome, againstEvidence = false }: ExternalResolution,
-): Promise<string | null> {
+): Promise<{ contrary: string | null; replaced: ExternalChange[] }> {
   const { merchantCode, transactionId, paymentId, id } = found
   const { payments, drafts } = await lockRefunds(tx, { merchantCode, transactionId }, null)
   const [row] = await readExternalRefunds(tx, merchantCode, [id])
@@ -113,23 +100,25 @@ async function judge(
     throw refuseExternal(row, detail, 'against_evidence')
   }
   if (outcome === 'part_of_first_sight') checkFirstSight(row, payment, drafts)
-  if (outcome === 'matched' && !fitsGrowth(row, payment, drafts) && !(await takeEntered(tx, row))) {
+  const isNew = outcome !== 'matched' || fitsGrowth(row, payment, drafts)
+  const replaced = isNew ? [] : await takeEntered(tx, row)
+  if (!isNew && replaced.length === 0) {
     const detail = `the refunded amount is ${payment.refundedNow}, and no increase of ${row.amount} is left to match it`
     throw refuseExternal(row, detail)
   }
-  return contrary
+  return { contrary, replaced }
 }
 
 /**
  * Takes the amount off a refund that a person entered for growth that nothing explained: the notification names
  * what it was.
- * @returns whether there was one that is large enough
+ * @returns its change; empty when none is large enough
  */
 async function takeEntered(
   tx: Tx,
-  { merchantCode, paymentId, amount }: ExternalRecord,
-): Promise<boolean> {
-  const taken = await tx`
+  { merchantCode, paymentId, amount, requestId }: ExternalRecord,
+): Promise<ExternalChange[]> {
+  const taken = await tx<{ externalId: string; left: string | null }[]>`
     with entered as (
       select id, amount from foreign_refunds
       where merchant_code = ${merchantCode} and payment_id = ${paymentId} and source = 'person' and matched
@@ -140,8 +129,13 @@ async function takeEntered(
       amount = case when f.amount > ${amount} then f.amount - ${amount} else f.amount end,
       matched = f.amount > ${amount}, outcome = case when f.amount > ${amount} then null else 'released' end
     from entered where f.merchant_code = ${merchantCode} and f.id = entered.id
-    returning f.id`
-  return taken.length > 0
+    returning f.id as "externalId", case when f.matched then f.amount::text end as left`
+  return taken.map(({ externalId, left }) => {
+    const rest = left === null ? '' : `; ${left} is left of it`
+    const reason = `a notified refund of ${amount} (request ${requestId}) takes its place${rest}`
+    const after = left === null ? ('released' as const) : ('matched' as const)
+    return { externalId, paymentId, before: 'matched', after, cause: { reason } }
+  })
 }
 
 async function applyDecision(

@@ -5,6 +5,7 @@ import { REFUNDABLE_SQL } from '../../payments/refundable.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { makeDue } from '../../transactions/make-due.ts'
+import type { Caps } from './caps.ts'
 import type { RefusingPayment } from './explain-refusal.ts'
 import type { RefundTarget } from './find-target.ts'
 import { selectPriorEvidence } from './prior-evidence.ts'
@@ -28,6 +29,8 @@ export type IntentToStore = {
 export type InsertedIntent = Omit<RefusingPayment, 'status'> & {
   paymentStatus: string
   currency: string | null
+  /** As verified notifications name it; null also where no cap depends on it. */
+  verifiedCurrency: string | null
   /** Null when nothing was stored. */
   amount: string | null
   /** Of the refund; null when nothing was stored. */
@@ -63,20 +66,21 @@ function selectKey(tx: Tx, { merchantCode, transactionId, paymentId }: RefundTar
  * computed before the wait would be stale.
  *
  * A request id of which something is known already belongs to a refund whose row was lost: it is stored whatever is
- * left of the payment, as succeeded or for review, and is not sent.
+ * left of the payment, as succeeded or for review, and is not sent. One that succeeded keeps its receiver masked only.
  * @returns no row when the payment is no longer the transaction's: it is not locked, and nothing is stored
  */
 export function insertIntent(
   { config, sql }: Pick<Context, 'config' | 'sql'>,
   tx: Tx,
   toStore: IntentToStore,
-  { encrypted, shown }: { encrypted: Buffer | null; shown: Buffer | null },
+  { encrypted, shown, caps }: { encrypted: Buffer | null; shown: Buffer | null; caps: Caps },
 ): PromiseLike<InsertedIntent[]> {
   const { access, target, params, intent } = toStore
   const { merchantCode, transactionId, paymentId } = target
   const { refundId, idempotencyKey, fingerprint } = intent
   const { amount = null, reason = null, onBehalfOf = null } = params
   const keys = selectKey(tx, target)
+  const { keyId = null, day = null } = caps.counted ?? {}
   return tx<InsertedIntent[]>`
       with payment as (
         select status, missing, unreadable, payment_method, hold ->> 'reason' as held, (
@@ -90,17 +94,20 @@ export function insertIntent(
           proves and judged.matched as matched, proves and judged.in_first_sight as in_first_sight,
           coalesce(${amount}::numeric, case when found then judged.amount end, refundable) as amount
         from payment, judged
-      ), ${selectStatus(tx, config, target)}, stored as (
+      ), ${selectStatus(tx, config, target, caps.byCurrency)}, stored as (
         insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, reason, receiver,
           receiver_shown, idempotency_key, fingerprint,
           fingerprint_key_id, requested_by, requested_principal, on_behalf_of, needs_approval, status, due_at, known, matched,
-          in_first_sight, success_notified_at, review)
-        select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId}, amount, ${reason}, ${encrypted},
+          in_first_sight, success_notified_at, review, cap_key_id, cap_day, cap_currency)
+        select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId}, amount, ${reason},
+          case when next <> 'succeeded' then ${encrypted}::bytea end,
           ${shown}, ${idempotencyKey}, ${fingerprint.value}, ${fingerprint.keyId}, ${access.name}, ${selectPrincipal(tx, access.id)}, ${onBehalfOf}, next = 'awaiting_approval', next,
           case when next = 'pending' then now() end,
           proves, matched, in_first_sight, case when proves then notified_at end,
-          case when next = 'needs_review' then 'contradicted' end
-        from wanted
+          case when next = 'needs_review' then 'contradicted' end,
+          case when not found then ${keyId}::uuid end, case when not found then ${day}::date end,
+          case when not found then verified.currency end
+        from wanted, verified
         where amount > 0 and (found or (status = 'SUCCESS' and not missing and not unreadable
           and held is null and account_held is null
           and (payment_method <> 'QR' or ${encrypted !== null}) and amount <= refundable))
@@ -109,7 +116,7 @@ export function insertIntent(
       ), ${recordIntent(sql, tx, toStore)}
       select payment.status as "paymentStatus", missing, unreadable, held, account_held as "accountHeld", payment_method as "paymentMethod",
         refundable::text as refundable, (select amount::text from stored) as amount,
-        (select status from stored) as status, (
+        (select status from stored) as status, (select currency from verified) as "verifiedCurrency", (
           select currency from ${keys} cross join lateral (
             select currency from transactions as t
             where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1) as t) as currency,

@@ -5,16 +5,22 @@ import type { Tx } from '../../platform/postgres/types.ts'
 type Target = { merchantCode: string; transactionId: string; paymentId: string }
 
 /**
- * Builds common table expressions that follow `asked`: `wanted` adds the status that the refund starts with (`next`). One
- * of which something is known already ends, or goes to a person; above the threshold it awaits approval.
+ * Builds common table expressions that follow `asked`: `verified`, one row with the currency of the transaction as
+ * verified notifications name it (null without one, with several, or where nothing depends on it), and `wanted`, which
+ * adds the status that the refund starts with (`next`). One of which something is known already ends, or goes to a
+ * person; above the threshold it awaits approval.
+ * @param needsCurrency whether more than a threshold depends on the currency
  */
 export function selectStatus(
   tx: Tx,
   config: Pick<Config, 'REFUND_APPROVAL_ABOVE'>,
   target: Target,
+  needsCurrency: boolean,
 ) {
+  const { REFUND_APPROVAL_ABOVE: thresholds } = config
   return tx`
-    ${selectThreshold(tx, config, target)}, wanted as (
+    verified as (${needsCurrency || thresholds.length > 0 ? selectCurrency(tx, target) : tx`select null::text as currency`}),
+    ${selectThreshold(tx, config)}, wanted as (
       select asked.*, case
         when found then case when proves then 'succeeded' else 'needs_review' end
         when amount + ${selectOwnTotal(tx, target)} > above then 'awaiting_approval'
@@ -23,26 +29,29 @@ export function selectStatus(
     )`
 }
 
+/** The currency of the transaction, if verified notifications name one and only one. */
+function selectCurrency(tx: Tx, { merchantCode, transactionId }: Target) {
+  return tx`
+    select case when count(distinct e.currency) = 1 then max(e.currency) end as currency
+    from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k
+    cross join lateral (
+      select * from ipn_events as e
+      where ${tx.unsafe(byKey('e', ['merchant_code', 'transaction_id'], 'k'))} offset 0) as e
+    where e.verdict = 'verified' and not e.hint`
+}
+
 /**
  * Builds the common table expression `threshold`, one row: above which total a refund of the transaction needs the
- * approval of a second person (`above`, null for none). The currency counts only as verified notifications name
- * it; without one, or with several, the lowest threshold of any currency applies.
+ * approval of a second person (`above`, null for none). Without a verified currency, the lowest threshold of any
+ * currency applies.
  */
 function selectThreshold(
   tx: Tx,
   { REFUND_APPROVAL_ABOVE: thresholds }: Pick<Config, 'REFUND_APPROVAL_ABOVE'>,
-  { merchantCode, transactionId }: Target,
 ) {
   if (thresholds.length === 0) return tx`threshold as (select null::numeric as above)`
   return tx`
-    verified as (
-      select case when count(distinct e.currency) = 1 then max(e.currency) end as currency
-      from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k
-      cross join lateral (
-        select * from ipn_events as e
-        where ${tx.unsafe(byKey('e', ['merchant_code', 'transaction_id'], 'k'))} offset 0) as e
-      where e.verdict = 'verified' and not e.hint
-    ), threshold as (
+    threshold as (
       select min(a.amount) as above
       from verified, json_to_recordset(${JSON.stringify(thresholds)}::json) as a (currency text, amount numeric)
       where verified.currency is null or verified.currency = a.currency

@@ -36,7 +36,7 @@ export async function storeIntent(
   const shown = masked ? encryptReceiver(ctx.encryption, masked, 'receiver_shown', refundId) : null
   const [, [found]] = await pipeline(
     lockPayment(tx, target),
-    insertIntent(ctx, tx, toStore, { encrypted, shown }),
+    insertIntent(ctx, tx, toStore, { encrypted, shown, caps }),
   )
   if (!found) {
     const detail = `Payment ${paymentId} has changed in this moment; repeat the request with the same key`
@@ -50,7 +50,9 @@ export async function storeIntent(
   notifyAfterCommit(tx, SYNC_DUE)
   notifyTransactionChanged(tx, target)
   // What was sent before its row was lost was counted then, and is not sent again.
-  if (status === 'pending' || status === 'awaiting_approval') await caps.consume(amount)
+  if (status === 'pending' || status === 'awaiting_approval') {
+    await caps.consume(amount, found.verifiedCurrency)
+  }
   const refund = {
     ...NEW_REFUND,
     status,

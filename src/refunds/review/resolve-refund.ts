@@ -1,22 +1,17 @@
-import { recordWrite } from '../../access/audit.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import type { StoredResolution } from '../../db/schema.ts'
 import {
-  buildDiscrepancyEvents,
-  logDiscrepancies,
   recordDiscrepancies,
   resolveDiscrepancies,
 } from '../../discrepancies/record-discrepancies.ts'
 import type { RecordedDiscrepancy } from '../../discrepancies/types.ts'
-import { recordEvents } from '../../events/record-events.ts'
-import { runInTransaction } from '../../platform/postgres/transaction.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { checkSelfDecision } from '../approval/self-decision.ts'
-import { buildRefundEvent, readRefunds } from '../build-event.ts'
+import { buildUpdatedEvents } from '../build-event.ts'
+import { commitDecision, describeResolution } from '../commit-decision.ts'
 import { saveDraft } from '../draft.ts'
 import type { RefundRecord } from '../find-refunds.ts'
-import { lockTransaction, recheckTransaction } from '../lock-transaction.ts'
 import { namesRefund, readResult } from '../reconcile/handle-notifications.ts'
 import { type LockedRefunds, lockRefunds } from '../reconcile/lock-refunds.ts'
 import { measureUnmatched } from '../reconcile/measure-unmatched.ts'
@@ -56,36 +51,24 @@ export async function resolveRefund(
 ): Promise<void> {
   const { merchantCode, transactionId, refundId } = refund
   const key = { merchantCode, transactionId }
-  const found = await runInTransaction(ctx.sql, async (tx) => {
-    await lockTransaction(tx, key)
-    const locked = await lockRefunds(tx, key, null)
-    const draft = locked.drafts.find(({ now }) => now.refundId === refundId)
-    if (!draft) {
-      throw refuseDecision(refund, 'its payment has just moved to another transaction; try again')
-    }
-    const contrary = judgeDecision(ctx, draft, refund.status, locked, request)
-    const selfDecided = await checkSelfDecision(tx, draft.now, access)
-    const resolution: StoredResolution = {
-      outcome: request.outcome,
-      reason: request.reason,
-      by: access.name,
-      againstEvidence: contrary.length > 0 ? contrary.join('; ') : null,
-      decidedAt: ctx.now().toISOString(),
-    }
-    applyDecision(draft, request.outcome, resolution, selfDecided)
-    await saveDraft(tx, draft)
-    await scheduleReceiverErasure(tx, ctx.config, draft)
-    const recorded = await recordDecision(tx, draft, resolution)
-    await recheckTransaction(tx, key)
-    await recordWrite(tx, access, { operation: OPERATION, merchantCode, objectId: refundId })
-    const shown = await readRefunds(tx, merchantCode, [refundId])
-    const events = shown.map((one) =>
-      buildRefundEvent(ctx.encryption, one.refund, 'refund.updated', one),
-    )
-    await recordEvents(tx, [...events, ...buildDiscrepancyEvents(recorded)])
-    return recorded
+  await commitDecision(ctx, {
+    ...{ key, access, operation: OPERATION, objectId: refundId },
+    async apply(tx) {
+      const locked = await lockRefunds(tx, key, null)
+      const draft = locked.drafts.find(({ now }) => now.refundId === refundId)
+      if (!draft) {
+        throw refuseDecision(refund, 'its payment has just moved to another transaction; try again')
+      }
+      const contrary = judgeDecision(ctx, draft, refund.status, locked, request).join('; ')
+      const selfDecided = await checkSelfDecision(tx, draft.now, access)
+      const resolution = describeResolution(ctx, request, access, contrary || null)
+      applyDecision(draft, request.outcome, resolution, selfDecided)
+      await saveDraft(tx, draft)
+      await scheduleReceiverErasure(tx, ctx.config, draft)
+      return await recordDecision(tx, draft, resolution)
+    },
+    buildEvents: (tx) => buildUpdatedEvents(ctx, tx, refund),
   })
-  logDiscrepancies(ctx, found)
   const { name, requestId } = access
   ctx.log.info(
     { merchantCode, refundId, outcome: request.outcome, key: name, requestId },

@@ -5,7 +5,7 @@ import { BODY_REFUSALS, describeRefusals } from '../../platform/http/refusals.ts
 import { describeResponse } from '../../platform/http/responses.ts'
 import { createRouter } from '../../platform/http/router.ts'
 import type { TransactionsContext } from '../../transactions/context.ts'
-import { findRefund, type RefundRecord } from '../find-refunds.ts'
+import { type FoundRefund, findRefund } from '../find-refunds.ts'
 import { Reason, RefundId } from '../request/params.ts'
 import { Refund, showRefund } from '../view.ts'
 import { cancelRefund } from './cancel-refund.ts'
@@ -84,7 +84,7 @@ const cancel = createRoute({
 
 /** Routes to cancel a refund, and to decide its outcome. */
 export function decisionRoutes(ctx: TransactionsContext) {
-  const show = (found: RefundRecord) => showRefund(ctx.encryption, found)
+  const show = (found: FoundRefund) => showRefund(ctx.encryption, found)
   return createRouter()
     .openapi(cancel, async (c) => {
       const access = c.get('access')

@@ -4,7 +4,7 @@ import { lockRefundRows } from '../../../src/refunds/draft.ts'
 import { Refund, type RefundView } from '../../../src/refunds/view.ts'
 import { expectProblem, readPage, withKey } from '../../support/api.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
-import { ask, expectRefused, expectTaken, RECEIVER } from '../../support/ask.ts'
+import { ask, expectRefused, expectTaken, RECEIVER, seedCurrency } from '../../support/ask.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { addKey, MERCHANT } from '../../support/service.ts'
@@ -51,17 +51,8 @@ async function expectDecided(response: Response): Promise<RefundView> {
 const statusOf = async (id: string) => (await lab.readRefund(id)).status
 
 /** Names the currency of a transaction in a notification, verified or not. */
-async function name(
-  { transactionId }: LabPayment,
-  currency: string,
-  { verdict = 'verified', hint = false } = {},
-) {
-  await lab.database.sql`
-    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, currency, verdict, hint, body,
-      content_type, address, headers, deliveries)
-    values ('UFLIYL', sha256(${currency + verdict}::bytea), 'payment', ${transactionId}, ${currency}, ${verdict}, ${hint},
-      '', '', '', '{}', 1)`
-}
+const name = ({ transactionId }: LabPayment, currency: string, more = {}) =>
+  seedCurrency(lab.database, transactionId, currency, more)
 
 describe('a refund above the threshold', () => {
   it('is reserved and not sent until another principal approves it', async () => {
@@ -390,6 +381,7 @@ describe('past the routes, the database', () => {
     const access = {
       ...{ id: rotated.id, name: 'somebody else', scopes: [], merchantCode: '*', merchants: [] },
       ...{ refundMax: null, refundDailyMax: null, ratePerMinute: null, requestId: 'r' },
+      ...{ refundMaxByCurrency: null, refundDailyMaxByCurrency: null },
       chainId: rotated.id,
     }
     const decided = decideApproval(lab.service.ctx, found, { decision: 'approve' }, access)

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, describe, expect, it } from 'vitest'
 import { deriveRefundId } from '../../../src/refunds/request/derive-refund-id.ts'
+import { MASKED, RECEIVER } from '../../support/ask.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
@@ -17,6 +18,11 @@ async function loseRow(refundId: string): Promise<void> {
   await sql`delete from refund_attempts where refund_id = ${refundId}`
   await sql`delete from changes where refund_id = ${refundId}`
   await sql`delete from refunds where refund_id = ${refundId}`
+}
+
+async function requestedEarlier(refundId: string, by: string): Promise<void> {
+  await lab.database.sql`
+    update refunds set requested_at = requested_at - ${by}::interval where refund_id = ${refundId}`
 }
 
 async function askAgain(payment: LabPayment, key: string, amount: string | undefined = '30') {
@@ -88,6 +94,23 @@ describe('a refund whose row is lost after it was sent', () => {
     expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
     const { proof } = await readProof(id)
     expect(proof).toMatchObject({ transitions: [{ to: 'pending' }, { to: 'succeeded' }] })
+  })
+
+  it('and notified since keeps its receiver masked only', async () => {
+    const payment = await lab.open({ paymentMethod: 'QR' })
+    const body = { amount: '30', receiver: RECEIVER }
+    const { id } = (await lab.refund(payment.id, body, 'k13')).body
+    await lab.pass(payment)
+    await lab.settle(id)
+    await loseRow(id)
+    await lab.notify(payment, id, '30')
+    await lab.pass(payment)
+    const again = (await lab.refund(payment.id, body, 'k13')).body
+    expect(again).toMatchObject({ id, status: 'succeeded', receiver: MASKED })
+    const [row] = await lab.database.sql`
+      select receiver is null as erased, receiver_shown is not null as shown from refunds where refund_id = ${id}`
+    expect(row).toEqual({ erased: true, shown: true })
+    expect((await lab.refund(payment.id, body, 'k13')).body.id).toBe(id)
   })
 
   it('and of which all that is left was refunded is stored with the amount of its notification', async () => {
@@ -183,15 +206,36 @@ describe('a refund whose row is lost after it was sent', () => {
     expect(await lab.row(id)).toMatchObject({ status: 'succeeded', matched: true, attempts: 0 })
   })
 
-  it('and waits beside unexplained growth for too long is left to a person', async () => {
+  it('and that waits beside unexplained growth stays pending until it is not sent in time', async () => {
     const payment = await lab.open()
     await lab.show(payment, '30')
     const { id } = await askAgain(payment, 'k9')
-    await lab.database.sql`
-      update refunds set requested_at = requested_at - interval '3 days' where refund_id = ${id}`
+    await requestedEarlier(id, '6 days')
     await lab.pass(payment)
-    expect(await statusOf(id)).toBe('needs_review')
+    expect(await statusOf(id)).toBe('pending')
+    expect(await lab.disagreements(payment)).toContain('unexplained_growth')
+    await requestedEarlier(id, '1 day')
+    await lab.pass(payment)
+    expect(await lab.row(id)).toMatchObject({ status: 'failed', failureReason: 'not_sent_in_time' })
     expect(await lab.sent(id)).toBe(0)
+  })
+
+  it('and that waits beside growth which a person explains is sent', async () => {
+    const payment = await lab.open()
+    await lab.show(payment, '30')
+    const { id } = await askAgain(payment, 'k12')
+    await requestedEarlier(id, '6 days')
+    await lab.pass(payment)
+    const [found] = await lab.database.sql<{ id: number }[]>`
+      select id from discrepancies where kind = 'unexplained_growth' and payment_id = ${payment.id}`
+    const resolved = await lab.api(`/v1/discrepancies/${found?.id}/resolution`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ reason: 'refunded at the portal' }),
+    })
+    expect(resolved.status).toBe(200)
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(1)
   })
 
   it('and whose failure is notified before it is sent again is left to a person', async () => {

@@ -296,6 +296,10 @@ it('a decision locks the transaction before its payment, in the order of a commi
   expect(status).toBe(200)
 })
 
+const readPaymentEvents = (payment: LabPayment) => lab.database.sql<{ type: string }[]>`
+  select type, data from event_outbox where transaction_id = ${payment.transactionId}
+    and type like 'payment.%' order by id`
+
 describe('a refund that came back', () => {
   it('keeps its match until two answers show the refunded amount lower by it', async () => {
     const { payment, refundId } = await makeSucceeded()
@@ -311,9 +315,15 @@ describe('a refund that came back', () => {
     await lab.show(payment, '0')
     await lab.pass(payment)
     expect(await left(payment)).toBe('70')
+    const before = await readPaymentEvents(payment)
     await lab.pass(payment)
     expect(await left(payment)).toBe('100')
     expect(await lab.row(refundId)).toMatchObject({ status: 'returned', matched: false })
+    expect((await readPaymentEvents(payment)).slice(before.length)).toEqual([
+      { type: 'payment.updated', data: await lab.payment(payment.id) },
+    ])
+    await lab.pass(payment)
+    expect(await readPaymentEvents(payment)).toHaveLength(before.length + 1)
     const { data } = await readPage(
       await lab.api(`/v1/transactions/${payment.transactionId}/timeline`),
     )

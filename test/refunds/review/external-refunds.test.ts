@@ -341,6 +341,15 @@ describe('growth that a person enters as a refund made elsewhere', () => {
       await expectDecided(await decide(one?.id ?? '', 'matched'), 'matched')
       expect(await left(payment)).toBe(after)
     }
+    const entered = (await readEvents(payment)).filter(({ data }) => data.source === 'person')
+    expect(entered).toMatchObject([
+      { type: 'external_refund.found', data: { amount: '50', state: 'matched' } },
+      { type: 'external_refund.updated', data: { amount: '20', state: 'matched' } },
+      { type: 'external_refund.updated', data: { amount: '20', state: 'released' } },
+    ])
+    expect((await readSteps(payment)).map(({ cause }) => cause)).toContainEqual(
+      'a notified refund of 30 (request portal-1) takes its place; 20 is left of it',
+    )
     await lab.notify(payment, 'portal-3', '1')
     await lab.pass(payment)
     const third = (await list(payment)).data.find(({ requestId }) => requestId === 'portal-3')

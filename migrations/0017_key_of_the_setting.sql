@@ -1,0 +1,1 @@
+ALTER TABLE "api_keys" ADD COLUMN "from_setting" boolean DEFAULT false NOT NULL;
