@@ -6,6 +6,7 @@ import { HOT_PATHS } from '../support/hot-statements.ts'
 import { type Rig, startRig } from '../support/service.ts'
 
 const FULL = 20_000
+const COUNTS = 5
 
 let rig: Rig
 let connection: MeasuredConnection
@@ -35,16 +36,26 @@ afterEach(async () => {
 async function measure(paths: readonly HotPath[] = HOT_PATHS): Promise<string[]> {
   const exceeded: string[] = []
   for (const path of paths) {
-    const touched = await countBuffers(path)
-    if (touched.buffers <= path.most * path.rows) continue
-    // Other sessions can make this one forget its catalogs, which it reads again once; rows it reads every time.
-    const again = await countBuffers(path)
-    if (again.buffers <= path.most * path.rows) continue
-    const { buffers, statement } = again.worst
-    const perRow = Math.round(again.buffers / path.rows)
+    const least = await countLeast(path)
+    if (least.buffers <= path.most * path.rows) continue
+    const { buffers, statement } = least.worst
+    const perRow = Math.round(least.buffers / path.rows)
     exceeded.push(`${path.name}: ${perRow} a row, ${buffers} of them by ${statement.trim()}`)
   }
   return exceeded
+}
+
+/**
+ * The least of several counts: definitions that other sessions of the server change make this one forget its
+ * catalogs, which it then reads along with the rows. What the path itself reads is in every count.
+ */
+async function countLeast(path: HotPath) {
+  let least = await countBuffers(path)
+  for (let n = 1; n < COUNTS && least.buffers > path.most * path.rows; n += 1) {
+    const next = await countBuffers(path)
+    if (next.buffers < least.buffers) least = next
+  }
+  return least
 }
 
 async function countBuffers({ before, run }: HotPath) {
