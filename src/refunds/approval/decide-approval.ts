@@ -15,6 +15,7 @@ import { notifyTransactionChanged } from '../../transactions/notify-changed.ts'
 import { buildRefundEvent, readRefunds } from '../build-event.ts'
 import { lockRefundRows } from '../draft.ts'
 import type { RefundRecord } from '../find-refunds.ts'
+import { isNotified } from '../is-notified.ts'
 import { decryptReceiver } from '../receiver.ts'
 import { scheduleReceiverErasure } from '../schedule-receiver-erasure.ts'
 import { startDraft } from '../transitions.ts'
@@ -83,6 +84,10 @@ async function lockAwaiting(
   }
   if (row.sinceRequestedMs >= config.REFUND_APPROVAL_WITHIN_MS) {
     const detail = `Refund ${refundId} does not await approval any more: it was not approved in time; request it again with a new key if it is still wanted`
+    throw new DomainError('not_awaiting_approval', detail)
+  }
+  if (await isNotified(tx, row)) {
+    const detail = `Refund ${refundId} does not await approval any more: the gateway has notified its request id; the notification decides it within moments`
     throw new DomainError('not_awaiting_approval', detail)
   }
   return row
