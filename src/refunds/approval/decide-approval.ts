@@ -36,7 +36,8 @@ const BY_ANOTHER = 'refunds_decided_by_another'
  * Approves or declines a refund that awaits approval. An approved one becomes `pending` and is sent only as it is
  * now; a declined one has failed. The database refuses the principal that asked for it, and whoever it was asked
  * for.
- * @throws DomainError `not_awaiting_approval`, `same_person`, or `unavailable` when its receiver cannot be read
+ * @throws DomainError `not_awaiting_approval`, with what was decided, `same_person`, or `unavailable` when its receiver
+ *   cannot be read or its payment is moving to another transaction
  */
 export async function decideApproval(
   ctx: Context,
@@ -77,20 +78,36 @@ async function lockAwaiting(
       and p.payment_id = ${paymentId} for update of t, p`
   const rows = await lockRefundRows(tx, { merchantCode, transactionId }, null)
   const row = rows.find((one) => one.refundId === refundId)
-  if (row?.status !== 'awaiting_approval') {
-    const status = row?.status === 'sending' ? 'pending' : row?.status
-    const detail = `Refund ${refundId} does not await approval: it is ${status}`
-    throw new DomainError('not_awaiting_approval', detail)
+  if (!row) {
+    const detail = `Refund ${refundId} has changed in this moment; repeat the request`
+    throw new DomainError('unavailable', detail)
   }
-  if (row.sinceRequestedMs >= config.REFUND_APPROVAL_WITHIN_MS) {
-    const detail = `Refund ${refundId} does not await approval any more: it was not approved in time; request it again with a new key if it is still wanted`
-    throw new DomainError('not_awaiting_approval', detail)
+  const why = await explainOver(config, tx, row)
+  if (why === undefined) return row
+  throw new DomainError('not_awaiting_approval', `Refund ${refundId} does not await approval${why}`)
+}
+
+/** Why a refund does not await approval any more, with what was decided; undefined if it does. */
+async function explainOver(
+  { REFUND_APPROVAL_WITHIN_MS: withinMs }: Context['config'],
+  tx: Tx,
+  row: RefundRow,
+): Promise<string | undefined> {
+  const { merchantCode, refundId, status, sinceRequestedMs } = row
+  if (status !== 'awaiting_approval') {
+    const [decided] = await tx<{ decided: string | null }[]>`
+      select case when approved_at is null then 'declined' else 'approved' end || ' with API key ' || decided_by
+        || coalesce(': ' || decided_reason, '') as decided
+      from refunds where merchant_code = ${merchantCode} and refund_id = ${refundId}`
+    const state = status === 'sending' ? 'pending' : status
+    return `: it is ${state}${decided?.decided ? `, ${decided.decided}` : ''}`
   }
-  if (await isNotified(tx, row)) {
-    const detail = `Refund ${refundId} does not await approval any more: the gateway has notified its request id; the notification decides it within moments`
-    throw new DomainError('not_awaiting_approval', detail)
+  if (sinceRequestedMs >= withinMs) {
+    return ' any more: it was not approved in time; request it again with a new key if it is still wanted'
   }
-  return row
+  return (await isNotified(tx, row))
+    ? ' any more: the gateway has notified its request id; the notification decides it within moments'
+    : undefined
 }
 
 type Decider = { access: Access; reason: string | undefined }

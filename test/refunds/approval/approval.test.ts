@@ -155,13 +155,46 @@ describe('a refund above the threshold', () => {
       lab.database,
       (held) => held`select from payments where payment_id = ${payment.id} for update`,
       async (commit) => {
-        const decided = [decide(id, approver), decide(id, third, 'decline')]
+        const reason = { reason: 'ticket 4711' }
+        const decided = [
+          decide(id, approver, 'approval', reason),
+          decide(id, third, 'decline', reason),
+        ]
         await waitUntilBlocked(lab.database, 2)
         await commit()
         return await Promise.all(decided)
       },
     )
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409])
+    const [won, lost] = answers.toSorted((a, b) => a.status - b.status)
+    if (!won || !lost) throw new Error('not two answers')
+    const { approval } = await expectDecided(won)
+    const { detail } = await expectProblem(lost, 409, 'not_awaiting_approval')
+    expect(detail).toContain(`${approval?.decision} with API key ${approval?.by}: ticket 4711`)
+  })
+
+  it('whose payment moves to another transaction meanwhile is to be decided again', async () => {
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    const response = await whileUncommitted(
+      lab.database,
+      async (held) => {
+        await held`
+          insert into transactions (merchant_code, transaction_id)
+          values (${MERCHANT.merchantCode}, 'T-OTHER')`
+        await held`
+          select from transactions where transaction_id = ${payment.transactionId} for update`
+        await held`update payments set transaction_id = 'T-OTHER' where payment_id = ${payment.id}`
+        await held`update refunds set transaction_id = 'T-OTHER' where refund_id = ${id}`
+      },
+      async (commit) => {
+        const decided = decide(id, approver)
+        await waitUntilBlocked(lab.database)
+        await commit()
+        return await decided
+      },
+    )
+    await expectProblem(response, 503, 'unavailable')
+    await expectDecided(await decide(id, approver))
   })
 
   it('is refused to a key without the scope, and to another merchant', async () => {
