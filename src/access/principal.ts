@@ -24,3 +24,22 @@ export function namesKeySql(onBehalfOf: string): string {
   return `coalesce(lower(btrim(${onBehalfOf})) in
     (lower(btrim(k.name)), ${PRINCIPAL_SQL}, regexp_replace(${PRINCIPAL_SQL}, '^[a-z]+:', '')), false)`
 }
+
+/**
+ * Whether a text names the key, by its name, its principal or its person, in any case. The letters of a name need
+ * not be known to the database's locale, so the comparison in SQL may miss some.
+ */
+export async function namesKey(tx: Tx, keyId: string, text: string | null): Promise<boolean> {
+  if (text === null) return false
+  const [key] = await tx<{ name: string; principal: string }[]>`
+    select k.name, ${tx.unsafe(PRINCIPAL_SQL)} as principal from api_keys as k where k.id = ${keyId}`
+  if (!key) return false
+  const { name, principal } = key
+  const names = [name, principal, principal.replace(/^[a-z]+:/, '')]
+  return names.map(foldName).includes(foldName(text))
+}
+
+/** Formats a name for comparison: its case and its spaces do not count. */
+export function foldName(text: string): string {
+  return text.trim().normalize('NFKC').replaceAll(/\s+/g, ' ').toLowerCase()
+}

@@ -1,5 +1,5 @@
 import { recordWrite } from '../../access/audit.ts'
-import { selectKeyName, selectPrincipal } from '../../access/principal.ts'
+import { namesKey, selectKeyName, selectPrincipal } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { SYNC_DUE } from '../../db/channels.ts'
@@ -49,6 +49,7 @@ export async function decideApproval(
   try {
     await runInTransaction(ctx.sql, async (tx) => {
       const row = await lockAwaiting(ctx, tx, refund)
+      if (await namesKey(tx, access.id, row.onBehalfOf)) throw refuseSame(refundId, decision)
       await (decision === 'approve'
         ? approve(ctx, tx, row, { access, reason })
         : decline(ctx, tx, row, { access, reason }))
@@ -56,14 +57,18 @@ export async function decideApproval(
     })
   } catch (error) {
     if (!violatesConstraint(error, BY_ANOTHER)) throw error
-    const detail = `Refund ${refundId} was requested by you or for you: a second person has to ${decision} it`
-    throw new DomainError('same_person', detail)
+    throw refuseSame(refundId, decision)
   }
   const { name, requestId } = access
   ctx.log.info(
     { merchantCode, refundId, decision, key: name, requestId },
     'refund approval decided',
   )
+}
+
+function refuseSame(refundId: string, decision: ApprovalDecision['decision']): DomainError {
+  const detail = `Refund ${refundId} was requested by you or for you: a second person has to ${decision} it`
+  return new DomainError('same_person', detail)
 }
 
 /** Locks the transaction, the payment and the refund, and reads the refund. */

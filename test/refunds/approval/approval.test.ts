@@ -130,6 +130,8 @@ describe('a refund above the threshold', () => {
     ['the person', { person: 'Tran Thi B' }, ' TRAN thi B '],
     ['the principal', { person: 'Tran Thi B' }, 'person:tran thi b'],
     ['the key', { name: 'desk 4' }, 'Desk 4'],
+    ['the person, in letters beyond ASCII', { person: 'Đặng Thị Ánh' }, 'ĐẶNG  THỊ ÁNH'],
+    ['the key, in letters beyond ASCII', { name: 'Quầy Ấ' }, 'QUẦY ấ'],
   ])('is not decided by whoever it was asked for: %s', async (_, named, onBehalfOf) => {
     const payment = await lab.open()
     const key = await addPrincipal(lab.database, named)
@@ -312,6 +314,9 @@ describe('the threshold', () => {
     await name(payment, 'USD')
     expect((await request(payment, { amount: '60' })).status).toBe('pending')
     expect((await request(payment, { amount: '11' })).status).toBe('awaiting_approval')
+    const lower = await lab.open()
+    await name(lower, ' vnd ')
+    expect((await request(lower, { amount: '60' })).status).toBe('awaiting_approval')
     const without = await lab.open()
     await name(without, 'EUR')
     expect(await request(without, { amount: '100' })).toMatchObject({
@@ -540,9 +545,12 @@ describe('a decision about the outcome', () => {
   })
 
   it('is not made by whoever it was asked for', async () => {
-    const boss = await addPrincipal(lab.database, { person: 'Boss' })
-    const id = await makeDoubtful({ onBehalfOf: 'boss' })
+    const boss = await addPrincipal(lab.database, { person: 'Bà Đoàn' })
+    const id = await makeDoubtful({ onBehalfOf: 'BÀ ĐOÀN' })
     await expectProblem(await resolve(id, boss), 403, 'same_person')
+    const other = await addPrincipal(lab.database, { person: 'Boss' })
+    const asked = await makeDoubtful({ onBehalfOf: 'boss' })
+    await expectProblem(await resolve(asked, other), 403, 'same_person')
   })
 
   it('is, and is marked, when no other principal may decide for the merchant', async () => {
