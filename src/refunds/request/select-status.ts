@@ -54,7 +54,7 @@ function selectThreshold(
     threshold as (
       select min(a.amount) as above
       from verified, json_to_recordset(${JSON.stringify(thresholds)}::json) as a (currency text, amount numeric)
-      where verified.currency is null or verified.currency = a.currency
+      where coalesce(upper(btrim(verified.currency)), '') !~ '^[A-Z]{3}$' or upper(btrim(verified.currency)) = a.currency
     )`
 }
 
