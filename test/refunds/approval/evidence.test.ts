@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { GatewayOutcome } from '../../../src/gateway/types.ts'
+import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
 import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
@@ -56,6 +57,17 @@ describe('a refund whose success is notified while it awaits approval', () => {
     await lab.pass(payment)
     expect(await lab.row(id)).toMatchObject({ status: 'succeeded', attempts: 0 })
     expect(await lab.disagreements(payment)).toEqual([])
+  })
+
+  it('has succeeded once its time is over, also if its account cannot be queried any more', async () => {
+    const { payment, id } = await request()
+    const { ctx } = lab.service
+    const missing = { ...ctx, config: { ...ctx.config, accounts: [] } }
+    await lab.notify(payment, id, '60')
+    expect(await reconcileUnqueried(missing)).toBe(0)
+    await lab.database.sql`update refunds set requested_at = requested_at - interval '1 hour'`
+    expect(await reconcileUnqueried(missing)).toBe(1)
+    expect(await lab.row(id)).toMatchObject({ status: 'succeeded', attempts: 0 })
   })
 })
 
