@@ -1,3 +1,4 @@
+import { DomainError } from '../errors.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 
 /**
@@ -25,18 +26,29 @@ export function namesKeySql(onBehalfOf: string): string {
     (lower(btrim(k.name)), ${PRINCIPAL_SQL}, regexp_replace(${PRINCIPAL_SQL}, '^[a-z]+:', '')), false)`
 }
 
+/** A key with its principal. */
+export type NamedKey = { name: string; principal: string }
+
+/**
+ * Locks a key until the commit, and reads its principal: nothing is decided with a key once its revocation is
+ * committed.
+ * @throws DomainError `unauthenticated` when it was revoked or has expired since the request was authenticated
+ */
+export async function lockLiveKey(tx: Tx, keyId: string): Promise<NamedKey> {
+  const [key] = await tx<NamedKey[]>`
+    select k.name, ${tx.unsafe(PRINCIPAL_SQL)} as principal from api_keys as k
+    where k.id = ${keyId} and k.revoked_at is null and (k.expires_at is null or k.expires_at > now()) for share`
+  if (!key) throw new DomainError('unauthenticated', 'The API key is revoked or expired')
+  return key
+}
+
 /**
  * Whether a text names the key, by its name, its principal or its person, in any case. The letters of a name need
  * not be known to the database's locale, so the comparison in SQL may miss some.
  */
-export async function namesKey(tx: Tx, keyId: string, text: string | null): Promise<boolean> {
-  if (text === null) return false
-  const [key] = await tx<{ name: string; principal: string }[]>`
-    select k.name, ${tx.unsafe(PRINCIPAL_SQL)} as principal from api_keys as k where k.id = ${keyId}`
-  if (!key) return false
-  const { name, principal } = key
+export function namesKey({ name, principal }: NamedKey, text: string | null): boolean {
   const names = [name, principal, principal.replace(/^[a-z]+:/, '')]
-  return names.map(foldName).includes(foldName(text))
+  return text !== null && names.map(foldName).includes(foldName(text))
 }
 
 /** Formats a name for comparison: its case and its spaces do not count. */

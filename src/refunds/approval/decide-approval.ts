@@ -1,5 +1,5 @@
 import { recordWrite } from '../../access/audit.ts'
-import { namesKey, selectKeyName, selectPrincipal } from '../../access/principal.ts'
+import { lockLiveKey, namesKey, selectKeyName, selectPrincipal } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { SYNC_DUE } from '../../db/channels.ts'
@@ -36,8 +36,8 @@ const BY_ANOTHER = 'refunds_decided_by_another'
  * Approves or declines a refund that awaits approval. An approved one becomes `pending` and is sent only as it is
  * now; a declined one has failed. The database refuses the principal that asked for it, and whoever it was asked
  * for.
- * @throws DomainError `not_awaiting_approval`, with what was decided, `same_person`, or `unavailable` when its receiver
- *   cannot be read or its payment is moving to another transaction
+ * @throws DomainError `not_awaiting_approval`, with what was decided, `same_person`, `unauthenticated` when the key was
+ *   revoked meanwhile, or `unavailable` when its receiver cannot be read or its payment is moving to another transaction
  */
 export async function decideApproval(
   ctx: Context,
@@ -49,7 +49,8 @@ export async function decideApproval(
   try {
     await runInTransaction(ctx.sql, async (tx) => {
       const row = await lockAwaiting(ctx, tx, refund)
-      if (await namesKey(tx, access.id, row.onBehalfOf)) throw refuseSame(refundId, decision)
+      const key = await lockLiveKey(tx, access.id)
+      if (namesKey(key, row.onBehalfOf)) throw refuseSame(refundId, decision)
       await (decision === 'approve'
         ? approve(ctx, tx, row, { access, reason })
         : decline(ctx, tx, row, { access, reason }))

@@ -1,4 +1,4 @@
-import { namesKey, namesKeySql, PRINCIPAL_SQL } from '../../access/principal.ts'
+import { lockLiveKey, namesKey, namesKeySql, PRINCIPAL_SQL } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import { DomainError } from '../../errors.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
@@ -12,7 +12,7 @@ const ASKED = `(coalesce(r.requested_principal = ${PRINCIPAL_SQL}, r.requested_b
  * unless no other live key may decide for the merchant. Such a decision is stored as `selfDecided`. The caller holds
  * the refund's row.
  * @returns whether the decision is one about the caller's own refund
- * @throws DomainError `same_person`
+ * @throws DomainError `same_person`, or `unauthenticated` when the key was revoked meanwhile
  */
 export async function checkSelfDecision(
   tx: Tx,
@@ -37,7 +37,8 @@ export async function checkSelfDecision(
         where 'ops' = any(k.scopes) and k.merchant_code in ('*', r.merchant_code) and k.revoked_at is null
           and (k.expires_at is null or k.expires_at > now()) and not ${tx.unsafe(ASKED)}
       ) as others`
-  if (!row?.asked && !(await namesKey(tx, access.id, onBehalfOf))) return false
+  const isNamed = namesKey(await lockLiveKey(tx, access.id), onBehalfOf)
+  if (!row?.asked && !isNamed) return false
   if (row?.others) {
     const detail = `Refund ${refundId} was requested by you or for you: another person has to decide about it`
     throw new DomainError('same_person', detail)

@@ -62,7 +62,8 @@ describe('a refund whose success is notified while it awaits approval', () => {
   it('has succeeded once its time is over, also if its account cannot be queried any more', async () => {
     const { payment, id } = await request()
     const { ctx } = lab.service
-    const missing = { ...ctx, config: { ...ctx.config, accounts: [] } }
+    const accounts = [{ merchantCode: 'OTHER1', secret: 'secret' }] as const
+    const missing = { ...ctx, config: { ...ctx.config, accounts } }
     await lab.notify(payment, id, '60')
     expect(await reconcileUnqueried(missing)).toBe(0)
     await lab.database.sql`update refunds set requested_at = requested_at - interval '1 hour'`

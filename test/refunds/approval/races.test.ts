@@ -145,6 +145,20 @@ describe('an approved refund', () => {
     expect((await lab.readRefund(id)).approval).toMatchObject({ by: approver.name })
   })
 
+  it('is none if the key is revoked before the approval is recorded', async () => {
+    const { payment, id } = await request()
+    const [response] = await atOnce<Response | undefined>(payment, [
+      () => decide(id, 'approval'),
+      async () => {
+        await lab.database.sql`update api_keys set revoked_at = now() where id = ${approver.id}`
+        return await decide(id, 'cancellation', asker)
+      },
+    ])
+    if (!response) throw new Error('no answer')
+    await expectProblem(response, 401, 'unauthenticated')
+    expect((await lab.readRefund(id)).approval).toMatchObject({ decision: null })
+  })
+
   it('fails unsent when the payment was refunded elsewhere meanwhile', async () => {
     const { payment, id } = await request()
     await lab.notify(payment, 'portal-1', '50')
