@@ -110,6 +110,42 @@ describe('a refund that is sent while another one comes back', () => {
   })
 })
 
+describe('a refund whose return a person decides after an answer has shown it', () => {
+  it('explains the fall: no inferred success is doubted for it', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.show(payment, '30')
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    const other = await lab.send(payment, '20')
+    await lab.show(payment, '50')
+    await lab.pass(payment)
+    expect(await lab.row(other)).toMatchObject({ status: 'succeeded', inferred: true })
+    await lab.show(payment, '20')
+    await lab.pass(payment)
+    await decide(refundId, 'returned')
+    for (let n = 0; n < 2; n += 1) await lab.pass(payment)
+    expect(await lab.row(other)).toMatchObject({ status: 'succeeded', matched: true })
+    expect(await left(payment)).toBe('80')
+  })
+
+  it('does not explain a fall by more', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.show(payment, '30')
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    const other = await lab.send(payment, '20')
+    await lab.show(payment, '50')
+    await lab.pass(payment)
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    await decide(refundId, 'returned')
+    await lab.pass(payment)
+    expect((await lab.row(other)).status).toBe('needs_review')
+  })
+})
+
 describe('a refund that came back before the refunded amount ever showed it', () => {
   it('keeps its amount taken', async () => {
     const payment = await lab.open()
