@@ -4,6 +4,7 @@ import { apiKeys } from '../db/schema.ts'
 import { build } from '../platform/postgres/query-builder.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { type ApiKey, type CapsByCurrency, hashKey, type Scope } from './keys.ts'
+import { foldName } from './principal.ts'
 
 /** The parameters of a new key. Amounts are decimal strings. */
 export type NewKey = {
@@ -24,14 +25,24 @@ export type NewKey = {
 /** A new key with its text, which cannot be retrieved again: only its hash is stored. */
 export type CreatedKey = { id: string; text: string }
 
-export async function createKey(tx: Tx, key: NewKey): Promise<CreatedKey> {
+/** Creates a key. Its person is spelled as in the first key of that person: the spelling makes the principal. */
+export async function createKey(tx: Tx, key: NewKey): Promise<CreatedKey & Pick<NewKey, 'person'>> {
   const text = generateKeyText()
+  const person = key.person === null ? null : await findSpelling(tx, key.person)
   const [row] = await build(tx)
     .insert(apiKeys)
-    .values({ ...key, scopes: [...key.scopes], hash: hashKey(text) })
+    .values({ ...key, person, scopes: [...key.scopes], hash: hashKey(text) })
     .returning({ id: apiKeys.id })
   if (!row) throw new Error('no key was stored')
-  return { id: row.id, text }
+  return { id: row.id, text, person }
+}
+
+/** Finds how the keys of a person spell the name so far. */
+async function findSpelling(tx: Tx, person: string): Promise<string> {
+  const rows = await tx<{ person: string }[]>`
+    select person from api_keys where person is not null order by created_at, id`
+  const found = rows.find((one) => foldName(one.person) === foldName(person))
+  return found?.person ?? person
 }
 
 export type Rotation =

@@ -1,3 +1,4 @@
+import { DomainError } from '../errors.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 
 /**
@@ -23,4 +24,34 @@ export function selectKeyName(sql: Sql | Tx, keyId: string) {
 export function namesKeySql(onBehalfOf: string): string {
   return `coalesce(lower(btrim(${onBehalfOf})) in
     (lower(btrim(k.name)), ${PRINCIPAL_SQL}, regexp_replace(${PRINCIPAL_SQL}, '^[a-z]+:', '')), false)`
+}
+
+/** A key with its principal. */
+export type NamedKey = { name: string; principal: string }
+
+/**
+ * Locks a key until the commit, and reads its principal: nothing is decided with a key once its revocation is
+ * committed.
+ * @throws DomainError `unauthenticated` when it was revoked or has expired since the request was authenticated
+ */
+export async function lockLiveKey(tx: Tx, keyId: string): Promise<NamedKey> {
+  const [key] = await tx<NamedKey[]>`
+    select k.name, ${tx.unsafe(PRINCIPAL_SQL)} as principal from api_keys as k
+    where k.id = ${keyId} and k.revoked_at is null and (k.expires_at is null or k.expires_at > now()) for share`
+  if (!key) throw new DomainError('unauthenticated', 'The API key is revoked or expired')
+  return key
+}
+
+/**
+ * Whether a text names the key, by its name, its principal or its person, in any case. The letters of a name need
+ * not be known to the database's locale, so the comparison in SQL may miss some.
+ */
+export function namesKey({ name, principal }: NamedKey, text: string | null): boolean {
+  const names = [name, principal, principal.replace(/^[a-z]+:/, '')]
+  return text !== null && names.map(foldName).includes(foldName(text))
+}
+
+/** Formats a name for comparison: its case and its spaces do not count. */
+export function foldName(text: string): string {
+  return text.trim().normalize('NFKC').replaceAll(/\s+/g, ' ').toLowerCase()
 }

@@ -44,9 +44,9 @@ export async function createNamedKey(sql: Sql, name: string, options: CreateKeyO
       person: options.person ?? null,
       expiresAt: options.expires ?? null,
     }
-    const { id, text: key } = await createKey(tx, newKey)
+    const { id, text: key, person } = await createKey(tx, newKey)
     await recordChange(tx, 'keys create', options.merchant, id)
-    return { id, key, ...newKey }
+    return { id, key, ...newKey, person }
   })
 }
 

@@ -23,15 +23,17 @@ type UnqueriedContext = RefundsContext & Pick<Context, 'sql' | 'metrics'>
 /**
  * Applies the deadlines of refunds that no query's commit applies: pending ones that were not sent within
  * `REFUND_SEND_WITHIN_MS`, while calls to the gateway are paused, and all that are due of an account that is not
- * configured any more. Their notifications, and attempts whose lease has ended, are handled as well.
+ * configured any more. Their notifications, and attempts whose lease has ended, are handled as well, and so are the
+ * notifications of those that nobody approved in time.
  * @returns the number of transactions with such refunds
  */
 export async function reconcileUnqueried(ctx: UnqueriedContext): Promise<number> {
-  const { REFUND_SEND_WITHIN_MS: withinMs } = ctx.config
+  const { REFUND_SEND_WITHIN_MS: withinMs, REFUND_APPROVAL_WITHIN_MS: approvalMs } = ctx.config
   const keys = await ctx.sql<TransactionKey[]>`
     select distinct merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
     where status not in ('succeeded', 'failed') and status <> 'returned' and (
       (status = 'pending' and coalesce(approved_at, requested_at) <= now() - ${withinMs}::float8 * interval '1 millisecond')
+      or (status = 'awaiting_approval' and requested_at <= now() - ${approvalMs}::float8 * interval '1 millisecond')
       or (due_at <= now() and merchant_code <> all(${listMerchantCodes(ctx.config)})))
     limit ${BATCH}`
   for (const key of keys) {

@@ -1,5 +1,5 @@
 import { recordWrite } from '../../access/audit.ts'
-import { selectKeyName, selectPrincipal } from '../../access/principal.ts'
+import { lockLiveKey, namesKey, selectKeyName, selectPrincipal } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { SYNC_DUE } from '../../db/channels.ts'
@@ -15,6 +15,7 @@ import { notifyTransactionChanged } from '../../transactions/notify-changed.ts'
 import { buildRefundEvent, readRefunds } from '../build-event.ts'
 import { lockRefundRows } from '../draft.ts'
 import type { RefundRecord } from '../find-refunds.ts'
+import { isNotified } from '../is-notified.ts'
 import { decryptReceiver } from '../receiver.ts'
 import { scheduleReceiverErasure } from '../schedule-receiver-erasure.ts'
 import { startDraft } from '../transitions.ts'
@@ -35,7 +36,8 @@ const BY_ANOTHER = 'refunds_decided_by_another'
  * Approves or declines a refund that awaits approval. An approved one becomes `pending` and is sent only as it is
  * now; a declined one has failed. The database refuses the principal that asked for it, and whoever it was asked
  * for.
- * @throws DomainError `not_awaiting_approval`, `same_person`, or `unavailable` when its receiver cannot be read
+ * @throws DomainError `not_awaiting_approval`, with what was decided, `same_person`, `unauthenticated` when the key was
+ *   revoked meanwhile, or `unavailable` when its receiver cannot be read or its payment is moving to another transaction
  */
 export async function decideApproval(
   ctx: Context,
@@ -47,6 +49,8 @@ export async function decideApproval(
   try {
     await runInTransaction(ctx.sql, async (tx) => {
       const row = await lockAwaiting(ctx, tx, refund)
+      const key = await lockLiveKey(tx, access.id)
+      if (namesKey(key, row.onBehalfOf)) throw refuseSame(refundId, decision)
       await (decision === 'approve'
         ? approve(ctx, tx, row, { access, reason })
         : decline(ctx, tx, row, { access, reason }))
@@ -54,14 +58,18 @@ export async function decideApproval(
     })
   } catch (error) {
     if (!violatesConstraint(error, BY_ANOTHER)) throw error
-    const detail = `Refund ${refundId} was requested by you or for you: a second person has to ${decision} it`
-    throw new DomainError('same_person', detail)
+    throw refuseSame(refundId, decision)
   }
   const { name, requestId } = access
   ctx.log.info(
     { merchantCode, refundId, decision, key: name, requestId },
     'refund approval decided',
   )
+}
+
+function refuseSame(refundId: string, decision: ApprovalDecision['decision']): DomainError {
+  const detail = `Refund ${refundId} was requested by you or for you: a second person has to ${decision} it`
+  return new DomainError('same_person', detail)
 }
 
 /** Locks the transaction, the payment and the refund, and reads the refund. */
@@ -76,16 +84,36 @@ async function lockAwaiting(
       and p.payment_id = ${paymentId} for update of t, p`
   const rows = await lockRefundRows(tx, { merchantCode, transactionId }, null)
   const row = rows.find((one) => one.refundId === refundId)
-  if (row?.status !== 'awaiting_approval') {
-    const status = row?.status === 'sending' ? 'pending' : row?.status
-    const detail = `Refund ${refundId} does not await approval: it is ${status}`
-    throw new DomainError('not_awaiting_approval', detail)
+  if (!row) {
+    const detail = `Refund ${refundId} has changed in this moment; repeat the request`
+    throw new DomainError('unavailable', detail)
   }
-  if (row.sinceRequestedMs >= config.REFUND_APPROVAL_WITHIN_MS) {
-    const detail = `Refund ${refundId} does not await approval any more: it was not approved in time; request it again with a new key if it is still wanted`
-    throw new DomainError('not_awaiting_approval', detail)
+  const why = await explainOver(config, tx, row)
+  if (why === undefined) return row
+  throw new DomainError('not_awaiting_approval', `Refund ${refundId} does not await approval${why}`)
+}
+
+/** Why a refund does not await approval any more, with what was decided; undefined if it does. */
+async function explainOver(
+  { REFUND_APPROVAL_WITHIN_MS: withinMs }: Context['config'],
+  tx: Tx,
+  row: RefundRow,
+): Promise<string | undefined> {
+  const { merchantCode, refundId, status, sinceRequestedMs } = row
+  if (status !== 'awaiting_approval') {
+    const [decided] = await tx<{ decided: string | null }[]>`
+      select case when approved_at is null then 'declined' else 'approved' end || ' with API key ' || decided_by
+        || coalesce(': ' || decided_reason, '') as decided
+      from refunds where merchant_code = ${merchantCode} and refund_id = ${refundId}`
+    const state = status === 'sending' ? 'pending' : status
+    return `: it is ${state}${decided?.decided ? `, ${decided.decided}` : ''}`
   }
-  return row
+  if (sinceRequestedMs >= withinMs) {
+    return ' any more: it was not approved in time; request it again with a new key if it is still wanted'
+  }
+  return (await isNotified(tx, row))
+    ? ' any more: the gateway has notified its request id; the notification decides it within moments'
+    : undefined
 }
 
 type Decider = { access: Access; reason: string | undefined }

@@ -7,6 +7,7 @@ import { makeDue } from '../../transactions/make-due.ts'
 import { notifyTransactionChanged } from '../../transactions/notify-changed.ts'
 import { buildRefundEvent, readRefunds } from '../build-event.ts'
 import { lockRefundRows, saveDraft } from '../draft.ts'
+import { isNotified } from '../is-notified.ts'
 import { scheduleReceiverErasure } from '../schedule-receiver-erasure.ts'
 import { startDraft, transition } from '../transitions.ts'
 
@@ -22,7 +23,7 @@ type Expiring = {
 
 /**
  * Fails the refunds that nobody approved or declined within `REFUND_APPROVAL_WITHIN_MS`. It needs no answer of the
- * gateway, because nothing was sent.
+ * gateway, because nothing was sent. One that the gateway has notified is left to its notification.
  * @returns the number of refunds that expired
  */
 export async function expireApprovals(ctx: ExpiringContext): Promise<number> {
@@ -49,7 +50,8 @@ async function expire(
         and p.payment_id = ${paymentId} for update of t, p`
     const rows = await lockRefundRows(tx, key, null)
     const row = rows.find((one) => one.refundId === refundId)
-    if (row?.status !== 'awaiting_approval') return false
+    // The notification has made the transaction due: its commit decides.
+    if (row?.status !== 'awaiting_approval' || (await isNotified(tx, row))) return false
     const draft = startDraft(row)
     const message = `not approved within ${config.REFUND_APPROVAL_WITHIN_MS} ms`
     const failure = { failureSource: 'service' as const, failureReason: 'approval_expired' }

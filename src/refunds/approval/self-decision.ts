@@ -1,4 +1,4 @@
-import { namesKeySql, PRINCIPAL_SQL } from '../../access/principal.ts'
+import { lockLiveKey, namesKey, namesKeySql, PRINCIPAL_SQL } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import { DomainError } from '../../errors.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
@@ -12,11 +12,15 @@ const ASKED = `(coalesce(r.requested_principal = ${PRINCIPAL_SQL}, r.requested_b
  * unless no other live key may decide for the merchant. Such a decision is stored as `selfDecided`. The caller holds
  * the refund's row.
  * @returns whether the decision is one about the caller's own refund
- * @throws DomainError `same_person`
+ * @throws DomainError `same_person`, or `unauthenticated` when the key was revoked meanwhile
  */
 export async function checkSelfDecision(
   tx: Tx,
-  { merchantCode, refundId }: { merchantCode: string; refundId: string },
+  {
+    merchantCode,
+    refundId,
+    onBehalfOf,
+  }: { merchantCode: string; refundId: string; onBehalfOf: string | null },
   access: Access,
 ): Promise<boolean> {
   const [row] = await tx<{ asked: boolean; others: boolean }[]>`
@@ -33,8 +37,9 @@ export async function checkSelfDecision(
         where 'ops' = any(k.scopes) and k.merchant_code in ('*', r.merchant_code) and k.revoked_at is null
           and (k.expires_at is null or k.expires_at > now()) and not ${tx.unsafe(ASKED)}
       ) as others`
-  if (!row?.asked) return false
-  if (row.others) {
+  const isNamed = namesKey(await lockLiveKey(tx, access.id), onBehalfOf)
+  if (!row?.asked && !isNamed) return false
+  if (row?.others) {
     const detail = `Refund ${refundId} was requested by you or for you: another person has to decide about it`
     throw new DomainError('same_person', detail)
   }

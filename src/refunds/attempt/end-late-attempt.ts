@@ -1,5 +1,5 @@
 import type { Tx } from '../../platform/postgres/types.ts'
-import { sendToReview, transition } from '../transitions.ts'
+import { NO_FAILURE, sendToReview, transition } from '../transitions.ts'
 import type { RefundDraft } from '../types.ts'
 import { applyOutcome, describeOutcome, INTERRUPTED } from './end-attempt.ts'
 import type { Attempt, SentAttempt } from './types.ts'
@@ -56,17 +56,21 @@ async function readAttempt(tx: Tx, { attemptId, recorded }: Attempt) {
 
 /**
  * Makes a refund whose row is older than the attempt one that was sent. One that has failed unsent since, as by a
- * cancellation, is left to a person: its amount may be released already.
+ * cancellation, or whose approval was lost as well, is left to a person: its amount may be released already, and
+ * approved once more it would be sent as if it were new.
  */
 function restoreAttempt(draft: RefundDraft, { before, recorded }: Attempt, outcome: string): void {
-  const { status } = draft.now
+  const { status, approvedFingerprint, needsApproval } = draft.now
   if (draft.now.attempts !== before.attempts) return
   const { attempts, firstSentAt, lastSentAt, refundedBefore, sentAmidGrowth } = recorded
   const sent = { attempts, firstSentAt, lastSentAt, refundedBefore, sentAmidGrowth }
-  if (status === 'failed' && before.status === 'pending' && outcome !== 'unavailable') {
-    const reason = 'it failed as never sent, but an attempt had been sent whose record was lost'
+  const isUndone = status === 'failed' || status === 'awaiting_approval'
+  if (isUndone && before.status === 'pending' && outcome !== 'unavailable') {
+    const reason = `it was ${status} as never sent, but an attempt had been sent whose record was lost`
     sendToReview(draft, 'no_evidence', { reason })
-    draft.now = { ...draft.now, ...sent }
+    // The table has no attempts of what nobody approved.
+    const counted = needsApproval && approvedFingerprint === null ? { attempts: 0 } : {}
+    draft.now = { ...draft.now, ...NO_FAILURE, ...sent, ...counted }
     return
   }
   if (status !== before.status) return

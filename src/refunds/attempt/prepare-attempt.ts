@@ -4,7 +4,7 @@ import type { Tx } from '../../platform/postgres/types.ts'
 import { hasNotGrown } from '../deadlines.ts'
 import { decryptReceiver, type Receiver } from '../receiver.ts'
 import { mayResend } from '../schedule-check.ts'
-import { isDue, transition } from '../transitions.ts'
+import { isDue, mayLeaveRefundedAmount, transition } from '../transitions.ts'
 import type { LockedPayment, RefundDraft, RefundRow } from '../types.ts'
 import { findObstacle, mayClear } from './find-obstacle.ts'
 import { isAsApproved } from './is-as-approved.ts'
@@ -28,6 +28,8 @@ export async function prepareAttempt(
     // Listed before and not now, or unreadably: until that is believed, or over, its refunds wait.
     if (!payment.listed && !payment.missing) continue
     const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
+    // A fall that one answer showed is not believed yet: growth could not be measured from this answer.
+    if (own.some(({ now }) => mayLeaveRefundedAmount(now) && now.returnSightings > 0)) continue
     const candidates = pickSendable(ctx, payment, own, snapshot)
     for (const draft of candidates) {
       const attempt = await recordAttempt(ctx, tx, { draft, payment, snapshot, permit })

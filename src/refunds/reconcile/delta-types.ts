@@ -36,6 +36,8 @@ export type RefundedDelta = {
   now: string
   /** The answer before showed less than what refunds explain. */
   fellBefore: boolean
+  /** The part of such a fall that is explained: refunds of ours came back, which this answer shows. */
+  returning: string
   /** Both oldest first. */
   own: readonly OwnRefund[]
   external: readonly ExternalRefund[]

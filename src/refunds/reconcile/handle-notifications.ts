@@ -63,7 +63,11 @@ function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | unde
     }
   }
   const result = readResult(one.code)
-  if (result === undefined) return undefined
+  if (result === undefined) {
+    const reason = `the gateway notified its request id (code ${one.code}), but it was not sent from here`
+    if (isUnsent(draft.now)) sendToReview(draft, 'no_evidence', { reason, ipnEventId: one.id })
+    return undefined
+  }
   const apply = result === 'success' ? applySuccessNotification : applyFailureNotification
   const disagreement = apply(draft, { ...one, code: one.code ?? '' })
   return disagreement && { ...disagreement, paymentId, refundId }

@@ -123,7 +123,8 @@ async function lockExternalRefunds(
       where ${tx.unsafe(byKey('p', OF_TRANSACTION, 'k'))} offset 0
     ) as p cross join lateral (
       select * from foreign_refunds as f
-      where f.outcome is distinct from 'own' and (f.source <> 'person' or f.outcome is null)
+      where f.outcome is distinct from 'own'
+        and (f.source <> 'person' or coalesce(f.outcome, 'part_of_first_sight') = 'part_of_first_sight')
         and ${tx.unsafe(byKey('f', ['merchant_code', 'payment_id'], 'p'))} for update
     ) as f
     order by coalesce(f.notified_at, f.first_seen_at), f.request_id, f.amount`

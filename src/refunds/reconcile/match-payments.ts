@@ -7,6 +7,7 @@ import {
   isFreed,
   isOpen,
   isUnsent,
+  mayLeaveRefundedAmount,
   NO_FAILURE,
   sendToReview,
   transition,
@@ -92,11 +93,13 @@ async function saveMatch(
 function matchPayment(payment: LockedPayment, drafts: readonly RefundDraft[]): DeltaMatch {
   const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
   const inFirstSight = own.filter(({ now }) => now.inFirstSight).map(({ now }) => now.amount)
+  const returning = own.filter(({ now }) => mayLeaveRefundedAmount(now) && now.returnSightings > 0)
   return matchRefundedDelta({
     atFirst: payment.refundedAtFirst,
     explainedAtFirst: addAmounts([payment.explainedAtFirst, ...inFirstSight]),
     now: payment.refundedNow,
     fellBefore: payment.refundedFell,
+    returning: addAmounts(returning.map(({ now }) => now.amount)),
     own: own.flatMap(describeOwn),
     external: payment.external,
     released: payment.released,

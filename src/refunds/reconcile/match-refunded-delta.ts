@@ -53,14 +53,14 @@ function matchCertain(matching: Matching, { own, external }: RefundedDelta): voi
 
 /** Subtracts what is matched already. Where two answers show less, doubts the newest inferred refunds first. */
 function startMatching(delta: RefundedDelta): Matching {
-  const { atFirst, explainedAtFirst, now, own, external, fellBefore } = delta
+  const { atFirst, explainedAtFirst, now, own, external, fellBefore, returning } = delta
   const matched = [...own, ...external].filter((one) => one.matched)
   const grown = new Big(now).minus(atFirst)
   let left = matched.reduce((rest, { amount }) => rest.minus(amount), grown)
   const fell = left.lt(0)
   const inferredBefore = own.filter(({ matched, evidence }) => matched && evidence === 'inferred')
   const doubtful: string[] = []
-  while (fellBefore && left.lt(0)) {
+  while (fellBefore && left.plus(returning).lt(0)) {
     const newest = inferredBefore.pop()
     if (!newest) break
     doubtful.push(newest.id)

@@ -85,8 +85,10 @@ export async function recordAttemptResult(
   const locked = await lockRefunds(tx, key, null)
   if (!locked.drafts.some(({ now }) => now.refundId === sent.attempt.refundId)) return 'moved'
   for (const draft of locked.drafts) {
-    if (draft.now.refundId === sent.attempt.refundId) await endAttempt(tx, draft, sent)
-    else await endInterruptedAttempt(tx, draft)
+    if (draft.now.refundId !== sent.attempt.refundId) await endInterruptedAttempt(tx, draft)
+    else if (draft.now.status === 'sending') await endAttempt(tx, draft, sent)
+    // A failover may keep the lease and lose the record of the attempt.
+    else await endLateAttempt(tx, draft, sent)
   }
   const judged = await judgeRefunds(ctx, tx, key, locked, { snapshot: undefined, changed: false })
   return await saveRefunds(ctx, tx, locked, { had: false, answered: true }, judged)

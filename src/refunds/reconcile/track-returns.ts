@@ -51,17 +51,17 @@ async function free(
   const { amount, inFirstSight, refundId } = draft.now
   const { paymentId, refundedNow } = payment
   draft.now = { ...draft.now, matched: false, inFirstSight: false }
-  // What was first sent while the refunded amount included it is measured from what is left.
-  for (const one of own) {
-    const { refundedBefore } = one.now
-    if (refundedBefore === null || one === draft) continue
-    one.now = { ...one.now, refundedBefore: new Big(refundedBefore).minus(amount).toFixed() }
-  }
   if (inFirstSight) {
     payment.refundedAtFirst = new Big(payment.refundedAtFirst).minus(amount).toFixed()
     await tx`
       update payments set refunded_at_first = ${payment.refundedAtFirst}
       where merchant_code = ${key.merchantCode} and payment_id = ${paymentId}`
+  }
+  for (const one of own) {
+    const { refundedBefore } = one.now
+    if (refundedBefore === null || one === draft) continue
+    const lowered = lowerBaseline(refundedBefore, amount, payment.refundedAtFirst)
+    one.now = { ...one.now, refundedBefore: lowered }
   }
   const { merchantCode, transactionId } = key
   const cause = `two answers show the refunded amount at ${refundedNow}, lower by the refund that came back: its amount can be refunded again`
@@ -77,4 +77,13 @@ async function free(
       cause,
     },
   ])
+}
+
+/**
+ * What was first sent while the refunded amount included a refund that came back is measured from what is left. What
+ * would be less than was refunded at first never included it.
+ */
+function lowerBaseline(refundedBefore: string, amount: string, refundedAtFirst: string): string {
+  const without = new Big(refundedBefore).minus(amount)
+  return without.lt(refundedAtFirst) ? refundedBefore : without.toFixed()
 }

@@ -29,10 +29,11 @@ export function selectStatus(
     )`
 }
 
-/** The currency of the transaction, if verified notifications name one and only one. */
+/** The currency of the transaction, if verified notifications name one and only one, in any case. */
 function selectCurrency(tx: Tx, { merchantCode, transactionId }: Target) {
   return tx`
-    select case when count(distinct e.currency) = 1 then max(e.currency) end as currency
+    select case when count(distinct upper(btrim(e.currency))) = 1
+      then max(upper(btrim(e.currency))) filter (where upper(btrim(e.currency)) ~ '^[A-Z]{3}$') end as currency
     from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k
     cross join lateral (
       select * from ipn_events as e

@@ -1,9 +1,9 @@
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../errors.ts'
-import { byExpressions } from '../../platform/postgres/by-key.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import type { RefundRecord } from '../find-refunds.ts'
+import { isNotified } from '../is-notified.ts'
 import { transition } from '../transitions.ts'
 import type { RefundRow, RefundStatus } from '../types.ts'
 import { changeRefund } from './change-refund.ts'
@@ -46,28 +46,6 @@ async function refuseSent(tx: Tx, now: RefundRow): Promise<void> {
   const code = attempts > 0 || isOpen ? 'already_sent' : 'not_cancellable'
   const detail = `Refund ${refundId} cannot be cancelled: it is ${describeState(now, isOpen)}`
   throw new DomainError(code, detail)
-}
-
-/**
- * Whether a trusted notification carries the refund's request id: then the gateway has it, whatever is recorded
- * here. Read again under the locks.
- */
-export async function isNotified(
-  tx: Tx,
-  { merchantCode, refundId }: Pick<RefundRow, 'merchantCode' | 'refundId'>,
-): Promise<boolean> {
-  const ofRefund = byExpressions(
-    ['e.merchant_code', 'lower(e.request_id)'],
-    ['k.merchant_code', 'k.refund_id'],
-  )
-  const rows = await tx`
-    select from (
-      select ${merchantCode}::text as merchant_code, ${refundId}::text as refund_id
-    ) as k cross join lateral (
-      select from ipn_events as e
-      where e.kind = 'refund' and e.verdict = 'verified' and not e.hint and ${tx.unsafe(ofRefund)} limit 1
-    ) as e`
-  return rows.length > 0
 }
 
 const DECIDE = 'POST /v1/refunds/{id}/resolution'

@@ -68,7 +68,8 @@ function findObstacle(
     case 'unknown':
       return explainWait(row, settings.REFUND_CONFIRM_FAILED_MS)
     case 'failed':
-      if (row.attempts === 0) return 'nothing of it was sent; request it again under a new key'
+      if (row.firstSentAt === null)
+        return 'nothing of it was sent; request it again under a new key'
       return outcome === 'failed' ? 'only `succeeded` can be decided' : undefined
     case 'succeeded':
       return outcome === 'returned' ? undefined : 'only `returned` can be decided'

@@ -130,6 +130,8 @@ describe('a refund above the threshold', () => {
     ['the person', { person: 'Tran Thi B' }, ' TRAN thi B '],
     ['the principal', { person: 'Tran Thi B' }, 'person:tran thi b'],
     ['the key', { name: 'desk 4' }, 'Desk 4'],
+    ['the person, in letters beyond ASCII', { person: 'Đặng Thị Ánh' }, 'ĐẶNG  THỊ ÁNH'],
+    ['the key, in letters beyond ASCII', { name: 'Quầy Ấ' }, 'QUẦY ấ'],
   ])('is not decided by whoever it was asked for: %s', async (_, named, onBehalfOf) => {
     const payment = await lab.open()
     const key = await addPrincipal(lab.database, named)
@@ -155,13 +157,46 @@ describe('a refund above the threshold', () => {
       lab.database,
       (held) => held`select from payments where payment_id = ${payment.id} for update`,
       async (commit) => {
-        const decided = [decide(id, approver), decide(id, third, 'decline')]
+        const reason = { reason: 'ticket 4711' }
+        const decided = [
+          decide(id, approver, 'approval', reason),
+          decide(id, third, 'decline', reason),
+        ]
         await waitUntilBlocked(lab.database, 2)
         await commit()
         return await Promise.all(decided)
       },
     )
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 409])
+    const [won, lost] = answers.toSorted((a, b) => a.status - b.status)
+    if (!won || !lost) throw new Error('not two answers')
+    const { approval } = await expectDecided(won)
+    const { detail } = await expectProblem(lost, 409, 'not_awaiting_approval')
+    expect(detail).toContain(`${approval?.decision} with API key ${approval?.by}: ticket 4711`)
+  })
+
+  it('whose payment moves to another transaction meanwhile is to be decided again', async () => {
+    const payment = await lab.open()
+    const { id } = await request(payment)
+    const response = await whileUncommitted(
+      lab.database,
+      async (held) => {
+        await held`
+          insert into transactions (merchant_code, transaction_id)
+          values (${MERCHANT.merchantCode}, 'T-OTHER')`
+        await held`
+          select from transactions where transaction_id = ${payment.transactionId} for update`
+        await held`update payments set transaction_id = 'T-OTHER' where payment_id = ${payment.id}`
+        await held`update refunds set transaction_id = 'T-OTHER' where refund_id = ${id}`
+      },
+      async (commit) => {
+        const decided = decide(id, approver)
+        await waitUntilBlocked(lab.database)
+        await commit()
+        return await decided
+      },
+    )
+    await expectProblem(response, 503, 'unavailable')
+    await expectDecided(await decide(id, approver))
   })
 
   it('is refused to a key without the scope, and to another merchant', async () => {
@@ -274,11 +309,16 @@ describe('a refund above the threshold', () => {
 })
 
 describe('the threshold', () => {
-  it('is that of the currency that verified notifications name', async () => {
+  it('is that of the currency that verified notifications name, however they spell it', async () => {
     const payment = await lab.open()
     await name(payment, 'USD')
     expect((await request(payment, { amount: '60' })).status).toBe('pending')
     expect((await request(payment, { amount: '11' })).status).toBe('awaiting_approval')
+    for (const spelled of [' vnd ', 'd', '']) {
+      const odd = await lab.open()
+      await name(odd, spelled)
+      expect((await request(odd, { amount: '60' })).status).toBe('awaiting_approval')
+    }
     const without = await lab.open()
     await name(without, 'EUR')
     expect(await request(without, { amount: '100' })).toMatchObject({
@@ -507,9 +547,12 @@ describe('a decision about the outcome', () => {
   })
 
   it('is not made by whoever it was asked for', async () => {
-    const boss = await addPrincipal(lab.database, { person: 'Boss' })
-    const id = await makeDoubtful({ onBehalfOf: 'boss' })
+    const boss = await addPrincipal(lab.database, { person: 'Bà Đoàn' })
+    const id = await makeDoubtful({ onBehalfOf: 'BÀ ĐOÀN' })
     await expectProblem(await resolve(id, boss), 403, 'same_person')
+    const other = await addPrincipal(lab.database, { person: 'Boss' })
+    const asked = await makeDoubtful({ onBehalfOf: 'boss' })
+    await expectProblem(await resolve(asked, other), 403, 'same_person')
   })
 
   it('is, and is marked, when no other principal may decide for the merchant', async () => {

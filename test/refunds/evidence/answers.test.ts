@@ -92,28 +92,36 @@ describe('the answer to a refund', () => {
     expect(await readAttempts(refundId)).toMatchObject([{ outcome: 'answered', code: '0' }])
   })
 
-  it('is written with its attempt, whose record was lost in a failover', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '30')
-    await passWith(payment, async () => {
-      await lab.database.sql`delete from refund_attempts where refund_id = ${refundId}`
-      await lab.database.sql`
+  it.each([
+    ['together with the lease', false],
+    ['but not the lease', true],
+  ] as const)(
+    'is written with its attempt, whose record was lost in a failover, %s',
+    async (_, keptLease) => {
+      const payment = await lab.open()
+      const refundId = await lab.ask(payment, '30')
+      const { sql } = lab.database
+      await passWith(payment, async () => {
+        await sql`delete from refund_attempts where refund_id = ${refundId}`
+        await sql`
         update refunds set status = 'pending', attempts = 0, first_sent_at = null, last_sent_at = null,
           refunded_before = null, due_at = now() + interval '1 hour'
         where refund_id = ${refundId}`
-      await lab.database.sql`
+        if (keptLease) return
+        await sql`
         update transactions set lease_id = null, due_at = null
         where transaction_id = ${payment.transactionId}`
-    })
-    expect(await lab.row(refundId)).toMatchObject({
-      status: 'accepted',
-      attempts: 1,
-      refundedBefore: '0',
-    })
-    expect(await readAttempts(refundId)).toMatchObject([{ outcome: 'answered', code: '0' }])
-    await lab.pass(payment)
-    expect(await lab.sent(refundId)).toBe(1)
-  })
+      })
+      expect(await lab.row(refundId)).toMatchObject({
+        status: 'accepted',
+        attempts: 1,
+        refundedBefore: '0',
+      })
+      expect(await readAttempts(refundId)).toMatchObject([{ outcome: 'answered', code: '0' }])
+      await lab.pass(payment)
+      expect(await lab.sent(refundId)).toBe(1)
+    },
+  )
 
   it('is written to the transaction that the payment moved to meanwhile', async () => {
     const payment = await lab.open()

@@ -141,6 +141,21 @@ describe('a refund whose row is lost after it was sent', () => {
     expect(await lab.sent(id)).toBe(1)
   })
 
+  it('and notified as still under way, once it is stored again, is left to a person, unsent', async () => {
+    const payment = await lab.open()
+    const { id } = await askAgain(payment, 'k4-99')
+    await lab.pass(payment)
+    await loseRow(id)
+    await askAgain(payment, 'k4-99')
+    await lab.notify(payment, id, '30', { code: 99 })
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(1)
+    expect(await lab.row(id)).toMatchObject({ status: 'needs_review', review: 'no_evidence' })
+    await lab.notify(payment, id, '30')
+    await lab.pass(payment)
+    expect(await statusOf(id)).toBe('succeeded')
+  })
+
   it('is found by its external refund after the notification fell to retention', async () => {
     const payment = await lab.open()
     const { id } = await askAgain(payment, 'k5')

@@ -39,6 +39,7 @@ const FACTS = {
   atFirst: '0',
   explainedAtFirst: '0',
   fellBefore: false,
+  returning: '0',
   underReview: false,
 }
 const grow = (now: string, facts: Partial<RefundedDelta> = {}) =>
@@ -271,6 +272,7 @@ const delta: fc.Arbitrary<RefundedDelta> = fc
     atFirst: fc.constantFrom('0', '0.3', '0.5'),
     explainedAtFirst: fc.constantFrom('0', '0', '0.2'),
     fellBefore: fc.boolean(),
+    returning: fc.constant('0'),
     released: fc.array(amount, { maxLength: 1 }),
     grown: fc.integer({ min: 0, max: 20 }),
     own: fc.array(ownRefund, { maxLength: 5 }),

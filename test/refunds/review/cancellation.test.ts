@@ -180,6 +180,22 @@ describe('the cancellation of a refund', () => {
     await lab.pass(payment)
     expect(await lab.row(id)).toMatchObject({ status: 'succeeded', attempts: 0 })
   })
+
+  it('is 409 also if the hash of that notification was received with other values before', async () => {
+    const { payment, id } = await requestRefund()
+    await lab.notify(payment, id, '30')
+    await lab.database.sql`update ipn_events set hint = true`
+    await expectProblem(await cancel(id), 409, 'already_sent')
+    await lab.pass(payment)
+    expect(await lab.row(id)).toMatchObject({ status: 'succeeded', attempts: 0 })
+  })
+
+  it('is not refused for a hint with another amount, which anybody can cut', async () => {
+    const { payment, id } = await requestRefund()
+    await lab.notify(payment, id, '30', { amount: 31 })
+    await lab.database.sql`update ipn_events set hint = true`
+    await expectCancelled(await cancel(id))
+  })
 })
 
 describe('a cancellation and an attempt at once', () => {

@@ -1,0 +1,139 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { ExternalRefund } from '../../../src/refunds/external-view.ts'
+import { readPage, withKey } from '../../support/api.ts'
+import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import { expectRefused } from '../../support/ask.ts'
+import type { LabPayment } from '../../support/refund-lab.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const lab = useRefundLab()
+
+let operator: TestKey
+beforeEach(async () => {
+  await lab.clear()
+  operator = await addPrincipal(lab.database)
+})
+
+const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount
+
+function post(path: string, body: object) {
+  return fetch(lab.service.url + path, {
+    method: 'POST',
+    ...withKey(operator.key, { 'content-type': 'application/json' }),
+    body: JSON.stringify({ reason: 'ticket 4711', ...body }),
+  })
+}
+
+async function list({ id }: LabPayment) {
+  const response = await lab.api(`/v1/payments/${id}/external-refunds`)
+  return z.object({ data: z.array(ExternalRefund) }).parse(await response.json()).data
+}
+
+const find = async (payment: LabPayment, requestId: string | null) => {
+  const found = (await list(payment)).find((one) => one.requestId === requestId)
+  if (!found) throw new Error(`no external refund ${requestId}`)
+  return found
+}
+
+const decide = (id: string, outcome: string, more: object = {}) =>
+  post(`/v1/external-refunds/${id}/resolution`, { outcome, ...more })
+
+/** A payment of 100 that grew by `growth`, which a person has entered as a refund made elsewhere. */
+async function makeEntered(growth: string, atFirst = '0'): Promise<LabPayment> {
+  const payment = await lab.open()
+  await lab.database.sql`
+    update payments set refunded_at_first = ${atFirst}, refunded_amount = ${atFirst}
+    where payment_id = ${payment.id}`
+  await lab.show(payment, String(Number(atFirst) + Number(growth)))
+  await lab.pass(payment)
+  const [row] = await lab.database.sql`
+    select id from discrepancies where kind = 'unexplained_growth' and payment_id = ${payment.id}`
+  expect((await post(`/v1/discrepancies/${row?.id}/resolution`, {})).status).toBe(200)
+  return payment
+}
+
+const readEvents = async ({ transactionId }: LabPayment) =>
+  await lab.database.sql`
+    select type, data ->> 'id' as id, data ->> 'state' as state, data ->> 'amount' as amount from event_outbox
+    where transaction_id = ${transactionId} and type like 'external_refund.%' order by id`
+
+async function readSteps({ transactionId }: LabPayment) {
+  const { data } = await readPage(await lab.api(`/v1/transactions/${transactionId}/timeline`))
+  return data.filter(({ field }) => field === 'external_refund')
+}
+
+describe('a refund that a person entered for growth', () => {
+  it('is replaced by the one whose notification arrives later, in the feed and in the timeline', async () => {
+    const payment = await makeEntered('30')
+    const entered = await find(payment, null)
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    const notified = await find(payment, 'portal-1')
+    expect((await decide(notified.id, 'matched')).status).toBe(200)
+    expect(await left(payment)).toBe('70')
+    expect(await find(payment, null)).toMatchObject({ state: 'released' })
+    const events = await readEvents(payment)
+    expect(events.filter(({ id }) => id === entered.id)).toMatchObject([
+      { type: 'external_refund.found', state: 'matched', amount: '30' },
+      { type: 'external_refund.updated', state: 'released', amount: '30' },
+    ])
+    expect(events.filter(({ id }) => id === notified.id).at(-1)).toMatchObject({
+      type: 'external_refund.updated',
+      state: 'matched',
+    })
+    expect(await readSteps(payment)).toMatchObject([
+      { before: null, after: 'matched' },
+      { before: null, after: 'reserved' },
+      { before: 'matched', after: 'released', cause: expect.stringContaining('portal-1') },
+      { before: 'reserved', after: 'matched' },
+    ])
+  })
+
+  it('is lowered by a smaller one, which the feed and the timeline show', async () => {
+    const payment = await makeEntered('30')
+    const entered = await find(payment, null)
+    await lab.notify(payment, 'portal-1', '10')
+    await lab.pass(payment)
+    const notified = await find(payment, 'portal-1')
+    expect((await decide(notified.id, 'matched')).status).toBe(200)
+    expect(await left(payment)).toBe('70')
+    expect(await find(payment, null)).toMatchObject({ state: 'matched', amount: '20' })
+    const events = await readEvents(payment)
+    expect(events.filter(({ id }) => id === entered.id).at(-1)).toMatchObject({
+      type: 'external_refund.updated',
+      state: 'matched',
+      amount: '20',
+    })
+    expect((await readSteps(payment)).at(-2)).toMatchObject({
+      before: 'matched',
+      after: 'matched',
+      cause: expect.stringContaining('20'),
+    })
+  })
+
+  it('uses up the first sight once a person decides that it is part of it', async () => {
+    const payment = await makeEntered('30', '30')
+    const { id } = await find(payment, null)
+    const against = { againstEvidence: true }
+    expect((await decide(id, 'part_of_first_sight', against)).status).toBe(200)
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    const portal = await find(payment, 'portal-1')
+    const refused = await decide(portal.id, 'part_of_first_sight', against)
+    const problem = await expectRefused(refused, 409, 'not_decidable')
+    expect(problem.detail).toContain('only 0')
+  })
+
+  it('that never happened leaves its growth unexplained again', async () => {
+    const payment = await makeEntered('30')
+    const { id } = await find(payment, null)
+    await expectRefused(await decide(id, 'never_happened'), 409, 'against_evidence')
+    expect((await decide(id, 'never_happened', { againstEvidence: true })).status).toBe(200)
+    expect(await left(payment)).toBe('70')
+    const refundId = await lab.send(payment, '30')
+    await lab.pass(payment)
+    expect((await lab.row(refundId)).status).toBe('pending')
+    expect(await lab.sent(refundId)).toBe(0)
+  })
+})

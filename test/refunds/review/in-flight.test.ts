@@ -1,0 +1,196 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { syncDue } from '../../../src/sync/sync-due.ts'
+import { expectProblem, withKey } from '../../support/api.ts'
+import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import { expectRefused } from '../../support/ask.ts'
+import type { LabPayment } from '../../support/refund-lab.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const RESOLVE_MS = 259_200_000
+
+const lab = useRefundLab({ settings: { GATEWAY_REFUND_DEDUPES: 'true' } })
+
+let operator: TestKey
+beforeEach(async () => {
+  await lab.clear()
+  operator = await addPrincipal(lab.database)
+})
+
+const call = (method: string, path: string, body: object = {}) =>
+  fetch(`${lab.service.url}/v1/${path}`, {
+    method,
+    ...withKey(operator.key, { 'content-type': 'application/json' }),
+    body: JSON.stringify({ reason: 'ticket 4711', ...body }),
+  })
+
+const decide = (id: string, outcome: string, more: object = {}) =>
+  call('POST', `refunds/${id}/resolution`, { outcome, ...more })
+
+const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount
+
+/** Syncs the payment once; calls `meanwhile` after the query or the refund was answered, before that is committed. */
+async function passWith(
+  payment: LabPayment,
+  after: 'query' | 'refund',
+  meanwhile: () => Promise<void>,
+): Promise<void> {
+  const { ctx } = lab.service
+  const gateway: typeof ctx.gateway = {
+    ...ctx.gateway,
+    async queryPayments(...given) {
+      const call = await ctx.gateway.queryPayments(...given)
+      if (after === 'query') await meanwhile()
+      return call
+    },
+    prepareRefund(order) {
+      const prepared = ctx.gateway.prepareRefund(order)
+      return {
+        ...prepared,
+        async send(...given) {
+          const sent = await prepared.send(...given)
+          if (after === 'refund') await meanwhile()
+          return sent
+        },
+      }
+    },
+  }
+  await lab.database.sql`
+    update refunds set due_at = now() - interval '1 s'
+    where transaction_id = ${payment.transactionId} and due_at is not null`
+  await lab.database.sql`
+    update transactions set due_at = now() - interval '1 s' where transaction_id = ${payment.transactionId}`
+  expect(await syncDue({ ...ctx, gateway })).toBe(1)
+}
+
+/** A refund of 30 out of 100 without an answer, `ageMs` ago. */
+async function makeUnknown(ageMs: number) {
+  const payment = await lab.open()
+  await lab.fault('reset')
+  const refundId = await lab.send(payment, '30')
+  await lab.age(refundId, ageMs)
+  return { payment, refundId }
+}
+
+describe('while a refund is being sent', () => {
+  it.each(['succeeded', 'failed', 'returned'])('nobody decides that it %s', async (outcome) => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await passWith(payment, 'refund', async () => {
+      await expectRefused(await decide(refundId, outcome), 409, 'not_decidable')
+      await expectProblem(
+        await call('POST', `refunds/${refundId}/cancellation`),
+        409,
+        'already_sent',
+      )
+    })
+    expect(await lab.row(refundId)).toMatchObject({ status: 'accepted', attempts: 1 })
+    expect(await left(payment)).toBe('70')
+  })
+
+  it('once more, nobody decides about it, although it was unknown for long', async () => {
+    const { payment, refundId } = await makeUnknown(700_000)
+    await passWith(payment, 'refund', async () => {
+      const problem = await expectRefused(await decide(refundId, 'failed'), 409, 'not_decidable')
+      expect(problem).toMatchObject({ state: 'pending' })
+    })
+    expect(await lab.row(refundId)).toMatchObject({ status: 'accepted', attempts: 2 })
+  })
+
+  it('a hold changes nothing about it, and keeps it from being sent again', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await lab.fault('acceptThenReset')
+    await passWith(payment, 'refund', async () => {
+      expect((await call('PUT', `holds/refund/${refundId}`)).status).toBe(200)
+    })
+    expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', attempts: 1 })
+    await lab.age(refundId, 60_000)
+    await lab.pass(payment)
+    expect(await lab.sent(refundId)).toBe(1)
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', attempts: 1 })
+  })
+})
+
+describe('between the claim of a transaction and its commit', () => {
+  it('a refund decided as failed is not sent again by the commit', async () => {
+    const { payment, refundId } = await makeUnknown(700_000)
+    await passWith(payment, 'query', async () => {
+      expect((await decide(refundId, 'failed')).status).toBe(200)
+    })
+    expect(await lab.row(refundId)).toMatchObject({ status: 'failed', attempts: 1 })
+    expect(await lab.sent(refundId)).toBe(1)
+    expect(await left(payment)).toBe('100')
+  })
+
+  it('a refund decided as succeeded keeps its amount, and the one that waited for it is sent', async () => {
+    const { payment, refundId } = await makeUnknown(700_000)
+    const other = await lab.ask(payment, '70')
+    await lab.database.sql`update transactions set due_at = now() + interval '1 hour'`
+    await passWith(payment, 'query', async () => {
+      expect((await decide(refundId, 'succeeded')).status).toBe(200)
+    })
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: false })
+    await lab.pass(payment)
+    expect(await lab.row(other)).toMatchObject({ status: 'accepted' })
+    expect(await left(payment)).toBe('0')
+  })
+
+  it('a cancellation and a new refund of all of it: only the new one is sent', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    let other = ''
+    await passWith(payment, 'query', async () => {
+      expect((await call('POST', `refunds/${refundId}/cancellation`)).status).toBe(200)
+      other = await lab.ask(payment, '100')
+    })
+    await lab.pass(payment)
+    expect([await lab.sent(refundId), await lab.sent(other)]).toEqual([0, 1])
+    expect(await left(payment)).toBe('0')
+  })
+
+  it('a hold of the account, released and set again: nothing is sent', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await passWith(payment, 'query', async () => {
+      for (const method of ['PUT', 'DELETE', 'PUT']) {
+        expect((await call(method, 'holds/merchant/UFLIYL')).status).toBe(200)
+      }
+    })
+    expect(await lab.sent(refundId)).toBe(0)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0 })
+    await lab.database.sql`update merchant_accounts set hold = null`
+  })
+
+  it('a person who ends the growth as a refund made elsewhere frees what waited for it, once', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await lab.show(payment, '30')
+    await lab.pass(payment)
+    expect(await lab.sent(refundId)).toBe(0)
+    const [row] = await lab.database
+      .sql`select id from discrepancies where kind = 'unexplained_growth'`
+    await passWith(payment, 'query', async () => {
+      expect((await call('POST', `discrepancies/${row?.id}/resolution`)).status).toBe(200)
+    })
+    expect(await lab.sent(refundId)).toBe(1)
+    expect(await left(payment)).toBe('40')
+  })
+})
+
+describe('an answer that arrives after a decision', () => {
+  it('of failed, after the lease has ended, changes nothing but the record of the attempt', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await passWith(payment, 'refund', async () => {
+      await lab.pass(payment)
+      await lab.age(refundId, RESOLVE_MS)
+      expect((await decide(refundId, 'failed')).status).toBe(200)
+    })
+    expect((await lab.row(refundId)).status).toBe('failed')
+    expect(await left(payment)).toBe('100')
+    const [attempt] = await lab.database.sql`select outcome from refund_attempts`
+    expect(attempt).toEqual({ outcome: 'answered' })
+  })
+})

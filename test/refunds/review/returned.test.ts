@@ -1,0 +1,170 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { withKey } from '../../support/api.ts'
+import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import type { LabPayment } from '../../support/refund-lab.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const CONFIRM_MS = 600_000
+
+const lab = useRefundLab()
+
+let operator: TestKey
+beforeEach(async () => {
+  await lab.clear()
+  operator = await addPrincipal(lab.database)
+})
+
+const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount
+
+const decide = async (refundId: string, outcome: string) => {
+  const { status } = await fetch(`${lab.service.url}/v1/refunds/${refundId}/resolution`, {
+    method: 'POST',
+    ...withKey(operator.key, { 'content-type': 'application/json' }),
+    body: JSON.stringify({ outcome, reason: 'ticket 4711' }),
+  })
+  expect(status).toBe(200)
+}
+
+/** A payment of 100 whose refund of 30 succeeded, shows in the refunded amount, and came back. */
+async function makeReturned(): Promise<{ payment: LabPayment; refundId: string }> {
+  const payment = await lab.open()
+  const refundId = await lab.send(payment, '30')
+  await lab.show(payment, '30')
+  await lab.notify(payment, refundId, '30')
+  await lab.pass(payment)
+  expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
+  await decide(refundId, 'returned')
+  return { payment, refundId }
+}
+
+describe('a refund that is sent while another one comes back', () => {
+  it('is not sent between the two answers that show it, and then fails by a final refusal', async () => {
+    const { payment } = await makeReturned()
+    await lab.fault('code', { code: 33 })
+    await lab.show(payment, '0')
+    const other = await lab.send(payment, '30')
+    expect(await lab.row(other)).toMatchObject({ status: 'pending', attempts: 0 })
+    await lab.pass(payment)
+    expect(await lab.row(other)).toMatchObject({ status: 'unknown', refusedCode: '33' })
+    await lab.age(other, CONFIRM_MS)
+    await lab.pass(payment)
+    expect((await lab.row(other)).status).toBe('failed')
+    expect(await left(payment)).toBe('100')
+  })
+
+  it('is not lowered below what was refunded before any of them, and then fails by its notification', async () => {
+    const payment = await lab.open()
+    const other = await lab.send(payment, '30')
+    expect(await lab.row(other)).toMatchObject({ status: 'accepted', refundedBefore: '0' })
+    const refundId = await lab.send(payment, '40')
+    await lab.show(payment, '40')
+    await lab.notify(payment, refundId, '40')
+    await lab.pass(payment)
+    await decide(refundId, 'returned')
+    await lab.show(payment, '0')
+    for (let n = 0; n < 2; n += 1) await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    await lab.notify(payment, other, '30', { code: 5 })
+    await lab.pass(payment)
+    expect((await lab.row(other)).status).toBe('failed')
+    expect(await left(payment)).toBe('100')
+  })
+
+  it('is sent at once when the second answer does not show it', async () => {
+    const { payment } = await makeReturned()
+    await lab.show(payment, '0')
+    const other = await lab.send(payment, '30')
+    expect(await lab.sent(other)).toBe(0)
+    await lab.show(payment, '30')
+    await lab.pass(payment)
+    expect(await lab.row(other)).toMatchObject({ status: 'accepted', refundedBefore: '30' })
+  })
+
+  it('before any answer shows it, is found by growth after the fall', async () => {
+    const { payment } = await makeReturned()
+    const other = await lab.send(payment, '20')
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('80')
+    await lab.show(payment, '20')
+    await lab.pass(payment)
+    expect(await lab.row(other)).toMatchObject({ status: 'succeeded', inferred: true })
+    expect(await left(payment)).toBe('80')
+  })
+
+  it('as the same amount moves, leaves the amount taken: nobody can tell', async () => {
+    const { payment, refundId } = await makeReturned()
+    const other = await lab.send(payment, '30')
+    // It fell by 30 and grew by 30 between two answers.
+    await lab.show(payment, '30')
+    for (let n = 0; n < 3; n += 1) await lab.pass(payment)
+    expect(await left(payment)).toBe('40')
+    expect((await lab.row(other)).status).toBe('accepted')
+    await lab.notify(payment, other, '30')
+    await lab.pass(payment)
+    await lab.pass(payment)
+    expect((await lab.row(other)).status).toBe('succeeded')
+    expect((await lab.row(refundId)).status).toBe('returned')
+    expect(await left(payment)).toBe('40')
+  })
+})
+
+describe('a refund whose return a person decides after an answer has shown it', () => {
+  it('explains the fall: no inferred success is doubted for it', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.show(payment, '30')
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    const other = await lab.send(payment, '20')
+    await lab.show(payment, '50')
+    await lab.pass(payment)
+    expect(await lab.row(other)).toMatchObject({ status: 'succeeded', inferred: true })
+    await lab.show(payment, '20')
+    await lab.pass(payment)
+    await decide(refundId, 'returned')
+    for (let n = 0; n < 2; n += 1) await lab.pass(payment)
+    expect(await lab.row(other)).toMatchObject({ status: 'succeeded', matched: true })
+    expect(await left(payment)).toBe('80')
+  })
+
+  it('does not explain a fall by more', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.show(payment, '30')
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    const other = await lab.send(payment, '20')
+    await lab.show(payment, '50')
+    await lab.pass(payment)
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    await decide(refundId, 'returned')
+    await lab.pass(payment)
+    expect((await lab.row(other)).status).toBe('needs_review')
+  })
+})
+
+describe('a refund that came back before the refunded amount ever showed it', () => {
+  it('keeps its amount taken', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    await decide(refundId, 'returned')
+    for (let n = 0; n < 3; n += 1) await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    await lab.show(payment, '30')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('100')
+    await lab.show(payment, '30')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    expect(await lab.disagreements(payment)).toContain('unexplained_growth')
+  })
+})
