@@ -29,7 +29,8 @@ export type RefundRig = Rig & {
   /** Requests a refund, with a new idempotency key unless one is given. */
   refund(paymentId: string, body?: unknown, key?: string): Promise<RefundAnswer>
   readRefund(refundId: string): Promise<RefundView>
-  payment(paymentId: string): Promise<z.infer<typeof Payment>>
+  /** @param merchantCode the account, where several have a payment with this id */
+  payment(paymentId: string, merchantCode?: string): Promise<z.infer<typeof Payment>>
   /** Waits until the refund is succeeded, failed or needs_review. */
   untilEnded(refundId: string): Promise<RefundView>
   /** Amounts that moved at the gateway, oldest first. */
@@ -75,8 +76,9 @@ export async function startRefundRig(options: RigOptions = {}): Promise<RefundRi
       return { id, transactionId: created.transactionId }
     },
     refund: (...request) => requestRefund(rig, ...request),
-    async payment(paymentId) {
-      const response = await rig.api(`/v1/payments/${paymentId}`)
+    async payment(paymentId, merchantCode) {
+      const query = merchantCode === undefined ? '' : `?merchantCode=${merchantCode}`
+      const response = await rig.api(`/v1/payments/${paymentId}${query}`)
       return Payment.strict().parse(await response.json())
     },
     async untilEnded(refundId) {

@@ -16,6 +16,7 @@ export async function makeTransaction(
   rig: Rig,
   transactionId: string,
   payments: readonly Given[] = [{}],
+  merchantCode: string = MERCHANT.merchantCode,
 ): Promise<void> {
   const list = payments.map((one) => ({
     amount: '10',
@@ -23,7 +24,8 @@ export async function makeTransaction(
     status: 'SUCCESS',
     ...one,
   }))
-  await rig.control('POST', '/transactions', { transactionId, payments: list, ipn: false })
+  const created = { transactionId, merchantCode, payments: list, ipn: false }
+  await rig.control('POST', '/transactions', created)
 }
 
 /** Sends the gateway's notification and checks that it is acknowledged. `more` changes its bytes. */

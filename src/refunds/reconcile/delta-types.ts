@@ -24,6 +24,8 @@ export type OwnRefund = {
   sentBefore: boolean
   /** The payment had an unmatched delta when it was sent, which could be mistaken for its own. */
   sentAmidGrowth: boolean
+  /** An attempt of it is on record. Without one it can only have been sent by a row that was lost. */
+  sent: boolean
   /** It was never sent from here, and its success was notified before the payment was first seen. */
   notifiedBeforeFirst: boolean
 }

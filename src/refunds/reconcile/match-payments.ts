@@ -115,7 +115,8 @@ function describeOwn({ now }: RefundDraft): OwnRefund[] {
   const { refundId: id, amount, matched, sentAmidGrowth, attempts } = now
   const notifiedBeforeFirst = attempts === 0 && now.notifiedBeforeFirst
   const sentBefore = now.sentBeforeSnapshot
-  return [{ id, amount, matched, sentAmidGrowth, sentBefore, notifiedBeforeFirst, evidence }]
+  const row = { id, amount, matched, sentAmidGrowth, sentBefore, sent: attempts > 0 }
+  return [{ ...row, notifiedBeforeFirst, evidence }]
 }
 
 function describeEvidence(now: RefundRow): OwnRefund['evidence'] | undefined {
@@ -143,8 +144,7 @@ function applyMatch(
       transition(draft, 'succeeded', { reason, callId }, patch)
     }
     if (doubtful.includes(refundId)) {
-      const reason =
-        "the increase it was inferred from is gone, or may belong to a refund made at the gateway's portal"
+      const reason = 'the increase it was inferred from is gone, or may belong to another refund'
       sendToReview(draft, 'contradicted', { reason, callId })
     }
     if (contradicted.includes(refundId)) {

@@ -20,9 +20,9 @@ type Matching = Omit<DeltaMatch, 'unmatchedDelta' | 'inferred' | 'contradicted'>
  * 3. by inference, to all open refunds of ours, if their sum equals the remainder and the payment had no
  *    unmatched delta when they were sent.
  *
- * Any other remainder stays unmatched. Inferred matches are withdrawn for an external refund that finds no delta
- * of its own but would have found theirs, and when two answers show that the refunded amount fell: a person has to
- * decide.
+ * Any other remainder stays unmatched. Inferred matches are withdrawn for an external refund, or one of ours that was
+ * sent by a row that is lost, that finds no delta of its own but would have found theirs, and when two answers show that
+ * the refunded amount fell: a person has to decide.
  */
 export function matchRefundedDelta(delta: RefundedDelta): DeltaMatch {
   const matching = startMatching(delta)
@@ -96,10 +96,12 @@ function consumeFirstSight(matching: Matching, { own, external }: RefundedDelta)
 }
 
 function matchConfirmed(matching: Matching, own: readonly OwnRefund[]): void {
-  for (const { id, amount, evidence, matched, sentBefore } of own) {
+  for (const { id, amount, evidence, matched, sentBefore, sent } of own) {
     const isDone = matched || [...matching.firstSightOwn, ...matching.matchedOwn].includes(id)
     if (evidence !== 'confirmed' || isDone) continue
-    if (!sentBefore || matching.left.lt(amount)) continue
+    if (!sentBefore) continue
+    if (!sent && matching.left.lt(amount)) withdrawInferred(matching, amount)
+    if (matching.left.lt(amount)) continue
     matching.matchedOwn.push(id)
     matching.left = matching.left.minus(amount)
   }
@@ -137,7 +139,7 @@ function mayBeShown({ id, amount, evidence, matched, sentBefore }: OwnRefund, ma
   return matching.doubtful.includes(id) || (evidence !== 'confirmed' && !matched)
 }
 
-/** Withdraws the inferred matches, if with their delta the external refund would have found its own. */
+/** Withdraws the inferred matches, if with their delta a refund of this amount would have found its own. */
 function withdrawInferred(matching: Matching, amount: string): void {
   const { inferredBefore, left } = matching
   const before = inferredBefore.reduce((sum, one) => sum.plus(one.amount), left)

@@ -253,6 +253,30 @@ describe('a refund whose row is lost after it was sent', () => {
     expect(await lab.sent(id)).toBe(1)
   })
 
+  it('and is cancelled takes back the growth that another was inferred from, once its success is notified', async () => {
+    const payment = await lab.open()
+    const { id } = await askAgain(payment, 'k13')
+    await lab.pass(payment)
+    await loseRow(id)
+    await askAgain(payment, 'k13')
+    const cancellation = await lab.api(`/v1/refunds/${id}/cancellation`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ reason: 'kept the goods' }),
+    })
+    expect(cancellation.status).toBe(200)
+    await lab.fault('code', { code: 33 })
+    const refused = await lab.send(payment, '30')
+    await lab.settle(id)
+    await lab.pass(payment)
+    expect(await lab.row(refused)).toMatchObject({ status: 'succeeded', inferred: true })
+    await lab.notify(payment, id, '30')
+    await lab.pass(payment)
+    expect(await lab.row(id)).toMatchObject({ status: 'succeeded', matched: true })
+    expect(await statusOf(refused)).toBe('needs_review')
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '40' })
+  })
+
   it('and whose failure is notified before it is sent again is left to a person', async () => {
     const payment = await lab.open()
     const { id } = await askAgain(payment, 'k10')

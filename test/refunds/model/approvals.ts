@@ -1,11 +1,13 @@
 import { expect } from 'vitest'
 import { openDataKeys } from '../../../src/data-keys/open-data-keys.ts'
 import { resealData } from '../../../src/data-keys/reseal-data.ts'
+import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
 import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
 import { withKey } from '../../support/api.ts'
 import { KEY } from '../../support/service.ts'
 import { readRefunds } from './checks.ts'
-import type { World } from './world.ts'
+import type { Deed } from './tally.ts'
+import { inAccountOf, type World } from './world.ts'
 
 type Decision = 'approval' | 'decline'
 
@@ -18,24 +20,34 @@ export async function decideApproval(
   which: number,
   decision: Decision,
   who: keyof typeof KEYS,
-): Promise<void> {
+): Promise<Deed | undefined> {
   const waiting = (await readRefunds(world)).filter(({ status }) => status === 'awaiting_approval')
   const refund = waiting[which % Math.max(1, waiting.length)]
   if (!refund) return
-  const { status } = await fetch(`${world.rig.service.url}/v1/refunds/${refund.id}/${decision}`, {
-    method: 'POST',
-    ...withKey(KEYS[who](world)),
-  })
+  const { url } = world.rig.service
+  const path = `/v1/refunds/${refund.id}/${decision}?${inAccountOf(world)}`
+  const { status } = await fetch(url + path, { method: 'POST', ...withKey(KEYS[who](world)) })
   const after = (await readRefunds(world)).find(({ id }) => id === refund.id)?.status
   const decided = decision === 'approval' ? 'pending' : 'failed'
   // Refused after its time, until the pass ends it.
   const allowed = status === 409 ? [409, 'awaiting_approval'] : [200, decided]
   const expected = who === 'another' ? allowed : [status === 409 ? 409 : 403, 'awaiting_approval']
   expect([status, after]).toEqual(expected)
+  if (status === 409) return 'refused an approval after its time'
+  if (status === 403) return 'refused an approval by the same person'
+  if (decision === 'decline') return 'declined'
+  world.asked = world.asked.map((one) =>
+    one.id === refund.id ? { ...one, atMs: world.clockMs } : one,
+  )
+  return 'approved'
 }
 
-export async function expire(world: World): Promise<void> {
-  await expireApprovals(world.ctx)
+/** Ends what was not approved or sent in time, of both accounts. */
+export async function expireUnsent({ ctx, rig }: World): Promise<void> {
+  const { accounts } = rig.service.ctx.config
+  const both = { ...ctx, config: { ...ctx.config, accounts } }
+  await expireApprovals(both)
+  await reconcileUnqueried(both)
 }
 
 /** The keys of a changing `DATA_ENCRYPTION_KEY`; `next` while it changes. */
@@ -44,25 +56,23 @@ export type RootKeys = { n: number; current: string; next: string | undefined }
 const makeRoot = (n: number) => Buffer.alloc(32, n).toString('base64')
 
 /** Half of the processes start with a new key and the old one, the others with both the other way round. */
-export async function changeKey(world: World): Promise<void> {
+export async function changeKey(world: World): Promise<Deed | undefined> {
   const { roots, rig } = world
-  if (roots.next !== undefined) return
+  if (roots.next !== undefined) return undefined
   roots.n += 1
   roots.next = makeRoot(roots.n)
   const { sql } = rig.database
   const { current, next } = roots
   const served = { encryption: await openDataKeys(sql, { current, previous: next }) }
   Object.assign(rig.service.ctx, served)
-  world.ctx = {
-    ...world.ctx,
-    encryption: await openDataKeys(sql, { current: next, previous: current }),
-  }
+  setEncryption(world, await openDataKeys(sql, { current: next, previous: current }))
+  return 'changed the key'
 }
 
 /** Everything is encrypted again, after which the old key is gone. */
-export async function reseal(world: World): Promise<void> {
+export async function reseal(world: World): Promise<Deed | undefined> {
   const { roots, rig } = world
-  if (roots.next === undefined) return
+  if (roots.next === undefined) return undefined
   const { sql } = rig.database
   const both = { current: roots.next, previous: roots.current }
   const { unreadable } = await resealData(sql, await openDataKeys(sql, both), 2)
@@ -71,5 +81,10 @@ export async function reseal(world: World): Promise<void> {
   roots.next = undefined
   const encryption = await openDataKeys(sql, { current: roots.current })
   Object.assign(rig.service.ctx, { encryption })
-  world.ctx = { ...world.ctx, encryption }
+  setEncryption(world, encryption)
+  return 'sealed again'
+}
+
+function setEncryption(world: World, encryption: World['ctx']['encryption']): void {
+  for (const one of [world, world.other]) if (one) one.ctx = { ...one.ctx, encryption }
 }

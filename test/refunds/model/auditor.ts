@@ -7,6 +7,8 @@ export type ShownRefund = {
   inferred: boolean
   matched: boolean
   review: string | null
+  /** Why it failed. */
+  failure: string | null
   due: boolean
   /** A discrepancy or a notification against its status is on record. */
   disputed: boolean
@@ -23,6 +25,7 @@ export type MadeRefund = {
 export type ShownPayment = {
   id: string
   amount: number
+  /** What is left of it; it counts once everything is settled. */
   refundable: number
   /** What was refunded when it was first seen, and the most that was ever shown to be refunded. */
   atFirst: number
@@ -30,6 +33,17 @@ export type ShownPayment = {
   /** External refunds, by what they count as. */
   externalMatched: number
   externalReserved: number
+}
+
+/** An attempt to send a refund, as it was recorded before its bytes could leave; `at` by the clock of `ShownHold`. */
+export type ShownAttempt = { refundId: string; paymentId: string; at: number }
+
+/** What nobody may send from one moment to another; without an end still. */
+export type ShownHold = {
+  target: 'merchant' | 'payment' | 'refund'
+  id: string
+  from: number
+  until?: number
 }
 
 /** Both sides of the wire at one moment. */
@@ -41,16 +55,39 @@ export type Books = {
   known: ReadonlySet<string>
   /** How often the bytes of a request id may have left, and whether repeating them was allowed. */
   sends: ReadonlyMap<string, number>
+  /** How many of them nothing is left of in the service's records. */
+  lostSends: ReadonlyMap<string, number>
+  attempts: readonly ShownAttempt[]
+  holds: readonly ShownHold[]
+  /** Refunds whose cancellation was acknowledged. */
+  cancelled: ReadonlySet<string>
+  /** How long ago a refund was requested, or approved (ms). */
+  waitedMs: ReadonlyMap<string, number>
   mayRepeat: boolean
   /** Ids sent again later than the service may rely on the gateway's memory. */
   repeatedLate: ReadonlySet<string>
   /** Refunds of which the gateway said what is not true, or whose evidence was lost with commits. */
   misreported: ReadonlySet<string>
+  /** Tables in which a step of another account has changed rows of this one. */
+  changedByOther: readonly string[]
   /** Everything has settled, was notified, shown and decided. */
   settled: boolean
 }
 
 const ENDS: readonly string[] = ['succeeded', 'failed', 'returned']
+
+/** Reasons to fail a refund of which nothing was sent, with how long it has to wait before (ms). */
+const UNSENT: Readonly<Record<string, number>> = {
+  cancelled: 0,
+  declined: 0,
+  approval_expired: 3 * 86_400_000,
+  not_sent_in_time: 7 * 86_400_000,
+  approval_mismatch: 0,
+  exceeds_refundable: 0,
+  payment_not_refundable: 0,
+}
+/** For the time that passes by itself while a test runs (ms). */
+const SLACK_MS = 60_000
 
 export type Violation = { rule: keyof typeof RULES; id: string }
 
@@ -97,6 +134,32 @@ export const RULES = {
       .map(({ id }) => id),
   sent_again: ({ sends, mayRepeat }: Books) =>
     [...sends].filter(([, times]) => !mayRepeat && times > 1).map(([id]) => id),
+  cancelled_and_sent: (books: Books) =>
+    [...books.cancelled].filter((id) => countKnownSends(books, id) > 0),
+  cancelled_and_moves: (books: Books) =>
+    [...books.cancelled].filter((id) => isTaken(books, id) && !books.lostSends.get(id)),
+  unsent_and_sent: (books: Books) =>
+    books.shown
+      .filter(({ failure, status }) => status === 'failed' && failure !== null && failure in UNSENT)
+      .map(({ id }) => id)
+      .filter((id) => countKnownSends(books, id) > 0),
+  expired_early: ({ shown, waitedMs }: Books) =>
+    shown
+      .filter(({ id, status, failure }) => {
+        const waited = waitedMs.get(id) ?? Number.POSITIVE_INFINITY
+        return status === 'failed' && waited + SLACK_MS < (UNSENT[failure ?? ''] ?? 0)
+      })
+      .map(({ id }) => id),
+  sent_while_held: ({ attempts, holds }: Books) =>
+    attempts
+      .filter((attempt) => holds.some((hold) => forbids(hold, attempt)))
+      .map(({ refundId }) => refundId),
+  sent_unrecorded: (books: Books) =>
+    [...books.sends.keys()].filter((id) => {
+      const recorded = books.attempts.filter(({ refundId }) => refundId === id)
+      return countKnownSends(books, id) > recorded.length
+    }),
+  changed_by_other: ({ changedByOther }: Books) => [...changedByOther],
   sent_too_late: ({ repeatedLate }: Books) => [...repeatedLate],
   refundable_twice: ({ payments, made, settled }: Books) =>
     payments
@@ -132,6 +195,19 @@ function sumUnmatched(
   )
   const most = Math.min(atFirst, externalMatched)
   return Math.min(most, sum(own.map(({ amount }) => amount)))
+}
+
+/** How often a refund was sent, as far as the service can know. */
+function countKnownSends({ sends, lostSends }: Books, id: string): number {
+  return (sends.get(id) ?? 0) - (lostSends.get(id) ?? 0)
+}
+
+function forbids(
+  { target, id, from, until = Number.POSITIVE_INFINITY }: ShownHold,
+  { refundId, paymentId, at }: ShownAttempt,
+): boolean {
+  const covers = target === 'merchant' || id === (target === 'payment' ? paymentId : refundId)
+  return covers && at > from && at < until
 }
 
 function hasMoved({ made, settled }: Books, id: string): boolean {

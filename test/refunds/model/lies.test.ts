@@ -1,5 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { audit, type Books, type MadeRefund, RULES, type ShownRefund } from './auditor.ts'
+import {
+  audit,
+  type Books,
+  type MadeRefund,
+  RULES,
+  type ShownAttempt,
+  type ShownHold,
+  type ShownRefund,
+} from './auditor.ts'
 
 const shown = (id: string, facts: Partial<ShownRefund> = {}): ShownRefund => ({
   id,
@@ -9,6 +17,7 @@ const shown = (id: string, facts: Partial<ShownRefund> = {}): ShownRefund => ({
   inferred: false,
   matched: true,
   review: null,
+  failure: null,
   due: false,
   disputed: false,
   ...facts,
@@ -21,7 +30,10 @@ const made = (requestId: string, facts: Partial<MadeRefund> = {}): MadeRefund =>
   ...facts,
 })
 
-/** One refund that moved, one that was refused, and one made at the portal. */
+const attempt = (refundId: string, at: number): ShownAttempt => ({ refundId, paymentId: 'P', at })
+const cancelled = shown('c', { status: 'failed', matched: false, failure: 'cancelled' })
+
+/** One refund that moved, one that was refused, one that was cancelled, and one made at the portal. */
 const TRUTH: Books = {
   payments: [
     {
@@ -34,24 +46,44 @@ const TRUTH: Books = {
       externalReserved: 0,
     },
   ],
-  shown: [shown('a'), shown('b', { status: 'failed', matched: false })],
+  shown: [shown('a'), shown('b', { status: 'failed', matched: false }), cancelled],
   made: [made('a'), made('b', { status: 'failed' }), made('portal', { amount: 10 })],
-  known: new Set(['a', 'b', 'portal']),
+  known: new Set(['a', 'b', 'c', 'portal']),
   sends: new Map([
     ['a', 1],
     ['b', 1],
   ]),
+  lostSends: new Map(),
+  attempts: [attempt('a', 100), attempt('b', 200)],
+  holds: [
+    { target: 'payment', id: 'P', from: 210 },
+    { target: 'refund', id: 'a', from: 50, until: 99 },
+    { target: 'refund', id: 'a', from: 101 },
+    { target: 'payment', id: 'Q', from: 0 },
+  ],
+  cancelled: new Set(['c']),
+  waitedMs: new Map([['c', 5]]),
   mayRepeat: false,
   repeatedLate: new Set(),
   misreported: new Set(),
+  changedByOther: [],
   settled: true,
 }
 const [payment] = TRUTH.payments
 if (!payment) throw new Error('the truth has no payment')
 const OPEN = { ...TRUTH, settled: false }
 
+/** Holds under which the attempt of `a` must not have been recorded. */
+const HOLDS: readonly ShownHold[] = [
+  { target: 'merchant', id: 'M', from: 99 },
+  { target: 'payment', id: 'P', from: 99, until: 101 },
+  { target: 'refund', id: 'a', from: 99 },
+]
+
+type Lie = readonly [keyof typeof RULES, string, Books]
+
 /** What the service or the gateway could get wrong, and the rule that has to find it. */
-const LIES: readonly [keyof typeof RULES, string, Books][] = [
+const LIES: readonly Lie[] = [
   ['moved_twice', 'a', { ...OPEN, made: [...TRUTH.made, made('a')] }],
   ['moved_twice', 'a', { ...OPEN, made: [...TRUTH.made, made('a', { status: 'moving' })] }],
   ['too_much_moved', 'P', { ...OPEN, made: [...TRUTH.made, made('c', { amount: 60.0001 })] }],
@@ -80,6 +112,26 @@ const LIES: readonly [keyof typeof RULES, string, Books][] = [
   ['matched_more_than_shown', 'P', { ...OPEN, payments: [{ ...payment, atFirst: 1 }] }],
   ['sent_again', 'a', { ...OPEN, sends: new Map([['a', 2]]) }],
   ['sent_too_late', 'a', { ...OPEN, mayRepeat: true, repeatedLate: new Set(['a']) }],
+  ['cancelled_and_sent', 'c', { ...OPEN, sends: new Map([['c', 1]]) }],
+  ['cancelled_and_moves', 'c', { ...OPEN, made: [made('c')] }],
+  ['cancelled_and_moves', 'c', { ...OPEN, made: [made('c', { status: 'moving' })] }],
+  ...['declined', 'approval_expired', 'not_sent_in_time', 'exceeds_refundable'].map(
+    (failure): Lie => [
+      'unsent_and_sent',
+      'b',
+      { ...OPEN, shown: [shown('b', { status: 'failed', failure })] },
+    ],
+  ),
+  ...['approval_expired', 'not_sent_in_time'].map(
+    (failure): Lie => [
+      'expired_early',
+      'c',
+      { ...OPEN, shown: [shown('c', { status: 'failed', failure })] },
+    ],
+  ),
+  ...HOLDS.map((hold): Lie => ['sent_while_held', 'a', { ...OPEN, holds: [hold] }]),
+  ['sent_unrecorded', 'b', { ...OPEN, attempts: [attempt('a', 100)] }],
+  ['changed_by_other', 'refunds', { ...OPEN, changedByOther: ['refunds'] }],
   ['refundable_twice', 'P', { ...TRUTH, payments: [{ ...payment, refundable: 60.5 }] }],
   ['kept_for_nothing', 'P', { ...TRUTH, payments: [{ ...payment, refundable: 30 }] }],
 ]
@@ -96,6 +148,20 @@ describe('the auditor of the model', () => {
 
   it('has a lie for each of its rules', () => {
     expect(new Set(LIES.map(([rule]) => rule))).toEqual(new Set(Object.keys(RULES)))
+  })
+
+  it('excuses a cancellation only from what was lost', () => {
+    const sent = {
+      sends: new Map([['c', 1]]),
+      attempts: [],
+      made: [made('c', { status: 'moving' })],
+    }
+    const rules = (books: Partial<Books>) =>
+      audit({ ...OPEN, ...sent, misreported: new Set(['c']), shown: [], ...books }).map(
+        ({ rule }) => rule,
+      )
+    expect(rules({ lostSends: new Map([['c', 1]]) })).toEqual([])
+    expect(rules({})).toEqual(['cancelled_and_sent', 'cancelled_and_moves', 'sent_unrecorded'])
   })
 
   it('excuses what nobody can know yet, and only until everything is settled', () => {

@@ -1,50 +1,73 @@
-import type { World } from './world.ts'
+import { shiftRows, type World } from './world.ts'
 
-/** The rows of a transaction, oldest table of references first. */
+const KEY = 'merchant_code = $2 and transaction_id = $1'
+const OF_PAYMENTS = `merchant_code = $2 and payment_id in (select payment_id from payments where ${KEY})`
+
+/** The rows of an account's transaction, oldest table of references first. */
 const TABLES = [
-  ['transactions', 'transaction_id = $1'],
-  ['payments', 'transaction_id = $1'],
-  ['refunds', 'transaction_id = $1'],
-  ['refund_attempts', 'refund_id in (select refund_id from refunds where transaction_id = $1)'],
-  ['foreign_refunds', 'payment_id in (select payment_id from payments where transaction_id = $1)'],
-  ['ipn_events', 'payment_id in (select payment_id from payments where transaction_id = $1)'],
-  ['gateway_calls', 'transaction_id = $1'],
-  ['changes', 'transaction_id = $1'],
-  ['discrepancies', 'transaction_id = $1'],
+  ['transactions', KEY],
+  ['payments', KEY],
+  ['refunds', KEY],
+  [
+    'refund_attempts',
+    `merchant_code = $2 and refund_id in (select refund_id from refunds where ${KEY})`,
+  ],
+  ['foreign_refunds', OF_PAYMENTS],
+  ['ipn_events', OF_PAYMENTS],
+  ['gateway_calls', KEY],
+  ['changes', KEY],
+  ['discrepancies', KEY],
 ] as const
 
-/** A transaction's rows at an earlier moment. */
-export type SavedRows = { rows: readonly (readonly [string, string])[]; clockMs: number }
+/** A transaction's rows at an earlier moment, and what was known of it then. */
+export type Saved = { rows: readonly (readonly [string, string])[] } & Pick<
+  World,
+  'clockMs' | 'cancelled' | 'holds'
+> & { sends: Map<string, number> }
 
 /** Copies the rows of the transaction, as a standby that lags or a backup has them. */
-export async function saveRows({ rig, transactionId, clockMs }: World): Promise<SavedRows> {
+export async function save(world: World): Promise<Saved> {
   const rows: [string, string][] = []
   for (const [table, where] of TABLES) {
-    const [row] = await rig.database.sql.unsafe<{ rows: string }[]>(
+    const [row] = await world.rig.database.sql.unsafe<{ rows: string }[]>(
       `select coalesce(jsonb_agg(to_jsonb(t)), '[]')::text as rows from ${table} t where ${where}`,
-      [transactionId],
+      [world.transactionId, world.account.merchantCode],
     )
     rows.push([table, row?.rows ?? '[]'])
   }
-  return { rows, clockMs }
+  const { clockMs, cancelled, holds, wire } = world
+  return {
+    rows,
+    clockMs,
+    cancelled: new Set(cancelled),
+    holds: new Map(holds),
+    sends: new Map(wire.sends),
+  }
 }
 
-/** Sets the transaction back to the copied rows: every commit since is lost. */
-export async function restoreRows(
-  { rig, transactionId }: World,
-  { rows }: SavedRows,
-): Promise<void> {
-  await rig.database.sql.begin(async (tx) => {
+/** Sets the transaction back to what was saved: every commit since is lost. The account's own hold is kept. */
+export async function restore(world: World, saved: Saved): Promise<void> {
+  const key = [world.transactionId, world.account.merchantCode]
+  await world.rig.database.sql.begin(async (tx) => {
     for (const [table, where] of TABLES.toReversed()) {
       // Before the rows that it is found by.
-      await tx.unsafe(`delete from ${table} where ${where}`, [transactionId])
+      await tx.unsafe(`delete from ${table} where ${where}`, key)
     }
-    for (const [table, saved] of rows) {
+    for (const [table, rows] of saved.rows) {
       await tx.unsafe(
         `insert into ${table} select * from jsonb_populate_recordset(null::${table}, $1::text::jsonb)`,
-        [saved],
+        [rows],
       )
     }
-    await tx`update transactions set lease_id = null where transaction_id = ${transactionId}`
+    await tx.unsafe(`update transactions set lease_id = null where ${KEY}`, key)
   })
+  await shiftRows(world, world.clockMs - saved.clockMs)
+  for (const [id, times] of world.wire.sends) {
+    const since = times - (saved.sends.get(id) ?? 0)
+    world.lostSends.set(id, (world.lostSends.get(id) ?? 0) + since)
+  }
+  world.cancelled = saved.cancelled
+  const ofAccount = [...world.holds].filter(([, { target }]) => target === 'merchant')
+  const others = [...saved.holds].filter(([, { target }]) => target !== 'merchant')
+  world.holds = new Map([...ofAccount, ...others])
 }

@@ -1,24 +1,64 @@
 import type fc from 'fast-check'
-import { checkBooks } from './checks.ts'
-import type { World } from './world.ts'
+import { checkAccounts, type Worlds } from './accounts.ts'
+import type { Deed } from './tally.ts'
+import { findOpen, findSettled, note, type World } from './world.ts'
 
-/** The invariants are checked against the real system, so the model only counts steps. */
-export type Model = { steps: number }
-export type Command = fc.AsyncCommand<Model, World>
+/** The invariants are checked against the real system: the model only counts steps, and leaves out those with no effect. */
+export type Model = { steps: number; worlds: Worlds }
+export type Command = fc.AsyncCommand<Model, Worlds>
 
-/** A step, with the invariants after it. */
-export function step(name: string, run: (world: World) => Promise<void>): Command {
+/** Something that happens in one of the accounts, or in the service as a whole. */
+export type Step = {
+  name: string
+  /** Whether the rows of both accounts may change. */
+  shared: boolean
+  /** As how many steps it counts. */
+  length: number
+  /** Whether it may take effect, as far as that shows without the database; the others are left out. */
+  isPossible(world: World): boolean
+  /** @returns what it did; undefined when there was nothing to do */
+  run(world: World): Promise<Deed | undefined>
+}
+
+/** Creates a step of one account, which may change nothing of the other one. `args` are those it is made with. */
+export function step(
+  name: string,
+  args: readonly unknown[],
+  run: Step['run'],
+  isPossible: Step['isPossible'] = () => true,
+): Step {
+  const shown = args.map((one) => (one === undefined ? 'undefined' : JSON.stringify(one)))
+  return { name: `${name}(${shown.join(', ')})`, shared: false, length: 1, isPossible, run }
+}
+
+/** Creates a step of the service, which works for both accounts. */
+export function sharedStep(name: string, run: Step['run'], isPossible?: Step['isPossible']): Step {
+  return { ...step(name, [], run, isPossible), shared: true }
+}
+
+/** Plays a step in the first account or the other, with the invariants of both after it. */
+export function inAccount(
+  account: 0 | 1,
+  { name, shared, length, isPossible, run }: Step,
+): Command {
   return {
-    check: () => true,
-    async run(model, world) {
-      model.steps += 1
-      await run(world)
-      await checkBooks(world)
+    check: ({ worlds }) => isPossible(worlds[account]),
+    async run(model, worlds) {
+      model.steps += length
+      const world = worlds[account]
+      const deed = await run(world)
+      if (deed) note(world, deed)
+      await checkAccounts(worlds, shared ? undefined : world)
     },
-    toString: () => name,
+    // As failed-runs.ts has it.
+    toString: () => `inAccount(${account}, ${name})`,
   }
 }
 
 export function pick<T>(list: readonly T[], index: number): T | undefined {
   return list[index % Math.max(1, list.length)]
 }
+
+export const hasAsked = ({ asked }: World): boolean => asked.length > 0
+export const hasOpen = (world: World): boolean => findOpen(world).length > 0
+export const hasSettled = (world: World): boolean => findSettled(world).length > 0

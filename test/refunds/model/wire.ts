@@ -18,7 +18,24 @@ export type SendFate =
   | { kind: 'hang' }
   /** It settles, and its notification arrives, before its own answer does. */
   | { kind: 'early' }
-  | { kind: 'fault'; fault: FaultKind; code?: number }
+  | { kind: 'fault'; fault: PlayedFault; code?: number }
+
+type PlayedFault = Extract<
+  FaultKind,
+  'reset' | 'http500' | 'garbage' | 'truncate' | 'acceptThenReset' | 'acceptThenCode' | 'code'
+>
+
+/** A moment of a pass: the query's answer has arrived, the attempt is being recorded, its bytes are about to leave. */
+export type Moment = 'answered' | 'recording' | 'leaving'
+
+/** What somebody else does at a moment of the next pass. */
+export type Meanwhile = {
+  at: Moment
+  /** @param refundId the refund that is being sent; undefined before */
+  run(refundId: string | undefined): Promise<void>
+  /** Set when it has begun. While an attempt is being recorded it waits for the locks of that commit. */
+  done: Promise<void> | undefined
+}
 
 /** A process that holds a claim and sleeps. */
 export type Pause = {
@@ -34,10 +51,13 @@ export type Wire = {
   fate: SendFate
   /** The next query's answer is held back by a sleeping process. */
   pauseQuery: boolean
+  meanwhile: Meanwhile | undefined
   /** How often a refund may have been sent. */
   sends: Map<string, number>
   /** Called before bytes may leave. */
   onSend: (refundId: string) => void
+  /** Called when a fate has been met. */
+  onFate: (deed: FateDeed) => void
   /** Called by a process that falls asleep. */
   onPause: (pause: Omit<Pause, 'round'>) => void
   /** Called for a refund that the gateway accepts although it answers with a failure code. */
@@ -53,32 +73,46 @@ export function makeWire(): Wire {
     fate: { kind: 'through' },
     pauseQuery: false,
     sends: new Map(),
+    meanwhile: undefined,
     onSend: () => {},
+    onFate: () => {},
     onPause: () => {},
     onDenied: () => {},
     settleEarly: () => Promise.resolve(),
   }
 }
 
+/** What is counted when a fate is met. */
+export type FateDeed = `sent: ${Exclude<SendFate['kind'], 'fault'> | PlayedFault}`
+
+async function begin(wire: Wire, at: Moment, refundId: string | undefined): Promise<void> {
+  const { meanwhile } = wire
+  if (meanwhile?.at !== at || meanwhile.done) return
+  meanwhile.done = meanwhile.run(refundId)
+  if (at !== 'recording') await meanwhile.done
+}
+
 /** A gateway client whose calls go over the wire. */
 export function tapGateway(
   gateway: GatewayClient,
-  wire: () => Wire,
+  wire: Wire,
   sandbox: SandboxState,
 ): GatewayClient {
   return {
     ...gateway,
     async queryPayments(query, signal) {
       const call = await gateway.queryPayments(query, signal)
-      if (wire().pauseQuery) {
-        wire().pauseQuery = false
-        await sleepUntilWoken(wire(), undefined)
+      await begin(wire, 'answered', undefined)
+      if (wire.pauseQuery) {
+        wire.pauseQuery = false
+        await sleepUntilWoken(wire, undefined)
       }
       return call
     },
     prepareRefund(order) {
       const prepared = gateway.prepareRefund(order)
-      const send = () => sendByFate(wire(), sandbox, order.refundId, prepared)
+      void begin(wire, 'recording', order.refundId)
+      const send = () => sendByFate(wire, sandbox, order.refundId, prepared)
       return { ...prepared, send }
     },
   }
@@ -92,6 +126,8 @@ async function sendByFate(
 ) {
   const { fate } = wire
   wire.fate = { kind: 'through' }
+  wire.onFate(`sent: ${fate.kind === 'fault' ? fate.fault : fate.kind}`)
+  await begin(wire, 'leaving', refundId)
   const sendNow = (signal?: AbortSignal) => {
     wire.sends.set(refundId, (wire.sends.get(refundId) ?? 0) + 1)
     wire.onSend(refundId)

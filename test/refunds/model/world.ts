@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
+import { EVERY_MERCHANT } from '../../../src/access/keys.ts'
 import type { ServiceContext } from '../../../src/create-context.ts'
 import { openRefund, settleRefund } from '../../../src/sandbox/paygate/refunds.ts'
 import type { SandboxPayment, SandboxRefund, SandboxState } from '../../../src/sandbox/state.ts'
@@ -9,12 +10,15 @@ import { addPrincipal } from '../../support/approvals.ts'
 import { type RefundRig, startRefundRig } from '../../support/refunds.ts'
 import { MERCHANT, postIpn, signIpn } from '../../support/service.ts'
 import { makeTransaction } from '../../support/sync.ts'
+import type { Worlds } from './accounts.ts'
 import type { RootKeys } from './approvals.ts'
-import type { SavedRows } from './lost-commits.ts'
-import { makeWire, type Pause, tapGateway, type Wire } from './wire.ts'
+import type { HeldFrom, Hold } from './holds.ts'
+import type { Saved } from './lost-commits.ts'
+import type { Deed, Tally } from './tally.ts'
+import { type Meanwhile, type Moment, makeWire, type Pause, tapGateway, type Wire } from './wire.ts'
 
 /** A second account of the same gateway. */
-export const OTHER = { merchantCode: 'OTHER1', secret: 'the-secret-of-another-account' }
+const OTHER = { merchantCode: 'OTHER1', secret: 'the-secret-of-another-account' }
 
 /** Real schedules: the model lets time pass by moving times in the database. */
 export const SCHEDULE = {
@@ -24,6 +28,7 @@ export const SCHEDULE = {
   missingMs: 61_000,
   confirmMs: 601_000,
   resolveMs: 4 * 86_400_000,
+  sendWithinMs: 7 * 86_400_000 + 1_000,
 }
 
 export type WorldOptions = {
@@ -35,21 +40,30 @@ export type WorldOptions = {
   countsUnsettled: boolean
   /** Above this total a refund of a payment needs an approval; null for never. */
   approvalAbove: number | null
+  /** Nobody releases a hold in the end. */
+  staysHeld: boolean
+  /** A refund that both accounts request under one key has one id in both, as ids from before they were derived may. */
+  equalIds: boolean
   /** Refunds made at the portal before the service saw the payment first, and when they are notified. */
   before: readonly { amount: number; notified: 'before' | 'after' | 'never' }[]
 }
 
-/** A refund that the service accepted. */
-export type Asked = { id: string; paymentId: string; key: string; body: object }
+/** A refund that the service accepted, and when (world time); approved later, from then on. */
+export type Asked = { id: string; paymentId: string; key: string; body: object; atMs: number }
 
-/** The service, the gateway, and the state of one transaction as the test knows it. */
+/** The service, the gateway, and the state of one account's transaction as the test knows it. */
 export type World = WorldOptions & {
   rig: RefundRig
+  account: typeof MERCHANT
+  /** The account with the same ids. */
+  other: World | undefined
+  /** Of this account's work only. */
   ctx: ServiceContext
   wire: Wire
   /** The key of another principal than the one that asks. */
   approver: string
   roots: RootKeys
+  tally: Tally
   transactionId: string
   payments: SandboxPayment[]
   asked: Asked[]
@@ -70,8 +84,24 @@ export type World = WorldOptions & {
   /** The gateway no longer knows some request ids. */
   forgets: boolean
   /** An earlier moment that the database may be set back to. */
-  saved: SavedRows | undefined
+  saved: Saved | undefined
   restored: boolean
+  /** How often each request id was sent by attempts whose record was lost. */
+  lostSends: Map<string, number>
+  /** Refunds whose cancellation was acknowledged, and not lost. */
+  cancelled: Set<string>
+  /** What is held now, by target and id, and what was before. */
+  holds: Map<string, HeldFrom>
+  pastHolds: Hold[]
+  /** Own refunds that have the id of one of the other account. */
+  renamed: Set<string>
+  /** Refunds whose success was inferred at some time. */
+  inferred: Set<string>
+  /** Both sides of the wire when they were last audited. */
+  audited: string | undefined
+  /** A mark of every row of the account, and the tables that steps of the other account have changed. */
+  rows: Map<string, string>
+  changedByOther: string[]
   /** A lost refund could not be requested again: nothing keeps its amount reserved. */
   overdrawn: boolean
   /** The highest refunded amount ever shown, by payment. */
@@ -81,7 +111,8 @@ export type World = WorldOptions & {
 export type Stage = {
   rig: RefundRig
   state: SandboxState
-  open(options: WorldOptions): Promise<World>
+  tally: Tally
+  open(options: WorldOptions): Promise<Worlds>
   stop(): Promise<void>
 }
 
@@ -104,15 +135,18 @@ export async function startStage(): Promise<Stage> {
   })
   const { state } = rig.sandbox
   // Without `ops`, so that only the one that asks can decide about outcomes.
-  const { key: approver } = await addPrincipal(rig.database, { scopes: '{refunds:approve}' })
+  const scopes = '{refunds:approve}'
+  const { key: approver } = await addPrincipal(rig.database, {
+    scopes,
+    merchantCode: EVERY_MERCHANT,
+  })
   const roots = { n: 7, current: Buffer.alloc(32, 7).toString('base64'), next: undefined }
-  let wire = makeWire()
-  const gateway = tapGateway(rig.service.ctx.gateway, () => wire, state)
+  const tally: Tally = new Map()
   return {
     rig,
     state,
+    tally,
     async open(options) {
-      wire = makeWire()
       state.faults.length = 0
       state.refundMode = {
         ...state.refundMode,
@@ -125,48 +159,58 @@ export async function startStage(): Promise<Stage> {
       const { approvalAbove: above } = options
       rig.service.ctx.config.REFUND_APPROVAL_ABOVE =
         above === null ? [] : [{ currency: 'VND', amount: String(above) }]
-      const config = { ...rig.service.ctx.config, GATEWAY_REFUND_DEDUPES: options.dedupes }
-      const ctx = { ...rig.service.ctx, gateway, config }
-      const world = await openWorld({ ...options, rig, ctx, wire, approver, roots }, state)
-      const final: readonly string[] = config.GATEWAY_REFUND_FINAL_CODES
-      wire.onSend = (refundId) => noteSend(world, refundId)
-      wire.onDenied = (refundId, code) => {
-        if (!final.includes(code)) return
-        world.deniedUntil.set(refundId, world.clockMs + SCHEDULE.confirmMs - 10_000)
-      }
-      wire.settleEarly = async (refundId) => {
-        const refund = findOpen(world).find(({ requestId }) => requestId === refundId)
-        if (!refund) return
-        await settle(world, refund, undefined)
-        await deliverNotification(world, refund)
-      }
-      return world
+      const given = { ...options, rig, approver, roots, tally, transactionId: randomUUID() }
+      const first = await openWorld(given, state, MERCHANT, undefined)
+      const ids = first.payments.map(({ id }) => id)
+      const second = await openWorld(given, state, OTHER, ids)
+      first.other = second
+      second.other = first
+      return [first, second]
     },
     stop: () => rig.stop(),
   }
 }
 
-type Given = WorldOptions & Pick<World, 'rig' | 'ctx' | 'wire' | 'approver' | 'roots'>
+type Given = WorldOptions & Pick<World, 'rig' | 'approver' | 'roots' | 'tally' | 'transactionId'>
 
-async function openWorld(given: Given, state: SandboxState): Promise<World> {
-  const transactionId = randomUUID()
-  const payments = given.amounts.map((amount) => ({ amount: String(amount) }))
-  await makeTransaction(given.rig, transactionId, payments)
-  const transaction = state.merchants.get(MERCHANT.merchantCode)?.transactions.get(transactionId)
-  const world = makeWorld(given, transactionId, transaction?.payments ?? [])
+/** @param paymentIds those to use; undefined for new ones */
+async function openWorld(
+  given: Given,
+  state: SandboxState,
+  account: typeof MERCHANT,
+  paymentIds: readonly string[] | undefined,
+): Promise<World> {
+  const { transactionId, rig } = given
+  const { merchantCode } = account
+  const list = given.amounts.map((amount, n) => {
+    const id = paymentIds?.[n]
+    return { amount: String(amount), ...(id === undefined ? {} : { id }) }
+  })
+  await makeTransaction(rig, transactionId, list, merchantCode)
+  const transaction = state.merchants.get(merchantCode)?.transactions.get(transactionId)
+  const world = makeWorld(given, account, transaction?.payments ?? [])
+  connect(world)
   const early = await makeEarlyRefunds(world)
-  await given.rig.database.sql`
+  await rig.database.sql`
     insert into transactions (merchant_code, transaction_id, due_at)
-    values (${MERCHANT.merchantCode}, ${transactionId}, now())`
-  await syncDue(given.ctx)
+    values (${merchantCode}, ${transactionId}, now())`
+  await syncDue(world.ctx)
   for (const refund of early) await deliverNotification(world, refund)
   return world
 }
 
-function makeWorld(given: Given, transactionId: string, payments: SandboxPayment[]): World {
+function makeWorld(given: Given, account: typeof MERCHANT, payments: SandboxPayment[]): World {
+  const { ctx } = given.rig.service
+  const wire = makeWire()
+  const { state } = given.rig.sandbox
+  const accounts: typeof ctx.config.accounts = [account]
+  const config = { ...ctx.config, GATEWAY_REFUND_DEDUPES: given.dedupes, accounts }
   return {
     ...given,
-    transactionId,
+    account,
+    other: undefined,
+    wire,
+    ctx: { ...ctx, config, gateway: tapGateway(ctx.gateway, wire, state) },
     payments,
     asked: [],
     notified: new Map(),
@@ -183,7 +227,44 @@ function makeWorld(given: Given, transactionId: string, payments: SandboxPayment
     saved: undefined,
     restored: false,
     overdrawn: false,
+    lostSends: new Map(),
+    cancelled: new Set(),
+    holds: new Map(),
+    pastHolds: [],
+    renamed: new Set(),
+    inferred: new Set(),
+    audited: undefined,
+    rows: new Map(),
+    changedByOther: [],
   }
+}
+
+/** Lets the wire note what leaves, and what the gateway does against its answer. */
+function connect(world: World): void {
+  const { wire, ctx } = world
+  const final: readonly string[] = ctx.config.GATEWAY_REFUND_FINAL_CODES
+  wire.onSend = (refundId) => noteSend(world, refundId)
+  wire.onFate = (deed) => note(world, deed)
+  wire.onDenied = (refundId, code) => {
+    if (!final.includes(code)) return
+    world.deniedUntil.set(refundId, world.clockMs + SCHEDULE.confirmMs - 10_000)
+  }
+  wire.settleEarly = async (refundId) => {
+    const refund = findOpen(world).find(({ requestId }) => requestId === refundId)
+    if (!refund) return
+    await settle(world, refund, undefined)
+    await deliverNotification(world, refund)
+  }
+}
+
+/** The query parameter that names the account, where an id exists in both. */
+export function inAccountOf({ account }: World): string {
+  return `merchantCode=${account.merchantCode}`
+}
+
+/** Counts something that took effect. */
+export function note({ tally }: Pick<World, 'tally'>, deed: Deed): void {
+  tally.set(deed, (tally.get(deed) ?? 0) + 1)
 }
 
 /** @returns those to be notified once the payment was seen */
@@ -209,11 +290,15 @@ function noteSend(world: World, refundId: string): void {
   }
 }
 
-/** Leaves nothing due behind for the next world. */
+/** Leaves nothing due or held behind for the next world. */
 export async function closeWorld(world: World): Promise<void> {
   await wake(world)
+  const { merchantCode } = world.account
   await world.rig.database.sql`
-    update transactions set due_at = null, lease_id = null where transaction_id = ${world.transactionId}`
+    update transactions set due_at = null, lease_id = null
+    where merchant_code = ${merchantCode} and transaction_id = ${world.transactionId}`
+  await world.rig.database.sql`
+    update merchant_accounts set hold = null where merchant_code = ${merchantCode} and hold is not null`
 }
 
 /** Runs rounds until nothing is due. A round that falls asleep continues when it is woken. */
@@ -221,7 +306,7 @@ export async function runPass(world: World, { ask }: { ask: boolean }): Promise<
   if (ask) {
     await world.rig.database.sql`
       update transactions as t set ${makeDue(world.ctx.sql)}
-      where transaction_id = ${world.transactionId}`
+      where merchant_code = ${world.account.merchantCode} and transaction_id = ${world.transactionId}`
   }
   for (let rounds = 0; rounds < 20; rounds += 1) {
     const asleep = new Promise<Omit<Pause, 'round'>>((resolve) => {
@@ -235,9 +320,28 @@ export async function runPass(world: World, { ask }: { ask: boolean }): Promise<
   expect.unreachable('the pass finds no end')
 }
 
+/**
+ * Runs a pass during which somebody else does something.
+ * @returns whether the moment came
+ */
+export async function playMeanwhile(
+  world: World,
+  at: Moment,
+  run: Meanwhile['run'],
+): Promise<boolean> {
+  if (world.pause) await wake(world)
+  const meanwhile: Meanwhile = { at, run, done: undefined }
+  world.wire.meanwhile = meanwhile
+  await runPass(world, { ask: true })
+  world.wire.meanwhile = undefined
+  await meanwhile.done
+  return meanwhile.done !== undefined
+}
+
 /** The sleeping process continues where it stopped. */
 export async function wake(world: World): Promise<void> {
   const { pause } = world
+  if (pause) note(world, pause.refundId === undefined ? 'woke' : 'woke and sent')
   world.pause = undefined
   pause?.wake()
   await pause?.round
@@ -249,35 +353,37 @@ export async function shiftTime(world: World, ms: number): Promise<void> {
   await shiftRows(world, ms)
 }
 
-/** Moves every time of the transaction's rows back. */
+/** Moves every time of the transaction's rows back. Attempts keep theirs, by which their answers find them. */
 export async function shiftRows(world: World, ms: number): Promise<void> {
   const { sql } = world.rig.database
   const by = sql`${ms}::float8 * interval '1 millisecond'`
   const ids = world.payments.map(({ id }) => id)
+  const { merchantCode } = world.account
+  const ofTransaction = sql`merchant_code = ${merchantCode} and transaction_id = ${world.transactionId}`
+  const ofPayments = sql`merchant_code = ${merchantCode} and payment_id = any(${ids}::text[])`
   await sql`
     with moved_refunds as (
       update refunds set requested_at = requested_at - ${by}, due_at = due_at - ${by},
         first_sent_at = first_sent_at - ${by}, last_sent_at = last_sent_at - ${by},
         refused_at = refused_at - ${by}, failure_notified_at = failure_notified_at - ${by},
         success_notified_at = success_notified_at - ${by}, approved_at = approved_at - ${by}
-      where transaction_id = ${world.transactionId}
+      where ${ofTransaction}
     ), moved_payments as (
       update payments set as_of = as_of - ${by}, first_seen_at = first_seen_at - ${by},
         first_as_of = first_as_of - ${by}, unlisted_since = unlisted_since - ${by}
-      where transaction_id = ${world.transactionId}
+      where ${ofTransaction}
     ), moved_external as (
       update foreign_refunds set first_seen_at = first_seen_at - ${by},
         notified_at = notified_at - ${by}
-      where payment_id = any(${ids}::text[])
+      where ${ofPayments}
     ), moved_events as (
-      update ipn_events set first_received_at = first_received_at - ${by}
-      where payment_id = any(${ids}::text[])
+      update ipn_events set first_received_at = first_received_at - ${by} where ${ofPayments}
     ), moved_calls as (
-      update gateway_calls set sent_at = sent_at - ${by} where transaction_id = ${world.transactionId}
+      update gateway_calls set sent_at = sent_at - ${by} where ${ofTransaction}
     )
     update transactions set due_at = due_at - ${by}, queried_at = queried_at - ${by},
       as_of = as_of - ${by}, asked_for_at = asked_for_at - ${by}
-    where transaction_id = ${world.transactionId}`
+    where ${ofTransaction}`
 }
 
 /** Refunds at the gateway whose money may still move. */
@@ -297,15 +403,19 @@ export async function settle(
   await settleRefund(rig.sandbox.state, refund, failureCode)
 }
 
-/** A refund made elsewhere: its money moves at once. */
+/** A refund made elsewhere: its money moves at once, or never. */
 export async function refundElsewhere(
   world: World,
   payment: SandboxPayment,
   amount: number,
+  {
+    requestId = randomUUID() as string,
+    failureCode,
+  }: { requestId?: string; failureCode?: number } = {},
 ): Promise<SandboxRefund> {
-  const refund = openRefund(world.rig.sandbox.state, payment, String(amount))
+  const refund = openRefund(world.rig.sandbox.state, payment, String(amount), requestId)
   world.portal.add(refund.requestId)
-  await settle(world, refund, undefined)
+  await settle(world, refund, failureCode)
   return refund
 }
 
@@ -323,6 +433,7 @@ export async function deliverNotification(
     world.rig.service.url,
     signIpn(
       {
+        svc_MerchantCode: world.account.merchantCode,
         svc_Command: 'REFUND',
         svc_PaymentID: payment.id,
         svc_RequestID: requestId,
@@ -332,7 +443,7 @@ export async function deliverNotification(
         svc_ResponseCode: code ?? (status === 'failed' ? 1 : 0),
         svc_ResponseMsg: `copy ${times}`,
       },
-      { exclude: [] },
+      { secret: world.account.secret, exclude: [] },
     ),
   )
   expect(answer).toBe(200)

@@ -15,6 +15,7 @@ const own = (id: string, amount: string, facts: Partial<OwnRefund> = {}): OwnRef
   matched: false,
   sentBefore: true,
   sentAmidGrowth: false,
+  sent: true,
   notifiedBeforeFirst: false,
   ...facts,
 })
@@ -55,6 +56,25 @@ const NOTHING: DeltaMatch = {
   unmatchedDelta: '0',
   fell: false,
 }
+
+describe('a delta that a refund was inferred from', () => {
+  const inferred = inferredBefore('a', '30')
+
+  it('goes to one of ours that a row that is lost had sent, and leaves the other to a person', () => {
+    const lost = confirmed('b', '30', { sent: false })
+    expect(grow('30', { own: [inferred, lost] })).toEqual({
+      ...NOTHING,
+      matchedOwn: ['b'],
+      doubtful: ['a'],
+    })
+  })
+
+  it('stays where it is if the other was sent from here, or is larger', () => {
+    expect(grow('30', { own: [inferred, confirmed('b', '30')] })).toEqual(NOTHING)
+    const larger = confirmed('b', '40', { sent: false })
+    expect(grow('30', { own: [inferred, larger] })).toEqual(NOTHING)
+  })
+})
 
 describe('a delta', () => {
   it('from before the payment was first seen is not matched', () => {
@@ -259,6 +279,7 @@ const ownRefund = fc
     matched: fc.boolean(),
     sentBefore: fc.boolean(),
     sentAmidGrowth: fc.boolean(),
+    sent: fc.boolean(),
   })
   .map(
     ({ evidence, matched, ...rest }): Omit<OwnRefund, 'id'> => ({

@@ -1,0 +1,112 @@
+import { expect } from 'vitest'
+import { readRefunds } from './checks.ts'
+import { ask, makeRequest } from './requests.ts'
+import { pick, type Step, step } from './step.ts'
+import type { Moment } from './wire.ts'
+import { inAccountOf, playMeanwhile, type World } from './world.ts'
+
+type Target = 'merchant' | 'payment' | 'refund'
+
+/** What is held, since when (µs of the database's clock). */
+export type HeldFrom = { target: Target; id: string; from: number }
+
+/** A hold that was released, or is about to be. */
+export type Hold = HeldFrom & { until: number }
+
+/** Whether a hold that was acknowledged covers a payment and its refunds, or one refund. */
+export function isHeld(
+  { holds, account }: World,
+  { paymentId, id }: { paymentId: string; id?: string },
+): boolean {
+  const keys = [`merchant/${account.merchantCode}`, `payment/${paymentId}`]
+  return [...keys, ...(id === undefined ? [] : [`refund/${id}`])].some((key) => holds.has(key))
+}
+
+async function findSubject(
+  world: World,
+  target: Target,
+  which: number,
+): Promise<string | undefined> {
+  if (target === 'merchant') return world.account.merchantCode
+  if (target === 'payment') return pick(world.payments, which)?.id
+  return pick(await readRefunds(world), which)?.id
+}
+
+async function readClock({ rig }: World): Promise<number> {
+  const [row] = await rig.database.sql<{ now: number }[]>`
+    select (extract(epoch from clock_timestamp()) * 1000000)::float8 as now`
+  if (!row) throw new Error('the database shows no time')
+  return row.now
+}
+
+async function change(world: World, method: 'PUT' | 'DELETE', target: Target, id: string) {
+  const response = await world.rig.api(`/v1/holds/${target}/${id}?${inAccountOf(world)}`, {
+    method,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ reason: 'somebody doubts it' }),
+  })
+  await response.text()
+  return response.status
+}
+
+/** Sets a hold: from its answer on, nothing that it covers may be recorded as being sent. */
+async function setHold(world: World, target: Target, id: string): Promise<void> {
+  expect(await change(world, 'PUT', target, id)).toBe(200)
+  const key = `${target}/${id}`
+  if (!world.holds.has(key)) world.holds.set(key, { target, id, from: await readClock(world) })
+}
+
+/** Releases a hold; what is not held cannot be released. */
+async function releaseHold(world: World, target: Target, id: string): Promise<void> {
+  const key = `${target}/${id}`
+  const held = world.holds.get(key)
+  const until = await readClock(world)
+  expect(await change(world, 'DELETE', target, id)).toBe(held ? 200 : 409)
+  world.holds.delete(key)
+  if (held) world.pastHolds.push({ ...held, until })
+}
+
+export function hold(target: Target, which: number): Step {
+  return step('hold', [target, which], async (world) => {
+    const id = await findSubject(world, target, which)
+    if (id === undefined) return undefined
+    await setHold(world, target, id)
+    return `held: ${target}`
+  })
+}
+
+/** A hold is set while a refund is being sent: either it is seen by the commit that records the attempt, or waits for it. */
+export function holdDuring(target: Target, at: Moment): Step {
+  return step('holdDuring', [target, at], async (world) => {
+    const waiting = (await readRefunds(world)).find(({ status }) => status === 'pending')
+    const asked = waiting?.id ?? (await ask(world, makeRequest(world, 0, 10)))
+    const one = (await readRefunds(world)).find(({ id }) => id === asked)
+    if (one?.status !== 'pending' || isHeld(world, one)) return undefined
+    const ids = { merchant: world.account.merchantCode, payment: one.paymentId, refund: one.id }
+    const begun = await playMeanwhile(world, at, () => setHold(world, target, ids[target]))
+    return begun ? `held while ${at}` : undefined
+  })
+}
+
+/** Somebody releases a hold, or tries to where there is none. */
+export function release(which: number): Step {
+  return step(
+    'release',
+    [which],
+    async (world) => {
+      const held = pick([...world.holds.values()], which)
+      if (held) {
+        await releaseHold(world, held.target, held.id)
+        return `released: ${held.target}`
+      }
+      const id = await findSubject(world, 'payment', which)
+      if (id !== undefined) await releaseHold(world, 'payment', id)
+      return 'refused a release'
+    },
+    ({ holds }) => holds.size > 0 || which === 0,
+  )
+}
+
+export async function releaseAll(world: World): Promise<void> {
+  for (const { target, id } of [...world.holds.values()]) await releaseHold(world, target, id)
+}

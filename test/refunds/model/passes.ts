@@ -1,0 +1,149 @@
+import { repeatCancellations } from './cancellations.ts'
+import { readGatewayStatus, readRefunds } from './checks.ts'
+import { isHeld } from './holds.ts'
+import { restore, save as saveRows } from './lost-commits.ts'
+import { ask, makeRequest } from './requests.ts'
+import { type Step, step } from './step.ts'
+import type { SendFate } from './wire.ts'
+import {
+  deliverNotification,
+  findOpen,
+  findSettled,
+  note,
+  runPass,
+  SCHEDULE,
+  settle,
+  shiftTime,
+  type World,
+  wake,
+} from './world.ts'
+
+/** Syncs until nothing is due; the first REFUND sent, if any, meets this fate. */
+export function send(fate: SendFate): Step {
+  return step('send', [fate], async (world) => {
+    if (world.pause) await wake(world)
+    world.wire.fate = fate
+    await runPass(world, { ask: false })
+    world.wire.fate = { kind: 'through' }
+    await noteHeldBack(world)
+    return 'synced'
+  })
+}
+
+/** A refund is requested, and sent with this fate unless another one is sent before it. */
+export function sendNew(of: number, amount: number, fate: SendFate): Step {
+  const one = step('sendNew', [of, amount, fate], async (world) => {
+    const id = await ask(world, makeRequest(world, of, amount))
+    if (id !== undefined) note(world, 'requested')
+    return await send(fate).run(world)
+  })
+  return { ...one, length: 2 }
+}
+
+async function noteHeldBack(world: World): Promise<void> {
+  if (world.holds.size === 0) return
+  for (const refund of await readRefunds(world)) {
+    if (refund.status === 'pending' && isHeld(world, refund)) note(world, 'held back')
+  }
+}
+
+/** Requests a query, which may fail in its own ways. */
+export function query(fault: 'none' | 'reset' | 'code' | 'pause'): Step {
+  return step('query', [fault], async (world) => {
+    if (world.pause) await wake(world)
+    const { faults } = world.rig.sandbox.state
+    world.wire.pauseQuery = fault === 'pause'
+    if (fault === 'reset' || fault === 'code') {
+      const some = { times: 1, probability: 1, delayMs: 0, code: 9 }
+      faults.push({ command: 'QUERY_PT', kind: fault, ...some })
+    }
+    await runPass(world, { ask: true })
+    world.wire.pauseQuery = false
+    faults.length = 0
+    return `query: ${fault}`
+  })
+}
+
+export function wakeUp(): Step {
+  return step(
+    'wakeUp',
+    [],
+    async (world) => {
+      if (!world.pause) return undefined
+      await wake(world)
+      return undefined
+    },
+    ({ pause }) => pause !== undefined,
+  )
+}
+
+/**
+ * Time passes, and with `works` a sync follows. One exception, the meaning of the confirm window: a gateway that
+ * refuses a refund by its answer and makes it all the same shows so before the window is over. A sleeping process has lost its
+ * lease to another worker; it does not sleep for days.
+ */
+export function pass(ms: number, works: boolean): Step {
+  return step('pass', [ms, works], async (world) => {
+    if (world.pause?.refundId !== undefined && ms >= SCHEDULE.resolveMs) await wake(world)
+    for (const [id, until] of world.deniedUntil) {
+      if (world.clockMs + ms < until) continue
+      const denied = findOpen(world).find(({ requestId }) => requestId === id)
+      if (denied) await settle(world, denied, undefined)
+      for (const payment of world.payments) {
+        if (readGatewayStatus(world, id) !== 'succeeded') continue
+        if (payment.refunds.some(({ requestId }) => requestId === id))
+          payment.refundedAmountShown = null
+      }
+    }
+    await shiftTime(world, ms)
+    if (!world.pause && !works) return 'passed time'
+    await runPass(world, { ask: false })
+    await noteHeldBack(world)
+    return 'passed time and synced'
+  })
+}
+
+export function save(): Step {
+  return step(
+    'save',
+    [],
+    async (world) => {
+      if (world.pause || world.forgets || !world.dedupes || world.renamed.size > 0) return undefined
+      world.saved = await saveRows(world)
+      return 'saved'
+    },
+    ({ pause, forgets, dedupes, renamed }) => !pause && !forgets && dedupes && renamed.size === 0,
+  )
+}
+
+/** The commits since `save` are lost. The clients repeat their requests, and the gateway its notifications. */
+export function loseCommits(notifiedFirst: boolean): Step {
+  return step(
+    'loseCommits',
+    [notifiedFirst],
+    async (world) => {
+      if (world.pause) await wake(world)
+      const { saved } = world
+      if (!saved) return undefined
+      world.saved = undefined
+      world.restored = true
+      const { cancelled } = world
+      await restore(world, saved)
+      const notifyAgain = async () => {
+        const notified = findSettled(world).filter(({ requestId }) => world.notified.has(requestId))
+        for (const refund of notified) await deliverNotification(world, refund)
+      }
+      if (notifiedFirst) await notifyAgain()
+      for (const one of [...world.asked]) {
+        if ((await ask(world, one)) === undefined) world.overdrawn = true
+      }
+      await repeatCancellations(
+        world,
+        [...cancelled].filter((id) => !world.cancelled.has(id)),
+      )
+      if (!notifiedFirst) await notifyAgain()
+      return 'lost commits'
+    },
+    ({ saved }) => saved !== undefined,
+  )
+}
