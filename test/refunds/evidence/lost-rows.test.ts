@@ -255,10 +255,10 @@ describe('a refund whose row is lost after it was sent', () => {
 
   it('and is cancelled takes back the growth that another was inferred from, once its success is notified', async () => {
     const payment = await lab.open()
-    const { id } = await askAgain(payment, 'k13')
+    const { id } = await askAgain(payment, 'k-cancelled')
     await lab.pass(payment)
     await loseRow(id)
-    await askAgain(payment, 'k13')
+    await askAgain(payment, 'k-cancelled')
     const cancellation = await lab.api(`/v1/refunds/${id}/cancellation`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
