@@ -22,8 +22,8 @@ type UnqueriedContext = RefundsContext & Pick<Context, 'sql' | 'metrics'>
 
 /**
  * Applies the deadlines of refunds that no query's commit applies: pending ones that were not sent within
- * `REFUND_SEND_WITHIN_MS`, while calls to the gateway are paused, and all that are due of an account that is not
- * configured any more. Their notifications, and attempts whose lease has ended, are handled as well.
+ * `REFUND_SEND_WITHIN_MS`, while calls to the gateway are paused, and all that are due of an account that is no
+ * longer configured. Their notifications, and attempts whose lease has ended, are handled as well.
  * @returns the number of transactions with such refunds
  */
 export async function reconcileUnqueried(ctx: UnqueriedContext): Promise<number> {
