@@ -1,8 +1,8 @@
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 
 /**
- * The principal of the row `k` of `api_keys`, in SQL: the person who uses the key, or the key with its whole chain of
- * rotations. A person's keys are one principal.
+ * The principal of the row `k` of `api_keys`, in SQL: the person for whom the key was created, or else the key with all
+ * keys it was rotated from and to. A person's keys are one principal.
  */
 export const PRINCIPAL_SQL = `coalesce('person:' || lower(btrim(k.person)), 'key:' || coalesce(k.chain_id, k.id)::text)`
 

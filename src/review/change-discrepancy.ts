@@ -61,5 +61,5 @@ function describeResolution({ id, resolvedAt, resolvedBy, resolution }: Discrepa
     resolvedBy === null
       ? 'the two sides agree again'
       : `it was resolved by ${resolvedBy}: ${resolution}`
-  return `Discrepancy ${id} is resolved since ${toIso(resolvedAt)}: ${how}. Add a note to it instead`
+  return `Discrepancy ${id} was resolved at ${toIso(resolvedAt)}: ${how}. You can still add a note with POST /v1/discrepancies/${id}/note`
 }
