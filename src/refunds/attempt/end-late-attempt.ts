@@ -55,8 +55,8 @@ async function readAttempt(tx: Tx, { attemptId, recorded }: Attempt) {
 }
 
 /**
- * Makes a refund whose row is older than the attempt one that was sent. One that has failed unsent since, as by a
- * cancellation, is left to a person: its amount may be released already.
+ * Marks a refund as sent if its row is older than the attempt. A refund that has failed as unsent since, for example by
+ * a cancellation, is left to a person: its amount may already be released.
  */
 function restoreAttempt(draft: RefundDraft, { before, recorded }: Attempt, outcome: string): void {
   const { status } = draft.now
