@@ -17,8 +17,8 @@ export function selectKeyName(sql: Sql | Tx, keyId: string) {
 }
 
 /**
- * Whether `on_behalf_of` names the row `k` of `api_keys`, in SQL: by the name of the key, its principal or the person. The
- * constraint `refunds_decided_by_another` has the same rule.
+ * Whether `on_behalf_of` names the row `k` of `api_keys`, in SQL: by the name of the key, its principal or the person.
+ * The constraint `refunds_decided_by_another` has the same rule.
  */
 export function namesKeySql(onBehalfOf: string): string {
   return `coalesce(lower(btrim(${onBehalfOf})) in

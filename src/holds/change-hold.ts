@@ -23,8 +23,8 @@ type HoldContext = { sql: Sql; encryption: Pick<Encryption, 'decrypt'> }
 
 /**
  * Sets or releases a hold, with its history, its audit entry and its event. Once a hold is set, no further attempt to
- * send what is held can be recorded: commits that record one lock the account's row, and this waits for them. What was sent before is not affected, and deadlines continue. A hold that is set again gets the
- * new reason.
+ * send what is held can be recorded: commits that record one lock the account's row, and this waits for them. What
+ * was sent before is not affected, and deadlines continue. Setting a hold again replaces its reason.
  * @returns the hold as it is now
  * @throws DomainError `not_held`, or `unavailable` when the payment is moving to another transaction
  */

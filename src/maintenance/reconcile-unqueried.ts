@@ -41,7 +41,7 @@ export async function reconcileUnqueried(ctx: UnqueriedContext): Promise<number>
   return keys.length
 }
 
-/** A transaction that a worker holds is left to it: its commit does the same. */
+/** A transaction that a worker has claimed is left to it: its commit does the same. */
 async function reconcileOne(
   ctx: UnqueriedContext,
   tx: Tx,

@@ -59,7 +59,7 @@ export async function changeDiscrepancy(
 function describeResolution({ id, resolvedAt, resolvedBy, resolution }: DiscrepancyRow): string {
   const how =
     resolvedBy === null
-      ? 'the two sides agree again'
-      : `it was resolved by ${resolvedBy}: ${resolution}`
-  return `Discrepancy ${id} was resolved at ${toIso(resolvedAt)}: ${how}. You can still add a note with POST /v1/discrepancies/${id}/note`
+      ? `The two sides of discrepancy ${id} have agreed again since ${toIso(resolvedAt)}`
+      : `Discrepancy ${id} was resolved by ${resolvedBy} at ${toIso(resolvedAt)}: ${resolution}`
+  return `${how}. You can still add a note with POST /v1/discrepancies/${id}/note`
 }
