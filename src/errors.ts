@@ -89,7 +89,7 @@ const TABLE = {
   },
   not_held: { status: 409, title: 'There is no hold to release' },
   discrepancy_not_found: { status: 404, title: 'No such discrepancy' },
-  discrepancy_resolved: { status: 409, title: 'The discrepancy is resolved already' },
+  discrepancy_resolved: { status: 409, title: 'The discrepancy is already resolved' },
   not_decidable: {
     status: 409,
     title: 'A person cannot decide this now',

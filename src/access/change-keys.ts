@@ -16,7 +16,7 @@ export type NewKey = {
   refundMaxByCurrency: CapsByCurrency | null
   refundDailyMaxByCurrency: CapsByCurrency | null
   ratePerMinute: number | null
-  /** Who uses it, if it is one person's: all keys of a person are the same principal. */
+  /** The person for whom it was created: all keys of a person are the same principal. */
   person: string | null
   /** ISO 8601, null for no expiry. */
   expiresAt: string | null

@@ -8,10 +8,11 @@ import { EVERY_MERCHANT, hashKey, SCOPES } from './keys.ts'
 
 /**
  * Makes the text of `API_KEY` a key with every scope and merchant. If it exists, it gets the scopes that this release
- * has added. One that is revoked, or was rotated on the command line, stays ended.
+ * has added. A key that is revoked, or was rotated on the command line, stays so.
  *
- * Another text than at the last start is a rotation: the new key belongs to the chain of its predecessor, so both are
- * one principal, and the predecessor expires after the grace period. The first text set again is valid again.
+ * A text that differs from that of the last start is a rotation: the new key belongs to the chain of its predecessor,
+ * so both are one principal, and the predecessor expires after the grace period. If an earlier text is set again, its
+ * key is valid again.
  * @param graceMs for how long processes that still run with the predecessor, and their clients, can use it
  */
 export async function ensureFirstKey(sql: Sql, text: string, graceMs: number): Promise<void> {

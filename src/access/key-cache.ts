@@ -8,7 +8,7 @@ export type KeyCache = {
    * @param freshness `current` asks the database; `cached` accepts a result up to a second old
    */
   find(text: string, freshness: 'current' | 'cached'): Promise<ApiKey | undefined>
-  /** Returns the live key with this text if a result up to a second old has it; asks nobody. */
+  /** Returns the live key with this text if it is cached (for up to a second); never reads the database. */
   peek(text: string): ApiKey | undefined
 }
 

@@ -2,8 +2,8 @@ import { DomainError } from '../errors.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 
 /**
- * The principal of the row `k` of `api_keys`, in SQL: the person who uses the key, or the key with its whole chain of
- * rotations. A person's keys are one principal.
+ * The principal of the row `k` of `api_keys`, in SQL: the person for whom the key was created, or else the key with all
+ * keys it was rotated from and to. A person's keys are one principal.
  */
 export const PRINCIPAL_SQL = `coalesce('person:' || lower(btrim(k.person)), 'key:' || coalesce(k.chain_id, k.id)::text)`
 
@@ -18,8 +18,8 @@ export function selectKeyName(sql: Sql | Tx, keyId: string) {
 }
 
 /**
- * Whether `on_behalf_of` names the row `k` of `api_keys`, in SQL: by the name of the key, its principal or the person. The
- * constraint `refunds_decided_by_another` has the same rule.
+ * Whether `on_behalf_of` names the row `k` of `api_keys`, in SQL: by the name of the key, its principal or the person.
+ * The constraint `refunds_decided_by_another` has the same rule.
  */
 export function namesKeySql(onBehalfOf: string): string {
   return `coalesce(lower(btrim(${onBehalfOf})) in

@@ -81,7 +81,7 @@ export async function revokeNamedKey(sql: Sql, ref: string) {
   })
 }
 
-/** Encrypts everything stored again, under the current root key. @throws ConfigError for a key that opens nothing */
+/** Encrypts everything stored again, under the current root key. @throws ConfigError for a key that cannot decrypt the data keys */
 export async function resealStoredData(sql: Sql, roots: RootKeys): Promise<Resealed> {
   const done = await resealData(sql, await openDataKeys(sql, roots))
   await runInTransaction(sql, (tx) => recordChange(tx, 'keys reseal', EVERY_MERCHANT, null))

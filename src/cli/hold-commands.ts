@@ -12,7 +12,7 @@ import type { RunOnDatabase } from './with-database.ts'
 type Print = (text: string) => void
 type ChangeOptions = { reason: string; merchant?: string; json?: true }
 
-/** Events keep receivers encrypted, so that no key is needed here. */
+/** Receivers stay encrypted in events, so the command line needs no encryption key. */
 const NO_KEY = {
   decrypt(): never {
     throw new Error('the command line has no encryption key')
@@ -45,7 +45,7 @@ export function addHoldCommands(program: Command, print: Print, onDatabase: RunO
       .option('--json', 'as JSON, for programs')
       .action(async (target: HoldTarget, id: string, options: ChangeOptions) => {
         const state = await onDatabase((sql) => changeOne(sql, { held, target, id }, options))
-        const done = held ? 'is held' : 'is not held any more'
+        const done = held ? 'is held' : 'is no longer held'
         print(options.json ? formatJson(state) : `${target} ${id} ${done}\n`)
       })
   }

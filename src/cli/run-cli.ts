@@ -32,7 +32,7 @@ export type CliStreams = {
 /**
  * Runs the operator's command line. Never rejects.
  * @param args what follows the program's name
- * @returns the exit code: 0 done, 1 a hash that is not valid or a refusal, 2 wrong use, 3 an unexpected error
+ * @returns the exit code: 0 success, 1 an invalid hash or a refusal, 2 incorrect usage, 3 an unexpected error
  */
 export async function runCli(args: readonly string[], streams: CliStreams): Promise<number> {
   try {

@@ -10,14 +10,14 @@ export type Discrepancies = {
     options?: CallOptions,
   ): Listing<Discrepancy>
   /**
-   * Resolves a discrepancy by a person's word. The key needs the scope `ops`.
+   * Resolves a discrepancy by a person's decision. The key needs the scope `ops`.
    * @throws NotFoundError, ConflictError `discrepancy_resolved`, whose `detail` is what was decided
    */
   resolve(id: string, reason: string, options?: CallOptions): Promise<Discrepancy>
   /** Adds a note. The key needs the scope `ops`. */
   note(id: string, text: string, options?: CallOptions): Promise<Discrepancy>
   /**
-   * Assigns an open discrepancy to a person, or to none (`null`). The key needs the scope `ops`.
+   * Assigns an open discrepancy to a person, or to nobody (`null`). The key needs the scope `ops`.
    * @throws NotFoundError, ConflictError `discrepancy_resolved`
    */
   assign(id: string, name: string | null, options?: CallOptions): Promise<Discrepancy>

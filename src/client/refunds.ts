@@ -61,12 +61,12 @@ export type Refunds = {
    */
   cancel(refundId: string, reason: string, options?: CallOptions): Promise<Refund>
   /**
-   * Approves a refund that another principal requested. It is sent after that.
+   * Approves a refund that another principal requested. It is then sent.
    * @throws ForbiddenError (`same_person`), ConflictError (`not_awaiting_approval`), NotFoundError
    */
   approve(refundId: string, reason?: string, options?: CallOptions): Promise<Refund>
   /**
-   * Declines a refund that another principal requested. It has failed then.
+   * Declines a refund that another principal requested. It then fails.
    * @throws ForbiddenError (`same_person`), ConflictError (`not_awaiting_approval`), NotFoundError
    */
   decline(refundId: string, reason?: string, options?: CallOptions): Promise<Refund>

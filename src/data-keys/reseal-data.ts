@@ -13,7 +13,7 @@ const BATCH = 200
  * Encrypts receivers, webhook secrets and the receivers in events again, with the active key, while the service runs.
  * Each value is replaced only if it is still the one that was read, so nothing that was erased or changed meanwhile
  * comes back. What is encrypted with the active key already is skipped: an interrupted run is continued by another.
- * Values that no key opens stay as they are, and are counted.
+ * Values that no key can decrypt stay as they are, and are counted.
  * @param batch how many rows are read at once
  */
 export async function resealData(

@@ -126,7 +126,7 @@ export const apiKeys = pgTable(
     /** The key this one replaced, and the first key of the rotation chain. Caps and rate apply to the whole chain. */
     replaces: uuid('replaces'),
     chainId: uuid('chain_id'),
-    /** Who uses it, if it is one person's: all keys of a person are the same principal. */
+    /** The person for whom it was created: all keys of a person are the same principal. */
     person: text('person'),
     /** It is, or was, the setting `API_KEY`: the next text of the setting replaces it. */
     fromSetting: boolean('from_setting').notNull().default(false),

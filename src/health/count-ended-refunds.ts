@@ -6,8 +6,8 @@ export type EndedRefunds = { succeeded: number; failed: number; returned: number
 const REUSE_FACTOR = 20
 
 /**
- * Counts refunds that have succeeded, failed or come back. A count scans the whole table, so a large table is counted less often: in
- * a small installation the numbers are current, with some millions of rows they are a minute old.
+ * Counts refunds that have succeeded, failed or been returned. A count scans the whole table, so a large table is
+ * counted less often: in a small installation the numbers are current, with some millions of rows they are a minute old.
  * @returns a function that resolves with the newest count. Concurrent callers share one count; it throws
  *   database errors
  */

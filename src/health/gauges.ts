@@ -50,7 +50,7 @@ export async function setBacklogGauges({
 }
 
 /**
- * Sets the gauges of the accounts that are not configured any more.
+ * Sets the gauges of the accounts that are no longer configured.
  * @throws database errors; the gauges keep their values
  */
 export async function setMissingAccountGauges(

@@ -22,10 +22,9 @@ export type HoldChange = { held: boolean; reason: string; operation: string }
 type HoldContext = { sql: Sql; encryption: Pick<Encryption, 'decrypt'> }
 
 /**
- * Sets or releases a hold, with its history, its audit entry and its event. When this returns from setting one, no
- * attempt to send what is held can be recorded any more: commits that record one hold the account's row, for which
- * this waits. What was sent before is not affected, and deadlines continue. A hold that is set again gets the
- * new reason.
+ * Sets or releases a hold, with its history, its audit entry and its event. Once a hold is set, no further attempt to
+ * send what is held can be recorded: commits that record one lock the account's row, and this waits for them. What
+ * was sent before is not affected, and deadlines continue. Setting a hold again replaces its reason.
  * @returns the hold as it is now
  * @throws DomainError `not_held`, or `unavailable` when the payment is moving to another transaction
  */
@@ -38,7 +37,7 @@ export async function changeHold(
   return await runInTransaction(ctx.sql, async (tx) => {
     const before = await lockSubject(tx, subject)
     if (!before) {
-      const detail = `${describe(subject)} has changed in this moment; repeat the request`
+      const detail = `${describe(subject)} has just changed; repeat the request`
       throw new DomainError('unavailable', detail)
     }
     if (!change.held && before.hold === null) {

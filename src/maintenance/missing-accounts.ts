@@ -12,7 +12,7 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 
-/** Work of an account that is not configured any more: nobody can query the gateway about it, or send its refunds. */
+/** Work of an account that is no longer configured: its transactions cannot be queried, nor its refunds sent. */
 export type MissingWork = {
   merchantCode: string
   /** Refunds that have not ended, and transactions with a query due. Counted up to `MAX_COUNTED`. */
@@ -25,7 +25,7 @@ const BATCH = 500
 
 type MissingContext = Pick<Context, 'sql' | 'config' | 'log' | 'metrics'>
 
-/** Reads the accounts that are not configured any more and have open work. */
+/** Reads the accounts that are no longer configured and have open work. */
 export async function readMissingWork({
   sql,
   config,
@@ -47,20 +47,20 @@ export async function readMissingWork({
   return [...rows]
 }
 
-/** Logs a warning for each account with open work that is not configured any more. Call it at start. */
+/** Logs a warning for each account with open work that is no longer configured. Call it at start. */
 export async function warnOfMissingAccounts(
   ctx: Pick<Context, 'sql' | 'config' | 'log'>,
 ): Promise<void> {
   for (const work of await readMissingWork(ctx)) {
     ctx.log.warn(
       work,
-      'a merchant account with open work is not configured any more; configure it again, or decide its refunds',
+      'a merchant account with open work is no longer configured; configure it again, or cancel its refunds or decide their outcome',
     )
   }
 }
 
 /**
- * Records `account_missing` for each transaction with open refunds of an account that is not configured any more, or,
+ * Records `account_missing` for each transaction with open refunds of an account that is no longer configured, or,
  * if it has none, for the one whose query has been due the longest. Resolves those that are over.
  * @returns the number recorded
  */
@@ -90,7 +90,7 @@ export async function checkMissingAccounts(ctx: MissingContext): Promise<number>
   return found.length
 }
 
-/** Discrepancies that count: open, or resolved by a person without being over. */
+/** Discrepancies that still apply: open, or resolved by a person while both sides differ as before. */
 const STANDING = `d.kind = 'account_missing'
   and (d.resolved_at is null or (d.resolved_by is not null and d.over_at is null))`
 
@@ -128,7 +128,7 @@ async function selectMissing(tx: Tx, accounts: readonly string[]): Promise<Missi
     limit ${BATCH}`
 }
 
-/** Transactions whose account is configured again, or that have no open work any more. */
+/** Transactions whose account is configured again, or that no longer have open work. */
 async function selectOver(sql: Sql | Tx, accounts: readonly string[]): Promise<TransactionKey[]> {
   return await sql<TransactionKey[]>`
     select d.merchant_code as "merchantCode", d.transaction_id as "transactionId"

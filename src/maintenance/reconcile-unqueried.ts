@@ -22,8 +22,8 @@ type UnqueriedContext = RefundsContext & Pick<Context, 'sql' | 'metrics'>
 
 /**
  * Applies the deadlines of refunds that no query's commit applies: pending ones that were not sent within
- * `REFUND_SEND_WITHIN_MS`, while calls to the gateway are paused, and all that are due of an account that is not
- * configured any more. Their notifications, and attempts whose lease has ended, are handled as well, and so are the
+ * `REFUND_SEND_WITHIN_MS`, while calls to the gateway are paused, and all that are due of an account that is no
+ * longer configured. Their notifications, and attempts whose lease has ended, are handled as well, and so are the
  * notifications of those that nobody approved in time.
  * @returns the number of transactions with such refunds
  */
@@ -43,7 +43,7 @@ export async function reconcileUnqueried(ctx: UnqueriedContext): Promise<number>
   return keys.length
 }
 
-/** A transaction that a worker holds is left to it: its commit does the same. */
+/** A transaction that a worker has claimed is left to it: its commit does the same. */
 async function reconcileOne(
   ctx: UnqueriedContext,
   tx: Tx,

@@ -11,7 +11,7 @@ export function createRefundMetrics(registry: Registry) {
     }),
     missingAccountWork: new Gauge({
       name: 'missing_account_work',
-      help: 'Refunds that have not ended, and transactions with a query due, of accounts that are not configured any more',
+      help: 'Refunds that have not ended, and transactions with a query due, of accounts that are no longer configured',
       labelNames: ['merchant', 'work'],
       registers,
     }),

@@ -17,7 +17,7 @@ export type SnapshotView = {
 
 /**
  * Fails a refund that was requested `REFUND_SEND_WITHIN_MS` ago and never sent: whoever requested it no longer
- * expects it. Needs no answer of the gateway.
+ * expects it. Needs no answer from the gateway.
  */
 export function expireUnsent(
   draft: RefundDraft,
@@ -31,8 +31,8 @@ export function expireUnsent(
 }
 
 /**
- * Ends a refund that was not sent in time, or whose failure the snapshot confirms, and leaves one to a person that a refusal does not end, or
- * whose outcome is still unknown `REFUND_RESOLVE_FOR_MS` after the last attempt.
+ * Ends a refund that was not sent in time, or whose failure the snapshot confirms. Leaves a refund to a person if a
+ * refusal does not end it, or if its outcome is still unknown `REFUND_RESOLVE_FOR_MS` after the last attempt.
  * @returns the disagreement when an accepted refund has not ended by then
  */
 export function applyDeadlines(

@@ -99,7 +99,7 @@ export const Refund = z
     },
   })
 
-/** Shown for a receiver whose data key is not there. */
+/** Shown for a receiver whose data key is missing. */
 export const UNREADABLE = {
   accountName: '(unreadable)',
   accountNumber: '••••',

@@ -36,7 +36,7 @@ export async function addNote(
 }
 
 /**
- * Assigns an open discrepancy to a person, or to none.
+ * Assigns an open discrepancy to a person, or to nobody.
  * @throws DomainError `discrepancy_resolved`
  */
 export async function assignDiscrepancy(

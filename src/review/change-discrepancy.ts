@@ -59,7 +59,7 @@ export async function changeDiscrepancy(
 function describeResolution({ id, resolvedAt, resolvedBy, resolution }: DiscrepancyRow): string {
   const how =
     resolvedBy === null
-      ? 'the two sides agree again'
-      : `it was resolved by ${resolvedBy}: ${resolution}`
-  return `Discrepancy ${id} is resolved since ${toIso(resolvedAt)}: ${how}. Add a note to it instead`
+      ? `The two sides of discrepancy ${id} have agreed again since ${toIso(resolvedAt)}`
+      : `Discrepancy ${id} was resolved by ${resolvedBy} at ${toIso(resolvedAt)}: ${resolution}`
+  return `${how}. You can still add a note with POST /v1/discrepancies/${id}/note`
 }

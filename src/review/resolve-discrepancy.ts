@@ -13,7 +13,7 @@ const OPERATION = 'POST /v1/discrepancies/{id}/resolution'
 const QUERIED_AGAIN: readonly string[] = ['payment_unreadable', 'unexplained_growth']
 
 /**
- * Resolves a discrepancy by a person's word. It stays resolved while both sides stay the same.
+ * Resolves a discrepancy by a person's decision. It stays resolved while both sides stay the same.
  *
  * Resolving `payment_unreadable` sets the entry aside until its text changes: it no longer keeps the transaction
  * from becoming final. Resolving `unexplained_growth` enters the growth as an external refund.

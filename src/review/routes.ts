@@ -62,7 +62,7 @@ const assign = createRoute({
   ...shared,
   path: '/v1/discrepancies/{id}/assignee',
   operationId: 'assignDiscrepancy',
-  summary: 'Assign an open discrepancy to a person, or to none (`null`)',
+  summary: 'Assign an open discrepancy to a person, or to nobody (`null`)',
   request: requestOf(DiscrepancyAssignee),
   responses,
 })

@@ -36,6 +36,10 @@ type One = {
   queries?: string[]
 }
 
+const OF_REFUND = { id: 'refundId', stranger: 'refund_not_found' } as const
+const OF_DISCREPANCY = { id: 'discrepancyId', stranger: 'discrepancy_not_found' } as const
+const OF_ENDPOINT = { id: 'endpointId', stranger: 'webhook_endpoint_not_found' } as const
+
 /**
  * Every merchant route, by method and path as registered: a new one needs a row here. Reads come first, because
  * the effects of the others would show in them.
@@ -60,67 +64,39 @@ const ONES: Record<string, One> = {
     stranger: 'payment_not_found',
   },
   'GET /v1/refunds/:refundId': {
-    id: 'refundId',
+    ...OF_REFUND,
     owner: 200,
-    stranger: 'refund_not_found',
     queries: ['', '?wait=0', '?wait=30', '?include=proof'],
   },
   'POST /v1/refunds/:refundId/resolution': {
-    id: 'refundId',
+    ...OF_REFUND,
     owner: 409,
-    stranger: 'refund_not_found',
     body: { outcome: 'failed', reason: 'a test' },
   },
   'POST /v1/refunds/:refundId/cancellation': {
-    id: 'refundId',
+    ...OF_REFUND,
     owner: 409,
-    stranger: 'refund_not_found',
     body: { reason: 'a test' },
   },
-  'POST /v1/refunds/:refundId/approval': {
-    id: 'refundId',
-    owner: 409,
-    stranger: 'refund_not_found',
-  },
-  'POST /v1/refunds/:refundId/decline': {
-    id: 'refundId',
-    owner: 409,
-    stranger: 'refund_not_found',
-  },
+  'POST /v1/refunds/:refundId/approval': { ...OF_REFUND, owner: 409 },
+  'POST /v1/refunds/:refundId/decline': { ...OF_REFUND, owner: 409 },
   'POST /v1/external-refunds/:externalRefundId/resolution': {
     id: 'externalRefundId',
     owner: 409,
     stranger: 'external_refund_not_found',
     body: { outcome: 'never_happened', reason: 'a test' },
   },
-  'DELETE /v1/holds/:target/:id': {
-    id: 'refundId',
-    owner: 409,
-    stranger: 'refund_not_found',
-    body: { reason: 'a test' },
-  },
-  'PUT /v1/holds/:target/:id': {
-    id: 'refundId',
-    owner: 200,
-    stranger: 'refund_not_found',
-    body: { reason: 'a test' },
-  },
+  'DELETE /v1/holds/:target/:id': { ...OF_REFUND, owner: 409, body: { reason: 'a test' } },
+  'PUT /v1/holds/:target/:id': { ...OF_REFUND, owner: 200, body: { reason: 'a test' } },
   'POST /v1/discrepancies/:id/resolution': {
-    id: 'discrepancyId',
+    ...OF_DISCREPANCY,
     owner: 409,
-    stranger: 'discrepancy_not_found',
     body: { reason: 'a test' },
   },
-  'POST /v1/discrepancies/:id/note': {
-    id: 'discrepancyId',
-    owner: 200,
-    stranger: 'discrepancy_not_found',
-    body: { text: 'a test' },
-  },
+  'POST /v1/discrepancies/:id/note': { ...OF_DISCREPANCY, owner: 200, body: { text: 'a test' } },
   'POST /v1/discrepancies/:id/assignee': {
-    id: 'discrepancyId',
+    ...OF_DISCREPANCY,
     owner: 409,
-    stranger: 'discrepancy_not_found',
     body: { name: 'somebody' },
   },
   'POST /v1/payments/:paymentId/refunds': {
@@ -140,20 +116,11 @@ const ONES: Record<string, One> = {
     stranger: 'card_not_found',
     naming: 'merchant_not_found',
   },
-  'POST /v1/webhook-endpoints/:endpointId/test': {
-    id: 'endpointId',
-    owner: 200,
-    stranger: 'webhook_endpoint_not_found',
-  },
-  'POST /v1/webhook-endpoints/:endpointId/enable': {
-    id: 'endpointId',
-    owner: 200,
-    stranger: 'webhook_endpoint_not_found',
-  },
+  'POST /v1/webhook-endpoints/:endpointId/test': { ...OF_ENDPOINT, owner: 200 },
+  'POST /v1/webhook-endpoints/:endpointId/enable': { ...OF_ENDPOINT, owner: 200 },
   'POST /v1/webhook-endpoints/:endpointId/replay': {
-    id: 'endpointId',
+    ...OF_ENDPOINT,
     owner: 202,
-    stranger: 'webhook_endpoint_not_found',
     body: { after: '0' },
   },
 }

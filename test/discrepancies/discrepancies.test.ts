@@ -38,6 +38,17 @@ async function readOnly(kind: string) {
 }
 const kinds = async () => (await read()).map(({ kind }) => kind).sort()
 
+/** Sends a refund of 30, and delivers its notifications in turn, with a sync after each. */
+async function sendNotified(...codes: number[]) {
+  const payment = await lab.open()
+  const refundId = await lab.send(payment, '30')
+  for (const code of codes) {
+    await lab.notify(payment, refundId, '30', { code })
+    await lab.pass(payment)
+  }
+  return refundId
+}
+
 async function finish(payments: Parameters<typeof makeTransaction>[2] = [{}]) {
   await makeTransaction(lab, id, payments)
   await registerDue(lab, id)
@@ -88,12 +99,7 @@ const PLAYED = {
     expect((await readOnly('answer_went_backwards')).open).toBe(false)
   },
   async success_after_failure() {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
-    await lab.notify(payment, refundId, '30', { code: 5 })
-    await lab.pass(payment)
-    await lab.notify(payment, refundId, '30')
-    await lab.pass(payment)
+    const refundId = await sendNotified(5, 0)
     expect(await readOnly('success_after_failure')).toMatchObject({
       refundId,
       ours: { source: 'service', says: 'failed' },
@@ -102,23 +108,13 @@ const PLAYED = {
     })
   },
   async failure_after_success() {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
-    await lab.notify(payment, refundId, '30')
-    await lab.pass(payment)
-    await lab.notify(payment, refundId, '30', { code: 5 })
-    await lab.pass(payment)
+    const refundId = await sendNotified(0, 5)
     expect(await readOnly('failure_after_success')).toMatchObject({ refundId, open: true })
     await decideAgainst(refundId)
     expect((await readOnly('failure_after_success')).open).toBe(false)
   },
   async decided_against_evidence() {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
-    await lab.notify(payment, refundId, '30')
-    await lab.pass(payment)
-    await lab.notify(payment, refundId, '30', { code: 5 })
-    await lab.pass(payment)
+    const refundId = await sendNotified(0, 5)
     await decideAgainst(refundId)
     expect(await readOnly('decided_against_evidence')).toMatchObject({
       refundId,

@@ -1,37 +1,31 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { Payment } from '../../src/payments/view.ts'
 import { Refund } from '../../src/refunds/view.ts'
 import { expectInvalid, expectProblem, NO_IDS, readPage, withKey } from '../support/api.ts'
 import { ask, expectRefused } from '../support/ask.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
-import {
-  type LabPayment,
-  type RefundLab,
-  startRefundLab,
-  waitForSent,
-} from '../support/refund-lab.ts'
+import { type LabPayment, waitForSent } from '../support/refund-lab.ts'
 import { addKey, MERCHANT } from '../support/service.ts'
 import { countQueries, readItem, waitForQueries } from '../support/sync.ts'
+import { useRefundLab } from '../support/use-started.ts'
 
 const OPERATOR = 'key-of-operations-only-01234567890123456'
 const SHOP = 'key-of-a-shop-that-refunds-0123456789012'
 
-let lab: RefundLab
+const lab = useRefundLab({
+  settings: {
+    GATEWAY_TIMEOUT_MS: '5000',
+    REFUND_BACKOFF_MS: '60000',
+    REFUND_BACKOFF_MAX_MS: '60000',
+  },
+})
 beforeAll(async () => {
-  lab = await startRefundLab({
-    settings: {
-      GATEWAY_TIMEOUT_MS: '5000',
-      REFUND_BACKOFF_MS: '60000',
-      REFUND_BACKOFF_MAX_MS: '60000',
-    },
-  })
   await addKey(lab.database, OPERATOR, ['ops'])
   await addKey(lab.database, SHOP, ['refunds:write', 'payments:read'])
   await lab.database.sql`insert into merchant_accounts (merchant_code) values ('OTHER1')`
 })
 beforeEach(() => lab.clear())
-afterAll(() => lab.stop())
 
 type Target = 'merchant' | 'payment' | 'refund'
 

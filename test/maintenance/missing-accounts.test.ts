@@ -36,7 +36,7 @@ afterAll(async () => {
 })
 
 let refunds = 0
-/** Stores a refund of an account that is not configured any more. */
+/** Stores a refund of an account that is no longer configured. */
 async function seedRefund(more: Record<string, string | number | null> = {}): Promise<string> {
   refunds += 1
   const id = crypto.randomUUID()
@@ -83,10 +83,10 @@ async function readGauges(): Promise<string[]> {
   return text.split('\n').filter((line) => line.startsWith('missing_account_work{'))
 }
 
-describe('an account that is not configured any more, with open work', () => {
+describe('an account that is no longer configured, with open work', () => {
   it('is warned of at start, counted in the metrics, and no other is', async () => {
     const lines = Lines.parse(JSON.parse(logged.text()))
-    const warned = lines.filter(({ msg }) => msg.includes('not configured any more'))
+    const warned = lines.filter(({ msg }) => msg.includes('no longer configured'))
     expect(warned).toMatchObject([{ merchantCode: IDLE, refunds: 0, transactions: 2 }])
     await seedRefund()
     expect(await readGauges()).toEqual([

@@ -90,7 +90,7 @@ describe('the resolution of a discrepancy', () => {
     await decide(id, 'resolution', { reason: 'a test of theirs' })
     const response = await post(id, 'resolution', { reason: 'x' })
     const { detail } = await expectProblem(response, 409, 'discrepancy_resolved')
-    expect(detail).toContain('resolved by test: a test of theirs')
+    expect(detail).toMatch(/resolved by test at \S+Z: a test of theirs\. You can still add a note/)
   })
 
   it('after the sides agreed again is 409, and says so', async () => {
@@ -99,7 +99,7 @@ describe('the resolution of a discrepancy', () => {
     await gateway.sync('T-1')
     const response = await post(id, 'resolution', { reason: 'x' })
     const { detail } = await expectProblem(response, 409, 'discrepancy_resolved')
-    expect(detail).toContain('the two sides agree again')
+    expect(detail).toContain('have agreed again since')
   })
 
   it('by two people at once is done once', async () => {
@@ -118,7 +118,7 @@ describe('the resolution of a discrepancy', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
     const { resolution } = await findOnly('payment_unreadable')
     expect(await lost?.json()).toMatchObject({
-      detail: expect.stringContaining(`resolved by test: ${resolution?.reason}`),
+      detail: expect.stringContaining(`Z: ${resolution?.reason}. You can`),
     })
   })
 

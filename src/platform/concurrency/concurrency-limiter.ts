@@ -14,7 +14,7 @@ export type ConcurrencyLimiter = {
    * next, but none that has `maxPerHolder`; within a holder, the one that has waited longest.
    */
   acquire(holder: string): SlotRequest
-  /** Counts who waits in `acquire`: all, or of one holder. */
+  /** Counts the requests that wait in `acquire`: all of them, or those of one holder. */
   countWaiting(holder?: string): number
   /** Releases one slot that was assigned to the holder. */
   releaseAssigned(holder: string): void
@@ -39,7 +39,7 @@ export type ConcurrencyLimiter = {
 
 /** A request for a slot that may have to wait for it. */
 export type SlotRequest = {
-  /** Resolves to true with the slot, and to false, without one, when it was given up. */
+  /** Resolves to true with a slot, or to false without one if the request was given up. */
   ready: Promise<boolean>
   /** Stops waiting. Does nothing once the slot is assigned. */
   giveUp(): void

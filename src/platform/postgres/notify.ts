@@ -11,7 +11,7 @@ import type { Sql, Tx } from './types.ts'
 /** What gathers within this time shares a statement (ms): under load a wake-up a commit is not needed. */
 const PACE_MS = 5
 
-/** A statement on a connection that nobody answers must not hold the others back (ms). */
+/** How long to wait for a statement: an unresponsive connection must not delay the others (ms). */
 const GIVE_UP_MS = 5_000
 
 type Notification = { channel: string; payload: string }

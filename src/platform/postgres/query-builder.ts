@@ -25,8 +25,8 @@ export function build(tx: Tx): QueryBuilder {
 }
 
 /**
- * Throws the server's errors as they are. Drizzle's own hide the code, so that a lost connection would be taken
- * for a usable one, and have all parameters in their message, which is logged.
+ * Throws the server's errors as they are. Drizzle's own errors hide the code, so a lost connection would be taken
+ * for a usable one. Their message, which is logged, contains all parameters.
  */
 class Session extends AnySession {
   override prepareQuery: AnySession['prepareQuery'] = (...given) => {

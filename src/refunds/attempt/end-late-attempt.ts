@@ -55,9 +55,9 @@ async function readAttempt(tx: Tx, { attemptId, recorded }: Attempt) {
 }
 
 /**
- * Makes a refund whose row is older than the attempt one that was sent. One that has failed unsent since, as by a
- * cancellation, or whose approval was lost as well, is left to a person: its amount may be released already, and
- * approved once more it would be sent as if it were new.
+ * Marks a refund as sent if its row is older than the attempt. A refund that has failed as unsent since, for example by
+ * a cancellation, or whose approval was lost as well, is left to a person: its amount may already be released, and
+ * once approved again it would be sent as if it were new.
  */
 function restoreAttempt(draft: RefundDraft, { before, recorded }: Attempt, outcome: string): void {
   const { status, approvedFingerprint, needsApproval } = draft.now

@@ -13,7 +13,7 @@ import { startDraft } from '../transitions.ts'
 import type { RefundDraft } from '../types.ts'
 
 /**
- * Ends a refund by a person's or a merchant's word, in one unit of work: locks its transaction, its payment and the
+ * Ends a refund by the decision of a person, in one unit of work: locks its transaction, its payment and the
  * refund, saves what `decide` makes of it, and records the audit entry and the event. The transaction is queried
  * again, because it may be final now.
  * @param decide changes the draft, or throws the refusal

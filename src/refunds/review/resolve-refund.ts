@@ -117,7 +117,7 @@ function readFacts(
   }
 }
 
-/** Closes what the decision answers, and records it as a discrepancy if it contradicts the evidence. */
+/** Resolves the discrepancies that the decision answers, and records one if it contradicts the evidence. */
 async function recordDecision(
   tx: Tx,
   { now: { merchantCode, transactionId, paymentId, refundId } }: RefundDraft,

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { syncDue } from '../../../src/sync/sync-due.ts'
+import { passSending } from '../../support/pass-sending.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
@@ -7,31 +7,18 @@ import { useRefundLab } from '../../support/use-started.ts'
 const lab = useRefundLab()
 afterEach(() => lab.clear())
 
-type Sent = Awaited<ReturnType<ReturnType<typeof lab.service.ctx.gateway.prepareRefund>['send']>>
-
 /** Syncs the payment, and calls `meanwhile` once the gateway has answered the REFUND. */
 async function passWith(
   payment: LabPayment,
   meanwhile: () => Promise<void>,
-  givingUp = lab.service.ctx.givingUp,
+  givingUp?: AbortSignal,
 ): Promise<void> {
-  const { ctx } = lab.service
-  const gateway: typeof ctx.gateway = {
-    ...ctx.gateway,
-    prepareRefund(order) {
-      const prepared = ctx.gateway.prepareRefund(order)
-      const send = async (...given: Parameters<typeof prepared.send>): Promise<Sent> => {
-        const sent = await prepared.send(...given)
-        await meanwhile()
-        return sent
-      }
-      return { ...prepared, send }
-    },
+  const send: Parameters<typeof passSending>[2] = async (sendNow) => {
+    const outcome = await sendNow()
+    await meanwhile()
+    return outcome
   }
-  await lab.database.sql`
-    update transactions set due_at = now() - interval '1 s'
-    where transaction_id = ${payment.transactionId}`
-  expect(await syncDue({ ...ctx, gateway, givingUp })).toBe(1)
+  await passSending(lab, payment, send, givingUp)
 }
 
 const readAttempts = async (refundId: string) =>
@@ -166,26 +153,10 @@ describe('the answer to a refund', () => {
   it('without a byte written gives the refund back, also late', async () => {
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '30')
-    const { ctx } = lab.service
-    const gateway: typeof ctx.gateway = {
-      ...ctx.gateway,
-      prepareRefund(order) {
-        const prepared = ctx.gateway.prepareRefund(order)
-        const { bodySha256 } = prepared
-        return {
-          ...prepared,
-          async send() {
-            await lab.pass(payment)
-            return {
-              outcome: { kind: 'unavailable', reason: 'ECONNREFUSED' },
-              record: { command: 'REFUND', bodySha256, durationMs: 0, httpStatus: undefined },
-            }
-          },
-        }
-      },
-    }
-    await lab.database.sql`update transactions set due_at = now() - interval '1 s'`
-    expect(await syncDue({ ...ctx, gateway })).toBe(1)
+    await passSending(lab, payment, async () => {
+      await lab.pass(payment)
+      return { kind: 'unavailable', reason: 'ECONNREFUSED' }
+    })
     expect(await lab.row(refundId)).toMatchObject({
       status: 'pending',
       attempts: 0,

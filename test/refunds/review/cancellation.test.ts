@@ -1,30 +1,23 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { GatewayOutcome } from '../../../src/gateway/types.ts'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Refund, type RefundView } from '../../../src/refunds/view.ts'
-import { syncDue } from '../../../src/sync/sync-due.ts'
 import { expectInvalid, expectProblem, NO_IDS, readPage, withKey } from '../../support/api.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
-import {
-  type LabPayment,
-  type RefundLab,
-  startRefundLab,
-  waitForSent,
-} from '../../support/refund-lab.ts'
+import { passSending } from '../../support/pass-sending.ts'
+import { type LabPayment, waitForSent } from '../../support/refund-lab.ts'
 import { addKey } from '../../support/service.ts'
 import { countQueries, readItem, waitForQueries } from '../../support/sync.ts'
+import { useRefundLab } from '../../support/use-started.ts'
 
 const MERCHANT_KEY = 'key-of-a-shop-that-refunds-0123456789012'
 const READER = 'key-that-only-reads-refunds-012345678901'
 
-let lab: RefundLab
+const lab = useRefundLab({ settings: { GATEWAY_TIMEOUT_MS: '5000' } })
 beforeAll(async () => {
-  lab = await startRefundLab({ settings: { GATEWAY_TIMEOUT_MS: '5000' } })
   await addKey(lab.database, MERCHANT_KEY, ['refunds:write'])
   await addKey(lab.database, READER, ['refunds:read', 'ops'])
 })
 beforeEach(() => lab.clear())
-afterAll(() => lab.stop())
 
 function cancel(
   refundId: string,
@@ -54,31 +47,6 @@ async function requestRefund(): Promise<{ payment: LabPayment; id: string }> {
   return { payment, id }
 }
 
-/** Syncs once; `send` stands for the call that sends the refund. */
-async function passSending(
-  { transactionId }: LabPayment,
-  send: () => Promise<GatewayOutcome<string | undefined>>,
-): Promise<void> {
-  const { ctx } = lab.service
-  const gateway: typeof ctx.gateway = {
-    ...ctx.gateway,
-    prepareRefund(order) {
-      const prepared = ctx.gateway.prepareRefund(order)
-      const { bodySha256 } = prepared
-      const record = {
-        command: 'REFUND' as const,
-        bodySha256,
-        durationMs: 0,
-        httpStatus: undefined,
-      }
-      return { ...prepared, send: async () => ({ outcome: await send(), record }) }
-    },
-  }
-  await lab.database.sql`
-    update transactions set due_at = now() - interval '1 s' where transaction_id = ${transactionId}`
-  expect(await syncDue({ ...ctx, gateway })).toBe(1)
-}
-
 describe('the cancellation of a refund', () => {
   it('that was never sent fails it, releases its amount, and nothing is sent afterwards', async () => {
     const { payment, id } = await requestRefund()
@@ -95,7 +63,7 @@ describe('the cancellation of a refund', () => {
 
   it('counts no attempt that wrote no byte', async () => {
     const { payment, id } = await requestRefund()
-    await passSending(payment, async () => ({ kind: 'unavailable', reason: 'ECONNREFUSED' }))
+    await passSending(lab, payment, async () => ({ kind: 'unavailable', reason: 'ECONNREFUSED' }))
     expect(await lab.database.sql`select outcome from refund_attempts`).toEqual([
       { outcome: 'unavailable' },
     ])
@@ -233,7 +201,7 @@ describe('a cancellation and an attempt at once', () => {
 
   it('whose record is lost in a failover: the refund that was sent after all goes to a person', async () => {
     const { payment, id } = await requestRefund()
-    await passSending(payment, async () => {
+    await passSending(lab, payment, async () => {
       await lab.database.sql`delete from refund_attempts where refund_id = ${id}`
       await lab.database.sql`
         update refunds set status = 'pending', attempts = 0, first_sent_at = null, last_sent_at = null,
