@@ -56,7 +56,7 @@ async function makeEntered(growth: string, atFirst = '0'): Promise<LabPayment> {
 const readEvents = async ({ transactionId }: LabPayment) =>
   await lab.database.sql`
     select type, data ->> 'id' as id, data ->> 'state' as state, data ->> 'amount' as amount from event_outbox
-    where transaction_id = ${transactionId} and type like 'external_refund.%' order by id`
+    where transaction_id = ${transactionId} and type like 'external_refund.%' order by event_outbox.id`
 
 async function readSteps({ transactionId }: LabPayment) {
   const { data } = await readPage(await lab.api(`/v1/transactions/${transactionId}/timeline`))
