@@ -27,7 +27,7 @@ export function parseJsonParams(text: string): { params: WireParams } | Malforme
 
 /**
  * Parses an object of texts and numbers in the form that most platforms write, with the platform's parser: it takes
- * a sixth of the time. Written again, the object must be the same text: then no name was given twice, and every
+ * less than half the time. Written again, the object must be the same text: then no name was given twice, and every
  * number is its own text. Returns undefined for anything else.
  */
 function parseFlat(text: string): WireParams | undefined {

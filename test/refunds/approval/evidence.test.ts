@@ -1,10 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { GatewayOutcome } from '../../../src/gateway/types.ts'
 import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
 import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
-import { syncDue } from '../../../src/sync/sync-due.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import { passSending } from '../../support/pass-sending.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
@@ -72,31 +71,6 @@ describe('a refund whose success is notified while it awaits approval', () => {
   })
 })
 
-/** Syncs once; `send` stands for the call that sends the refund. */
-async function passSending(
-  { transactionId }: LabPayment,
-  send: () => Promise<GatewayOutcome<string | undefined>>,
-): Promise<void> {
-  const { ctx } = lab.service
-  const gateway: typeof ctx.gateway = {
-    ...ctx.gateway,
-    prepareRefund(order) {
-      const prepared = ctx.gateway.prepareRefund(order)
-      const { bodySha256 } = prepared
-      const record = {
-        command: 'REFUND' as const,
-        bodySha256,
-        durationMs: 0,
-        httpStatus: undefined,
-      }
-      return { ...prepared, send: async () => ({ outcome: await send(), record }) }
-    },
-  }
-  await lab.database.sql`
-    update transactions set due_at = now() - interval '1 s' where transaction_id = ${transactionId}`
-  expect(await syncDue({ ...ctx, gateway })).toBe(1)
-}
-
 /** The approval and the attempt are lost, as in a failover to a standby that lagged. */
 async function loseApproval(id: string, { transactionId }: LabPayment): Promise<void> {
   const { sql } = lab.database
@@ -115,7 +89,7 @@ describe('an approved refund whose approval is lost in a failover after it was s
     async (kind) => {
       const { payment, id } = await request()
       expect((await decide(id, 'approval')).status).toBe(200)
-      await passSending(payment, async () => {
+      await passSending(lab, payment, async () => {
         await loseApproval(id, payment)
         return kind === 'answered'
           ? { kind, value: 'R1', message: '' }
@@ -130,7 +104,7 @@ describe('an approved refund whose approval is lost in a failover after it was s
   it('goes to a person also when it was declined since', async () => {
     const { payment, id } = await request()
     expect((await decide(id, 'approval')).status).toBe(200)
-    await passSending(payment, async () => {
+    await passSending(lab, payment, async () => {
       await loseApproval(id, payment)
       expect((await decide(id, 'decline')).status).toBe(200)
       return { kind: 'answered', value: 'R1', message: '' }
@@ -147,7 +121,7 @@ describe('an approved refund whose approval is lost in a failover after it was s
   it('awaits approval again when no byte was written', async () => {
     const { payment, id } = await request()
     expect((await decide(id, 'approval')).status).toBe(200)
-    await passSending(payment, async () => {
+    await passSending(lab, payment, async () => {
       await loseApproval(id, payment)
       return { kind: 'unavailable', reason: 'ECONNREFUSED' }
     })
