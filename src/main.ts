@@ -4,7 +4,7 @@ import { ConfigError } from './config/config-error.ts'
 import { migrateDatabase } from './db/migrate.ts'
 import { EmbeddedPostgresError } from './platform/postgres/embedded/error.ts'
 import { startEmbeddedPostgres } from './platform/postgres/embedded/start.ts'
-import { isDatabaseUnavailable } from './platform/postgres/errors.ts'
+import { isDatabaseUnavailable, READ_ONLY } from './platform/postgres/errors.ts'
 import { createLog, type Log } from './platform/telemetry/log.ts'
 import { startService } from './service.ts'
 
@@ -98,6 +98,9 @@ function explain(error: unknown): string {
   }
   if (code === '28P01' || code === '28000' || code === '3D000') {
     return `The database at DATABASE_URL refused the connection (${code}): check the user, password and database name`
+  }
+  if (code === READ_ONLY) {
+    return `No server of DATABASE_URL accepts writes (${code}): promote a standby, or add the primary to the list of hosts`
   }
   if (code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === 'CONNECT_TIMEOUT') {
     return `The database at DATABASE_URL is unreachable (${code}): check its address and whether it is running`

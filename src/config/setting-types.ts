@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { Cidr } from '../platform/http/client-address.ts'
+import { parseDatabaseUrl, requestsWritableServer } from '../platform/postgres/hosts.ts'
 
 /** 0 accepts a refund, 9 and 99 leave it open, and 19 is a code for a refund that may be under way. */
 const NEVER_FINAL: readonly string[] = ['0', '9', '19', '99']
@@ -101,8 +102,12 @@ export function databaseUrl() {
   return z
     .string()
     .refine(
-      (value) => /^postgres(ql)?:\/\//i.test(value) && URL.canParse(value),
+      (value) => parseDatabaseUrl(value) !== undefined,
       'must be a URL that starts with postgres://; postgres://user:password@db.internal:5432/ipn',
+    )
+    .refine(
+      requestsWritableServer,
+      'must request a server that accepts writes; postgres://user:password@db1:5432,db2:5432/ipn?target_session_attrs=primary',
     )
     .optional()
 }

@@ -48,7 +48,7 @@ export const readiness = createRoute({
   method: 'get',
   path: '/readyz',
   operationId: 'checkReadiness',
-  summary: 'Check that the database is reachable and its schema current',
+  summary: 'Check that the database accepts writes and its schema is current',
   description:
     'A gateway that does not answer does not make the process unready; it is listed in `paused`.',
   tags,

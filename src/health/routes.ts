@@ -25,9 +25,10 @@ export function healthRoutes(ctx: HealthContext) {
     .openapi(readiness, async (c) => {
       const ready =
         !ctx.stopping.aborted &&
-        (await withTimeout(PROBE_TIMEOUT_MS, isSchemaCurrent(ctx.sql)).catch(() => false))
+        (await withTimeout(PROBE_TIMEOUT_MS, isDatabaseReady(ctx.sql)).catch(() => false))
       if (!ready) {
-        const why = 'the database is unreachable or its schema is older than this version'
+        const why =
+          'the database is unreachable or read-only, or its schema is older than this version'
         return c.json({ status: 'not ready' as const, why }, 503)
       }
       // An unresponsive gateway does not make this process unready: other processes use the same gateway.
@@ -42,6 +43,12 @@ export function healthRoutes(ctx: HealthContext) {
         'content-type': ctx.metrics.registry.contentType,
       })
     })
+}
+
+/** A read-only server refuses an update, even one of no row; the pool then opens its sessions anew. */
+async function isDatabaseReady(sql: HealthContext['sql']): Promise<boolean> {
+  await sql`update merchant_accounts set hold = hold where false`
+  return await isSchemaCurrent(sql)
 }
 
 /** @returns whether the database answered in time; otherwise its gauges are cleared */

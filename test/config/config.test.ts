@@ -32,6 +32,8 @@ const WRONG: [string, string, RegExp][] = [
   ['PORT', ' ', /whole number/],
   ['ROLE', 'both', /one of all, web, worker/],
   ['DATABASE_POOL', '1', /from 2 to 1000/],
+  ['DATABASE_URL', 'postgres://one:5432,two:x/ipn', /starts with postgres:/],
+  ['DATABASE_URL', 'postgres://one,two/ipn?target_session_attrs=any', /server that accepts writes/],
   ['DEMO', 'yes', /true or false/],
   ['LOG_LEVEL', 'loud', /one of info/],
   ['GATEWAY_BASE_URL', 'gateway.example', /starts with https:\/\//],
@@ -119,6 +121,11 @@ const WRONG_SECRETS: [string, string][] = [
   ['DATA_ENCRYPTION_KEY', Buffer.alloc(31).toString('base64')],
   ['DATA_ENCRYPTION_KEY_PREVIOUS', 'hunter2'],
 ]
+
+it('a database may have several servers, each with its own port', () => {
+  const url = 'postgres://ipn:password@one:5432,two:5433/ipn?target_session_attrs=primary'
+  expect(readProblems({ ...PRODUCTION, DATABASE_URL: url })).toEqual([])
+})
 
 describe('a wrong setting', () => {
   it.each(WRONG)('%s=%s gives one line with the error and an example', (name, value, what) => {

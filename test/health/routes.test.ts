@@ -72,6 +72,24 @@ describe('health', () => {
     expect((await readMetrics(service.url)).get('sync_due')).toBe(0)
   })
 
+  it('is not ready while its open sessions are read-only, and opens others', async () => {
+    const { service, database } = await start({ settings: { ROLE: 'web' } })
+    const { sql } = service.ctx
+    const name = new URL(database.url).pathname.slice(1)
+    const inEverySession = (statement: string) =>
+      Promise.all(
+        Array.from({ length: sql.options.max }, () =>
+          sql.unsafe(`${statement}; select pg_sleep(0.1)`),
+        ),
+      )
+    await inEverySession('select')
+    await database.sql.unsafe(`alter database ${name} set default_transaction_read_only = on`)
+    await inEverySession('set session characteristics as transaction read only')
+    expect(await status(`${service.url}/readyz`)).toBe(503)
+    await database.sql.unsafe(`alter database ${name} reset default_transaction_read_only`)
+    await waitUntil(async () => (await status(`${service.url}/readyz`)) === 200, { what: 'ready' })
+  })
+
   it('is not ready on a database whose schema is older', async () => {
     const { service, database } = await start({ settings: { ROLE: 'web' } })
     await database.sql`delete from drizzle.__drizzle_migrations`

@@ -1,10 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
 import { DISCREPANCY_KINDS } from '../../src/discrepancies/kinds.ts'
-import { createEndedRefundCounter } from '../../src/health/count-ended-refunds.ts'
-import type { Sql } from '../../src/platform/postgres/types.ts'
 import { ask, expectTaken, moveTo } from '../support/ask.ts'
 import { type Family, readExposition, type Sample } from '../support/exposition.ts'
-import { countBlocked, waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { postIpn, signIpn } from '../support/service.ts'
 import { useRig } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -193,38 +190,5 @@ describe('while the database is unreachable', () => {
     await waitUntil(async () => (await readRound()) > last, { what: 'a round that ends' })
     const isBack = async () => read(await readMetrics(), 'database_up')[0] === 1
     await waitUntil(isBack, { what: 'the database again' })
-  })
-})
-
-describe('the count of ended refunds', () => {
-  const lock = (held: Sql) => held`lock table refunds in access exclusive mode`
-
-  it('is shared by concurrent callers, and not repeated soon after a slow one', async () => {
-    const { database } = rig
-    const countEnded = createEndedRefundCounter(database.sql)
-    const asked = await whileUncommitted(database, lock, async () => {
-      const all = [countEnded(), countEnded()]
-      await waitUntilBlocked(database)
-      await new Promise((resolve) => setTimeout(resolve, 200))
-      expect(await countBlocked(database)).toBe(1)
-      return all
-    })
-    const [first, second] = await Promise.all(asked)
-    expect(second).toBe(first)
-    expect(await countEnded()).toBe(first)
-  })
-
-  it('is repeated by the next caller after a failure', async () => {
-    const { database } = rig
-    const countEnded = createEndedRefundCounter(database.sql)
-    await whileUncommitted(database, lock, async () => {
-      const failed = countEnded().catch((error: unknown) => error)
-      await waitUntilBlocked(database)
-      await database.sql`
-        select pg_cancel_backend(pid) from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'`
-      expect(await failed).toBeInstanceOf(Error)
-    })
-    expect(await countEnded()).toMatchObject({ failed: expect.any(Number) })
   })
 })

@@ -6,7 +6,7 @@ import { HTTPException } from 'hono/http-exception'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { DomainError, type FieldError, REFUSALS, type RefusalCode } from '../../errors.ts'
 import { maskCardText } from '../crypto/mask-cards.ts'
-import { isDatabaseUnavailable } from '../postgres/errors.ts'
+import { isDatabaseUnavailable, UnreplicatedError } from '../postgres/errors.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { HttpEnv } from './env.ts'
 
@@ -91,12 +91,19 @@ export type FailedRequest = { requestId: string; method: string; path: string }
 /** The problem that an error becomes. */
 export type ExplainedError = { code: RefusalCode; detail: string; options?: ProblemOptions }
 
+const UNREPLICATED =
+  'Whether this was done is unknown, because no standby of the database has confirmed it; repeat the same request in a moment, with the same Idempotency-Key if it had one'
+
 /** Explains an error as a problem. An unexpected one is logged in full; the client gets only the request id. */
 export function explainError(
   log: Log,
   error: unknown,
   { requestId, method, path }: FailedRequest,
 ): ExplainedError {
+  if (error instanceof UnreplicatedError) {
+    log.error({ err: error, requestId }, 'no standby has confirmed a commit: it may be lost')
+    return { code: 'unavailable', detail: UNREPLICATED }
+  }
   if (isDatabaseUnavailable(error)) {
     log.error({ err: error, requestId }, 'the database is unreachable')
     return { code: 'unavailable', detail: 'The database is unreachable; retry in a moment' }

@@ -1,8 +1,22 @@
 import postgres from 'postgres'
 
-/** Codes of the driver and of the system; SQLSTATE classes: connection, resources, shutdown, system error. */
+/** SQLSTATE read_only_sql_transaction: the server is a standby, or a primary that was set aside. */
+export const READ_ONLY = '25006'
+
+/**
+ * A commit that is done on the primary, and that no standby has confirmed: it may be lost with the primary. Whether
+ * what it stored stays is unknown.
+ */
+export class UnreplicatedError extends Error {
+  readonly code = 'COMMIT_UNREPLICATED'
+}
+
+/**
+ * Codes of the driver, of the system and of this folder; SQLSTATE classes: connection, resources, shutdown, system
+ * error, and a read-only server, which the next session avoids.
+ */
 const UNAVAILABLE =
-  /^(CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|(08|53|58)...|57P0.)$/
+  /^(CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|(08|53|58)...|57P0.|25006|COMMIT_UNREPLICATED)$/
 
 /** Returns whether the database is out of reach, so that the same request may succeed a moment later. */
 export function isDatabaseUnavailable(error: unknown): boolean {
@@ -22,11 +36,12 @@ export function isTransient(error: unknown): boolean {
 }
 
 /**
- * Returns whether the connection is lost: the server closes it after a fatal error, or the driver reports it
- * by its own code.
+ * Returns whether the connection is lost: the server closes it after a fatal error, the session filter after a
+ * statement that a read-only server refused and after an unreplicated commit, or the driver reports it by its own code.
  */
 export function isConnectionLost(error: unknown): boolean {
-  if (error instanceof postgres.PostgresError) return isFatal(error)
+  if (error instanceof UnreplicatedError) return true
+  if (error instanceof postgres.PostgresError) return isFatal(error) || error.code === READ_ONLY
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   return /^(CONNECTION_|CONNECT_|ECONN|EPIPE|ETIMEDOUT)/.test(code)
 }

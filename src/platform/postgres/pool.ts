@@ -9,6 +9,11 @@ const INT8 = { to: 20, from: [20], serialize: String, parse: Number }
 
 const CONNECT_TIMEOUT_S = 5
 
+const STATEMENT_TIMEOUT_MS = 30_000
+
+/** By then the server has answered every statement, or cancelled it: only a commit may still wait, for a standby. */
+const SILENCE_MS = STATEMENT_TIMEOUT_MS + 10_000
+
 /**
  * The caller has finished its work by then. Without a limit, `close` would wait in vain for a connection
  * that the server once cut off.
@@ -20,7 +25,7 @@ const CLOSE_TIMEOUT_S = 1
  * @param connections the pool's size
  */
 export function openPool(url: string, connections: number): Pool {
-  const socketOptions = buildSocketOptions(url, CONNECT_TIMEOUT_S * 1000)
+  const socketOptions = buildSocketOptions(url, CONNECT_TIMEOUT_S * 1000, SILENCE_MS)
   const sql = postgres(url, {
     ...socketOptions,
     max: connections,
@@ -43,7 +48,7 @@ export function openPool(url: string, connections: number): Pool {
       enable_sort: 'off',
       max_parallel_workers_per_gather: '0',
       jit: 'off',
-      statement_timeout: 30_000,
+      statement_timeout: STATEMENT_TIMEOUT_MS,
       idle_in_transaction_session_timeout: 60_000,
     },
   })

@@ -1,6 +1,8 @@
+import { once } from 'node:events'
 import { connect, Socket } from 'node:net'
-import { createFatalFilter } from './fatal-error.ts'
-import { negotiateTls, readTlsMode } from './tls.ts'
+import { parseDatabaseUrl } from './hosts.ts'
+import { guardSession, type Session } from './session.ts'
+import { createConnectionError, negotiateTls, readTlsMode, type TlsMode } from './tls.ts'
 
 /** What the driver has read from a server's URL: hosts to try in turn, or a socket file. */
 export type DriverOptions = {
@@ -10,17 +12,22 @@ export type DriverOptions = {
 }
 
 /**
- * Builds the driver's options for one server: our own sockets, which also negotiate TLS in its place, and
- * a startup message padded above 1 KiB, the size from which the driver writes at once. A short statement
- * given to the driver (3.4.9) just before a connection ends stays in its buffer. A short startup message
- * would wait behind it without end, and the pool would lose a connection. A server that receives both
+ * Builds the driver's options for one database: our own sockets, which also choose among its servers and negotiate
+ * TLS in the driver's place, and a startup message padded above 1 KiB, the size from which the driver writes at once.
+ * A short statement given to the driver (3.4.9) just before a connection ends stays in its buffer. A short startup
+ * message would wait behind it without end, and the pool would lose a connection. A server that receives both
  * closes the connection, and the pool recovers.
- * @param timeoutMs for negotiating TLS
+ * @param timeoutMs for connecting to a server, and for negotiating TLS
+ * @param silenceMs for how long a server may owe an answer and send nothing; without a limit if left out
  */
-export function buildSocketOptions(url: string, timeoutMs: number) {
+export function buildSocketOptions(url: string, timeoutMs: number, silenceMs?: number) {
+  const { hosts = [] } = parseDatabaseUrl(url) ?? {}
+  const [first] = hosts
   // A variable, because the driver's types omit `socket`.
   const options = {
-    socket: createSockets(url, timeoutMs),
+    // The driver sees one server: with several it repeats failed attempts at once, and reports none.
+    ...(first ? { host: first.host } : {}),
+    socket: createSockets(url, timeoutMs, silenceMs),
     ssl: false,
     connection: { options: ' '.repeat(1024) },
   }
@@ -28,65 +35,111 @@ export function buildSocketOptions(url: string, timeoutMs: number) {
 }
 
 /**
- * Creates the sockets of a pool. Each emits its error together with its close. Node emits the close one
- * turn later, and in between the driver (3.4.9) sends statements to the closed connection, keeps them, and
- * takes the first messages of its next session for their results. A statement that no server received, a
- * `commit` among them, would be reported as done.
- * @param url the server's URL; `sslmode` as in libpq, with `verify-ca` as `verify-full`
- * @param timeoutMs for negotiating TLS
+ * Creates the sockets of a pool. Each attempt begins with the server that last opened a session, or else the one after
+ * a server that failed.
+ * @param url the database's URL; `sslmode` as in libpq, with `verify-ca` as `verify-full`
  */
-function createSockets(url: string, timeoutMs: number) {
-  const mode = readTlsMode(new URL(url).searchParams)
-  let attempts = 0
+function createSockets(url: string, timeoutMs: number, silenceMs: number | undefined) {
+  const { hosts = [], parameters = new URLSearchParams() } = parseDatabaseUrl(url) ?? {}
+  const mode = readTlsMode(parameters)
+  const sessions = new Set<Session>()
+  let preferred = 0
+  /** Read-only servers since a session was open. */
+  let refusals = 0
+  const moveOn = (from: number, count: number) => {
+    if (preferred === from) preferred = (from + 1) % count
+  }
   /** Never rejects: the driver would lose the connection's place in its pool. */
-  return async ({ host, port, path }: DriverOptions): Promise<Socket> => {
-    const index = attempts++ % Math.max(1, host.length)
-    const name = host[index] ?? 'localhost'
-    const address = { host: name, port: port[index] ?? 5432 }
-    // The driver's own errors report the `host` and `port` of the socket.
-    const socket = Object.assign(connect(path ? { path } : address), path ? {} : address)
-    if (mode === 'off' || path) return emitErrorWithClose(socket)
-    try {
-      const secured = await negotiateTls(socket, name, mode, timeoutMs)
-      return emitErrorWithClose(Object.assign(secured, address))
-    } catch (error) {
-      socket.destroy()
-      return createFailedSocket(error)
+  return async ({ host: [host = 'localhost'], port: [port = 5432], path }: DriverOptions) => {
+    // The driver's port is that of the first server: from the URL, from PGPORT, or 5432.
+    const fallback = hosts[0]?.port === undefined && port > 0 ? port : 5432
+    const servers =
+      hosts.length > 0 && !path
+        ? hosts.map((one) => ({ host: one.host, port: one.port ?? fallback }))
+        : [{ host, port }]
+    const { length: count } = servers
+    const first = preferred
+    let failure: unknown
+    for (let turn = 0; turn < count; turn += 1) {
+      const index = (first + turn) % count
+      try {
+        const server = servers[index] ?? { host, port }
+        const open = (isAlone: boolean) => openSocket(server, path, { mode, timeoutMs, isAlone })
+        const socket = await open(count === 1)
+        return guardSession(socket, sessions, {
+          onOpen() {
+            preferred = index
+            refusals = 0
+          },
+          onRefused: () => moveOn(index, count),
+          // Once around is enough: then the driver gets the error, and its next attempt waits a little.
+          isElsewhere() {
+            refusals += 1
+            return refusals % count !== 0
+          },
+          silenceMs,
+          cancel: (request) => void sendAlone(open(false), request, timeoutMs),
+        })
+      } catch (error) {
+        failure ??= error
+        moveOn(index, count)
+      }
     }
+    return createFailedSocket(failure)
   }
 }
+
+type Opening = { mode: TlsMode; timeoutMs: number; isAlone: boolean }
+
+/**
+ * Opens a socket to a server. Without TLS and without another server to try, it is still being opened when it is
+ * returned.
+ * @throws Error when the server cannot be reached, or refuses TLS
+ */
+async function openSocket(
+  address: { host: string; port: number },
+  path: DriverOptions['path'],
+  { mode, timeoutMs, isAlone }: Opening,
+): Promise<Socket> {
+  // The driver's own errors report the `host` and `port` of the socket.
+  const socket = Object.assign(connect(path ? { path } : address), path ? {} : address)
+  try {
+    if (mode !== 'off' && !path) {
+      return Object.assign(await negotiateTls(socket, address.host, mode, timeoutMs), address)
+    }
+    if (!isAlone) await waitUntilConnected(socket, timeoutMs)
+    return socket
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+}
+
+async function waitUntilConnected(socket: Socket, timeoutMs: number): Promise<void> {
+  const timer = setTimeout(
+    () => socket.destroy(createConnectionError('CONNECT_TIMEOUT', socket)),
+    timeoutMs,
+  )
+  await once(socket, 'connect').finally(() => clearTimeout(timer))
+}
+
+/** Sends one message over a connection of its own. The server answers nothing, and may be gone. */
+async function sendAlone(
+  opening: Promise<Socket>,
+  message: Buffer,
+  timeoutMs: number,
+): Promise<void> {
+  const socket = await opening.catch(() => undefined)
+  socket?.on('error', () => {}).setTimeout(timeoutMs, () => socket.destroy())
+  socket?.end(message)
+}
+
+const UNUSED = { onOpen() {}, onRefused() {}, isElsewhere: () => false, cancel() {} }
 
 /** What the driver writes to the socket fails as well; the first error is the one it gets. */
 function createFailedSocket(error: unknown): Socket {
-  const socket = emitErrorWithClose(new Socket())
+  const socket = guardSession(new Socket(), new Set(), UNUSED)
   socket.emit('error', error instanceof Error ? error : new Error(String(error)))
   setImmediate(() => socket.destroy())
-  return socket
-}
-
-/**
- * Holds the error of a socket back until its close: by then the driver has written everything it had
- * buffered for the connection. The error with which the server ends the session is emitted there as well.
- */
-function emitErrorWithClose<S extends Socket>(socket: S): S {
-  const emit: (event: string | symbol, ...given: unknown[]) => boolean = socket.emit.bind(socket)
-  const filter = createFatalFilter()
-  let failure: unknown
-  let isClosed = false
-  socket.emit = (event: string | symbol, ...given: unknown[]): boolean => {
-    const [first] = given
-    if (event === 'error') failure ??= first
-    else if (event === 'data' && Buffer.isBuffer(first)) {
-      const { passed, fatal } = filter(first)
-      failure ??= fatal
-      if (passed.length > 0) emit('data', passed)
-    } else if (event !== 'close') return emit(event, ...given)
-    else if (!isClosed) {
-      isClosed = true
-      if (failure !== undefined) emit('error', failure)
-      emit('close', failure !== undefined)
-    }
-    return true
-  }
   return socket
 }

@@ -62,8 +62,8 @@ async function requestTls(socket: Socket, timeoutMs: number): Promise<boolean> {
   }
 }
 
-/** Codes and messages equal the driver's. */
-function createConnectionError(
+/** An error of a connection; codes and messages equal the driver's. */
+export function createConnectionError(
   code: string,
   { host, port }: Socket & { host?: string; port?: number },
 ): Error {

@@ -1,10 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { openDatabase } from '../../../src/db/client.ts'
+import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.ts'
+import { buildSocketOptions } from '../../../src/platform/postgres/socket.ts'
+import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import type { Sql } from '../../../src/platform/postgres/types.ts'
 import { makeAuthority } from '../../support/certificates.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
+import { startProxyTo } from '../../support/tcp-proxy.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const CONNECTIONS = 10
@@ -97,6 +101,31 @@ it('connections that break all at once leave no statement waiting, and the pool 
   })
   await waitUntil(() => ended, { what: 'every statement has settled' })
   expect({ wrong, stuck }).toEqual({ wrong: [], stuck: [] })
+})
+
+it('a server that vanished without closing anything fails what waits for it, and the pool recovers', async () => {
+  const proxy = await startProxyTo(database.url)
+  onTestFinished(() => proxy.stop())
+  const { sql, close } = openDatabase(proxy.url, 2)
+  onTestFinished(close)
+  const options = buildSocketOptions(proxy.url, 20_000, 100)
+  Object.assign(sql.options, { socket: options.socket })
+  await Promise.all([sql`select pg_sleep(0.05)`, sql`select pg_sleep(0.05)`])
+  proxy.stall('all')
+  const inFlight = [
+    runInTransaction(sql, async (tx) => await tx`insert into stored values (1)`),
+    sql`select ${'a parameter'}::text`,
+  ]
+  for (const one of inFlight) {
+    const error = await one.then(
+      () => expect.unreachable('nothing answers'),
+      (reason: unknown) => reason,
+    )
+    expect(error).toMatchObject({ code: 'ETIMEDOUT' })
+    expect(isDatabaseUnavailable(error)).toBe(true)
+  }
+  await proxy.heal()
+  expect(await sql`select 1 as n`).toEqual([{ n: 1 }])
 })
 
 async function fill(sql: Sql): Promise<void> {

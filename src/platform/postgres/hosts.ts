@@ -1,0 +1,54 @@
+/** A database server of a URL, with its port if the URL has it. */
+export type DatabaseHost = { host: string; port: number | undefined }
+
+/** A database's address: servers to try in order, of which one accepts writes at a time. */
+export type DatabaseAddress = {
+  /** Empty if the URL names none: the driver then follows PGHOST and PGPORT. */
+  hosts: readonly DatabaseHost[]
+  parameters: URLSearchParams
+}
+
+const URL_PARTS = /^postgres(?:ql)?:\/\/(?<authority>[^/?#]*)(?<rest>[^#]*)/i
+const HOST = /^(?:\[(?<address>[0-9a-f:.%]+)\]|(?<name>[^[\]:]+))(?::(?<port>\d{1,5}))?$/i
+
+/**
+ * Parses a database URL as libpq does: `postgres://user:password@one:5432,two:5433/name`, where each host has its
+ * own port.
+ * @returns undefined for anything else
+ */
+export function parseDatabaseUrl(url: string): DatabaseAddress | undefined {
+  const { authority, rest } = URL_PARTS.exec(url)?.groups ?? {}
+  if (authority === undefined || rest === undefined) return undefined
+  const list = authority.slice(authority.lastIndexOf('@') + 1)
+  const hosts = list === '' ? [] : list.split(',').map(parseHost)
+  const known = hosts.flatMap((host) => host ?? [])
+  // What remains, a name or parameters that cannot be decoded among it, is for the URL's own rules.
+  const single = `postgres://${authority.slice(0, authority.length - list.length)}host${rest}`
+  if (known.length < hosts.length || !URL.canParse(single)) return undefined
+  return { hosts: known, parameters: new URL(single).searchParams }
+}
+
+function parseHost(text: string): DatabaseHost | undefined {
+  const { address, name, port } = HOST.exec(text)?.groups ?? {}
+  const host = address ?? (name === undefined ? undefined : decode(name))
+  if (host === undefined) return undefined
+  if (port === undefined) return { host, port }
+  return Number(port) > 0 && Number(port) < 65_536 ? { host, port: Number(port) } : undefined
+}
+
+function decode(name: string): string | undefined {
+  try {
+    return decodeURIComponent(name)
+  } catch {
+    return undefined
+  }
+}
+
+/** As libpq names them. Both are the same here: a session begins only on a server that accepts writes. */
+const WRITABLE = ['primary', 'read-write']
+
+/** Whether `target_session_attrs`, if the URL has it, requests a server that the service can write to. */
+export function requestsWritableServer(url: string): boolean {
+  const requested = parseDatabaseUrl(url)?.parameters.get('target_session_attrs') ?? 'primary'
+  return WRITABLE.includes(requested)
+}

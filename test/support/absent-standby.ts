@@ -1,0 +1,86 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import postgres from 'postgres'
+import { migrateDatabase } from '../../src/db/migrate.ts'
+import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded/start.ts'
+import type { Sql } from '../../src/platform/postgres/types.ts'
+import { waitUntil } from './wait-until.ts'
+
+/** A migrated database on a server of its own, whose commits can be made to wait for a standby that never comes. */
+export type WaitingDatabase = {
+  url: string
+  /** Sessions that wait for no standby. */
+  sql: Sql
+  /** From now on every commit waits. */
+  hold(): Promise<void>
+  /** Ends all waits, and commits normally from now on. */
+  release(): Promise<void>
+  /** Resolves when this many commits wait. */
+  untilWaiting(commits: number): Promise<void>
+  /** Cancels waits, by default of all commits: the server reports these as committed, with a warning. */
+  cancelWaits(limit?: number): Promise<void>
+  stop(): Promise<void>
+}
+
+export async function startWaitingDatabase(): Promise<WaitingDatabase> {
+  const folder = mkdtempSync(join(tmpdir(), 'ipn-waiting-'))
+  chmodSync(folder, 0o755)
+  const server = await startEmbeddedPostgres({ dataDir: folder, settings: { fsync: 'off' } })
+  await migrateDatabase(server.url)
+  const sql: Sql = postgres(server.url, {
+    max: 3,
+    onnotice: () => {},
+    types: { int8: { to: 20, from: [20], serialize: String, parse: Number } },
+    connection: { synchronous_commit: 'local' },
+  })
+  const probe = postgres(server.url, { max: 1, onnotice: () => {} })
+
+  const countWaiting = async () => {
+    const rows = await sql`select from pg_stat_activity where wait_event = 'SyncRep'`
+    return rows.length
+  }
+  async function cancelWaits(limit = 1_000): Promise<void> {
+    await sql`
+      select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep' limit ${limit}`
+  }
+  async function set(names: string): Promise<void> {
+    await sql.unsafe(`alter system set synchronous_standby_names = '${names}'`)
+    await sql`select pg_reload_conf()`
+  }
+  return {
+    url: server.url,
+    sql,
+    cancelWaits,
+    async hold() {
+      await set('absent')
+      // The server applies it a moment later: one commit after the other, until one waits.
+      let running = false
+      const waits = async () => {
+        if (!running) {
+          running = true
+          probe`select pg_logical_emit_message(true, 'probe', '')`.then(() => {
+            running = false
+          })
+        }
+        return (await countWaiting()) > 0
+      }
+      await waitUntil(waits, { what: 'commits wait' })
+      await cancelWaits()
+      await waitUntil(() => !running, { what: 'the end of the first wait' })
+    },
+    async release() {
+      await set('')
+      await waitUntil(async () => (await countWaiting()) === 0, { what: 'no commit waits' })
+    },
+    async untilWaiting(commits) {
+      const what = `${commits} commits wait`
+      await waitUntil(async () => (await countWaiting()) === commits, { what })
+    },
+    async stop() {
+      await Promise.all([sql.end({ timeout: 1 }), probe.end({ timeout: 1 })])
+      await server.stop()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
