@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../errors.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
+import type { Tx } from '../../platform/postgres/types.ts'
 import { checkRefundFingerprint, type FingerprintedRefund } from './idempotency.ts'
 import type { RequestedRefund } from './types.ts'
 
@@ -20,7 +21,7 @@ export type RefundTarget = {
  * @throws DomainError `payment_not_found`, `ambiguous_merchant`
  */
 export async function findTarget(
-  { sql }: Pick<Context, 'sql'>,
+  { sql }: { sql: Tx },
   merchants: readonly string[],
   paymentId: string,
   idempotencyKey: string,

@@ -2,12 +2,14 @@ import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { formatTransactionKey } from '../../db/transaction-key.ts'
 import { DomainError } from '../../errors.ts'
-import { recordEvents } from '../../events/record-events.ts'
-import { runInTransaction } from '../../platform/postgres/transaction.ts'
+import { prepareRecording } from '../../events/record-events.ts'
+import { confirmCommits } from '../../platform/postgres/confirm-commits.ts'
+import { runPipelined } from '../../platform/postgres/transaction.ts'
+import type { Tx } from '../../platform/postgres/types.ts'
 import { buildRefundEvent } from '../build-event.ts'
 import { deriveRefundId } from './derive-refund-id.ts'
 import { KeyTakenError } from './explain-refusal.ts'
-import { findTarget, replayRefund } from './find-target.ts'
+import { findTarget, type RefundTarget, replayRefund } from './find-target.ts'
 import { formatParams } from './idempotency.ts'
 import { storeIntent } from './store-intent.ts'
 import type { RefundParams, RequestedRefund } from './types.ts'
@@ -26,30 +28,32 @@ export async function requestRefund(
   params: RefundParams,
 ): Promise<RequestedRefund> {
   const asked = formatParams(params)
-  const target = await findTarget(ctx, merchants, params.paymentId, idempotencyKey)
-  const replayed = replayRefund(ctx, target, asked)
-  if (replayed) return replayed
-  const intent = {
-    refundId: deriveRefundId(target.merchantCode, idempotencyKey),
-    idempotencyKey,
-    fingerprint: ctx.encryption.fingerprint(asked),
-  }
-  ctx.tracing.remember(formatTransactionKey(target))
+  const find = (sql: Tx) => findTarget({ sql }, merchants, params.paymentId, idempotencyKey)
+  let isNew = false
   try {
-    const stored = await runInTransaction(ctx.sql, async (tx) => {
-      const { stored } = await storeIntent(ctx, tx, { access, target, params, intent })
-      await recordEvents(tx, [buildRefundEvent(ctx.encryption, target, 'refund.created', stored)])
-      return stored
+    return await runPipelined<RefundTarget, RequestedRefund>(ctx.sql, {
+      open: find,
+      work: async (tx, target) => {
+        const replayed = replayRefund(ctx, target, asked)
+        if (replayed) return { value: replayed, last: () => confirmCommits(tx) }
+        isNew = true
+        const { merchantCode } = target
+        const refundId = deriveRefundId(merchantCode, idempotencyKey)
+        const intent = { refundId, idempotencyKey, fingerprint: ctx.encryption.fingerprint(asked) }
+        ctx.tracing.remember(formatTransactionKey(target))
+        const { stored } = await storeIntent(ctx, tx, { access, target, params, intent })
+        const event = buildRefundEvent(ctx.encryption, target, 'refund.created', stored)
+        const value = { refundId, merchantCode, replayed: false as const, stored }
+        return { value, last: prepareRecording(tx, [event]) }
+      },
     })
-    const { merchantCode } = target
-    return { refundId: intent.refundId, merchantCode, replayed: false, stored }
   } catch (error) {
     // A copy of this request may have been stored during the wait for the locks. It may also be the reason for
     // the refusal, if it left too little to refund; its refund is the answer then.
-    if (!(error instanceof KeyTakenError || error instanceof DomainError)) throw error
-    const again = await findTarget(ctx, merchants, params.paymentId, idempotencyKey)
-    const replayed = replayRefund(ctx, again, asked)
-    if (replayed) return replayed
-    throw error
+    if (!isNew || !(error instanceof KeyTakenError || error instanceof DomainError)) throw error
+    const replayed = replayRefund(ctx, await find(ctx.sql), asked)
+    if (!replayed) throw error
+    await confirmCommits(ctx.sql)
+    return replayed
   }
 }
