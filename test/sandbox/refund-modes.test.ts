@@ -51,6 +51,7 @@ const { control, read, setMode, settle, refund, readRefunded, expectLedger } = m
 const eventually = (check: () => unknown) => vi.waitFor(check, { timeout: 5000, interval: 5 })
 
 const ACCEPTED = { svc_ResponseCode: 0 }
+const Portal = z.object({ requestId: z.string() })
 const expectNotices = (count: number) => eventually(() => expect(notices).toHaveLength(count))
 describe('a refund notification', () => {
   it('follows a refund that settled by itself; the request id is part of its hash', async () => {
@@ -91,6 +92,20 @@ describe('a refund notification', () => {
     await expectNotices(1)
     expect(await made.json()).toMatchObject({ requestId: notices[0]?.svc_RequestID })
     await expectLedger({ requestId: notices[0]?.svc_RequestID, amount: '30' })
+  })
+
+  it('of a portal refund is sent as planned, whatever the mode', async () => {
+    await setMode({ ipn: 'never' })
+    const plan = { copies: 2, delayMs: 5, shuffle: true }
+    await control('POST', '/payments/2/portal-refund', { amount: '30', ipn: plan })
+    await expectNotices(2)
+    await setMode({ ipn: 'normal' })
+    const silent = { amount: '1', ipn: false }
+    expect((await control('POST', '/payments/2/portal-refund', silent)).status).toBe(201)
+    const next = await control('POST', '/payments/2/portal-refund', { amount: '2' })
+    const { requestId } = Portal.parse(await next.json())
+    await expectNotices(3)
+    expect(notices[2]?.svc_RequestID).toBe(requestId)
   })
 })
 

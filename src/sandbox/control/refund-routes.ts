@@ -4,6 +4,7 @@ import { ControlError, failureCode, positiveAmount, readInput } from '../control
 import { fitsBalance } from '../paygate/balance.ts'
 import { makeRefundMode, refundModeInput } from '../paygate/refund-mode.ts'
 import { openRefund, settleRefund, showRefund } from '../paygate/refunds.ts'
+import { deliveryPlanInput } from '../paygate/transactions.ts'
 import type { SandboxState } from '../state.ts'
 import { findOpenRefund, findPayment } from './find-objects.ts'
 import { respondJson } from './respond-json.ts'
@@ -12,7 +13,11 @@ const settlementInput = z.strictObject({
   outcome: z.enum(['success', 'failure']),
   code: failureCode.default(1),
 })
-const portalRefundInput = z.strictObject({ amount: positiveAmount })
+/** Without `ipn` its notification follows the refund mode. */
+const portalRefundInput = z.strictObject({
+  amount: positiveAmount,
+  ipn: z.union([deliveryPlanInput, z.literal(false)]).optional(),
+})
 
 /** Control routes of refunds. */
 export function makeRefundControlRoutes(state: SandboxState): Hono {
@@ -20,12 +25,12 @@ export function makeRefundControlRoutes(state: SandboxState): Hono {
 
   app.post('/payments/:paymentId/portal-refund', async (c) => {
     const payment = findPayment(state, c)
-    const { amount } = readInput(portalRefundInput, await c.req.text())
+    const { amount, ipn } = readInput(portalRefundInput, await c.req.text())
     if (!fitsBalance(state, payment, amount)) {
       throw new ControlError(409, 'amount', 'exceeds the remaining balance of the payment')
     }
     const refund = openRefund(state, payment, amount)
-    state.background.run(() => settleRefund(state, refund))
+    state.background.run(() => settleRefund(state, refund, undefined, ipn))
     return respondJson(c, showRefund(refund), 201)
   })
 

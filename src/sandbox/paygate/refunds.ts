@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { addAmounts, compareAmounts, parseAmount } from '../../money.ts'
 import { makeRefundId } from '../identifiers.ts'
-import { ONCE } from '../ipn/deliver-ipn.ts'
+import { type DeliveryPlan, ONCE } from '../ipn/deliver-ipn.ts'
 import { sendRefundIpn } from '../ipn/send-ipn.ts'
 import type { SandboxMerchant, SandboxPayment, SandboxRefund, SandboxState } from '../state.ts'
-import type { PaygateAnswer } from '../types.ts'
+import type { PaygateAnswer, RefundMode } from '../types.ts'
 import { fitsBalance } from './balance.ts'
 import type { RefundRequest } from './parse-request.ts'
 import { refuse, refuseWithCode, succeed } from './paygate-answers.ts'
@@ -77,26 +77,26 @@ export function openRefund(
 
 /**
  * Settles an accepted refund. Without a failure code its money moves immediately and enters the
- * ledger. Its notification is then sent according to its mode. Resolves after the first delivery
- * attempts.
+ * ledger. Its notification is then sent according to the plan, or without one to its mode; `false` sends
+ * none. Resolves after the first delivery attempts.
  */
 export async function settleRefund(
   state: SandboxState,
   refund: SandboxRefund,
   failureCode?: number,
+  plan: DeliveryPlan | false = planByMode(refund.mode),
 ): Promise<void> {
   if (failureCode === undefined) moveMoney(state, refund)
   else refund.status = 'failed'
-  const { ipn, lateMs } = refund.mode
-  if (ipn === 'never') return
+  if (plan === false) return
   if (refund.successNotified && failureCode === undefined) return
   const outcome = failureCode === undefined ? SUCCESS : refuseWithCode(failureCode)
-  const copies = ipn === 'twice' ? 2 : 1
-  await sendRefundIpn(state, refund, outcome, {
-    ...ONCE,
-    copies,
-    delayMs: ipn === 'late' ? lateMs : 0,
-  })
+  await sendRefundIpn(state, refund, outcome, plan)
+}
+
+function planByMode({ ipn, lateMs }: RefundMode): DeliveryPlan | false {
+  if (ipn === 'never') return false
+  return { ...ONCE, copies: ipn === 'twice' ? 2 : 1, delayMs: ipn === 'late' ? lateMs : 0 }
 }
 
 /** Builds the JSON of a refund for control responses. */
