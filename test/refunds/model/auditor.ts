@@ -12,6 +12,8 @@ export type ShownRefund = {
   due: boolean
   /** A discrepancy or a notification against its status is on record. */
   disputed: boolean
+  /** The outcome that a person decided last. */
+  decided: string | null
 }
 
 /** A refund as the gateway has it; `moving` may still succeed or fail. */
@@ -109,7 +111,7 @@ export const RULES = {
   succeeded_and_did_not: (books: Books) =>
     books.shown
       .filter(({ status, id }) => status === 'succeeded' && !hasMoved(books, id))
-      .filter(({ id }) => books.settled || !books.misreported.has(id))
+      .filter((one) => !books.misreported.has(one.id) || (books.settled && !isOverruled(one)))
       .map(({ id }) => id),
   returned_and_moved: (books: Books) =>
     books.shown
@@ -165,11 +167,12 @@ export const RULES = {
     payments
       .filter(({ id, amount, refundable }) => settled && sumTaken(made, id) + refundable > amount)
       .map(({ id }) => id),
-  kept_for_nothing: ({ payments, shown, made, settled }: Books) =>
-    payments
+  kept_for_nothing: (books: Books) =>
+    books.payments
       .filter((payment) => {
+        const { made, settled } = books
         const { id, amount, refundable, externalReserved } = payment
-        const kept = sum([externalReserved, sumUnmatched(payment, shown)])
+        const kept = sum([externalReserved, sumUnmatched(payment, books)])
         return settled && sum([sumTaken(made, id), refundable, kept]) < amount
       })
       .map(({ id }) => id),
@@ -183,17 +186,33 @@ export function audit(books: Books): Violation[] {
 }
 
 /**
- * What is kept for refunds of ours whose growth was taken for an external one that may belong to the first sight: only
- * a person can tell them apart.
+ * Whether a person decided that it failed, and a success was notified afterwards, although it never moved: it counts as
+ * moved, with a discrepancy.
  */
-function sumUnmatched(
-  { id, atFirst, externalMatched }: ShownPayment,
-  shown: readonly ShownRefund[],
-): number {
+function isOverruled({ status, decided, disputed }: ShownRefund): boolean {
+  return status === 'succeeded' && decided === 'failed' && disputed
+}
+
+/**
+ * What is kept for refunds of ours whose growth was taken for another: for an external one that may belong to the first
+ * sight as much as it takes, and all of it for one that was notified as a success and failed. Only a person can tell
+ * them apart.
+ */
+function sumUnmatched({ id, atFirst, externalMatched }: ShownPayment, books: Books): number {
+  const { shown, made, misreported } = books
   const own = shown.filter(
     ({ paymentId, status, matched }) => paymentId === id && status === 'succeeded' && !matched,
   )
-  const most = Math.min(atFirst, externalMatched)
+  const isOurs = (requestId: string) => shown.some((one) => one.id === requestId)
+  const isOverruledHere = shown.some(
+    (one) => one.paymentId === id && isOverruled(one) && misreported.has(one.id),
+  )
+  const isLiedAbout = made.some(
+    ({ paymentId, requestId, status }) =>
+      paymentId === id && status === 'failed' && misreported.has(requestId) && !isOurs(requestId),
+  )
+  const isLost = isOverruledHere || (isLiedAbout && externalMatched > 0)
+  const most = isLost ? Infinity : Math.min(atFirst, externalMatched)
   return Math.min(most, sum(own.map(({ amount }) => amount)))
 }
 

@@ -40,7 +40,7 @@ export function readGatewayStatus({ payments }: World, id: string) {
 export async function readRefunds({ rig, account, transactionId }: World): Promise<ShownRefund[]> {
   const rows = await rig.database.sql<(Omit<ShownRefund, 'amount'> & { amount: string })[]>`
     select refund_id as id, payment_id as "paymentId", amount, status, matched, inferred, review,
-      failure_reason as failure, due_at is not null as due, exists (select from discrepancies d
+      failure_reason as failure, due_at is not null as due, resolution ->> 'outcome' as decided, exists (select from discrepancies d
         where d.merchant_code = r.merchant_code and d.transaction_id = r.transaction_id
           and (d.refund_id = r.refund_id
             or (d.payment_id = r.payment_id and d.kind = 'unexplained_growth'))) as disputed

@@ -8,11 +8,14 @@ import {
   notify,
   notifyOpen,
   refundInPortal,
+  refundWithTheirId,
   settleOne,
   stale,
 } from './gateway.ts'
+import { hold } from './holds.ts'
 import { loseCommits, pass, query, save, send, sendNew, wakeUp } from './passes.ts'
 import { repeatRequest, request, requestTogether } from './requests.ts'
+import { decideLate, hideOutcome } from './scenarios.ts'
 import { type Command, inAccount, type Step } from './step.ts'
 import type { WorldOptions } from './world.ts'
 
@@ -83,6 +86,42 @@ export const FAILED_RUNS: readonly FailedRun[] = [
       ...[save(), request(0, 10), send({ kind: 'through' }), loseCommits(true), cancel(0, true)],
       ...[sendNew(0, 10, { kind: 'fault', fault: 'code', code: 37 }), settleOne(0, undefined)],
       ...[query('none')],
+    ),
+  },
+  {
+    broke:
+      'a portal refund that failed was notified as succeeded, and took the growth of one of ours',
+    options: PLAIN,
+    plan: [
+      ...inFirst(requestTogether(0, 10), query('none'), hideOutcome(0)),
+      inAccount(1, request(0, 10)),
+      ...inFirst(lag(0, false), refundWithTheirId(0, true), contradict(4), hold('merchant', 0)),
+    ],
+  },
+  {
+    broke: 'a portal refund that failed, notified as succeeded, took a part of the growth of ours',
+    options: { ...PLAIN, before: [{ amount: 10, notified: 'before' }] },
+    plan: [
+      ...inFirst(sendNew(0, 20, { kind: 'early' }), contradict(3)),
+      inAccount(1, hideOutcome(0)),
+      ...inFirst(refundWithTheirId(0, true), contradict(2), request(0, 10)),
+    ],
+  },
+  {
+    broke:
+      'a person decided that a refund had failed, and its failure and then its success were notified',
+    options: PLAIN,
+    plan: inFirst(
+      sendNew(1, 10, { kind: 'fault', fault: 'acceptThenCode', code: 9 }),
+      ...[settleOne(2, 1), decideLate(2, 601_000), notify(3, 2), contradict(1)],
+    ),
+  },
+  {
+    broke: 'the same, and the growth of another refund was taken for it',
+    options: PLAIN,
+    plan: inFirst(
+      sendNew(1, 10, { kind: 'fault', fault: 'acceptThenCode', code: 9 }),
+      ...[settleOne(2, 1), decideLate(2, 601_000), notify(3, 2), contradict(1), request(1, 60)],
     ),
   },
 ]

@@ -20,6 +20,7 @@ const shown = (id: string, facts: Partial<ShownRefund> = {}): ShownRefund => ({
   failure: null,
   due: false,
   disputed: false,
+  decided: null,
   ...facts,
 })
 const made = (requestId: string, facts: Partial<MadeRefund> = {}): MadeRefund => ({
@@ -170,5 +171,34 @@ describe('the auditor of the model', () => {
     expect(audit({ ...OPEN, ...lied })).toEqual([])
     const found = audit({ ...TRUTH, ...lied }).map(({ rule }) => rule)
     expect(found).toEqual(expect.arrayContaining(['failed_and_moves', 'succeeded_and_did_not']))
+  })
+
+  it('excuses a success after the decision of a person only where the gateway notified it wrongly', () => {
+    const overruled = shown('a', { decided: 'failed', disputed: true, matched: false })
+    const never = { shown: [overruled], made: [made('a', { status: 'failed' })] }
+    const rules = (facts: Partial<Books>) =>
+      audit({
+        ...TRUTH,
+        ...never,
+        payments: [{ ...payment, refundable: 70, externalMatched: 0 }],
+        ...facts,
+      }).map(({ rule }) => rule)
+    expect(rules({ misreported: new Set(['a']) })).toEqual([])
+    const found = ['succeeded_and_did_not', 'kept_for_nothing']
+    expect(rules({})).toEqual(found)
+    const calm = { ...overruled, disputed: false }
+    expect(rules({ misreported: new Set(['a']), shown: [calm] })).toEqual(found)
+  })
+
+  it('excuses growth taken by an external refund that failed only where the gateway notified it as moved', () => {
+    const books = {
+      payments: [{ ...payment, refundable: 60 }],
+      shown: [shown('a', { matched: false })],
+      made: [made('a'), made('portal', { amount: 10, status: 'failed' as const })],
+    }
+    const rules = (misreported: readonly string[]) =>
+      audit({ ...TRUTH, ...books, misreported: new Set(misreported) }).map(({ rule }) => rule)
+    expect(rules(['portal'])).toEqual([])
+    expect(rules([])).toEqual(['kept_for_nothing'])
   })
 })
