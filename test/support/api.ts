@@ -62,7 +62,10 @@ type Seed = {
 }
 
 /** Inserts a transaction as a query would leave it, with nothing due. */
-export async function seedTransaction(database: TestDatabase, seed: Seed): Promise<void> {
+export async function seedTransaction(
+  database: Pick<TestDatabase, 'sql'>,
+  seed: Seed,
+): Promise<void> {
   const { transactionId, merchantCode = MERCHANT.merchantCode, state = 'pending' } = seed
   await database.sql`
     insert into transactions
@@ -86,7 +89,10 @@ type PaymentSeed = {
 }
 
 /** Inserts a payment of an existing transaction. */
-export async function seedPayment(database: TestDatabase, seed: PaymentSeed): Promise<void> {
+export async function seedPayment(
+  database: Pick<TestDatabase, 'sql'>,
+  seed: PaymentSeed,
+): Promise<void> {
   const { merchantCode = MERCHANT.merchantCode, refundedAmount = '0' } = seed
   await database.sql`
     insert into payments (merchant_code, payment_id, transaction_id, status, amount, refunded_amount,

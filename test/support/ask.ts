@@ -64,7 +64,7 @@ let payments = 0
 
 /** Inserts a payment as a query would leave it, with nothing due; each has new ids. */
 export async function seedPaid(
-  database: TestDatabase,
+  database: Pick<TestDatabase, 'sql'>,
   more: { amount?: string; merchantCode?: string; paymentId?: string } & Record<
     string,
     unknown

@@ -139,8 +139,15 @@ async function openPayment(
   return { id, transactionId }
 }
 
-async function syncOnce(
-  { database: { sql }, service }: RefundRig,
+async function syncOnce(rig: RefundRig, payment: LabPayment): Promise<void> {
+  await makeDue(rig, payment)
+  if ((await syncDue(rig.service.ctx)) !== 1)
+    throw new Error(`${payment.transactionId} was not claimed`)
+}
+
+/** Makes a transaction due with all of its refunds, and no other. */
+export async function makeDue(
+  { database: { sql } }: Pick<RefundRig, 'database'>,
   { transactionId }: LabPayment,
 ): Promise<void> {
   await sql`
@@ -150,7 +157,6 @@ async function syncOnce(
     update transactions set due_at = now() + case when transaction_id = ${transactionId}
       then interval '-1 s' else interval '1 hour' end
     where transaction_id = ${transactionId} or (due_at is not null and lease_id is null)`
-  if ((await syncDue(service.ctx)) !== 1) throw new Error(`${transactionId} was not claimed`)
 }
 
 async function readRow({ database: { sql } }: RefundRig, refundId: string): Promise<RefundRow> {

@@ -1,67 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { z } from 'zod'
+import { ACCOUNTS, type Account } from './accounts.ts'
+import { Event, nameEvent, type ToldEvent } from './audit/events.ts'
 
-const Payment = z.object({
-  id: z.string(),
-  transactionId: z.string(),
-  status: z.string(),
-  amount: z.string(),
-  refundedAmount: z.string(),
-  asOf: z.string(),
-})
-const Transaction = z.object({
-  state: z.string(),
-  refundedAmount: z.string(),
-  final: z.boolean(),
-  payments: z.array(Payment),
-})
-const Refund = z.object({
-  id: z.string(),
-  paymentId: z.string(),
-  amount: z.string(),
-  status: z.string(),
-  inferred: z.boolean(),
-})
-const Discrepancy = z.object({ id: z.string(), kind: z.string(), refundId: z.string().nullable() })
-
-const about = { id: z.string(), transactionId: z.string() }
-const PaymentEvent = z.object({
-  ...about,
-  type: z.enum(['payment.created', 'payment.updated']),
-  data: Payment,
-})
-const TransactionEvent = z.object({
-  ...about,
-  type: z.enum(['transaction.final', 'sync.abandoned']),
-  data: Transaction,
-})
-const RefundEvent = z.object({
-  ...about,
-  type: z.enum(['refund.created', 'refund.updated']),
-  data: Refund,
-})
-const DiscrepancyEvent = z.object({
-  ...about,
-  type: z.literal('discrepancy.found'),
-  data: Discrepancy,
-})
-/** The members of an event that the auditor checks. */
-export const Event = z.discriminatedUnion('type', [
-  PaymentEvent,
-  TransactionEvent,
-  RefundEvent,
-  DiscrepancyEvent,
-])
 const Page = z.object({ data: z.array(Event), nextCursor: z.string() })
 
-export type ToldEvent = z.infer<typeof Event>
-export type PaymentEvent = z.infer<typeof PaymentEvent>
-export type TransactionEvent = z.infer<typeof TransactionEvent>
-export type RefundEvent = z.infer<typeof RefundEvent>
-
-export type Follower = {
-  /** The events it has read so far. */
-  events: readonly ToldEvent[]
+/** A reader of each account. */
+export type Followers = {
+  /** The events they have read so far, one account after the other. */
+  list(): ToldEvent[]
+  /** They begin again: positions from after a set-back of the database mean other events than before. */
+  restart(): void
   stop(): Promise<void>
 }
 
@@ -72,7 +21,7 @@ const AGAIN_MS = 100
 
 async function readPage(
   apiUrl: string,
-  key: string,
+  { key, merchantCode }: Account,
   cursor: string | undefined,
   { waitS = 0, signals = [] }: { waitS?: number; signals?: AbortSignal[] } = {},
 ) {
@@ -81,39 +30,72 @@ async function readPage(
     headers: { authorization: `Bearer ${key}` },
     signal: AbortSignal.any([...signals, AbortSignal.timeout(PATIENCE_MS)]),
   })
-  return Page.parse(await response.json())
+  const { data, nextCursor } = Page.parse(await response.json())
+  return { events: data.map((event) => nameEvent(merchantCode, event)), nextCursor }
 }
 
-/** Reads the whole feed. */
-export async function readFeed(apiUrl: string, key: string): Promise<ToldEvent[]> {
-  const events: ToldEvent[] = []
-  for (let cursor: string | undefined; ; ) {
-    const page = await readPage(apiUrl, key, cursor)
-    events.push(...page.data)
-    if (page.data.length === 0) return events
-    cursor = page.nextCursor
+/** Reads the whole feed of all accounts, by position. */
+export async function readFeed(apiUrl: string): Promise<ToldEvent[]> {
+  const feeds: ToldEvent[][] = []
+  for (const account of ACCOUNTS) {
+    const events: ToldEvent[] = []
+    for (let cursor: string | undefined, done = false; !done; ) {
+      const page = await readPage(apiUrl, account, cursor)
+      events.push(...page.events)
+      cursor = page.nextCursor
+      done = page.events.length === 0
+    }
+    feeds.push(events)
+  }
+  return mergeByPosition(feeds)
+}
+
+/** Merges the lists without reordering any of them. */
+function mergeByPosition(lists: ToldEvent[][]): ToldEvent[] {
+  const left = lists.map((list) => [...list].reverse())
+  const merged: ToldEvent[] = []
+  for (;;) {
+    const heads = left.flatMap((list) => {
+      const event = list.at(-1)
+      return event ? [{ list, event }] : []
+    })
+    const [first, second] = heads
+    if (first === undefined) return merged
+    const next = second && BigInt(second.event.id) < BigInt(first.event.id) ? second : first
+    merged.push(next.event)
+    next.list.pop()
   }
 }
 
-/** Starts a reader that continues from its cursor after every error. */
-export function followFeed(apiUrl: string, key: string): Follower {
-  const events: ToldEvent[] = []
+/** Starts readers that continue from their cursors after every error. */
+export function followFeeds(apiUrl: string): Followers {
   const leaving = new AbortController()
-  const waiting = { waitS: WAIT_S, signals: [leaving.signal] }
-  async function follow(): Promise<void> {
-    for (let cursor: string | undefined; !leaving.signal.aborted; ) {
-      const page = await readPage(apiUrl, key, cursor, waiting).catch(() => undefined)
-      if (page) {
-        events.push(...page.data)
+  const events = new Map<string, ToldEvent[]>()
+  let epoch = 0
+  async function follow(account: Account): Promise<void> {
+    let cursor: string | undefined
+    for (let began = -1; !leaving.signal.aborted; ) {
+      if (began !== epoch) {
+        began = epoch
+        cursor = undefined
+        events.set(account.merchantCode, [])
+      }
+      const waiting = { waitS: WAIT_S, signals: [leaving.signal] }
+      const page = await readPage(apiUrl, account, cursor, waiting).catch(() => undefined)
+      if (page && began === epoch) {
+        events.get(account.merchantCode)?.push(...page.events)
         cursor = page.nextCursor
-      } else {
+      } else if (!page) {
         await pause(AGAIN_MS)
       }
     }
   }
-  const ended = follow()
+  const ended = Promise.all(ACCOUNTS.map(follow))
   return {
-    events,
+    list: () => [...events.values()].flat(),
+    restart() {
+      epoch += 1
+    },
     async stop() {
       leaving.abort()
       await ended

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import type { Movement, PaymentFacts } from './audit/ledgers.ts'
+import { nameIn } from './audit/names.ts'
 
 const Payment = z.object({
   id: z.string(),
@@ -7,26 +9,46 @@ const Payment = z.object({
   amount: z.string(),
   refundedAmount: z.string(),
 })
-const Movement = z.object({ requestId: z.string(), paymentId: z.string(), amount: z.string() })
+const MovedMoney = z.object({
+  requestId: z.string(),
+  paymentId: z.string(),
+  merchantCode: z.string(),
+  amount: z.string(),
+  at: z.iso.datetime(),
+})
 /** One entry of the journal: a call, or an attempt to deliver a notification. */
 const Entry = z.object({
+  at: z.iso.datetime(),
   outcome: z.string(),
+  merchantCode: z.string().nullish(),
   attempt: z.number().optional(),
   workCode: z.number().nullish(),
   transactionId: z.string().nullish(),
   requestId: z.string().nullish(),
   rawBodySha256: z.string().optional(),
 })
+const Opened = z.object({ requestId: z.string() })
 
-export type GatewayPayment = z.infer<typeof Payment>
-export type Movement = z.infer<typeof Movement>
 export type JournalEntry = z.infer<typeof Entry>
+/** What an object of an account is named by at the gateway. */
+export type OwnId = { merchantCode: string; id: string }
+
+type Method = 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** The control routes of a sandbox gateway that runs as a process of its own. */
 export type GatewayControl = {
-  send(method: 'POST' | 'PUT' | 'PATCH' | 'DELETE', path: string, body?: object): Promise<void>
-  readPayments(transactionId: string): Promise<GatewayPayment[]>
-  readLedger(): Promise<Movement[]>
+  send(method: Method, path: string, body?: object): Promise<void>
+  /** Changes a payment. */
+  change(payment: OwnId, members: object, options?: { notified: boolean }): Promise<void>
+  /** What has been refunded of a payment, by the gateway's own account. */
+  readRefunded(payment: OwnId): Promise<string>
+  /** Sends the notification of a transaction. */
+  notify(transaction: OwnId, plan: object): Promise<void>
+  /** Refunds a payment as on the gateway's portal; returns the request id. */
+  refundAtPortal(payment: OwnId, body: object): Promise<string>
+  /** The payments of a transaction, and all movements of money, named within their accounts. */
+  readPayments(transaction: OwnId): Promise<PaymentFacts[]>
+  readLedger(): Promise<(Movement & { atMs: number })[]>
   /** Calls received with that command, or notifications delivered, oldest first. */
   readJournal(command: 'REFUND' | 'ipn'): Promise<JournalEntry[]>
 }
@@ -48,12 +70,38 @@ export function controlGateway(url: string): GatewayControl {
     async send(method, path, body) {
       await call(method, path, body)
     },
-    async readPayments(transactionId) {
-      const found = await call('GET', `/transactions/${transactionId}`)
-      return z.object({ payments: z.array(Payment) }).parse(found).payments
+    async change({ merchantCode, id }, members, { notified } = { notified: false }) {
+      const query = `merchantCode=${merchantCode}${notified ? '&ipn=true' : ''}`
+      await call('PATCH', `/payments/${id}?${query}`, members)
+    },
+    async readRefunded({ merchantCode, id }) {
+      const found = await call('PATCH', `/payments/${id}?merchantCode=${merchantCode}`, {})
+      return Payment.parse(found).refundedAmount
+    },
+    async notify({ merchantCode, id }, plan) {
+      await call('POST', `/transactions/${id}/ipn?merchantCode=${merchantCode}`, plan)
+    },
+    async refundAtPortal({ merchantCode, id }, body) {
+      const path = `/payments/${id}/portal-refund?merchantCode=${merchantCode}`
+      return Opened.parse(await call('POST', path, body)).requestId
+    },
+    async readPayments({ merchantCode, id }) {
+      const found = await call('GET', `/transactions/${id}?merchantCode=${merchantCode}`)
+      const { payments } = z.object({ payments: z.array(Payment) }).parse(found)
+      return payments.map((payment) => ({
+        ...payment,
+        id: nameIn(merchantCode, payment.id),
+        transactionId: nameIn(merchantCode, payment.transactionId),
+      }))
     },
     async readLedger() {
-      return z.object({ data: z.array(Movement) }).parse(await call('GET', '/ledger')).data
+      const found = z.object({ data: z.array(MovedMoney) }).parse(await call('GET', '/ledger'))
+      return found.data.map(({ merchantCode, requestId, paymentId, amount, at }) => ({
+        requestId: nameIn(merchantCode, requestId),
+        paymentId: nameIn(merchantCode, paymentId),
+        amount,
+        atMs: Date.parse(at),
+      }))
     },
     async readJournal(command) {
       const found = await call('GET', `/calls?command=${command}`)

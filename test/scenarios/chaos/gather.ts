@@ -1,122 +1,126 @@
-import postgres from 'postgres'
-import { z } from 'zod'
 import { runConcurrently } from '../../bench/refunds.ts'
-import { type Follower, readFeed } from './feed.ts'
+import type { Feed, Ledgers, Moved, PaymentFacts } from './audit/ledgers.ts'
+import { nameIn } from './audit/names.ts'
+import { type Followers, readFeed } from './feed.ts'
 import type { GatewayControl, JournalEntry } from './gateway.ts'
-import type { Ledgers, PaymentFacts, Sent, Shown, Stored } from './ledgers.ts'
 import type { Load } from './load.ts'
-import type { Receiver } from './receiver.ts'
-
-const ShownPayment = z.object({
-  id: z.string(),
-  transactionId: z.string(),
-  status: z.string(),
-  amount: z.string(),
-  refundedAmount: z.string(),
-})
-const ShownTransaction = z.object({ transactionId: z.string(), payments: z.array(ShownPayment) })
-const ShownRefund = z.object({
-  id: z.string(),
-  paymentId: z.string(),
-  amount: z.string(),
-  status: z.string(),
-})
+import { readShown } from './read-shown.ts'
+import { readStored } from './read-stored.ts'
+import type { Receivers } from './receiver.ts'
+import type { SetBack } from './set-back.ts'
 
 export type Sources = {
-  load: Pick<Load, 'transactionIds' | 'refunds' | 'synced'>
-  follower: Follower
-  receiver: Receiver | undefined
+  load: Pick<Load, 'transactions' | 'portal' | 'log'>
+  followers: Followers
+  receivers: Receivers | undefined
   gateway: GatewayControl
   /** Refunds that the suite made fail at the gateway. */
   failed: string[]
+  setBack: SetBack | undefined
   databaseUrl: string
   apiUrl: string
-  key: string
 }
-
-/** How long a transaction may be due before it counts as stuck. */
-const OVERDUE = '5 seconds'
 
 /** Reads the ledgers of all sides, each from its own source. */
 export async function gatherLedgers(sources: Sources): Promise<Ledgers> {
-  const journal = await sources.gateway.readJournal('ipn')
-  const payments: PaymentFacts[] = []
-  await runConcurrently(sources.load.transactionIds, async (id) => {
-    payments.push(...(await sources.gateway.readPayments(id)))
+  const { load, gateway, setBack } = sources
+  const { asked, refunds, synced, refused } = load.log
+  const journal = await gateway.readJournal('ipn')
+  const acknowledged = journal.flatMap((entry, index) => {
+    if (entry.outcome !== 'acknowledged') return []
+    // What was acknowledged when the copy was made is in it.
+    const isSafe = setBack === undefined || setBack.acknowledged.has(index)
+    return [{ entry, isAtRisk: !isSafe && Date.parse(entry.at) <= setBack.toMs }]
   })
-  const acknowledged = journal.filter(({ outcome }) => outcome === 'acknowledged')
+  const isAtRisk = (one: { beganMs: number; atMs: number }) =>
+    setBack !== undefined && one.atMs >= setBack.fromMs && one.beganMs <= setBack.toMs
+  const feed = await readFeed(sources.apiUrl)
   return {
-    sent: { ...readSent(acknowledged), synced: sources.load.synced, refunds: sources.load.refunds },
+    sent: {
+      notifications: acknowledged.map(({ entry, isAtRisk }) => ({
+        ...describeNotification(entry),
+        isAtRisk,
+      })),
+      synced: synced.map((one) => ({ ...one, isAtRisk: isAtRisk(one) })),
+      asked: [...asked],
+      refunds: refunds.map((one) => ({ ...one, isAtRisk: isAtRisk(one) })),
+      refused: [...refused],
+      // What the service had seen is lost as well: it sees the payment anew, with what was refunded until then.
+      portal: load.portal.map(({ shownMs, ...refund }) => ({
+        ...refund,
+        isBefore: shownMs === undefined || isAtRisk({ beganMs: shownMs, atMs: shownMs }),
+      })),
+    },
     stored: await readStored(sources.databaseUrl),
-    shown: await readShown(sources.apiUrl, sources.key),
+    shown: await readShown(sources.apiUrl),
     moved: {
-      payments,
-      movements: await sources.gateway.readLedger(),
-      failed: sources.failed,
-      told: acknowledged.flatMap(({ requestId }) => requestId ?? []),
+      ...(await readMoved(sources)),
+      told: acknowledged.flatMap(({ entry, isAtRisk }) =>
+        entry.requestId ? [{ requestId: nameOf(entry, entry.requestId), isAtRisk }] : [],
+      ),
     },
     feed: {
-      read: await readFeed(sources.apiUrl, sources.key),
-      followed: [...sources.follower.events],
-      taken: sources.receiver && [...sources.receiver.taken],
+      read: feed,
+      followed: sources.followers.list(),
+      taken: sources.receivers && listTaken(sources.receivers, feed, setBack),
     },
   }
 }
 
-function readSent(acknowledged: readonly JournalEntry[]): Pick<Sent, 'notifications'> {
-  const notifications = acknowledged.map(({ rawBodySha256 = '', requestId, transactionId }) => ({
-    sha256: rawBodySha256,
-    transactionId: requestId ? undefined : (transactionId ?? undefined),
-  }))
-  return { notifications }
-}
-
-async function readStored(url: string): Promise<Stored> {
-  const sql = postgres(url, { max: 1, onnotice: () => {} })
-  try {
-    return {
-      notifications: await sql<Stored['notifications']>`
-        select encode(sha256(convert_to(body, 'UTF8')), 'hex') as sha256,
-          kind = 'refund' and handled_at is null as "isWaiting" from ipn_events`,
-      transactions: await sql<Stored['transactions']>`
-        select transaction_id as id, state, refunded_amount::text as "refundedAmount", final as "isFinal", lease_id is not null as "isLeased",
-          coalesce(due_at < now() - ${OVERDUE}::interval, false) as "isOverdue",
-          abandoned_at is not null as "isAbandoned" from transactions`,
-      payments: await sql<Stored['payments']>`
-        select payment_id as id, transaction_id as "transactionId", status, amount::text,
-          refunded_amount::text as "refundedAmount" from payments`,
-      refunds: await sql<Stored['refunds']>`
-        select refund_id::text as id, idempotency_key as key, payment_id as "paymentId",
-          amount::text, refused_code as "refusedCode", case status when 'sending' then 'pending' else status end as status from refunds`,
-      discrepancies: await sql<Stored['discrepancies']>`select id::text from discrepancies`,
-    }
-  } finally {
-    await sql.end({ timeout: 1 })
-  }
-}
-
-async function readShown(apiUrl: string, key: string): Promise<Shown> {
-  const transactions = await readPages(apiUrl, key, '/v1/transactions', ShownTransaction)
+async function readMoved({
+  load,
+  gateway,
+  failed,
+  setBack,
+}: Sources): Promise<Omit<Moved, 'told'>> {
+  const isAtRisk = ({ atMs }: { atMs: number }) =>
+    setBack !== undefined && atMs >= setBack.fromMs && atMs <= setBack.toMs
+  const payments: PaymentFacts[] = []
+  await runConcurrently([...load.transactions], async (transaction) => {
+    payments.push(...(await gateway.readPayments(transaction)))
+  })
+  const calls = await gateway.readJournal('REFUND')
+  const movements = await gateway.readLedger()
   return {
-    transactions: transactions.map(({ transactionId: id, payments }) => ({ id, payments })),
-    refunds: await readPages(apiUrl, key, '/v1/refunds', ShownRefund),
+    payments,
+    movements: movements.map((one) => ({ ...one, isAtRisk: isAtRisk(one) })),
+    accepted: calls.flatMap((entry) =>
+      entry.workCode === 0 && entry.requestId
+        ? [
+            {
+              requestId: nameOf(entry, entry.requestId),
+              isAtRisk: isAtRisk({ atMs: Date.parse(entry.at) }),
+            },
+          ]
+        : [],
+    ),
+    failed: [...failed],
   }
 }
 
-async function readPages<T>(apiUrl: string, key: string, path: string, item: z.ZodType<T>) {
-  const page = z.object({ data: z.array(item), nextCursor: z.string().nullable() })
-  const found: T[] = []
-  let cursor: string | null = ''
-  while (cursor !== null) {
-    const more = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`
-    const response = await fetch(`${apiUrl}${path}?limit=200${more}`, {
-      headers: { authorization: `Bearer ${key}` },
-    })
-    const { data, nextCursor } = page.parse(await response.json())
-    found.push(...data)
-    cursor = nextCursor
+function nameOf({ merchantCode }: JournalEntry, id: string): string {
+  return nameIn(merchantCode ?? '', id)
+}
+
+function describeNotification(entry: JournalEntry) {
+  const { rawBodySha256 = '', requestId, transactionId } = entry
+  const isOfPayment = !requestId && transactionId
+  return {
+    sha256: rawBodySha256,
+    transactionId: isOfPayment ? nameOf(entry, transactionId) : undefined,
   }
-  return found
+}
+
+/** Leaves out events of commits that were lost when the database was set back: their positions are used again. */
+function listTaken({ taken }: Receivers, feed: Feed['read'], setBack: SetBack | undefined) {
+  if (setBack === undefined) return taken.map(({ event }) => event)
+  const stands = new Map(feed.map((event) => [event.id, JSON.stringify(event)]))
+  return taken
+    .filter(({ event, atMs }) => {
+      const isAtRisk = atMs >= setBack.fromMs && atMs <= setBack.deliveredMs
+      return !isAtRisk || stands.get(event.id) === JSON.stringify(event)
+    })
+    .map(({ event }) => event)
 }
 
 /** Outcomes after which delivery is retried; any other outcome ends it. */

@@ -1,144 +1,131 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { z } from 'zod'
-import type { GatewayControl } from './gateway.ts'
-import { planWish, type RefundWish, type Wish } from './wishes.ts'
-
-/** A refund request that was answered with 202. */
-export type AcknowledgedRefund = {
-  key: string
-  refundId: string
-  paymentId: string
-  amount: string
-}
+import { runConcurrently } from '../../bench/refunds.ts'
+import type { PortalRefund } from './audit/ledgers.ts'
+import { nameIn } from './audit/names.ts'
+import type { GatewayControl, OwnId } from './gateway.ts'
+import type { LedgerLag } from './ledger-lag.ts'
+import { type OrderLog, startOrderSystem } from './order-system.ts'
+import { type PortalWish, planWishes, type RefundWish, type Wish } from './wishes.ts'
 
 export type Load = {
   /** Transactions created at the gateway, in order. */
-  transactionIds: string[]
-  /** Every 202 response, those to repeated requests included. */
-  refunds: AcknowledgedRefund[]
-  /** Transactions whose `POST …/sync` was answered with 202. */
-  synced: string[]
-  /** Responses that no outage explains. */
-  refusals: string[]
+  transactions: OwnId[]
+  /** Refunds made at its portal, and when the service had shown their payment, if it had (ms since the epoch). */
+  portal: (Omit<PortalRefund, 'isBefore'> & { shownMs: number | undefined })[]
+  log: OrderLog
+  /**
+   * Lets order systems do what they do after the database was set back: request a sync of every transaction, and repeat
+   * what was answered with 202 in the time that was lost (ms since the epoch).
+   */
+  recover(fromMs: number, toMs: number): void
   /** Stops new customers; resolves when every order system has its responses or has given up. */
   finish(withinMs: number): Promise<void>
 }
 
 export type LoadOptions = {
   seed: number
-  /** New transactions per second. */
+  /** New customers per second. */
   perS: number
   gateway: GatewayControl
+  lag: LedgerLag
   /** The address that order systems use, through the proxies. */
   apiUrl: string
-  key: string
 }
 
-const Answer = z.object({
-  id: z.string().optional(),
-  status: z.string().optional(),
-  code: z.string().optional(),
-})
-/** Refusals that are retried: they may be temporary. */
-const PASSING = ['payment_not_found', 'exceeds_refundable', 'payment_not_refundable']
-const ENDS = ['succeeded', 'failed', 'needs_review']
-const RETRY_MS = 200
-const SYNC_EVERY = 15
-
-/** Plays customers who pay, and order systems that refund correctly: one key for each refund, retried until 202. */
-export function startLoad({ seed, perS, gateway, apiUrl, key }: LoadOptions): Load {
-  const state: Omit<Load, 'finish'> = { transactionIds: [], refunds: [], synced: [], refusals: [] }
+/** Plays customers who pay, order systems that refund, and people who refund at the gateway's portal. */
+export function startLoad({ seed, perS, gateway, lag, apiUrl }: LoadOptions): Load {
+  const orders = startOrderSystem(apiUrl)
+  const transactions: OwnId[] = []
+  const portal: Load['portal'] = []
+  const wishes: { wish: RefundWish; transactionId: string }[] = []
   const actors = new Set<Promise<void>>()
   let coming = true
-  let waiting = true
 
-  async function ask(method: string, path: string, headers: Record<string, string>, body?: string) {
-    try {
-      const response = await fetch(apiUrl + path, {
-        method,
-        headers: { authorization: `Bearer ${key}`, ...headers },
-        signal: AbortSignal.timeout(8_000),
-        ...(body === undefined ? {} : { body }),
-      })
-      return { status: response.status, body: Answer.parse(await response.json()) }
-    } catch {
-      return undefined
-    }
+  function act(actor: Promise<void>): void {
+    const done = actor.finally(() => actors.delete(done))
+    actors.add(done)
   }
-
-  async function requestOnce({ key: idempotencyKey, paymentId, amount, receiver }: RefundWish) {
-    const headers = { 'content-type': 'application/json', 'idempotency-key': idempotencyKey }
-    const body = JSON.stringify(receiver ? { amount, receiver } : { amount })
-    return await ask('POST', `/v1/payments/${paymentId}/refunds`, headers, body)
-  }
-
-  /** Resolves with the refund's id, or with undefined when it was refused or time is up. */
-  async function requestUntilTaken(wish: RefundWish, transactionId: string) {
-    for (let attempt = 1; waiting; attempt += 1) {
-      const answer = await requestOnce(wish)
-      if (answer?.status === 202 && answer.body.id !== undefined) {
-        const { key: idempotencyKey, paymentId, amount } = wish
-        state.refunds.push({ key: idempotencyKey, refundId: answer.body.id, paymentId, amount })
-        return answer.body.id
-      }
-      const code = answer?.body.code ?? ''
-      if (answer && answer.status < 500 && answer.status !== 429 && !PASSING.includes(code)) {
-        state.refusals.push(`${wish.key}: ${answer.status} ${code}`)
-        return undefined
-      }
-      // Its notification may be lost for good: an order system can request a sync by id.
-      if (attempt % SYNC_EVERY === 0) {
-        const asked = await ask('POST', `/v1/transactions/${transactionId}/sync`, {})
-        if (asked?.status === 202) state.synced.push(transactionId)
-      }
-      await pause(RETRY_MS)
-    }
-    return undefined
-  }
-
   async function refund(wish: RefundWish, transactionId: string, untilEnded: boolean) {
-    const id = await requestUntilTaken(wish, transactionId)
+    wishes.push({ wish, transactionId })
+    const id = await orders.request(wish, transactionId)
     if (id === undefined) return
-    if (wish.repeated) await requestUntilTaken(wish, transactionId)
-    while (untilEnded && waiting) {
-      const answer = await ask('GET', `/v1/refunds/${id}`, {})
-      if (ENDS.includes(answer?.body.status ?? '')) return
-      await pause(2 * RETRY_MS)
-    }
+    if (wish.repeated) await orders.request(wish, transactionId)
+    if (untilEnded) await orders.untilEnded(wish.merchantCode, id)
   }
-
-  async function live({ transactionId, payments, ipn, succeeds, refunds, atOnce }: Wish) {
-    await gateway.send('POST', '/transactions', { transactionId, payments, ipn })
-    state.transactionIds.push(transactionId)
-    if (succeeds) {
-      await pause(succeeds.afterMs)
-      const path = `/payments/${payments.at(-1)?.id}${succeeds.notified ? '?ipn=true' : ''}`
-      await gateway.send('PATCH', path, { status: 'SUCCESS' })
-    }
-    if (atOnce) {
-      await Promise.all(refunds.map((wish) => refund(wish, transactionId, false)))
-    } else {
-      for (const wish of refunds) await refund(wish, transactionId, true)
-    }
+  async function refundAtPortal(payment: OwnId, { amount, ipn }: PortalWish, shownMs?: number) {
+    const requestId = await gateway.refundAtPortal(payment, { amount, ipn })
+    const { merchantCode, id } = payment
+    const paymentId = nameIn(merchantCode, id)
+    portal.push({ requestId: nameIn(merchantCode, requestId), paymentId, amount, shownMs })
   }
-
-  async function come() {
+  async function refundAtPortalLater(wish: Wish, payment: OwnId, planned: PortalWish) {
+    const { merchantCode, transactionId } = wish
+    if (!(await orders.untilShown(merchantCode, payment.id, transactionId))) return
+    const shownMs = Date.now()
+    await pause(planned.when === 'before' ? 0 : planned.when.afterMs)
+    await refundAtPortal(payment, planned, shownMs)
+  }
+  async function pay(wish: Wish, payment: OwnId): Promise<void> {
+    const { merchantCode, transactionId, payments, ipn, succeeds } = wish
+    const isTooMuch = wish.refunds.some((one) => one.isTooMuch)
+    await gateway.send('POST', '/transactions', {
+      merchantCode,
+      transactionId,
+      payments,
+      ipn: false,
+    })
+    const transaction = { merchantCode, id: transactionId }
+    // While the ledger lags nobody can know what is too much.
+    const isRefunded = wish.refunds.length + wish.portal.length > 0
+    if (isRefunded && !isTooMuch) await lag.add(payment)
+    for (const one of wish.portal) if (one.when === 'before') await refundAtPortal(payment, one)
+    transactions.push(transaction)
+    await gateway.notify(transaction, ipn)
+    if (!succeeds) return
+    await pause(succeeds.afterMs)
+    await gateway.change(payment, { status: 'SUCCESS' }, { notified: succeeds.notified })
+  }
+  async function live(wish: Wish): Promise<void> {
+    const { merchantCode, transactionId, refunds, atOnce } = wish
+    const payment = { merchantCode, id: wish.payments.at(-1)?.id ?? '' }
+    await pay(wish, payment)
+    for (const one of wish.portal) {
+      if (one.when !== 'before') act(refundAtPortalLater(wish, payment, one))
+    }
+    if (atOnce) await Promise.all(refunds.map((one) => refund(one, transactionId, false)))
+    else for (const one of refunds) await refund(one, transactionId, true)
+  }
+  async function come(): Promise<void> {
     for (let n = 0; coming; n += 1) {
-      const actor = live(planWish(seed, n)).finally(() => actors.delete(actor))
-      actors.add(actor)
+      for (const wish of planWishes(seed, n)) act(live(wish))
       await pause(1_000 / perS)
     }
   }
   const source = come()
   return {
-    ...state,
+    transactions,
+    portal,
+    log: orders.log,
+    recover(fromMs, toMs) {
+      act(runConcurrently([...transactions], (one) => orders.sync(one.merchantCode, one.id)))
+      const lost = new Set(
+        orders.log.refunds
+          .filter(({ beganMs, atMs }) => atMs >= fromMs && beganMs <= toMs)
+          .map(({ key }) => key),
+      )
+      for (const { wish, transactionId } of wishes) {
+        if (!lost.has(nameIn(wish.merchantCode, wish.key))) continue
+        act(orders.request(wish, transactionId).then(() => undefined))
+      }
+    },
     async finish(withinMs) {
       coming = false
       await source
-      const patience = setTimeout(() => {
-        waiting = false
-      }, withinMs)
-      await Promise.all(actors)
+      const hurry = setTimeout(orders.hurry, withinMs / 4)
+      const patience = setTimeout(orders.giveUp, withinMs)
+      // Those who wait can send others.
+      while (actors.size > 0) await Promise.all(actors)
+      clearTimeout(hurry)
       clearTimeout(patience)
     },
   }

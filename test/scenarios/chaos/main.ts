@@ -8,7 +8,7 @@ const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: process.env.CHAOS_SEED ?? String(randomInt(1_000_000)) },
     minutes: { type: 'string', default: process.env.CHAOS_MINUTES ?? '10' },
-    /** New transactions per second. */
+    /** New customers per second. */
     rate: { type: 'string', default: '8' },
     /** How long everything may take to become idle (s). */
     rest: { type: 'string', default: '240' },
@@ -35,5 +35,6 @@ const result = await runChaos({
 console.log(writeReport(result))
 if (result.problems.length > 0 || result.refusals.length > 0) {
   console.log(`The logs of the processes are in ${result.folder}. To repeat the run:\n${command}`)
-  process.exitCode = 1
 }
+// Everything it started has ended. Nothing that is left may keep it alive.
+process.exit(result.problems.length > 0 || result.refusals.length > 0 ? 1 : 0)

@@ -5,7 +5,9 @@ export type Move = { atMs: number; forMs: number } & (
   | { kind: 'kill'; who: 'serving' | 'working'; pick: number }
   | { kind: 'kill behind a stall'; who: 'serving' | 'working'; pick: number }
   | { kind: 'freeze'; who: 'serving' | 'working'; pick: number }
-  | { kind: 'kill database' | 'pause database' }
+  | { kind: 'kill database' | 'pause database' | 'copy database' | 'fail over' }
+  | { kind: 'set back database'; processes: 'go on' | 'restart' }
+  | { kind: 'lagging ledger' }
   | { kind: 'cut' | 'refuse' | 'stall all' | 'stall answers'; where: Line }
   | { kind: 'fault'; fault: Fault }
   | { kind: 'refund mode'; mode: object }
@@ -25,7 +27,15 @@ export type Fault = {
 }
 
 /** Tracks that are played in parallel. */
-export type Plan = { accidents: Move[]; lines: Move[]; gateway: Move[]; layouts: Move[] }
+export type Plan = {
+  accidents: Move[]
+  lines: Move[]
+  gateway: Move[]
+  ledger: Move[]
+  layouts: Move[]
+  /** What happens to the database once: its standby takes over, later it is set back. */
+  history: Move[]
+}
 
 /** The pauses between moves (ms from the end of one to the next), and the longest durations. */
 type Pace = { gapMs: readonly [number, number]; freezeMs: number; layoutMs: number }
@@ -41,24 +51,24 @@ type Draft = Move extends infer M ? (M extends Move ? Omit<M, 'atMs'> : never) :
  */
 export function planMoves(seed: number, stormMs: number): Plan {
   const pace = stormMs >= LONG_FROM_MS ? LONG : SHORT
-  const [accidents, lines, gateway] = [drawAccidents, drawLines, drawGateway].map((draw, stream) =>
-    planTrack(makeDice(seed, stream), stormMs, pace, draw),
-  )
+  const track = (stream: number, draw: Draw, at = pace) =>
+    planTrack(makeDice(seed, stream), stormMs, at, draw)
   return {
-    accidents: accidents ?? [],
-    lines: lines ?? [],
-    gateway: gateway ?? [],
+    accidents: track(0, drawAccidents),
+    lines: track(1, drawLines),
+    gateway: track(2, drawGateway),
+    ledger: track(3, drawLedger, { ...pace, gapMs: LAG_GAP_MS }),
     layouts: planLayouts(stormMs, pace),
+    history: planHistory(makeDice(seed, 4), stormMs),
   }
 }
 
+type Draw = (dice: Dice, pace: Pace) => Draft[]
+/** Most of the time the ledger shows the truth. */
+const LAG_GAP_MS: Pace['gapMs'] = [2_000, 5_000]
+
 /** Draws kinds from a bag that is refilled when it is empty, so that each has its turn. */
-function planTrack(
-  dice: Dice,
-  stormMs: number,
-  pace: Pace,
-  draw: (dice: Dice, pace: Pace) => Draft[],
-): Move[] {
+function planTrack(dice: Dice, stormMs: number, pace: Pace, draw: Draw): Move[] {
   const moves: Move[] = []
   let bag: Draft[] = []
   for (let atMs = dice.between(...pace.gapMs); atMs < stormMs; ) {
@@ -122,6 +132,27 @@ function drawGateway(dice: Dice): Draft[] {
     { kind: 'settle by hand', failing: dice.oneOf([0.3, 1]), forMs: dice.between(500, 1_500) },
   ]
 }
+
+/** Less than REFUND_CONFIRM_FAILED_MS of the stage: that has to exceed the lag of a gateway's ledger. */
+function drawLedger(dice: Dice): Draft[] {
+  return [{ kind: 'lagging ledger', forMs: dice.between(800, 4_000) }]
+}
+
+/** The standby takes over first: one that had followed until then could not follow a database that is set back. */
+function planHistory(dice: Dice, stormMs: number): Move[] {
+  const part = (from: number, to: number) => dice.between(from * stormMs, to * stormMs)
+  const copyAtMs = part(0.35, 0.45)
+  const backAtMs = copyAtMs + dice.between(2_000, Math.min(LOST_MS, 0.25 * stormMs))
+  const processes = dice.oneOf(['go on', 'restart'] as const)
+  return [
+    { kind: 'fail over', atMs: part(0.15, 0.3), forMs: 0 },
+    { kind: 'copy database', atMs: copyAtMs, forMs: 0 },
+    { kind: 'set back database', processes, atMs: backAtMs, forMs: 0 },
+  ]
+}
+
+/** The longest time whose commits are lost. */
+const LOST_MS = 20_000
 
 function planLayouts(stormMs: number, { layoutMs }: Pace): Move[] {
   const changes = Math.max(1, Math.floor((stormMs - 1) / layoutMs))

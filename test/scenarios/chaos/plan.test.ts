@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import { findRepeated } from './audit/rules.ts'
 import { describeMove, planMoves } from './moves.ts'
-import { planWish } from './wishes.ts'
+import { type PortalWish, planWish, planWishes, type Wish } from './wishes.ts'
 
 const listKinds = (seed: number, stormMs: number) => {
   const moves = Object.values(planMoves(seed, stormMs)).flat()
@@ -9,12 +10,15 @@ const listKinds = (seed: number, stormMs: number) => {
   ]
 }
 
+const WISHES = Array.from({ length: 500 }, (_, n) => planWishes(1, n)).flat()
+
 describe('a run', () => {
   it('is decided by its seed alone, move by move and customer by customer', () => {
     expect(planMoves(7, 60_000)).toEqual(planMoves(7, 60_000))
     expect(planMoves(7, 60_000)).not.toEqual(planMoves(8, 60_000))
     expect(planWish(7, 3)).toEqual(planWish(7, 3))
     expect(planWish(7, 3)).not.toEqual(planWish(8, 3))
+    expect(planWishes(7, 3)).toEqual(planWishes(7, 3))
   })
 
   it('of ten minutes kills at least 20 processes and the database three times, whatever its seed', () => {
@@ -53,18 +57,54 @@ describe('a run', () => {
       'refund mode',
     ]
     expect(listKinds(1, 600_000)).toEqual(
-      expect.arrayContaining([...onLines, ...others, 'settle by hand', 'layout']),
+      expect.arrayContaining([...onLines, ...others, 'settle by hand', 'layout', 'lagging ledger']),
     )
   })
 
-  it('never requests to refund more of a payment than was paid, and never two equal parts', () => {
-    for (let n = 0; n < 500; n += 1) {
-      const { payments, refunds } = planWish(1, n)
-      const amounts = refunds.map(({ amount }) => Number(amount))
-      const sum = amounts.reduce((total, amount) => total + amount, 0)
-      expect(sum).toBeLessThanOrEqual(Number(payments.at(-1)?.amount))
-      expect(new Set(amounts).size).toBe(amounts.length)
+  it('lets the standby take over and then sets the database back once, and lets the ledger lag, whatever its seed', () => {
+    for (let seed = 0; seed < 200; seed += 1) {
+      for (const stormMs of [30_000, 60_000, 600_000]) {
+        const { history, ledger } = planMoves(seed, stormMs)
+        const kinds = history.map(({ kind }) => kind)
+        expect(kinds).toEqual(['fail over', 'copy database', 'set back database'])
+        const times = history.map(({ atMs }) => atMs)
+        expect(times).toEqual(times.toSorted((a, b) => a - b))
+        expect(times.at(-1)).toBeLessThan(0.75 * stormMs)
+        expect(ledger.length).toBeGreaterThanOrEqual(2)
+      }
     }
+  })
+
+  it('never requests to refund more of a payment than was paid, unless to be refused', () => {
+    for (const { payments, refunds, portal } of WISHES) {
+      const own = refunds.filter(({ isTooMuch }) => !isTooMuch)
+      const sum = [...own, ...portal, ...portal].reduce((all, one) => all + Number(one.amount), 0)
+      expect(sum).toBeLessThanOrEqual(Number(payments.at(-1)?.amount))
+      const tooMuch = refunds.filter(({ isTooMuch }) => isTooMuch)
+      if (tooMuch.length > 0) expect(portal[0]?.when).toBe('before')
+      for (const { amount } of tooMuch) expect(amount).toBe(payments.at(-1)?.amount)
+    }
+  })
+
+  it('has equal refunds, portal refunds of every kind, and ids and keys that both accounts use', () => {
+    const count = (isIt: (wish: Wish) => boolean) => WISHES.filter(isIt).length
+    const hasEqual = (amounts: readonly string[]) => new Set(amounts).size < amounts.length
+    const amounts = ({ refunds }: Wish) => refunds.map(({ amount }) => amount)
+    expect(count((wish) => hasEqual(amounts(wish)))).toBeGreaterThan(50)
+    const inPortal = (isIt: (one: PortalWish, wish: Wish) => boolean) =>
+      count((wish) => wish.portal.some((one) => isIt(one, wish)))
+    expect(inPortal(({ amount }, wish) => amounts(wish).includes(amount))).toBeGreaterThan(50)
+    expect(inPortal(({ when }) => when === 'before')).toBeGreaterThan(50)
+    expect(inPortal(({ when }) => when !== 'before')).toBeGreaterThan(50)
+    expect(inPortal(({ ipn }) => ipn === false)).toBeGreaterThan(10)
+    expect(inPortal(({ ipn }) => ipn !== false && ipn.copies > 1)).toBeGreaterThan(30)
+    expect(inPortal(({ ipn }) => ipn !== false && ipn.delayMs > 1_000)).toBeGreaterThan(30)
+    expect(count(({ refunds }) => refunds.some(({ isTooMuch }) => isTooMuch))).toBeGreaterThan(10)
+    const shared = findRepeated(WISHES.map(({ transactionId }) => transactionId))
+    expect(shared.length).toBeGreaterThan(100)
+    const keys = WISHES.flatMap(({ refunds }) => refunds.map(({ key }) => key))
+    expect(findRepeated(keys).length).toBeGreaterThan(50)
+    expect(new Set(WISHES.map(({ merchantCode }) => merchantCode)).size).toBe(2)
   })
 
   it('is readable: a move shows when, what, whom and for how long', () => {

@@ -28,29 +28,33 @@ export type MemberOptions = {
   env: Record<string, string>
   /** The file for its output. */
   logFile: string
-  /** The offset of its clock (ms). */
-  clockShiftMs?: number
+  /** The offset of its clock (ms), and the program that shifts it. */
+  clock?: { program: string; shiftMs: number }
 }
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-const CLOCK = fileURLToPath(new URL('shifted-clock.ts', import.meta.url))
 const PAUSE_MS = 200
+/** It may be killed again and again while it starts, on a machine that others load. */
+const READY_MS = 180_000
 
 /** Describes a program of the project; nothing runs until `start`. */
 export function prepareMember(options: MemberOptions): Member {
-  const { name, file, port, env, logFile, clockShiftMs = 0 } = options
+  const { name, file, port, env, logFile, clock } = options
   const url = `http://127.0.0.1:${port}`
-  const clock = clockShiftMs === 0 ? [] : ['--import', CLOCK]
+  const loader = file.endsWith('.ts') ? ['--import', 'tsx'] : []
+  const preload = clock ? ['--import', clock.program] : []
   let child: ChildProcess | undefined
   let wanted = false
 
   function launch(): void {
     const log = openSync(logFile, 'a')
-    const launched = spawn(process.execPath, ['--import', 'tsx', ...clock, file], {
+    const launched = spawn(process.execPath, [...loader, ...preload, file], {
       cwd: ROOT,
       env: {
         PATH: process.env.PATH,
-        CHAOS_CLOCK_SHIFT_MS: String(clockShiftMs),
+        CHAOS_CLOCK_SHIFT_MS: String(clock?.shiftMs ?? 0),
+        PORT: String(port),
+        SANDBOX_PORT: String(port),
         ...env,
       },
       stdio: ['ignore', log, log],
@@ -69,7 +73,7 @@ export function prepareMember(options: MemberOptions): Member {
         ({ ok }) => ok,
         () => false,
       )
-    await waitUntil(isReady, { what: `${name} is ready`, timeoutMs: 60_000, everyMs: 50 })
+    await waitUntil(isReady, { what: `${name} is ready`, timeoutMs: READY_MS, everyMs: 50 })
   }
   process.once('exit', () => child?.kill('SIGKILL'))
   return {

@@ -3,12 +3,16 @@ import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { Webhook } from 'standardwebhooks'
 import { z } from 'zod'
-import { Event, type ToldEvent } from './feed.ts'
+import { ACCOUNTS, type Account } from './accounts.ts'
+import { Event, nameEvent, type ToldEvent } from './audit/events.ts'
 
-/** An order system that receives every event by webhook. */
-export type Receiver = {
-  /** The events it accepted, in order of arrival. */
-  taken: readonly ToldEvent[]
+/** An event that was accepted, and when (ms since the epoch). */
+export type TakenEvent = { event: ToldEvent; atMs: number }
+
+/** Order systems, one of each account, that receive every event by webhook. */
+export type Receivers = {
+  /** The events they accepted, in order of arrival. */
+  taken: readonly TakenEvent[]
   stop(): Promise<void>
 }
 
@@ -17,9 +21,25 @@ const Endpoint = z.object({ secret: z.string() })
 /** One call in this many is answered with 500, but no event twice: the pause after a second failure is 30 s. */
 const REFUSES_EVERY = 20
 
-/** Registers a receiver in this process that accepts every type of event and fails now and then. */
-export async function startReceiver(apiUrl: string, key: string): Promise<Receiver> {
-  const taken: ToldEvent[] = []
+/** Registers receivers in this process that accept every type of event and fail now and then. */
+export async function startReceivers(apiUrl: string): Promise<Receivers> {
+  const taken: TakenEvent[] = []
+  const stops: (() => Promise<void>)[] = []
+  for (const account of ACCOUNTS) stops.push(await startReceiver(apiUrl, account, taken))
+  return {
+    taken,
+    async stop() {
+      for (const stop of stops) await stop()
+    },
+  }
+}
+
+/** @returns how to stop it */
+async function startReceiver(
+  apiUrl: string,
+  { key, merchantCode }: Account,
+  taken: TakenEvent[],
+): Promise<() => Promise<void>> {
   const refused = new Set<string>()
   let secret = ''
   let calls = 0
@@ -32,7 +52,7 @@ export async function startReceiver(apiUrl: string, key: string): Promise<Receiv
       if (event.id !== request.headers['webhook-id']) throw new Error('the header has another id')
       const refuses = calls % REFUSES_EVERY === 0 && !refused.has(event.id)
       if (refuses) refused.add(event.id)
-      else taken.push(event)
+      else taken.push({ event: nameEvent(merchantCode, event), atMs: Date.now() })
       response.writeHead(refuses ? 500 : 204).end()
     } catch {
       // It does not count as accepted, so the audit finds it missing.
@@ -49,12 +69,9 @@ export async function startReceiver(apiUrl: string, key: string): Promise<Receiv
     body: JSON.stringify({ url: `http://127.0.0.1:${port}/` }),
   })
   secret = Endpoint.parse(await response.json()).secret
-  return {
-    taken,
-    async stop() {
-      server.close()
-      server.closeAllConnections()
-      await once(server, 'close')
-    },
+  return async () => {
+    server.close()
+    server.closeAllConnections()
+    await once(server, 'close')
   }
 }

@@ -1,8 +1,9 @@
-import type { Problem } from './audit.ts'
-import type { Damage } from './rules.ts'
+import type { Problem } from './audit/audit.ts'
+import { type Damage, unique } from './audit/rules.ts'
+import { countLost } from './audit/set-back.ts'
 import type { Result } from './run.ts'
 
-const SHOWN_PROBLEMS = 20
+const SHOWN_PROBLEMS = 8
 
 /** Formats the auditor's table: what happened, what the ledgers hold, and what is wrong. */
 export function writeReport({ counts, ledgers, problems, refusals, ...result }: Result): string {
@@ -11,6 +12,8 @@ export function writeReport({ counts, ledgers, problems, refusals, ...result }: 
     [...counts].reduce((sum, [name, n]) => sum + (isOf(name) ? n : 0), 0)
   const damage = (which: Damage) => problems.filter((one) => one.damage === which).length
   const refunds = (status: string) => stored.refunds.filter((one) => one.status === status).length
+  const lost = countLost(ledgers)
+  const external = (state: string) => stored.external.filter((one) => one.state === state).length
   const rows: [string, string | number][] = [
     ['database', result.database],
     ['kill -9 of processes', count((name) => /^kill -9 (web|worker|all)/.test(name))],
@@ -27,6 +30,13 @@ export function writeReport({ counts, ledgers, problems, refusals, ...result }: 
     ['  failed', refunds('failed')],
     ['  in needs_review', refunds('needs_review')],
     ['refunds moved at the gateway', moved.movements.length],
+    ['  of them made at its portal', sent.portal.length],
+    ['portal refunds stored', stored.external.length],
+    ['  matched', external('matched')],
+    ['  part of what was refunded at first sight', external('part_of_first_sight')],
+    ['requests refused until their order system gave up', sent.refused.length],
+    ['lost by the set-back: notifications', lost.notifications],
+    ['lost by the set-back: refunds not stored again', lost.refunds],
     ['events published', feed.read.length],
     ['webhooks accepted', feed.taken?.length ?? 'none registered'],
     ['undecidable (legitimate)', result.undecidable],
@@ -35,6 +45,7 @@ export function writeReport({ counts, ledgers, problems, refusals, ...result }: 
     ['DOUBLED', damage('doubled')],
     ['DISORDERED', damage('disordered')],
     ['STUCK', damage('stuck')],
+    ['LEAKED', damage('leaked')],
     ['requests refused without a reason', refusals.length],
   ]
   const width = Math.max(...rows.map(([name]) => name.length))
@@ -42,12 +53,15 @@ export function writeReport({ counts, ledgers, problems, refusals, ...result }: 
   return [...lines, ...describeProblems(problems), ...refusals].join('\n')
 }
 
+/** Describes the first problems of each rule, so that many of one do not hide those of another. */
 function describeProblems(problems: readonly Problem[]): string[] {
-  const shown = problems
-    .slice(0, SHOWN_PROBLEMS)
-    .map(({ damage, rule, what }) => `${damage.toUpperCase()}, against "${rule}": ${what}`)
-  const more = problems.length - shown.length
-  return more > 0 ? [...shown, `… and ${more} more`] : shown
+  const name = ({ damage, rule }: Problem) => `${damage.toUpperCase()}, against "${rule}"`
+  return unique(problems.map(name)).flatMap((rule) => {
+    const found = problems.filter((problem) => name(problem) === rule)
+    const shown = found.slice(0, SHOWN_PROBLEMS).map(({ what }) => `${rule}: ${what}`)
+    const more = found.length - shown.length
+    return more > 0 ? [...shown, `… and ${more} more against this rule`] : shown
+  })
 }
 
 /** The command that repeats the same run. */

@@ -1,24 +1,27 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { audit, type Problem } from './audit.ts'
-import { followFeed } from './feed.ts'
+import { audit, type Problem } from './audit/audit.ts'
+import type { Ledgers } from './audit/ledgers.ts'
+import { listUndecidable } from './audit/undecidable.ts'
+import { makeDatabaseHistory } from './database-moves.ts'
+import { followFeeds } from './feed.ts'
+import { DEFAULT_MODE } from './gateway-moves.ts'
 import { countPendingDeliveries, gatherLedgers, type Sources } from './gather.ts'
-import type { Ledgers } from './ledgers.ts'
+import { makeLedgerLag } from './ledger-lag.ts'
 import { startLoad } from './load.ts'
 import { planMoves } from './moves.ts'
-import { type Receiver, startReceiver } from './receiver.ts'
-import { ACCOUNT, startStage } from './stage.ts'
-import { type Counts, DEFAULT_MODE, heal, playStorm } from './storm.ts'
-import { listUndecidable } from './undecidable.ts'
+import { type Receivers, startReceivers } from './receiver.ts'
+import { type Stage, startStage } from './stage.ts'
+import { type Counts, heal, playStorm } from './storm.ts'
 
 export type RunOptions = {
   seed: number
   /** How long faults are injected (ms). */
   stormMs: number
-  /** New transactions per second. */
+  /** New customers per second, of one account or of both. */
   perS: number
   /** How long everything may take to become idle (ms). */
   quietMs: number
-  /** Includes a webhook receiver: leases of a minute must expire before everything is idle. */
+  /** Includes webhook receivers: leases of a minute must expire before everything is idle. */
   webhooks: boolean
   log: (line: string) => void
 }
@@ -32,7 +35,7 @@ export type Result = {
   refusals: string[]
   undecidable: number
   quietAfterMs: number
-  /** The folder with the processes' output; kept only if something is wrong. */
+  /** The folder with the processes' output and the database's files; kept only if something is wrong. */
   folder: string
 }
 
@@ -45,55 +48,64 @@ const LOOK_EVERY_MS = 1_000
 const TELL_EVERY = 10
 
 /** Starts everything, plays the storm of the seed under steady load, heals, waits until idle, and audits. */
-export async function runChaos({
-  seed,
-  stormMs,
-  perS,
-  quietMs,
-  webhooks,
-  log,
-}: RunOptions): Promise<Result> {
+export async function runChaos(options: RunOptions): Promise<Result> {
+  const { seed, log } = options
   const stage = await startStage(seed)
-  const follower = followFeed(stage.serviceUrl, ACCOUNT.apiKey)
-  let receiver: Receiver | undefined
   let damaged = true
   try {
     log(`${stage.database.name}; logs of the processes in ${stage.folder}`)
-    await stage.gateway.send('PUT', '/refund-mode', DEFAULT_MODE)
-    const { gateway, serviceUrl: apiUrl } = stage
-    const key = ACCOUNT.apiKey
-    if (webhooks) receiver = await startReceiver(apiUrl, key)
-    const load = startLoad({ seed, perS, gateway, apiUrl, key })
-    const { counts, failed } = await playStorm(stage, planMoves(seed, stormMs), log)
-    await heal(stage)
-    log('the storm is over, everything works again')
-    const healedAt = performance.now()
-    await load.finish(PATIENCE_MS)
-    log('every order system has its answers')
-    const databaseUrl = stage.database.url
-    const sources = { load, follower, receiver, gateway, failed, databaseUrl, apiUrl, key }
-    const ledgers = await awaitRest(sources, healedAt, quietMs, log)
-    const problems = audit(ledgers)
-    damaged = problems.length > 0 || load.refusals.length > 0
-    return {
-      seed,
-      database: stage.database.name,
-      counts,
-      ledgers,
-      problems,
-      refusals: load.refusals,
-      undecidable: listUndecidable(ledgers).length,
-      quietAfterMs: performance.now() - healedAt,
-      folder: stage.folder,
-    }
+    const result = await runOnStage(stage, options)
+    damaged = result.problems.length > 0 || result.refusals.length > 0
+    return result
   } catch (error) {
     // Customers that lose the gateway end this process before the error is logged.
     log(`the run failed: ${error instanceof Error ? error.stack : error}`)
     throw error
   } finally {
-    await follower.stop()
-    await receiver?.stop()
     await stage.stop(damaged)
+  }
+}
+
+async function runOnStage(
+  stage: Stage,
+  { seed, stormMs, perS, quietMs, webhooks, log }: RunOptions,
+): Promise<Result> {
+  const { gateway, serviceUrl: apiUrl } = stage
+  await gateway.send('PUT', '/refund-mode', DEFAULT_MODE)
+  const followers = followFeeds(apiUrl)
+  let receivers: Receivers | undefined
+  let load: ReturnType<typeof startLoad> | undefined
+  try {
+    if (webhooks) receivers = await startReceivers(apiUrl)
+    const lag = makeLedgerLag(gateway)
+    load = startLoad({ seed, perS, gateway, lag, apiUrl })
+    const history = makeDatabaseHistory(stage, load, followers)
+    const scene = { stage, lag, history }
+    const { counts, failed } = await playStorm(scene, planMoves(seed, stormMs), log)
+    await heal(scene)
+    log('the storm is over, everything works again')
+    const healedAt = performance.now()
+    await load.finish(PATIENCE_MS)
+    log('every order system has its answers')
+    const after = { failed, setBack: history.setBack(), databaseUrl: stage.database.url() }
+    const sources = { load, followers, receivers, gateway, apiUrl, ...after }
+    const ledgers = await awaitRest(sources, healedAt, quietMs, log)
+    return {
+      seed,
+      database: stage.database.name,
+      counts,
+      ledgers,
+      problems: audit(ledgers),
+      refusals: load.log.refusals,
+      undecidable: listUndecidable(ledgers).length,
+      quietAfterMs: performance.now() - healedAt,
+      folder: stage.folder,
+    }
+  } finally {
+    // Also after an error: a customer or a reader that goes on would keep this process alive.
+    await load?.finish(0).catch(() => {})
+    await followers.stop()
+    await receivers?.stop()
   }
 }
 

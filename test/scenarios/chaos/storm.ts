@@ -1,4 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import type { DatabaseHistory } from './database-moves.ts'
+import { DEFAULT_MODE, moveGateway } from './gateway-moves.ts'
+import type { LedgerLag } from './ledger-lag.ts'
 import { describeMove, type Move, type Plan } from './moves.ts'
 import type { Stage } from './stage.ts'
 
@@ -7,18 +10,19 @@ export type Counts = Map<string, number>
 
 export type Storm = {
   counts: Counts
-  /** Refunds that the gateway accepted and that failed there. */
+  /** Refunds that the gateway accepted and that failed there, named within their accounts. */
   failed: string[]
 }
 
-export const DEFAULT_MODE = { guardsBalance: false, settleMs: 300 }
+/** What moves act on. */
+export type Scene = { stage: Stage; lag: LedgerLag; history: DatabaseHistory }
 
 /**
  * Plays a plan to its end and logs every move. Each move heals its damage when its time is over; killed
  * processes restart by themselves.
  */
 export async function playStorm(
-  stage: Stage,
+  scene: Scene,
   plan: Plan,
   log: (line: string) => void,
 ): Promise<Storm> {
@@ -29,8 +33,9 @@ export async function playStorm(
     for (const move of moves) {
       await pause(Math.max(0, move.atMs - (performance.now() - began)))
       log(describeMove(move))
-      const name = await makeMove(stage, move, failed)
-      counts.set(name, (counts.get(name) ?? 0) + 1)
+      const name = await makeMove(scene, move, failed)
+      if (name === undefined) log(`left out, because nothing here can do it: ${move.kind}`)
+      else counts.set(name, (counts.get(name) ?? 0) + 1)
     }
   }
   await Promise.all(Object.values(plan).map(play))
@@ -39,9 +44,13 @@ export async function playStorm(
 
 /**
  * Makes one move and waits until it is over.
- * @returns the name under which it is counted
+ * @returns the name under which it is counted, undefined if it could not be made
  */
-async function makeMove(stage: Stage, move: Move, failed: string[]): Promise<string> {
+async function makeMove(
+  { stage, lag, history }: Scene,
+  move: Move,
+  failed: string[],
+): Promise<string | undefined> {
   switch (move.kind) {
     case 'kill': {
       const member = choose(stage, move)
@@ -65,57 +74,22 @@ async function makeMove(stage: Stage, move: Move, failed: string[]): Promise<str
       return `freeze ${member.name}`
     }
     case 'kill database':
-      await stage.database.kill()
-      await pause(move.forMs)
-      await stage.database.start()
-      return 'kill -9 database'
     case 'pause database':
-      stage.database.pause()
-      await pause(move.forMs)
-      stage.database.resume()
-      return 'pause database'
+    case 'copy database':
+    case 'set back database':
+    case 'fail over':
+      return await history.play(move)
     case 'fault':
-      await stage.gateway.send('POST', '/faults', move.fault)
-      await pause(move.forMs)
-      await stage.gateway.send('DELETE', '/faults')
-      return `gateway: ${move.fault.kind}`
     case 'refund mode':
-      await stage.gateway.send('PUT', '/refund-mode', move.mode)
-      await pause(move.forMs)
-      await stage.gateway.send('PUT', '/refund-mode', DEFAULT_MODE)
-      return 'gateway: refund mode'
     case 'settle by hand':
-      await stage.gateway.send('PUT', '/refund-mode', { ...DEFAULT_MODE, settleMs: null })
-      await pause(move.forMs)
-      await stage.gateway.send('PUT', '/refund-mode', DEFAULT_MODE)
-      failed.push(...(await settleByHand(stage, move.failing)))
-      return 'gateway: settled by hand'
+    case 'lagging ledger':
+      return await moveGateway(stage.gateway, lag, move, failed)
     case 'layout':
       await stage.change(move.layout)
       return 'change of layout'
     default:
       return await hurtLine(stage, move)
   }
-}
-
-/** Ends the refunds the gateway accepted and left open. Some fail, which only their notifications report. */
-async function settleByHand({ gateway }: Stage, failing: number): Promise<string[]> {
-  const moved = new Set((await gateway.readLedger()).map(({ requestId }) => requestId))
-  const taken = (await gateway.readJournal('REFUND'))
-    .filter(({ workCode }) => workCode === 0)
-    .flatMap(({ requestId }) => requestId ?? [])
-  const failed: string[] = []
-  for (const [index, id] of taken.filter((one) => !moved.has(one)).entries()) {
-    const fails = index % 10 < failing * 10
-    const outcome = fails ? 'failure' : 'success'
-    // It may have just ended by itself.
-    const made = await gateway.send('POST', `/refunds/${id}/settle`, { outcome }).then(
-      () => true,
-      () => false,
-    )
-    if (made && fails) failed.push(id)
-  }
-  return failed
 }
 
 async function hurtLine(stage: Stage, move: Extract<Move, { where: string }>): Promise<string> {
@@ -144,7 +118,8 @@ function choose(stage: Stage, { who, pick }: { who: 'serving' | 'working'; pick:
 }
 
 /** Ends all damage after the storm; refunds open at the gateway continue. */
-export async function heal(stage: Stage): Promise<void> {
+export async function heal({ stage, lag }: Scene): Promise<void> {
+  await lag.end()
   for (const line of Object.values(stage.lines)) await line.heal()
   stage.database.resume()
   for (const member of stage.members()) member.thaw()

@@ -1,5 +1,7 @@
-import { compareAmounts } from '../../../src/money.ts'
-import { isSamePayment, type PaymentFacts } from './ledgers.ts'
+import { addAmounts, compareAmounts } from '../../../../src/money.ts'
+import { sumUnknown, weighEvidence } from './evidence.ts'
+import { isSamePayment, isSameRefund, type PaymentFacts } from './ledgers.ts'
+import { nameRefundOf } from './names.ts'
 import { type Rule, unique } from './rules.ts'
 
 /** What was acknowledged or moved, but is missing from the ledgers or differs there. */
@@ -10,7 +12,7 @@ export const LOST: readonly Rule[] = [
     find: ({ sent, stored }) => {
       const kept = new Set(stored.notifications.map(({ sha256 }) => sha256))
       return sent.notifications
-        .filter(({ sha256 }) => !kept.has(sha256))
+        .filter(({ sha256, isAtRisk }) => !isAtRisk && !kept.has(sha256))
         .map(({ sha256, transactionId }) => `${transactionId ?? 'of a refund'}, bytes ${sha256}`)
     },
   },
@@ -19,23 +21,33 @@ export const LOST: readonly Rule[] = [
     rule: 'an acknowledged transaction is stored',
     find: ({ sent, stored }) => {
       const kept = new Set(stored.transactions.map(({ id }) => id))
-      const promised = sent.notifications.flatMap(({ transactionId }) => transactionId ?? [])
-      return unique([...promised, ...sent.synced]).filter((id) => !kept.has(id))
+      const promised = [...sent.notifications, ...sent.synced].flatMap(
+        ({ transactionId, isAtRisk }) => (isAtRisk ? [] : (transactionId ?? [])),
+      )
+      return unique(promised).filter((id) => !kept.has(id))
     },
   },
   {
     damage: 'lost',
-    rule: 'the payments of a stored transaction match the gateway',
-    find: ({ stored, moved }) => {
+    rule: 'the payments of a stored transaction match the gateway, but for portal refunds never notified',
+    find: (ledgers) => {
+      const { stored, moved } = ledgers
+      const evidence = weighEvidence(ledgers)
       const known = new Set(stored.transactions.map(({ id }) => id))
       const kept = new Map(stored.payments.map((payment) => [payment.id, payment]))
       const theirs = new Set(moved.payments.map(({ id }) => id))
+      const isKept = (payment: PaymentFacts) => {
+        const found = kept.get(payment.id)
+        if (found === undefined) return false
+        const { refundedAmount } = found
+        const most = addAmounts([refundedAmount, sumUnknown(ledgers, evidence, payment.id)])
+        const mayBe = compareAmounts(payment.refundedAmount, most) <= 0
+        const isMore = compareAmounts(refundedAmount, payment.refundedAmount) > 0
+        return isSamePayment({ ...payment, refundedAmount }, found) && mayBe && !isMore
+      }
       return [
         ...moved.payments
-          .filter(
-            (payment) =>
-              known.has(payment.transactionId) && !isSamePayment(payment, kept.get(payment.id)),
-          )
+          .filter((payment) => known.has(payment.transactionId) && !isKept(payment))
           .map((payment) => `${describe(payment)}, stored ${describe(kept.get(payment.id))}`),
         ...stored.payments.filter(({ id }) => !theirs.has(id)).map(describe),
       ]
@@ -46,28 +58,35 @@ export const LOST: readonly Rule[] = [
     rule: 'an acknowledged refund is stored as requested',
     find: ({ sent, stored }) => {
       const kept = new Map(stored.refunds.map((refund) => [refund.id, refund]))
-      const isKept = ({ refundId, key, paymentId, amount }: (typeof sent.refunds)[number]) => {
-        const found = kept.get(refundId)
-        return (
-          found?.key === key &&
-          found.paymentId === paymentId &&
-          compareAmounts(found.amount, amount) === 0
-        )
-      }
+      // One that was lost when the database was set back was requested again, until that was refused.
+      const refused = new Set(sent.refused.map(({ key }) => key))
       return sent.refunds
-        .filter((one) => !isKept(one))
+        .filter((one) => {
+          const found = kept.get(one.refundId)
+          const isGone = one.isAtRisk && refused.has(one.key)
+          return !isGone && !(found?.key === one.key && isSameRefund(one, found))
+        })
         .map(({ key, refundId }) => `${key}, ${refundId}`)
     },
   },
   {
     damage: 'lost',
-    rule: 'every movement of money has a stored refund of that payment and amount',
-    find: ({ stored, moved }) => {
+    rule: 'every movement of money has a stored refund, or was made at the portal',
+    find: (ledgers) => {
+      const { sent, stored, moved } = ledgers
+      const { shaken } = weighEvidence(ledgers)
       const kept = new Map(stored.refunds.map((refund) => [refund.id, refund]))
+      const made = new Map(sent.portal.map((one) => [one.requestId, one]))
+      // Its row was lost when the database was set back, and nothing was left to request it again.
+      const lost = new Map(
+        sent.asked
+          .filter(({ paymentId }) => shaken.has(paymentId))
+          .map((one) => [nameRefundOf(one.key), one]),
+      )
       return moved.movements
-        .filter(({ requestId, paymentId, amount }) => {
-          const found = kept.get(requestId)
-          return found?.paymentId !== paymentId || compareAmounts(found.amount, amount) !== 0
+        .filter((one) => {
+          const id = one.requestId
+          return !isSameRefund(one, kept.get(id) ?? made.get(id) ?? lost.get(id))
         })
         .map(({ requestId, paymentId, amount }) => `${requestId}: ${amount} of ${paymentId}`)
     },
@@ -76,7 +95,9 @@ export const LOST: readonly Rule[] = [
     damage: 'lost',
     rule: 'a failed refund did not move money',
     find: ({ stored, moved }) => {
-      const happened = new Set(moved.movements.map(({ requestId }) => requestId))
+      const happened = new Set(
+        moved.movements.flatMap(({ requestId, isAtRisk }) => (isAtRisk ? [] : requestId)),
+      )
       return stored.refunds
         .filter(({ id, status }) => status === 'failed' && happened.has(id))
         .map(({ id }) => id)
@@ -84,11 +105,14 @@ export const LOST: readonly Rule[] = [
   },
   {
     damage: 'lost',
-    rule: 'a succeeded refund moved money',
-    find: ({ stored, moved }) => {
-      const happened = new Set(moved.movements.map(({ requestId }) => requestId))
-      return stored.refunds
-        .filter(({ id, status }) => status === 'succeeded' && !happened.has(id))
+    rule: 'a succeeded refund moved money, unless only growth suggests it',
+    find: (ledgers) => {
+      const { moved, silent, shaken } = weighEvidence(ledgers)
+      // Growth of as much that was never notified cannot be told from its own.
+      const mayErr = (paymentId: string) => silent.has(paymentId) || shaken.has(paymentId)
+      return ledgers.stored.refunds
+        .filter(({ id, status }) => status === 'succeeded' && !moved.has(id))
+        .filter(({ paymentId, inferred }) => !inferred || !mayErr(paymentId))
         .map(({ id }) => id)
     },
   },

@@ -1,7 +1,7 @@
 import type { Ledgers } from './ledgers.ts'
 
 /** What must never happen. */
-export type Damage = 'lost' | 'doubled' | 'disordered' | 'stuck'
+export type Damage = 'lost' | 'doubled' | 'disordered' | 'stuck' | 'leaked'
 
 /** A rule the auditor checks. `find` describes each violation. */
 export type Rule = { damage: Damage; rule: string; find: (ledgers: Ledgers) => string[] }

@@ -1,12 +1,15 @@
 import {
   describe,
   isNews,
+  isOfExternal,
   isOfPayment,
   isOfRefund,
   isOfTransaction,
   nameSubject,
+  type PaymentEvent,
+  type RefundEvent,
+  type ToldEvent,
 } from './events.ts'
-import type { PaymentEvent, RefundEvent } from './feed.ts'
 import { isSamePayment } from './ledgers.ts'
 import type { Rule } from './rules.ts'
 import { isEnded } from './undecidable.ts'
@@ -29,7 +32,8 @@ export const DISORDERED: readonly Rule[] = [
       const known = new Set<string>()
       return feed.read.flatMap((event) => {
         if (isNews(event)) known.add(nameSubject(event))
-        const needs = isOfRefund(event) ? [`payment ${event.data.paymentId}`] : []
+        const needs =
+          isOfRefund(event) || isOfExternal(event) ? [`payment ${event.data.paymentId}`] : []
         const isAhead = [nameSubject(event), ...needs].some(
           (name) => !name.startsWith('transaction') && !known.has(name),
         )
@@ -68,21 +72,19 @@ export const DISORDERED: readonly Rule[] = [
     damage: 'disordered',
     rule: 'an ended refund does not change without a cause',
     find: ({ feed }) => {
-      const caused = new Set(
-        feed.read.flatMap((event) =>
-          event.type === 'discrepancy.found' && CAUSES.includes(event.data.kind)
-            ? (event.data.refundId ?? [])
-            : [],
-        ),
-      )
+      const caused = new Set(feed.read.flatMap(listCaused))
+      const grown = new Set(feed.read.flatMap(listGrown))
       const last = new Map<string, RefundEvent['data']>()
       return feed.read.filter(isOfRefund).flatMap((event) => {
         const { data } = event
         const before = last.get(data.id)
         last.set(data.id, data)
         if (!before || !hasEnd(before) || before.status === data.status) return []
-        // Allowed after a decision or evidence; a success inferred from growth may come into doubt.
-        const isCaused = !isEnded(before.status) || caused.has(data.id) || before.inferred
+        // Allowed after a decision or evidence; a success inferred from growth may come into doubt, and so may a
+        // failure when growth or a portal refund appears that it was judged without.
+        const isDoubted = before.status === 'failed' && data.status === 'needs_review'
+        const isInDoubt = before.inferred || (isDoubted && grown.has(data.paymentId))
+        const isCaused = !isEnded(before.status) || caused.has(data.id) || isInDoubt
         return hasEnd(data) && isCaused ? [] : [`${describe(event)}, after ${before.status}`]
       })
     },
@@ -106,6 +108,18 @@ export const DISORDERED: readonly Rule[] = [
 
 /** Discrepancies that record one end after another. */
 const CAUSES = ['success_after_failure', 'failure_after_success']
+
+function listCaused(event: ToldEvent): string[] {
+  if (event.type !== 'discrepancy.found' || !CAUSES.includes(event.data.kind)) return []
+  return event.data.refundId === null ? [] : [event.data.refundId]
+}
+
+/** Lists the payment that grew by what no refund explains, or by a refund made at the portal. */
+function listGrown(event: ToldEvent): string[] {
+  if (isOfExternal(event)) return [event.data.paymentId]
+  if (event.type !== 'discrepancy.found' || event.data.kind !== 'unexplained_growth') return []
+  return event.data.paymentId === null ? [] : [event.data.paymentId]
+}
 
 function hasEnd({ status }: RefundEvent['data']): boolean {
   return isEnded(status) || status === 'needs_review'

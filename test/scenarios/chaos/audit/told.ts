@@ -1,14 +1,22 @@
-import { compareAmounts } from '../../../src/money.ts'
-import { describe, isFinal, isNews, isOfPayment, isOfRefund, nameSubject } from './events.ts'
-import type { ToldEvent } from './feed.ts'
-import { isSamePayment, type Ledgers } from './ledgers.ts'
-import { findRepeated, type Rule } from './rules.ts'
+import { compareAmounts } from '../../../../src/money.ts'
+import {
+  describe,
+  isFinal,
+  isNews,
+  isOfExternal,
+  isOfPayment,
+  isOfRefund,
+  nameSubject,
+  type ToldEvent,
+} from './events.ts'
+import { isSamePayment, isSameRefund, type Ledgers } from './ledgers.ts'
+import { findRepeated, type Rule, unique } from './rules.ts'
 
 /** Events that are missing, or that differ from what is stored. */
 export const TOLD: readonly Rule[] = [
   {
     damage: 'lost',
-    rule: 'every new payment, refund and discrepancy has an event',
+    rule: 'every new payment, refund, portal refund and discrepancy has an event',
     find: ({ stored, feed }) => {
       const told = new Set(feed.read.filter(isNews).map(nameSubject))
       return listStored(stored).filter((name) => !told.has(name))
@@ -55,6 +63,19 @@ export const TOLD: readonly Rule[] = [
           data.paymentId === paymentId &&
           compareAmounts(data.amount, amount) === 0
         return isSame ? [] : [`${describe(event)}, stored ${status}`]
+      })
+    },
+  },
+  {
+    damage: 'lost',
+    rule: 'the last event of a portal refund matches the stored one',
+    find: ({ stored, feed }) => {
+      const last = new Map(feed.read.map((event) => [nameSubject(event), event]))
+      return stored.external.flatMap(({ id, state, ...refund }) => {
+        const event = last.get(`external_refund ${id}`)
+        if (!event || !isOfExternal(event)) return []
+        const isSame = event.data.state === state && isSameRefund(refund, event.data)
+        return isSame ? [] : [`${describe(event)}, stored ${state}`]
       })
     },
   },
@@ -107,12 +128,9 @@ export const TOLD: readonly Rule[] = [
     damage: 'lost',
     rule: 'a reader that followed the feed through the storm got all of it in order',
     find: ({ feed: { read, followed } }) =>
-      Array.from({ length: Math.max(read.length, followed.length) }).flatMap((_, index) => {
-        const [stands, told] = [read[index], followed[index]]
-        if (JSON.stringify(stands) === JSON.stringify(told)) return []
-        return [
-          `${stands ? describe(stands) : 'nothing'}, reader got ${told ? describe(told) : 'nothing'}`,
-        ]
+      unique([...read, ...followed].map(({ merchantCode }) => merchantCode)).flatMap((account) => {
+        const isOwn = ({ merchantCode }: ToldEvent) => merchantCode === account
+        return compare(read.filter(isOwn), followed.filter(isOwn))
       }),
   },
   {
@@ -130,10 +148,22 @@ export const TOLD: readonly Rule[] = [
   },
 ]
 
-function listStored({ payments, refunds, discrepancies }: Ledgers['stored']): string[] {
+/** Describes every place at which a reader got something else than the feed holds. */
+function compare(read: readonly ToldEvent[], followed: readonly ToldEvent[]): string[] {
+  return Array.from({ length: Math.max(read.length, followed.length) }).flatMap((_, index) => {
+    const [stands, told] = [read[index], followed[index]]
+    if (JSON.stringify(stands) === JSON.stringify(told)) return []
+    return [
+      `${stands ? describe(stands) : 'nothing'}, reader got ${told ? describe(told) : 'nothing'}`,
+    ]
+  })
+}
+
+function listStored({ payments, refunds, external, discrepancies }: Ledgers['stored']): string[] {
   return [
     ...payments.map(({ id }) => `payment ${id}`),
     ...refunds.map(({ id }) => `refund ${id}`),
+    ...external.map(({ id }) => `external_refund ${id}`),
     ...discrepancies.map(({ id }) => `discrepancy ${id}`),
   ]
 }

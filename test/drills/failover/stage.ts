@@ -1,0 +1,91 @@
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { findPort } from '../../bench/processes.ts'
+import { prepareMember } from '../../scenarios/chaos/processes.ts'
+import { SETTINGS } from '../../scenarios/chaos/services.ts'
+import {
+  type Replication,
+  type ReplicationMode,
+  startReplication,
+} from '../../support/replication.ts'
+import { controlGateway, type Gateway } from './gateway.ts'
+
+export const ACCOUNT = {
+  merchantCode: 'FAILOVER',
+  secret: 'failover-signing-secret',
+  apiKey: 'failover-key-with-every-scope-0123456789',
+}
+
+/** A primary with its standby, the gateway, and a web process and a worker that know both servers. */
+export type Stage = {
+  replication: Replication
+  gateway: Gateway
+  /** The address of the web process. */
+  apiUrl: string
+  /** Stops everything; keeps the folder with the logs on request. */
+  stop(keep: boolean): Promise<void>
+}
+
+/** What has no evidence goes to a person within a drill. */
+const RESOLVE_FOR = { REFUND_RESOLVE_FOR_MS: '20000' }
+
+export async function startStage(bin: string, mode: ReplicationMode): Promise<Stage> {
+  const folder = mkdtempSync(join(tmpdir(), 'ipn-failover-'))
+  chmodSync(folder, 0o755)
+  const stops: (() => Promise<unknown>)[] = []
+  async function stop(keep: boolean): Promise<void> {
+    for (const end of stops.splice(0).reverse()) await end()
+    if (keep) console.info(`the logs of the processes are in ${folder}`)
+    else rmSync(folder, { recursive: true, force: true })
+  }
+  async function start(name: string, file: string, port: number, env: Record<string, string>) {
+    const account = {
+      GATEWAY_MERCHANT_CODE: ACCOUNT.merchantCode,
+      GATEWAY_SECRET: ACCOUNT.secret,
+    }
+    const logFile = join(folder, `${name}.log`)
+    const member = prepareMember({ name, file, port, logFile, env: { ...account, ...env } })
+    stops.push(member.stop)
+    await member.start()
+    return member.url
+  }
+  try {
+    const replication = await startReplication(
+      bin,
+      folder,
+      [await findPort(), await findPort()],
+      mode,
+    )
+    stops.push(replication.stop)
+    const [webPort, workerPort, gatewayPort] = [
+      await findPort(),
+      await findPort(),
+      await findPort(),
+    ]
+    const apiUrl = `http://127.0.0.1:${webPort}`
+    const gatewayUrl = await start('sandbox', 'src/sandbox/main.ts', gatewayPort, {
+      SANDBOX_PORT: String(gatewayPort),
+      SANDBOX_IPN_URL: `${apiUrl}/ipn`,
+    })
+    const env = {
+      ...SETTINGS,
+      ...RESOLVE_FOR,
+      API_KEY: ACCOUNT.apiKey,
+      DATABASE_URL: replication.url,
+      GATEWAY_BASE_URL: gatewayUrl,
+    }
+    await Promise.all(
+      [
+        { role: 'web', port: webPort },
+        { role: 'worker', port: workerPort },
+      ].map(({ role, port }) =>
+        start(role, 'src/main.ts', port, { ...env, ROLE: role, PORT: String(port) }),
+      ),
+    )
+    return { replication, gateway: await controlGateway(gatewayUrl), apiUrl, stop }
+  } catch (error) {
+    await stop(true)
+    throw error
+  }
+}

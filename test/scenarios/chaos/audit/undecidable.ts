@@ -1,0 +1,102 @@
+import { compareAmounts } from '../../../../src/money.ts'
+import { type Evidence, sumOf, weighEvidence } from './evidence.ts'
+import type { Ledgers, StoredRefund } from './ledgers.ts'
+
+/** The codes that the service takes for a final refusal: the default of GATEWAY_REFUND_FINAL_CODES. */
+const FINAL_CODES = ['31', '32', '33', '34', '37']
+
+/**
+ * Lists refunds whose outcome the service cannot determine, so that they wait for an operator or are queried
+ * indefinitely, with the transactions that wait for them.
+ */
+export function listUndecidable(ledgers: Ledgers) {
+  const { stored } = ledgers
+  const evidence = weighEvidence(ledgers)
+  const transactions = new Map(stored.payments.map(({ id, transactionId }) => [id, transactionId]))
+  const isOpen = ({ status }: StoredRefund) => !isEnded(status)
+  const certain = stored.refunds.filter(
+    (one) =>
+      isOpen(one) &&
+      (lacksEvidence(one, ledgers, evidence) || isContradicted(one, ledgers, evidence)),
+  )
+  const blocked = new Set(certain.map(({ paymentId }) => paymentId))
+  // Nothing of a payment is sent while another of its refunds is unknown.
+  const behind = stored.refunds.filter(
+    (one) =>
+      one.status === 'pending' &&
+      blocked.has(one.paymentId) &&
+      !certain.includes(one) &&
+      !evidence.told.has(one.id),
+  )
+  return [...certain, ...behind].map(({ id, paymentId }) => ({
+    id,
+    transactionId: transactions.get(paymentId),
+  }))
+}
+
+/**
+ * Lists transactions that are queried until a person decides: for a refund that is undecidable, for a portal refund from
+ * before first sight, whose growth never comes, or for one whose evidence was lost when the database was set back.
+ */
+export function listWaiting(ledgers: Ledgers): ReadonlySet<string | undefined> {
+  const { stored, sent } = ledgers
+  const { shaken } = weighEvidence(ledgers)
+  const before = new Set(sent.portal.flatMap((one) => (one.isBefore ? one.paymentId : [])))
+  return new Set([
+    ...listUndecidable(ledgers).map(({ transactionId }) => transactionId),
+    ...stored.payments
+      .filter(({ id }) => before.has(id) || shaken.has(id))
+      .map(({ transactionId }) => transactionId),
+  ])
+}
+
+/**
+ * No notification about it was ever acknowledged for certain, and
+ * - it failed at the gateway after that had accepted it, or
+ * - money of its payment moved without a notification while several refunds of it were open, or one that the
+ *   gateway had refused: growth alone does not show which refund it belongs to, or
+ * - the gateway refused it with a code that is not known to be final, and moved nothing, or
+ * - evidence about its payment was lost when the database was set back.
+ */
+function lacksEvidence(
+  { id, paymentId, refusedCode }: StoredRefund,
+  { stored, sent, moved }: Ledgers,
+  evidence: Evidence,
+): boolean {
+  if (evidence.told.has(id)) return false
+  const candidates = [...stored.refunds, ...sent.portal].filter(
+    (one) => one.paymentId === paymentId,
+  )
+  const isRefused = refusedCode !== null && !FINAL_CODES.includes(refusedCode)
+  return (
+    moved.failed.includes(id) ||
+    (evidence.silent.has(paymentId) && (candidates.length > 1 || refusedCode !== null)) ||
+    (isRefused && !evidence.moved.has(id)) ||
+    evidence.shaken.has(paymentId)
+  )
+}
+
+/**
+ * It moved no money, and what was notified does not settle it: since it was requested other refunds moved as much of its
+ * payment, so that no answer proves that it was not among them; or it was sent more than once, so that its failure may
+ * be that of one attempt alone.
+ */
+function isContradicted(
+  { id, key, paymentId, amount, attempts, refusedCode }: StoredRefund,
+  { sent, moved }: Ledgers,
+  evidence: Evidence,
+): boolean {
+  const hasFailed = moved.failed.includes(id)
+  if (evidence.moved.has(id) || !(hasFailed || refusedCode !== null)) return false
+  const since = sent.asked.find((one) => one.key === key)?.atMs ?? 0
+  const others = sumOf(
+    paymentId,
+    moved.movements.filter(({ atMs }) => atMs >= since),
+  )
+  return compareAmounts(others, amount) >= 0 || (hasFailed && attempts > 1)
+}
+
+/** `needs_review` does not count: there the decision is an operator's. */
+export function isEnded(status: string): boolean {
+  return status === 'succeeded' || status === 'failed'
+}

@@ -1,0 +1,92 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Followers } from './feed.ts'
+import type { Load } from './load.ts'
+import type { Move } from './moves.ts'
+import { type Copied, describeCopy, describeSetBack, type SetBack } from './set-back.ts'
+import type { Stage } from './stage.ts'
+
+export type DatabaseMove = Extract<
+  Move,
+  {
+    kind: 'kill database' | 'pause database' | 'copy database' | 'set back database' | 'fail over'
+  }
+>
+
+/** The database of a storm, and what happened to it. */
+export type DatabaseHistory = {
+  /**
+   * Makes one move and waits until it is over. The moves take turns.
+   * @returns the name under which it is counted, undefined if it could not be made here
+   */
+  play(move: DatabaseMove): Promise<string | undefined>
+  setBack(): SetBack | undefined
+}
+
+/** By then every order system has the answer to a request from before, or has given it up. */
+const ANSWERED_MS = 8_500
+
+export function makeDatabaseHistory(
+  stage: Stage,
+  load: Pick<Load, 'recover'>,
+  followers: Pick<Followers, 'restart'>,
+): DatabaseHistory {
+  const { database, gateway } = stage
+  let turn: Promise<unknown> = Promise.resolve()
+  let copied: Copied | undefined
+  let setBack: SetBack | undefined
+
+  async function copy(): Promise<string> {
+    await database.kill()
+    copied = describeCopy(Date.now(), await gateway.readJournal('ipn'))
+    await database.copy()
+    await database.start()
+    return 'database copied'
+  }
+  async function goBack(processes: 'go on' | 'restart'): Promise<string> {
+    if (copied === undefined) throw new Error('there is no copy of the database')
+    await database.kill()
+    setBack = describeSetBack(copied, Date.now())
+    if (processes === 'restart') for (const member of stage.members()) member.kill()
+    followers.restart()
+    await database.setBack()
+    await database.start()
+    return 'database set back'
+  }
+  async function make(move: DatabaseMove): Promise<string | undefined> {
+    switch (move.kind) {
+      case 'kill database':
+        await database.kill()
+        await pause(move.forMs)
+        await database.start()
+        return 'kill -9 database'
+      case 'pause database':
+        database.pause()
+        await pause(move.forMs)
+        database.resume()
+        return 'pause database'
+      case 'copy database':
+        return await copy()
+      case 'set back database':
+        return await goBack(move.processes)
+      default: {
+        const { failOver } = database
+        if (failOver === undefined) return undefined
+        await failOver()
+        return 'database failed over'
+      }
+    }
+  }
+  return {
+    async play(move) {
+      const made = turn.then(() => make(move))
+      turn = made.catch(() => {})
+      const name = await made
+      if (move.kind === 'set back database' && setBack) {
+        await pause(ANSWERED_MS)
+        load.recover(setBack.fromMs, setBack.toMs)
+      }
+      return name
+    },
+    setBack: () => setBack,
+  }
+}

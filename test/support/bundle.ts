@@ -1,0 +1,38 @@
+import { symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { buildSync } from 'esbuild'
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url))
+
+/** What packages that are not ES modules expect. */
+const REQUIRE =
+  "import * as nodeModule from 'node:module'; const require = nodeModule.createRequire(import.meta.url);"
+
+/** Lets programs below the folder find their package and the migrations, as in the project itself. */
+export function linkPackage(folder: string): void {
+  for (const name of ['package.json', 'node_modules', 'migrations']) {
+    symlinkSync(join(ROOT, name), join(folder, name))
+  }
+}
+
+/**
+ * Builds a program into one file: loading it takes 0.2 s of CPU time, its hundreds of modules 0.6 s.
+ * @param entry its path in the project
+ * @param folder passed to `linkPackage` before
+ * @returns the file
+ */
+export function bundle(entry: string, folder: string, name: string): string {
+  const outfile = join(folder, 'dist/programs', `${name}.mjs`)
+  buildSync({
+    entryPoints: [join(ROOT, entry)],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    banner: { js: REQUIRE },
+    logLevel: 'error',
+  })
+  return outfile
+}
