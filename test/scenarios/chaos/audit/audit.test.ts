@@ -179,6 +179,25 @@ describe('a refund may stay open', () => {
     expect(listUndecidable(ledgers)).toEqual([])
   })
 
+  it('if it was never sent, and portal refunds around first sight add up to it', () => {
+    const ledgers = leaveOne('pending')
+    const portal = { paymentId: P1, isBefore: true }
+    ledgers.sent.portal = [
+      { ...portal, requestId: 'A/Q1', amount: '7' },
+      { ...portal, requestId: 'A/Q2', amount: '13.00' },
+    ]
+    expect(listUndecidable(ledgers)).toEqual(WAITING)
+    for (const status of ['sending', 'accepted', 'needs_review']) {
+      setStatus(ledgers, R2, status)
+      expect(listUndecidable(ledgers), status).toEqual([])
+    }
+    setStatus(ledgers, R2, 'pending')
+    ledgers.sent.portal = ledgers.sent.portal.map((one) => ({ ...one, amount: '13' }))
+    expect(listUndecidable(ledgers)).toEqual([])
+    ledgers.sent.portal = [{ ...portal, requestId: 'A/Q1', amount: '20', isBefore: false }]
+    expect(listUndecidable(ledgers)).toEqual([])
+  })
+
   it('if it waits behind such a refund of its payment, and was never sent', () => {
     const ledgers = makeLedgers()
     ledgers.moved.failed = [R2]

@@ -1,4 +1,4 @@
-import { compareAmounts } from '../../../../src/money.ts'
+import { addAmounts, compareAmounts } from '../../../../src/money.ts'
 import { type Evidence, sumOf, weighEvidence } from './evidence.ts'
 import type { Ledgers, StoredRefund } from './ledgers.ts'
 
@@ -17,7 +17,9 @@ export function listUndecidable(ledgers: Ledgers) {
   const certain = stored.refunds.filter(
     (one) =>
       isOpen(one) &&
-      (lacksEvidence(one, ledgers, evidence) || isContradicted(one, ledgers, evidence)),
+      (lacksEvidence(one, ledgers, evidence) ||
+        isContradicted(one, ledgers, evidence) ||
+        isMistakable(one, ledgers, evidence)),
   )
   const blocked = new Set(certain.map(({ paymentId }) => paymentId))
   // Nothing of a payment is sent while another of its refunds is unknown.
@@ -94,6 +96,27 @@ function isContradicted(
     moved.movements.filter(({ atMs }) => atMs >= since),
   )
   return compareAmounts(others, amount) >= 0 || (hasFailed && attempts > 1)
+}
+
+/**
+ * It was never sent, and refunds made at the portal around first sight add up to it: whether what has grown since then is
+ * theirs, or was moved by it before its attempt was lost, only a person can tell.
+ */
+function isMistakable(
+  { id, paymentId, amount, status }: StoredRefund,
+  { sent }: Ledgers,
+  evidence: Evidence,
+): boolean {
+  if (status !== 'pending' || evidence.moved.has(id) || evidence.told.has(id)) return false
+  const before = sent.portal.filter((one) => one.isBefore && one.paymentId === paymentId)
+  return listSums(before.map((one) => one.amount)).some((sum) => compareAmounts(sum, amount) === 0)
+}
+
+/** The sums of every choice of one amount or more. */
+function listSums([first, ...rest]: readonly string[]): string[] {
+  if (first === undefined) return []
+  const others = listSums(rest)
+  return [first, ...others, ...others.map((sum) => addAmounts([first, sum]))]
 }
 
 /** `needs_review` does not count: there the decision is an operator's. */
