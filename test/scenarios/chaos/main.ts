@@ -8,10 +8,10 @@ const { values } = parseArgs({
   options: {
     seed: { type: 'string', default: process.env.CHAOS_SEED ?? String(randomInt(1_000_000)) },
     minutes: { type: 'string', default: process.env.CHAOS_MINUTES ?? '10' },
-    /** New customers per second. */
-    rate: { type: 'string', default: '8' },
+    /** New customers per second: two cores bear three for ten minutes. */
+    rate: { type: 'string', default: '3' },
     /** How long everything may take to become idle (s). */
-    rest: { type: 'string', default: '240' },
+    rest: { type: 'string', default: '420' },
   },
 })
 const [seed, minutes] = [Number(values.seed), Number(values.minutes)]

@@ -18,8 +18,11 @@ export type Receivers = {
 
 const Endpoint = z.object({ secret: z.string() })
 
-/** One call in this many is answered with 500, but no event twice: the pause after a second failure is 30 s. */
-const REFUSES_EVERY = 20
+/**
+ * One call in this many is answered with 500, but no event twice: the pause after a second failure is 30 s. After a
+ * failure the endpoint is only probed for up to 5 s; with more of them it falls behind the events.
+ */
+const REFUSES_EVERY = 200
 
 /** Registers receivers in this process that accept every type of event and fail now and then. */
 export async function startReceivers(apiUrl: string): Promise<Receivers> {

@@ -16,19 +16,22 @@ export type Services = {
   stop(): Promise<void>
 }
 
-/** Settings with short times, so that a lease (three calls and 15 s) and every backoff end within a run. */
+/**
+ * Settings with short times, so that a lease (three calls and 15 s) and every backoff end within a run. What waits for a
+ * person is queried at the longest pause: after ten minutes these are more than a hundred.
+ */
 export const SETTINGS = {
   GATEWAY_TIMEOUT_MS: '500',
   SYNC_BACKOFF_MS: '100',
   SYNC_BACKOFF_MAX_MS: '1000',
   SYNC_MAX_ATTEMPTS: '10000',
   SYNC_REPOLL_MS: '200',
-  SYNC_REPOLL_MAX_MS: '1000',
+  SYNC_REPOLL_MAX_MS: '5000',
   REFUND_BACKOFF_MS: '100',
-  REFUND_BACKOFF_MAX_MS: '1000',
+  REFUND_BACKOFF_MAX_MS: '5000',
   REFUND_RESEND_AFTER_MS: '300',
   REFUND_CONFIRM_FAILED_MS: '8000',
-  REFUND_RESOLVE_FOR_MS: '120000',
+  REFUND_RESOLVE_FOR_MS: '600000',
   WEBHOOK_ALLOW_PRIVATE: 'true',
   DATA_ENCRYPTION_KEY: Buffer.alloc(32, 3).toString('base64'),
   GATEWAY_REFUND_DEDUPES: 'true',

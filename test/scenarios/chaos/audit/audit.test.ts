@@ -143,7 +143,7 @@ describe('a refund may stay open', () => {
     const ledgers = makeLedgers()
     setStatus(ledgers, R2, 'accepted')
     ledgers.moved.failed = [R2]
-    ledgers.moved.movements = ledgers.moved.movements.filter(({ atMs }) => atMs === 1)
+    ledgers.moved.movements = ledgers.moved.movements.filter(({ atMs }) => atMs === 0)
     expect(listUndecidable(ledgers)).toEqual(WAITING)
     ledgers.moved.told.push({ requestId: R2, isAtRisk: false })
     expect(listUndecidable(ledgers)).toEqual([])
@@ -159,6 +159,24 @@ describe('a refund may stay open', () => {
     ledgers.moved.movements = [{ ...other, atMs: 2 }]
     expect(listUndecidable(ledgers)).toEqual(WAITING)
     ledgers.moved.movements = [{ ...other, atMs: 2, amount: '19' }]
+    expect(listUndecidable(ledgers)).toEqual([])
+  })
+
+  it('if it was sent, and others moved as much of its payment before anything about it was known', () => {
+    const ledgers = leaveOne('unknown')
+    const other = { requestId: R1, paymentId: P1, isAtRisk: false }
+    ledgers.moved.told.push({ requestId: R1, isAtRisk: false })
+    ledgers.moved.movements = [{ ...other, amount: '20', atMs: 2 }]
+    expect(listUndecidable(ledgers)).toEqual(WAITING)
+    for (const status of ['pending', 'sending', 'accepted']) {
+      setStatus(ledgers, R2, status)
+      expect(listUndecidable(ledgers), status).toEqual([])
+    }
+    setStatus(ledgers, R2, 'unknown')
+    findRefund(ledgers, R2).attempts = 0
+    expect(listUndecidable(ledgers)).toEqual([])
+    findRefund(ledgers, R2).attempts = 1
+    ledgers.moved.movements = [{ ...other, amount: '19', atMs: 2 }]
     expect(listUndecidable(ledgers)).toEqual([])
   })
 

@@ -72,8 +72,8 @@ export function makeLedgers(): Ledgers {
     moved: {
       payments: [{ ...PAYMENT }],
       movements: [
-        { requestId: R1, paymentId: P1, amount: '30.00', atMs: 3, ...SAFE },
-        { ...PORTAL_REFUND, atMs: 1, ...SAFE },
+        { requestId: R1, paymentId: P1, amount: '30.00', atMs: 1, ...SAFE },
+        { ...PORTAL_REFUND, atMs: 0, ...SAFE },
       ],
       accepted: [{ requestId: R1, ...SAFE }],
       failed: [],

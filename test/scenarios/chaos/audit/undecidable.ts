@@ -79,17 +79,19 @@ function lacksEvidence(
 }
 
 /**
- * It moved no money, and what was notified does not settle it: since it was requested other refunds moved as much of its
- * payment, so that no answer proves that it was not among them; or it was sent more than once, so that its failure may
- * be that of one attempt alone.
+ * It was sent and moved no money, and what was notified does not settle it: since it was requested other refunds moved as
+ * much of its payment, so that no answer proves that it was not among them, and it is not sent again; or it was sent more
+ * than once, so that its failure may be that of one attempt alone.
  */
 function isContradicted(
-  { id, key, paymentId, amount, attempts, refusedCode }: StoredRefund,
+  { id, key, paymentId, amount, status, attempts, refusedCode }: StoredRefund,
   { sent, moved }: Ledgers,
   evidence: Evidence,
 ): boolean {
   const hasFailed = moved.failed.includes(id)
-  if (evidence.moved.has(id) || !(hasFailed || refusedCode !== null)) return false
+  const isUnanswered = status === 'unknown' || status === 'needs_review'
+  if (evidence.moved.has(id)) return false
+  if (!(hasFailed || refusedCode !== null || (isUnanswered && attempts > 0))) return false
   const since = sent.asked.find((one) => one.key === key)?.atMs ?? 0
   const others = sumOf(
     paymentId,
