@@ -1,4 +1,4 @@
-import { addAmounts, compareAmounts } from '../../../../src/money.ts'
+import { compareAmounts } from '../../../../src/money.ts'
 import { type Evidence, sumOf, weighEvidence } from './evidence.ts'
 import type { Ledgers, StoredRefund } from './ledgers.ts'
 
@@ -101,8 +101,9 @@ function isContradicted(
 }
 
 /**
- * It was never sent, and refunds made at the portal around first sight add up to it: whether what has grown since then is
- * theirs, or was moved by it before its attempt was lost, only a person can tell.
+ * It was never sent, and no more than the refunds made at the portal, one of them before first sight: as nobody knows
+ * which of these the payment had grown by then, what has grown since may have been moved by this one before its attempt
+ * was lost.
  */
 function isMistakable(
   { id, paymentId, amount, status }: StoredRefund,
@@ -110,15 +111,8 @@ function isMistakable(
   evidence: Evidence,
 ): boolean {
   if (status !== 'pending' || evidence.moved.has(id) || evidence.told.has(id)) return false
-  const before = sent.portal.filter((one) => one.isBefore && one.paymentId === paymentId)
-  return listSums(before.map((one) => one.amount)).some((sum) => compareAmounts(sum, amount) === 0)
-}
-
-/** The sums of every choice of one amount or more. */
-function listSums([first, ...rest]: readonly string[]): string[] {
-  if (first === undefined) return []
-  const others = listSums(rest)
-  return [first, ...others, ...others.map((sum) => addAmounts([first, sum]))]
+  const isBefore = sent.portal.some((one) => one.isBefore && one.paymentId === paymentId)
+  return isBefore && compareAmounts(amount, sumOf(paymentId, sent.portal)) <= 0
 }
 
 /** `needs_review` does not count: there the decision is an operator's. */
