@@ -155,7 +155,7 @@ export type ExternalRefund = {
   firstSeenAt: string
 }
 
-/** The request that would be sent, and the refundable amount after it. */
+/** The request that would be sent, the refundable amount after it, and what looks wrong with the receiver. */
 export type RefundPreview = {
   wouldSend: {
     amount: string
@@ -165,6 +165,8 @@ export type RefundPreview = {
   }
   refundableAmount: string
   refundableAfter: string
+  /** Accepted, but unusual: check it with the customer. */
+  hints: { path: string; message: string }[]
 }
 
 /** A disagreement between two sources. */

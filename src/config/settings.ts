@@ -92,6 +92,7 @@ export const SETTINGS = {
   REFUND_SEND_WITHIN_MS: wholeNumber({ min: 1 }).default(604_800_000),
   REFUND_APPROVAL_ABOVE: amountsByCurrency().default([]),
   REFUND_APPROVAL_WITHIN_MS: wholeNumber({ min: 1 }).default(259_200_000),
+  REFUND_RECEIVER_CHECK: choice(['lenient', 'strict']).default('lenient'),
   CAPS_TIME_ZONE: timeZone().default('UTC'),
   DATA_ENCRYPTION_KEY: encryptionKey().optional(),
   DATA_ENCRYPTION_KEY_PREVIOUS: encryptionKey().optional(),

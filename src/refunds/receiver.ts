@@ -1,26 +1,34 @@
 import { z } from '@hono/zod-openapi'
 import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 
-/** The bank account that receives the refund of a QR payment (specification 4.3.2), its members in wire order. */
+/** What every member of a receiver has to be, whatever `REFUND_RECEIVER_CHECK` says: text that can be shown and stored. */
+const ReceiverText = z
+  .string()
+  .trim()
+  .min(1, 'must not be empty')
+  .max(140, 'must be at most 140 characters')
+  .refine((text) => !/\p{Cc}/u.test(text) && text.isWellFormed(), 'holds control characters')
+
+/**
+ * The bank account that receives the refund of a QR payment, its members in wire order: three texts
+ * (specification 4.3.2), sent without the spaces around them.
+ */
 export const Receiver = z
   .strictObject({
-    accountName: z
-      .string()
-      .trim()
-      .min(1, 'must not be empty')
-      .max(140, 'must be at most 140 characters')
-      .refine((name) => !/\p{Cc}/u.test(name) && name.isWellFormed(), 'holds control characters'),
-    accountNumber: z
-      .string()
-      .regex(/^[0-9A-Za-z]{4,34}$/, 'must be 4 to 34 letters and digits')
-      .openapi({ example: '123456789' }),
-    swiftCode: z
-      .string()
-      .regex(
-        /^[A-Z]{6}[A-Z0-9]{2}([A-Z0-9]{3})?$/,
-        'must be a SWIFT/BIC code of 8 or 11 characters',
-      )
-      .openapi({ example: 'ASCBVNVX' }),
+    accountName: ReceiverText.openapi({
+      description: 'The name of the account holder, as the bank knows it',
+      example: 'NGUYEN VAN A',
+    }),
+    accountNumber: ReceiverText.openapi({
+      description:
+        'The account number at the bank. With `REFUND_RECEIVER_CHECK=strict` 4 to 34 letters and digits',
+      example: '123456789',
+    }),
+    swiftCode: ReceiverText.openapi({
+      description:
+        'The bank. With `REFUND_RECEIVER_CHECK=strict` a SWIFT/BIC code of 8 or 11 characters',
+      example: 'ASCBVNVX',
+    }),
   })
   .openapi('Receiver')
 
@@ -33,8 +41,9 @@ export function maskReceiver(receiver: Receiver): Receiver {
 
 /** Masks an account number: shows its last four characters, of a short one never more than half. */
 export function maskAccount(accountNumber: string): string {
-  const shown = Math.min(4, Math.floor(accountNumber.length / 2))
-  return `•••• ${accountNumber.slice(-shown)}`
+  const characters = [...accountNumber]
+  const shown = Math.min(4, Math.floor(characters.length / 2))
+  return `•••• ${characters.slice(characters.length - shown).join('')}`.trimEnd()
 }
 
 /** The columns that hold a receiver. */

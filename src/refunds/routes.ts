@@ -14,6 +14,7 @@ import { createRouter } from '../platform/http/router.ts'
 import type { TransactionsContext } from '../transactions/context.ts'
 import { type FoundRefund, findRefund, listRefunds } from './find-refunds.ts'
 import { maskReceiver } from './receiver.ts'
+import { findReceiverHints } from './request/check-receiver.ts'
 import { readIdempotencyKey } from './request/idempotency.ts'
 import { RefundId, RefundRequest, readExactAmount } from './request/params.ts'
 import { previewRefund } from './request/preview-refund.ts'
@@ -145,7 +146,8 @@ export function refundRoutes(ctx: TransactionsContext) {
         const masked = receiver ? { receiver: maskReceiver(receiver) } : {}
         const { amount, currency, refundable: refundableAmount, refundableAfter } = preview
         const wouldSend = { amount, currency, paymentId, ...masked }
-        return c.json({ wouldSend, refundableAmount, refundableAfter }, 200)
+        const hints = findReceiverHints(receiver)
+        return c.json({ wouldSend, refundableAmount, refundableAfter, hints }, 200)
       }
       const requested = await requestRefund(ctx, access, merchants, key, refundParams)
       const { refundId, merchantCode, replayed } = requested

@@ -182,7 +182,7 @@ function showApproval({ decidedBy, decidedReason, approvedAt, declinedAt }: Show
   return { decision, by: decidedBy, reason: decidedReason, at: at && toIso(at) }
 }
 
-/** The response to `dryRun`: what would be sent, and the refundable amount before and after it. */
+/** The response to `dryRun`: what would be sent, the refundable amount before and after it, and what to check. */
 export const RefundPreview = z
   .strictObject({
     wouldSend: z.strictObject({
@@ -193,5 +193,12 @@ export const RefundPreview = z
     }),
     refundableAmount: Amount,
     refundableAfter: Amount,
+    hints: z.array(z.strictObject({ path: z.string(), message: z.string() })).openapi({
+      description:
+        'What looks wrong with the receiver, although it is accepted: check it before the refund is requested',
+      example: [
+        { path: 'receiver.swiftCode', message: 'is not a SWIFT/BIC code of 8 or 11 characters' },
+      ],
+    }),
   })
   .openapi('RefundPreview')

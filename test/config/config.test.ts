@@ -87,6 +87,7 @@ const WRONG: [string, string, RegExp][] = [
   ['REFUND_APPROVAL_ABOVE', 'vnd:1', /amounts by currency/],
   ['REFUND_APPROVAL_ABOVE', 'VND:1.00001', /amounts by currency/],
   ['REFUND_APPROVAL_WITHIN_MS', '0', /at least 1/],
+  ['REFUND_RECEIVER_CHECK', 'loose', /one of lenient, strict/],
   ['CAPS_TIME_ZONE', 'Asia/Saigon2', /IANA time zone.*Asia\/Ho_Chi_Minh/],
   ['CAPS_TIME_ZONE', '+07:00', /IANA time zone/],
   ['CAPS_TIME_ZONE', 'UTC+7', /IANA time zone/],

@@ -164,42 +164,52 @@ it('every resend waits twice as long as the one before', () => {
   expect([may(3, 4 * base - 1), may(3, 4 * base)]).toEqual([false, true])
 })
 
-it("the receiver's account number in the gateway's message is not stored", async () => {
-  const payment = await lab.open({ paymentMethod: 'QR' })
-  const gateway = createServer(async (request, response) => {
-    const chunks: Buffer[] = []
-    for await (const chunk of request) chunks.push(chunk)
-    const refund = Buffer.concat(chunks).toString().includes('"REFUND"')
-    const paid = {
-      id: payment.id,
-      status: 'SUCCESS',
-      amount: 100,
-      paymentMethod: 'QR',
-      refundedAmount: 0,
-    }
-    response.end(
-      JSON.stringify({
-        svc_ResponseCode: refund ? 33 : 0,
-        svc_ResponseData: refund ? {} : [paid],
-        svc_ResponseMsg: refund ? `account ${RECEIVER.accountNumber} not found` : 'Success',
-      }),
-    )
-  })
-  gateway.listen(0, '127.0.0.1')
-  await once(gateway, 'listening')
-  onTestFinished(() => void gateway.close())
-  const address = gateway.address()
-  const port = typeof address === 'object' && address ? address.port : 0
-  const other = await startTestService(lab.database, `http://127.0.0.1:${port}`, {
-    settings: { ROLE: 'web' },
-  })
-  onTestFinished(() => other.stop())
-  const { body } = await lab.refund(payment.id, { amount: '30', receiver: RECEIVER })
-  await lab.database.sql`update transactions set due_at = now() - interval '1 s'`
-  await syncDue(other.ctx)
-  expect(await lab.readRefund(body.id)).toMatchObject({
-    status: 'unknown',
-    failure: { code: '33', message: 'account •••• 6789 not found' },
-  })
-  expect(await findInTables(lab.database, RECEIVER.accountNumber)).toEqual([])
-})
+it.each([
+  ['123456789', '•••• 6789'],
+  // In a replacement text $& would insert the number itself.
+  ['12345678$&', '•••• 78$&'],
+])(
+  "the receiver's account number %s in the gateway's message is not stored",
+  async (accountNumber, masked) => {
+    const payment = await lab.open({ paymentMethod: 'QR' })
+    const gateway = createServer(async (request, response) => {
+      const chunks: Buffer[] = []
+      for await (const chunk of request) chunks.push(chunk)
+      const refund = Buffer.concat(chunks).toString().includes('"REFUND"')
+      const paid = {
+        id: payment.id,
+        status: 'SUCCESS',
+        amount: 100,
+        paymentMethod: 'QR',
+        refundedAmount: 0,
+      }
+      response.end(
+        JSON.stringify({
+          svc_ResponseCode: refund ? 33 : 0,
+          svc_ResponseData: refund ? {} : [paid],
+          svc_ResponseMsg: refund ? `account ${accountNumber} not found` : 'Success',
+        }),
+      )
+    })
+    gateway.listen(0, '127.0.0.1')
+    await once(gateway, 'listening')
+    onTestFinished(() => void gateway.close())
+    const address = gateway.address()
+    const port = typeof address === 'object' && address ? address.port : 0
+    const other = await startTestService(lab.database, `http://127.0.0.1:${port}`, {
+      settings: { ROLE: 'web' },
+    })
+    onTestFinished(() => other.stop())
+    const { body } = await lab.refund(payment.id, {
+      amount: '30',
+      receiver: { ...RECEIVER, accountNumber },
+    })
+    await lab.database.sql`update transactions set due_at = now() - interval '1 s'`
+    await syncDue(other.ctx)
+    expect(await lab.readRefund(body.id)).toMatchObject({
+      status: 'unknown',
+      failure: { code: '33', message: `account ${masked} not found` },
+    })
+    expect(await findInTables(lab.database, accountNumber)).toEqual([])
+  },
+)

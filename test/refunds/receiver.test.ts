@@ -3,11 +3,12 @@ import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vit
 import { z } from 'zod'
 import { eraseReceivers } from '../../src/maintenance/erase-receivers.ts'
 import { maskReceiver } from '../../src/refunds/receiver.ts'
-import { Refund, type RefundView, UNREADABLE } from '../../src/refunds/view.ts'
+import { Refund, RefundPreview, type RefundView, UNREADABLE } from '../../src/refunds/view.ts'
 import type { Service } from '../../src/service.ts'
 import { expectInvalid, readPage, withKey } from '../support/api.ts'
 import {
   ask,
+  countRows,
   expectTaken,
   findInTables,
   MASKED,
@@ -21,7 +22,7 @@ import { startGatewayTap } from '../support/gateway-tap.ts'
 import { PATIENT_REFUNDS } from '../support/refunds.ts'
 import { startTestService } from '../support/service.ts'
 import { keepLog } from '../support/sync.ts'
-import { useRig } from '../support/use-started.ts'
+import { useRig, useStarted } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 /** Accepts requests; a worker is started where one is needed. */
@@ -41,16 +42,16 @@ describe('a receiver is refused', () => {
     ['accountName', 'NGUYEN \ud800'],
     ['accountName', 5],
     ['accountName', undefined],
-    ['accountNumber', '123'],
-    ['accountNumber', '1'.repeat(35)],
-    ['accountNumber', '1234 5678'],
-    ['accountNumber', '123456789\n'],
+    ['accountNumber', '\n'],
+    ['accountNumber', '1'.repeat(141)],
+    ['accountNumber', '1234\n5678'],
+    ['accountNumber', '1234\u0000'],
     ['accountNumber', 123456789],
+    ['accountNumber', null],
     ['accountNumber', undefined],
-    ['swiftCode', 'ASCBVNV'],
-    ['swiftCode', 'ASCBVNVXX'],
-    ['swiftCode', 'ascbvnvx'],
-    ['swiftCode', 'ASC1VNVX'],
+    ['swiftCode', ''],
+    ['swiftCode', 'A'.repeat(141)],
+    ['swiftCode', 'ASCB\tVNVX'],
     ['swiftCode', undefined],
   ])('when its %s is %j', async (field, value) => {
     const { id } = await seedPaid(rig.database, { paymentMethod: 'QR' })
@@ -59,16 +60,122 @@ describe('a receiver is refused', () => {
     expect(JSON.stringify(problem)).not.toContain(RECEIVER.accountNumber)
   })
 
-  it.each(['ASCBVNVX', 'ASCBVNVXXXX', 'ASCBVN22'])('but not for the bank %s', async (swiftCode) => {
+  it('when it has a member that the gateway does not know', async () => {
     const { id } = await seedPaid(rig.database, { paymentMethod: 'QR' })
-    const refund = await expectTaken(
-      await ask({ url }, id, { receiver: { ...RECEIVER, swiftCode } }),
-    )
+    const response = await ask({ url }, id, { receiver: { ...RECEIVER, bankName: 'ACB' } })
+    await expectInvalid(response, 'receiver.bankName')
+  })
+})
+
+/** Not of the usual form: each member with its path in hints, and in refusals of the strict check. */
+const UNUSUAL: [string, string][] = [
+  ['accountNumber', '123'],
+  ['accountNumber', '1'.repeat(35)],
+  ['accountNumber', '1234 5678'],
+  ['accountNumber', 'VN.1234-5678'],
+  ['swiftCode', 'ASCBVNV'],
+  ['swiftCode', 'ASCBVNVXX'],
+  ['swiftCode', 'ascbvnvx'],
+  ['swiftCode', 'ASC1VNVX'],
+  ['swiftCode', 'Ngân hàng Á Châu'],
+]
+const USUAL = ['ASCBVNVX', 'ASCBVNVXXXX', 'ASCBVN22']
+const dryRun = (id: string, receiver: unknown, at = url) =>
+  ask({ url: at, query: '?dryRun=true', idempotencyKey: null }, id, { receiver })
+
+describe('by default a receiver is three texts', () => {
+  it.each(UNUSUAL)('and its %s may be %j, of which a preview warns', async (field, value) => {
+    const { id } = await seedPaid(rig.database, { paymentMethod: 'QR' })
+    const receiver = { ...RECEIVER, [field]: value }
+    const preview = RefundPreview.parse(await (await dryRun(id, receiver)).json())
+    expect(preview.wouldSend.receiver).toEqual(maskReceiver(receiver))
+    expect(preview.hints).toEqual([
+      { path: `receiver.${field}`, message: expect.stringMatching(/^is not an? (account|SWIFT)/) },
+    ])
+    const refund = await expectTaken(await ask({ url }, id, { receiver }))
+    expect(refund.receiver).toEqual(maskReceiver(receiver))
+  })
+
+  it.each(USUAL)('of which a preview does not warn for the bank %s', async (swiftCode) => {
+    const { id } = await seedPaid(rig.database, { paymentMethod: 'QR' })
+    const receiver = { ...RECEIVER, swiftCode }
+    expect(await (await dryRun(id, receiver)).json()).toMatchObject({ hints: [] })
+    const refund = await expectTaken(await ask({ url }, id, { receiver }))
     expect(refund.receiver).toEqual({ ...MASKED, swiftCode })
+  })
+
+  it('whose surrounding spaces count neither for the check nor for a repeated request', async () => {
+    const { id } = await seedPaid(rig.database, { paymentMethod: 'QR' })
+    const padded = {
+      accountName: ` ${RECEIVER.accountName}`,
+      accountNumber: `${RECEIVER.accountNumber}\n`,
+      swiftCode: `\t${RECEIVER.swiftCode} `,
+    }
+    const given = { url, idempotencyKey: 'padded' }
+    const refund = await expectTaken(await ask(given, id, { receiver: padded }))
+    expect(refund.receiver).toEqual(MASKED)
+    const again = await expectTaken(await ask(given, id, { receiver: RECEIVER }), true)
+    expect(again.id).toBe(refund.id)
+  })
+})
+
+describe('with REFUND_RECEIVER_CHECK=strict', () => {
+  const strict = useStarted(
+    () =>
+      startTestService(rig.database, rig.sandbox.url, {
+        settings: { ROLE: 'web', REFUND_RECEIVER_CHECK: 'strict' },
+      }),
+    (service) => service.stop(),
+  )
+
+  it.each(UNUSUAL)('a receiver is refused when its %s is %j', async (field, value) => {
+    const { id } = await seedPaid(rig.database, { paymentMethod: 'QR' })
+    const receiver = { ...RECEIVER, [field]: value }
+    for (const response of [
+      await ask({ url: strict.url }, id, { receiver }),
+      await dryRun(id, receiver, strict.url),
+    ]) {
+      const problem = await expectInvalid(response, `receiver.${field}`)
+      expect(JSON.stringify(problem)).not.toContain(RECEIVER.accountNumber)
+    }
+    expect(await countRows(rig.database)).toMatchObject({ refunds: 0, days: 0 })
+  })
+
+  it.each(USUAL)('a receiver is accepted at the bank %s', async (swiftCode) => {
+    const { id } = await seedPaid(rig.database, { paymentMethod: 'QR' })
+    await expectTaken(await ask({ url: strict.url }, id, { receiver: { ...RECEIVER, swiftCode } }))
+  })
+
+  it('a refund that was requested before the setting changed is replayed', async () => {
+    const { id } = await seedPaid(rig.database, { paymentMethod: 'QR' })
+    const body = { receiver: { ...RECEIVER, swiftCode: 'asc bank' } }
+    const idempotencyKey = 'before the check'
+    const refund = await expectTaken(await ask({ url, idempotencyKey }, id, body))
+    const again = await expectTaken(await ask({ url: strict.url, idempotencyKey }, id, body), true)
+    expect(again.id).toBe(refund.id)
   })
 })
 
 describe('on the wire a receiver', () => {
+  it('is the text that was given, without the spaces around it', async () => {
+    await startWorker()
+    const payment = await payQuietly(rig)
+    const receiver = {
+      accountName: ' Nguyễn Văn A ',
+      accountNumber: '1234 5678\n',
+      swiftCode: 'acb',
+    }
+    const refund = await expectTaken(await ask({ url }, payment.id, { receiver }))
+    await untilStatus(refund.id, 'succeeded')
+    const calls = Calls.parse(await rig.control('GET', `/calls?command=REFUND`))
+    const [sent] = calls.data.filter(({ requestId }) => requestId === refund.id)
+    expect(sent).toMatchObject({
+      params: {
+        svc_Receiver: { accountName: 'Nguyễn Văn A', accountNumber: '•••• 5678', swiftCode: 'acb' },
+      },
+    })
+  })
+
   it('is the Base64 of its compact JSON in the order of the specification, under the published hash', async () => {
     const tap = await startGatewayTap(rig.sandbox.url)
     await startWorker({}, tap.url)
@@ -110,7 +217,7 @@ describe('at rest a receiver', () => {
     const worker = await startWorker()
     worker.ctx.log = log
     await untilStatus(refund.id, 'succeeded')
-    const broken = { ...body, receiver: { ...RECEIVER, swiftCode: '?' } }
+    const broken = { ...body, receiver: { ...RECEIVER, swiftCode: '' } }
     const answers = [
       await ask(given, payment.id, body),
       await ask(given, payment.id, { ...body, amount: '11' }),
@@ -136,7 +243,10 @@ describe('at rest a receiver', () => {
   it('shows no more than half of a short number', () => {
     const mask = (accountNumber: string) =>
       maskReceiver({ ...RECEIVER, accountNumber }).accountNumber
+    expect(mask('1')).toBe('••••')
+    expect(mask('12')).toBe('•••• 2')
     expect(mask('1234')).toBe('•••• 34')
+    expect(mask('12\u{1f3e6}\u{1f3e6}')).toBe('•••• \u{1f3e6}\u{1f3e6}')
     expect(mask('12345')).toBe('•••• 45')
     expect(mask('12345678')).toBe('•••• 5678')
     expect(mask(`${'A'.repeat(30)}WXYZ`)).toBe('•••• WXYZ')

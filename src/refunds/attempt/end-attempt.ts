@@ -77,12 +77,17 @@ export function applyOutcome(
   }
 }
 
+/** Shorter texts are no account numbers, and may be part of any word. */
+const MIN_ACCOUNT_NUMBER = 4
+
 function maskAccountNumber<T>(
   outcome: GatewayOutcome<T>,
   accountNumber: string | undefined,
 ): GatewayOutcome<T> {
   if (accountNumber === undefined || !('message' in outcome)) return outcome
-  const message = outcome.message.replaceAll(accountNumber, maskAccount(accountNumber))
+  if (accountNumber.length < MIN_ACCOUNT_NUMBER) return outcome
+  // A function, because a replacement text may contain patterns like $&, which insert what was found.
+  const message = outcome.message.replaceAll(accountNumber, () => maskAccount(accountNumber))
   return { ...outcome, message }
 }
 

@@ -9,6 +9,7 @@ import { notifyTransactionChanged } from '../../transactions/notify-changed.ts'
 import { encryptReceiver, maskReceiver } from '../receiver.ts'
 import type { ShownRefund } from '../view.ts'
 import { lockCaps } from './caps.ts'
+import { refuseReceiver } from './check-receiver.ts'
 import { explainRefusal } from './explain-refusal.ts'
 import { type IntentToStore, insertIntent, lockPayment } from './insert-intent.ts'
 import type { RefundAmounts } from './types.ts'
@@ -26,6 +27,7 @@ export async function storeIntent(
 ): Promise<RefundAmounts & { stored: ShownRefund }> {
   const { access, target, params, intent } = toStore
   refuseUnsendable(ctx, target.merchantCode)
+  refuseReceiver(ctx.config, params.receiver)
   const caps = await lockCaps(tx, access, ctx.config)
   const { receiver, paymentId } = params
   const { refundId } = intent

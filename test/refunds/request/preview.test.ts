@@ -43,6 +43,7 @@ describe('a preview', () => {
       wouldSend: { amount: '30.5', currency: 'CLF', paymentId: id, receiver: MASKED },
       refundableAmount: '80',
       refundableAfter: '49.5',
+      hints: [],
     })
   })
 
