@@ -174,6 +174,8 @@ function openGateways(
   const cards = createCardGateway({
     ...shared,
     sharedToken: config.sharedToken,
+    successCode: config.GATEWAY_CARDS_SUCCESS_CODE,
+    notFoundCodes: config.GATEWAY_CARDS_NOT_FOUND_CODES,
     signal,
     onCall: (command, outcome, durationMs, reason) => {
       metrics.gatewayCall.observe({ command, outcome }, durationMs / 1000)

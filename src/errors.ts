@@ -116,6 +116,12 @@ const TABLE = {
   webhook_endpoint_not_found: { status: 404, title: 'No such webhook endpoint' },
   too_many_webhook_endpoints: { status: 409, title: 'The account has too many webhook endpoints' },
   card_not_found: { status: 404, title: 'No such virtual card' },
+  card_refused: {
+    status: 502,
+    title: 'The gateway refused to show cards',
+    member: { name: 'gatewayCode', example: '7', always: true },
+    example: { detail: 'The gateway refused the request with code 7: the account is suspended' },
+  },
   cards_token_shared: { status: 403, title: 'Cards require a key for all accounts' },
   cards_not_configured: { status: 503, title: 'The account has no access token for cards' },
   gateway_refused: { status: 502, title: 'The gateway refused the request' },

@@ -82,12 +82,15 @@ async function requireCallPermit(ctx: CardsContext, { merchantCode }: CardAccoun
 
 /** A card without a merchant code belongs to the token's account; with a shared token, to none. */
 function isOwned({ merchantCode, owners }: CardAccount, owner: string | undefined): boolean {
+  if (owners === 'any') return true
   return owner === undefined ? merchantCode !== undefined : owners.includes(owner)
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !isLosslessNumber(value)
 }
+
+type RefusedRead = Extract<CardOutcome, { kind: 'refused' }>
 
 /** Logs a failed read and returns the error for the caller; the gateway's message is already masked. */
 function refuseRead(
@@ -120,12 +123,17 @@ function refuseRead(
   }
 }
 
-function explainRefusal({ status, message }: { status: number; message: string }): DomainError {
+function explainRefusal({ status, code, message }: RefusedRead): DomainError {
   const suffix = message === '' ? '' : `: ${message}`
   if (status === 400 || status === 422) {
     return new DomainError('invalid_request', `The gateway rejected the request${suffix}`)
   }
-  return status === 429
-    ? new DomainError('unavailable', `The gateway is limiting requests${suffix}`)
-    : new DomainError('gateway_refused', `The gateway refused the request${suffix}`)
+  if (status === 429) {
+    return new DomainError('unavailable', `The gateway is limiting requests${suffix}`)
+  }
+  if (code === undefined) {
+    return new DomainError('gateway_refused', `The gateway refused the request${suffix}`)
+  }
+  const detail = `The gateway refused the request with code ${code}${suffix}`
+  return new DomainError('card_refused', detail, { extra: { gatewayCode: code } })
 }

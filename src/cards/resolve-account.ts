@@ -8,8 +8,8 @@ import { DomainError } from '../errors.ts'
 export type CardAccount = {
   /** The account whose token is sent; undefined where accounts share one. */
   merchantCode: string | undefined
-  /** The accounts whose cards may be returned. */
-  owners: readonly string[]
+  /** The accounts whose cards may be returned; `any` where there is only one, however the gateway spells its code. */
+  owners: readonly string[] | 'any'
 }
 
 /**
@@ -51,5 +51,6 @@ export function resolveAccount(
         : 'The account is no longer in the settings, so the gateway cannot be queried',
     )
   }
-  return { merchantCode: account.merchantCode, owners: [account.merchantCode] }
+  const { merchantCode: code } = account
+  return { merchantCode: code, owners: accounts.length === 1 ? 'any' : [code] }
 }

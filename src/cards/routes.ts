@@ -6,20 +6,12 @@ import { describeRefusals, GATEWAY_REFUSALS } from '../platform/http/refusals.ts
 import { describeTextResponse } from '../platform/http/responses.ts'
 import { createRouter } from '../platform/http/router.ts'
 import type { CardsContext } from './context.ts'
+import { refuseOutsideLimits } from './page-limits.ts'
 import { type CardLanguage, listCards, readCard } from './read-cards.ts'
 import { resolveAccount } from './resolve-account.ts'
+import { CardEnvelope, CardListEnvelope } from './view.ts'
 
 const shared = { tags: ['Virtual cards'], ...withScope('cards:read') }
-
-/** The gateway's envelope (specification 2.1 to 2.3), undocumented members included. */
-const Envelope = z
-  .looseObject({
-    code: z.number(),
-    state: z.number().optional(),
-    data: z.looseObject({}),
-    message: z.string().optional(),
-  })
-  .openapi('CardEnvelope')
 
 /** Some servers decode escapes, and some treat a backslash as a slash: an id with either could change the path. */
 const CardId = Id.refine((id) => !/[/\\]/.test(id), 'must not contain a slash or backslash')
@@ -32,19 +24,26 @@ const filters = z
   .strictObject({
     pageIndex: z
       .string()
-      .regex(/^[1-9]\d{0,8}$/, 'must be a whole number of at least 1')
+      .regex(/^(0|[1-9]\d{0,8})$/, 'must be a whole number')
+      .optional()
+      .openapi({
+        type: 'integer',
+        minimum: 0,
+        maximum: 999_999_999,
+        description: 'The page, from `GATEWAY_CARDS_FIRST_PAGE` (1 unless it is set)',
+        example: 1,
+      }),
+    pageSize: z
+      .string()
+      .regex(/^[1-9]\d{0,4}$/, 'must be a whole number of at least 1')
       .optional()
       .openapi({
         type: 'integer',
         minimum: 1,
-        maximum: 999_999_999,
-        description: 'The page, from 1',
+        maximum: 10_000,
+        description: 'Cards per page, at most `GATEWAY_CARDS_MAX_PAGE_SIZE` (100 unless it is set)',
+        example: 20,
       }),
-    pageSize: z
-      .string()
-      .regex(/^([1-9]\d?|100)$/, 'must be a whole number from 1 to 100')
-      .optional()
-      .openapi({ type: 'integer', minimum: 1, maximum: 100, description: 'Cards per page' }),
     dateFr: date,
     dateTo: date,
     requestId: Id.optional(),
@@ -66,6 +65,7 @@ const headers = z.object({
 const refusals = describeRefusals(
   ...GATEWAY_REFUSALS,
   'card_not_found',
+  'card_refused',
   'merchant_not_found',
   'cards_token_shared',
   'ambiguous_merchant',
@@ -84,7 +84,7 @@ const readOne = createRoute({
     headers,
   },
   responses: {
-    200: describeTextResponse("The card in the gateway's envelope", Envelope),
+    200: describeTextResponse("The card in the gateway's envelope", CardEnvelope),
     ...refusals,
   },
 })
@@ -97,7 +97,7 @@ const list = createRoute({
   ...shared,
   request: { query: filters, headers },
   responses: {
-    200: describeTextResponse("A page of cards in the gateway's envelope", Envelope),
+    200: describeTextResponse("A page of cards in the gateway's envelope", CardListEnvelope),
     ...refusals,
   },
 })
@@ -121,6 +121,7 @@ export function cardRoutes(ctx: CardsContext) {
     })
     .openapi(list, async (c) => {
       const { merchantCode, ...query } = c.req.valid('query')
+      refuseOutsideLimits(ctx.config, query)
       const account = resolveAccount(ctx.config, c.get('access'), merchantCode)
       const language = pickLanguage(c.req.valid('header')['accept-language'])
       const { requestId } = c.get('access')

@@ -36,7 +36,12 @@ const BY_STATUS: Readonly<Record<number, ProblemClass>> = {
 }
 
 /** Codes of 5xx responses that a retry does not change. */
-const PERMANENT = ['gateway_refused', 'gateway_token_refused', 'cards_not_configured']
+const PERMANENT = [
+  'card_refused',
+  'gateway_refused',
+  'gateway_token_refused',
+  'cards_not_configured',
+]
 
 /**
  * Makes the error for a response outside 2xx and 304. The page of a proxy, which is not a problem

@@ -14,6 +14,7 @@ export function findConflicts(settings: Settings, demo: boolean): string[] {
     ...checkGateway(settings, demo),
     ...checkEncryption(settings, demo),
     ...checkRefunds(settings, demo),
+    ...checkCards(settings),
     ...MINIMA.filter(([name, minimum]) => settings[name] < settings[minimum]).map(
       ([name, minimum, example]) =>
         `${name} must be at least ${minimum}; for example ${name}=${example}`,
@@ -48,5 +49,15 @@ function checkRefunds({ GATEWAY_REFUND_DEDUPES: dedupes }: Settings, demo: boole
   if (dedupes !== undefined || demo) return []
   return [
     'GATEWAY_REFUND_DEDUPES is not set, but is required outside demo mode: true if the gateway refuses a request id it has seen, false if it does not or you do not know; for example GATEWAY_REFUND_DEDUPES=false',
+  ]
+}
+
+function checkCards({
+  GATEWAY_CARDS_SUCCESS_CODE: success,
+  GATEWAY_CARDS_NOT_FOUND_CODES: notFound,
+}: Settings): string[] {
+  if (!notFound.includes(success)) return []
+  return [
+    `GATEWAY_CARDS_NOT_FOUND_CODES must not contain ${success}, which is GATEWAY_CARDS_SUCCESS_CODE; for example GATEWAY_CARDS_NOT_FOUND_CODES=404`,
   ]
 }

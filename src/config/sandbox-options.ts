@@ -17,5 +17,10 @@ export function describeSandbox(
     ipnHashExclude: settings.IPN_HASH_EXCLUDE,
     refundHashExclude: settings.GATEWAY_REFUND_HASH_EXCLUDE,
     refundMs: settings.SANDBOX_REFUND_MS,
+    cards: {
+      successCode: Number(settings.GATEWAY_CARDS_SUCCESS_CODE),
+      firstPage: settings.GATEWAY_CARDS_FIRST_PAGE,
+      maxPageSize: settings.GATEWAY_CARDS_MAX_PAGE_SIZE,
+    },
   }
 }

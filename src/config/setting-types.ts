@@ -3,9 +3,6 @@ import { z } from 'zod'
 import type { Cidr } from '../platform/http/client-address.ts'
 import { parseDatabaseUrl, requestsWritableServer } from '../platform/postgres/hosts.ts'
 
-/** 0 accepts a refund, 9 and 99 leave it open, and 19 is a code for a refund that may be under way. */
-const NEVER_FINAL: readonly string[] = ['0', '9', '19', '99']
-
 // Every message here has the form `<what the value must be>; <an example of it>`.
 
 export function merchantCode() {
@@ -138,17 +135,6 @@ export function names(example: string) {
       `must be a comma-separated list of names without the prefix, or none; ${example}`,
     )
     .transform((value) => (value === 'none' ? [] : value.split(',')))
-}
-
-/** A comma-separated list of response codes that prove a refusal; `none` is the empty list. */
-export function finalCodes() {
-  const form = 'must be a comma-separated list of whole numbers, or none; 31,32,33,34,37'
-  const never = `must not contain ${NEVER_FINAL.join(', ')}, which never prove a refusal; 31,32`
-  return z
-    .string()
-    .regex(/^(none|(0|-?[1-9]\d{0,8})(,(0|-?[1-9]\d{0,8}))*)$/, form)
-    .transform((value) => (value === 'none' ? [] : value.split(',')))
-    .refine((codes) => !codes.some((code) => NEVER_FINAL.includes(code)), never)
 }
 
 /** An amount of one currency, as a decimal string. */

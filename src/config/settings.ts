@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { finalCodes, responseCode, responseCodes } from './code-settings.ts'
 import {
   accessToken,
   amountsByCurrency,
@@ -8,7 +9,6 @@ import {
   clientSecret,
   databaseUrl,
   encryptionKey,
-  finalCodes,
   merchantCode,
   names,
   secret,
@@ -51,6 +51,10 @@ export const SETTINGS = {
   GATEWAY_CLIENT_ID: clientId().optional(),
   GATEWAY_CLIENT_SECRET: clientSecret().optional(),
   GATEWAY_TOKEN_SCOPE: tokenScope().optional(),
+  GATEWAY_CARDS_SUCCESS_CODE: responseCode().default('1'),
+  GATEWAY_CARDS_NOT_FOUND_CODES: responseCodes('404').default([]),
+  GATEWAY_CARDS_FIRST_PAGE: wholeNumber({ max: 1 }).default(1),
+  GATEWAY_CARDS_MAX_PAGE_SIZE: wholeNumber({ min: 1, max: 10_000 }).default(100),
   CARDS_CACHE_MS: wholeNumber({ max: 86_400_000 }).default(0),
   GATEWAY_ENCODING: choice(['json', 'form']).default('json'),
   GATEWAY_TIMEOUT_MS: wholeNumber({ min: 1, max: 600_000 }).default(10_000),

@@ -4,14 +4,17 @@ import { type ExchangeRequest, exchange, openPool } from '../platform/outbound/e
 import { NO_TRACING, type SpanOptions, type Tracing } from '../platform/telemetry/tracing.ts'
 import type { Breakers } from './breakers.ts'
 import { buildCardHeaders, buildCardPath, type CardRequest, isDotSegment } from './card-request.ts'
-import { type CardAnswer, readCardAnswer, readRefusalMessage } from './read-card-answer.ts'
+import {
+  type CardAnswer,
+  type CardEnvelopeRules,
+  readCardAnswer,
+  readCardRefusal,
+} from './read-card-answer.ts'
 import { createTokenProvider, type TokenProvider } from './token-provider.ts'
 import type { OutcomeKind } from './types.ts'
 
-export type CardGatewaySettings = {
+export type CardGatewaySettings = CardEnvelopeRules & {
   baseUrl: string
-  /** The wire prefix without its underscore, e.g. `svc`. */
-  prefix: string
   /** Limit of one call in ms, waiting for a connection included. */
   timeoutMs: number
   maxConcurrency: number
@@ -30,8 +33,6 @@ export type CardGatewaySettings = {
 /** The result of a read, with card data and messages masked. */
 export type CardOutcome =
   | CardAnswer
-  /** The gateway refused the read: `status` is its HTTP status. */
-  | { kind: 'refused'; status: number; message: string }
   /** No token is available, or (`refused`) the gateway refused it. */
   | { kind: 'unauthorized'; refused: boolean; reason: string }
   | { kind: 'failed'; reason: string; timedOut: boolean }
@@ -138,11 +139,12 @@ async function runGuarded(
 }
 
 async function readOnce(
-  { prefix, timeoutMs, signal, onCall }: CardGatewaySettings,
+  settings: CardGatewaySettings,
   { pool, root }: { pool: Pool; root: string },
   request: CardRequest,
   provider: TokenProvider,
 ): Promise<CardOutcome> {
+  const { timeoutMs, signal, onCall } = settings
   const result = await provider.get()
   if (result.kind === 'none') {
     const reason = `no access token: ${result.reason}`
@@ -170,7 +172,7 @@ async function readOnce(
   }
   provider.confirm(token)
   const form = request.virtualCardRequestId === undefined ? 'list' : 'detail'
-  const outcome = classify(response, form, prefix)
+  const outcome = classify(response, settings, form)
   if (outcome.kind === 'failed') report('unknown', outcome.reason)
   else report(outcome.kind === 'answered' ? 'answered' : 'rejected')
   return outcome
@@ -178,15 +180,14 @@ async function readOnce(
 
 /** Classifies a response other than 401. A redirect is not followed; it counts as a failure. */
 function classify(
-  { status, body }: { status: number; body: Buffer },
+  response: { status: number; body: Buffer },
+  rules: CardEnvelopeRules,
   form: 'detail' | 'list',
-  prefix: string,
 ): CardOutcome {
-  if (status >= 200 && status <= 299) return readCardAnswer(body, prefix, form)
+  const { status, body } = response
+  if (status >= 200 && status <= 299) return readCardAnswer(body, rules, form)
   if (status < 400 || status > 499) {
     return { kind: 'failed', reason: `HTTP status ${status}`, timedOut: false }
   }
-  const message = readRefusalMessage(body)
-  if (status === 404 && form === 'detail') return { kind: 'missing', message }
-  return { kind: 'refused', status, message }
+  return readCardRefusal(response, rules, form)
 }

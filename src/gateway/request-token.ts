@@ -16,8 +16,9 @@ const tokenAnswer = z.object({
   token_type: z
     .string()
     .regex(/^bearer$/i)
-    .optional(),
-  expires_in: z.coerce.number().positive().optional(),
+    .nullish(),
+  // A coercion would read null as 0.
+  expires_in: z.union([z.null(), z.coerce.number().positive()]).optional(),
 })
 
 export type TokenEndpoint = {
@@ -72,7 +73,7 @@ async function requestToken(
     return { kind: 'none', reason, timedOut: false, outcome: 'unknown' }
   }
   const { access_token: token, expires_in: lifeS } = parsed
-  return { kind: 'token', token, lifeS, outcome: 'answered' }
+  return { kind: 'token', token, lifeS: lifeS ?? undefined, outcome: 'answered' }
 }
 
 /** Reads a flat answer, or one nested under `data`, as some deployments send it. */

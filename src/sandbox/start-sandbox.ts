@@ -17,7 +17,7 @@ import { makePageRoutes } from './page/page-routes.ts'
 import { makePaygateRoute } from './paygate/paygate-route.ts'
 import { makeRefundMode, refundModeInput } from './paygate/refund-mode.ts'
 import { makeRandom } from './random.ts'
-import { createMerchants, type SandboxAccount, type SandboxState } from './state.ts'
+import { type CardRules, createMerchants, type SandboxAccount, type SandboxState } from './state.ts'
 
 export type SandboxOptions = {
   /** Control requests that name no account use the first one. */
@@ -37,6 +37,8 @@ export type SandboxOptions = {
   refundMs?: number
   /** Milliseconds before each further attempt to deliver a notification; its length limits them. */
   ipnRetryMs?: readonly number[]
+  /** How the card envelopes look, and the pages of the list. */
+  cards?: CardRules
   /** Lifetime of a card token in seconds. */
   tokenLifetimeS?: number
   /** Seeds fault probabilities and the shuffling of notifications. */
@@ -113,6 +115,7 @@ function createState(options: SandboxOptions): SandboxState {
       refundHashExclude: options.refundHashExclude ?? ['RequestID'],
       ipnHashExclude: options.ipnHashExclude ?? ['TransAmount', 'ExtData'],
       refundMs,
+      cards: options.cards ?? { successCode: 1, firstPage: 1, maxPageSize: 100 },
       ipnRetryMs: options.ipnRetryMs ?? [1000, 2000, 5000, 10_000],
     },
     merchants,

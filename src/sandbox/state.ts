@@ -4,12 +4,16 @@ import type { BackgroundTasks } from './background-tasks.ts'
 import type { Journal } from './journal.ts'
 import type { Fault, RefundMode, SandboxCard, TokenStore } from './types.ts'
 
+/** What the specification leaves open about cards: the `code` of a success, and the pages of a list. */
+export type CardRules = { successCode: number; firstPage: number; maxPageSize: number }
+
 export type Settings = {
   fieldPrefix: string
   paygatePath: string
   refundHashExclude: readonly string[]
   ipnHashExclude: readonly string[]
   refundMs: number
+  cards: CardRules
   ipnRetryMs: readonly number[]
 }
 

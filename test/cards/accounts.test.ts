@@ -60,7 +60,8 @@ describe('accounts with tokens of their own', () => {
     async (_, key, own, other, token) => {
       const { get, reads, listOwners } = await startWith(OWN)
       expect((await get(`/VC-${own}`, key)).status).toBe(200)
-      await expectProblem(await get(`/VC-${other}`, key), 404, 'card_not_found')
+      const problem = await expectProblem(await get(`/VC-${other}`, key), 404, 'card_not_found')
+      expect(problem.detail).toBe('No such virtual card')
       await expectProblem(await get('/VC-2', key), 404, 'card_not_found')
       expect((await get('/VC-3', key)).status).toBe(200)
       const code = [MERCHANT, OTHER][own]?.merchantCode
@@ -69,6 +70,14 @@ describe('accounts with tokens of their own', () => {
       expect(new Set(sent)).toEqual(new Set([`Bearer ${token}`]))
     },
   )
+
+  it('have lists that leave out the cards of others and keep the rest as it came', async () => {
+    const { get, logged } = await startWith(OWN)
+    const own = [MERCHANT.merchantCode, null].map((merchantCode) => makeItem({ merchantCode }))
+    const body = await (await get('', MINE)).text()
+    expect(body).toBe(writeList(own).replace('"totalDocs":2', '"totalDocs":4'))
+    expect(logged()).toContain('left out')
+  })
 
   it('cannot be named by a key of another', async () => {
     const { get, reads } = await startWith(OWN)
@@ -140,8 +149,9 @@ describe('one token shared by several accounts', () => {
     expect(await listOwners(`?${NAME_THEIRS}`)).toEqual([OTHER.merchantCode])
   })
 
-  it('is the own token of an account that is alone', async () => {
-    const { get } = await startWith([MERCHANT], SHARED)
+  it('is the own token of an account that is alone, whose cards may name any account', async () => {
+    const { get, listOwners } = await startWith([MERCHANT], SHARED)
+    expect(await listOwners('', MINE)).toHaveLength(4)
     expect((await get('/VC-0', MINE)).status).toBe(200)
     expect((await get('/VC-0', KEY)).status).toBe(200)
   })

@@ -2,7 +2,7 @@ import { request as requestRaw } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { expectInvalid, expectProblem } from '../support/api.ts'
-import { findInTables } from '../support/ask.ts'
+import { expectRefused, findInTables } from '../support/ask.ts'
 import {
   CARDS,
   CLIENT,
@@ -58,26 +58,73 @@ describe('a card', () => {
   })
 
   it.each([
-    ['HTTP 404', 404, '{"code":0,"message":"no card 4111111111111111"}'],
-    [
-      'another code than 1',
-      200,
-      '{"code":7,"state":1,"data":null,"message":"no card 4111111111111111"}',
-    ],
+    ['HTTP 404', 404, 0],
+    ['a code that the settings list', 200, 7],
+    ['such a code with an error status', 400, 404],
   ])(
     'that the gateway does not have, by %s, is 404 with its message, masked',
-    async (_, status, body) => {
-      const { get, logged } = await startWith(body, status)
+    async (_, status, code) => {
+      const body = `{"code":${code},"state":1,"data":null,"message":"no card 4111111111111111"}`
+      const settings = { ...CLIENT, GATEWAY_CARDS_NOT_FOUND_CODES: '7,404' }
+      const { get, logged } = await startWith(body, status, settings)
       const problem = await expectProblem(await get('/VC-1'), 404, 'card_not_found')
       expect(problem.detail).toBe('no card 411111******1111')
       expect(logged()).not.toContain('4111111')
     },
   )
 
-  it('of another account is 404, and nothing about it is disclosed', async () => {
-    const { get } = await startWith(writeDetail({ merchantCode: 'OTHER1', status: 'SECRET' }))
-    const problem = await expectProblem(await get('/VC-1'), 404, 'card_not_found')
-    expect(JSON.stringify(problem)).not.toMatch(/OTHER1|SECRET/)
+  it.each(['uflyl', 'SHOP 1', '#12345678901234567890#', null])(
+    'of the only account is shown, however the gateway spells its code: %j',
+    async (merchantCode) => {
+      const body = writeDetail({ merchantCode })
+      const { get } = await startWith(body)
+      expect(await (await get('/VC-1')).text()).toBe(body)
+    },
+  )
+
+  it('keeps the identifiers, amounts and dates that the specification names, also where they look like card numbers', async () => {
+    const looksLikeCard = '24083008014600006'
+    const body = writeDetail({
+      requestId: looksLikeCard,
+      virtualCardRequestId: looksLikeCard,
+      merchantCode: '4111111111111111',
+      cardPolicy: {
+        policyRequestId: '4111111111111111',
+        policyRevision: '#4111111111111111#',
+        cardLimit: '#1234567890128#',
+        minTransAmount: '#4111111111111111.00#',
+        maxTransAmount: '#4.111111111111111e15#',
+        supportedMccGroup: ['4111111111111111'],
+      },
+      createdAt: '4111111111111111',
+      updatedAt: '4111 1111 1111 1111',
+    }).replace('"RESP-1"', '4111111111111111')
+    const { get, reads } = await startWith(body)
+    expect(await (await get(`/${looksLikeCard}`)).text()).toBe(body)
+    expect(reads.map(({ path }) => path)).toEqual([`${CARDS}/${looksLikeCard}`])
+  })
+
+  it.each([
+    ['with the same names elsewhere', { extraInfo: { requestId: '4111111111111111' } }],
+    [
+      'in the status and the name',
+      { status: '4111111111111111', merchantEmail: '4111111111111111' },
+    ],
+    [
+      'in a policy that is none',
+      { cardPolicy: { pan: '4111111111111111', other: '4111111111111111' } },
+    ],
+  ])('is masked %s', async (_, more) => {
+    const { get } = await startWith(writeDetail(more))
+    const text = await (await get('/VC-1')).text()
+    expect(text).not.toContain('4111111')
+    expect(text).toContain('411111******1111')
+  })
+
+  it('is shown without a state, and with a response id that is a number', async () => {
+    const body = writeDetail().replace('"state":2', '"state":null').replace('"RESP-1"', '5')
+    const { get } = await startWith(body)
+    expect(await (await get('/VC-1')).text()).toBe(body)
   })
 
   it.each([
@@ -143,19 +190,22 @@ describe('a list', () => {
     expect(reads.map(({ path }) => path)).toEqual([`${CARDS}?${QUERY}`, CARDS])
   })
 
-  it('leaves out cards of other accounts and keeps the rest as it came', async () => {
-    const own = [makeItem(), makeItem({ virtualCardRequestId: 'VC-3' })]
-    const all = [own[0], makeItem({ merchantCode: 'OTHER1', status: 'SECRET' }), own[1]]
-    const { get, logged } = await startWith(writeList(all))
-    const body = await (await get('')).text()
-    expect(body).toBe(writeList(own).replace('"totalDocs":2', '"totalDocs":3'))
-    expect(logged()).toContain('left out')
+  it('of the only account has all its cards, however the gateway spells its code', async () => {
+    const codes = ['UFLIYL', 'uflyl', '#5#', null, undefined]
+    const body = writeList(codes.map((merchantCode) => makeItem({ merchantCode })))
+    const { get } = await startWith(body)
+    expect(await (await get('')).text()).toBe(body)
   })
 
-  it('that the gateway refuses is 502 with its message', async () => {
-    const { get } = await startWith('{"code":5,"message":"no list today","data":null}')
-    const problem = await expectProblem(await get(''), 502, 'gateway_refused')
-    expect(problem.detail).toContain('no list today')
+  it('keeps what the specification names, also where it looks like a card number', async () => {
+    const item = makeItem({
+      virtualCardRequestId: '24083008014600006',
+      merchantId: '4111111111111111',
+      cardPolicy: { cardLimit: '#1234567890128#' },
+    })
+    const body = writeList([item]).replace('"totalDocs":1', '"totalDocs":1234567890128')
+    const { get } = await startWith(body)
+    expect(await (await get('')).text()).toBe(body)
   })
 
   it.each([
@@ -168,6 +218,8 @@ describe('a list', () => {
     ['pageSize', 'pageSize=0'],
     ['pageSize', 'pageSize=ten'],
     ['pageIndex', 'pageIndex=1234567890'],
+    ['pageIndex', 'pageIndex=01'],
+    ['pageSize', 'pageSize=100000'],
     ['dateFr', 'dateFr=2026-02-29'],
     ['dateFr', 'dateFr=2026-2-1'],
     ['dateTo', 'dateTo=21.11.2026'],
@@ -181,6 +233,56 @@ describe('a list', () => {
     await expectInvalid(await get(`?${query}`), field)
     expect(reads).toEqual([])
   })
+})
+
+describe('a code other than success', () => {
+  const body = '{"code":7,"message":"no card 4111111111111111","data":null}'
+
+  it.each(['/VC-1', ''])('is a refusal with the code and the message, masked: %s', async (path) => {
+    const { get, logged } = await startWith(body)
+    const problem = await expectRefused(await get(path), 502, 'card_refused')
+    expect(problem).toMatchObject({
+      detail: 'The gateway refused the request with code 7: no card 411111******1111',
+      gatewayCode: '7',
+    })
+    expect(logged()).toMatch(/"code":"7"/)
+    expect(logged()).not.toContain('4111111')
+  })
+
+  it('is a refusal also with an error status, and for a list whatever the code', async () => {
+    const settings = { ...CLIENT, GATEWAY_CARDS_NOT_FOUND_CODES: '7' }
+    const list = await startWith(body, 200, settings)
+    await expectRefused(await list.get(''), 502, 'card_refused')
+    const forbidden = await startWith(body, 403)
+    await expectRefused(await forbidden.get('/VC-1'), 502, 'card_refused')
+    // With an error status the code of a success means nothing.
+    const contradicting = await startWith('{"code":1,"message":"no"}', 403)
+    await expectProblem(await contradicting.get('/VC-1'), 502, 'gateway_refused')
+  })
+
+  it('is not 1 where the settings name another', async () => {
+    const settings = { ...CLIENT, GATEWAY_CARDS_SUCCESS_CODE: '0' }
+    const zero = writeDetail().replace('"code":1', '"code":0')
+    const { get } = await startWith(zero, 200, settings)
+    expect(await (await get('/VC-1')).text()).toBe(zero)
+    const one = await startWith(writeDetail(), 200, settings)
+    const problem = await expectRefused(await one.get('/VC-1'), 502, 'card_refused')
+    expect(problem).toMatchObject({ gatewayCode: '1' })
+  })
+})
+
+it('the pages of a list may start at 0 and be larger, as the settings say', async () => {
+  const body = writeList([makeItem()])
+  const settings = {
+    ...CLIENT,
+    GATEWAY_CARDS_FIRST_PAGE: '0',
+    GATEWAY_CARDS_MAX_PAGE_SIZE: '500',
+  }
+  const { get, reads } = await startWith(body, 200, settings)
+  expect((await get('?pageIndex=0&pageSize=500')).status).toBe(200)
+  expect(reads.map(({ path }) => path)).toEqual([`${CARDS}?pageIndex=0&pageSize=500`])
+  const problem = await expectInvalid(await get('?pageSize=501'), 'pageSize')
+  expect(problem.detail).toContain('from 1 to 500')
 })
 
 it.each([
@@ -209,7 +311,7 @@ describe('an answer that is none', () => {
     [200, '{"code":1,"data":{"docs":{}}}', 502, 'gateway_failed'],
     [
       200,
-      '{"code":1,"data":{"docs":[{"merchantCode":5}],"merchantCode":5}}',
+      '{"code":1,"data":{"docs":[{"merchantCode":[5]}],"merchantCode":[5]}}',
       502,
       'gateway_failed',
     ],
@@ -250,7 +352,7 @@ it('another prefix of the gateway is read, and its members kept', async () => {
   const body = writeDetail().replace('svcResponseId', 'brandResponseId')
   const settings = { ...CLIENT, GATEWAY_FIELD_PREFIX: 'brand' }
   expect(await (await (await startWith(body, 200, settings)).get('/VC-1')).text()).toBe(body)
-  const wrong = body.replace('"RESP-1"', '5')
+  const wrong = body.replace('"RESP-1"', '[5]')
   const { get } = await startWith(wrong, 200, settings)
   await expectProblem(await get('/VC-1'), 502, 'gateway_failed')
 })

@@ -169,7 +169,7 @@ it('a careless gateway: neither number nor CVV leaves, is logged or stored', asy
         asNumber: 5555555555554444,
         [number]: { cvc: 987, note: 'card 5555-5555-5555-4444, CVV: 987' },
       },
-      requestId: `REQ-${number}`,
+      status: `REQ-${number}`,
       secondCvv2: ['open987'],
     },
   })
@@ -191,7 +191,7 @@ it('a careless gateway: neither number nor CVV leaves, is logged or stored', asy
         asNumber: '555555******4444',
         '555555******4444': { cvc: '***', note: 'card 5555-55**-****-4444, CVV: ***' },
       },
-      requestId: 'REQ-555555******4444',
+      status: 'REQ-555555******4444',
       secondCvv2: '***',
     })
   }

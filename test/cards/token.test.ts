@@ -48,6 +48,20 @@ describe('reads through the service', () => {
     })
   })
 
+  it.each([
+    { token_type: null, expires_in: null, scope: null, refresh_token: null },
+    { token_type: 'bearer', expires_in: '3600', code: null, message: null },
+    { data: null },
+  ])('take a token answer whose other members are null or texts: %j', async (more) => {
+    const { get, fetches } = await startWith(
+      taking(() => true),
+      giveToken(more),
+    )
+    expect((await get('/VC-1')).status).toBe(200)
+    expect((await get('/VC-2')).status).toBe(200)
+    expect(fetches).toHaveLength(1)
+  })
+
   it('whose token ran out at the gateway are renewed once, and no caller sees it', async () => {
     let good = 'T1'
     const { get, fetches } = await startWith(taking((token) => token === good))

@@ -106,4 +106,75 @@ describe('virtual cards', () => {
     })
     expect(seen.at(-1)?.headers.get('accept-language')).toBe('vi')
   })
+
+  /** A client of a service that answers with these pages, and the pages it asked for. */
+  function connectTo(answer: (pageIndex: number) => unknown) {
+    const asked: string[] = []
+    const send: typeof fetch = async (input) => {
+      const { pathname, searchParams } = new URL(String(input))
+      asked.push(searchParams.get('pageIndex') ?? pathname)
+      const data = answer(Number(searchParams.get('pageIndex')))
+      return new Response(typeof data === 'string' ? data : JSON.stringify({ code: 1, data }))
+    }
+    return { client: createClient({ baseUrl: 'http://service', apiKey: KEY, fetch: send }), asked }
+  }
+  const makeDocs = (...ids: string[]) =>
+    ids.map((virtualCardRequestId) => ({ virtualCardRequestId }))
+
+  it.each([
+    ['undefined', undefined],
+    ['null', null],
+    ['a text', 'two'],
+  ])('are listed to the first empty page when totalPages is %s', async (_, totalPages) => {
+    const pages = [makeDocs('A', 'B'), makeDocs('C'), []]
+    const { client, asked } = connectTo((index) => ({ docs: pages[index - 1], totalPages }))
+    const ids = (await collect(client.cards.list({ limit: 2 }))).map((c) => c.virtualCardRequestId)
+    expect(ids).toEqual(['A', 'B', 'C'])
+    expect(asked).toEqual(['1', '2', '3'])
+  })
+
+  it('are listed once by a gateway that repeats its last page for ever', async () => {
+    const { client, asked } = connectTo((index) => ({ docs: makeDocs(index === 1 ? 'A' : 'B') }))
+    const ids = (await collect(client.cards.list())).map((card) => card.virtualCardRequestId)
+    expect(ids).toEqual(['A', 'B'])
+    expect(asked).toEqual(['1', '2', '3'])
+  })
+
+  it.each([{ totalPages: 2 }, {}])(
+    'are listed from page 0 on where it is the first: %j',
+    async (more) => {
+      const pages = [makeDocs('A'), makeDocs('B'), []]
+      const { client, asked } = connectTo((index) => ({ docs: pages[index], ...more }))
+      const list = client.cards.list({ firstPage: 0 })
+      expect((await collect(list)).map((card) => card.virtualCardRequestId)).toEqual(['A', 'B'])
+      expect(asked.slice(0, 2)).toEqual(['0', '1'])
+      expect(asked).toHaveLength('totalPages' in more ? 2 : 3)
+    },
+  )
+
+  it('keep identifiers that the gateway writes as numbers, digit for digit', async () => {
+    const { client } = connectTo(
+      () => '{"code":1,"data":{"virtualCardRequestId":24083008014600006123,"cardPolicy":null}}',
+    )
+    expect(await client.cards.get('1')).toEqual({
+      virtualCardRequestId: '24083008014600006123',
+      cardPolicy: null,
+    })
+  })
+
+  it('that the gateway refuses are not asked for again', async () => {
+    const problem = { status: 502, code: 'card_refused', gatewayCode: '7', detail: 'suspended' }
+    let asked = 0
+    const send: typeof fetch = async () => {
+      asked += 1
+      return new Response(JSON.stringify(problem), { status: 502 })
+    }
+    const client = createClient({ baseUrl: 'http://service', apiKey: KEY, fetch: send })
+    await expect(client.cards.get('1')).rejects.toMatchObject({
+      name: 'UnavailableError',
+      code: 'card_refused',
+      extra: { gatewayCode: '7' },
+    })
+    expect(asked).toBe(1)
+  })
 })

@@ -3,6 +3,7 @@ import type { ExtractSchema } from 'hono/types'
 import type * as client from 'ipn-processor/client'
 import type { Client, Listing } from 'ipn-processor/client'
 import { expectTypeOf, it } from 'vitest'
+import type { ListedCard, VirtualCard } from '../../src/cards/view.ts'
 import type { discrepancyRoutes } from '../../src/discrepancies/routes.ts'
 import type { Discrepancy } from '../../src/discrepancies/view.ts'
 import type { Event, EventPage } from '../../src/feed/view.ts'
@@ -60,6 +61,21 @@ it('the types match the schemas, member by member', () => {
   expectTypeOf<client.Event>().toEqualTypeOf<z.infer<typeof Event>>()
   expectTypeOf<client.EventPage>().toEqualTypeOf<z.infer<typeof EventPage>>()
   expectTypeOf<client.WebhookWish>().toEqualTypeOf<z.input<typeof NewEndpoint>>()
+})
+
+it('cards have the members of their schemas; amounts are decimal strings here', () => {
+  type Names<T> = keyof { [Name in keyof T as string extends Name ? never : Name]: T[Name] }
+  type Inner<T, Name extends keyof T> = Names<NonNullable<T[Name]>>
+  type One = z.infer<typeof VirtualCard>
+  type Listed = z.infer<typeof ListedCard>
+  expectTypeOf<keyof client.VirtualCard>().toEqualTypeOf<Names<One>>()
+  expectTypeOf<Inner<client.VirtualCard, 'cardData'>>().toEqualTypeOf<Inner<One, 'cardData'>>()
+  expectTypeOf<Inner<client.VirtualCard, 'cardPolicy'>>().toEqualTypeOf<Inner<One, 'cardPolicy'>>()
+  expectTypeOf<keyof client.ListedCard>().toEqualTypeOf<Names<Listed>>()
+  expectTypeOf<Inner<client.ListedCard, 'cardData'>>().toEqualTypeOf<Inner<Listed, 'cardData'>>()
+  expectTypeOf<Inner<client.ListedCard, 'cardPolicy'>>().toEqualTypeOf<
+    Inner<Listed, 'cardPolicy'>
+  >()
 })
 
 it('each method resolves to the response of its route', () => {

@@ -5,6 +5,7 @@ import { createTokenProvider } from '../../src/gateway/token-provider.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { ask, expectTaken, seedPaid } from '../support/ask.ts'
 import { CARDS } from '../support/cards.ts'
+import { takeFaults } from '../support/conformance/faults.ts'
 import { makeClient } from '../support/gateway.ts'
 import { KEY, MERCHANT } from '../support/service.ts'
 import { useTestDatabase } from '../support/use-started.ts'
@@ -134,6 +135,9 @@ describe('whatever the gateway answers', () => {
         expectOwn(got, 'GET')
         if (got.status === 200) expect(JSON.parse(got.text)).toMatchObject({ code: 1 })
         expect(errors).toEqual([])
+        // A card is passed on as it came, also where a member is not of the type that the specification gives it.
+        const faults = await takeFaults()
+        expect(faults.filter((fault) => !/^200 of GET \S+ data\/data\//.test(fault))).toEqual([])
       })
       await expectWell(service)
     },

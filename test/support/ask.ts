@@ -49,6 +49,7 @@ const Refusal = Problem.extend({
   leftToday: z.string().optional(),
   refundId: z.string().optional(),
   state: z.string().optional(),
+  gatewayCode: z.string().optional(),
 })
 
 /** Checks that a refund was refused with this status and code, and returns the problem. */

@@ -24,15 +24,27 @@ const CVV_IN_TEXT = /(cv[vc]2?)(\D{0,16}?)(\d{3,4})(?!\d)/gi
 type FieldKind = 'number' | 'cvv' | undefined
 
 /**
+ * Members that are never masked, by name from the top: `true` for a value or a list of values, an object for the
+ * members below. Elements of a list count as the list itself.
+ */
+export type UnmaskedMembers = { readonly [name: string]: true | UnmaskedMembers }
+
+/** Where a value stands: what its name or a label beside it denotes, its parent's name, and what is not masked below. */
+type Position = { kind: FieldKind; parent: string; depth: number; unmasked: UnmaskedMembers }
+
+const NOTHING: UnmaskedMembers = {}
+
+/**
  * Masks card data in a parsed JSON value, at any depth, keys included. A card number keeps at most its first six
  * and last four digits, a CVV nothing. A card number is detected by its member name, or as 13 to 19 digits
  * that pass the Luhn check, with or without separators, in a string or a JSON number (which becomes a
  * string). Already masked values pass unchanged. Longer digit runs are not card numbers; neither is a UUID that
  * contains a letter, unless its member name denotes a card number.
  * @param value parsed JSON whose numbers are `LosslessNumber`
+ * @param unmasked the members that pass as they are, for example identifiers, which could not be used otherwise
  */
-export function maskCardData(value: unknown): unknown {
-  return maskValue(value, undefined, '', 0)
+export function maskCardData(value: unknown, unmasked = NOTHING): unknown {
+  return maskValue(value, { kind: undefined, parent: '', depth: 0, unmasked })
 }
 
 /** Masks card data in plain text: a message, a reason, a path. */
@@ -42,25 +54,36 @@ export function maskCardText(text: string): string {
     .replace(DIGIT_RUN, maskRun)
 }
 
-function maskValue(value: unknown, kind: FieldKind, parent: string, depth: number): unknown {
+function maskValue(value: unknown, position: Position): unknown {
+  const { kind, parent, depth, unmasked } = position
   if (kind === 'cvv') return hideCvv(value)
   if (typeof value === 'string')
     return kind === 'number' ? maskCardNumber(value) : maskString(value)
   if (value instanceof LosslessNumber) return maskNumber(value, kind)
   if (typeof value !== 'object' || value === null) return value
   if (depth >= MAX_DEPTH) return HIDDEN
-  if (Array.isArray(value)) return value.map((item) => maskValue(item, kind, parent, depth + 1))
+  if (Array.isArray(value)) {
+    return value.map((item) => maskValue(item, { ...position, depth: depth + 1 }))
+  }
   const entries = Object.entries(value)
   const labelKind = readLabelKind(entries)
   // The parser marks its numbers with this member: an object that has it would be serialised as a number.
   const members = entries.filter(([name]) => name !== 'isLosslessNumber')
   return Object.fromEntries(
     members.map(([name, member]) => {
+      const exempt = Object.hasOwn(unmasked, name) ? unmasked[name] : undefined
+      if (exempt === true && [member].flat().every(isScalar)) return [name, member]
+      const below = typeof exempt === 'object' ? exempt : NOTHING
       const inherited = isLabel(name) ? kind : (kind ?? labelKind)
       const own = inherited ?? classifyName(name, parent)
-      return [maskCardText(name), maskValue(member, own, simplify(name), depth + 1)]
+      const at = { kind: own, parent: simplify(name), depth: depth + 1, unmasked: below }
+      return [maskCardText(name), maskValue(member, at)]
     }),
   )
+}
+
+function isScalar(value: unknown): boolean {
+  return typeof value !== 'object' || value === null || value instanceof LosslessNumber
 }
 
 /** Leaves UUIDs as they are: a masked identifier could not be used in the next request. */

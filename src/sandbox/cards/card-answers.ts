@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { isErrorStatus } from '../faults/apply-fault.ts'
 import { writeJson } from '../wire-format.ts'
 
-/** Success is known to have `code` 1 and `state` 2; the other values are the sandbox's own. */
+/** A success is known to have `state` 2; its `code` is a setting, and the other values are the sandbox's own. */
 const ANSWERS = {
-  success: { status: 200, code: 1, state: 2, en: 'Successful', vi: 'Thành công' },
+  success: { status: 200, code: 'success', state: 2, en: 'Successful', vi: 'Thành công' },
   unauthorised: {
     status: 401,
     code: 401,
@@ -26,13 +26,13 @@ const ANSWERS = {
     en: 'Invalid parameter',
     vi: 'Tham số không hợp lệ',
   },
-  failed: { status: 200, code: 0, state: 0, en: 'Failed', vi: 'Thất bại' },
+  failed: { status: 200, code: 'failure', state: 0, en: 'Failed', vi: 'Thất bại' },
 } satisfies Record<string, CardAnswer>
 
 /** The content of an envelope (specification 2.1) and its HTTP status. */
 export type CardAnswer = {
   status: number
-  code: number
+  code: number | 'success' | 'failure'
   state: number
   en: string
   vi: string
@@ -50,23 +50,30 @@ export function answerCards(
 
 /**
  * Returns the answer of a fault: codes from 400 to 599 are also the HTTP status, others are sent with
- * HTTP 200. Because code 1 means success, a fault with code 1 is answered with 0.
+ * HTTP 200.
  */
 export function refuseWithCode(code: number): CardAnswer {
   if (code === 401) return answerCards('unauthorised')
   return {
     ...ANSWERS.failed,
     status: isErrorStatus(code) ? code : 200,
-    code: code === 1 ? 0 : code,
+    code,
   }
+}
+
+/** Returns the number to send. A failure is never answered with the code of a success. */
+export function resolveCode({ code }: CardAnswer, successCode: number): number {
+  if (code === 'success') return successCode
+  if (typeof code === 'number' && code !== successCode) return code
+  return successCode === 0 ? 1 : 0
 }
 
 /** Writes the envelope as JSON, with the message in `language` and `data` null if there is none. */
 export function writeEnvelope(
   answer: CardAnswer,
-  { language, prefix }: { language: string; prefix: string },
+  { language, prefix, code }: { language: string; prefix: string; code: number },
 ): string {
-  const { code, state, data = null, detail } = answer
+  const { state, data = null, detail } = answer
   const text = language === 'vi' ? answer.vi : answer.en
   const message = detail === undefined ? text : `${text}: ${detail}`
   return writeJson({ code, state, data, message, [`${prefix}ResponseId`]: randomUUID() })

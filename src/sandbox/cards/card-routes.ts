@@ -5,7 +5,13 @@ import { answerRequest } from '../faults/apply-fault.ts'
 import { takeFault } from '../faults/take-fault.ts'
 import { type CardsEntry, recordEntry } from '../journal.ts'
 import type { SandboxMerchant, SandboxState } from '../state.ts'
-import { answerCards, type CardAnswer, refuseWithCode, writeEnvelope } from './card-answers.ts'
+import {
+  answerCards,
+  type CardAnswer,
+  refuseWithCode,
+  resolveCode,
+  writeEnvelope,
+} from './card-answers.ts'
 import { answerCardList, readCardParameters } from './list-cards.ts'
 import { showCard } from './show-card.ts'
 import { checkBearer } from './tokens.ts'
@@ -19,7 +25,9 @@ type CardContext = Context<{ Bindings: HttpBindings }>
 export function makeCardRoutes(state: SandboxState): Hono<{ Bindings: HttpBindings }> {
   const app = new Hono<{ Bindings: HttpBindings }>()
   app.get('/', (c) =>
-    serve(state, c, null, (merchants) => answerCardList(merchants, c.req.queries())),
+    serve(state, c, null, (merchants) =>
+      answerCardList(merchants, c.req.queries(), state.settings.cards),
+    ),
   )
   app.get('/:virtualCardRequestId', (c) => {
     const id = c.req.param('virtualCardRequestId')
@@ -54,20 +62,21 @@ async function serve(
     query: readCardParameters(c.req.queries()),
     language: c.req.header('accept-language') ?? null,
   })
+  const codeOf = (answer: CardAnswer) => resolveCode(answer, state.settings.cards.successCode)
   const execute = async () => {
     const answer =
       bearer.verdict === 'accepted'
         ? read(filterMerchants(state, bearer.merchantCodes))
         : answerCards('unauthorised')
-    entry.workCode = answer.code
+    entry.workCode = codeOf(answer)
     return answer
   }
   const language = accepts(c, { header: 'Accept-Language', supports: ['en', 'vi'], default: 'en' })
   const write = (answer: CardAnswer) =>
-    writeEnvelope(answer, { language, prefix: state.settings.fieldPrefix })
+    writeEnvelope(answer, { language, prefix: state.settings.fieldPrefix, code: codeOf(answer) })
   const send = (answer: CardAnswer) => {
     entry.status = answer.status
-    entry.code = answer.code
+    entry.code = codeOf(answer)
     const headers = {
       'content-type': 'application/json; charset=utf-8',
       'content-language': language,

@@ -1,36 +1,41 @@
 import { z } from 'zod'
-import type { SandboxMerchant } from '../state.ts'
+import type { CardRules, SandboxMerchant } from '../state.ts'
 import type { SandboxCard } from '../types.ts'
 import { answerCards, type CardAnswer } from './card-answers.ts'
 import { showListedCard } from './show-card.ts'
 
-const MAX_PAGE_SIZE = 100
-
 const day = z.iso.date('must be a day, YYYY-MM-DD')
 
 /** The query parameters (specification 4.2). Defaults and limits are the sandbox's own. */
-const cardListQuery = z
-  .object({
-    pageIndex: positiveInteger(1_000_000).default(1),
-    pageSize: positiveInteger(MAX_PAGE_SIZE).default(10),
-    dateFr: day.optional(),
-    dateTo: day.optional(),
-    requestId: z.string().optional(),
-    status: z.string().optional(),
-    cardBrand: z.string().optional(),
-  })
-  .refine(({ dateFr = '', dateTo = '9999' }) => dateFr <= dateTo, {
-    path: ['dateFr'],
-    message: 'must not be after dateTo',
-  })
+const cardFilters = z.object({
+  dateFr: day.optional(),
+  dateTo: day.optional(),
+  requestId: z.string().optional(),
+  status: z.string().optional(),
+  cardBrand: z.string().optional(),
+})
 
-type CardListQuery = z.output<typeof cardListQuery>
+const NAMES = ['pageIndex', 'pageSize', ...Object.keys(cardFilters.shape)]
+
+function makeListQuery({ firstPage, maxPageSize }: CardRules) {
+  return cardFilters
+    .extend({
+      pageIndex: wholeNumber(firstPage, 1_000_000).default(firstPage),
+      pageSize: wholeNumber(1, maxPageSize).default(Math.min(10, maxPageSize)),
+    })
+    .refine(({ dateFr = '', dateTo = '9999' }) => dateFr <= dateTo, {
+      path: ['dateFr'],
+      message: 'must not be after dateTo',
+    })
+}
+
+type CardListQuery = z.output<ReturnType<typeof makeListQuery>>
 type GivenParameters = Readonly<Record<string, readonly string[]>>
 type OwnedCard = { merchant: SandboxMerchant; card: SandboxCard }
 
 /** Returns the known parameters that are not empty. Repeated values are joined by commas. */
 export function readCardParameters(given: GivenParameters): Record<string, string> {
-  const known = Object.entries(given).filter(([name]) => Object.hasOwn(cardListQuery.shape, name))
+  const known = Object.entries(given).filter(([name]) => NAMES.includes(name))
   const joined = known.map(([name, values]): [string, string] => [name, values.join(',')])
   return Object.fromEntries(joined.filter(([, value]) => value !== ''))
 }
@@ -39,24 +44,29 @@ export function readCardParameters(given: GivenParameters): Record<string, strin
 export function answerCardList(
   merchants: readonly SandboxMerchant[],
   given: GivenParameters,
+  rules: CardRules,
 ): CardAnswer {
-  const repeated = Object.keys(cardListQuery.shape).find((name) => (given[name]?.length ?? 0) > 1)
+  const repeated = NAMES.find((name) => (given[name]?.length ?? 0) > 1)
   if (repeated !== undefined) {
     return answerCards('badParameter', { detail: `${repeated} is given more than once` })
   }
-  const { data: query, error } = cardListQuery.safeParse(readCardParameters(given))
-  if (error === undefined) return listCards(merchants, query)
+  const { data: query, error } = makeListQuery(rules).safeParse(readCardParameters(given))
+  if (error === undefined) return listCards(merchants, query, rules)
   const [issue] = error.issues
   return answerCards('badParameter', { detail: `${issue?.path.join('.')} ${issue?.message}` })
 }
 
 /** Lists cards newest first; cards created at the same time are ordered by id. */
-function listCards(merchants: readonly SandboxMerchant[], query: CardListQuery): CardAnswer {
+function listCards(
+  merchants: readonly SandboxMerchant[],
+  query: CardListQuery,
+  { firstPage }: CardRules,
+): CardAnswer {
   const found = merchants
     .flatMap((merchant) => [...merchant.cards.values()].map((card) => ({ merchant, card })))
     .filter(({ card }) => matches(card, query))
     .sort(compareNewestFirst)
-  const start = (query.pageIndex - 1) * query.pageSize
+  const start = (query.pageIndex - firstPage) * query.pageSize
   const page = found.slice(start, start + query.pageSize)
   const data = {
     docs: page.map(({ merchant, card }) => showListedCard(merchant, card)),
@@ -82,11 +92,11 @@ function compareNewestFirst({ card: a }: OwnedCard, { card: b }: OwnedCard): num
   return a.virtualCardRequestId < b.virtualCardRequestId ? 1 : -1
 }
 
-function positiveInteger(max: number) {
-  const message = `must be a whole number from 1 to ${max}`
+function wholeNumber(min: number, max: number) {
+  const message = `must be a whole number from ${min} to ${max}`
   return z
     .string()
-    .regex(/^[1-9]\d{0,6}$/, message)
+    .regex(/^(0|[1-9]\d{0,6})$/, message)
     .transform(Number)
-    .refine((value) => value <= max, message)
+    .refine((value) => value >= min && value <= max, message)
 }

@@ -28,6 +28,8 @@ async function read(request: Partial<CardRequest>, answer: unknown) {
     breakers: createBreakers(),
     baseUrl: url,
     prefix: 'svc',
+    successCode: '1',
+    notFoundCodes: [],
     timeoutMs: 5_000,
     maxConcurrency: 1,
     accounts: [{ merchantCode, token }],
@@ -69,7 +71,8 @@ const answer = (data: unknown, change: { name?: string; value?: unknown } = {}) 
 function judge({ client }: CardMember, value: unknown): 'answered' | 'failed' {
   if (client === 'any') return 'answered'
   if (value === undefined) return client === 'required' ? 'failed' : 'answered'
-  return value === null && client === 'nullable' ? 'answered' : 'failed'
+  if (value === null) return client === 'required' ? 'failed' : 'answered'
+  return client === 'identifier' && typeof value === 'number' ? 'answered' : 'failed'
 }
 
 const listChanges = ({ type }: CardMember) => [

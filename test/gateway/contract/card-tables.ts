@@ -3,8 +3,8 @@ import type { Member } from './tables.ts'
 /** The specification's tables of virtual cards as data; a member inside another is named by its path. */
 
 export type CardMember = Member & {
-  /** What the client takes in its place: nothing else, nothing at all, `null` as well, or anything. */
-  client: 'required' | 'absent' | 'nullable' | 'any'
+  /** What the client takes in its place: nothing else, nothing or `null`, a text or a number as well, or anything. */
+  client: 'required' | 'nullable' | 'identifier' | 'any'
 }
 
 /** 3, and those that such gateways are known to send. */
@@ -14,10 +14,10 @@ export const OTHER_STATUSES = ['INACTIVE', 'ACTIVE', 'EXPIRED', 'LOCKED', 'FAILE
 /** 2.1. */
 export const ENVELOPE: readonly CardMember[] = [
   { name: 'code', type: 'number', sample: 1, client: 'required' },
-  { name: 'state', type: 'number', sample: 2, client: 'absent' },
+  { name: 'state', type: 'number', sample: 2, client: 'nullable' },
   { name: 'data', type: 'object', sample: {}, client: 'required' },
   { name: 'message', type: 'string', sample: 'Successful', client: 'nullable' },
-  { name: 'svcResponseId', type: 'string', sample: 'RESP-1', client: 'nullable' },
+  { name: 'svcResponseId', type: 'string', sample: 'RESP-1', client: 'identifier' },
 ]
 
 const member = (
@@ -30,7 +30,7 @@ const member = (
 const ids = [
   member('requestId', 'string', 'REQ-1'),
   member('virtualCardRequestId', 'string', 'VC-1'),
-  member('merchantCode', 'string', 'UFLIYL', 'nullable'),
+  member('merchantCode', 'string', 'UFLIYL', 'identifier'),
   member('cardData.cardHolderName', 'string', 'NGUYEN VAN A'),
   member('cardData.cardBrand', 'string', 'visa'),
 ]

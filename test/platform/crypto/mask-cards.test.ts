@@ -167,6 +167,34 @@ describe('what is no card data', () => {
   })
 })
 
+describe('a member that is not masked', () => {
+  const unmasked = { id: true, policy: { limit: true, groups: true }, docs: { id: true } } as const
+  const maskOther = (json: string) => stringify(maskCardData(parse(json), unmasked))
+  const pan = '4111111111111111'
+
+  it.each([
+    `{"id":"${pan}","policy":{"limit":${pan},"groups":["${pan}",${pan}]}}`,
+    `{"docs":[{"id":"${pan}"},{"id":${pan}}]}`,
+    `{"name":"card number","id":"${pan}"}`,
+  ])('passes unchanged: %s', (json) => {
+    expect(maskOther(json)).toBe(json)
+    expect(mask(json)).not.toBe(json)
+  })
+
+  it.each([
+    `{"id":{"a":"${pan}"}}`,
+    `{"id":[["${pan}"]]}`,
+    `{"policy":"${pan}"}`,
+    `{"policy":{"id":"${pan}"}}`,
+    `{"docs":[{"policy":{"limit":"${pan}"}}]}`,
+    `{"other":{"id":"${pan}"}}`,
+    `{"constructor":"${pan}","__proto__":"${pan}","toString":["${pan}"]}`,
+  ])('is only the value at its place: %s', (json) => {
+    expect(maskOther(json)).toBe(mask(json))
+    expect(maskOther(json)).not.toContain(pan)
+  })
+})
+
 it('a value nested too deeply is hidden without inspection', () => {
   const deep = `${'['.repeat(100)}"4111111111111112"${']'.repeat(100)}`
   expect(mask(deep)).toBe(`${'['.repeat(64)}"***"${']'.repeat(64)}`)
