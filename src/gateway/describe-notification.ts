@@ -5,19 +5,18 @@ import { z } from 'zod'
  * are accepted, because the signature covers them.
  */
 export function describeNotification(prefix: string) {
-  const id = z.string().min(1).max(128)
-  const hint = z
-    .union([z.string(), z.number()])
-    .nullable()
-    .optional()
-    .meta({ description: 'A hint: compared with the answer to a query, never trusted by itself' })
+  const id = z.union([z.string().min(1).max(128), z.number()])
+  const hint = z.union([z.string(), z.number()]).nullable().optional().meta({
+    description:
+      'A hint: compared with the answer to a query, never trusted by itself. A value of another type is ignored',
+  })
   return z
     .looseObject({
       [`${prefix}_Command`]: z.string().nullable().optional().meta({
         description: '`REFUND` for the result of a refund; any other value for a payment',
       }),
       [`${prefix}_MerchantCode`]: z
-        .string()
+        .union([z.string(), z.number()])
         .nullable()
         .optional()
         .meta({ description: 'May be omitted if there is only one merchant account' }),

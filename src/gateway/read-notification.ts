@@ -24,8 +24,8 @@ export type Notification = {
 const MAX_ID = 128
 
 /**
- * Makes the function that reads the notification of a payment or a refund (specification 6). It returns the first
- * problem, if an id is missing or a member has the wrong type.
+ * Makes the function that reads the notification of a payment or a refund (specification 6). It returns a problem
+ * only if the id is missing or cannot be read: any other member that has no use is read as missing.
  * @param prefix of the members' names, without its underscore
  */
 export function createReadNotification(
@@ -33,19 +33,16 @@ export function createReadNotification(
 ): (params: WireParams) => Notification | Malformed {
   const named = nameMembers(prefix)
   return (params) => {
-    const problems: string[] = []
-    const isRefund = readText(params, named.command, problems) === 'REFUND'
-    const merchantCode = readText(params, named.merchantCode, problems) || undefined
-    const paymentId = readHint(params, named.paymentId, problems)
-    const orderId = readHint(params, named.orderId, problems)
-    const merchantTxnId = readHint(params, named.merchantTxnId, problems)
-    const currency = readHint(params, named.currency, problems)
-    const id = readId(params, isRefund ? named.requestId : named.transactionId, problems)
-    if (id === undefined || problems.length > 0) {
-      return { problem: problems[0] ?? 'the notification cannot be read' }
-    }
-    const amount = parseAmount(readHint(params, named.amount, problems) ?? '')
-    const code = readHint(params, named.code, problems)
+    const isRefund = isRefundCommand(params[named.command])
+    const id = readId(params, isRefund ? named.requestId : named.transactionId)
+    if (typeof id !== 'string') return id
+    const merchantCode = readText(params, named.merchantCode) || undefined
+    const paymentId = readHint(params, named.paymentId)
+    const orderId = readHint(params, named.orderId)
+    const merchantTxnId = readHint(params, named.merchantTxnId)
+    const currency = readHint(params, named.currency)
+    const amount = parseAmount(readHint(params, named.amount) ?? '')
+    const code = readHint(params, named.code)
     if (isRefund) {
       return {
         kind: 'refund',
@@ -94,33 +91,41 @@ function nameMembers(prefix: string) {
 
 /**
  * Returns whether the signature fixes where a refund's code begins. The hash joins values without their names,
- * and the code directly follows the request id, which is compared whole; a name that sorts between the two
- * could take digits from one and give them to the other.
+ * and the code directly follows the request id, which is compared whole; a value whose name sorts between the two
+ * could take digits from one and give them to the other. An empty value adds nothing to the hash.
  */
 function isCodePinned(params: WireParams, { requestId, code }: MemberNames): boolean {
-  return !Object.keys(params).some((name) => name > requestId && name < code)
+  const isSigned = (name: string) => params[name] !== '' && params[name] !== null
+  return !Object.keys(params).some((name) => name > requestId && name < code && isSigned(name))
 }
 
-function readId(params: WireParams, name: string, problems: string[]): string | undefined {
-  const value = readText(params, name, problems)
-  if (problems.length > 0) return undefined
-  if (value === undefined || value.trim() === '') problems.push(`${name} is missing or empty`)
-  else if (value.length > MAX_ID) problems.push(`${name} is longer than ${MAX_ID} characters`)
-  else if (!isPrintable(value)) problems.push(`${name} holds control characters`)
-  else return value
-  return undefined
+/** By the text that is signed, which a list of one text shares with that text. */
+function isRefundCommand(value: unknown): boolean {
+  return value === 'REFUND' || (Array.isArray(value) && value.length === 1 && value[0] === 'REFUND')
 }
 
-function readText(params: WireParams, name: string, problems: string[]): string | undefined {
+function readId(params: WireParams, name: string): string | Malformed {
+  const value = readText(params, name)
+  if (value === undefined) {
+    const given = Object.hasOwn(params, name) ? (params[name] ?? undefined) : undefined
+    const must = given === undefined ? 'is missing or empty' : 'must be a string or a number'
+    return { problem: `${name} ${must}` }
+  }
+  if (value.trim() === '') return { problem: `${name} is missing or empty` }
+  if (value.length > MAX_ID) return { problem: `${name} is longer than ${MAX_ID} characters` }
+  if (!isPrintable(value)) return { problem: `${name} holds control characters` }
+  return value
+}
+
+/** Reads a text, or a number as the text that it was written with. Any other value counts as missing. */
+function readText(params: WireParams, name: string): string | undefined {
   const value = Object.hasOwn(params, name) ? params[name] : undefined
-  if (value === undefined || value === null || typeof value === 'string') return value ?? undefined
-  problems.push(`${name} must be a string`)
-  return undefined
+  if (typeof value === 'string') return value
+  return isLosslessNumber(value) ? value.value : undefined
 }
 
-/** Reads an optional member: a number is read as its text, and a value that cannot be stored is dropped. */
-function readHint(params: WireParams, name: string, problems: string[]): string | undefined {
-  const value = Object.hasOwn(params, name) ? params[name] : undefined
-  const text = isLosslessNumber(value) ? value.value : readText(params, name, problems)
+/** Reads a member that is of use only as a text which can be stored. */
+function readHint(params: WireParams, name: string): string | undefined {
+  const text = readText(params, name)
   return text && text.length <= MAX_ID && isPrintable(text) ? text : undefined
 }

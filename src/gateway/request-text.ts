@@ -1,3 +1,4 @@
+import { isPrintable } from './printable.ts'
 import type { Notification } from './read-notification.ts'
 
 /**
@@ -47,5 +48,7 @@ export function findTextOrigin(
   const order = refundHashExclude.includes('RequestID') ? signed : signed.replace(REQUEST_ID, '')
   const [receiver] = RECEIVER.exec(order) ?? []
   if (receiver) return order.endsWith(receiver) ? 'request' : 'notification'
-  return PAYMENT_ID.test(order) ? 'request' : { paymentId: order }
+  if (PAYMENT_ID.test(order)) return 'request'
+  // No payment has such an id, and the database could not look it up.
+  return isPrintable(order) ? { paymentId: order } : 'notification'
 }

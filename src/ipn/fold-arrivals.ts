@@ -3,7 +3,10 @@ import type { Arrival } from './types.ts'
 /** A notification, and how often this batch contains it. */
 export type FoldedArrival = { arrival: Arrival; deliveries: number }
 
-/** Counts equal notifications of one merchant: one statement may touch a row only once. A verified one counts. */
+/**
+ * Counts equal notifications of one merchant: one statement may touch a row only once. A verified one counts, with
+ * the values that only its copies could be read with.
+ */
 export function foldArrivals(arrivals: readonly Arrival[]): FoldedArrival[] {
   const folded = new Map<string, FoldedArrival>()
   for (const arrival of arrivals) {
@@ -12,10 +15,26 @@ export function foldArrivals(arrivals: readonly Arrival[]): FoldedArrival[] {
     if (!known) folded.set(key, { arrival, deliveries: 1 })
     else {
       known.deliveries += 1
-      if (known.arrival.verdict !== 'verified') known.arrival = arrival
+      const [kept, copy] =
+        known.arrival.verdict === 'verified' ? [known.arrival, arrival] : [arrival, known.arrival]
+      known.arrival = completeHints(kept, copy)
     }
   }
   return [...folded.values()]
+}
+
+/** A payment's amount has to stay unread in a copy that has `TransAmount`: then it is the order's. */
+function completeHints(arrival: Arrival, { notification: copy }: Arrival): Arrival {
+  const { notification } = arrival
+  const { code, paymentId, currency, amount } = notification
+  const notified = {
+    ...notification,
+    code: code ?? copy.code,
+    paymentId: paymentId ?? copy.paymentId,
+    currency: currency ?? copy.currency,
+    amount: amount ?? (notification.kind === 'refund' ? copy.amount : undefined),
+  }
+  return { ...arrival, notification: notified }
 }
 
 const NAMES_NOTHING = { orderId: undefined, merchantTxnId: undefined, currency: undefined }

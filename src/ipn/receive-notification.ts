@@ -42,7 +42,7 @@ export function createReceiveNotification({
     const notification = readNotification(params)
     if ('problem' in notification) return { verdict: 'malformed', why: notification.problem }
 
-    const account = findAccount(notification.merchantCode)
+    const account = findAccount(notification.merchantCode, params[`${prefix}_MerchantCode`])
     if ('verdict' in account) return account
     const { merchantCode, secrets } = account
     const { kind } = notification
@@ -94,13 +94,15 @@ function indexAccounts({ accounts, GATEWAY_FIELD_PREFIX: prefix }: Config) {
     accounts.map((account) => [account.merchantCode, describe(account)]),
   )
   if (accounts.length === 1) known.set(undefined, describe(accounts[0]))
-  return (merchantCode: string | undefined): FoundAccount | Receipt => {
+  return (merchantCode: string | undefined, given: unknown): FoundAccount | Receipt => {
     const found = known.get(merchantCode)
     if (found) return found
     if (merchantCode !== undefined) {
       return { verdict: 'unknown_merchant', why: `unknown ${prefix}_MerchantCode` }
     }
-    return { verdict: 'malformed', why: `${prefix}_MerchantCode is missing` }
+    const isMissing = given === undefined || given === null || given === ''
+    const must = isMissing ? 'is missing' : 'must be a string or a number'
+    return { verdict: 'malformed', why: `${prefix}_MerchantCode ${must}` }
   }
 }
 

@@ -34,6 +34,14 @@ const GAINS_VALUE = `(t.order_id is null and excluded.order_id is not null)
 const VERIFIED_NOW = `excluded.verdict = 'verified' and ipn_events.verdict <> 'verified'`
 
 /**
+ * The same signed content, with a value that the stored reading lacks: a copy may write it as another type, or add
+ * empty members, without changing what is signed. The genuine one that follows must not be lost.
+ */
+const LEARNS_VALUE = `(ipn_events.code is null and excluded.code is not null)
+  or (ipn_events.payment_id is null and excluded.payment_id is not null)
+  or (ipn_events.amount is null and excluded.amount is not null and excluded.kind = 'refund')`
+
+/**
  * One text for any batch, prepared once per connection. Rows are written in key order, so that two batches
  * cannot deadlock. Its one row confirms that the server ran it.
  */
@@ -56,7 +64,11 @@ const STORE = `
     on conflict (merchant_code, transaction_id, fingerprint) do update set
       deliveries = ipn_events.deliveries + excluded.deliveries, last_received_at = now(),
       trace_parent = coalesce(excluded.trace_parent, ipn_events.trace_parent),
-      handled_at = case when ${VERIFIED_NOW} then null else ipn_events.handled_at end,
+      handled_at = case when ${VERIFIED_NOW} or ${LEARNS_VALUE} then null else ipn_events.handled_at end,
+      code = coalesce(ipn_events.code, excluded.code),
+      payment_id = coalesce(ipn_events.payment_id, excluded.payment_id),
+      currency = coalesce(ipn_events.currency, excluded.currency),
+      amount = case when excluded.kind = 'refund' then coalesce(ipn_events.amount, excluded.amount) else ipn_events.amount end,
       verdict = case when ${VERIFIED_NOW} then excluded.verdict else ipn_events.verdict end,
       signed_key = case when ${VERIFIED_NOW} then excluded.signed_key else ipn_events.signed_key end,
       published = case when ${VERIFIED_NOW} then excluded.published else ipn_events.published end,
