@@ -19,6 +19,8 @@ export type Return = {
   refund: PreparedRefund
   /** `requested` until the service has confirmed it; `refused` if the service refused it. */
   status: 'requested' | 'refused' | RefundStatus
+  /** What the customer quotes to the bank if the money does not arrive. */
+  bankReference?: string | undefined
 }
 
 /** The store of orders: here a map, in production a database. */

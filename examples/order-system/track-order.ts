@@ -26,11 +26,11 @@ export async function trackPayment({ orders, ipn }: ShopContext, order: Order): 
 export async function trackReturn(shop: ShopContext, order: Order, one: Return): Promise<void> {
   const { orders, ipn } = shop
   const { id } = await sendReturn(shop, order, one, UNLIMITED.timeoutMs)
-  const { status } = await ipn.refunds.wait(id, UNLIMITED)
+  const ended = await ipn.refunds.wait(id, UNLIMITED)
   const { state } = await ipn.transactions.get(order.transactionId, UNLIMITED)
   await orders.change(order.id, (stored) => {
     stored.status = state
-    setReturnStatus(stored, one, status)
+    recordRefund(stored, one, ended)
   })
 }
 
@@ -46,11 +46,12 @@ export async function sendReturn(
 ): Promise<RequestedRefund> {
   try {
     const requested = await ipn.refunds.send(one.refund, { timeoutMs })
-    await orders.change(order.id, (stored) => setReturnStatus(stored, one, requested.status))
+    await orders.change(order.id, (stored) => recordRefund(stored, one, requested))
     return requested
   } catch (error) {
     if (isRefusal(error)) {
-      await orders.change(order.id, (stored) => setReturnStatus(stored, one, 'refused'))
+      const refused = { status: 'refused' as const, gatewayReference: null }
+      await orders.change(order.id, (stored) => recordRefund(stored, one, refused))
     }
     throw error
   }
@@ -61,7 +62,15 @@ export function isRefusal(error: unknown): error is ProblemError {
   return error instanceof ProblemError && error.status < 500 && ![408, 429].includes(error.status)
 }
 
-function setReturnStatus({ returns }: Order, { returnId }: Return, status: Return['status']): void {
+type RefundState = { status: Return['status']; gatewayReference: string | null }
+
+function recordRefund(
+  { returns }: Order,
+  { returnId }: Return,
+  { status, gatewayReference }: RefundState,
+): void {
   const stored = returns.find((one) => one.returnId === returnId)
-  if (stored) stored.status = status
+  if (!stored) return
+  stored.status = status
+  stored.bankReference = gatewayReference ?? undefined
 }

@@ -115,6 +115,12 @@ export type Refund = {
   /** Inferred only from the rise of the gateway's `refundedAmount`, without a notification. */
   inferred: boolean
   gatewayRefundId: string | null
+  /** The gateway's reference of the refund, to quote to it or to the customer's bank. */
+  gatewayReference: string | null
+  /** Where the reference was learnt: from the notification of the refund, or the answer to the request. */
+  gatewayReferenceSource: 'notification' | 'answer' | null
+  /** What the gateway charged for the refund, as notified. */
+  fee: string | null
   failure: { source: 'gateway' | 'service' | 'merchant'; code: string; message: string } | null
   /** While it is set, the refund is not sent. */
   hold: Hold | null

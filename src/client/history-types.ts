@@ -3,8 +3,11 @@
 /** Deleted because it is older than the service's retention. */
 export type Removed = { removed: true }
 
-/** The payments of one answer of the gateway. */
-export type Snapshot = { queriedAt: string; payments: unknown } | Removed
+/**
+ * One answer of the gateway: the payments it listed, and its other members. `received` is null, or holds `members`, or
+ * the `text` of an answer that cannot be read, and `omittedBytes` if something was left out.
+ */
+export type Snapshot = { queriedAt: string; payments: unknown; received: unknown } | Removed
 
 /** A notification of a refund. */
 export type RefundNotification =
@@ -26,6 +29,8 @@ export type RefundProof = {
     message: string | null
     httpStatus: number | null
     durationMs: number | null
+    /** What the gateway sent, in the form of `Snapshot`. */
+    received: unknown
     snapshotBefore: Snapshot | null
   }[]
   transitions: {
@@ -71,6 +76,8 @@ export type TimelineEntry =
       httpStatus: number | null
       durationMs: number
       bodySha256: string
+      /** The beginning of what was received beside the payments, the code and the message, as JSON. */
+      received: string | null
     }
   | {
       at: string
@@ -92,6 +99,7 @@ export type TimelineEntry =
       httpStatus: number | null
       durationMs: number | null
       bodySha256: string
+      received: string | null
     }
   | {
       at: string

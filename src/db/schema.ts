@@ -225,6 +225,7 @@ export const ipnEvents = pgTable(
     /** When a refund's notification was applied. */
     handledAt: time('handled_at'),
     verdict: text('verdict', { enum: ['verified', 'missing', 'wrong', 'unverifiable'] }).notNull(),
+    /** As received, with tokens and card data masked. */
     body: text('body').notNull(),
     contentType: text('content_type').notNull(),
     address: text('address').notNull(),
@@ -481,6 +482,12 @@ export const refunds = pgTable(
     failureCode: text('failure_code'),
     failureNotifiedAt: time('failure_notified_at'),
     gatewayRefundId: text('gateway_refund_id'),
+    /** What the gateway charged for it, as notified. */
+    fee: amount('fee'),
+    /** The gateway's own transaction id of the refund, as notified; null also while two readings of a hash differ. */
+    notifiedReference: text('notified_reference'),
+    /** The gateway's words in the notification of its failure, until a snapshot confirms it. */
+    failureWords: text('failure_words'),
     /** A notification or an operator has confirmed that it happened. */
     known: boolean('known').notNull().default(false),
     /** Its success was inferred from growth alone. */
@@ -605,6 +612,8 @@ export const refundAttempts = pgTable(
     /** The answer's message, or why there is none, e.g. a timeout. */
     message: text('message'),
     durationMs: integer('duration_ms'),
+    /** What was received, as JSON (`src/gateway/format-received.ts`); null for nothing. */
+    received: text('received'),
   },
   (t) => [
     // The proof of a refund. 0.04 ms, without it 8 ms.
@@ -735,8 +744,13 @@ export const gatewayCalls = pgTable(
     code: text('code'),
     /** The answer's message, or why there is none, e.g. a timeout. */
     message: text('message'),
-    /** The entries the answer listed, with all their members, shortened where they are very long. */
+    /** The entries the answer listed, with all their members, masked, at most 64 KiB. */
     answer: jsonb('answer'),
+    /**
+     * What was received beside these entries, the code and the message, or all of an answer that was not read, as
+     * JSON (`src/gateway/format-received.ts`); null for nothing.
+     */
+    received: text('received'),
   },
   (t) => [
     // The calls of a transaction, for its timeline. 0.02 ms, without it 282 ms.

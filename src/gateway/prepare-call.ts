@@ -8,15 +8,16 @@ import {
   type Tracing,
 } from '../platform/telemetry/tracing.ts'
 import type { Breakers } from './breakers.ts'
+import { formatUnread } from './read-answer.ts'
 import { computeSecureHash, type WireParams } from './signature.ts'
 import type { PostResult, Transport } from './transport.ts'
 import type {
-  GatewayAnswer,
   GatewayCall,
   GatewayCommand,
   GatewayOutcome,
   OutcomeKind,
   PreparedCall,
+  ReadAnswer,
 } from './types.ts'
 
 export type CallSettings = {
@@ -39,7 +40,7 @@ export type CallRequest<T> = {
   /** Names, without prefix, that stay out of the hash. */
   exclude: readonly string[]
   secret: string
-  read: (body: Buffer) => GatewayAnswer<T>
+  read: (body: Buffer) => ReadAnswer<T>
 }
 
 const OPERATIONS = { QUERY_PT: 'query', REFUND: 'refund' } as const
@@ -73,13 +74,16 @@ export function prepareCall<T>(
     const started = performance.now()
     const result = await transport.post(body, signal)
     const durationMs = performance.now() - started
-    const outcome = classify(result, read)
+    const { outcome, received } = classify(result, read)
     settings.onCall?.(command, outcome.kind, durationMs)
     const isInconclusive = signal?.aborted === true || result.kind === 'no_slot'
     endPermit(permit, outcome.kind, isInconclusive)
     const httpStatus = 'status' in result ? result.status : undefined
     describeResult(span, outcome.kind, httpStatus)
-    return { outcome, record: { ...record, durationMs: Math.round(durationMs), httpStatus } }
+    return {
+      outcome,
+      record: { ...record, durationMs: Math.round(durationMs), httpStatus, received },
+    }
   }
 
   return {
@@ -116,15 +120,21 @@ function encodeBody(params: WireParams, encoding: 'json' | 'form'): string {
 /** Only a call that wrote no byte is `unavailable`; whatever cannot be read after that is `unknown`. */
 function classify<T>(
   result: PostResult,
-  read: (body: Buffer) => GatewayAnswer<T>,
-): GatewayOutcome<T> {
+  read: (body: Buffer) => ReadAnswer<T>,
+): { outcome: GatewayOutcome<T>; received: string | undefined } {
   if (result.kind !== 'answer') {
-    return { kind: result.kind === 'no_slot' ? 'unavailable' : result.kind, reason: result.reason }
+    const kind = result.kind === 'no_slot' ? 'unavailable' : result.kind
+    const part = 'part' in result && result.part ? formatUnread(result.part) : undefined
+    return { outcome: { kind, reason: result.reason }, received: part }
   }
   const { status, body } = result
-  if (status < 200 || status > 299) return { kind: 'unknown', reason: `HTTP status ${status}` }
-  const answer = read(body)
-  return answer.kind === 'invalid' ? { kind: 'unknown', reason: answer.reason } : answer
+  if (status < 200 || status > 299) {
+    const outcome = { kind: 'unknown' as const, reason: `HTTP status ${status}` }
+    return { outcome, received: formatUnread(body) }
+  }
+  const { answer, received } = read(body)
+  if (answer.kind !== 'invalid') return { outcome: answer, received }
+  return { outcome: { kind: 'unknown', reason: answer.reason }, received }
 }
 
 /** Returns the permit. A call that was cancelled or never made does not count for the circuit breaker. */

@@ -2,13 +2,12 @@ import { Big } from 'big.js'
 import { isLosslessNumber, stringify } from 'lossless-json'
 import { parseAmount } from '../money.ts'
 import { maskCardData } from '../platform/crypto/mask-cards.ts'
+import { MAX_RECEIVED } from './format-received.ts'
 import { isPrintable } from './printable.ts'
 import { toStorable } from './to-storable.ts'
 import type { ListedPayment, PaymentList, RoundedAmount, UnreadableEntry } from './types.ts'
 
 const MAX_TEXT = 128
-/** A longer entry is stored without the members that the specification does not define. */
-const MAX_ENTRY = 4_096
 /** Binary floating point leaves differences far below this when it adds decimals of four places. */
 const NOISE = new Big('0.000001')
 /** Bounds the work of reading a number; an amount has at most 22 digits. */
@@ -25,7 +24,7 @@ export function readPayments(entries: readonly unknown[]): PaymentList {
   const ids = entries.map(readId)
   const counts = new Map<string, number>()
   for (const id of ids) if (id !== undefined) counts.set(id, (counts.get(id) ?? 0) + 1)
-  const list: PaymentList = { payments: [], unreadable: [], rounded: [], json: '' }
+  const list: PaymentList = { payments: [], unreadable: [], rounded: [], json: '', omittedBytes: 0 }
   const stored = entries.map((entry, index) => {
     const id = ids[index]
     const text = formatEntry(entry)
@@ -37,7 +36,35 @@ export function readPayments(entries: readonly unknown[]): PaymentList {
     }
     return text
   })
-  return { ...list, json: `[${stored.join(',')}]` }
+  return { ...list, ...joinEntries(entries, stored) }
+}
+
+/** Joins the entries as far as they fit: what would not fit is shortened, then left out, and counted. */
+function joinEntries(
+  entries: readonly unknown[],
+  texts: readonly string[],
+): Pick<PaymentList, 'json' | 'omittedBytes'> {
+  const json = `[${texts.join(',')}]`
+  // A character takes at most three bytes.
+  if (json.length * 3 <= MAX_RECEIVED || Buffer.byteLength(json) <= MAX_RECEIVED) {
+    return { json, omittedBytes: 0 }
+  }
+  const kept: string[] = []
+  let size = 2
+  let omittedBytes = 0
+  for (const [index, text] of texts.entries()) {
+    const whole = Buffer.byteLength(text)
+    const fits = size + whole + 1 <= MAX_RECEIVED
+    const shown = fits ? text : shortenEntry(entries[index])
+    const bytes = fits ? whole : Buffer.byteLength(shown)
+    const isKept = size + bytes + 1 <= MAX_RECEIVED
+    if (isKept) {
+      kept.push(shown)
+      size += bytes + 1
+    }
+    omittedBytes += isKept ? whole - bytes : whole
+  }
+  return { json: `[${kept.join(',')}]`, omittedBytes }
 }
 
 type ReadEntry =
@@ -95,10 +122,13 @@ function readWord(value: unknown): string {
   return cut(stringify(toStorable(value)) ?? '')
 }
 
-/** The entry as JSON that Postgres can store, with every member it had and card data masked. */
+/** The entry as JSON that Postgres can store, with every member it had, card data and credentials masked. */
 function formatEntry(entry: unknown): string {
-  const text = stringify(toStorable(maskCardData(entry))) ?? 'null'
-  if (text.length <= MAX_ENTRY) return text
+  return stringify(toStorable(maskCardData(entry))) ?? 'null'
+}
+
+/** The entry with the members that the specification defines alone, each shortened. */
+function shortenEntry(entry: unknown): string {
   const known = isObject(entry)
     ? MEMBERS.map((name) => [name, shorten(readMember(entry, name))] as const)
     : []

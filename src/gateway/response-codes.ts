@@ -1,7 +1,43 @@
 /** Waiting for payment, and processing (specification 7). */
 const OPEN_CODES: readonly string[] = ['9', '99']
 
+/** What gateways of this family publish about their codes; the specification itself has no table (section 7). */
+const MEANINGS: ReadonlyMap<string, string> = new Map([
+  ['0', 'success'],
+  ['1', 'failed'],
+  ['9', 'waiting for payment'],
+  ['18', 'cancelled by the customer'],
+  ['19', 'duplicate merchant transaction id'],
+  ['30', 'integration not approved'],
+  ['31', 'invalid order id'],
+  ['32', 'invalid transaction id'],
+  ['33', 'invalid amount'],
+  ['34', 'invalid currency'],
+  ['37', 'invalid decimals'],
+  ['99', 'processing'],
+  ['-1', 'expired'],
+])
+
 /** Returns whether a response code is not final: what it refers to may still succeed or fail. */
 export function isOpenCode(code: string): boolean {
   return OPEN_CODES.includes(code)
+}
+
+/**
+ * Returns the gateway's message, or, where it is empty, the published meaning of its code, marked as such. Only people
+ * read it: no decision depends on the meaning of a code.
+ * @returns an empty text for a code without a published meaning
+ */
+export function explainCode(code: string, message: string): string {
+  if (message.trim() !== '') return message
+  const meaning = MEANINGS.get(code)
+  return meaning === undefined
+    ? ''
+    : `${meaning} (published meaning of the code; the gateway sent no message)`
+}
+
+/** Returns a code with its explanation, for example `code 99: processing`. */
+export function describeCode(code: string, message: string): string {
+  const explanation = explainCode(code, message)
+  return explanation === '' ? `code ${code}` : `code ${code}: ${explanation}`
 }

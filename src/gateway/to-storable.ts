@@ -1,11 +1,12 @@
 import { isLosslessNumber } from 'lossless-json'
+import { HIDDEN, isSecretName } from '../platform/crypto/secret-names.ts'
 
 /** A JSON number that Postgres can store as `numeric`, whatever its exponent. */
 const STORABLE_NUMBER = /^-?\d{1,100}(?:\.\d{1,100})?(?:[eE][+-]?\d{1,2})?$/
 
 /**
- * Returns parsed JSON without what `jsonb` cannot store: in texts and names, NUL and lone surrogates are
- * replaced; a number of extreme length or exponent becomes its text.
+ * Returns parsed JSON without what may not be stored, which are credentials, and without what `jsonb` cannot store: in
+ * texts and names, NUL and lone surrogates are replaced; a number of extreme length or exponent becomes its text.
  * @param value parsed JSON, nested at most as deep as `maskCardData` leaves it
  */
 export function toStorable(value: unknown): unknown {
@@ -14,8 +15,15 @@ export function toStorable(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(toStorable)
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
-    Object.entries(value).map(([name, member]) => [toStorableText(name), toStorable(member)]),
+    Object.entries(value).map(([name, member]) => [
+      toStorableText(name),
+      isSecretName(name) ? hide(member) : toStorable(member),
+    ]),
   )
+}
+
+function hide(value: unknown): unknown {
+  return value === null || value === '' ? value : HIDDEN
 }
 
 function toStorableText(text: string): string {

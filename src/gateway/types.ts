@@ -36,9 +36,14 @@ export type PaymentList = {
   payments: ListedPayment[]
   unreadable: UnreadableEntry[]
   rounded: RoundedAmount[]
-  /** All entries as a JSON array, with every member they had, bounded, with card data masked. */
+  /** The entries as a JSON array, with every member they had, masked, at most 64 KiB. */
   json: string
+  /** How much of the entries is left out there. */
+  omittedBytes: number
 }
+
+/** A read answer, and what is kept of it as evidence beside its value (`CallRecord.received`). */
+export type ReadAnswer<T> = { answer: GatewayAnswer<T>; received: string | undefined }
 
 /** What the body of a response means. */
 export type GatewayAnswer<T> =
@@ -77,6 +82,11 @@ export type CallRecord = {
   bodySha256: Buffer
   durationMs: number
   httpStatus: number | undefined
+  /**
+   * What was received, as JSON, masked, at most 64 KiB, the rest counted: of an answer to QUERY_PT that was read, the
+   * members beside its code, its message and the entries; of any other answer, everything. Undefined for nothing.
+   */
+  received?: string | undefined
 }
 
 export type GatewayCall<T> = { outcome: GatewayOutcome<T>; record: CallRecord }

@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import { createMaskNotification } from '../gateway/mask-notification.ts'
 import { listHashExclusions } from '../gateway/message-kinds.ts'
 import { parseFormParams, parseJsonParams } from '../gateway/parse-params.ts'
 import { createReadNotification, type Notification } from '../gateway/read-notification.ts'
@@ -32,6 +33,7 @@ export function createReceiveNotification({
   const form = { prefix, known: config.IPN_KNOWN_MEMBERS, refundHashExclude }
   const findAccount = indexAccounts(config)
   const readNotification = createReadNotification(prefix)
+  const maskNotification = createMaskNotification(prefix)
   const signatureRules = describeSignatures(config)
 
   return async (request) => {
@@ -66,7 +68,7 @@ export function createReceiveNotification({
         merchantCode,
         notification,
         verdict,
-        body,
+        body: maskNotification(body, request.format, params),
         contentType: request.contentType,
         address: request.address,
         headers: request.headers,

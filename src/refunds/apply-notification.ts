@@ -1,3 +1,4 @@
+import type { RefundDetails } from '../gateway/read-refund-details.ts'
 import { isDecidedFailed, isUnsent, NO_FAILURE, sendToReview, transition } from './transitions.ts'
 import type { Disagreement, RefundDraft, RefundRow } from './types.ts'
 
@@ -8,7 +9,7 @@ export type OwnNotification = {
   receivedAt: string
   /** It was received before the current snapshot's query was sent. */
   beforeSnapshot: boolean
-}
+} & Partial<RefundDetails>
 
 /**
  * Applies a success notification to its refund. The caller has checked that all of its members match. One that
@@ -17,9 +18,10 @@ export type OwnNotification = {
  */
 export function applySuccessNotification(
   draft: RefundDraft,
-  { id, code, receivedAt }: OwnNotification,
+  { id, code, receivedAt, ...details }: OwnNotification,
 ): Disagreement | undefined {
   const { status, failureCode, successNotifiedAt } = draft.now
+  learnDetails(draft, details)
   if (status === 'returned') {
     keepNotification(draft, { id, code }, 'the gateway notified that the refund succeeded')
     return undefined
@@ -56,9 +58,10 @@ export function applySuccessNotification(
  */
 export function applyFailureNotification(
   draft: RefundDraft,
-  { id, code, receivedAt, beforeSnapshot }: OwnNotification,
+  { id, code, receivedAt, beforeSnapshot, ...details }: OwnNotification,
 ): Disagreement | undefined {
   const { status, failureCode } = draft.now
+  learnDetails(draft, details)
   const reason = `the gateway notified a failure (code ${code})`
   if (status === 'returned') {
     keepNotification(draft, { id, code }, reason)
@@ -69,7 +72,8 @@ export function applyFailureNotification(
   // The first failure is the one a later query has to confirm.
   if (failureCode === null) {
     const failure = { failureNotifiedAt: receivedAt, failureBeforeSnapshot: beforeSnapshot }
-    draft.now = { ...draft.now, ...failure, failureCode: code }
+    const words = { failureCode: code, failureWords: details.message ?? null }
+    draft.now = { ...draft.now, ...failure, ...words }
   }
   const why = findContradiction(draft.now, failureCode)
   if (why === undefined) return undefined
@@ -77,6 +81,15 @@ export function applyFailureNotification(
   if (status !== 'succeeded') return undefined
   const theirs = `failure notification, code ${code}`
   return { kind: 'failure_after_success', ours: 'succeeded', theirs }
+}
+
+/** What the newest notification says of the refund is shown, whatever it says of the outcome. */
+function learnDetails(draft: RefundDraft, { fee, reference }: Partial<RefundDetails>): void {
+  const { now } = draft
+  const learnt = { fee: fee ?? now.fee, notifiedReference: reference ?? now.notifiedReference }
+  if (learnt.fee !== now.fee || learnt.notifiedReference !== now.notifiedReference) {
+    draft.now = { ...now, ...learnt }
+  }
 }
 
 /** A person decided that the refund came back: notifications are kept for the proof and change nothing. */

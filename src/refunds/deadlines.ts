@@ -1,5 +1,5 @@
 import { Big } from 'big.js'
-import { isOpenCode } from '../gateway/response-codes.ts'
+import { explainCode, isOpenCode } from '../gateway/response-codes.ts'
 import { isOpen, type RefundSettings, sendToReview, transition } from './transitions.ts'
 import type { Disagreement, RefundDraft, RefundRow } from './types.ts'
 
@@ -75,7 +75,7 @@ function confirmFailure(
       {
         failureSource: 'gateway',
         failureReason: now.failureCode,
-        failureMessage: 'the gateway notified that the refund failed',
+        failureMessage: explainFailure(now.failureCode, now.failureWords),
       },
     )
     return true
@@ -91,6 +91,10 @@ function confirmFailure(
   const reason = `${refused}; the code is not known to be final (GATEWAY_REFUND_FINAL_CODES)`
   sendToReview(draft, 'no_evidence', { reason, callId })
   return true
+}
+
+function explainFailure(code: string, words: string | null): string {
+  return explainCode(code, words ?? '') || 'the gateway notified that the refund failed'
 }
 
 /** Whether the only attempt was refused, `REFUND_CONFIRM_FAILED_MS` or longer before the snapshot. */

@@ -31,7 +31,8 @@ export async function lockRefundRows(
       last_sent_at as "lastSentAt", sent_amid_growth as "sentAmidGrowth", unanswered,
       refunded_before as "refundedBefore", refused_code as "refusedCode", refused_at as "refusedAt",
       failure_code as "failureCode", failure_notified_at as "failureNotifiedAt",
-      gateway_refund_id as "gatewayRefundId", known, inferred, matched, success_notified_at as "successNotifiedAt",
+      gateway_refund_id as "gatewayRefundId", fee, notified_reference as "notifiedReference",
+      failure_words as "failureWords", known, inferred, matched, success_notified_at as "successNotifiedAt",
       in_first_sight as "inFirstSight", review, failure_source as "failureSource",
       failure_reason as "failureReason", failure_message as "failureMessage", resolution,
       return_sightings as "returnSightings", polls,
@@ -56,7 +57,12 @@ export async function lockRefundRows(
 
 /** Whether the change is visible to a reader of the refund, `updatedAt` included. */
 export function hasVisibleChange({ before, now, transitions }: RefundDraft): boolean {
-  return transitions.length > 0 || before.inferred !== now.inferred
+  return (
+    transitions.length > 0 ||
+    before.inferred !== now.inferred ||
+    before.fee !== now.fee ||
+    before.notifiedReference !== now.notifiedReference
+  )
 }
 
 /** Whether the change is visible apart from `updatedAt`; `sending` is shown as pending. */
@@ -69,6 +75,8 @@ export function looksDifferent({ before, now }: RefundDraft): boolean {
 const SHOWN = [
   'inferred',
   'gatewayRefundId',
+  'fee',
+  'notifiedReference',
   'failureSource',
   'failureReason',
   'failureMessage',
@@ -89,9 +97,9 @@ export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
   const { merchantCode, transactionId, paymentId, refundId } = now
   const { status, attempts, firstSentAt, lastSentAt, sentAmidGrowth, unanswered, polls } = now
   const { refundedBefore, refusedCode, refusedAt, failureCode, failureNotifiedAt } = now
-  const { gatewayRefundId, known, inferred, matched } = now
+  const { gatewayRefundId, fee, notifiedReference, known, inferred, matched } = now
   const { successNotifiedAt, inFirstSight, review } = now
-  const { failureSource, failureReason, failureMessage } = now
+  const { failureSource, failureReason, failureMessage, failureWords } = now
   const { resolution, returnSightings } = now
   const key = { merchantCode, transactionId, paymentId, refundId }
   const [saved] = await pipeline(
@@ -100,9 +108,9 @@ export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
       .set({
         ...{ status, attempts, firstSentAt, lastSentAt, sentAmidGrowth, unanswered, polls },
         ...{ refundedBefore, refusedCode, refusedAt, failureCode, failureNotifiedAt },
-        ...{ gatewayRefundId, known, inferred, matched },
+        ...{ gatewayRefundId, fee, notifiedReference, known, inferred, matched },
         ...{ successNotifiedAt, inFirstSight, review },
-        ...{ failureSource, failureReason, failureMessage },
+        ...{ failureSource, failureReason, failureMessage, failureWords },
         ...{ resolution, returnSightings },
         ...(hasVisibleChange(draft) ? { updatedAt: sql`now()` } : {}),
         dueAt: sql`now() + ${dueInMs}::float8 * interval '1 millisecond'`,

@@ -5,10 +5,19 @@ const Removed = z
   .strictObject({ removed: z.literal(true) })
   .openapi({ description: 'Removed after `RETENTION_DAYS`' })
 
+/** Card data and credentials are masked in it. */
+const Received = z.unknown().openapi({
+  description:
+    'What the gateway sent, at most 64 KiB: `members` of an answer, or the `text` of one that cannot be read; `omittedBytes` counts what is left out. Card data, tokens and account numbers are masked. Null for nothing',
+})
+
 const ProofSnapshot = z.union([
   z.strictObject({
     queriedAt: Time,
-    payments: z.unknown().openapi({ description: 'The payments as listed by the gateway' }),
+    payments: z
+      .unknown()
+      .openapi({ description: 'The payments as listed by the gateway, with all their members' }),
+    received: Received.openapi({ description: 'The other members of the answer, or null' }),
   }),
   Removed,
 ])
@@ -27,6 +36,7 @@ const ProofAttempt = z.strictObject({
     .openapi({ description: "The gateway's message, or why there is no valid answer" }),
   httpStatus: z.int().nullable(),
   durationMs: z.int().nullable(),
+  received: Received,
   snapshotBefore: ProofSnapshot.nullable(),
 })
 

@@ -52,6 +52,12 @@ export type RefundRow = {
   failureCode: string | null
   failureNotifiedAt: string | null
   gatewayRefundId: string | null
+  /** What the gateway charged for it, as notified: a decimal string. */
+  fee: string | null
+  /** The gateway's own transaction id of the refund, as notified. */
+  notifiedReference: string | null
+  /** The gateway's words in the notification of its failure. */
+  failureWords: string | null
   /** A notification or a person confirmed its success. */
   known: boolean
   inferred: boolean

@@ -51,6 +51,17 @@ export const Refund = z
         'Its success was concluded from the refunded amount of the payment; no notification confirmed it',
     }),
     gatewayRefundId: z.string().nullable(),
+    gatewayReference: z.string().nullable().openapi({
+      description:
+        "The gateway's reference of the refund, to quote to it or to the customer's bank: the transaction id in the notification of the refund, or else `gatewayRefundId`",
+    }),
+    gatewayReferenceSource: z
+      .enum(['notification', 'answer'])
+      .nullable()
+      .openapi({ description: 'Where `gatewayReference` was learnt; `answer`: to the request' }),
+    fee: Amount.nullable().openapi({
+      description: 'What the gateway charged for the refund, as notified; null while unknown',
+    }),
     failure: z
       .strictObject({
         source: z.enum(['gateway', 'service', 'merchant']),
@@ -87,6 +98,9 @@ export const Refund = z
       },
       inferred: false,
       gatewayRefundId: null,
+      gatewayReference: null,
+      gatewayReferenceSource: null,
+      fee: null,
       failure: null,
       hold: null,
       resolution: null,
@@ -121,6 +135,8 @@ export type ShownRefund = {
     | 'receiverShown'
     | 'inferred'
     | 'gatewayRefundId'
+    | 'notifiedReference'
+    | 'fee'
     | 'failureSource'
     | 'failureReason'
     | 'failureMessage'
@@ -159,6 +175,9 @@ export function showRefund(
       (decryptReceiver(encryption, r.receiverShown, 'receiver_shown', r.refundId) ?? UNREADABLE),
     inferred: r.inferred,
     gatewayRefundId: r.gatewayRefundId,
+    gatewayReference: r.notifiedReference ?? r.gatewayRefundId,
+    gatewayReferenceSource: showReferenceSource(r),
+    fee: r.fee,
     failure: r.failureSource && {
       source: r.failureSource,
       code: r.failureReason ?? '',
@@ -174,6 +193,11 @@ export function showRefund(
     requestedAt: toIso(r.requestedAt),
     updatedAt: toIso(r.updatedAt),
   }
+}
+
+function showReferenceSource({ notifiedReference, gatewayRefundId }: ShownRefund['refund']) {
+  if (notifiedReference !== null) return 'notification' as const
+  return gatewayRefundId === null ? null : ('answer' as const)
 }
 
 function showApproval({ decidedBy, decidedReason, approvedAt, declinedAt }: ShownRefund['refund']) {

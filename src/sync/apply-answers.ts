@@ -1,5 +1,5 @@
 import { type ChangeRow, recordChanges } from '../events/record-changes.ts'
-import { isOpenCode } from '../gateway/response-codes.ts'
+import { describeCode, isOpenCode } from '../gateway/response-codes.ts'
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import {
   comparePayments,
@@ -139,10 +139,10 @@ export function classifyAnswer(
   applied: Pick<AppliedPayments, 'payments' | 'unapplied'> | undefined,
 ): QueryEnd {
   if (outcome.kind === 'rejected') {
-    return {
-      kind: isOpenCode(outcome.code) ? 'open' : 'failed',
-      reason: `code ${outcome.code}: ${outcome.message}`,
-    }
+    const reason = describeCode(outcome.code, outcome.message)
+    return isOpenCode(outcome.code)
+      ? { kind: 'open', reason, lastError: reason }
+      : { kind: 'failed', reason }
   }
   if (outcome.kind !== 'answered') return { kind: 'failed', reason: outcome.reason }
   if (!newer) return { kind: 'superseded' }

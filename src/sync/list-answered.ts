@@ -1,6 +1,12 @@
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 
-const NOTHING_LISTED: PaymentList = { payments: [], unreadable: [], rounded: [], json: '[]' }
+const NOTHING_LISTED: PaymentList = {
+  payments: [],
+  unreadable: [],
+  rounded: [],
+  json: '[]',
+  omittedBytes: 0,
+}
 
 /** What the gateway listed; nothing when the query failed. */
 export function listAnswered({ outcome }: GatewayCall<PaymentList>): PaymentList {

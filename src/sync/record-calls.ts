@@ -16,6 +16,7 @@ const COLUMNS = {
     'httpStatus',
     'code',
     'message',
+    'received',
   ),
   id: 'bigint',
   // As text: the members of the answer are kept as the gateway wrote them.
@@ -43,8 +44,8 @@ export async function recordCalls(
   }))
   await tx`
     insert into gateway_calls (id, merchant_code, transaction_id, command, body_sha256, sent_at,
-      duration_ms, outcome, http_status, code, message, answer)
+      duration_ms, outcome, http_status, code, message, answer, received)
     select id, merchant_code, transaction_id, command, body_sha256, sent_at, duration_ms, outcome,
-      http_status, code, message, answer::jsonb
+      http_status, code, message, answer::jsonb, received
     from ${rowSet(tx, 'c', COLUMNS, rows)}`
 }

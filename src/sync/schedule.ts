@@ -5,8 +5,8 @@ import { backoff, repoll } from '../platform/concurrency/backoff.ts'
 export type QueryEnd =
   /** A valid answer, with which the transaction is final. */
   | { kind: 'final' }
-  /** A valid answer, with which the transaction is not final. */
-  | { kind: 'open'; reason: string }
+  /** A valid answer, with which the transaction is not final; `lastError` of one without a list of payments. */
+  | { kind: 'open'; reason: string; lastError?: string }
   | { kind: 'failed'; reason: string }
   /** The answer to a later query is stored already. This one is dropped, and the query repeated. */
   | { kind: 'superseded' }
@@ -63,7 +63,12 @@ export function scheduleNext(
       return { ...step, kind: 'abandon', lastError: `still open: ${end.reason}` }
     }
     const limits = { base: settings.SYNC_REPOLL_MS, max: settings.SYNC_REPOLL_MAX_MS }
-    return { ...step, kind: 'query_later', inMs: repoll(polls + 1, limits), lastError: null }
+    return {
+      ...step,
+      kind: 'query_later',
+      inMs: repoll(polls + 1, limits),
+      lastError: end.lastError ?? null,
+    }
   }
   const step = { attempts: attempts + 1, polls, lastError: end.reason }
   if (step.attempts >= settings.SYNC_MAX_ATTEMPTS) return { ...step, kind: 'abandon' }

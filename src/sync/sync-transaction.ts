@@ -104,7 +104,10 @@ export async function commitAnswer(
       { err: error, merchantCode, transactionId },
       'the answer of the gateway could not be stored; the query is retried',
     )
-    const call = { ...answer.call, outcome: { kind: 'unknown' as const, reason } }
+    const call = {
+      outcome: { kind: 'unknown' as const, reason },
+      record: { ...answer.call.record, received: undefined },
+    }
     return await commitSingle(ctx, { ...answer, call })
   }
 }

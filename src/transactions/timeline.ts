@@ -22,6 +22,12 @@ const Ipn = z.strictObject({
   address: z.string(),
 })
 
+/** Of an answer at most 64 KiB are stored, card data and tokens masked. */
+const Received = z.string().nullable().openapi({
+  description:
+    'The first 2,000 characters of what was received beside the payments, the code and the message, as JSON: `members` of an answer, or the `text` of one that cannot be read',
+})
+
 const Query = z.strictObject({
   at: Time,
   type: z.literal('query'),
@@ -31,6 +37,7 @@ const Query = z.strictObject({
   httpStatus: z.int().nullable(),
   durationMs: z.int(),
   bodySha256: z.string().openapi({ description: 'SHA-256 of the bytes sent, hexadecimal' }),
+  received: Received,
 })
 
 const Change = z.strictObject({
@@ -54,6 +61,9 @@ const RefundAttempt = z.strictObject({
   httpStatus: z.int().nullable(),
   durationMs: z.int().nullable(),
   bodySha256: z.string(),
+  received: Received.openapi({
+    description: 'The first 2,000 characters of what was received, as JSON',
+  }),
 })
 
 const Discrepancy = z.strictObject({
@@ -103,6 +113,9 @@ type Row = {
   facts: Record<string, unknown>
 }
 
+/** Characters of a received answer in an entry. */
+const MAX_SHOWN = 2_000
+
 const KEY = ['merchant_code', 'transaction_id']
 
 /** The transaction's key, as `k` for `byKey`. */
@@ -136,7 +149,8 @@ export async function readTimeline(
       union all
       select sent_at, '2-' || lpad(id::text, 19, '0'), 'query',
         json_build_object('outcome', outcome, 'code', code, 'message', message, 'httpStatus', http_status,
-          'durationMs', duration_ms, 'bodySha256', encode(body_sha256, 'hex'))
+          'durationMs', duration_ms, 'bodySha256', encode(body_sha256, 'hex'),
+          'received', left(received, ${MAX_SHOWN}))
       from ${key} cross join lateral (
         select * from gateway_calls as g where ${sql.unsafe(byKey('g', KEY, 'k'))} offset 0) as g
       union all
@@ -193,7 +207,8 @@ function selectRefundSteps(
     union all
     select a.recorded_at, '4-' || lpad(a.id::text, 19, '0'), 'refund_attempt',
       json_build_object('refundId', a.refund_id, 'outcome', a.outcome, 'code', a.code, 'message', a.message,
-        'httpStatus', a.http_status, 'durationMs', a.duration_ms, 'bodySha256', encode(a.body_sha256, 'hex'))
+        'httpStatus', a.http_status, 'durationMs', a.duration_ms, 'bodySha256', encode(a.body_sha256, 'hex'),
+        'received', left(a.received, ${MAX_SHOWN}))
     from ${key} cross join lateral (
       select merchant_code, refund_id from refunds as r where ${sql.unsafe(byKey('r', KEY, 'k'))} offset 0
     ) as r cross join lateral (

@@ -27,6 +27,7 @@ describe('an answer as specified', () => {
         unreadable: [],
         rounded: [],
         json: `[${PAYMENT}]`,
+        omittedBytes: 0,
       },
     })
   })

@@ -8,7 +8,7 @@ import { waitUntil } from '../support/wait-until.ts'
 const ID = '240830080146NDTISR'
 const HASH = 'df594d1e467bd327a30fa45ce259987718a68bd54cc67afe74d1e15e255182a4'
 const EMPTY = '{"svc_ResponseCode":0,"svc_ResponseData":[],"svc_ResponseMsg":"ok"}'
-const NOTHING = { payments: [], unreadable: [], rounded: [], json: '[]' }
+const NOTHING = { payments: [], unreadable: [], rounded: [], json: '[]', omittedBytes: 0 }
 const FIELDS = {
   svc_Command: 'QUERY_PT',
   svc_MerchantCode: 'UFLIYL',

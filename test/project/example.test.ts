@@ -110,6 +110,7 @@ describe('the shop', () => {
       await second.resume()
       await untilReturned(second, order)
       expect(await rig.moved(order.paymentId)).toEqual(['40'])
+      expect((await second.orders.find(order.id))?.returns[0]?.bankReference).toMatch(/^\w+$/)
       expect(await second.orders.find(order.id)).toMatchObject({ status: 'partially_refunded' })
     },
   )

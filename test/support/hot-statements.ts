@@ -68,6 +68,7 @@ async function answerAll(ctx: ServiceContext, claims: readonly Claim[], status: 
             unreadable: [],
             rounded: [],
             json: '[]',
+            omittedBytes: 0,
           },
         },
         record: {

@@ -7,29 +7,42 @@ import { MERCHANT, type Rig } from './service.ts'
 export type ListingGateway = {
   /** The entries of the next answers, as JSON. */
   list(...entries: readonly (string | object)[]): void
+  /** The next answers to a command as they are written on the wire; those to queries replace the list. */
+  answer(command: 'QUERY_PT' | 'REFUND', body: string, status?: number): void
   /** Queries the gateway once about a transaction, registered if it is not known, and about no other. */
   sync(transactionId: string): Promise<void>
   /** Number of queries received. */
   queries(): number
 }
 
-/** Starts it for one test. The rig's service queries it in `sync` only. */
+/**
+ * Starts it for one test. The rig's service queries it in `sync` only.
+ * @param instead the address of another gateway to query
+ */
 export async function startListingGateway(
   { database, service }: Pick<Rig, 'database' | 'service'>,
   config: Partial<Config> = {},
+  instead?: string,
 ): Promise<ListingGateway> {
   let entries = ''
-  const { url, seen } = await serve((response) => {
-    response.end(`{"svc_ResponseCode":0,"svc_ResponseMsg":"ok","svc_ResponseData":[${entries}]}`)
+  const written: Record<string, { body: string; status: number }> = {}
+  const { url, seen } = await serve((response, { body }) => {
+    const own = Object.entries(written).find(([command]) => body.includes(`"${command}"`))?.[1]
+    if (own) response.writeHead(own.status).end(own.body)
+    else
+      response.end(`{"svc_ResponseCode":0,"svc_ResponseMsg":"ok","svc_ResponseData":[${entries}]}`)
   })
   const ctx = {
     ...service.ctx,
-    gateway: makeClient(url).client,
+    gateway: makeClient(instead ?? url).client,
     config: { ...service.ctx.config, ...config },
   }
   return {
     list(...given) {
       entries = given.map((one) => (typeof one === 'string' ? one : JSON.stringify(one))).join(',')
+    },
+    answer(command, body, status = 200) {
+      written[command] = { body, status }
     },
     async sync(transactionId) {
       await database.sql`update transactions set due_at = now() + interval '1 h' where due_at is not null`

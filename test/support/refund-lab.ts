@@ -17,6 +17,9 @@ export type NotificationOverrides = {
   merchantCode?: string
   secret?: string
   message?: string
+  fee?: string | number
+  /** The notification's own transaction id. */
+  reference?: string
 }
 
 /** A refund rig whose syncs the test runs itself: nothing happens between two calls of the test. */
@@ -184,7 +187,8 @@ async function notifyRefund(
       svc_MerchantCode: merchantCode,
       svc_Command: 'REFUND',
       svc_RequestID: overrides.requestId ?? refundId,
-      svc_TransactionID: `R-${refundId.slice(0, 8)}`,
+      svc_TransactionID: overrides.reference ?? `R-${refundId.slice(0, 8)}`,
+      ...(overrides.fee === undefined ? {} : { svc_Fee: overrides.fee }),
       svc_PaymentID: overrides.paymentId ?? payment.id,
       svc_Amount: overrides.amount ?? Number(amount),
       svc_ResponseCode: overrides.code ?? 0,

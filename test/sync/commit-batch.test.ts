@@ -22,6 +22,7 @@ const listOf = (...payments: PaymentList['payments']): PaymentList => ({
   unreadable: [],
   rounded: [],
   json: '[]',
+  omittedBytes: 0,
 })
 const read = (transactionId: string) => readItem(rig, transactionId)
 const id = (n: number) => ids[n] ?? ''

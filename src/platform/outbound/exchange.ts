@@ -19,8 +19,8 @@ export type ExchangeResult =
   | { kind: 'answer'; status: number; body: Buffer }
   /** No byte of the request was written: the remote side cannot have acted. */
   | { kind: 'unavailable'; reason: string; timedOut?: true }
-  /** Something was written and no complete answer came back: the remote side may have acted. */
-  | { kind: 'unknown'; reason: string; status?: number; timedOut?: true }
+  /** Something was written and no complete answer came back: the remote side may have acted. `part`: of the answer. */
+  | { kind: 'unknown'; reason: string; status?: number; timedOut?: true; part?: Buffer }
 
 const MAX_ANSWER_BYTES = 1024 * 1024
 
@@ -65,7 +65,14 @@ export function exchange(pool: Dispatcher, request: ExchangeRequest): Promise<Ex
     }
     function fail(reason: string, more: { timedOut?: true } = {}): void {
       if (controller) {
-        end({ kind: 'unknown', reason, ...(status === undefined ? {} : { status }), ...more })
+        const part = chunks.length > 0 ? { part: Buffer.concat(chunks) } : {}
+        end({
+          kind: 'unknown',
+          reason,
+          ...(status === undefined ? {} : { status }),
+          ...more,
+          ...part,
+        })
         controller.abort(new Error(reason))
       } else {
         end({ kind: 'unavailable', reason, ...more })
@@ -86,8 +93,8 @@ export function exchange(pool: Dispatcher, request: ExchangeRequest): Promise<Ex
         },
         onResponseData(_controller, chunk) {
           size += chunk.length
-          if (size > maxAnswerBytes) return fail(`the answer exceeds ${maxAnswerBytes} bytes`)
           chunks.push(chunk)
+          if (size > maxAnswerBytes) fail(`the answer exceeds ${maxAnswerBytes} bytes`)
         },
         onResponseEnd() {
           end({ kind: 'answer', status: status ?? 0, body: Buffer.concat(chunks) })

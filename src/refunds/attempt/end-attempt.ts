@@ -1,5 +1,6 @@
 import { and, eq, isNull, sql } from 'drizzle-orm'
 import { refundAttempts } from '../../db/schema.ts'
+import { describeCode, explainCode } from '../../gateway/response-codes.ts'
 import type { GatewayOutcome } from '../../gateway/types.ts'
 import { build } from '../../platform/postgres/query-builder.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
@@ -31,14 +32,22 @@ export async function endAttempt(tx: Tx, draft: RefundDraft, sent: SentAttempt):
   applyOutcome(draft, sent, row.endedAt)
 }
 
-/** The columns of an attempt's outcome, with the receiver's account number masked. */
+/** The columns of an attempt's outcome, with the receiver's account number masked wherever it occurs. */
 export function describeOutcome({ attempt: { accountNumber }, call }: SentAttempt) {
   const { record } = call
   const outcome = maskAccountNumber(call.outcome, accountNumber)
   const code = outcome.kind === 'rejected' ? outcome.code : outcome.kind === 'answered' ? '0' : null
   const message = 'reason' in outcome ? outcome.reason : outcome.message
   const { httpStatus = null, durationMs } = record
-  return { outcome: outcome.kind, httpStatus, code, message, durationMs }
+  const received = maskIn(record.received ?? null, accountNumber)
+  return { outcome: outcome.kind, httpStatus, code, message, durationMs, received }
+}
+
+/** @param json that may hold the account number as a part of its texts */
+function maskIn(json: string | null, accountNumber: string | undefined): string | null {
+  if (json === null || accountNumber === undefined) return json
+  const write = (text: string) => JSON.stringify(text).slice(1, -1)
+  return json.replaceAll(write(accountNumber), write(maskAccount(accountNumber)))
 }
 
 /** Applies the outcome of the last attempt to its refund. */
@@ -120,7 +129,7 @@ function applyRejection(
   { code, message }: { code: string; message: string },
   refusedAt: string,
 ): void {
-  const reason = `the gateway answered with code ${code}${message ? `: ${message}` : ''}`
+  const reason = `the gateway answered with ${describeCode(code, message)}`
   const isFirst = draft.now.attempts === 1
   transition(
     draft,
@@ -130,7 +139,7 @@ function applyRejection(
       ...(isFirst ? { refusedCode: code, refusedAt } : {}),
       failureSource: 'gateway',
       failureReason: code,
-      failureMessage: message,
+      failureMessage: explainCode(code, message),
     },
   )
 }

@@ -20,19 +20,19 @@ export async function endLateAttempt(
   const found = await readAttempt(tx, attempt)
   const isRecorded = found !== undefined && found.outcome !== null && !found.interrupted
   if (isRecorded) return true
-  const { outcome, httpStatus, code, message, durationMs } = describeOutcome(sent)
+  const { outcome, httpStatus, code, message, durationMs, received } = describeOutcome(sent)
   const { merchantCode, refundId, lastSentAt } = attempt.recorded
   const [row] = found
     ? await tx<{ endedAt: string }[]>`
         update refund_attempts set outcome = ${outcome}, http_status = ${httpStatus}, code = ${code},
-          message = ${message}, duration_ms = ${durationMs}
+          message = ${message}, duration_ms = ${durationMs}, received = ${received}
         where id = ${attempt.attemptId} and merchant_code = ${merchantCode}
         returning clock_timestamp()::text as "endedAt"`
     : await tx<{ endedAt: string }[]>`
         insert into refund_attempts (merchant_code, refund_id, body_sha256, snapshot_call_id, recorded_at,
-          outcome, http_status, code, message, duration_ms)
+          outcome, http_status, code, message, duration_ms, received)
         values (${merchantCode}, ${refundId}, ${attempt.prepared.bodySha256}, ${attempt.snapshotCallId},
-          ${lastSentAt}, ${outcome}, ${httpStatus}, ${code}, ${message}, ${durationMs})
+          ${lastSentAt}, ${outcome}, ${httpStatus}, ${code}, ${message}, ${durationMs}, ${received})
         returning clock_timestamp()::text as "endedAt"`
   if (!found) restoreAttempt(draft, attempt, outcome)
   if (row && isLast(draft, attempt)) applyLate(draft, sent, row.endedAt)

@@ -1,16 +1,21 @@
 import { and, eq, sql } from 'drizzle-orm'
+import type { Context } from '../../context.ts'
 import { ipnEvents } from '../../db/schema.ts'
 import type { TransactionKey } from '../../db/transaction-key.ts'
+import { type RefundDetails, readRefundDetails } from '../../gateway/read-refund-details.ts'
 import { isOpenCode } from '../../gateway/response-codes.ts'
 import { compareAmounts } from '../../money.ts'
 import { build } from '../../platform/postgres/query-builder.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { applyFailureNotification, applySuccessNotification } from '../apply-notification.ts'
+import { decryptReceiver, maskAccount } from '../receiver.ts'
 import { isUnsent, sendToReview } from '../transitions.ts'
 import type { Finding, RefundDraft, RefundRow } from '../types.ts'
 import type { LockedRefunds } from './lock-refunds.ts'
 import type { RefundNotification } from './read-notifications.ts'
 import { recordExternal } from './record-external.ts'
+
+type NotificationContext = Pick<Context, 'config' | 'encryption'>
 
 /**
  * Handles the refund notifications of a transaction, once each. A notification changes a refund of ours only if
@@ -21,6 +26,7 @@ import { recordExternal } from './record-external.ts'
  * @param locked gets the changed states of external refunds
  */
 export async function handleNotifications(
+  ctx: NotificationContext,
   tx: Tx,
   key: TransactionKey,
   { drafts, notifications, externalChanges }: LockedRefunds,
@@ -28,7 +34,7 @@ export async function handleNotifications(
   const findings: Finding[] = []
   for (const one of notifications) {
     const own = drafts.find(({ now }) => now.refundId === one.requestId.toLowerCase())
-    const finding = own && applyToOwn(own, one)
+    const finding = own && applyToOwn(ctx, own, one)
     if (finding) findings.push(finding)
     if (!own) externalChanges.push(...(await recordExternal(tx, key, one, readResult(one.code))))
   }
@@ -46,9 +52,15 @@ export async function handleNotifications(
   return findings
 }
 
-function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | undefined {
+function applyToOwn(
+  ctx: NotificationContext,
+  draft: RefundDraft,
+  one: RefundNotification,
+): Finding | undefined {
   const { refundId, paymentId, amount } = draft.now
   const same = namesRefund(one, draft.now)
+  // The hash does not show where the message ends and the transaction id begins.
+  if (same && one.verified && one.ambiguous) draft.now = { ...draft.now, notifiedReference: null }
   if (!one.verified || (same ? one.handledBefore : one.hint)) return undefined
   if (!same) {
     const reason = 'the gateway notified its request id with another payment or amount'
@@ -68,9 +80,25 @@ function applyToOwn(draft: RefundDraft, one: RefundNotification): Finding | unde
     if (isUnsent(draft.now)) sendToReview(draft, 'no_evidence', { reason, ipnEventId: one.id })
     return undefined
   }
+  const details = readDetails(ctx, draft.now, one)
   const apply = result === 'success' ? applySuccessNotification : applyFailureNotification
-  const disagreement = apply(draft, { ...one, code: one.code ?? '' })
+  const disagreement = apply(draft, { ...one, ...details, code: one.code ?? '' })
   return disagreement && { ...disagreement, paymentId, refundId }
+}
+
+/** The fee, the gateway's words and its reference, of which only the words are kept when they are in doubt. */
+function readDetails(
+  { config, encryption }: NotificationContext,
+  { receiver, refundId }: RefundRow,
+  { body, published, ambiguous }: RefundNotification,
+): RefundDetails {
+  const details = readRefundDetails(body ?? '', config.GATEWAY_FIELD_PREFIX)
+  const known = receiver && decryptReceiver(encryption, receiver, 'receiver', refundId)
+  const message = known
+    ? details.message?.replaceAll(known.accountNumber, maskAccount(known.accountNumber))
+    : details.message
+  if (!published) return { message, fee: undefined, reference: undefined }
+  return { message, fee: details.fee, reference: ambiguous ? undefined : details.reference }
 }
 
 /** Whether request id, payment and amount of a notification are those of the refund. */

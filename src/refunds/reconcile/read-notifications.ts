@@ -14,12 +14,25 @@ export type RefundNotification = {
   hint: boolean
   /** In the form that the gateway publishes. */
   published: boolean
-  /** A notification with its hash, request id, payment and amount was handled before. */
+  /** Another notification with its hash, request id, payment and amount was received: its other values are in doubt. */
+  ambiguous: boolean
+  /** Such a notification was handled before. */
   handledBefore: boolean
+  /** As it was received; null for one that is too long to be of use. */
+  body: string | null
   receivedAt: string
   /** It was received before the current snapshot's query was sent. */
   beforeSnapshot: boolean
 }
+
+/** Other readings of the signed text of `e`, about the same refund. */
+const SAME_SIGNED = `select from ipn_events o
+  where o.merchant_code = e.merchant_code and o.signed_key = e.signed_key and o.id <> e.id
+    and o.request_id = e.request_id and o.payment_id is not distinct from e.payment_id
+    and o.amount is not distinct from e.amount`
+
+/** Bounds what is read of a flood of notifications; the longest of published ones has 600 characters. */
+const MAX_BODY = 8_192
 
 /**
  * Reads the unhandled refund notifications of a transaction, oldest first.
@@ -32,10 +45,10 @@ export async function readUnhandledNotifications(
 ): Promise<RefundNotification[]> {
   return await tx<RefundNotification[]>`
     select e.id, e.request_id as "requestId", e.payment_id as "paymentId", e.amount, e.code,
-      e.verdict = 'verified' as verified, e.hint, e.published, exists (select from ipn_events o
-        where o.merchant_code = e.merchant_code and o.signed_key = e.signed_key and o.id <> e.id
-          and o.request_id = e.request_id and o.payment_id is not distinct from e.payment_id
-          and o.amount is not distinct from e.amount and o.handled_at is not null) as "handledBefore",
+      e.verdict = 'verified' as verified, e.hint, e.published,
+      exists (${tx.unsafe(SAME_SIGNED)}) as ambiguous,
+      exists (${tx.unsafe(SAME_SIGNED)} and o.handled_at is not null) as "handledBefore",
+      case when length(e.body) <= ${MAX_BODY} then e.body end as body,
       e.first_received_at::text as "receivedAt",
       coalesce(e.first_received_at < ${asOf}::timestamptz, false) as "beforeSnapshot"
     from (${selectRefundNotifications(tx, key, { unhandled: true })}) as e

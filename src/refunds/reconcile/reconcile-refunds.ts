@@ -116,14 +116,15 @@ type JudgedRefunds = { found: RecordedDiscrepancy[]; externalChanged: boolean }
 
 /** Applies notifications, the refunded delta (with a snapshot) and deadlines to the refunds, in this order. */
 async function judgeRefunds(
-  { config }: Pick<RefundsContext, 'config'>,
+  ctx: Pick<RefundsContext, 'config' | 'encryption'>,
   tx: Tx,
   key: TransactionKey,
   locked: LockedRefunds,
   { snapshot, changed }: Pick<ReconcileInput, 'snapshot' | 'changed'>,
 ): Promise<JudgedRefunds> {
+  const { config } = ctx
   const { drafts, notifications } = locked
-  const notified = await handleNotifications(tx, key, locked)
+  const notified = await handleNotifications(ctx, tx, key, locked)
   const externalNotified =
     notifications.length > 0 && (await refreshExternalRefunds(tx, key, locked))
   const matched = snapshot && (await matchPayments(tx, key, locked, snapshot, changed))

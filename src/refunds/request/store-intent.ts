@@ -76,6 +76,8 @@ export async function storeIntent(
 const NEW_REFUND = {
   inferred: false,
   gatewayRefundId: null,
+  fee: null,
+  notifiedReference: null,
   failureSource: null,
   failureReason: null,
   failureMessage: null,

@@ -21,19 +21,21 @@ export async function readProof(
     requestedBy: refund.requestedBy,
     requestedAt: toIso(refund.requestedAt),
     reason: refund.reason,
-    attempts: attempts.map(({ queriedAt, payments, at, ...rest }) => ({
-      ...rest,
+    attempts: attempts.map(({ queriedAt, payments, rest, received, at, ...facts }) => ({
+      ...facts,
       at: toIso(at),
-      snapshotBefore: queriedAt === null ? REMOVED : showSnapshot(queriedAt, payments),
+      received: showReceived(received),
+      snapshotBefore: queriedAt === null ? REMOVED : showSnapshot({ queriedAt, payments, rest }),
     })),
     transitions: transitions.map(
-      ({ at, from, to, cause, queried, notified, queriedAt, payments, ...ipn }) => ({
+      ({ at, from, to, cause, queried, notified, queriedAt, payments, rest, ...ipn }) => ({
         at: toIso(at),
         from,
         to,
         cause,
         notification: notified && ipn.receivedAt === null ? REMOVED : showNotification(ipn),
-        snapshot: queried && queriedAt === null ? REMOVED : showSnapshot(queriedAt, payments),
+        snapshot:
+          queried && queriedAt === null ? REMOVED : showSnapshot({ queriedAt, payments, rest }),
       }),
     ),
     notifications: notifications.map(({ cause, ...ipn }) => ({
@@ -55,7 +57,7 @@ async function readAttempts(
   return await sql<AttemptRow[]>`
     select a.recorded_at as at, encode(a.body_sha256, 'hex') as "bodySha256", a.outcome, a.code, a.message,
       a.http_status as "httpStatus", a.duration_ms as "durationMs", c.sent_at as "queriedAt",
-      c.answer::text as payments
+      c.answer::text as payments, c.received as rest, a.received
     from refund_attempts a left join gateway_calls c
       on c.merchant_code = a.merchant_code and c.id = a.snapshot_call_id
     where a.merchant_code = ${merchantCode} and a.refund_id = ${refundId} order by a.id`
@@ -67,7 +69,7 @@ async function readTransitions(
 ): Promise<TransitionRow[]> {
   return await sql<TransitionRow[]>`
     select h.call_id is not null as queried, h.ipn_event_id is not null as notified, h.at,
-      h.before as from, h.after as to, h.cause, c.sent_at as "queriedAt", c.answer::text as payments,
+      h.before as from, h.after as to, h.cause, c.sent_at as "queriedAt", c.answer::text as payments, c.received as rest,
       e.first_received_at as "receivedAt", e.deliveries, e.verdict as signature, e.code
     from changes h
       left join gateway_calls c on c.merchant_code = h.merchant_code and c.id = h.call_id
@@ -110,9 +112,11 @@ type AttemptRow = {
   message: string | null
   httpStatus: number | null
   durationMs: number | null
-  queriedAt: string | null
-  payments: string | null
-}
+  received: string | null
+} & SnapshotRow
+
+/** Of a query: when it was sent, the entries of its answer, and the rest of it, as JSON. */
+type SnapshotRow = { queriedAt: string | null; payments: string | null; rest: string | null }
 
 type IpnFacts = {
   receivedAt: string | null
@@ -131,14 +135,22 @@ type TransitionRow = {
   from: string | null
   to: string
   cause: string
-  queriedAt: string | null
-  payments: string | null
-} & IpnFacts
+} & SnapshotRow &
+  IpnFacts
 
-/** Shows what the gateway answered; its numbers as text, because a JSON number need not fit a double. */
-function showSnapshot(queriedAt: string | null, payments: string | null) {
+/** Shows what the gateway answered. */
+function showSnapshot({ queriedAt, payments, rest }: SnapshotRow) {
   if (queriedAt === null) return null
-  return { queriedAt: toIso(queriedAt), payments: payments && parse(payments, undefined, String) }
+  return {
+    queriedAt: toIso(queriedAt),
+    payments: showReceived(payments),
+    received: showReceived(rest),
+  }
+}
+
+/** Its numbers become texts, because a JSON number need not fit a double. */
+function showReceived(json: string | null): unknown {
+  return json === null ? null : parse(json, undefined, String)
 }
 
 function showNotification({ receivedAt, deliveries, signature, code }: IpnFacts) {

@@ -128,5 +128,7 @@ it('REFUND: an accepted refund carries the id, when there is one to read', async
   if (!refund) throw new Error('no operation')
   expect(await call(refund, makeAnswer(refund))).toMatchObject({ value: '5SYNM1OELUND' })
   const outcome = await call(refund, makeAnswer(refund, {}, { transId: 5 }))
-  expect(outcome).toMatchObject({ kind: 'answered', value: undefined })
+  expect(outcome).toMatchObject({ kind: 'answered', value: '5' })
+  const unread = await call(refund, makeAnswer(refund, {}, { transId: true }))
+  expect(unread).toMatchObject({ kind: 'answered', value: undefined })
 })

@@ -1,0 +1,212 @@
+import { parse } from 'lossless-json'
+import { afterEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { Refund } from '../../src/refunds/view.ts'
+import { readPage } from '../support/api.ts'
+import { RECEIVER } from '../support/ask.ts'
+import { listen } from '../support/gateway.ts'
+import { type ListingGateway, makeEntry, startListingGateway } from '../support/listing-gateway.ts'
+import { useRefundLab } from '../support/use-started.ts'
+
+const lab = useRefundLab()
+afterEach(() => lab.clear())
+
+const LIMIT = 65_536
+const Stored = z.object({
+  members: z.record(z.string(), z.unknown()).optional(),
+  text: z.string().optional(),
+  omittedBytes: z.coerce.number().optional(),
+})
+
+/** What is stored of the newest query. */
+async function readStored() {
+  const [row] = await lab.database.sql`
+    select received, answer::text as answer from gateway_calls order by id desc limit 1`
+  return {
+    received: row?.received === null ? null : Stored.parse(parse(row?.received, undefined, String)),
+    answer: row?.answer,
+    bytes: Buffer.byteLength(row?.received ?? '') + Buffer.byteLength(row?.answer ?? ''),
+  }
+}
+
+/** The newest query in the timeline of a transaction. */
+async function readQuery(transactionId: string) {
+  const { data } = await readPage(await lab.api(`/v1/transactions/${transactionId}/timeline`))
+  const queries = z
+    .array(z.object({ type: z.string(), received: z.unknown().optional() }))
+    .parse(data)
+  return queries.findLast(({ type }) => type === 'query')
+}
+
+const write = (more: object) =>
+  JSON.stringify({ svc_ResponseCode: 0, svc_ResponseMsg: 'ok', svc_ResponseData: [], ...more })
+
+describe('the answer to a query', () => {
+  it('as specified is stored as its entries, and nothing twice', async () => {
+    const gateway = await startListingGateway(lab)
+    gateway.list(makeEntry('p1', { bank: 'VCB' }))
+    await gateway.sync('T-1')
+    const { received, answer } = await readStored()
+    expect(received).toBeNull()
+    expect(JSON.parse(answer)).toEqual([makeEntry('p1', { bank: 'VCB' })])
+  })
+
+  it('is kept with the members beside its entries, tokens and card numbers masked', async () => {
+    const gateway = await startListingGateway(lab)
+    const card = { number: '4111111111111111', payToken: 'clear-token' }
+    const entry = makeEntry('p1', { svc_PayToken: 'clear-token', card })
+    gateway.answer('QUERY_PT', write({ svc_ResponseData: [entry], svc_Trace: 'X1', card }))
+    await gateway.sync('T-1')
+    const { received, answer } = await readStored()
+    expect(received?.members).toEqual({
+      svc_Trace: 'X1',
+      card: { number: '411111******1111', payToken: '***' },
+    })
+    expect(JSON.parse(answer)[0]).toMatchObject({ svc_PayToken: '***', card: { payToken: '***' } })
+    expect(answer).not.toContain('clear-token')
+    expect((await readQuery('T-1'))?.received).toBe(
+      '{"members":{"svc_Trace":"X1","card":{"number":"411111******1111","payToken":"***"}}}',
+    )
+  })
+
+  it('that refuses is kept with every member', async () => {
+    const gateway = await startListingGateway(lab)
+    const refusal = { svc_ResponseCode: 1, svc_ResponseMsg: 'no', svc_ResponseData: { why: 'x' } }
+    gateway.answer('QUERY_PT', JSON.stringify(refusal))
+    await gateway.sync('T-1')
+    expect((await readStored()).received?.members).toEqual({ ...refusal, svc_ResponseCode: '1' })
+  })
+
+  it.each<[string, number, string, object]>([
+    [
+      'a page',
+      200,
+      '<p>down, token=abc, card 4111111111111111</p>',
+      {
+        text: '<p>down, token=***, card 411111******1111</p>',
+      },
+    ],
+    ['half an answer', 200, '{"svc_PayToken":"abc', { text: '{"svc_PayToken":"***' }],
+    [
+      'an error of a proxy',
+      502,
+      '{"error":"upstream","access_token":"abc"}',
+      {
+        members: { error: 'upstream', access_token: '***' },
+      },
+    ],
+    ['a code as text', 200, '{"svc_ResponseCode":"0"}', { members: { svc_ResponseCode: '0' } }],
+    ['a list', 200, '[1]', { text: '[1]' }],
+  ])('that cannot be read is kept: %s', async (_, status, body, kept) => {
+    const gateway = await startListingGateway(lab)
+    gateway.answer('QUERY_PT', body, status)
+    await gateway.sync('T-1')
+    expect((await readStored()).received).toEqual(kept)
+    expect((await readQuery('T-1'))?.received).toBe(JSON.stringify(kept))
+    expect(await lab.transaction('T-1')).toMatchObject({ sync: { attempts: 1 } })
+  })
+
+  it('of many entries is kept as far as 64 KiB go, and all of them are applied', async () => {
+    const gateway = await startListingGateway(lab)
+    const entries = Array.from({ length: 40 }, (_, n) =>
+      makeEntry(`p${n}`, { status: n === 0 ? 'SUCCESS' : 'FAILED', note: 'ệ'.repeat(1_000) }),
+    )
+    gateway.list(...entries)
+    await gateway.sync('T-1')
+    const { received, answer, bytes } = await readStored()
+    expect(bytes).toBeLessThan(LIMIT * 1.01)
+    const kept = z.array(z.looseObject({ id: z.string() })).parse(JSON.parse(answer))
+    expect(kept.length).toBeLessThan(40)
+    // What does not fit whole is shortened to its defined members first.
+    expect(kept.at(-1)).toMatchObject({ shortened: true })
+    const whole = Buffer.byteLength(JSON.stringify(entries))
+    expect(received?.omittedBytes).toBeGreaterThan(whole - LIMIT - entries.length)
+    expect(received?.omittedBytes).toBeLessThan(whole)
+    expect(await lab.transaction('T-1')).toMatchObject({ state: 'paid', final: true })
+  })
+
+  it.each([
+    ['a text', 'é'.repeat(100_000), 200_000],
+    ['one too long to be read to its end', 'x'.repeat(1_100_000), 1_048_577],
+  ])('of %s is kept as far as 64 KiB go, the rest is counted', async (_, body, atLeast) => {
+    const gateway = await startListingGateway(lab)
+    gateway.answer('QUERY_PT', body)
+    await gateway.sync('T-1')
+    const { received } = await readStored()
+    const kept = Buffer.byteLength(received?.text ?? '')
+    expect(kept).toBeGreaterThan(LIMIT - 4)
+    expect(kept).toBeLessThanOrEqual(LIMIT)
+    expect(received?.text?.[0]).toBe(body[0])
+    expect(received?.omittedBytes).toBeGreaterThanOrEqual(atLeast - LIMIT)
+  })
+
+  it('a card number across the limit is masked', async () => {
+    const gateway = await startListingGateway(lab)
+    gateway.answer('QUERY_PT', `${'x'.repeat(LIMIT - 11)} 4111111111111111`)
+    await gateway.sync('T-1')
+    expect((await readStored()).received?.text?.slice(-10)).toBe('411111****')
+  })
+
+  it('one cut off in the middle is kept up to there', async () => {
+    const { createServer } = await import('node:net')
+    const port = await listen(
+      createServer((socket) => {
+        socket.once('data', () => {
+          const head =
+            'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 500\r\n\r\n'
+          socket.write(`${head}{"svc_ResponseCode":0,`, () => socket.end())
+        })
+      }),
+    )
+    const gateway = await startListingGateway(lab, {}, `http://127.0.0.1:${port}`)
+    await gateway.sync('T-1')
+    expect((await readStored()).received).toEqual({ text: '{"svc_ResponseCode":0,' })
+  })
+})
+
+describe('the answer to a refund', () => {
+  async function sendRefund(body: string, status = 200) {
+    const gateway: ListingGateway = await startListingGateway(lab)
+    const payment = await lab.open({ paymentMethod: 'QR' })
+    gateway.list(makeEntry(payment.id, { amount: 100, paymentMethod: 'QR' }))
+    gateway.answer('REFUND', body, status)
+    const asked = await lab.refund(payment.id, { amount: '30', receiver: RECEIVER })
+    await gateway.sync(payment.transactionId)
+    const response = await lab.api(`/v1/refunds/${asked.body.id}?include=proof`)
+    return Refund.strict().parse(await response.json())
+  }
+
+  it('is in the proof with every member, tokens and the account number masked', async () => {
+    const { status, proof } = await sendRefund(
+      JSON.stringify({
+        svc_ResponseCode: 0,
+        svc_ResponseMsg: 'ok',
+        svc_ResponseData: { transId: 'R1', bankRef: 'B7', payToken: 'clear' },
+        note: `to ${RECEIVER.accountNumber}`,
+      }),
+    )
+    expect(status).toBe('accepted')
+    expect(proof?.attempts).toMatchObject([
+      {
+        outcome: 'answered',
+        received: {
+          members: {
+            svc_ResponseCode: '0',
+            svc_ResponseMsg: 'ok',
+            svc_ResponseData: { transId: 'R1', bankRef: 'B7', payToken: '***' },
+            note: 'to •••• 6789',
+          },
+        },
+        snapshotBefore: { payments: [{ refundedAmount: '0' }], received: null },
+      },
+    ])
+  })
+
+  it('that cannot be read is in the proof as well', async () => {
+    const { status, proof } = await sendRefund(`<p>${RECEIVER.accountNumber} busy</p>`, 503)
+    expect(status).toBe('unknown')
+    expect(proof?.attempts).toMatchObject([
+      { outcome: 'unknown', httpStatus: 503, received: { text: '<p>•••• 6789 busy</p>' } },
+    ])
+  })
+})
