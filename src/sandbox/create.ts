@@ -22,6 +22,10 @@ export type PaymentWish = {
   paymentId?: string
   orderId?: string
   merchantCode?: string
+  /** Sent in the notification. */
+  payToken?: string
+  /** The part of the amount that was paid, as its notification says. */
+  transAmount?: string | number
 }
 
 /** A fault to add. Without `times` it applies until the faults are cleared. */

@@ -45,6 +45,9 @@ export type SandboxTransaction = {
   merchantTxnId: string
   currency: string
   extData: Readonly<Record<string, unknown>> | undefined
+  /** Sent in the notification; `transAmount` of one that was paid in part, unsigned. */
+  payToken?: string | undefined
+  transAmount?: string | undefined
   createdAt: string
   payments: SandboxPayment[]
 }
@@ -57,6 +60,8 @@ export type SandboxRefund = {
   amount: string
   status: 'accepted' | 'succeeded' | 'failed'
   mode: RefundMode
+  /** Replaces the fee of the mode. */
+  fee?: string | undefined
   successNotified: boolean
   acceptedAt: string
 }

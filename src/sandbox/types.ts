@@ -37,6 +37,8 @@ export type RefundMode = {
   guardsBalance: boolean
   /** Include refunds that have not settled in the `refundedAmount` of QUERY_PT. */
   countsUnsettled: boolean
+  /** What notifications of refunds name as the fee: a decimal string. */
+  fee: string
   /** Milliseconds until an accepted refund settles; null: only a control request settles it. */
   settleMs: number | null
   /** Milliseconds from settlement to a late notification: ten times the settling time. */

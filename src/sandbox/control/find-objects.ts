@@ -8,6 +8,9 @@ import type {
   SandboxTransaction,
 } from '../state.ts'
 
+/** Names an object: in the account with this code, or in the first one that has the id. */
+export type ObjectKey = { id: string; merchantCode: string | undefined }
+
 /**
  * Finds the merchant of an account; without a code the first one.
  * @throws ControlError 422 if there is none
@@ -22,46 +25,50 @@ export function findMerchant(
   return merchant
 }
 
-/**
- * Finds the transaction in the request's path: of `?merchantCode=`, or of the first merchant that
- * has this id.
- * @throws ControlError 404
- */
-export function findTransaction(state: SandboxState, c: Context): SandboxTransaction {
-  return findByPath(state, c, 'transactionId', ({ transactions }, id) => transactions.get(id))
+/** Reads an object's key from a request: its id from the path, the account from `?merchantCode=`. */
+export function readKey(c: Context, name: string): ObjectKey {
+  return { id: c.req.param(name) ?? '', merchantCode: c.req.query('merchantCode') }
+}
+
+/** @throws ControlError 404 */
+export function findTransaction(state: SandboxState, key: ObjectKey): SandboxTransaction {
+  return findObject(state, key, 'transactionId', ({ transactions }) => transactions.get(key.id))
+}
+
+/** @throws ControlError 404 */
+export function findPayment(state: SandboxState, key: ObjectKey): SandboxPayment {
+  return findObject(state, key, 'paymentId', ({ payments }) => payments.get(key.id))
 }
 
 /**
- * Finds the payment in the request's path, like `findTransaction`.
- * @throws ControlError 404
- */
-export function findPayment(state: SandboxState, c: Context): SandboxPayment {
-  return findByPath(state, c, 'paymentId', ({ payments }, id) => payments.get(id))
-}
-
-/**
- * Finds the oldest refund with the path's request id that has not settled.
+ * Finds the oldest refund with a request id that has not settled.
  * @throws ControlError 404, or 409 if all of them have settled
  */
-export function findOpenRefund(state: SandboxState, c: Context): SandboxRefund {
-  const found = findByPath(state, c, 'requestId', ({ refunds }, id) => refunds.get(id))
+export function findOpenRefund(state: SandboxState, key: ObjectKey): SandboxRefund {
+  const found = findObject(state, key, 'requestId', ({ refunds }) => refunds.get(key.id))
   const open = found.find(({ status }) => status === 'accepted')
   if (open !== undefined) return open
   throw new ControlError(409, 'requestId', `the refund has ended: ${found.at(-1)?.status}`)
 }
 
-function findByPath<T>(
+/**
+ * Finds the newest refund with a request id, whatever its status.
+ * @throws ControlError 404
+ */
+export function findRefund(state: SandboxState, key: ObjectKey): SandboxRefund {
+  return findObject(state, key, 'requestId', ({ refunds }) => refunds.get(key.id)?.at(-1))
+}
+
+function findObject<T>(
   state: SandboxState,
-  c: Context,
+  { id, merchantCode }: ObjectKey,
   name: string,
-  find: (merchant: SandboxMerchant, id: string) => T | undefined,
+  find: (merchant: SandboxMerchant) => T | undefined,
 ): T {
-  const id = c.req.param(name) ?? ''
-  const merchantCode = c.req.query('merchantCode')
   const merchants =
     merchantCode === undefined ? state.merchants.values() : [findMerchant(state, merchantCode)]
   for (const merchant of merchants) {
-    const found = find(merchant, id)
+    const found = find(merchant)
     if (found !== undefined) return found
   }
   throw new ControlError(404, name, `unknown: ${id}`)

@@ -13,8 +13,16 @@ export type IpnMessage = {
   body: string
 }
 
-/** Sends each copy after `delayMs`; with `shuffle` at a random moment within `delayMs`. */
-export type DeliveryPlan = { copies: number; delayMs: number; shuffle: boolean }
+/**
+ * Sends each copy after `delayMs`; with `shuffle` at a random moment within `delayMs`. `fields` replace members of the
+ * notification before it is signed, by names without prefix; null leaves one out.
+ */
+export type DeliveryPlan = {
+  copies: number
+  delayMs: number
+  shuffle: boolean
+  fields?: Readonly<Record<string, unknown>> | undefined
+}
 
 export const ONCE: DeliveryPlan = { copies: 1, delayMs: 0, shuffle: false }
 

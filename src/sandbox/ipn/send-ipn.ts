@@ -43,11 +43,13 @@ export function sendPaymentIpn(
     OrderID: transaction.orderId,
     OrderInfo: `Thanh toán đơn hàng ${transaction.orderId}`,
     TransactionID: transactionId,
+    PayToken: transaction.payToken,
+    TransAmount: writeAmount(transaction.transAmount),
     ResponseCode: code,
     ResponseMsg: message,
     ExtData: exclude.includes('ExtData') ? transaction.extData : undefined,
   }
-  const body = sign(state, merchant, fields, exclude)
+  const body = sign(state, merchant, replaceFields(fields, plan), exclude)
   return deliverIpn(state, { merchantCode, transactionId, requestId: null, body }, plan)
 }
 
@@ -72,18 +74,31 @@ export function sendRefundIpn(
     RequestID: requestId,
     TransactionID: transId,
     Amount: new LosslessNumber(refund.amount),
-    Fee: 0,
+    Fee: writeAmount(refund.fee ?? refund.mode.fee),
     Version: '1',
     ResponseCode: code,
     ResponseMsg: message,
   }
-  const body = sign(state, merchant, fields, [])
+  const body = sign(state, merchant, replaceFields(fields, plan), [])
   return deliverIpn(state, { merchantCode, transactionId: transId, requestId, body }, plan)
 }
 
 function describePayment(payment: SandboxPayment | undefined) {
   if (payment === undefined) return NOTHING_PAID
   return STATUS_CODES.get(payment.status) ?? NOT_FINAL
+}
+
+function writeAmount(amount: string | undefined): LosslessNumber | undefined {
+  return amount === undefined ? undefined : new LosslessNumber(amount)
+}
+
+function replaceFields(
+  fields: Readonly<Record<string, unknown>>,
+  plan: DeliveryPlan,
+): Readonly<Record<string, unknown>> {
+  if (plan.fields === undefined) return fields
+  const replaced = Object.entries(plan.fields).map(([name, value]) => [name, value ?? undefined])
+  return { ...fields, ...Object.fromEntries(replaced) }
 }
 
 function sign(

@@ -1,13 +1,24 @@
-import type { SandboxMerchant, SandboxState } from '../state.ts'
+import { compareAmounts, subtractAmount } from '../../money.ts'
+import type {
+  SandboxMerchant,
+  SandboxPayment,
+  SandboxRefund,
+  SandboxState,
+  SandboxTransaction,
+} from '../state.ts'
 import { describeEntry, type StyledText } from './describe-entry.ts'
+import type { RowAction } from './render-action.ts'
 
 /** A table of the start page: its newest rows, and the total number of rows. */
 export type PageTable = {
   title: string
   total: number
   columns: readonly string[]
-  rows: readonly (readonly (string | StyledText)[])[]
+  rows: readonly (readonly PageCell[])[]
 }
+
+/** A text, or the buttons of a row. */
+export type PageCell = string | StyledText | { actions: readonly RowAction[] }
 
 const MAX_ROWS = 20
 
@@ -35,13 +46,14 @@ function listTransactions(merchants: readonly SandboxMerchant[]): PageTable {
   return {
     title: 'Transactions',
     total: all.length,
-    columns: ['created', 'id', 'merchant', 'order', 'payments'],
+    columns: ['created', 'id', 'merchant', 'order', 'payments', ''],
     rows: takeNewest(all, (one) => one.createdAt).map((one) => [
       formatTime(one.createdAt),
       one.transactionId,
       one.merchant.merchantCode,
       one.orderId,
       String(one.payments.length),
+      { actions: [{ label: 'Notify again', fields: name('notify', one.transactionId, one) }] },
     ]),
   }
 }
@@ -51,14 +63,16 @@ function listPayments(merchants: readonly SandboxMerchant[]): PageTable {
   return {
     title: 'Payments',
     total: all.length,
-    columns: ['id', 'transaction', 'amount', 'refunded', 'method', 'status'],
+    columns: ['id', 'transaction', 'order', 'amount', 'refunded', 'method', 'status', ''],
     rows: takeNewest(all, ({ transaction }) => transaction.createdAt).map((one) => [
       one.id,
       one.transaction.transactionId,
+      one.transaction.orderId,
       `${one.amount} ${one.transaction.currency}`,
       one.refundedAmount,
       one.paymentMethod,
       styleStatus(one.status),
+      { actions: listPaymentActions(one) },
     ]),
   }
 }
@@ -68,15 +82,46 @@ function listRefunds(merchants: readonly SandboxMerchant[]): PageTable {
   return {
     title: 'Refunds',
     total: all.length,
-    columns: ['accepted', 'request id', 'payment', 'amount', 'status'],
+    columns: ['accepted', 'request id', 'payment', 'amount', 'status', ''],
     rows: takeNewest(all, (one) => one.acceptedAt).map((one) => [
       formatTime(one.acceptedAt),
       one.requestId,
       one.payment.id,
       `${one.amount} ${one.payment.transaction.currency}`,
       styleStatus(one.status),
+      { actions: listRefundActions(one) },
     ]),
   }
+}
+
+function listPaymentActions({ id, status, amount, refundedAmount, transaction }: SandboxPayment) {
+  const left = subtractAmount(amount, refundedAmount)
+  if (status === 'SUCCESS' && compareAmounts(left, '0') > 0) {
+    return [{ label: 'Refund', fields: name('refund', id, transaction), amount: left }]
+  }
+  if (status !== 'PROCESSING') return []
+  const change = (status: string) => ({ ...name('change', id, transaction), status })
+  return [
+    { label: 'Succeed', fields: change('SUCCESS') },
+    { label: 'Fail', fields: change('FAILED') },
+  ]
+}
+
+function listRefundActions({ requestId, status, payment }: SandboxRefund): RowAction[] {
+  if (status !== 'accepted') return []
+  const settle = (outcome: string) => ({
+    ...name('settle', requestId, payment.transaction),
+    outcome,
+  })
+  return [
+    { label: 'Settle', fields: settle('success') },
+    { label: 'Fail', fields: settle('failure') },
+  ]
+}
+
+/** The fields that name an action and its object. */
+function name(action: string, id: string, { merchant }: Pick<SandboxTransaction, 'merchant'>) {
+  return { action, id, merchantCode: merchant.merchantCode }
 }
 
 function listJournal(state: SandboxState): PageTable {

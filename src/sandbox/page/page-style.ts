@@ -27,6 +27,10 @@ pre { margin: .3rem 0 0; white-space: pre-wrap; overflow-wrap: anywhere; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1rem; margin: 0; }
 dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; }
+nav { margin-top: .4rem; font-size: .875rem; color: var(--soft); }
+a { color: var(--accent); }
+td form { display: inline-flex; gap: .3rem; margin-right: .3rem; }
+td input, td button { padding: .1rem .4rem; }
 form { display: flex; flex-wrap: wrap; gap: .8rem; align-items: end; }
 label { display: grid; gap: .2rem; font-size: .875rem; color: var(--soft); }
 input, select, button { padding: .45rem .6rem; border: 1px solid var(--line); border-radius: .35rem; background: var(--ground); color: var(--ink); font: inherit; }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { countOrMs } from '../control-input.ts'
+import { countOrMs, decimalAmount } from '../control-input.ts'
 import type { RefundMode } from '../types.ts'
 
 /** The body of `PUT /sandbox/refund-mode`. It replaces the mode; omitted members take their default. */
@@ -8,6 +8,7 @@ export const refundModeInput = z.strictObject({
   dedupes: z.boolean().default(true),
   guardsBalance: z.boolean().default(true),
   countsUnsettled: z.boolean().default(false),
+  fee: decimalAmount.default('0'),
   settleMs: countOrMs.nullable().optional(),
 })
 

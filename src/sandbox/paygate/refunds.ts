@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import type { z } from 'zod'
 import { addAmounts, compareAmounts, parseAmount } from '../../money.ts'
+import { ControlError } from '../control-input.ts'
 import { makeRefundId } from '../identifiers.ts'
 import { type DeliveryPlan, ONCE } from '../ipn/deliver-ipn.ts'
 import { sendRefundIpn } from '../ipn/send-ipn.ts'
@@ -9,6 +11,7 @@ import { fitsBalance } from './balance.ts'
 import type { RefundRequest } from './parse-request.ts'
 import { refuse, refuseWithCode, succeed } from './paygate-answers.ts'
 import { readReceiver } from './receiver.ts'
+import type { portalRefundInput } from './transactions.ts'
 
 const TOO_MANY_DECIMALS = /^\d+\.\d{5,}$/
 const SUCCESS = { code: 0, message: 'Success' }
@@ -76,6 +79,29 @@ export function openRefund(
 }
 
 /**
+ * Refunds a payment as on the gateway's own portal: the money moves at once.
+ * @returns the refund, and the first attempts to deliver its notification
+ * @throws ControlError 409 when the amount exceeds the balance, if the mode guards it
+ */
+export function refundAtPortal(
+  state: SandboxState,
+  payment: SandboxPayment,
+  { amount, fee, ipn }: z.output<typeof portalRefundInput>,
+): { refund: SandboxRefund; notified: Promise<void> } {
+  if (!fitsBalance(state, payment, amount)) {
+    throw new ControlError(409, 'amount', 'exceeds the remaining balance of the payment')
+  }
+  const refund = openRefund(state, payment, amount)
+  refund.fee = fee
+  return { refund, notified: settleRefund(state, refund, undefined, ipn) }
+}
+
+/** The code and the message of a notification; 0 is success. */
+export function describeOutcome(code: number): { code: number; message: string } {
+  return code === 0 ? SUCCESS : refuseWithCode(code)
+}
+
+/**
  * Settles an accepted refund. Without a failure code its money moves immediately and enters the
  * ledger. Its notification is then sent according to the plan, or without one to its mode; `false` sends
  * none. Resolves after the first delivery attempts.
@@ -90,8 +116,7 @@ export async function settleRefund(
   else refund.status = 'failed'
   if (plan === false) return
   if (refund.successNotified && failureCode === undefined) return
-  const outcome = failureCode === undefined ? SUCCESS : refuseWithCode(failureCode)
-  await sendRefundIpn(state, refund, outcome, plan)
+  await sendRefundIpn(state, refund, describeOutcome(failureCode ?? 0), plan)
 }
 
 function planByMode({ ipn, lateMs }: RefundMode): DeliveryPlan | false {

@@ -1,5 +1,6 @@
+import { LosslessNumber } from 'lossless-json'
 import { z } from 'zod'
-import { ControlError, countOrMs, decimalAmount } from '../control-input.ts'
+import { ControlError, countOrMs, decimalAmount, positiveAmount } from '../control-input.ts'
 import { makeTransactionId } from '../identifiers.ts'
 import type { DeliveryPlan } from '../ipn/deliver-ipn.ts'
 import {
@@ -12,20 +13,38 @@ import {
 
 const id = z.string().min(1).max(128)
 
-/** A payment to make. Statuses and methods outside the specification (2.4) are allowed. */
-const paymentInput = z.strictObject({
-  id: id.optional(),
-  amount: decimalAmount,
-  paymentMethod: z.string().min(1),
-  status: z.string().min(1),
-})
+const fieldValue = z.union([
+  z.string(),
+  z.boolean(),
+  z.null(),
+  z.instanceof(LosslessNumber),
+  z.array(z.union([z.string(), z.boolean(), z.instanceof(LosslessNumber)])),
+])
 
 /** How notifications are sent: the body of `POST …/ipn`, and the member `ipn` of other bodies. */
 export const deliveryPlanInput = z.strictObject({
   copies: countOrMs.pipe(z.number().min(1).max(10_000)).default(1),
   delayMs: countOrMs.default(0),
   shuffle: z.boolean().default(false),
+  fields: z.record(z.string().regex(/^\w{1,64}$/), fieldValue).optional(),
 }) satisfies z.ZodType<DeliveryPlan>
+
+/** The body of `POST /sandbox/payments/{id}/portal-refund`. Without `ipn` its notification follows the refund mode. */
+export const portalRefundInput = z.strictObject({
+  amount: positiveAmount,
+  fee: decimalAmount.optional(),
+  ipn: z.union([deliveryPlanInput, z.literal(false)]).optional(),
+})
+
+/** A payment to make. Statuses and methods outside the specification (2.4) are allowed. */
+const paymentInput = z.strictObject({
+  id: id.optional(),
+  amount: decimalAmount,
+  paymentMethod: z.string().min(1),
+  status: z.string().min(1),
+  /** Refunds made at the portal before the notification of the transaction is sent. */
+  portalRefunds: z.array(portalRefundInput).optional(),
+})
 
 /** The body of `POST /sandbox/transactions`. */
 export const transactionInput = z.strictObject({
@@ -35,6 +54,8 @@ export const transactionInput = z.strictObject({
   merchantTxnId: id.optional(),
   currency: z.string().min(1).default('VND'),
   extData: z.record(z.string(), z.unknown()).optional(),
+  payToken: z.string().min(1).optional(),
+  transAmount: decimalAmount.optional(),
   payments: z.array(paymentInput),
   ipn: z.union([deliveryPlanInput, z.literal(false)]).optional(),
 })
@@ -70,6 +91,8 @@ export function addTransaction(
     orderId: input.orderId ?? `DH-${transactionId}`,
     merchantTxnId: input.merchantTxnId ?? `T-${transactionId}`,
     currency: input.currency,
+    payToken: input.payToken,
+    transAmount: input.transAmount,
     extData: input.extData ?? (merchant.transactions.size % 2 === 1 ? {} : undefined),
     createdAt: new Date().toISOString(),
     payments: [],
