@@ -211,6 +211,20 @@ it('the documentation shows commands', () => {
   expect(cli.length).toBeGreaterThan(4)
 })
 
+const Portal = z.object({ requestId: z.string() })
+
+const control = (method: string, path: string, body: object) =>
+  fetch(`${sandbox.url}/sandbox${path}`, { method, body: JSON.stringify(body) })
+
+/** Makes a refund at the sandbox's portal, of a payment that the service does not know. */
+async function refundAtPortal(): Promise<string> {
+  const payments = [{ id: 'P-PORTAL', amount: '9', paymentMethod: 'CC', status: 'SUCCESS' }]
+  await control('POST', '/transactions', { payments, ipn: false })
+  const refund = { amount: '1', ipn: false }
+  const response = await control('POST', '/payments/P-PORTAL/portal-refund', refund)
+  return Portal.parse(await response.json()).requestId
+}
+
 it('every curl command of the documentation works, in the order of its page', async () => {
   const pages = new Map<string, Placeholders>()
   for (const { page, command } of curls) {
@@ -222,6 +236,9 @@ it('every curl command of the documentation works, in the order of its page', as
     }
     if (command.includes('/resolution')) await putInReview()
     if (command.includes('/approval')) placeholders.name(await requestLarge())
+    if (command.includes('refunds/<request id>')) {
+      placeholders.set('<request id>', await refundAtPortal())
+    }
     // Read at once: the payment is made to succeed by the command after it.
     const external = command.includes('/external-refunds/<id>') ? await putExternal() : ''
     const named = command.replace('/external-refunds/<id>', `/external-refunds/${external}`)
@@ -232,6 +249,7 @@ it('every curl command of the documentation works, in the order of its page', as
     })
     expect(filled).not.toMatch(/<[a-z ]+>|\$[A-Z]/)
     await placeholders.learn(command, text)
+    if (command.includes('/refund-mode')) await control('PUT', '/refund-mode', {})
   }
 }, 60_000)
 
