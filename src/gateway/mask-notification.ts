@@ -57,9 +57,12 @@ function maskMember(name: string, value: unknown, kind: NameKind): unknown {
   return typeof value === 'string' ? maskJsonText(value) : toStorable(maskCardData(value))
 }
 
+/** A text in which nothing is masked stays as it was written: it may be signed. */
 function maskJsonText(text: string): string {
   try {
-    return stringify(toStorable(maskCardData(parse(text)))) ?? text
+    const value = parse(text)
+    const masked = stringify(toStorable(maskCardData(value))) ?? text
+    return masked === stringify(value) ? text : masked
   } catch {
     return hideSecretsInText(text)
   }

@@ -43,9 +43,10 @@ const Listed = z.strictObject({
       paymentMethod: text128,
     }),
   ),
-  unreadable: z.array(z.object({ id: word.optional(), text: z.string().max(4_096) })),
+  unreadable: z.array(z.object({ id: word.optional(), text: z.string() })),
   rounded: z.array(z.object({ id: word, amount })),
   json: z.string().refine((json) => Array.isArray(JSON.parse(json)) && json.isWellFormed()),
+  omittedBytes: z.int().min(0),
 })
 const text = z.string().optional().catch(undefined)
 const Told = z.object({

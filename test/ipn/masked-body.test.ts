@@ -37,6 +37,11 @@ it('tokens and cards in nested values are masked, also where those are the text 
   expect(JSON.parse(kept.svc_ExtData ?? '')).toEqual(masked)
 })
 
+it('a text of JSON in which nothing is masked stays as it was written, with the hash it is signed with', async () => {
+  const params = signIpn({ svc_TransactionID: 'T-1', svc_OrderID: '[ 1 ]', svc_OrderInfo: '{' })
+  expect(JSON.parse(await send(JSON.stringify(params)))).toEqual(params)
+})
+
 it('a body without such members is stored byte for byte', async () => {
   const text = ` ${JSON.stringify(signIpn({ svc_TransactionID: '41111111111111111', svc_Amount: 10 }), undefined, 1)}`
   expect(await send(text)).toBe(text)
