@@ -183,6 +183,7 @@ it('a preview returns what would be sent and stores nothing', async () => {
     wouldSend: { amount: '40', currency: 'VND', paymentId },
     refundableAmount: '100',
     refundableAfter: '60',
+    hints: [],
   })
   expect(await client.refunds.list({ paymentId }).page()).toEqual({ data: [], nextCursor: null })
 })
