@@ -4,7 +4,7 @@ import type { PortalRefund } from './audit/ledgers.ts'
 import { nameIn } from './audit/names.ts'
 import type { GatewayControl, OwnId } from './gateway.ts'
 import type { LedgerLag } from './ledger-lag.ts'
-import { type OrderLog, startOrderSystem } from './order-system.ts'
+import { type OrderLog, startOrderSystem, TIMEOUT_MS } from './order-system.ts'
 import { type PortalWish, planWishes, type RefundWish, type Wish } from './wishes.ts'
 
 export type Load = {
@@ -108,15 +108,23 @@ export function startLoad({ seed, perS, gateway, lag, apiUrl }: LoadOptions): Lo
     log: orders.log,
     recover(fromMs, toMs) {
       act(runConcurrently([...transactions], (one) => orders.sync(one.merchantCode, one.id)))
-      const lost = new Set(
-        orders.log.refunds
-          .filter(({ beganMs, atMs }) => atMs >= fromMs && beganMs <= toMs)
-          .map(({ key }) => key),
-      )
-      for (const { wish, transactionId } of wishes) {
-        if (!lost.has(nameIn(wish.merchantCode, wish.key))) continue
-        act(orders.request(wish, transactionId).then(() => undefined))
+      const repeated = new Set<string>()
+      const repeatLost = () => {
+        const lost = new Set(
+          orders.log.refunds
+            .filter(({ beganMs, atMs }) => atMs >= fromMs && beganMs <= toMs)
+            .map(({ key }) => key),
+        )
+        for (const { wish, transactionId } of wishes) {
+          const key = nameIn(wish.merchantCode, wish.key)
+          if (!lost.has(key) || repeated.has(key)) continue
+          repeated.add(key)
+          act(orders.request(wish, transactionId).then(() => undefined))
+        }
       }
+      repeatLost()
+      // A 202 of that time may still be on its way.
+      act(pause(TIMEOUT_MS).then(repeatLost))
     },
     async finish(withinMs) {
       coming = false

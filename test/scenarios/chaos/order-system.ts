@@ -56,6 +56,9 @@ const SYNC_EVERY = 15
 /** Connections of all order systems together: without a limit, each outage would open one for every request that waits. */
 const CONNECTIONS = 64
 
+/** After this time an order system takes no answer any more (ms). */
+export const TIMEOUT_MS = 8_000
+
 /** @param apiUrl the address that order systems use, through the proxies */
 export function startOrderSystem(apiUrl: string): OrderSystem {
   const log: OrderLog = { asked: [], refunds: [], synced: [], refused: [], refusals: [] }
@@ -69,7 +72,7 @@ export function startOrderSystem(apiUrl: string): OrderSystem {
         ...more,
         method,
         headers: { authorization: `Bearer ${keyOf(account)}`, ...more.headers },
-        signal: AbortSignal.timeout(8_000),
+        signal: AbortSignal.timeout(TIMEOUT_MS),
         dispatcher,
       })
       return { status: response.status, body: Answer.parse(await response.json()) }
