@@ -2,8 +2,8 @@ import type { Config } from '../config/config.ts'
 import { DomainError } from '../errors.ts'
 
 /**
- * Refuses a page that this gateway does not have. The specification (4.2) says neither whether `pageIndex` starts at 0
- * or 1, nor how large a page may be: both are settings.
+ * Refuses a page that this gateway does not have. The specification (4.2) leaves open whether `pageIndex` starts at 0
+ * or 1, and how large a page may be: both are settings.
  * @throws DomainError `invalid_request`
  */
 export function refuseOutsideLimits(

@@ -71,7 +71,7 @@ export type Cards = {
    */
   get(virtualCardRequestId: string, options?: CardOptions): Promise<VirtualCard>
   /**
-   * Lists cards in the gateway's order, to the last page. A gateway that does not say how many there are is asked until
+   * Lists cards in the gateway's order, to the last page. A gateway that gives no number of pages is asked until
    * a page is empty or the same as the one before.
    */
   list(filter?: CardFilter, options?: CardOptions): Listing<ListedCard>

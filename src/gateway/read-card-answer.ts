@@ -7,7 +7,7 @@ import { responseCode } from './read-answer.ts'
 /** A card envelope with every member of the gateway's, card data masked; numbers are `LosslessNumber`. */
 export type CardEnvelope = Record<string, unknown>
 
-/** How this gateway's card envelopes are read. The specification does not say what the values of `code` mean. */
+/** How this gateway's card envelopes are read. The specification does not define the values of `code`. */
 export type CardEnvelopeRules = {
   /** The wire prefix without its underscore, e.g. `svc`. */
   prefix: string

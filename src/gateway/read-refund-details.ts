@@ -4,7 +4,7 @@ import { parseFormParams, parseJsonParams } from './parse-params.ts'
 import { isPrintable, toPrintable } from './printable.ts'
 import type { WireParams } from './signature.ts'
 
-/** What a refund notification says beside the outcome; undefined where it does not. */
+/** What a refund notification states beside the outcome; undefined where it does not. */
 export type RefundDetails = {
   /** What the gateway charged for the refund: a decimal string. */
   fee: string | undefined

@@ -83,7 +83,7 @@ export function applyFailureNotification(
   return { kind: 'failure_after_success', ours: 'succeeded', theirs }
 }
 
-/** What the newest notification says of the refund is shown, whatever it says of the outcome. */
+/** The newest notification's details of the refund are shown, whatever its outcome. */
 function learnDetails(draft: RefundDraft, { fee, reference }: Partial<RefundDetails>): void {
   const { now } = draft
   const learnt = { fee: fee ?? now.fee, notifiedReference: reference ?? now.notifiedReference }

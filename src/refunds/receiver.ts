@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 
-/** What every member of a receiver has to be, whatever `REFUND_RECEIVER_CHECK` says: text that can be shown and stored. */
+/** What every member of a receiver has to be, whatever `REFUND_RECEIVER_CHECK` is: text that can be shown and stored. */
 const ReceiverText = z
   .string()
   .trim()

@@ -24,7 +24,7 @@ export type PaymentWish = {
   merchantCode?: string
   /** Sent in the notification. */
   payToken?: string
-  /** The part of the amount that was paid, as its notification says. */
+  /** The part of the amount that was paid, as its notification states it. */
   transAmount?: string | number
 }
 

@@ -45,7 +45,7 @@ const headers = secureHeaders({
 /** The start page: the gateway's records, its journal, and a form that makes a payment. */
 export function makePageRoutes(state: SandboxState): Hono {
   const app = new Hono()
-  // Only what was done here is shown, whatever a link to the page says.
+  // Only what was done here is shown, whatever a link to the page contains.
   const recent: string[] = []
 
   app.get('/', headers, (c) => {
