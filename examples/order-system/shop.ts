@@ -54,7 +54,8 @@ export function createShop({ orders, ipn, openCheckout }: ShopParts) {
     const order = await orders.find(c.req.param('id'))
     if (!order) return c.json({ error: 'no such order' }, 404)
     if (!order.paymentId) return c.json({ error: 'the order is not paid' }, 409)
-    const refund = ipn.refunds.prepare(order.paymentId, params)
+    const metadata = { orderId: order.id, returnId }
+    const refund = ipn.refunds.prepare(order.paymentId, { ...params, metadata })
     // Key and parameters are stored before anything is sent: a crash after this loses no money.
     const stored = await orders.change(order.id, ({ returns }) => {
       if (returns.some((one) => one.returnId === returnId)) return

@@ -45,6 +45,9 @@ export type Hold = { reason: string; by: string; since: string }
 export type Payment = {
   id: string
   transactionId: string
+  merchantCode: string
+  orderId: string | null
+  merchantTxnId: string | null
   /** SUCCESS, FAILED or PROCESSING; any other value as received, with `unrecognised`. */
   status: string
   amount: string
@@ -106,6 +109,9 @@ export type Refund = {
   id: string
   paymentId: string
   transactionId: string
+  merchantCode: string
+  orderId: string | null
+  merchantTxnId: string | null
   amount: string
   reason: string | null
   status: RefundStatus
@@ -132,6 +138,8 @@ export type Refund = {
   requestedBy: string
   /** The person for whom it was requested. */
   onBehalfOf: string | null
+  /** Your own pairs, as given in the request. */
+  metadata: Record<string, string>
   /** Null for a refund that needs no approval by a second person. */
   approval: RefundApproval | null
   /** Whether its outcome was decided by whoever requested it, because nobody else could. */
@@ -148,6 +156,8 @@ export type ExternalRefund = {
   merchantCode: string
   paymentId: string
   transactionId: string
+  orderId: string | null
+  merchantTxnId: string | null
   amount: string
   currency: string | null
   /** Null if a person entered it. */
@@ -181,6 +191,8 @@ export type Discrepancy = {
   kind: string
   merchantCode: string
   transactionId: string
+  orderId: string | null
+  merchantTxnId: string | null
   paymentId: string | null
   refundId: string | null
   ours: { source: string; says: string }

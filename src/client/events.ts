@@ -10,6 +10,9 @@ type FeedEvent<Type extends string, Data> = {
   type: Type
   timestamp: string
   transactionId: string
+  merchantCode: string
+  orderId: string | null
+  merchantTxnId: string | null
   /** The object at that time, in the form of its own route. */
   data: Data
 }
@@ -18,6 +21,8 @@ type FeedEvent<Type extends string, Data> = {
 export type Event =
   | FeedEvent<'payment.created', Payment>
   | FeedEvent<'payment.updated', Payment>
+  | FeedEvent<'transaction.paid', Transaction>
+  | FeedEvent<'transaction.updated', Transaction>
   | FeedEvent<'transaction.final', Transaction>
   | FeedEvent<'refund.created', Refund>
   | FeedEvent<'refund.updated', Refund>
@@ -33,7 +38,10 @@ export type EventType = Event['type']
 export type EventPage = { data: Event[]; nextCursor: string }
 
 export type EventWish = {
-  /** The cursor of the last event you have handled. Default: start at the oldest retained event. */
+  /**
+   * The cursor of the last event you have handled, or `latest` for events from now on. Default: start at the oldest
+   * retained event.
+   */
   after?: string | undefined
   types?: readonly EventType[] | undefined
   /** Events per page, at most 200. */
@@ -81,6 +89,11 @@ function followFeed(
   const limits = { signal, timeoutMs: Number.POSITIVE_INFINITY }
   async function* iterate(): AsyncGenerator<FollowedEvent, void> {
     const throttle = createThrottle(signal ? [...transport.signals, signal] : transport.signals)
+    // Asked for once: after a lost response, `latest` would skip what happened meanwhile.
+    if (cursor === 'latest') {
+      const request = { ...makeRequest({ ...filter, limit: 1 }, undefined), persistent: true }
+      cursor = (await transport.request<EventPage>(request, limits)).nextCursor
+    }
     for (;;) {
       const started = performance.now()
       const request = { ...makeRequest({ ...filter, after: cursor }, HOLD_S), persistent: true }

@@ -60,6 +60,14 @@ export type TimelineEntry =
       at: string
       type: 'ipn'
       kind: string
+      /** The response code it carries. */
+      code: string | null
+      /** The gateway's words. */
+      message: string | null
+      amount: string | null
+      paymentId: string | null
+      /** Of the notification of a refund. */
+      requestId: string | null
       deliveries: number
       lastReceivedAt: string
       signature: string

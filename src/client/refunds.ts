@@ -14,6 +14,8 @@ export type RefundWish = {
   reason?: string | undefined
   /** The name or id of the person for whom you ask. */
   onBehalfOf?: string | undefined
+  /** Up to 20 pairs of your own, at most 2 KB: kept with the refund, never sent to the gateway. */
+  metadata?: Record<string, string> | undefined
 }
 
 /** A refund that is ready to be requested. Plain data: store it as JSON and send it any number of times. */

@@ -302,6 +302,8 @@ export const transactions = pgTable(
     polls: integer('polls').notNull().default(0),
     lastError: text('last_error'),
     abandonedAt: time('abandoned_at'),
+    /** When an answer first showed a success; in rows of earlier releases, when one showed it again. */
+    firstPaidAt: time('first_paid_at'),
     /** The last notification or sync request: polling ends `SYNC_REPOLL_FOR_MS` after it. */
     askedForAt: time('asked_for_at').notNull().defaultNow(),
     /** The last claim, and the least time until the next one in a burst (ms). */
@@ -437,6 +439,8 @@ export const refunds = pgTable(
     capCurrency: text('cap_currency'),
     /** The person for whom the caller asked, as named in the request. */
     onBehalfOf: text('on_behalf_of'),
+    /** String pairs of the caller's own, as given in the request. */
+    metadata: jsonb('metadata').$type<Record<string, string>>().notNull().default({}),
     /** It was above `REFUND_APPROVAL_ABOVE` when it was requested: nothing is sent before another principal approves. */
     needsApproval: boolean('needs_approval').notNull().default(false),
     /** Who approved or declined it: the name shown, and the principal. */
@@ -835,6 +839,11 @@ export const webhookEndpoints = pgTable(
     merchantCode: text('merchant_code').notNull(),
     url: text('url').notNull(),
     types: text('types').array().notNull(),
+    /**
+     * The key that registered it may read refunds: only then it gets discrepancies that name one. Null in rows of earlier
+     * releases, where the types show it.
+     */
+    withRefunds: boolean('with_refunds'),
     /** Encrypted. */
     secret: bytes('secret').notNull(),
     /** Events up to this one have been delivered or are in `webhook_deliveries`. */

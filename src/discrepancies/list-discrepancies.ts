@@ -1,15 +1,24 @@
-import { desc, eq } from 'drizzle-orm'
+import { desc, eq, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
+import type { OrderIds } from '../db/order-facts.ts'
 import { discrepancies } from '../db/schema.ts'
 import type { Position } from '../platform/http/page.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { pickNewest } from '../platform/postgres/keyset-page.ts'
 import type { DiscrepancyRow } from './types.ts'
+
+const OF_TRANSACTION = byKey('t', ['merchant_code', 'transaction_id'], 'discrepancies')
+
+/** Null for a discrepancy whose transaction is unknown. */
+const orderColumn = sql<OrderIds | null>`(
+  select json_build_object('orderId', t.order_id, 'merchantTxnId', t.merchant_txn_id)
+  from transactions as t where ${sql.raw(OF_TRANSACTION)} limit 1)`
 
 /**
  * Lists discrepancies, newest first.
  * @returns more than `limit` rows if there is a next page
  */
-export function listDiscrepancies(
+export async function listDiscrepancies(
   { db }: Pick<Context, 'db'>,
   { merchants, kind }: { merchants: readonly string[]; kind?: string | undefined },
   limit: number,
@@ -22,11 +31,14 @@ export function listDiscrepancies(
     { merchantCode: d.merchantCode, time: d.at, id: d.id },
     { merchants, filter, limit, after },
   )
-  return db
+  const rows = await db
     .with(newest)
-    .select()
+    .select({ discrepancy: d, order: orderColumn })
     .from(d)
     .orderBy(desc(d.at), desc(d.id), desc(d.merchantCode))
     .prepare('list_discrepancies')
     .execute()
+  return rows.map(({ discrepancy, order }) => ({ ...discrepancy, ...(order ?? NO_ORDER) }))
 }
+
+const NO_ORDER: OrderIds = { orderId: null, merchantTxnId: null }

@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import { ORDER_ID_COLUMNS } from '../db/order-facts.ts'
 import { discrepancies } from '../db/schema.ts'
 import type { NewEvent } from '../events/record-events.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
@@ -23,6 +24,7 @@ const RESOLVED = pickColumns(
   'kind',
   'ours',
 )
+const OF_TRANSACTION = ['merchant_code', 'transaction_id']
 const NEW = { ...RESOLVED, ...pickColumns(discrepancies, 'theirs') }
 
 /**
@@ -55,10 +57,13 @@ export async function recordDiscrepancies(
         resolution = case when ${stands} then d.resolution end
       returning d.*
     )
-    select f.ordinality::int as place, r.times = 1 as "isNew", ${tx.unsafe(COLUMNS)}
+    select f.ordinality::int as place, r.times = 1 as "isNew", ${tx.unsafe(COLUMNS)}, ${tx.unsafe(ORDER_ID_COLUMNS)}
     from found f join recorded r on r.merchant_code = f.merchant_code
       and r.transaction_id = f.transaction_id and r.kind = f.kind and r.ours = f.ours
       and r.theirs = f.theirs
+    left join lateral (
+      select * from transactions as t where ${tx.unsafe(byKey('t', OF_TRANSACTION, 'r'))} limit 1
+    ) as t on true
     where r.payment_id is not distinct from f.payment_id
       and r.refund_id is not distinct from f.refund_id`
   const fresh = new Map(recorded.flatMap((one) => (one.isNew ? [[one.place, one]] : [])))
@@ -96,7 +101,7 @@ export async function resolveDiscrepancies(
         and (c.payment_id is null or o.payment_id = c.payment_id)
         and (c.refund_id is null or o.refund_id = c.refund_id)
         and (c.ours is null or o.ours = c.ours)
-        and ${tx.unsafe(byKey('o', ['merchant_code', 'transaction_id'], 'c'))} offset 0
+        and ${tx.unsafe(byKey('o', OF_TRANSACTION, 'c'))} offset 0
     ) as o
     where d.id = o.id`
 }

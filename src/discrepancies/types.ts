@@ -1,7 +1,9 @@
+import type { OrderIds } from '../db/order-facts.ts'
 import type { discrepancies } from '../db/schema.ts'
 import type { DiscrepancyKind } from './kinds.ts'
 
-export type DiscrepancyRow = typeof discrepancies.$inferSelect
+/** A discrepancy, with the ids of its transaction's order. */
+export type DiscrepancyRow = typeof discrepancies.$inferSelect & OrderIds
 
 type Subject = {
   merchantCode: string

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
-import { Id, Time } from '../platform/http/fields.ts'
+import { Id, MerchantTxnId, OrderId, Time } from '../platform/http/fields.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
-import { DISCREPANCY_KINDS, type DiscrepancyKind } from './kinds.ts'
+import { DISCREPANCY_KINDS } from './kinds.ts'
 import type { DiscrepancyRow } from './types.ts'
 
 export const KindName = z.enum(Object.keys(DISCREPANCY_KINDS))
@@ -20,6 +20,8 @@ export const Discrepancy = z
     kind: KindName,
     merchantCode: z.string(),
     transactionId: Id,
+    orderId: OrderId,
+    merchantTxnId: MerchantTxnId,
     paymentId: Id.nullable(),
     refundId: z.uuid().nullable(),
     ours: Side,
@@ -44,6 +46,8 @@ export const Discrepancy = z
       kind: 'answer_went_backwards',
       merchantCode: 'UFLIYL',
       transactionId: '240830080146NDTISR',
+      orderId: 'DH1',
+      merchantTxnId: 'T1',
       paymentId: '1439211',
       refundId: null,
       ours: { source: 'earlier_query', says: 'status SUCCESS' },
@@ -59,14 +63,17 @@ export const Discrepancy = z
   })
 
 export function showDiscrepancy(row: DiscrepancyRow): z.infer<typeof Discrepancy> {
-  const { kind, merchantCode, transactionId, paymentId, refundId, times } = row
-  const known: Record<string, (typeof DISCREPANCY_KINDS)[DiscrepancyKind]> = DISCREPANCY_KINDS
+  const { kind, merchantCode, transactionId, orderId, merchantTxnId, paymentId, refundId, times } =
+    row
+  const known: Record<string, { ours: string; theirs: string }> = DISCREPANCY_KINDS
   const sides = known[kind] ?? { ours: 'service', theirs: 'query' }
   return {
     id: String(row.id),
     kind,
     merchantCode,
     transactionId,
+    orderId,
+    merchantTxnId,
     paymentId,
     refundId,
     ours: { source: sides.ours, says: row.ours },

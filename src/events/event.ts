@@ -1,15 +1,19 @@
 import { z } from 'zod'
 import type { Scope } from '../access/keys.ts'
+import type { OrderIds } from '../db/order-facts.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 
 /**
  * Every event type of the feed and of webhooks, with the scope that reads it. Events of discrepancies go to
- * every reader of payments, because the payments they concern may be wrong; listing discrepancies takes `ops`.
+ * every reader of payments, because the payments they concern may be wrong, those that name a refund only to readers
+ * of refunds; listing discrepancies takes `ops`.
  */
 export const EVENT_SCOPES = {
   'payment.created': 'payments:read',
   'payment.updated': 'payments:read',
+  'transaction.paid': 'payments:read',
+  'transaction.updated': 'payments:read',
   'transaction.final': 'payments:read',
   'refund.created': 'refunds:read',
   'refund.updated': 'refunds:read',
@@ -28,7 +32,7 @@ export function isEventType(type: string): type is EventType {
   return EVENT_TYPES.includes(type)
 }
 
-/** An event as it is stored; `data` is JSON text. */
+/** An event as it is stored; `data` is JSON text, and the ids of the order are those in it. */
 export type EventRow = {
   /** Its position in the feed, and the cursor that continues after it. */
   id: number
@@ -37,6 +41,13 @@ export type EventRow = {
   type: string
   data: string
   at: string
+  /** It is about a discrepancy that names a refund. */
+  namesRefund: boolean
+} & OrderIds
+
+/** The columns of `OrderIds`, for statements that read `events` as `alias`. Events of earlier releases have none. */
+export function listOrderIds(alias: string): string {
+  return `${alias}.data ->> 'orderId' as "orderId", ${alias}.data ->> 'merchantTxnId' as "merchantTxnId"`
 }
 
 /**
@@ -45,9 +56,19 @@ export type EventRow = {
  */
 export function serializeEvent(
   encryption: Encryption,
-  { id, type, at, transactionId, data }: Omit<EventRow, 'merchantCode'>,
+  {
+    id,
+    type,
+    at,
+    transactionId,
+    merchantCode,
+    orderId,
+    merchantTxnId,
+    data,
+  }: Omit<EventRow, 'namesRefund'>,
 ): string {
-  const head = JSON.stringify({ id: String(id), type, timestamp: toIso(at), transactionId })
+  const order = { transactionId, merchantCode, orderId, merchantTxnId }
+  const head = JSON.stringify({ id: String(id), type, timestamp: toIso(at), ...order })
   return `${head.slice(0, -1)},"data":${decryptReceiver(encryption, data)}}`
 }
 

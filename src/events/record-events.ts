@@ -28,8 +28,10 @@ export function prepareRecording(tx: Tx, events: readonly NewEvent[]): LastState
   if (events.length === 0) return undefined
   const statement = tx`
     insert into event_outbox (merchant_code, transaction_id, type, data)
-    select e ->> 'merchantCode', e ->> 'transactionId', e ->> 'type', e -> 'data'
-    from json_array_elements(${JSON.stringify(events)}::json) with ordinality as es (e, place)
+    select merchant_code, transaction_id, type, data
+    from rows from (json_to_recordset(${JSON.stringify(events)}::json)
+      as ("merchantCode" text, "transactionId" text, "type" text, "data" json)) with ordinality
+      as e (merchant_code, transaction_id, type, data, place)
     order by place`
   notifyAfterCommit(tx, EVENT_RECORDED)
   return () => statement

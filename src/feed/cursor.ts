@@ -16,6 +16,17 @@ export const Cursor = z
       'The `id` of the last event read, or `nextCursor`; without it the oldest event kept comes first',
   })
 
+/** Where to begin, as a query parameter: a cursor, or `latest`. */
+export const After = z
+  .union([z.literal('latest'), Cursor], 'is neither a cursor of this feed nor `latest`')
+  .optional()
+  .openapi({
+    type: 'string',
+    pattern: '^(latest|\\d{1,18})$',
+    description:
+      'The `id` of the last event read, or `nextCursor`; without it the oldest event kept comes first, and with `latest` only events from now on',
+  })
+
 /**
  * Makes the refusal of a cursor that this feed never issued.
  * @param path the request field that held it

@@ -24,5 +24,6 @@ export function filterByScope(
   const readable = EVENT_TYPES.filter(isEventType).filter((type) =>
     access.scopes.includes(EVENT_SCOPES[type]),
   )
-  return { merchants, types: types ?? readable }
+  const withRefunds = access.scopes.includes('refunds:read')
+  return { merchants, types: types ?? readable, withRefunds }
 }

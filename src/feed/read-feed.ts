@@ -1,11 +1,19 @@
+import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
 import { DomainError } from '../errors.ts'
-import type { EventRow } from '../events/event.ts'
+import { type EventRow, listOrderIds } from '../events/event.ts'
 import type { FeedContext } from './context.ts'
 import { refuseCursor } from './cursor.ts'
 import type { FeedFilter, FeedPage } from './types.ts'
 
 /** Rows one read scans: the cursor of a rare type advances all the same, and no read takes long. */
 const MAX_SCANNED = 10_000
+
+/** Returns the cursor at the end of the feed: only what is published from now on comes after it. */
+export async function readEnd({ sql }: Pick<FeedContext, 'sql'>): Promise<number> {
+  const [row] = await sql<{ end: number }[]>`
+    select greatest(0, (select removed_up_to from event_removals), (select max(id) from events)) as end`
+  return row?.end ?? 0
+}
 
 type Row = { removed: number; head: number; reach: number | null } & (EventRow | { id: null })
 
@@ -28,11 +36,13 @@ export async function readFeed(
   // Reads by the index of the account, or by the primary key.
   const ofOne = only !== undefined && second === undefined
   const behind = sql`
-    select id, merchant_code, type from events
+    select id, merchant_code, type, data from events
     where id > (select start from bounds) ${ofOne ? sql`and merchant_code = ${only}` : sql``}
     order by id`
+  const namesRefund = sql.unsafe(EVENT_NAMES_REFUND_SQL)
   const wanted = filter
-    ? sql`where merchant_code = any(${[...filter.merchants]}) and type = any(${[...filter.types]})`
+    ? sql`where merchant_code = any(${[...filter.merchants]}) and type = any(${[...filter.types]})
+        ${filter.withRefunds ? sql`` : sql`and not ${namesRefund}`}`
     : sql``
   const read = () => sql<Row[]>`
     with removals as materialized (
@@ -48,7 +58,7 @@ export async function readFeed(
     select removed, head, case when (select count(*) from page) < ${limit}::int then
         (select id from (${behind} offset ${sql.unsafe(String(MAX_SCANNED - 1))} limit 1) as last) end as reach,
       id, merchant_code as "merchantCode", transaction_id as "transactionId", type, data::text as data,
-      at::text as at
+      at::text as at, ${namesRefund} as "namesRefund", ${sql.unsafe(listOrderIds('e'))}
     from bounds left join (select events.* from page join events using (id)) as e on true
     order by id`
   const rows = await feedReads(read)
@@ -68,6 +78,6 @@ export async function readFeed(
 
 function pickEvent(row: Row): EventRow[] {
   if (row.id === null) return []
-  const { id, merchantCode, transactionId, type, data, at } = row
-  return [{ id, merchantCode, transactionId, type, data, at }]
+  const { removed: _, head: __, reach: ___, ...event } = row
+  return [event]
 }

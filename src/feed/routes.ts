@@ -8,21 +8,23 @@ import { describeRefusals } from '../platform/http/refusals.ts'
 import { describeEventStream, describeTextResponse } from '../platform/http/responses.ts'
 import { createRouter } from '../platform/http/router.ts'
 import type { FeedContext } from './context.ts'
-import { Cursor } from './cursor.ts'
+import { After, Cursor } from './cursor.ts'
 import { filterByScope } from './filter-by-scope.ts'
 import { longPoll } from './long-poll.ts'
 import { openStream } from './open-stream.ts'
+import { readEnd } from './read-feed.ts'
 import { Event, EventPage, TypesParameter } from './view.ts'
 
 const shared = { tags: ['Events'], ...withScope('payments:read') }
 
 const query = {
-  after: Cursor,
+  after: After,
   types: TypesParameter,
   merchantCode: MerchantCode,
 }
 
-const SCOPES = 'Refund events need the scope `refunds:read` as well.'
+const SCOPES =
+  'Refund events need the scope `refunds:read` as well, and so do discrepancies that name a refund.'
 
 const list = createRoute({
   method: 'get',
@@ -64,8 +66,9 @@ const STREAM_PAGE = 100
 export function feedRoutes(ctx: FeedContext) {
   return createRouter()
     .openapi(list, async (c) => {
-      const { after, limit = DEFAULT_LIMIT, wait = 0, ...requested } = c.req.valid('query')
+      const { after: from, limit = DEFAULT_LIMIT, wait = 0, ...requested } = c.req.valid('query')
       const filter = filterByScope(c.get('access'), requested)
+      const after = from === 'latest' ? await readEnd(ctx) : from
       const { events, next } = await withEitherSignal([c.req.raw.signal, ctx.stopping], (end) =>
         longPoll(ctx, { filter, after, limit }, wait * 1000, end),
       )
@@ -82,7 +85,8 @@ export function feedRoutes(ctx: FeedContext) {
         return c.body(null, 200, { 'content-type': 'text/event-stream' })
       }
       const last = c.req.valid('header')['last-event-id']
-      const feedQuery = { filter, after: last ?? after, limit: STREAM_PAGE }
+      const from = last ?? (after === 'latest' ? await readEnd(ctx) : after)
+      const feedQuery = { filter, after: from, limit: STREAM_PAGE }
       return await openStream(ctx, c, feedQuery, last === undefined ? 'after' : 'last-event-id')
     })
 }

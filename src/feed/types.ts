@@ -1,7 +1,12 @@
 import type { EventRow } from '../events/event.ts'
 
 /** Selects events of the feed. */
-export type FeedFilter = { merchants: readonly string[]; types: readonly string[] }
+export type FeedFilter = {
+  merchants: readonly string[]
+  types: readonly string[]
+  /** The reader may read refunds: also discrepancies that name one. */
+  withRefunds: boolean
+}
 
 /** Events in the order of the feed. */
 export type FeedPage = {

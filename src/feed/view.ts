@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { Discrepancy } from '../discrepancies/view.ts'
 import { EVENT_TYPES, type EventType, isEventType } from '../events/event.ts'
 import { Payment } from '../payments/view.ts'
-import { Id, Time } from '../platform/http/fields.ts'
+import { Id, MerchantTxnId, OrderId, Time } from '../platform/http/fields.ts'
 import { ExternalRefund } from '../refunds/external-view.ts'
 import { Refund } from '../refunds/view.ts'
 import { Transaction } from '../transactions/view.ts'
@@ -16,6 +16,9 @@ function eventOf<T extends EventType, D extends z.ZodType>(type: T, data: D) {
     type: z.literal(type),
     timestamp: Time,
     transactionId: Id,
+    merchantCode: z.string(),
+    orderId: OrderId,
+    merchantTxnId: MerchantTxnId,
     data,
   })
 }
@@ -25,6 +28,8 @@ export const Event = z
   .discriminatedUnion('type', [
     eventOf('payment.created', Payment),
     eventOf('payment.updated', Payment),
+    eventOf('transaction.paid', Transaction),
+    eventOf('transaction.updated', Transaction),
     eventOf('transaction.final', Transaction),
     eventOf('refund.created', Refund),
     eventOf('refund.updated', Refund),

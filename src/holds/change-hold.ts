@@ -1,5 +1,6 @@
 import { type Actor, recordWrite } from '../access/audit.ts'
 import { SYNC_DUE } from '../db/channels.ts'
+import { pickOrder } from '../db/order-facts.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
 import { recordChanges } from '../events/record-changes.ts'
@@ -148,10 +149,11 @@ async function buildEvents(
     return shown.map((one) => buildRefundEvent(encryption, transaction, 'refund.updated', one))
   }
   const [found] = (await readTransactions(tx, [transaction])).values()
+  if (!found) return []
   const change = { paymentId: id, field: 'hold', before: '', after: '' }
-  const currency = found?.transaction.currency ?? null
+  const order = pickOrder(found.transaction)
   return buildPaymentEvents(
     [change],
-    (found?.payments ?? []).map((payment) => ({ ...payment, currency })),
+    found.payments.map((payment) => ({ ...payment, order })),
   )
 }

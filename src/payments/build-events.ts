@@ -11,11 +11,12 @@ export function buildPaymentEvents(
   changes: readonly PaymentChange[],
   payments: readonly PaymentRecord[],
 ): NewEvent[] {
-  return payments.flatMap(({ payment, currency, refundable }): NewEvent[] => {
+  return payments.flatMap(({ payment, order, refundable }): NewEvent[] => {
     const own = changes.filter(({ paymentId }) => paymentId === payment.paymentId)
     if (own.length === 0) return []
     const { merchantCode, transactionId } = payment
     const type = own.some(({ before }) => before === null) ? 'payment.created' : 'payment.updated'
-    return [{ merchantCode, transactionId, type, data: showPayment(payment, currency, refundable) }]
+    const data = showPayment(payment, { ...order, merchantCode }, refundable)
+    return [{ merchantCode, transactionId, type, data }]
   })
 }

@@ -1,6 +1,7 @@
 import { and, desc, eq, gte, lt, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
 import type { Db } from '../db/client.ts'
+import type { OrderFacts } from '../db/order-facts.ts'
 import { merchantAccounts, payments } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import type { Position } from '../platform/http/page.ts'
@@ -13,7 +14,7 @@ export type PaymentRow = typeof payments.$inferSelect
 export const refundableColumn = sql<string>`${sql.raw(REFUNDABLE_SQL)}`
 
 /** A payment; `refundable` is how much of it can still be refunded (a decimal string). */
-export type PaymentRecord = { payment: PaymentRow; currency: string | null; refundable: string }
+export type PaymentRecord = { payment: PaymentRow; order: OrderFacts; refundable: string }
 
 /** A payment as it is read by itself, with the hold of its account. */
 export type FoundPayment = PaymentRecord & { accountHold: PaymentRow['hold'] }
@@ -88,7 +89,7 @@ function selectPayments(db: Pick<Db, 'select'>) {
   return db
     .select({
       payment: payments,
-      currency: currencyColumn('payments'),
+      order: orderColumn('payments'),
       refundable: refundableColumn,
       accountHold: accountHoldColumn('payments'),
     })
@@ -104,9 +105,9 @@ export function accountHoldColumn(table: 'payments' | 'refunds') {
 
 const TRANSACTION_KEY = ['merchant_code', 'transaction_id']
 
-/** The currency of the transaction of a row, as a column for selects on a table that has its key. */
-export function currencyColumn(table: 'payments' | 'refunds') {
-  return sql<string | null>`(
-    select t.currency from transactions as t
-    where ${sql.raw(byKey('t', TRANSACTION_KEY, table))} limit 1)`
+/** What a row shows of its transaction, as a column for selects on a table that has its key. */
+export function orderColumn(table: 'payments' | 'refunds') {
+  return sql<OrderFacts>`(
+    select json_build_object('currency', t.currency, 'orderId', t.order_id, 'merchantTxnId', t.merchant_txn_id)
+    from transactions as t where ${sql.raw(byKey('t', TRANSACTION_KEY, table))} limit 1)`
 }

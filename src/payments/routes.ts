@@ -65,8 +65,13 @@ export function paymentRoutes(ctx: Context) {
     })
 }
 
-function show({ payment, currency, refundable, accountHold }: FoundPayment) {
-  return showPayment(payment, currency, refundable, accountHold)
+function show({ payment, order, refundable, accountHold }: FoundPayment) {
+  return showPayment(
+    payment,
+    { ...order, merchantCode: payment.merchantCode },
+    refundable,
+    accountHold,
+  )
 }
 
 function locate({ payment: { firstSeenAt, paymentId, merchantCode } }: FoundPayment) {

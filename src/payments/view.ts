@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
-import { Amount, Id, Time } from '../platform/http/fields.ts'
+import type { OrderFacts } from '../db/order-facts.ts'
+import { Amount, Id, MerchantTxnId, OrderId, Time } from '../platform/http/fields.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 import type { PaymentRow } from './find-payments.ts'
 import { isRecognised } from './is-recognised.ts'
@@ -7,6 +8,9 @@ import { isRecognised } from './is-recognised.ts'
 const EXAMPLE = {
   id: '1439211',
   transactionId: '240830080146NDTISR',
+  merchantCode: 'UFLIYL',
+  orderId: 'DH1',
+  merchantTxnId: 'T1',
   status: 'SUCCESS',
   amount: '20000000',
   refundedAmount: '0',
@@ -50,6 +54,9 @@ export const Payment = z
   .strictObject({
     id: Id,
     transactionId: Id,
+    merchantCode: z.string(),
+    orderId: OrderId,
+    merchantTxnId: MerchantTxnId,
     status: z.string().openapi({
       description:
         'SUCCESS, FAILED or PROCESSING; any other value is returned as received, with `unrecognised`',
@@ -103,6 +110,9 @@ export type StoredHold = PaymentRow['hold']
 
 export type ShownPayment = Pick<PaymentRow, (typeof SHOWN_COLUMNS)[number]>
 
+/** What a payment shows of its transaction. */
+export type PaymentOrder = OrderFacts & { merchantCode: string }
+
 /**
  * Builds the API's view of a payment.
  * @param refundable the refundable balance; shown as `0` unless the payment succeeded and the newest answer lists it readably
@@ -110,18 +120,21 @@ export type ShownPayment = Pick<PaymentRow, (typeof SHOWN_COLUMNS)[number]>
  */
 export function showPayment(
   row: ShownPayment,
-  currency: string | null,
+  order: PaymentOrder,
   refundable: string,
   accountHold?: StoredHold,
 ): z.infer<typeof Payment> {
   return {
     id: row.paymentId,
     transactionId: row.transactionId,
+    merchantCode: order.merchantCode,
+    orderId: order.orderId,
+    merchantTxnId: order.merchantTxnId,
     status: row.status,
     amount: row.amount,
     refundedAmount: row.refundedAmount,
     refundableAmount: isRefundable(row) ? refundable : '0',
-    currency,
+    currency: order.currency,
     paymentMethod: row.paymentMethod,
     unrecognised: !isRecognised(row),
     missing: row.missing,

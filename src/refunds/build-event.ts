@@ -1,3 +1,4 @@
+import { ORDER_COLUMNS, type OrderFacts } from '../db/order-facts.ts'
 import { refunds } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { NewEvent } from '../events/record-events.ts'
@@ -20,16 +21,19 @@ export async function readRefunds(
 ): Promise<RefundRecord[]> {
   if (refundIds.length === 0) return []
   const keys = refundIds.map((refundId) => ({ merchantCode, refundId }))
-  const rows = await tx<(RefundRecord['refund'] & { currency: string | null })[]>`
-    select ${tx.unsafe(COLUMNS)}, t.currency
+  const rows = await tx<(RefundRecord['refund'] & OrderFacts)[]>`
+    select ${tx.unsafe(COLUMNS)}, ${tx.unsafe(ORDER_COLUMNS)}
     from ${rowSet(tx, 'k', KEY_COLUMNS, keys)} cross join lateral (
       select * from refunds as r where ${tx.unsafe(byKey('r', ['merchant_code', 'refund_id'], 'k'))} limit 1
     ) as r cross join lateral (
-      select currency from transactions as t
+      select * from transactions as t
       where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'r'))} limit 1
     ) as t
     order by r.requested_at, r.refund_id`
-  return rows.map(({ currency, ...refund }) => ({ refund, currency }))
+  return rows.map(({ currency, orderId, merchantTxnId, ...refund }) => ({
+    refund,
+    order: { currency, orderId, merchantTxnId },
+  }))
 }
 
 /** Builds the event of a refund that the unit of work has changed, as it leaves it. */
@@ -50,10 +54,10 @@ export function buildRefundEvent(
   encryption: Pick<Encryption, 'decrypt'>,
   { merchantCode, transactionId }: TransactionKey,
   type: 'refund.created' | 'refund.updated',
-  { refund, currency }: ShownRefund,
+  { refund, order }: ShownRefund,
 ): NewEvent {
   const { receiverShown } = refund
-  const view = showRefund(encryption, { refund: { ...refund, receiverShown: null }, currency })
+  const view = showRefund(encryption, { refund: { ...refund, receiverShown: null }, order })
   const receiver = receiverShown && { ...UNREADABLE, sealed: receiverShown.toString('base64') }
   return { merchantCode, transactionId, type, data: { ...view, receiver } }
 }

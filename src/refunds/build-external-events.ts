@@ -1,3 +1,4 @@
+import { ORDER_COLUMNS } from '../db/order-facts.ts'
 import { externalRefunds } from '../db/schema.ts'
 import type { NewEvent } from '../events/record-events.ts'
 import { listColumns } from '../platform/postgres/columns.ts'
@@ -15,7 +16,7 @@ export async function readExternalRefunds(
 ): Promise<ExternalRecord[]> {
   if (ids.length === 0) return []
   return await tx<ExternalRecord[]>`
-    select ${tx.unsafe(COLUMNS)}, p.transaction_id as "transactionId", t.currency
+    select ${tx.unsafe(COLUMNS)}, p.transaction_id as "transactionId", ${tx.unsafe(ORDER_COLUMNS)}
     from foreign_refunds f
       join payments p on p.merchant_code = f.merchant_code and p.payment_id = f.payment_id
       join transactions t on t.merchant_code = p.merchant_code and t.transaction_id = p.transaction_id

@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
+import type { OrderFacts } from '../db/order-facts.ts'
 import type { externalRefunds } from '../db/schema.ts'
-import { Amount, Id, Time } from '../platform/http/fields.ts'
+import { Amount, Id, MerchantTxnId, OrderId, Time } from '../platform/http/fields.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 import { Resolution } from './resolution-schema.ts'
 
@@ -23,7 +24,7 @@ export type ExternalState = (typeof EXTERNAL_STATES)[number]
 type ExternalRow = typeof externalRefunds.$inferSelect
 
 /** An external refund with the transaction of its payment. */
-export type ExternalRecord = ExternalRow & { transactionId: string; currency: string | null }
+export type ExternalRecord = ExternalRow & OrderFacts & { transactionId: string }
 
 export function deriveExternalState({
   matched,
@@ -39,6 +40,8 @@ export const ExternalRefund = z
     merchantCode: z.string(),
     paymentId: Id,
     transactionId: Id,
+    orderId: OrderId,
+    merchantTxnId: MerchantTxnId,
     amount: Amount,
     currency: z.string().nullable(),
     requestId: z
@@ -60,6 +63,8 @@ export const ExternalRefund = z
       merchantCode: 'UFLIYL',
       paymentId: '1439211',
       transactionId: '240830080146NDTISR',
+      orderId: 'DH1',
+      merchantTxnId: 'T1',
       amount: '10000',
       currency: 'VND',
       requestId: '7c1f3b52-portal',
@@ -77,6 +82,8 @@ export function showExternalRefund(row: ExternalRecord): z.infer<typeof External
     merchantCode: row.merchantCode,
     paymentId: row.paymentId,
     transactionId: row.transactionId,
+    orderId: row.orderId,
+    merchantTxnId: row.merchantTxnId,
     amount: row.amount,
     currency: row.currency,
     requestId: row.source === 'person' ? null : row.requestId,

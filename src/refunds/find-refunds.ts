@@ -1,16 +1,17 @@
 import { and, desc, inArray, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
 import type { Db } from '../db/client.ts'
+import type { OrderFacts } from '../db/order-facts.ts'
 import { refunds } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
-import { accountHoldColumn, currencyColumn } from '../payments/find-payments.ts'
+import { accountHoldColumn, orderColumn } from '../payments/find-payments.ts'
 import type { StoredHold } from '../payments/view.ts'
 import { isUuid } from '../platform/http/fields.ts'
 import type { Position } from '../platform/http/page.ts'
 import { pickByKeys, pickNewest } from '../platform/postgres/keyset-page.ts'
 import type { RefundStatus } from './types.ts'
 
-export type RefundRecord = { refund: typeof refunds.$inferSelect; currency: string | null }
+export type RefundRecord = { refund: typeof refunds.$inferSelect; order: OrderFacts }
 
 /** A refund as it is read by itself, with the hold of its account. */
 export type FoundRefund = RefundRecord & { accountHold: StoredHold }
@@ -90,6 +91,6 @@ export function listRefunds(
 }
 
 function selectRefunds(db: Pick<Db, 'select'>) {
-  const [currency, accountHold] = [currencyColumn('refunds'), accountHoldColumn('refunds')]
-  return db.select({ refund: refunds, currency, accountHold }).from(refunds)
+  const [order, accountHold] = [orderColumn('refunds'), accountHoldColumn('refunds')]
+  return db.select({ refund: refunds, order, accountHold }).from(refunds)
 }

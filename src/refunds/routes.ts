@@ -137,10 +137,10 @@ export function refundRoutes(ctx: TransactionsContext) {
         : readIdempotencyKey(c.req.valid('header')['idempotency-key'])
       const access = c.get('access')
       const merchants = narrowMerchants(access, named)
-      const { receiver, reason, onBehalfOf } = c.req.valid('json')
+      const { receiver, reason, onBehalfOf, metadata } = c.req.valid('json')
       const amount = readExactAmount(await c.req.text())
       const { paymentId } = c.req.valid('param')
-      const refundParams = { paymentId, amount, receiver, reason, onBehalfOf }
+      const refundParams = { paymentId, amount, receiver, reason, onBehalfOf, metadata }
       if (key === undefined) {
         const preview = await previewRefund(ctx, access, merchants, refundParams)
         const masked = receiver ? { receiver: maskReceiver(receiver) } : {}

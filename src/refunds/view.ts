@@ -1,7 +1,8 @@
 import { z } from '@hono/zod-openapi'
+import type { OrderFacts } from '../db/order-facts.ts'
 import { AccountHold, Hold, type StoredHold } from '../payments/view.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
-import { Amount, Id, Time } from '../platform/http/fields.ts'
+import { Amount, Id, MerchantTxnId, OrderId, Time } from '../platform/http/fields.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 import type { RefundRecord } from './find-refunds.ts'
 import { Proof } from './proof-schema.ts'
@@ -41,6 +42,9 @@ export const Refund = z
     id: z.uuid().openapi({ description: 'Also the request id sent to the gateway' }),
     paymentId: Id,
     transactionId: Id,
+    merchantCode: z.string(),
+    orderId: OrderId,
+    merchantTxnId: MerchantTxnId,
     amount: Amount,
     reason: z.string().nullable(),
     status: RefundState,
@@ -74,6 +78,7 @@ export const Refund = z
     resolution: Resolution.nullable(),
     requestedBy: z.string().openapi({ description: 'The name of the API key' }),
     onBehalfOf: z.string().nullable(),
+    metadata: z.record(z.string(), z.string()).openapi({ description: 'As given in the request' }),
     approval: Approval.nullable().openapi({ description: 'Null for one that needs no approval' }),
     selfDecided: z.boolean().openapi({
       description: 'Its outcome was decided by whoever requested it, because nobody else could',
@@ -87,6 +92,9 @@ export const Refund = z
       id: '0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11',
       paymentId: '1439211',
       transactionId: '240830080146NDTISR',
+      merchantCode: 'UFLIYL',
+      orderId: 'DH1',
+      merchantTxnId: 'T1',
       amount: '10000',
       reason: 'returned goods',
       status: 'pending',
@@ -106,6 +114,7 @@ export const Refund = z
       resolution: null,
       requestedBy: 'shop',
       onBehalfOf: 'Tran Thi B',
+      metadata: { returnId: 'R-17' },
       approval: null,
       selfDecided: false,
       requestedAt: '2026-11-21T10:20:00.000Z',
@@ -122,10 +131,11 @@ export const UNREADABLE = {
 
 export type RefundView = z.infer<typeof Refund>
 
-/** The members of a stored refund that are shown, and its currency. */
+/** The members of a stored refund that are shown, and what it shows of its transaction. */
 export type ShownRefund = {
   refund: Pick<
     RefundRecord['refund'],
+    | 'merchantCode'
     | 'refundId'
     | 'paymentId'
     | 'transactionId'
@@ -144,6 +154,7 @@ export type ShownRefund = {
     | 'resolution'
     | 'requestedBy'
     | 'onBehalfOf'
+    | 'metadata'
     | 'needsApproval'
     | 'decidedBy'
     | 'decidedReason'
@@ -153,23 +164,26 @@ export type ShownRefund = {
     | 'requestedAt'
     | 'updatedAt'
   >
-  currency: string | null
+  order: OrderFacts
   /** Of a refund that is read by itself. */
   accountHold?: StoredHold
 }
 
 export function showRefund(
   encryption: Pick<Encryption, 'decrypt'>,
-  { refund: r, currency, accountHold }: ShownRefund,
+  { refund: r, order, accountHold }: ShownRefund,
 ): RefundView {
   return {
     id: r.refundId,
     paymentId: r.paymentId,
     transactionId: r.transactionId,
+    merchantCode: r.merchantCode,
+    orderId: order.orderId,
+    merchantTxnId: order.merchantTxnId,
     amount: r.amount,
     reason: r.reason,
     status: r.status === 'sending' ? 'pending' : r.status,
-    currency,
+    currency: order.currency,
     receiver:
       r.receiverShown &&
       (decryptReceiver(encryption, r.receiverShown, 'receiver_shown', r.refundId) ?? UNREADABLE),
@@ -188,6 +202,7 @@ export function showRefund(
     resolution: r.resolution,
     requestedBy: r.requestedBy,
     onBehalfOf: r.onBehalfOf,
+    metadata: r.metadata,
     approval: r.needsApproval ? showApproval(r) : null,
     selfDecided: r.selfDecided,
     requestedAt: toIso(r.requestedAt),

@@ -1,6 +1,8 @@
+import { ORDER_ID_COLUMNS } from '../db/order-facts.ts'
 import { discrepancies } from '../db/schema.ts'
 import type { DiscrepancyRow } from '../discrepancies/types.ts'
 import { DomainError } from '../errors.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { listColumns } from '../platform/postgres/columns.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 
@@ -19,8 +21,11 @@ export async function findDiscrepancy(
 ): Promise<DiscrepancyRow> {
   const [found] = /^\d{1,18}$/.test(id)
     ? await sql<DiscrepancyRow[]>`
-        select ${sql.unsafe(COLUMNS)} from discrepancies as d
-        where id = ${id} and merchant_code = any(${[...merchants]}::text[])`
+        select ${sql.unsafe(COLUMNS)}, ${sql.unsafe(ORDER_ID_COLUMNS)}
+        from discrepancies as d left join lateral (
+          select * from transactions as t
+          where ${sql.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'd'))} limit 1) as t on true
+        where d.id = ${id} and d.merchant_code = any(${[...merchants]}::text[])`
     : []
   if (!found) throw new DomainError('discrepancy_not_found', `No discrepancy ${id}`)
   return found

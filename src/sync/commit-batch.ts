@@ -63,8 +63,9 @@ async function writeBatch(
     ),
   )
   const changes = applied.map(({ claim, applied: payments }) => {
-    const turnsFinal = summaries.get(claim)?.turnsFinal === true
-    return { claim, changes: payments?.changes ?? [], turnsFinal, drafts: [], external: [] }
+    const { turnsPaid = false, turnsFinal = false } = summaries.get(claim) ?? {}
+    const turns = { turnsPaid, turnsFinal }
+    return { claim, changes: payments?.changes ?? [], ...turns, drafts: [], external: [] }
   })
   const written = applied.map(({ claim, call, row, applied: payments }) => ({
     claim,

@@ -11,6 +11,9 @@ const COLUMNS = {
   sentAfterMs: 'float8',
 }
 
+/** Earlier releases left `first_paid_at` empty. */
+const WAS_PAID = `(first_paid_at is not null or state in ('paid', 'partially_refunded', 'refunded'))`
+
 /**
  * Fences a commit: locks the rows of the transactions whose leases are still held, until the commit.
  * @returns the rows by lease id, each with an id for the record of its query; none for a lease that another worker has taken over
@@ -21,7 +24,7 @@ export async function lockClaimed(
 ): Promise<Map<string, ClaimedRow>> {
   const rowsSent = sent.map(({ claim, sentAfterMs }) => ({ ...claim, sentAfterMs }))
   const rows = await tx<(ClaimedRow & { leaseId: string })[]>`
-    select t.lease_id as "leaseId", state, final, duplicate_payment as "duplicatePayment",
+    select t.lease_id as "leaseId", state, final, ${tx.unsafe(WAS_PAID)} as "wasPaid", duplicate_payment as "duplicatePayment",
       unapplied_entries as "unappliedEntries", currency,
       ipn_count as "ipnCount", ipn_measured as "ipnMeasured", as_of is null or as_of < sent.at as newer,
       sent.at::text as "asOf", nextval('gateway_calls_id_seq') as "callId"
@@ -44,7 +47,7 @@ export async function lockUnclaimed(
   { merchantCode, transactionId }: TransactionKey,
 ): Promise<ClaimedRow | undefined> {
   const [row] = await tx<ClaimedRow[]>`
-    select state, final, duplicate_payment as "duplicatePayment", unapplied_entries as "unappliedEntries",
+    select state, final, ${tx.unsafe(WAS_PAID)} as "wasPaid", duplicate_payment as "duplicatePayment", unapplied_entries as "unappliedEntries",
       currency, ipn_count as "ipnCount", ipn_measured as "ipnMeasured", false as newer,
       coalesce(as_of, now())::text as "asOf", nextval('gateway_calls_id_seq') as "callId"
     from transactions where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`

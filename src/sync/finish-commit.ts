@@ -49,6 +49,7 @@ export async function finishCommit(
   const changes = {
     claim,
     changes: [...(applied?.changes ?? []), ...listFreed(refunds)],
+    turnsPaid: isNew && summary.turnsPaid,
     turnsFinal: isNew && summary.turnsFinal,
     drafts: refunds.drafts,
     external: refunds.externalChanges,

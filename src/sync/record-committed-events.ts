@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import { pickOrder } from '../db/order-facts.ts'
 import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
 import { buildDiscrepancyEvents } from '../discrepancies/record-discrepancies.ts'
 import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
@@ -23,6 +24,8 @@ export type CommittedChanges = {
   claim: TransactionKey
   /** Changes to its payments by the gateway's answer. */
   changes: readonly PaymentChange[]
+  /** It is paid for the first time. */
+  turnsPaid: boolean
   turnsFinal: boolean
   drafts: readonly RefundDraft[]
   external: readonly ExternalChange[]
@@ -40,7 +43,7 @@ export async function readCommittedObjects(
   tx: Tx,
   committed: readonly CommittedChanges[],
 ): Promise<CommittedObjects> {
-  const changed = committed.filter(({ changes, turnsFinal }) => changes.length > 0 || turnsFinal)
+  const changed = committed.filter((one) => listTransactionEvents(one).length > 0)
   const [transactions, ...refunds] = await pipeline(
     readTransactions(
       tx,
@@ -81,15 +84,16 @@ export async function prepareCommittedEvents(
   const payments = committed.flatMap(({ claim, changes }) => {
     const known = find(claim)
     if (!known) return []
-    const { currency } = known.transaction
+    const order = pickOrder(known.transaction)
     return buildPaymentEvents(
       changes,
-      known.payments.map((payment) => ({ ...payment, currency })),
+      known.payments.map((payment) => ({ ...payment, order })),
     )
   })
-  const final = committed.flatMap(({ claim, turnsFinal }) =>
-    turnsFinal ? (find(claim) ?? []) : [],
-  )
+  const ofTransactions = committed.flatMap((one) => {
+    const known = find(one.claim)
+    return known ? listTransactionEvents(one).map((type) => buildTransactionEvent(type, known)) : []
+  })
   const abandonedTransactions = await readTransactions(tx, abandoned)
   return prepareRecording(tx, [
     ...payments,
@@ -99,9 +103,19 @@ export async function prepareCommittedEvents(
       committed.flatMap((one) => one.external),
     ),
     ...buildDiscrepancyEvents(found),
-    ...final.map((one) => buildTransactionEvent('transaction.final', one)),
+    ...ofTransactions,
     ...[...abandonedTransactions.values()].map((one) =>
       buildTransactionEvent('sync.abandoned', one),
     ),
   ])
+}
+
+/** The events of the transaction itself. That it was updated is an event of its own only if no other one shows it. */
+function listTransactionEvents({ changes, turnsPaid, turnsFinal }: CommittedChanges) {
+  const isOnlyUpdated = changes.length > 0 && !turnsPaid && !turnsFinal
+  return [
+    ...(turnsPaid ? (['transaction.paid'] as const) : []),
+    ...(isOnlyUpdated ? (['transaction.updated'] as const) : []),
+    ...(turnsFinal ? (['transaction.final'] as const) : []),
+  ]
 }

@@ -2,6 +2,7 @@ import type { TransactionKey } from '../db/transaction-key.ts'
 import type { ChangeRow } from '../events/record-changes.ts'
 import type { SnapshotRef } from '../payments/types.ts'
 import {
+  isPaid,
   type PaymentFacts,
   type PaymentsSummary,
   summarisePayments,
@@ -19,7 +20,7 @@ export type SummaryInput = {
   /** The applied answer, if any. */
   snapshot: SnapshotRef | undefined
   /** The transaction before. */
-  before: { state: string; final: boolean; unappliedEntries: boolean }
+  before: { state: string; final: boolean; wasPaid: boolean; unappliedEntries: boolean }
 }
 
 /** The summary of a transaction: its state and sums. */
@@ -28,7 +29,10 @@ export type TransactionSummary = PaymentsSummary &
   TransactionKey & {
     /** It has payments. */
     seen: boolean
-    /** It becomes final in this commit. */
+    /** A payment of it has succeeded. */
+    paid: boolean
+    /** It is paid for the first time, or becomes final, in this commit. */
+    turnsPaid: boolean
     turnsFinal: boolean
   }
 
@@ -43,9 +47,12 @@ export function summarise({
   const summary = summarisePayments(payments)
   const final = summary.final && !refundsOpen && !rest.unapplied
   const turnsFinal = final && !rest.before.final
+  const paid = isPaid(summary.state)
+  const turnsPaid = paid && !rest.before.wasPaid
   const seen = payments.length > 0
   const changed = rest.changed || rest.unapplied !== rest.before.unappliedEntries
-  return { merchantCode, transactionId, ...summary, ...rest, changed, final, turnsFinal, seen }
+  const turns = { paid, turnsPaid, turnsFinal }
+  return { merchantCode, transactionId, ...summary, ...rest, changed, final, ...turns, seen }
 }
 
 /** Lists the changed states, as rows of `changes`. */

@@ -25,6 +25,8 @@ export type Claim = TransactionKey & {
 export type ClaimedRow = {
   state: string
   final: boolean
+  /** An earlier answer showed a success. */
+  wasPaid: boolean
   duplicatePayment: boolean
   unappliedEntries: boolean
   /** From the first notification that named one. */

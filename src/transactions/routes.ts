@@ -16,7 +16,8 @@ import type { TransactionsContext } from './context.ts'
 import { findTransaction } from './find-transaction.ts'
 import { listTransactions } from './find-transactions.ts'
 import { requestSync } from './request-sync.ts'
-import { readTimeline, TimelineEntry } from './timeline.ts'
+import { readTimeline } from './timeline.ts'
+import { TimelineEntry } from './timeline-schema.ts'
 import type { FoundTransaction, TransactionWithPayments } from './types.ts'
 import { formatEtag, matchesEtag, showTransaction, Transaction } from './view.ts'
 import { waitForTransaction } from './wait-for-transaction.ts'
@@ -103,7 +104,8 @@ const timeline = createRoute({
   path: '/v1/transactions/{transactionId}/timeline',
   operationId: 'readTimeline',
   summary: 'Everything that happened to a transaction, oldest first',
-  description: 'Includes refund steps for keys that also have the scope `refunds:read`.',
+  description:
+    'Includes refund steps, and discrepancies that name a refund, for keys that also have the scope `refunds:read`.',
   ...shared,
   request: { params, query: z.strictObject({ merchantCode, ...pageParameters }) },
   responses: {

@@ -48,6 +48,11 @@ export function summarisePayments(payments: readonly PaymentFacts[]): PaymentsSu
   }
 }
 
+/** Whether a payment of a transaction in this state has succeeded. */
+export function isPaid(state: TransactionState): boolean {
+  return state !== 'pending' && state !== 'failed'
+}
+
 function deriveState(paidAmount: string, refundedAmount: string): TransactionState {
   if (compareAmounts(refundedAmount, '0') === 0) return 'paid'
   return compareAmounts(refundedAmount, paidAmount) < 0 ? 'partially_refunded' : 'refunded'

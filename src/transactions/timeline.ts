@@ -1,105 +1,15 @@
-import { z } from '@hono/zod-openapi'
+import type { z } from '@hono/zod-openapi'
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import { Time } from '../platform/http/fields.ts'
+import { NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
+import { readStoredMessage } from '../gateway/read-stored-message.ts'
+import { maskCardText } from '../platform/crypto/mask-cards.ts'
 import type { Position } from '../platform/http/page.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { selectRefundNotifications } from './select-refund-notifications.ts'
-
-const Ipn = z.strictObject({
-  at: Time,
-  type: z.literal('ipn'),
-  kind: z.string(),
-  deliveries: z.int(),
-  lastReceivedAt: Time,
-  signature: z.string(),
-  recut: z.boolean().openapi({
-    description:
-      'The hash of the notification was received with other values as well; at most one such reading is trusted',
-  }),
-  address: z.string(),
-})
-
-/** Of an answer at most 64 KiB are stored, card data and tokens masked. */
-const Received = z.string().nullable().openapi({
-  description:
-    'The first 2,000 characters of what was received beside the payments, the code and the message, as JSON: `members` of an answer, or the `text` of one that cannot be read',
-})
-
-const Query = z.strictObject({
-  at: Time,
-  type: z.literal('query'),
-  outcome: z.string().openapi({ description: 'answered, rejected, unavailable or unknown' }),
-  code: z.string().nullable(),
-  message: z.string().nullable(),
-  httpStatus: z.int().nullable(),
-  durationMs: z.int(),
-  bodySha256: z.string().openapi({ description: 'SHA-256 of the bytes sent, hexadecimal' }),
-  received: Received,
-})
-
-const Change = z.strictObject({
-  at: Time,
-  type: z.literal('change'),
-  paymentId: z.string().nullable(),
-  refundId: z.string().nullable(),
-  field: z.string(),
-  before: z.string().nullable(),
-  after: z.string().nullable(),
-  cause: z.string(),
-})
-
-const RefundAttempt = z.strictObject({
-  at: Time,
-  type: z.literal('refund_attempt'),
-  refundId: z.string(),
-  outcome: z.string().nullable(),
-  code: z.string().nullable(),
-  message: z.string().nullable(),
-  httpStatus: z.int().nullable(),
-  durationMs: z.int().nullable(),
-  bodySha256: z.string(),
-  received: Received.openapi({
-    description: 'The first 2,000 characters of what was received, as JSON',
-  }),
-})
-
-const Discrepancy = z.strictObject({
-  at: Time,
-  type: z.literal('discrepancy'),
-  kind: z.string(),
-  paymentId: z.string().nullable(),
-  refundId: z.string().nullable(),
-  ours: z.string(),
-  theirs: z.string(),
-})
-
-const Removed = z.strictObject({
-  at: Time,
-  type: z.literal('removed'),
-  deliveries: z.int().openapi({
-    description:
-      'How many deliveries were among the notifications and queries deleted after `RETENTION_DAYS`',
-  }),
-})
-
-/** One entry of a transaction's timeline. */
-export const TimelineEntry = z
-  .discriminatedUnion('type', [Ipn, Query, Change, RefundAttempt, Discrepancy, Removed])
-  .openapi('TimelineEntry', {
-    example: {
-      at: '2026-11-21T09:33:03.213Z',
-      type: 'ipn',
-      kind: 'payment',
-      deliveries: 1,
-      lastReceivedAt: '2026-11-21T09:33:03.213Z',
-      signature: 'verified',
-      recut: false,
-      address: '127.0.0.1',
-    },
-  })
+import { TimelineEntry } from './timeline-schema.ts'
 
 export type TimelineRow = {
   position: Position
@@ -118,6 +28,11 @@ const MAX_SHOWN = 2_000
 
 const KEY = ['merchant_code', 'transaction_id']
 
+/** Of a row of `ipn_events`, without its message, which is in its body. */
+const IPN_FACTS = `json_build_object('kind', kind, 'code', code, 'amount', amount::text, 'paymentId', payment_id,
+  'requestId', request_id, 'deliveries', deliveries, 'lastReceivedAt', last_received_at::text, 'signature', verdict,
+  'recut', recut, 'address', address)`
+
 /** The transaction's key, as `k` for `byKey`. */
 function selectKey(sql: Sql, { merchantCode, transactionId }: TransactionKey) {
   return sql`(
@@ -126,24 +41,25 @@ function selectKey(sql: Sql, { merchantCode, transactionId }: TransactionKey) {
 
 /**
  * Reads everything that happened to a transaction, oldest first: each notification (with a count of its
- * deliveries), each query, each change, and with `withRefunds` each step of its refunds. An entry of type
+ * deliveries), each query, each change, each discrepancy, and with `withRefunds` each step of its refunds and each
+ * discrepancy that names one. An entry of type
  * `removed` comes first if older entries have been deleted.
  * @returns `limit` + 1 entries if there is a next page
  */
 export async function readTimeline(
-  { sql }: Pick<Context, 'sql'>,
+  ctx: Pick<Context, 'config' | 'sql'>,
   transaction: TransactionKey,
   withRefunds: boolean,
   limit: number,
   after: Position | undefined,
 ): Promise<TimelineRow[]> {
+  const { sql } = ctx
   const { merchantCode } = transaction
   const key = selectKey(sql, transaction)
   const rows = await sql<Row[]>`
     select at::text, id, type, facts from (
       select first_received_at as at, '1-' || lpad(id::text, 19, '0') as id, 'ipn' as type,
-        json_build_object('kind', kind, 'deliveries', deliveries, 'lastReceivedAt', last_received_at::text,
-          'signature', verdict, 'recut', recut, 'address', address) as facts
+        ${sql.unsafe(IPN_FACTS)} as facts
       from ${key} cross join lateral (
         select * from ipn_events as e where ${sql.unsafe(byKey('e', KEY, 'k'))} offset 0) as e
       union all
@@ -160,15 +76,48 @@ export async function readTimeline(
       from ${key} cross join lateral (
         select * from changes as c where ${sql.unsafe(byKey('c', KEY, 'k'))} offset 0) as c
       where (refund_id is null and field <> 'external_refund') or ${withRefunds}
+      union all
+      select at, '5-' || lpad(id::text, 19, '0'), 'discrepancy',
+        json_build_object('kind', kind, 'paymentId', payment_id, 'refundId', refund_id, 'ours', ours,
+          'theirs', theirs)
+      from ${key} cross join lateral (
+        select * from discrepancies as d where ${sql.unsafe(byKey('d', KEY, 'k'))} offset 0) as d
+      where ${withRefunds} or not ${sql.unsafe(NAMES_REFUND_SQL)}
       ${selectRemoved(sql, key)}
       ${withRefunds ? selectRefundSteps(sql, transaction, key) : sql``}
     ) as entries
     where ${after ? sql`(at, id) > (${after.time}::timestamptz, ${after.id})` : sql`true`}
     order by entries.at, id limit ${limit + 1}`
-  return rows.map(({ at, id, type, facts }) => ({
-    position: { time: at, id, merchantCode },
-    entry: TimelineEntry.parse({ ...formatTimes(facts), type, at: toIso(at) }),
-  }))
+  const messages = await readMessages(ctx, merchantCode, rows)
+  return rows.map(({ at, id, type, facts }) => {
+    const message = type === 'ipn' ? { message: messages.get(id) ?? null } : {}
+    return {
+      position: { time: at, id, merchantCode },
+      entry: TimelineEntry.parse({ ...formatTimes(facts), ...message, type, at: toIso(at) }),
+    }
+  })
+}
+
+/** Reads the messages of the notifications on a page, by the ids of their entries: only these bodies are parsed. */
+async function readMessages(
+  { config, sql }: Pick<Context, 'config' | 'sql'>,
+  merchantCode: string,
+  rows: readonly Row[],
+): Promise<Map<string, string>> {
+  const ids = rows.flatMap(({ type, id }) => (type === 'ipn' ? [Number(id.slice(2))] : []))
+  if (ids.length === 0) return new Map()
+  const found = await sql<{ id: string; body: string }[]>`
+    select '1-' || lpad(e.id::text, 19, '0') as id, e.body
+    from (select value::bigint as id from json_array_elements_text(${JSON.stringify(ids)}::json)) as k
+    cross join lateral (
+      select id, body from ipn_events as e
+      where merchant_code = ${merchantCode} and ${sql.unsafe(byKey('e', ['id'], 'k'))} limit 1) as e`
+  return new Map(
+    found.flatMap(({ id, body }) => {
+      const message = readStoredMessage(config.GATEWAY_FIELD_PREFIX, body)
+      return message === null ? [] : [[id, maskCardText(message)] as const]
+    }),
+  )
 }
 
 /**
@@ -192,7 +141,7 @@ function selectRemoved(sql: Sql, key: ReturnType<typeof selectKey>) {
         and not exists (select from gateway_calls g where g.id = c.call_id))`
 }
 
-/** Notifications, attempts and discrepancies of the transaction's refunds. */
+/** Notifications and attempts of the transaction's refunds. */
 function selectRefundSteps(
   sql: Sql,
   transaction: TransactionKey,
@@ -201,8 +150,7 @@ function selectRefundSteps(
   return sql`
     union all
     select first_received_at, '1-' || lpad(id::text, 19, '0'), 'ipn',
-      json_build_object('kind', kind, 'deliveries', deliveries, 'lastReceivedAt', last_received_at::text,
-        'signature', verdict, 'recut', recut, 'address', address)
+      ${sql.unsafe(IPN_FACTS)}
     from (${selectRefundNotifications(sql, transaction)}) as e
     union all
     select a.recorded_at, '4-' || lpad(a.id::text, 19, '0'), 'refund_attempt',
@@ -213,13 +161,7 @@ function selectRefundSteps(
       select merchant_code, refund_id from refunds as r where ${sql.unsafe(byKey('r', KEY, 'k'))} offset 0
     ) as r cross join lateral (
       select * from refund_attempts as a
-      where ${sql.unsafe(byKey('a', ['merchant_code', 'refund_id'], 'r'))} offset 0) as a
-    union all
-    select at, '5-' || lpad(id::text, 19, '0'), 'discrepancy',
-      json_build_object('kind', kind, 'paymentId', payment_id, 'refundId', refund_id, 'ours', ours,
-        'theirs', theirs)
-    from ${key} cross join lateral (
-      select * from discrepancies as d where ${sql.unsafe(byKey('d', KEY, 'k'))} offset 0) as d`
+      where ${sql.unsafe(byKey('a', ['merchant_code', 'refund_id'], 'r'))} offset 0) as a`
 }
 
 function formatTimes(facts: Record<string, unknown>): Record<string, unknown> {

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { Payment, showPayment } from '../payments/view.ts'
-import { Amount, Id, Time } from '../platform/http/fields.ts'
+import { Amount, Id, MerchantTxnId, OrderId, Time } from '../platform/http/fields.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 import type { FoundTransaction, ShownTransaction } from './types.ts'
 
@@ -21,11 +21,8 @@ export const Transaction = z
   .strictObject({
     transactionId: Id,
     merchantCode: z.string(),
-    orderId: z
-      .string()
-      .nullable()
-      .openapi({ description: 'From the notification; null if it had none' }),
-    merchantTxnId: z.string().nullable(),
+    orderId: OrderId,
+    merchantTxnId: MerchantTxnId,
     currency: z.string().nullable(),
     state: z.enum(['pending', 'paid', 'partially_refunded', 'refunded', 'failed']),
     paidAmount: Amount,
@@ -81,9 +78,7 @@ export function showTransaction({ transaction: t, payments }: FoundTransaction):
     paidAmount: t.paidAmount,
     refundedAmount: t.refundedAmount,
     duplicatePayment: t.duplicatePayment,
-    payments: payments.map(({ payment, refundable }) =>
-      showPayment(payment, t.currency, refundable),
-    ),
+    payments: payments.map(({ payment, refundable }) => showPayment(payment, t, refundable)),
     final: t.final,
     sync: {
       status: deriveSyncStatus(t),

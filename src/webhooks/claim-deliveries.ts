@@ -1,4 +1,6 @@
 import type { Context } from '../context.ts'
+import type { OrderIds } from '../db/order-facts.ts'
+import { type EventRow, listOrderIds } from '../events/event.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { CALL_MS } from './sender.ts'
 
@@ -20,7 +22,7 @@ export type WebhookDelivery = {
   merchantCode: string
   transactionId: string
   /** The event; null when it was deleted at the end of its retention. */
-  event: { type: string; data: string; at: string } | null
+  event: Omit<EventRow, 'id' | 'merchantCode' | 'transactionId' | 'namesRefund'> | null
 }
 
 /** Long enough for a call to finish, however it ends, and for its result to be recorded (ms). */
@@ -88,15 +90,19 @@ export async function claimDeliveries(
     select (extract(epoch from clock_timestamp()) * 1000)::float8 as "claimedAt",
       c.endpoint_id as "endpointId", c.event_id as "eventId", c.lease_id as "leaseId",
       c.probes, c.attempts, c.merchant_code as "merchantCode", c.transaction_id as "transactionId",
-      e.url, e.secret, ev.type, ev.data::text as data, ev.at::text as at
+      e.url, e.secret, ev.type, ev.data::text as data, ev.at::text as at,
+      ${sql.unsafe(listOrderIds('ev'))}
     from claimed as c join webhook_endpoints as e on e.id = c.endpoint_id
       left join events as ev on ev.id = c.event_id
     order by c.event_id`
   const knownAt = performance.now()
-  return rows.map(({ type, data, at, ...row }) => ({
+  return rows.map(({ type, data, at, orderId, merchantTxnId, ...row }) => ({
     ...row,
     knownAt,
-    event: type === null || data === null || at === null ? null : { type, data, at },
+    event:
+      type === null || data === null || at === null
+        ? null
+        : { type, data, at, orderId, merchantTxnId },
   }))
 }
 
@@ -104,4 +110,4 @@ type Row = Omit<WebhookDelivery, 'event' | 'knownAt'> & {
   type: string | null
   data: string | null
   at: string | null
-}
+} & OrderIds

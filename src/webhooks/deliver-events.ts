@@ -61,7 +61,12 @@ async function deliver(ctx: WebhooksContext, delivery: WebhookDelivery): Promise
       return
     }
     const secret = ctx.encryption.decrypt(delivery.secret, placeSecret(endpointId))
-    const body = serializeEvent(ctx.encryption, { id: eventId, transactionId, ...event })
+    const body = serializeEvent(ctx.encryption, {
+      id: eventId,
+      merchantCode,
+      transactionId,
+      ...event,
+    })
     const heldMs = performance.now() - delivery.knownAt
     // A worker that stalled after the claim must not send: another may have sent this event and later ones.
     if (heldMs > LEASE_MS - 2 * CALL_MS) {

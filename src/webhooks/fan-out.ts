@@ -1,5 +1,7 @@
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import type { Context } from '../context.ts'
+import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
+import { EVENT_SCOPES } from '../events/event.ts'
 
 /** Events per endpoint, and endpoints, of one statement. */
 const WINDOW = 1_000
@@ -7,6 +9,11 @@ const ENDPOINTS = 50
 
 /** Pending deliveries of one endpoint; further events wait in the feed, where they take no extra space. */
 export const MAX_PENDING = 10_000
+
+/** Only a key that may read refunds could subscribe to these. */
+const REFUND_TYPES = Object.entries(EVENT_SCOPES).flatMap(([type, scope]) =>
+  scope === 'refunds:read' ? [type] : [],
+)
 
 /**
  * Creates deliveries of new events for every enabled endpoint subscribed to their type, and advances its cursor
@@ -16,10 +23,12 @@ export const MAX_PENDING = 10_000
  * @returns the number of endpoints with new events
  */
 export async function fanOut({ sql }: Pick<Context, 'sql'>): Promise<number> {
+  const namesRefund = sql.unsafe(EVENT_NAMES_REFUND_SQL)
   const ofAll = sql`e.merchant_code = ${EVERY_MERCHANT}`
   const planned = await sql`
     with turn as materialized (
-      select id, merchant_code, types, planned_up_to from webhook_endpoints as e
+      select id, merchant_code, types, planned_up_to, coalesce(with_refunds, types && ${REFUND_TYPES}) as with_refunds
+      from webhook_endpoints as e
       where disabled_at is null
         and case when ${ofAll}
           then exists (select from events as ev where ev.id > e.planned_up_to)
@@ -29,16 +38,16 @@ export async function fanOut({ sql }: Pick<Context, 'sql'>): Promise<number> {
           where d.endpoint_id = e.id limit ${sql.unsafe(String(MAX_PENDING))}) as waiting) < ${MAX_PENDING}
       order by planned_up_to limit ${ENDPOINTS} for no key update skip locked
     ), come as materialized (
-      select e.id as endpoint_id, e.types, ev.* from turn as e cross join lateral (
-        (select id, merchant_code, transaction_id, type from events
+      select e.id as endpoint_id, e.types, e.with_refunds, ev.* from turn as e cross join lateral (
+        (select id, merchant_code, transaction_id, type, ${namesRefund} as names_refund from events
           where ${ofAll} and id > e.planned_up_to order by id limit ${sql.unsafe(String(WINDOW))})
         union all
-        (select id, merchant_code, transaction_id, type from events
+        (select id, merchant_code, transaction_id, type, ${namesRefund} as names_refund from events
           where not ${ofAll} and merchant_code = e.merchant_code and id > e.planned_up_to
           order by id limit ${sql.unsafe(String(WINDOW))})) as ev
     ), planned as (
       insert into webhook_deliveries (endpoint_id, event_id, merchant_code, transaction_id)
-      select endpoint_id, id, merchant_code, transaction_id from come where type = any(types)
+      select endpoint_id, id, merchant_code, transaction_id from come where type = any(types) and (with_refunds or not names_refund)
       on conflict do nothing
     )
     update webhook_endpoints as e set planned_up_to = reached.id

@@ -36,7 +36,7 @@ export async function registerEndpoint(
   merchantCode: string,
   { url, types: requested }: { url: string; types?: EventType[] | undefined },
 ): Promise<Registered> {
-  const types = filterTypes(access, requested)
+  const { types, withRefunds } = filterTypes(access, requested)
   await requireUrl(ctx, url)
   const id = randomUUID()
   const secret = `whsec_${randomBytes(32).toString('base64')}`
@@ -44,8 +44,8 @@ export async function registerEndpoint(
     await tx`select pg_advisory_xact_lock(${REGISTRATION_LOCK})`
     // If every event was deleted at the end of its retention, the feed ends where the deletion stopped.
     const added = await tx`
-      insert into webhook_endpoints (id, merchant_code, url, types, secret, planned_up_to)
-      select ${id}, ${merchantCode}, ${url}, ${types}, ${ctx.encryption.encrypt(secret, placeSecret(id))},
+      insert into webhook_endpoints (id, merchant_code, url, types, with_refunds, secret, planned_up_to)
+      select ${id}, ${merchantCode}, ${url}, ${types}, ${withRefunds}, ${ctx.encryption.encrypt(secret, placeSecret(id))},
         greatest(0, (select max(id) from events), (select removed_up_to from event_removals))
       where (select count(*) from webhook_endpoints where merchant_code = ${merchantCode})
         < ${MAX_ENDPOINTS}`
@@ -63,11 +63,11 @@ export async function registerEndpoint(
   return { id, url, types, secret }
 }
 
-/** Returns the requested types, or every type the key may read. Registering implies `payments:read`. */
-function filterTypes(access: Access, requested: readonly EventType[] | undefined): string[] {
+/** Selects the requested types, or every type the key may read. Registering implies `payments:read`. */
+function filterTypes(access: Access, requested: readonly EventType[] | undefined) {
   const scopes = [...access.scopes, 'payments:read']
-  const { types } = filterByScope({ ...access, scopes }, { types: requested })
-  return [...new Set(types)]
+  const { types, withRefunds } = filterByScope({ ...access, scopes }, { types: requested })
+  return { types: [...new Set(types)], withRefunds }
 }
 
 async function requireUrl(

@@ -54,7 +54,7 @@ async function addEvents(...given: Given[]): Promise<string> {
 
 /** The cursor at the end of the feed. */
 async function end(): Promise<string> {
-  const nothing = { merchants: [], types: [] }
+  const nothing = { merchants: [], types: [], withRefunds: true }
   let page = await readFeed(rig.service.ctx, nothing, undefined, 1)
   while (!page.atEnd) page = await readFeed(rig.service.ctx, nothing, page.next, 1)
   return String(page.next)
@@ -157,7 +157,8 @@ describe('a key', () => {
       ...TYPES.map((type) => ({ type: pick(type), transactionId: type })),
     )
     const payments = [
-      ...['payment.created', 'payment.updated', 'transaction.final', 'sync.abandoned'],
+      ...['payment.created', 'payment.updated', 'transaction.paid', 'transaction.updated'],
+      ...['transaction.final', 'sync.abandoned'],
       'discrepancy.found',
       'discrepancy.updated',
     ]

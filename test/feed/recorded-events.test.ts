@@ -55,13 +55,17 @@ describe('a payment', () => {
     const id = 'P-KNOWN'
     await makeTransaction(lab, 'T-KNOWN', [{ id, status: 'PROCESSING' }])
     await syncNow('T-KNOWN')
-    expect(await takeEventsOf('T-KNOWN')).toEqual([['payment.created', await lab.payment(id)]])
+    expect(await takeEventsOf('T-KNOWN')).toEqual([
+      ['payment.created', await lab.payment(id)],
+      ['transaction.updated', await lab.transaction('T-KNOWN')],
+    ])
     await syncNow('T-KNOWN')
     expect(await takeEvents()).toEqual([])
     await lab.control('PATCH', `/payments/${id}`, { status: 'SUCCESS' })
     await syncNow('T-KNOWN')
     expect(await takeEventsOf('T-KNOWN')).toEqual([
       ['payment.updated', await lab.payment(id)],
+      ['transaction.paid', await lab.transaction('T-KNOWN')],
       ['transaction.final', await lab.transaction('T-KNOWN')],
     ])
     await syncNow('T-KNOWN')
@@ -72,7 +76,32 @@ describe('a payment', () => {
     expect(await takeEventsOf('T-KNOWN')).toEqual([
       ['payment.updated', await lab.payment(id)],
       ['discrepancy.found', found],
+      ['transaction.updated', await lab.transaction('T-KNOWN')],
     ])
+  })
+
+  it('that succeeds again, after the gateway took its success back, is paid for the first time only once', async () => {
+    const id = 'P-AGAIN'
+    await makeTransaction(lab, 'T-AGAIN', [{ id }])
+    const types: string[] = []
+    for (const status of ['SUCCESS', 'FAILED', 'SUCCESS']) {
+      await lab.control('PATCH', `/payments/${id}`, { status })
+      await syncNow('T-AGAIN')
+      const events = await takeEventsOf('T-AGAIN')
+      types.push(...events.map(([type]) => type).filter((type) => type.startsWith('transaction.')))
+    }
+    expect(types).toEqual([
+      'transaction.paid',
+      'transaction.final',
+      'transaction.updated',
+      'transaction.updated',
+    ])
+    // As an earlier release left a transaction that is paid.
+    await lab.database
+      .sql`update transactions set first_paid_at = null where transaction_id = 'T-AGAIN'`
+    await lab.control('PATCH', `/payments/${id}`, { amount: '11' })
+    await syncNow('T-AGAIN')
+    expect((await takeEventsOf('T-AGAIN')).map(([type]) => type)).not.toContain('transaction.paid')
   })
 
   it('that changes another payment of its transaction has an event for that other one only', async () => {
@@ -106,12 +135,13 @@ describe('a payment', () => {
       const own = events.filter(({ transactionId }) => transactionId === id)
       expect(own.map(({ type, data }) => [type, data])).toEqual([
         ['payment.created', await lab.payment(`P-${id}`)],
+        ['transaction.paid', await lab.transaction(id)],
         ['transaction.final', await lab.transaction(id)],
       ])
     }
     const others = events.filter(({ transactionId }) => transactionId === 'T-S4')
     expect(others.map(({ type }) => type)).toEqual(['discrepancy.found'])
-    expect(events).toHaveLength(7)
+    expect(events).toHaveLength(10)
   })
 })
 
@@ -234,6 +264,7 @@ describe('a discrepancy', () => {
     expect(await takeEventsOf(payment.transactionId)).toEqual([
       ['payment.updated', await lab.payment(payment.id)],
       ['discrepancy.found', found],
+      ['transaction.updated', await lab.transaction(payment.transactionId)],
     ])
     await syncNow(payment.transactionId)
     expect(await discrepancies()).toMatchObject([{ times: 2 }])

@@ -1,11 +1,13 @@
 import type { EventType } from '../../src/events/event.ts'
 
 const TIME = '2026-11-21T09:33:03.254Z'
+const ORDER = { merchantCode: 'UFLIYL', orderId: 'DH1', merchantTxnId: 'T1' }
 const AT = { firstSeenAt: TIME, updatedAt: TIME }
 
 const PAYMENT = {
   id: 'P-1',
   transactionId: 'T-1',
+  ...ORDER,
   status: 'SUCCESS',
   amount: '100',
   refundedAmount: '0',
@@ -22,9 +24,7 @@ const PAYMENT = {
 
 const TRANSACTION = {
   transactionId: 'T-1',
-  merchantCode: 'UFLIYL',
-  orderId: null,
-  merchantTxnId: null,
+  ...ORDER,
   currency: 'VND',
   state: 'paid',
   paidAmount: '100',
@@ -41,6 +41,7 @@ const REFUND = {
   id: '0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11',
   paymentId: 'P-1',
   transactionId: 'T-1',
+  ...ORDER,
   amount: '10',
   reason: null,
   status: 'pending',
@@ -53,6 +54,7 @@ const REFUND = {
   fee: null,
   requestedBy: 'test',
   onBehalfOf: null,
+  metadata: {},
   approval: null,
   selfDecided: false,
   failure: null,
@@ -65,8 +67,8 @@ const REFUND = {
 const DISCREPANCY = {
   id: '1',
   kind: 'payment_missing',
-  merchantCode: 'UFLIYL',
   transactionId: 'T-1',
+  ...ORDER,
   paymentId: 'P-1',
   refundId: null,
   ours: { source: 'earlier_query', says: 'listed' },
@@ -82,9 +84,9 @@ const DISCREPANCY = {
 
 const EXTERNAL_REFUND = {
   id: '00000000-0000-4000-8000-000000000002',
-  merchantCode: 'UFLIYL',
   paymentId: 'P-1',
   transactionId: 'T-1',
+  ...ORDER,
   amount: '30',
   currency: 'VND',
   requestId: 'portal-1',
@@ -99,6 +101,8 @@ const EXTERNAL_REFUND = {
 export const EVENT_DATA: Record<EventType, object> = {
   'payment.created': PAYMENT,
   'payment.updated': PAYMENT,
+  'transaction.paid': TRANSACTION,
+  'transaction.updated': TRANSACTION,
   'transaction.final': TRANSACTION,
   'refund.created': REFUND,
   'refund.updated': REFUND,

@@ -25,6 +25,9 @@ const TRANSACTION = [
 const PAYMENT = [
   'id',
   'transactionId',
+  'merchantCode',
+  'orderId',
+  'merchantTxnId',
   'status',
   'amount',
   'refundedAmount',

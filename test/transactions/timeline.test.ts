@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { TimelineEntry } from '../../src/transactions/timeline.ts'
+import { TimelineEntry } from '../../src/transactions/timeline-schema.ts'
 import { expectInvalid, expectProblem, OTHER, readAll, writeMerchantsFile } from '../support/api.ts'
 import { ageOmission } from '../support/listing-gateway.ts'
 import { MERCHANT, postIpn, type Rig, signIpn, startRig } from '../support/service.ts'
@@ -97,6 +97,26 @@ it('lists everything that happened, oldest first: notifications, queries, change
   expect(query?.bodySha256).toBe(
     data.find(({ transactionId }) => transactionId === 'T-NOTIFIED')?.rawBodySha256,
   )
+})
+
+it('shows what a notification carries: its code, its words, its amount, how often it came', async () => {
+  await make('T-WORDS', MERCHANT.merchantCode, { id: 'P-W', amount: '7', status: 'SUCCESS' })
+  const words = {
+    svc_Amount: '7.50',
+    svc_ResponseCode: '0',
+    svc_ResponseMsg: 'Giao dịch thành công',
+  }
+  await notify('T-WORDS', words)
+  const [ipn] = await readTimeline('T-WORDS')
+  expect(ipn).toMatchObject({
+    type: 'ipn',
+    code: '0',
+    message: 'Giao dịch thành công',
+    amount: '7.50',
+    requestId: null,
+    paymentId: null,
+    deliveries: 1,
+  })
 })
 
 it('lists every changed field with its values before and after', async () => {

@@ -86,9 +86,10 @@ describe('a registration', () => {
   })
 
   it('subscribes to every type the key may read, unless some are named', async () => {
-    expect((await register(rig, URL_HERE)).types).toHaveLength(10)
+    expect((await register(rig, URL_HERE)).types).toHaveLength(12)
     const payments = [
-      ...['payment.created', 'payment.updated', 'transaction.final', 'sync.abandoned'],
+      ...['payment.created', 'payment.updated', 'transaction.paid', 'transaction.updated'],
+      ...['transaction.final', 'sync.abandoned'],
       'discrepancy.found',
       'discrepancy.updated',
     ]

@@ -21,6 +21,16 @@ export const Amount = z.string().openapi({ pattern: '^\\d+(\\.\\d+)?$', example:
 
 export const Time = z.string().openapi({ format: 'date-time', example: '2026-11-21T09:00:00.000Z' })
 
+/** The ids that a transaction's notification named. */
+export const OrderId = z
+  .string()
+  .nullable()
+  .openapi({ description: 'From the notification; null if it had none' })
+export const MerchantTxnId = z
+  .string()
+  .nullable()
+  .openapi({ description: 'Your own transaction id, from the notification; null if it had none' })
+
 /** The merchant account, as a parameter or a member of a request. */
 export const MerchantCode = z.string().optional().openapi({
   description: 'The merchant account, e.g. `UFLIYL`; for keys that hold several',

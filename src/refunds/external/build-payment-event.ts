@@ -15,6 +15,6 @@ export async function buildPaymentEvent(
   const own = found?.payments.find(({ payment }) => payment.paymentId === paymentId)
   if (!found || !own) return []
   const { merchantCode, transactionId } = key
-  const data = showPayment(own.payment, found.transaction.currency, own.refundable)
+  const data = showPayment(own.payment, found.transaction, own.refundable)
   return [{ merchantCode, transactionId, type: 'payment.updated', data }]
 }

@@ -1,4 +1,5 @@
 import type { Context } from '../../context.ts'
+import { ORDER_COLUMNS } from '../../db/order-facts.ts'
 import { externalRefunds } from '../../db/schema.ts'
 import { DomainError } from '../../errors.ts'
 import { isUuid } from '../../platform/http/fields.ts'
@@ -24,7 +25,7 @@ export async function listExternalRefunds(
   after: Position | undefined,
 ): Promise<ExternalRecord[]> {
   return await sql<ExternalRecord[]>`
-    select ${sql.unsafe(COLUMNS)}, p.transaction_id as "transactionId", t.currency
+    select ${sql.unsafe(COLUMNS)}, p.transaction_id as "transactionId", ${sql.unsafe(ORDER_COLUMNS)}
     ${sql.unsafe(WITH_TRANSACTION)}
     where f.merchant_code = ${merchantCode} and f.payment_id = ${paymentId}
       and ${
@@ -48,7 +49,7 @@ export async function findExternalRefund(
 ): Promise<ExternalRecord> {
   const [found] = isUuid(id)
     ? await sql<ExternalRecord[]>`
-        select ${sql.unsafe(COLUMNS)}, p.transaction_id as "transactionId", t.currency
+        select ${sql.unsafe(COLUMNS)}, p.transaction_id as "transactionId", ${sql.unsafe(ORDER_COLUMNS)}
         ${sql.unsafe(WITH_TRANSACTION)}
         where f.merchant_code = any(${[...merchants]}::text[]) and f.id = ${id}`
     : []

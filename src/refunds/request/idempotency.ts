@@ -31,10 +31,14 @@ export function readIdempotencyKey(header: string | undefined): string {
 }
 
 /** Formats the parameters of a refund for a fingerprint. Amounts compare by value: `"10000"` and `10000.00` are equal. */
-export function formatParams({ paymentId, amount, receiver, reason }: RefundParams): string {
+export function formatParams(params: RefundParams): string {
+  const { paymentId, amount, receiver, reason, metadata = {} } = params
   const value = amount === undefined ? null : shortenAmount(amount)
   const to = receiver && [receiver.accountName, receiver.accountNumber, receiver.swiftCode]
-  return JSON.stringify([paymentId, value, to ?? null, reason ?? null])
+  const pairs = Object.entries(metadata).sort(([a], [b]) => (a < b ? -1 : 1))
+  // Without pairs the text is that of earlier releases, whose fingerprints are stored.
+  const more = pairs.length > 0 ? [pairs] : []
+  return JSON.stringify([paymentId, value, to ?? null, reason ?? null, ...more])
 }
 
 /** A stored refund with its fingerprint, and what the fingerprint was made of. */

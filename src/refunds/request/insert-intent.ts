@@ -1,6 +1,7 @@
 import { selectPrincipal } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
+import type { OrderFacts } from '../../db/order-facts.ts'
 import { REFUNDABLE_SQL } from '../../payments/refundable.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
@@ -28,7 +29,7 @@ export type IntentToStore = {
 
 export type InsertedIntent = Omit<RefusingPayment, 'status'> & {
   paymentStatus: string
-  currency: string | null
+  order: OrderFacts
   /** As verified notifications name it; null also where no cap depends on it. */
   verifiedCurrency: string | null
   /** Null when nothing was stored. */
@@ -78,7 +79,7 @@ export function insertIntent(
   const { access, target, params, intent } = toStore
   const { merchantCode, transactionId, paymentId } = target
   const { refundId, idempotencyKey, fingerprint } = intent
-  const { amount = null, reason = null, onBehalfOf = null } = params
+  const { amount = null, reason = null, onBehalfOf = null, metadata = {} } = params
   const keys = selectKey(tx, target)
   const { keyId = null, day = null } = caps.counted ?? {}
   return tx<InsertedIntent[]>`
@@ -95,11 +96,11 @@ export function insertIntent(
           coalesce(${amount}::numeric, case when found then judged.amount end, refundable) as amount
         from payment, judged
       ), ${selectStatus(tx, config, target, caps.byCurrency)}, stored as (
-        insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, reason, receiver,
+        insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, reason, metadata, receiver,
           receiver_shown, idempotency_key, fingerprint,
           fingerprint_key_id, requested_by, requested_principal, on_behalf_of, needs_approval, status, due_at, known, matched,
           in_first_sight, success_notified_at, review, cap_key_id, cap_day, cap_currency)
-        select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId}, amount, ${reason},
+        select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId}, amount, ${reason}, ${JSON.stringify(metadata)}::text::jsonb,
           case when next <> 'succeeded' then ${encrypted}::bytea end,
           ${shown}, ${idempotencyKey}, ${fingerprint.value}, ${fingerprint.keyId}, ${access.name}, ${selectPrincipal(tx, access.id)}, ${onBehalfOf}, next = 'awaiting_approval', next,
           case when next = 'pending' then now() end,
@@ -117,9 +118,10 @@ export function insertIntent(
       select payment.status as "paymentStatus", missing, unreadable, held, account_held as "accountHeld", payment_method as "paymentMethod",
         refundable::text as refundable, (select amount::text from stored) as amount,
         (select status from stored) as status, (select currency from verified) as "verifiedCurrency", (
-          select currency from ${keys} cross join lateral (
-            select currency from transactions as t
-            where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1) as t) as currency,
+          select json_build_object('currency', t.currency, 'orderId', t.order_id, 'merchantTxnId', t.merchant_txn_id)
+          from ${keys} cross join lateral (
+            select * from transactions as t
+            where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1) as t) as "order",
         now()::text as now
       from payment`
 }

@@ -3,6 +3,7 @@ import { isLosslessNumber, parse } from 'lossless-json'
 import { DomainError } from '../../errors.ts'
 import { compareAmounts, parseAmount } from '../../money.ts'
 import { Receiver } from '../receiver.ts'
+import { Metadata } from './metadata.ts'
 
 const NO_AMOUNT = 'must be a decimal above zero with at most 18 digits before and 4 after the point'
 
@@ -43,6 +44,11 @@ export const RefundRequest = z
           'The name or id of the person for whom you ask: shown, and not counted as a second person for the approval',
         example: 'Tran Thi B',
       }),
+    metadata: Metadata.optional().openapi({
+      description:
+        'Up to 20 pairs of strings, at most 2 KB as JSON: kept and shown with the refund, never sent to the gateway',
+      example: { returnId: 'R-17' },
+    }),
   })
   .openapi('RefundRequest', {
     example: {

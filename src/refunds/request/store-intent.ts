@@ -44,7 +44,8 @@ export async function storeIntent(
     const detail = `Payment ${paymentId} has changed in this moment; repeat the request with the same key`
     throw new DomainError('unavailable', detail)
   }
-  const { amount, refundable, currency, now, status } = found
+  const { amount, refundable, order, now, status } = found
+  const { currency } = order
   if (currency !== null) refuseDecimals(params.amount, currency)
   if (amount === null || status === null) {
     throw explainRefusal({ ...found, status: found.paymentStatus }, params)
@@ -58,11 +59,13 @@ export async function storeIntent(
   const refund = {
     ...NEW_REFUND,
     status,
+    merchantCode: target.merchantCode,
     refundId,
     paymentId: target.paymentId,
     transactionId: target.transactionId,
     amount,
     reason: params.reason ?? null,
+    metadata: params.metadata ?? {},
     receiverShown: shown,
     requestedBy: access.name,
     onBehalfOf: params.onBehalfOf ?? null,
@@ -70,7 +73,7 @@ export async function storeIntent(
     requestedAt: now,
     updatedAt: now,
   }
-  return { amount, refundable, currency, stored: { refund, currency } }
+  return { amount, refundable, currency, stored: { refund, order } }
 }
 
 const NEW_REFUND = {

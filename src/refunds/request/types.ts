@@ -11,6 +11,8 @@ export type RefundParams = {
   reason: string | undefined
   /** The person for whom the caller asks. */
   onBehalfOf?: string | undefined
+  /** The caller's own pairs. */
+  metadata?: Readonly<Record<string, string>> | undefined
 }
 
 /** A refund about to be stored. `refundId` is also the request id on the wire. */

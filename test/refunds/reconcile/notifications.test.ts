@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { selectRefundNotifications } from '../../../src/transactions/select-refund-notifications.ts'
-import { TimelineEntry } from '../../../src/transactions/timeline.ts'
+import { TimelineEntry } from '../../../src/transactions/timeline-schema.ts'
 import { readPage } from '../../support/api.ts'
 import { type LabPayment, startRefundLab, waitForSent } from '../../support/refund-lab.ts'
 import { postIpn, signIpn } from '../../support/service.ts'

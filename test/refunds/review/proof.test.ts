@@ -144,7 +144,10 @@ it("a timeline shows a refund's steps in their order to a key with refunds:read,
   const attempt = steps.find(({ type }) => type === 'refund_attempt')
   expect(attempt).toMatchObject({ outcome: 'answered', code: '0' })
   expect(attempt?.bodySha256).toBe(await readCall(body.id))
-  expect(all.filter(({ kind }) => kind === 'refund')).toHaveLength(1)
+  const notified = all.filter(({ kind }) => kind === 'refund')
+  expect(notified).toMatchObject([
+    { type: 'ipn', requestId: body.id, paymentId: payment.id, code: '0', amount: '30' },
+  ])
   const few = await readTimeline(payment.transactionId, PAYMENTS)
   expect(few.length).toBeGreaterThan(0)
   expect(JSON.stringify(few)).not.toContain(body.id)

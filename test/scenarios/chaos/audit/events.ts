@@ -43,7 +43,7 @@ const PaymentEvent = z.object({
 })
 const TransactionEvent = z.object({
   ...about,
-  type: z.enum(['transaction.final', 'sync.abandoned']),
+  type: z.enum(['transaction.paid', 'transaction.updated', 'transaction.final', 'sync.abandoned']),
   data: Transaction,
 })
 const RefundEvent = z.object({
@@ -92,6 +92,8 @@ export function nameEvent(merchantCode: string, event: SentEvent): ToldEvent {
     case 'payment.created':
     case 'payment.updated':
       return { ...head, type: event.type, data: payment(event.data) }
+    case 'transaction.paid':
+    case 'transaction.updated':
     case 'transaction.final':
     case 'sync.abandoned': {
       const payments = event.data.payments.map(payment)
@@ -133,7 +135,7 @@ export function isOfExternal(event: ToldEvent): event is ExternalEvent {
 }
 
 export function isOfTransaction(event: ToldEvent): event is TransactionEvent {
-  return event.type === 'transaction.final' || event.type === 'sync.abandoned'
+  return event.type.startsWith('transaction.') || event.type === 'sync.abandoned'
 }
 
 export function isFinal(event: ToldEvent): event is TransactionEvent {
