@@ -27,6 +27,7 @@ import { externalRefundRoutes } from './refunds/external/routes.ts'
 import { decisionRoutes } from './refunds/review/routes.ts'
 import { refundRoutes } from './refunds/routes.ts'
 import { reviewRoutes } from './review/routes.ts'
+import { searchRoutes } from './search/routes.ts'
 import { transactionRoutes } from './transactions/routes.ts'
 import type { WebhooksContext } from './webhooks/context.ts'
 import { webhookRoutes } from './webhooks/routes.ts'
@@ -58,6 +59,7 @@ const TAGS = [
       'The same events, sent to your endpoint: signed, in order, and retried until accepted',
   },
   { name: 'Discrepancies', description: 'Disagreements between two sources, for operators' },
+  { name: 'Search', description: 'Finding any of them' },
   { name: 'Virtual cards', description: 'Read from the gateway on each request, masked' },
   { name: 'Notifications', description: 'Called by the gateway' },
   { name: 'Operations', description: 'For orchestrators, Prometheus and developers' },
@@ -127,6 +129,7 @@ export function createApp(
   app.route('/', approvalRoutes(ctx))
   app.route('/', discrepancyRoutes(ctx))
   app.route('/', reviewRoutes(ctx))
+  app.route('/', searchRoutes(ctx))
   app.route('/', feedRoutes(ctx))
   app.route('/', cardRoutes(ctx))
   app.route('/', webhookRoutes(ctx))

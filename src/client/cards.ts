@@ -1,4 +1,4 @@
-import { type Listing, makeListing, type Page, type PageWish } from './listing.ts'
+import { makePages, type Page, type Pages, type PageWish } from './listing.ts'
 import type { CallOptions } from './options.ts'
 import { parseDecimals } from './parse-decimals.ts'
 import { type Transport, writeSegment } from './transport.ts'
@@ -74,7 +74,7 @@ export type Cards = {
    * Lists cards in the gateway's order, to the last page. A gateway that gives no number of pages is asked until
    * a page is empty or the same as the one before.
    */
-  list(filter?: CardFilter, options?: CardOptions): Listing<ListedCard>
+  list(filter?: CardFilter, options?: CardOptions): Pages<ListedCard>
 }
 
 const PATH = '/v2/vc/virtual-cards'
@@ -100,7 +100,7 @@ export function createCards(transport: Transport): Cards {
     get: (id, options) => read(`${PATH}/${writeSegment('virtualCardRequestId', id)}`, {}, options),
     list: ({ cursor: from, limit, firstPage = 1, ...filter } = {}, options) => {
       let before: { index: number; text: string } | undefined
-      return makeListing(async (cursor = String(firstPage)) => {
+      return makePages(async (cursor = String(firstPage)) => {
         const query = { ...filter, pageIndex: cursor, pageSize: limit }
         const page = await read<CardPage>(PATH, query, options)
         const index = Number(cursor)

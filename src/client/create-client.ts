@@ -5,6 +5,7 @@ import { createHolds, type Holds } from './holds.ts'
 import { type ClientOptions, readOptions } from './options.ts'
 import { createPayments, type Payments } from './payments.ts'
 import { createRefunds, type Refunds } from './refunds.ts'
+import { createSearch, type Search } from './search.ts'
 import { createTransactions, type Transactions } from './transactions.ts'
 import { createTransport } from './transport.ts'
 import { createWebhookEndpoints, type WebhookEndpoints } from './webhook-endpoints.ts'
@@ -17,6 +18,7 @@ export type Client = {
   cards: Cards
   discrepancies: Discrepancies
   holds: Holds
+  search: Search
   events: Events
   webhookEndpoints: WebhookEndpoints
 }
@@ -36,6 +38,7 @@ export function createClient(options: ClientOptions): Client {
     cards: createCards(transport),
     discrepancies: createDiscrepancies(transport),
     holds: createHolds(transport),
+    search: createSearch(transport),
     events: createEvents(transport),
     webhookEndpoints: createWebhookEndpoints(transport),
   }

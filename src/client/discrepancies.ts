@@ -1,5 +1,5 @@
 import type { Discrepancy } from './api-types.ts'
-import { type Listing, makeListing, type Page, type PageWish } from './listing.ts'
+import { type Listing, listRoute, type PageWish } from './listing.ts'
 import type { CallOptions } from './options.ts'
 import { type Transport, writeSegment } from './transport.ts'
 
@@ -33,10 +33,7 @@ export function createDiscrepancies(transport: Transport): Discrepancies {
     resolve: (id, reason, options) => post(id, 'resolution', { reason }, options),
     note: (id, text, options) => post(id, 'note', { text }, options),
     assign: (id, name, options) => post(id, 'assignee', { name }, options),
-    list: ({ cursor: from, ...filter } = {}, options) =>
-      makeListing((cursor) => {
-        const query = { ...filter, cursor }
-        return transport.request<Page<Discrepancy>>({ path: '/v1/discrepancies', query }, options)
-      }, from),
+    list: (filter = {}, options) =>
+      listRoute<Discrepancy>(transport, '/v1/discrepancies', filter, options),
   }
 }

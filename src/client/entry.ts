@@ -50,7 +50,7 @@ export type {
 } from './events.ts'
 export type { RefundProof, Removed, Snapshot, TimelineEntry } from './history-types.ts'
 export type { HoldState, Holds, HoldTarget } from './holds.ts'
-export type { Listing, Page, PageWish } from './listing.ts'
+export type { CsvPage, Listing, Page, Pages, PageWish } from './listing.ts'
 export type { CallOptions, ClientOptions, Fetch } from './options.ts'
 export type { PaymentFilter, Payments } from './payments.ts'
 export type {
@@ -60,6 +60,7 @@ export type {
   RefundWish,
   RequestedRefund,
 } from './refunds.ts'
+export type { Search, SearchHit } from './search.ts'
 export type { TransactionFilter, Transactions, TransactionWait } from './transactions.ts'
 export type {
   RegisteredWebhook,

@@ -1,12 +1,16 @@
 import type { ExternalRefund, Payment } from './api-types.ts'
-import { type Listing, makeListing, type Page, type PageWish } from './listing.ts'
+import { type Listing, listRoute, type PageWish } from './listing.ts'
 import type { CallOptions } from './options.ts'
 import { type Transport, writeSegment } from './transport.ts'
 
 /** `from` is inclusive, `to` exclusive. */
 export type PaymentFilter = PageWish & {
-  status?: string | undefined
-  paymentMethod?: string | undefined
+  status?: 'SUCCESS' | 'FAILED' | 'PROCESSING' | undefined
+  paymentMethod?: 'QR' | 'ATM' | 'CC' | undefined
+  orderId?: string | undefined
+  transactionId?: string | undefined
+  /** A decimal, compared by value. */
+  amount?: string | undefined
   from?: string | Date | undefined
   to?: string | Date | undefined
 }
@@ -32,16 +36,10 @@ export function createPayments(transport: Transport): Payments {
   return {
     get: (id, options) =>
       transport.request({ path: `/v1/payments/${writeSegment('paymentId', id)}` }, options),
-    list: ({ cursor: from, ...filter } = {}, options) =>
-      makeListing((cursor) => {
-        const query = { ...filter, cursor }
-        return transport.request<Page<Payment>>({ path: '/v1/payments', query }, options)
-      }, from),
-    externalRefunds: (id, { cursor: from, ...filter } = {}, options) =>
-      makeListing((cursor) => {
-        const path = `/v1/payments/${writeSegment('paymentId', id)}/external-refunds`
-        const query = { ...filter, cursor }
-        return transport.request<Page<ExternalRefund>>({ path, query }, options)
-      }, from),
+    list: (filter = {}, options) => listRoute<Payment>(transport, '/v1/payments', filter, options),
+    externalRefunds: (id, filter = {}, options) => {
+      const path = `/v1/payments/${writeSegment('paymentId', id)}/external-refunds`
+      return listRoute<ExternalRefund>(transport, path, filter, options)
+    },
   }
 }

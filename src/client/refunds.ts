@@ -1,6 +1,6 @@
 import type { Receiver, Refund, RefundPreview, RefundStatus } from './api-types.ts'
 import { IpnProcessorError } from './errors.ts'
-import { type Listing, makeListing, type Page, type PageWish } from './listing.ts'
+import { type Listing, listRoute, type PageWish } from './listing.ts'
 import type { CallOptions } from './options.ts'
 import { assumeType, type Transport, writeSegment } from './transport.ts'
 import { waitFor } from './wait-for.ts'
@@ -31,6 +31,15 @@ export type RequestedRefund = Refund & {
 
 export type RefundFilter = PageWish & {
   paymentId?: string | undefined
+  transactionId?: string | undefined
+  orderId?: string | undefined
+  /** The name of the API key. */
+  requestedBy?: string | undefined
+  /** A decimal, compared by value. */
+  amount?: string | undefined
+  /** When it was requested: `from` is inclusive, `to` exclusive. */
+  from?: string | Date | undefined
+  to?: string | Date | undefined
   status?: RefundStatus | undefined
 }
 
@@ -114,11 +123,7 @@ export function createRefunds(transport: Transport): Refunds {
         { method: 'POST', path: `${locate(id)}/decline`, body: { reason } },
         options,
       ),
-    list: ({ cursor: from, ...filter } = {}, options) =>
-      makeListing((cursor) => {
-        const query = { ...filter, cursor }
-        return transport.request<Page<Refund>>({ path: '/v1/refunds', query }, options)
-      }, from),
+    list: (filter = {}, options) => listRoute<Refund>(transport, '/v1/refunds', filter, options),
     wait: (id, limits = {}) =>
       waitFor(transport, locate(id), limits, async (wait, options) => {
         const request = { path: locate(id), query: { wait }, holdS: wait, persistent: true }

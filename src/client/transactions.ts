@@ -1,7 +1,7 @@
 import type { Transaction, TransactionState } from './api-types.ts'
 import { NotFoundError } from './errors.ts'
 import type { TimelineEntry } from './history-types.ts'
-import { type Listing, makeListing, type Page, type PageWish } from './listing.ts'
+import { type Listing, listRoute, type PageWish } from './listing.ts'
 import type { CallOptions } from './options.ts'
 import { assumeType, type Transport, writeSegment } from './transport.ts'
 import { waitFor } from './wait-for.ts'
@@ -10,6 +10,9 @@ import { waitFor } from './wait-for.ts'
 export type TransactionFilter = PageWish & {
   state?: TransactionState | undefined
   orderId?: string | undefined
+  merchantTxnId?: string | undefined
+  /** A decimal, compared by value: a payment of the transaction has this amount. */
+  amount?: string | undefined
   from?: string | Date | undefined
   to?: string | Date | undefined
 }
@@ -49,22 +52,13 @@ export function createTransactions(transport: Transport): Transactions {
   const locate = (id: string) => `/v1/transactions/${writeSegment('transactionId', id)}`
   return {
     get: (id, options) => transport.request({ path: locate(id) }, options),
-    list: ({ cursor: from, ...filter } = {}, options) =>
-      makeListing((cursor) => {
-        const query = { ...filter, cursor }
-        return transport.request<Page<Transaction>>({ path: '/v1/transactions', query }, options)
-      }, from),
+    list: (filter = {}, options) =>
+      listRoute<Transaction>(transport, '/v1/transactions', filter, options),
     wait: (id, options = {}) => waitForTransaction(transport, locate(id), options),
     sync: (id, options) =>
       transport.request({ method: 'POST', path: `${locate(id)}/sync`, body: {} }, options),
-    timeline: (id, { cursor: from, ...page } = {}, options) =>
-      makeListing((cursor) => {
-        const query = { ...page, cursor }
-        return transport.request<Page<TimelineEntry>>(
-          { path: `${locate(id)}/timeline`, query },
-          options,
-        )
-      }, from),
+    timeline: (id, page = {}, options) =>
+      listRoute<TimelineEntry>(transport, `${locate(id)}/timeline`, page, options),
   }
 }
 

@@ -1,5 +1,5 @@
 import type { EventType } from './events.ts'
-import { type Listing, makeListing, type Page, type PageWish } from './listing.ts'
+import { type Listing, listRoute, type PageWish } from './listing.ts'
 import type { CallOptions } from './options.ts'
 import { type Transport, writeSegment } from './transport.ts'
 
@@ -65,11 +65,7 @@ export function createWebhookEndpoints(transport: Transport): WebhookEndpoints {
   const locate = (id: string) => `${PATH}/${writeSegment('endpointId', id)}`
   return {
     create: (body, options) => transport.request({ method: 'POST', path: PATH, body }, options),
-    list: ({ cursor: from, ...page } = {}, options) =>
-      makeListing((cursor) => {
-        const query = { ...page, cursor }
-        return transport.request<Page<WebhookEndpoint>>({ path: PATH, query }, options)
-      }, from),
+    list: (page = {}, options) => listRoute<WebhookEndpoint>(transport, PATH, page, options),
     delete: async (id, options) => {
       await transport.send({ method: 'DELETE', path: locate(id) }, options)
     },

@@ -2,15 +2,9 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
 import { MerchantCode } from '../platform/http/fields.ts'
-import {
-  cutPage,
-  DEFAULT_LIMIT,
-  pageOf,
-  pageParameters,
-  readCursor,
-} from '../platform/http/page.ts'
+import { cutPage, DEFAULT_LIMIT, pageParameters, readCursor } from '../platform/http/page.ts'
 import { describeRefusals } from '../platform/http/refusals.ts'
-import { describeResponse } from '../platform/http/responses.ts'
+import { describePage, respondPage } from '../platform/http/respond-page.ts'
 import { createRouter } from '../platform/http/router.ts'
 import { listDiscrepancies } from './list-discrepancies.ts'
 import type { DiscrepancyRow } from './types.ts'
@@ -30,7 +24,7 @@ const list = createRoute({
       ...pageParameters,
     }),
   },
-  responses: { 200: describeResponse('A page', pageOf(Discrepancy)), ...describeRefusals() },
+  responses: { 200: describePage(Discrepancy), ...describeRefusals() },
 })
 
 /** Ids of this list are numbers that fit in a bigint. */
@@ -43,7 +37,7 @@ export function discrepancyRoutes(ctx: Context) {
     const merchants = narrowMerchants(c.get('access'), merchantCode)
     const after = readCursor(cursor, BIGINT_ID)
     const rows = await listDiscrepancies(ctx, { merchants, kind }, limit, after)
-    return c.json(cutPage(rows, limit, locate, showDiscrepancy), 200)
+    return respondPage(c, cutPage(rows, limit, locate, showDiscrepancy), Discrepancy)
   })
 }
 

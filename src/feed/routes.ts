@@ -2,10 +2,12 @@ import { createRoute, z } from '@hono/zod-openapi'
 import { withScope } from '../access/authenticate.ts'
 import { serializeEvent } from '../events/event.ts'
 import { withEitherSignal } from '../platform/concurrency/with-either-signal.ts'
+import { writeCsv } from '../platform/http/csv.ts'
 import { MerchantCode, WaitParameter } from '../platform/http/fields.ts'
 import { DEFAULT_LIMIT, pageParameters } from '../platform/http/page.ts'
 import { describeRefusals } from '../platform/http/refusals.ts'
-import { describeEventStream, describeTextResponse } from '../platform/http/responses.ts'
+import { describeTextPage, prefersCsv, respondCsv } from '../platform/http/respond-page.ts'
+import { describeEventStream } from '../platform/http/responses.ts'
 import { createRouter } from '../platform/http/router.ts'
 import type { FeedContext } from './context.ts'
 import { After, Cursor } from './cursor.ts'
@@ -13,7 +15,7 @@ import { filterByScope } from './filter-by-scope.ts'
 import { longPoll } from './long-poll.ts'
 import { openStream } from './open-stream.ts'
 import { readEnd } from './read-feed.ts'
-import { Event, EventPage, TypesParameter } from './view.ts'
+import { CsvEvent, Event, EventPage, TypesParameter } from './view.ts'
 
 const shared = { tags: ['Events'], ...withScope('payments:read') }
 
@@ -37,7 +39,7 @@ const list = createRoute({
     query: z.strictObject({ ...query, limit: pageParameters.limit, wait: WaitParameter }),
   },
   responses: {
-    200: describeTextResponse('A page', EventPage),
+    200: describeTextPage(EventPage),
     ...describeRefusals('cursor_expired'),
   },
 })
@@ -72,8 +74,12 @@ export function feedRoutes(ctx: FeedContext) {
       const { events, next } = await withEitherSignal([c.req.raw.signal, ctx.stopping], (end) =>
         longPoll(ctx, { filter, after, limit }, wait * 1000, end),
       )
-      const data = events.map((event) => serializeEvent(ctx.encryption, event)).join(',')
-      return c.body(`{"data":[${data}],"nextCursor":"${next}"}`, 200, {
+      const data = events.map((event) => serializeEvent(ctx.encryption, event))
+      if (prefersCsv(c)) {
+        const rows = data.map((text): object => JSON.parse(text))
+        return respondCsv(c, writeCsv(CsvEvent, rows), String(next), 'after')
+      }
+      return c.body(`{"data":[${data.join(',')}],"nextCursor":"${next}"}`, 200, {
         'content-type': 'application/json',
       })
     })

@@ -43,6 +43,11 @@ export const Event = z
 
 export type EventView = z.infer<typeof Event>
 
+const { shape: HEAD } = eventOf('payment.created', Payment)
+
+/** The columns of the feed as CSV: the object of an event is JSON, because each type has other members. */
+export const CsvEvent = z.strictObject({ ...HEAD, data: z.unknown() })
+
 /** A page of the feed. `nextCursor` is never null. */
 export const EventPage = z.strictObject({ data: z.array(Event), nextCursor: z.string() })
 

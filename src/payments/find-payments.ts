@@ -1,8 +1,8 @@
-import { and, desc, eq, gte, lt, sql } from 'drizzle-orm'
+import { and, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
 import type { Db } from '../db/client.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
-import { merchantAccounts, payments } from '../db/schema.ts'
+import { merchantAccounts, payments, type refunds, transactions } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import type { Position } from '../platform/http/page.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
@@ -23,6 +23,10 @@ export type PaymentFilter = {
   merchants: readonly string[]
   status?: string | undefined
   paymentMethod?: string | undefined
+  orderId?: string | undefined
+  transactionId?: string | undefined
+  /** A decimal string, compared by value. */
+  amount?: string | undefined
   /** First seen at or after this time. */
   from?: string | undefined
   /** First seen before this time. */
@@ -58,11 +62,14 @@ export async function findPayment(
  */
 export function listPayments(
   { db }: Pick<Context, 'db'>,
-  { merchants, status, paymentMethod, from, to }: PaymentFilter,
+  { merchants, status, paymentMethod, orderId, transactionId, amount, from, to }: PaymentFilter,
   limit: number,
   after: Position | undefined,
 ): Promise<FoundPayment[]> {
   const p = payments
+  // What the index is chosen by is no condition beside it.
+  const ofOrder = orderId !== undefined
+  const isFew = ofOrder || transactionId !== undefined
   const newest = pickNewest(
     db,
     { merchantCode: p.merchantCode, time: p.firstSeenAt, id: p.paymentId },
@@ -71,9 +78,19 @@ export function listPayments(
       filter: and(
         status === undefined ? undefined : eq(p.status, status),
         paymentMethod === undefined ? undefined : eq(p.paymentMethod, paymentMethod),
+        ofOrder && transactionId !== undefined ? eq(p.transactionId, transactionId) : undefined,
+        isFew && amount !== undefined ? eq(p.amount, amount) : undefined,
         from === undefined ? undefined : gte(p.firstSeenAt, from),
         to === undefined ? undefined : lt(p.firstSeenAt, to),
       ),
+      only:
+        orderId !== undefined
+          ? { rows: (account) => selectOfOrder(p, account, orderId) }
+          : transactionId !== undefined
+            ? { column: p.transactionId, from: transactionId, to: transactionId }
+            : amount !== undefined
+              ? { sorted: p.amount, value: amount }
+              : undefined,
       limit,
       after,
     },
@@ -82,6 +99,22 @@ export function listPayments(
     .orderBy(desc(p.firstSeenAt), desc(p.paymentId), desc(p.merchantCode))
     .prepare('list_payments')
     .execute()
+}
+
+/** Selects the rows of a table that belong to the transactions of an order. */
+export function selectOfOrder(
+  table: typeof payments | typeof refunds,
+  account: SQL,
+  orderId: string,
+): SQL {
+  return sql`
+    select own.* from (
+      select t.merchant_code, t.transaction_id from ${transactions} as t
+      where t.merchant_code = ${account} and t.order_id >= ${orderId} and t.order_id <= ${orderId}
+      order by t.order_id offset 0
+    ) as k cross join lateral (
+      select * from ${table} as own where ${sql.raw(byKey('own', TRANSACTION_KEY, 'k'))} offset 0
+    ) as own`
 }
 
 /** Selects payments. Statements built on it are prepared: otherwise Postgres parses each read again, in a round trip of its own. */

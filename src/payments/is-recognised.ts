@@ -1,5 +1,9 @@
-const STATUSES = ['SUCCESS', 'FAILED', 'PROCESSING']
-const METHODS = ['QR', 'ATM', 'CC']
+/** The values that the gateway documents (specification 2.6). */
+export const STATUSES = ['SUCCESS', 'FAILED', 'PROCESSING'] as const
+export const METHODS = ['QR', 'ATM', 'CC'] as const
+
+const KNOWN: readonly string[] = STATUSES
+const KNOWN_METHODS: readonly string[] = METHODS
 
 /** Whether a payment's status and method are both among those that the gateway documents. */
 export function isRecognised({
@@ -9,5 +13,5 @@ export function isRecognised({
   status: string
   paymentMethod: string
 }): boolean {
-  return STATUSES.includes(status) && METHODS.includes(paymentMethod)
+  return KNOWN.includes(status) && KNOWN_METHODS.includes(paymentMethod)
 }

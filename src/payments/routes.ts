@@ -1,18 +1,14 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
-import { Id, MerchantCode, TimeParameter } from '../platform/http/fields.ts'
-import {
-  cutPage,
-  DEFAULT_LIMIT,
-  pageOf,
-  pageParameters,
-  readCursor,
-} from '../platform/http/page.ts'
+import { AmountParameter, Id, MerchantCode, TimeParameter } from '../platform/http/fields.ts'
+import { cutPage, DEFAULT_LIMIT, pageParameters, readCursor } from '../platform/http/page.ts'
 import { describeRefusals } from '../platform/http/refusals.ts'
+import { describePage, respondPage } from '../platform/http/respond-page.ts'
 import { describeResponse } from '../platform/http/responses.ts'
 import { createRouter } from '../platform/http/router.ts'
 import { type FoundPayment, findPayment, listPayments } from './find-payments.ts'
+import { METHODS, STATUSES } from './is-recognised.ts'
 import { Payment, showPayment } from './view.ts'
 
 const shared = { tags: ['Payments'], ...withScope('payments:read') }
@@ -39,15 +35,24 @@ const list = createRoute({
   ...shared,
   request: {
     query: z.strictObject({
-      status: Id.optional(),
-      paymentMethod: Id.optional(),
+      status: z
+        .enum(STATUSES)
+        .optional()
+        .openapi({ description: 'Only payments with this status' }),
+      paymentMethod: z
+        .enum(METHODS)
+        .optional()
+        .openapi({ description: 'Only payments made in this way' }),
+      orderId: Id.optional().openapi({ description: 'Only payments of this order' }),
+      transactionId: Id.optional().openapi({ description: 'Only payments of this transaction' }),
+      amount: AmountParameter,
       from: TimeParameter,
       to: TimeParameter,
       merchantCode,
       ...pageParameters,
     }),
   },
-  responses: { 200: describeResponse('A page', pageOf(Payment)), ...describeRefusals() },
+  responses: { 200: describePage(Payment), ...describeRefusals() },
 })
 
 /** Creates the merchants' routes on payments. */
@@ -61,7 +66,7 @@ export function paymentRoutes(ctx: Context) {
       const { limit = DEFAULT_LIMIT, cursor, merchantCode, ...filter } = c.req.valid('query')
       const merchants = narrowMerchants(c.get('access'), merchantCode)
       const rows = await listPayments(ctx, { ...filter, merchants }, limit, readCursor(cursor))
-      return c.json(cutPage(rows, limit, locate, show), 200)
+      return respondPage(c, cutPage(rows, limit, locate, show), Payment)
     })
 }
 

@@ -1,14 +1,14 @@
-import { and, desc, inArray, sql } from 'drizzle-orm'
+import { and, desc, eq, gte, inArray, lt, type SQL, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
 import type { Db } from '../db/client.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
 import { refunds } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
-import { accountHoldColumn, orderColumn } from '../payments/find-payments.ts'
+import { accountHoldColumn, orderColumn, selectOfOrder } from '../payments/find-payments.ts'
 import type { StoredHold } from '../payments/view.ts'
 import { isUuid } from '../platform/http/fields.ts'
 import type { Position } from '../platform/http/page.ts'
-import { pickByKeys, pickNewest } from '../platform/postgres/keyset-page.ts'
+import { pickByKeys, pickNewest, type Selection } from '../platform/postgres/keyset-page.ts'
 import type { RefundStatus } from './types.ts'
 
 export type RefundRecord = { refund: typeof refunds.$inferSelect; order: OrderFacts }
@@ -18,7 +18,17 @@ export type FoundRefund = RefundRecord & { accountHold: StoredHold }
 
 export type RefundFilter = {
   merchants: readonly string[]
+  orderId?: string | undefined
+  transactionId?: string | undefined
   paymentId?: string | undefined
+  /** The name of the API key. */
+  requestedBy?: string | undefined
+  /** A decimal string, compared by value. */
+  amount?: string | undefined
+  /** Requested at or after this time. */
+  from?: string | undefined
+  /** Requested before this time. */
+  to?: string | undefined
   /** As shown to readers: `pending` includes `sending`. */
   status?: Exclude<RefundStatus, 'sending'> | undefined
 }
@@ -53,18 +63,18 @@ async function selectRefund(
 /** Lists refunds, newest first; a result longer than `limit` means that there is a next page. */
 export function listRefunds(
   { db }: Pick<Context, 'db'>,
-  { merchants, paymentId, status }: RefundFilter,
+  filter: RefundFilter,
   limit: number,
   after: Position | undefined,
 ): Promise<FoundRefund[]> {
   const r = refunds
+  const { merchants, status } = filter
   const shown: RefundStatus[] =
     status === 'pending' ? ['pending', 'sending'] : status ? [status] : []
-  // `returned` is between `pending` and `sending`; the filter leaves it out.
-  const [first, last = first] = shown
   // Unfinished refunds have a partial index. A generic plan uses it only if the query repeats the index's
   // predicate.
   const mayBeFinished = status === undefined || status === 'succeeded' || status === 'failed'
+  const { by, only } = chooseIndex(filter, mayBeFinished ? [] : shown)
   const newest = pickNewest(
     db,
     { merchantCode: r.merchantCode, time: r.requestedAt, id: r.refundId },
@@ -73,13 +83,9 @@ export function listRefunds(
       filter: and(
         shown.length > 0 ? inArray(r.status, shown) : undefined,
         mayBeFinished ? undefined : sql`${r.status} not in ('succeeded', 'failed')`,
+        ...listConditions({ ...filter, ...(by && { [by]: undefined }) }),
       ),
-      only:
-        paymentId !== undefined
-          ? { column: r.paymentId, from: paymentId, to: paymentId }
-          : !mayBeFinished && first && last
-            ? { column: r.status, from: first, to: last }
-            : undefined,
+      only,
       limit,
       after,
     },
@@ -88,6 +94,47 @@ export function listRefunds(
     .orderBy(desc(r.requestedAt), desc(r.refundId), desc(r.merchantCode))
     .prepare('list_refunds')
     .execute()
+}
+
+function listConditions(filter: RefundFilter): SQL[] {
+  const r = refunds
+  const { transactionId, paymentId, requestedBy, amount, from, to } = filter
+  return [
+    ...(transactionId === undefined ? [] : [eq(r.transactionId, transactionId)]),
+    ...(paymentId === undefined ? [] : [eq(r.paymentId, paymentId)]),
+    ...(requestedBy === undefined ? [] : [eq(r.requestedBy, requestedBy)]),
+    ...(amount === undefined ? [] : [eq(r.amount, amount)]),
+    ...(from === undefined ? [] : [gte(r.requestedAt, from)]),
+    ...(to === undefined ? [] : [lt(r.requestedAt, to)]),
+  ]
+}
+
+/**
+ * Chooses the index that leaves the fewest rows, as far as that can be known.
+ * @returns what to read by it, and the filter that it makes superfluous
+ */
+function chooseIndex(
+  { orderId, transactionId, paymentId, requestedBy, amount }: RefundFilter,
+  open: readonly RefundStatus[],
+): { by?: keyof RefundFilter; only?: Selection | undefined } {
+  const r = refunds
+  if (orderId !== undefined) {
+    return { only: { rows: (account) => selectOfOrder(r, account, orderId) } }
+  }
+  if (paymentId !== undefined) {
+    return { by: 'paymentId', only: { column: r.paymentId, from: paymentId, to: paymentId } }
+  }
+  if (transactionId !== undefined) {
+    const only = { column: r.transactionId, from: transactionId, to: transactionId }
+    return { by: 'transactionId', only }
+  }
+  if (amount !== undefined) return { by: 'amount', only: { sorted: r.amount, value: amount } }
+  if (requestedBy !== undefined) {
+    return { by: 'requestedBy', only: { sorted: r.requestedBy, value: requestedBy } }
+  }
+  // `returned` is between `pending` and `sending`; the filter leaves it out.
+  const [first, last = first] = open
+  return first && last ? { only: { column: r.status, from: first, to: last } } : {}
 }
 
 function selectRefunds(db: Pick<Db, 'select'>) {

@@ -1,14 +1,15 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
-import { Id, MerchantCode, WaitParameter } from '../platform/http/fields.ts'
 import {
-  cutPage,
-  DEFAULT_LIMIT,
-  pageOf,
-  pageParameters,
-  readCursor,
-} from '../platform/http/page.ts'
+  AmountParameter,
+  Id,
+  MerchantCode,
+  TimeParameter,
+  WaitParameter,
+} from '../platform/http/fields.ts'
+import { cutPage, DEFAULT_LIMIT, pageParameters, readCursor } from '../platform/http/page.ts'
 import { BODY_REFUSALS, describeRefusals } from '../platform/http/refusals.ts'
+import { describePage, respondPage } from '../platform/http/respond-page.ts'
 import { describeResponse } from '../platform/http/responses.ts'
 import { createRouter } from '../platform/http/router.ts'
 import type { TransactionsContext } from '../transactions/context.ts'
@@ -116,13 +117,21 @@ const list = createRoute({
   ...withScope('refunds:read'),
   request: {
     query: z.strictObject({
-      paymentId: Id.optional(),
+      paymentId: Id.optional().openapi({ description: 'Only refunds of this payment' }),
+      transactionId: Id.optional().openapi({ description: 'Only refunds of this transaction' }),
+      orderId: Id.optional().openapi({ description: 'Only refunds of this order' }),
+      requestedBy: Id.optional().openapi({
+        description: 'Only refunds requested with API keys of this name',
+      }),
+      amount: AmountParameter,
+      from: TimeParameter,
+      to: TimeParameter,
       status: RefundState.optional().openapi({ description: 'Only refunds with this status' }),
       merchantCode,
       ...pageParameters,
     }),
   },
-  responses: { 200: describeResponse('A page', pageOf(Refund)), ...describeRefusals() },
+  responses: { 200: describePage(Refund), ...describeRefusals() },
 })
 
 /** Routes to request and read refunds. */
@@ -173,7 +182,7 @@ export function refundRoutes(ctx: TransactionsContext) {
       const merchants = narrowMerchants(c.get('access'), merchantCode)
       const after = readCursor(cursor, z.uuid())
       const rows = await listRefunds(ctx, { ...filter, merchants }, limit, after)
-      return c.json(cutPage(rows, limit, locate, show), 200)
+      return respondPage(c, cutPage(rows, limit, locate, show), Refund)
     })
 }
 

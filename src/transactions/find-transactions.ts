@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, lt, Subquery, sql } from 'drizzle-orm'
+import { and, desc, eq, gte, lt, type SQL, Subquery, sql } from 'drizzle-orm'
 import type { Db } from '../db/client.ts'
 import { payments, transactions } from '../db/schema.ts'
 import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
@@ -18,6 +18,9 @@ export type TransactionFilter = {
   merchants: readonly string[]
   state?: TransactionRow['state'] | undefined
   orderId?: string | undefined
+  merchantTxnId?: string | undefined
+  /** A decimal string: a payment of it has this amount, by value. */
+  amount?: string | undefined
   /** First seen at or after this time. */
   from?: string | undefined
   /** First seen before this time. */
@@ -73,24 +76,47 @@ export async function listTransactions(
   after: Position | undefined,
 ): Promise<TransactionWithPayments[]> {
   const t = transactions
-  const { merchants, state, orderId, from, to } = filter
+  const { merchants, orderId, merchantTxnId } = filter
+  const others =
+    orderId === undefined
+      ? { ...filter, merchantTxnId: undefined }
+      : { ...filter, orderId: undefined }
   const newest = pickNewest(
     db,
     { merchantCode: t.merchantCode, time: t.firstSeenAt, id: t.transactionId },
     {
       merchants,
-      filter: and(
-        state && eq(t.state, state),
-        from === undefined ? undefined : gte(t.firstSeenAt, from),
-        to === undefined ? undefined : lt(t.firstSeenAt, to),
-      ),
-      only: orderId === undefined ? undefined : { column: t.orderId, from: orderId, to: orderId },
+      filter: and(...listConditions(others)),
+      only:
+        orderId !== undefined
+          ? { column: t.orderId, from: orderId, to: orderId }
+          : merchantTxnId !== undefined
+            ? { column: t.merchantTxnId, from: merchantTxnId, to: merchantTxnId }
+            : undefined,
       limit,
       after,
     },
   )
   const rows = await selectWithPayments(db.with(newest)).prepare('list_transactions').execute()
   return groupPayments(rows)
+}
+
+/** The conditions of a filter on a row of `transactions`, all but the accounts. */
+export function listConditions(filter: TransactionFilter): SQL[] {
+  const t = transactions
+  const { state, orderId, merchantTxnId, amount, from, to } = filter
+  const ofAmount = sql`exists (
+    select from (
+      select amount from payments as p where ${sql.raw(byKey('p', KEY, 'transactions'))} offset 0
+    ) as p where p.amount = ${amount}::numeric)`
+  return [
+    ...(state === undefined ? [] : [eq(t.state, state)]),
+    ...(orderId === undefined ? [] : [eq(t.orderId, orderId)]),
+    ...(merchantTxnId === undefined ? [] : [eq(t.merchantTxnId, merchantTxnId)]),
+    ...(amount === undefined ? [] : [ofAmount]),
+    ...(from === undefined ? [] : [gte(t.firstSeenAt, from)]),
+    ...(to === undefined ? [] : [lt(t.firstSeenAt, to)]),
+  ]
 }
 
 function selectWithPayments(db: Pick<Db, 'select'>) {

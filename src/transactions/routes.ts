@@ -1,22 +1,24 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import { DomainError } from '../errors.ts'
-import { Id, MerchantCode, TimeParameter, WaitParameter } from '../platform/http/fields.ts'
 import {
-  cutPage,
-  DEFAULT_LIMIT,
-  pageOf,
-  pageParameters,
-  readCursor,
-} from '../platform/http/page.ts'
+  AmountParameter,
+  Id,
+  MerchantCode,
+  TimeParameter,
+  WaitParameter,
+} from '../platform/http/fields.ts'
+import { cutPage, DEFAULT_LIMIT, pageParameters, readCursor } from '../platform/http/page.ts'
 import { BODY_REFUSALS, describeRefusals } from '../platform/http/refusals.ts'
+import { describePage, respondPage } from '../platform/http/respond-page.ts'
 import { describeEmptyResponse, describeResponse } from '../platform/http/responses.ts'
 import { createRouter } from '../platform/http/router.ts'
 import type { TransactionsContext } from './context.ts'
 import { findTransaction } from './find-transaction.ts'
 import { listTransactions } from './find-transactions.ts'
+import { type FoundByAmount, listByAmount } from './list-by-amount.ts'
 import { requestSync } from './request-sync.ts'
-import { readTimeline } from './timeline.ts'
+import { readTimeline, type TimelineRow } from './timeline.ts'
 import { TimelineEntry } from './timeline-schema.ts'
 import type { FoundTransaction, TransactionWithPayments } from './types.ts'
 import { formatEtag, matchesEtag, showTransaction, Transaction } from './view.ts'
@@ -67,14 +69,21 @@ const list = createRoute({
       state: Transaction.shape.state
         .optional()
         .openapi({ description: 'Only transactions in this state' }),
-      orderId: Id.optional(),
+      orderId: Id.optional().openapi({ description: 'Only transactions of this order' }),
+      merchantTxnId: Id.optional().openapi({
+        description: 'Only transactions with this id of yours',
+      }),
+      amount: AmountParameter.openapi({
+        description:
+          'Only transactions with a payment of this amount, compared by value; those whose payment was seen last come first',
+      }),
       from: TimeParameter,
       to: TimeParameter,
       merchantCode,
       ...pageParameters,
     }),
   },
-  responses: { 200: describeResponse('A page', pageOf(Transaction)), ...describeRefusals() },
+  responses: { 200: describePage(Transaction), ...describeRefusals() },
 })
 
 const sync = createRoute({
@@ -109,7 +118,7 @@ const timeline = createRoute({
   ...shared,
   request: { params, query: z.strictObject({ merchantCode, ...pageParameters }) },
   responses: {
-    200: describeResponse('A page', pageOf(TimelineEntry)),
+    200: describePage(TimelineEntry),
     ...describeRefusals('transaction_not_found', 'ambiguous_merchant'),
   },
 })
@@ -138,8 +147,14 @@ export function transactionRoutes(ctx: TransactionsContext) {
     .openapi(list, async (c) => {
       const { limit = DEFAULT_LIMIT, cursor, merchantCode, ...filter } = c.req.valid('query')
       const merchants = narrowMerchants(c.get('access'), merchantCode)
-      const rows = await listTransactions(ctx, { ...filter, merchants }, limit, readCursor(cursor))
-      return c.json(cutPage(rows, limit, locate, showTransaction), 200)
+      const { amount, orderId, merchantTxnId } = filter
+      const after = readCursor(cursor)
+      if (amount !== undefined && orderId === undefined && merchantTxnId === undefined) {
+        const found = await listByAmount(ctx, { ...filter, amount, merchants }, limit, after)
+        return respondPage(c, cutPage(found, limit, locateByAmount, showByAmount), Transaction)
+      }
+      const rows = await listTransactions(ctx, { ...filter, merchants }, limit, after)
+      return respondPage(c, cutPage(rows, limit, locate, showTransaction), Transaction)
     })
     .openapi(sync, async (c) => {
       const { transactionId } = c.req.valid('param')
@@ -160,15 +175,8 @@ export function transactionRoutes(ctx: TransactionsContext) {
       const { transaction } = await findTransaction(ctx, merchants, transactionId)
       const withRefunds = c.get('access').scopes.includes('refunds:read')
       const rows = await readTimeline(ctx, transaction, withRefunds, limit, readCursor(cursor))
-      return c.json(
-        cutPage(
-          rows,
-          limit,
-          (row) => row.position,
-          (row) => row.entry,
-        ),
-        200,
-      )
+      const page = cutPage(rows, limit, locateEntry, showEntry)
+      return respondPage(c, page, TimelineEntry)
     })
 }
 
@@ -188,3 +196,9 @@ function locate({
 }: TransactionWithPayments) {
   return { time: firstSeenAt, id: transactionId, merchantCode }
 }
+
+const locateEntry = ({ position }: TimelineRow) => position
+const showEntry = ({ entry }: TimelineRow) => entry
+
+const locateByAmount = ({ position }: FoundByAmount) => position
+const showByAmount = ({ found }: FoundByAmount) => showTransaction(found)

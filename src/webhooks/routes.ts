@@ -4,14 +4,9 @@ import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import type { Access } from '../access/types.ts'
 import { DomainError } from '../errors.ts'
 import { isUuid, MerchantCode } from '../platform/http/fields.ts'
-import {
-  cutPage,
-  DEFAULT_LIMIT,
-  pageOf,
-  pageParameters,
-  readCursor,
-} from '../platform/http/page.ts'
+import { cutPage, DEFAULT_LIMIT, pageParameters, readCursor } from '../platform/http/page.ts'
 import { BODY_REFUSALS, describeRefusals } from '../platform/http/refusals.ts'
+import { describePage, respondPage } from '../platform/http/respond-page.ts'
 import { describeEmptyResponse, describeResponse } from '../platform/http/responses.ts'
 import { createRouter } from '../platform/http/router.ts'
 import { deleteEndpoint, enableEndpoint, replayEvents } from './change-endpoint.ts'
@@ -73,7 +68,7 @@ const list = createRoute({
   summary: 'List registered endpoints and their condition, newest first',
   ...shared,
   request: { query: z.strictObject({ merchantCode, ...pageParameters }) },
-  responses: { 200: describeResponse('A page', pageOf(Endpoint)), ...describeRefusals() },
+  responses: { 200: describePage(Endpoint), ...describeRefusals() },
 })
 
 const remove = createRoute({
@@ -146,7 +141,7 @@ export function webhookRoutes(ctx: WebhooksContext) {
       const { limit = DEFAULT_LIMIT, cursor, merchantCode: named } = c.req.valid('query')
       const after = readCursor(cursor, z.uuid())
       const rows = await listEndpoints(ctx, listVisibleOwners(c.get('access'), named), limit, after)
-      return c.json(cutPage(rows, limit, readPosition, showEndpoint), 200)
+      return respondPage(c, cutPage(rows, limit, readPosition, showEndpoint), Endpoint)
     })
     .openapi(remove, async (c) => {
       const request = readRequest(c.get('access'), c.req.valid('param'), c.req.valid('query'))

@@ -82,6 +82,24 @@ describe('following the feed', () => {
     expect(await client.payments.get(event.data.id)).toEqual(event.data)
   })
 
+  it('from `latest` on, asks for the end once: what happens while an answer is lost is not skipped', async () => {
+    const { client, faults, seen } = connect()
+    await pay()
+    const before = await waitForEvents(1)
+    const following = client.events.follow({ after: 'latest', types: ['payment.created'] })
+    const end = { data: [], nextCursor: before.at(-1) }
+    faults.push(() => new Response(JSON.stringify(end)), 'lose_answer')
+    const walk = take(following, 1)
+    await waitUntil(() => seen.length > 1, { what: 'the second request' })
+    await pay()
+    const all = await waitForEvents(2)
+    const [event] = await walk
+    expect(before).not.toContain(event?.id)
+    expect(all).toContain(event?.id)
+    const asked = seen.map(({ url }) => url.searchParams.get('after'))
+    expect(asked.filter((after) => after === 'latest')).toHaveLength(1)
+  })
+
   it('advances the cursor past events of other types and continues from there', async () => {
     const { client, faults, seen } = connect()
     await pay()

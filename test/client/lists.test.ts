@@ -63,6 +63,33 @@ describe('a list', () => {
     expect(rest.nextCursor).toBeNull()
   })
 
+  it('can be read as CSV, page by page', async () => {
+    const { client, seen } = connect()
+    const { text, nextCursor } = await client.payments.list({ limit: 3 }).csv()
+    expect(text.split('\r\n').map((line) => line.split(',')[0])).toEqual([
+      'id',
+      'P7',
+      'P6',
+      'P5',
+      '',
+    ])
+    const second = await client.payments.list({ limit: 4, cursor: nextCursor ?? '' }).csv()
+    expect(second.text).toContain('\r\nP4,')
+    expect(second.nextCursor).toBeNull()
+    expect(seen).toHaveLength(2)
+    const refused = client.payments.list({ amount: 'much' }).csv()
+    await expect(refused).rejects.toMatchObject({ status: 422, errors: [{ path: 'amount' }] })
+  })
+
+  it('of a search has what was found', async () => {
+    const { client } = connect()
+    const found = await collect(client.search('P7'))
+    expect(found.map(({ type, id, matched }) => [type, id, matched])).toEqual([
+      ['payment', 'P7', 'paymentId'],
+    ])
+    expect(await collect(client.search('DH1', { limit: 2 }))).toHaveLength(2)
+  })
+
   it('can be filtered by times, as strings or dates', async () => {
     const { client } = connect()
     const from = new Date('2026-11-22T09:00:00Z')

@@ -17,6 +17,7 @@ import type { decisionRoutes } from '../../src/refunds/review/routes.ts'
 import type { refundRoutes } from '../../src/refunds/routes.ts'
 import type { Refund, RefundPreview } from '../../src/refunds/view.ts'
 import type { reviewRoutes } from '../../src/review/routes.ts'
+import type { searchRoutes } from '../../src/search/routes.ts'
 import type { transactionRoutes } from '../../src/transactions/routes.ts'
 import type { TimelineEntry } from '../../src/transactions/timeline-schema.ts'
 import type { Transaction } from '../../src/transactions/view.ts'
@@ -32,11 +33,14 @@ type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
   ExtractSchema<ReturnType<typeof discrepancyRoutes>> &
   ExtractSchema<ReturnType<typeof holdRoutes>> &
   ExtractSchema<ReturnType<typeof reviewRoutes>> &
+  ExtractSchema<ReturnType<typeof searchRoutes>> &
   ExtractSchema<ReturnType<typeof webhookRoutes>>
 
-/** The declared input and output of a route. */
+/** The declared input and output of a route; a list as JSON, not as CSV. */
 type Output<Path extends keyof Routes, Method extends keyof Routes[Path], Status> =
-  Extract<Routes[Path][Method], { status: Status }> extends { output: infer Given } ? Given : never
+  Extract<Routes[Path][Method], { status: Status }> extends { output: infer Given }
+    ? Exclude<Given, string>
+    : never
 type Query<
   Path extends keyof Routes,
   Method extends keyof Routes[Path],
@@ -97,6 +101,7 @@ it('each method resolves to the response of its route', () => {
     Output<'/v1/payments/:paymentId', '$get', 200>
   >()
   expectTypeOf<Listed<Payments['list']>>().toEqualTypeOf<Output<'/v1/payments', '$get', 200>>()
+  expectTypeOf<Listed<Client['search']>>().toEqualTypeOf<Output<'/v1/search', '$get', 200>>()
   type Held = '/v1/holds/:target/:id'
   expectTypeOf<Given<Client['holds']['set']>>().toEqualTypeOf<Output<Held, '$put', 200>>()
   expectTypeOf<Given<Client['holds']['release']>>().toEqualTypeOf<Output<Held, '$delete', 200>>()

@@ -17,7 +17,7 @@ export const ROWS: readonly (readonly string[])[] = [
   ['transactions'],
   ['ipn', 'refunds'],
   ['holds', 'review', 'sync'],
-  ['feed'],
+  ['feed', 'search'],
   ['webhooks'],
   ['data-keys'],
   ['maintenance'],

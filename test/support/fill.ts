@@ -12,8 +12,8 @@ export async function fillRows({ sql }: TestDatabase, from: number, to: number):
     generate_series(${from}::int, ${to}::int) as i, lateral (select lpad(i::text, 6, '0') as n) as l`
   const refund = sql`('00000000-0000-4000-8000-' || lpad(i::text, 12, '0'))::uuid`
   await sql`
-    insert into transactions (merchant_code, transaction_id, order_id, currency, state, due_at, first_seen_at, ipn_count)
-    select ${merchantCode}, 'T-' || n, 'O-' || n, 'VND', 'paid', now() - i * interval '1 ms',
+    insert into transactions (merchant_code, transaction_id, order_id, merchant_txn_id, currency, state, due_at, first_seen_at, ipn_count)
+    select ${merchantCode}, 'T-' || n, 'O-' || n, 'M-' || n, 'VND', 'paid', now() - i * interval '1 ms',
       now() - i * interval '1 s', 1 from ${numbers} on conflict do nothing`
   await sql`
     insert into payments (merchant_code, payment_id, transaction_id, status, amount, refunded_amount,

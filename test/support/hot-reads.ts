@@ -4,8 +4,10 @@ import { publishEvents } from '../../src/feed/publish-events.ts'
 import { readFeed } from '../../src/feed/read-feed.ts'
 import { findPayment, listPayments } from '../../src/payments/find-payments.ts'
 import { findRefund, listRefunds } from '../../src/refunds/find-refunds.ts'
+import { findObjects } from '../../src/search/find-objects.ts'
 import { findTransaction } from '../../src/transactions/find-transaction.ts'
 import { listTransactions } from '../../src/transactions/find-transactions.ts'
+import { listByAmount } from '../../src/transactions/list-by-amount.ts'
 import { readTimeline } from '../../src/transactions/timeline.ts'
 import { claimDeliveries } from '../../src/webhooks/claim-deliveries.ts'
 import { fanOut } from '../../src/webhooks/fan-out.ts'
@@ -26,6 +28,9 @@ export type HotPath = {
 const { merchantCode } = MERCHANT
 const only = [merchantCode]
 const TYPES = ['payment.created', 'payment.updated']
+
+/** Behind most rows of `fillRows`. */
+const LATE = { time: '2020-01-01 00:00:00+00', id: 'T', merchantCode }
 
 /** How many rows a path that takes several at once works on. */
 export const BATCH = 16
@@ -73,6 +78,85 @@ export const HOT_READS: readonly HotPath[] = [
     rows: 1,
     most: 25,
     run: (ctx) => listTransactions(ctx, { merchants: only, orderId: 'O-000010' }, 10, undefined),
+  },
+  {
+    name: 'transactions with an id of the merchant',
+    rows: 1,
+    most: 25,
+    run: (ctx) =>
+      listTransactions(ctx, { merchants: only, merchantTxnId: 'M-000010' }, 10, undefined),
+  },
+  {
+    name: 'transactions by an amount that all have',
+    rows: 10,
+    most: 40,
+    run: (ctx) => listByAmount(ctx, { merchants: only, amount: '1000' }, 10, undefined),
+  },
+  {
+    name: 'a late page of transactions by amount',
+    rows: 10,
+    most: 40,
+    run: (ctx) => listByAmount(ctx, { merchants: only, amount: '1000.0' }, 10, LATE),
+  },
+  {
+    name: 'transactions by an amount that none has',
+    rows: 1,
+    most: 25,
+    run: (ctx) => listByAmount(ctx, { merchants: only, amount: '1001' }, 10, undefined),
+  },
+  {
+    name: 'payments by an amount that all have',
+    rows: 10,
+    most: 25,
+    run: (ctx) => listPayments(ctx, { merchants: only, amount: '1000' }, 10, undefined),
+  },
+  {
+    name: 'a late page of payments by amount',
+    rows: 10,
+    most: 25,
+    run: (ctx) => listPayments(ctx, { merchants: only, amount: '1000' }, 10, LATE),
+  },
+  {
+    name: 'payments by an amount that none has',
+    rows: 1,
+    most: 25,
+    run: (ctx) => listPayments(ctx, { merchants: only, amount: '1001' }, 10, undefined),
+  },
+  {
+    name: 'payments of an order',
+    rows: 1,
+    most: 30,
+    run: (ctx) => listPayments(ctx, { merchants: only, orderId: 'O-000010' }, 10, undefined),
+  },
+  {
+    name: 'payments of a transaction',
+    rows: 1,
+    most: 25,
+    run: (ctx) => listPayments(ctx, { merchants: only, transactionId: 'T-000010' }, 10, undefined),
+  },
+  {
+    name: 'refunds of an order',
+    rows: 1,
+    most: 20,
+    run: (ctx) => listRefunds(ctx, { merchants: only, orderId: 'O-000010' }, 10, undefined),
+  },
+  {
+    name: 'refunds by amount',
+    rows: 10,
+    most: 12,
+    run: (ctx) => listRefunds(ctx, { merchants: only, amount: '10' }, 10, undefined),
+  },
+  {
+    name: 'refunds by a name that requested none',
+    rows: 1,
+    most: 12,
+    run: (ctx) => listRefunds(ctx, { merchants: only, requestedBy: 'nobody' }, 10, undefined),
+  },
+  {
+    name: 'search',
+    rows: 100,
+    most: 25,
+    run: (ctx) => findObjects(ctx, only, '1000', { withRefunds: true, limit: 50 }),
   },
   {
     name: 'page of payments',

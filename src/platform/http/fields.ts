@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { parseAmount } from '../../money.ts'
 
 /** An identifier that the gateway assigned: 1 to 128 printable characters. */
 export const Id = z
@@ -44,15 +45,29 @@ function isPostgresTime(time: string): boolean {
 }
 
 /** A point in time as a query parameter; kept as text, because Postgres reads more digits than `Date`. */
-export const TimeParameter = z.iso
-  .datetime({ offset: true, error: INVALID_TIME })
-  .refine(isPostgresTime, INVALID_TIME)
+export const TimeParameter = z
+  .string()
+  // In a query string, a plus sign that is not encoded stands for a space.
+  .transform((time) => time.replace(/ (?=\d\d:?\d\d$)/, '+'))
+  .pipe(z.iso.datetime({ offset: true, error: INVALID_TIME }).refine(isPostgresTime, INVALID_TIME))
   .optional()
   .openapi({
     type: 'string',
     format: 'date-time',
     description:
       'ISO 8601 with an offset, e.g. `2026-11-21T09:00:00Z`; `from` is inclusive, `to` is exclusive',
+  })
+
+const INVALID_AMOUNT = 'must be a decimal like 10000.50'
+
+/** An amount to find, by value: `10000.5` also finds `10000.50`. */
+export const AmountParameter = z
+  .string()
+  .refine((text) => parseAmount(text) !== undefined, INVALID_AMOUNT)
+  .optional()
+  .openapi({
+    description: 'Compared by value: `10000.5` also finds `10000.50`',
+    example: '10000.50',
   })
 
 const INVALID_WAIT = 'must be whole seconds from 0 to 60'

@@ -29,6 +29,12 @@ export const HEADERS = {
     schema: text,
     example: '/v1/webhook-endpoints/0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11',
   },
+  Link: {
+    description:
+      'Of a page as CSV: the path of the next page, with `rel="next"`; none on the last page',
+    schema: text,
+    example: '</v1/events?after=17&limit=50>; rel="next"',
+  },
   'Idempotent-Replayed': {
     description: 'The same request was accepted before: this is its object in its current state',
     schema: { type: 'string', enum: ['true'] },

@@ -1,4 +1,4 @@
-import { and, desc, eq, getTableName, type Placeholder, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, getTableName, gte, lte, type Placeholder, type SQL, sql } from 'drizzle-orm'
 import type { PgColumn, PgTable } from 'drizzle-orm/pg-core'
 import type { PostgresJsDatabase } from 'drizzle-orm/postgres-js'
 import { byKey } from './by-key.ts'
@@ -9,15 +9,28 @@ export type ListKey = { merchantCode: PgColumn; time: PgColumn; id: PgColumn }
 
 export type PageRequest = {
   merchants: readonly string[]
-  /** Further conditions on a row. */
+  /** Further conditions on a row. None may set the column of `only` to one value: then other indexes have its order. */
   filter: SQL | undefined
-  /** Reads only the rows in this range, both ends included, by the index of the column. */
-  only?: { column: PgColumn; from: string; to: string } | undefined
+  /** Reads only some rows, by an index that a page of the whole list would not use. */
+  only?: Selection | undefined
   /** The number of rows on the page. */
   limit: number
   /** The row after which the page begins. */
   after: { time: string; id: string; merchantCode: string } | undefined
 }
+
+/**
+ * What a page selects its rows by:
+ *
+ * - a range of a column, both ends included: all its rows are read and sorted, so they have to be few;
+ * - one value of a column whose index, newest first, goes on with the time and the id: no more rows are read than a page
+ *   has;
+ * - `rows`, a subquery of few rows of the table for an account, under the table's own name.
+ */
+export type Selection =
+  | { column: PgColumn; from: string; to: string }
+  | { sorted: PgColumn; value: string }
+  | { rows: (account: SQL) => SQL }
 
 /**
  * Selects the rows of a table that a page of its list needs, under the table's own name, for the `with` of
@@ -27,7 +40,7 @@ export type PageRequest = {
 export function pickNewest(
   db: Pick<PostgresJsDatabase<Record<string, unknown>>, '$with'>,
   { merchantCode, time, id }: ListKey,
-  { merchants, filter, only: range, limit, after }: PageRequest,
+  { merchants, filter, only: selection, limit, after }: PageRequest,
 ) {
   const { table } = merchantCode
   const behind =
@@ -36,20 +49,42 @@ export function pickNewest(
       < (${after.time}::timestamptz, ${after.id}, ${after.merchantCode})`
   const limitClause = writeLimit(limit)
   const newest = sql`${desc(time)}, ${desc(id)}`
-  const selectPage = (ofMerchant: SQL) => {
-    const rows = range ? selectRange(table, and(ofMerchant, filter), range) : table
-    const conditions = range ? (behind ?? sql`true`) : and(ofMerchant, filter, behind)
-    return sql`select * from ${rows} where ${conditions} order by ${newest} ${limitClause}`
+  const selectPage = (account: SQL) => {
+    const ofMerchant = eq(merchantCode, account)
+    if (!selection)
+      return sql`${selectWhere(table, and(ofMerchant, filter, behind))} order by ${newest} ${limitClause}`
+    if ('sorted' in selection) {
+      const { sorted, value } = selection
+      // A range has an order, as a single value has not: no other index serves it. The row begins the scan at the page.
+      const begin =
+        after &&
+        sql`(${sorted}, ${time}, ${id}) <= (${value}, ${after.time}::timestamptz, ${after.id})`
+      const conditions = and(
+        ofMerchant,
+        gte(sorted, value),
+        lte(sorted, value),
+        begin,
+        filter,
+        behind,
+      )
+      return sql`${selectWhere(table, conditions)} order by ${desc(sorted)}, ${newest} ${limitClause}`
+    }
+    const rows =
+      'rows' in selection
+        ? sql`(${selection.rows(account)}) as ${table}`
+        : selectRange(table, and(ofMerchant, filter), selection)
+    const conditions = 'rows' in selection ? and(filter, behind) : behind
+    return sql`${selectWhere(rows, conditions)} order by ${newest} ${limitClause}`
   }
   const [only, another] = merchants
   // Several accounts are read one by one, each by its own part of the index and no further than a page:
   // one scan over all of them would read and sort every row.
   const page =
     only !== undefined && another === undefined
-      ? selectPage(eq(merchantCode, only))
+      ? selectPage(sql`${only}`)
       : sql`
         select ${table}.* from json_array_elements_text(${JSON.stringify(merchants)}::json) as account
-        cross join lateral (${selectPage(sql`${merchantCode} = account`)}) as ${table}
+        cross join lateral (${selectPage(sql`account`)}) as ${table}
         order by ${newest}, ${desc(merchantCode)} ${limitClause}`
   return db.$with(getTableName(table), {}).as(page)
 }
@@ -75,11 +110,15 @@ export function pickByKeys<T extends PgTable, Name extends keyof T['_']['columns
     ) as found`)
 }
 
+function selectWhere(rows: PgTable | SQL, conditions: SQL | undefined): SQL {
+  return sql`select * from ${rows} where ${conditions ?? sql`true`}`
+}
+
 /** Reads the range in its own order, as `byKey` does, so that no other index serves it. */
 function selectRange(
   table: PgTable,
   conditions: SQL | undefined,
-  { column, from, to }: NonNullable<PageRequest['only']>,
+  { column, from, to }: Extract<Selection, { column: PgColumn }>,
 ): SQL {
   return sql`(
     select * from ${table} where ${conditions} and ${column} >= ${from} and ${column} <= ${to}

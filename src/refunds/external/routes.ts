@@ -3,14 +3,9 @@ import { narrowMerchants, withScope } from '../../access/authenticate.ts'
 import type { Context } from '../../context.ts'
 import { findPayment } from '../../payments/find-payments.ts'
 import { Id, MerchantCode } from '../../platform/http/fields.ts'
-import {
-  cutPage,
-  DEFAULT_LIMIT,
-  pageOf,
-  pageParameters,
-  readCursor,
-} from '../../platform/http/page.ts'
+import { cutPage, DEFAULT_LIMIT, pageParameters, readCursor } from '../../platform/http/page.ts'
 import { BODY_REFUSALS, describeRefusals } from '../../platform/http/refusals.ts'
+import { describePage, respondPage } from '../../platform/http/respond-page.ts'
 import { describeResponse } from '../../platform/http/responses.ts'
 import { createRouter } from '../../platform/http/router.ts'
 import { type ExternalRecord, ExternalRefund, showExternalRefund } from '../external-view.ts'
@@ -32,7 +27,7 @@ const list = createRoute({
     query: z.strictObject({ merchantCode: MerchantCode, ...pageParameters }),
   },
   responses: {
-    200: describeResponse('A page', pageOf(ExternalRefund)),
+    200: describePage(ExternalRefund),
     ...describeRefusals('payment_not_found', 'ambiguous_merchant'),
   },
 })
@@ -89,7 +84,7 @@ export function externalRefundRoutes(ctx: Context) {
       const after = readCursor(cursor, z.uuid())
       const { payment } = await findPayment(ctx, merchants, c.req.valid('param').paymentId)
       const rows = await listExternalRefunds(ctx, payment, limit, after)
-      return c.json(cutPage(rows, limit, locate, showExternalRefund), 200)
+      return respondPage(c, cutPage(rows, limit, locate, showExternalRefund), ExternalRefund)
     })
     .openapi(resolve, async (c) => {
       const access = c.get('access')
