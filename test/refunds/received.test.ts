@@ -183,6 +183,7 @@ describe('the answer to a refund', () => {
         svc_ResponseMsg: 'ok',
         svc_ResponseData: { transId: 'R1', bankRef: 'B7', payToken: 'clear' },
         note: `to ${RECEIVER.accountNumber}`,
+        account: Number(RECEIVER.accountNumber),
       }),
     )
     expect(status).toBe('accepted')
@@ -195,6 +196,7 @@ describe('the answer to a refund', () => {
             svc_ResponseMsg: 'ok',
             svc_ResponseData: { transId: 'R1', bankRef: 'B7', payToken: '***' },
             note: 'to •••• 6789',
+            account: '•••• 6789',
           },
         },
         snapshotBefore: { payments: [{ refundedAmount: '0' }], received: null },

@@ -7,6 +7,7 @@ import type { Tx } from '../../platform/postgres/types.ts'
 import { maskAccount } from '../receiver.ts'
 import { NO_FAILURE, transition } from '../transitions.ts'
 import type { RefundDraft } from '../types.ts'
+import { maskAccountIn } from './mask-account-in.ts'
 import type { SentAttempt } from './types.ts'
 
 /**
@@ -38,16 +39,9 @@ export function describeOutcome({ attempt: { accountNumber }, call }: SentAttemp
   const outcome = maskAccountNumber(call.outcome, accountNumber)
   const code = outcome.kind === 'rejected' ? outcome.code : outcome.kind === 'answered' ? '0' : null
   const message = 'reason' in outcome ? outcome.reason : outcome.message
-  const { httpStatus = null, durationMs } = record
-  const received = maskIn(record.received ?? null, accountNumber)
+  const { httpStatus = null, durationMs, received: json = null } = record
+  const received = json && accountNumber ? maskAccountIn(json, accountNumber) : json
   return { outcome: outcome.kind, httpStatus, code, message, durationMs, received }
-}
-
-/** @param json that may hold the account number as a part of its texts */
-function maskIn(json: string | null, accountNumber: string | undefined): string | null {
-  if (json === null || accountNumber === undefined) return json
-  const write = (text: string) => JSON.stringify(text).slice(1, -1)
-  return json.replaceAll(write(accountNumber), write(maskAccount(accountNumber)))
 }
 
 /** Applies the outcome of the last attempt to its refund. */

@@ -95,7 +95,7 @@ function readDetails(
   const details = readRefundDetails(body ?? '', config.GATEWAY_FIELD_PREFIX)
   const known = receiver && decryptReceiver(encryption, receiver, 'receiver', refundId)
   const message = known
-    ? details.message?.replaceAll(known.accountNumber, maskAccount(known.accountNumber))
+    ? details.message?.replaceAll(known.accountNumber, () => maskAccount(known.accountNumber))
     : details.message
   if (!published) return { message, fee: undefined, reference: undefined }
   return { message, fee: details.fee, reference: ambiguous ? undefined : details.reference }
