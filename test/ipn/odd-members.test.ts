@@ -127,21 +127,18 @@ describe('a refund notification', () => {
     }
   })
 
-  it('with an empty member before its code settles by itself', async () => {
+  it.each([
+    ['an empty member before its code', { svc_RequestIDx: '', svc_RequestIDy: null }],
+    ['its command in a list', { svc_Command: ['REFUND'] }],
+  ])('with %s settles by itself, and registers no transaction', async (_, odd) => {
     const payment = await lab.open()
     const refundId = await lab.send(payment, '30')
-    const empty = { svc_RequestIDx: '', svc_RequestIDy: null }
     const ids = { svc_RequestID: refundId, svc_PaymentID: payment.id, svc_TransactionID: 'R-1' }
-    const body = sign({
-      svc_Command: 'REFUND',
-      ...ids,
-      ...empty,
-      svc_Amount: 30,
-      svc_ResponseCode: 0,
-    })
-    expect(await postIpn(lab.service.url, body)).toEqual(RECEIVED)
+    const fields = { svc_Command: 'REFUND', ...ids, svc_Amount: 30, svc_ResponseCode: 0 }
+    expect(await postIpn(lab.service.url, sign({ ...fields, ...odd }))).toEqual(RECEIVED)
     await lab.pass(payment)
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', known: true })
+    expect((await lab.api('/v1/transactions/R-1')).status).toBe(404)
   })
 
   it('with a number as its request id is stored by its text', async () => {
