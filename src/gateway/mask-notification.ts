@@ -1,5 +1,5 @@
 import { isLosslessNumber, parse, stringify } from 'lossless-json'
-import { maskCardData } from '../platform/crypto/mask-cards.ts'
+import { maskCardData, maskCardText } from '../platform/crypto/mask-cards.ts'
 import { HIDDEN, hideSecretsInText, isSecretName } from '../platform/crypto/secret-names.ts'
 import type { WireParams } from './signature.ts'
 import { toStorable } from './to-storable.ts'
@@ -7,6 +7,9 @@ import { toStorable } from './to-storable.ts'
 type NameKind = 'hash' | 'secret' | 'card' | 'plain'
 
 const CARD_NAME = /card|cvv|cvc|cvn|csc|pan(?![a-z])|security|verification/i
+
+/** The parser marks its numbers with this member, so that masking drops it from any other object. */
+const NUMBER_MARK = 'isLosslessNumber'
 
 /** Bounds the memory that names chosen by a sender can take. */
 const MAX_NAMES = 1_000
@@ -59,6 +62,7 @@ function maskMember(name: string, value: unknown, kind: NameKind): unknown {
 
 /** A text in which nothing is masked stays as it was written: it may be signed. */
 function maskJsonText(text: string): string {
+  if (text.includes(NUMBER_MARK)) return maskCardText(hideSecretsInText(text))
   try {
     const value = parse(text)
     const masked = stringify(toStorable(maskCardData(value))) ?? text

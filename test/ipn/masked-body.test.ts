@@ -38,7 +38,8 @@ it('tokens and cards in nested values are masked, also where those are the text 
 })
 
 it('a text of JSON in which nothing is masked stays as it was written, with the hash it is signed with', async () => {
-  const params = signIpn({ svc_TransactionID: 'T-1', svc_OrderID: '[ 1 ]', svc_OrderInfo: '{' })
+  const number = '{"isLosslessNumber":true,"value":"x"}'
+  const params = signIpn({ svc_TransactionID: number, svc_OrderID: '[ 1 ]', svc_OrderInfo: '{' })
   expect(JSON.parse(await send(JSON.stringify(params)))).toEqual(params)
 })
 
