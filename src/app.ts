@@ -26,6 +26,7 @@ import { approvalRoutes } from './refunds/approval/routes.ts'
 import { externalRefundRoutes } from './refunds/external/routes.ts'
 import { decisionRoutes } from './refunds/review/routes.ts'
 import { refundRoutes } from './refunds/routes.ts'
+import { surplusRoutes } from './refunds/surplus/routes.ts'
 import { reviewRoutes } from './review/routes.ts'
 import { searchRoutes } from './search/routes.ts'
 import { transactionRoutes } from './transactions/routes.ts'
@@ -123,6 +124,7 @@ export function createApp(
   app.route('/', transactionRoutes(ctx))
   app.route('/', paymentRoutes(ctx))
   app.route('/', refundRoutes(ctx))
+  app.route('/', surplusRoutes(ctx))
   app.route('/', decisionRoutes(ctx))
   app.route('/', holdRoutes(ctx))
   app.route('/', externalRefundRoutes(ctx))

@@ -1,8 +1,10 @@
 import { EVENT_RECORDED, EVENTS_PUBLISHED, SYNC_DUE } from './db/channels.ts'
 import type { FeedContext } from './feed/context.ts'
 import { beginPublishing } from './feed/publish-events.ts'
+import { checkOrders } from './maintenance/check-orders.ts'
 import { createDeleteExpired } from './maintenance/delete-expired.ts'
 import { eraseReceivers } from './maintenance/erase-receivers.ts'
+import { forgetUnconfirmed } from './maintenance/forget-unconfirmed.ts'
 import { checkMissingAccounts } from './maintenance/missing-accounts.ts'
 import { recheckFinal } from './maintenance/recheck-final.ts'
 import { reconcileUnqueried } from './maintenance/reconcile-unqueried.ts'
@@ -97,7 +99,7 @@ function startWebhookDelivery(ctx: BackgroundContext, everyMs: number): WorkerLo
   })
 }
 
-/** What is not urgent: unhandled notifications, deadlines without a query, missing accounts, receivers to erase. */
+/** What is not urgent: unhandled notifications, deadlines without a query, missing accounts, mistyped ids, unchecked orders, receivers. */
 function startRequeueAndErasure(ctx: BackgroundContext): WorkerLoop {
   return startMonitoredLoop(ctx, {
     name: 'tidying',
@@ -106,6 +108,8 @@ function startRequeueAndErasure(ctx: BackgroundContext): WorkerLoop {
       await reconcileUnqueried(ctx)
       await checkMissingAccounts(ctx)
       await expireApprovals(ctx)
+      await forgetUnconfirmed(ctx)
+      await checkOrders(ctx)
       return { count: await eraseReceivers(ctx), finished: Promise.resolve() }
     },
     idleMs: () => Promise.resolve(MAINTAIN_EVERY_MS),

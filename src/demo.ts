@@ -73,7 +73,6 @@ async function playSamplePayment({ ctx, url }: Service, sandbox: Sandbox) {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({
       transactionId,
-      orderId: 'DH1',
       payments: [{ amount: '20000000', paymentMethod: 'QR', status: 'SUCCESS' }],
     }),
   })

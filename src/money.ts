@@ -23,6 +23,11 @@ export function addAmounts(amounts: readonly string[]): string {
   return sum.toFixed(Math.max(0, ...amounts.map(countDecimals)))
 }
 
+/** Whether a decimal string without a sign is above zero. */
+export function isPositive(amount: string): boolean {
+  return /[1-9]/.test(amount)
+}
+
 /** Compares two amounts by value: `10.5` equals `10.50`. */
 export function compareAmounts(a: string, b: string): -1 | 0 | 1 {
   return new Big(a).cmp(b)

@@ -17,7 +17,10 @@ export function createCheckout(sandboxUrl: string): OpenCheckout {
     const response = await fetch(`${sandboxUrl}/sandbox/transactions`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ payments: [{ amount, paymentMethod: 'CC', status: 'PROCESSING' }] }),
+      body: JSON.stringify({
+        amount,
+        payments: [{ amount, paymentMethod: 'CC', status: 'PROCESSING' }],
+      }),
     })
     if (!response.ok) throw new Error(`the gateway's checkout answered ${response.status}`)
     const { transactionId, payments } = Created.parse(await response.json())

@@ -1,13 +1,21 @@
-import type { PreparedRefund, RefundStatus, TransactionState } from 'ipn-processor/client'
+import { Big } from 'big.js'
+import type {
+  PreparedRefund,
+  RefundStatus,
+  Transaction,
+  TransactionState,
+} from 'ipn-processor/client'
 
 /** An order of a customer. Amounts are decimal strings. */
 export type Order = {
   id: string
   amount: string
+  currency: string
   /** The gateway's id of what the customer was asked to pay. */
   transactionId: string
-  status: TransactionState
-  /** Set when the order is paid. */
+  /** `wrong_amount`: something was paid, but not the amount of the order in its currency. Nothing is shipped then. */
+  status: TransactionState | 'wrong_amount'
+  /** Set when something is paid. */
   paymentId?: string
   returns: Return[]
 }
@@ -33,6 +41,14 @@ export type OrderBook = {
    * @throws Error if there is no such order
    */
   change(id: string, apply: (order: Order) => void): Promise<Order>
+}
+
+/**
+ * Returns whether the order is paid in full and can be shipped. A transaction that is `paid` is not enough: it says that
+ * a payment succeeded, not how much of the order it is.
+ */
+export function isPaidInFull(order: Order, { state, paidAmount, currency }: Transaction): boolean {
+  return state === 'paid' && currency === order.currency && new Big(paidAmount).eq(order.amount)
 }
 
 /** Creates a store in memory. */

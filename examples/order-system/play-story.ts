@@ -73,6 +73,18 @@ export async function playStory(
     `6. The customer returns the rest: what remains is refunded under the key ${showKey(all, 2)}.`,
   )
   print(`   The refund ${showStatus(all, 2)}; order ${id} is ${all.status}.`)
+
+  const cheap = await shop.order('250000')
+  await shop.pay(cheap.payAt ?? '', '1000')
+  const short = await shop.waitUntil(
+    cheap.id,
+    'is checked',
+    (order) => order.paymentId !== undefined,
+  )
+  print(
+    `7. Another customer pays 1000 of 250000 VND. The payment succeeded, but order ${cheap.id} is ${short.status}:`,
+  )
+  print('   the shop compares amount and currency before it ships anything.')
 }
 
 function connectToShop(shopUrl: string, signal: AbortSignal) {
@@ -101,7 +113,7 @@ function connectToShop(shopUrl: string, signal: AbortSignal) {
   return {
     order: async (amount: string) =>
       Order.parse(await (await send('POST', `${shopUrl}/orders`, { amount })).json()),
-    pay: (payAt: string) => send('PATCH', payAt, { status: 'SUCCESS' }),
+    pay: (payAt: string, amount?: string) => send('PATCH', payAt, { status: 'SUCCESS', amount }),
     requestRefund: (id: string, input: object) =>
       send('POST', `${shopUrl}/orders/${id}/refund`, input),
     readOrder,

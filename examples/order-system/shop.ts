@@ -39,7 +39,14 @@ export function createShop({ orders, ipn, openCheckout }: ShopParts) {
   app.post('/orders', async (c) => {
     const { amount } = OrderInput.parse(await c.req.json())
     const { transactionId, payAt } = await openCheckout(amount)
-    const order = await orders.add({ amount, transactionId, status: 'pending', returns: [] })
+    const currency = 'VND'
+    const order = await orders.add({
+      amount,
+      currency,
+      transactionId,
+      status: 'pending',
+      returns: [],
+    })
     runInBackground(trackPayment(shop, order))
     return c.json({ ...order, payAt }, 201)
   })

@@ -1,12 +1,15 @@
 import { type Client, ProblemError, type RequestedRefund } from 'ipn-processor/client'
-import type { Order, OrderBook, Return } from './orders.ts'
+import { isPaidInFull, type Order, type OrderBook, type Return } from './orders.ts'
 
 export type ShopContext = { orders: OrderBook; ipn: Client }
 
 /** Calls in the background have no time-out. */
 const UNLIMITED = { timeoutMs: Number.POSITIVE_INFINITY }
 
-/** Waits until the transaction is final, paid or not, and stores the result with the order. */
+/**
+ * Waits until the transaction is final, paid or not, and stores the result with the order. The order is found by the
+ * transaction id of its own checkout, never by the order id of a notification.
+ */
 export async function trackPayment({ orders, ipn }: ShopContext, order: Order): Promise<void> {
   const transaction = await ipn.transactions.wait(order.transactionId, {
     ...UNLIMITED,
@@ -14,7 +17,8 @@ export async function trackPayment({ orders, ipn }: ShopContext, order: Order): 
   })
   const payment = transaction.payments.find(({ status }) => status === 'SUCCESS')
   await orders.change(order.id, (stored) => {
-    stored.status = transaction.state
+    const isWrong = transaction.state === 'paid' && !isPaidInFull(stored, transaction)
+    stored.status = isWrong ? 'wrong_amount' : transaction.state
     if (payment) stored.paymentId = payment.id
   })
 }

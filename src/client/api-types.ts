@@ -14,9 +14,16 @@ export type Transaction = {
   currency: string | null
   state: TransactionState
   paidAmount: string
+  /** The order's amount as a verified notification states it; null if none does. */
+  expectedAmount: string | null
+  expectedAmountSource: 'notification' | null
+  /** Whether `paidAmount` is exactly `expectedAmount`; null while nothing is paid, and if no amount is expected. */
+  amountMatches: boolean | null
   refundedAmount: string
   /** Whether more than one payment succeeded: the customer probably paid twice. */
   duplicatePayment: boolean
+  /** Ids of other transactions of the order that are paid as well: the customer probably paid twice. */
+  sameOrder: string[]
   payments: Payment[]
   /** Whether no further change is expected. */
   final: boolean
@@ -29,7 +36,8 @@ export type Transaction = {
 
 /** The state of the queries to the gateway. */
 export type Sync = {
-  status: 'queued' | 'idle' | 'retrying' | 'abandoned'
+  /** `unconfirmed`: only ever asked for by `sync`, and unknown to the gateway; in no list, and deleted after a while. */
+  status: 'queued' | 'idle' | 'retrying' | 'abandoned' | 'unconfirmed'
   /** When the query was sent whose answer is shown here. */
   asOf: string | null
   nextAttemptAt: string | null
@@ -183,6 +191,12 @@ export type RefundPreview = {
   refundableAfter: string
   /** Accepted, but unusual: check it with the customer. */
   hints: { path: string; message: string }[]
+}
+
+/** The same for a surplus refund. */
+export type SurplusPreview = RefundPreview & {
+  /** What was paid beyond one success of the order and is not refunded. */
+  surplusAmount: string
 }
 
 /** A disagreement between two sources. */

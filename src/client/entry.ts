@@ -14,6 +14,7 @@ export type {
   RefundPreview,
   RefundStatus,
   Resolution,
+  SurplusPreview,
   Sync,
   Transaction,
   TransactionState,
@@ -54,13 +55,16 @@ export type { CsvPage, Listing, Page, Pages, PageWish } from './listing.ts'
 export type { CallOptions, ClientOptions, Fetch } from './options.ts'
 export type { PaymentFilter, Payments } from './payments.ts'
 export type {
-  PreparedRefund,
   RefundFilter,
   Refunds,
-  RefundWish,
-  RequestedRefund,
 } from './refunds.ts'
 export type { Search, SearchHit } from './search.ts'
+export type {
+  PreparedRefund,
+  PreparedSurplusRefund,
+  RefundWish,
+  RequestedRefund,
+} from './send-refund.ts'
 export type { TransactionFilter, Transactions, TransactionWait } from './transactions.ts'
 export type {
   RegisteredWebhook,

@@ -1,33 +1,18 @@
-import type { Receiver, Refund, RefundPreview, RefundStatus } from './api-types.ts'
-import { IpnProcessorError } from './errors.ts'
+import type { Refund, RefundPreview, RefundStatus, SurplusPreview } from './api-types.ts'
 import { type Listing, listRoute, type PageWish } from './listing.ts'
 import type { CallOptions } from './options.ts'
-import { assumeType, type Transport, writeSegment } from './transport.ts'
+import {
+  locatePrepared,
+  type PreparedRefund,
+  type PreparedSurplusRefund,
+  prepareRefund,
+  prepareSurplusRefund,
+  type RefundWish,
+  type RequestedRefund,
+  sendRefund,
+} from './send-refund.ts'
+import { type Transport, writeSegment } from './transport.ts'
 import { waitFor } from './wait-for.ts'
-
-/** The parameters of a refund. */
-export type RefundWish = {
-  /** A decimal, preferably a string. Default: the whole refundable amount. */
-  amount?: string | number | undefined
-  /** Required for a QR payment. */
-  receiver?: Receiver | undefined
-  reason?: string | undefined
-  /** The name or id of the person for whom you ask. */
-  onBehalfOf?: string | undefined
-  /** Up to 20 pairs of your own, at most 2 KB: kept with the refund, never sent to the gateway. */
-  metadata?: Record<string, string> | undefined
-}
-
-/** A refund that is ready to be requested. Plain data: store it as JSON and send it any number of times. */
-export type PreparedRefund = { paymentId: string; wish: RefundWish; idempotencyKey: string }
-
-/** A refund as accepted by the service. */
-export type RequestedRefund = Refund & {
-  /** The key under which it was requested. */
-  idempotencyKey: string
-  /** Whether it had been accepted before under this key. */
-  replayed: boolean
-}
 
 export type RefundFilter = PageWish & {
   paymentId?: string | undefined
@@ -46,13 +31,22 @@ export type RefundFilter = PageWish & {
 export type Refunds = {
   /** Makes the idempotency key before anything is sent, so that you can store it with your order. */
   prepare(paymentId: string, wish?: RefundWish, idempotencyKey?: string): PreparedRefund
+  /** The same for a refund of what was paid beyond one success of a transaction's order. */
+  prepareSurplus(
+    transactionId: string,
+    wish?: RefundWish,
+    idempotencyKey?: string,
+  ): PreparedSurplusRefund
   /**
    * Requests a refund. Failures with an unknown outcome are retried under the same key. You can also call
    * it again, later or after a crash: the money moves only once.
    * @throws ExceedsRefundableError, ConflictError, IdempotencyKeyReusedError and others, each with
    * `idempotencyKey`
    */
-  send(prepared: PreparedRefund, options?: CallOptions): Promise<RequestedRefund>
+  send(
+    prepared: PreparedRefund | PreparedSurplusRefund,
+    options?: CallOptions,
+  ): Promise<RequestedRefund>
   /** Prepares and sends. The key, given or generated, is in the result and in all errors. */
   create(
     paymentId: string,
@@ -61,6 +55,12 @@ export type Refunds = {
   ): Promise<RequestedRefund>
   /** Returns what would be sent, or throws the refusal. Nothing is stored or sent. */
   preview(paymentId: string, wish?: RefundWish, options?: CallOptions): Promise<RefundPreview>
+  /** The same for what was paid beyond one success. */
+  previewSurplus(
+    transactionId: string,
+    wish?: RefundWish,
+    options?: CallOptions,
+  ): Promise<SurplusPreview>
   /**
    * Returns a refund, with its evidence if `proof` is set.
    * @throws NotFoundError
@@ -98,14 +98,27 @@ export function createRefunds(transport: Transport): Refunds {
   const locate = (id: string) => `/v1/refunds/${writeSegment('refundId', id)}`
   return {
     prepare: prepareRefund,
+    prepareSurplus: prepareSurplusRefund,
     send: (prepared, options) => sendRefund(transport, prepared, options),
     create: async (paymentId, wish, { idempotencyKey, ...options } = {}) =>
       await sendRefund(transport, prepareRefund(paymentId, wish, idempotencyKey), options),
     preview: (paymentId, wish = {}, options) =>
       transport.request(
-        { method: 'POST', path: locateNew(paymentId), query: { dryRun: true }, body: wish },
+        {
+          method: 'POST',
+          path: locatePrepared({ paymentId }),
+          query: { dryRun: true },
+          body: wish,
+        },
         options,
       ),
+    previewSurplus: (transactionId, wish = {}, options) => {
+      const path = locatePrepared({ transactionId })
+      return transport.request(
+        { method: 'POST', path, query: { dryRun: true }, body: wish },
+        options,
+      )
+    },
     get: (id, { proof = false, ...options } = {}) =>
       transport.request({ path: locate(id), query: proof ? { include: 'proof' } : {} }, options),
     cancel: (id, reason, options) =>
@@ -130,43 +143,5 @@ export function createRefunds(transport: Transport): Refunds {
         const result = await transport.request<Refund>(request, options)
         return END_STATUSES.includes(result.status) ? { result } : undefined
       }),
-  }
-}
-
-function locateNew(paymentId: string): string {
-  return `/v1/payments/${writeSegment('paymentId', paymentId)}/refunds`
-}
-
-function prepareRefund(paymentId: string, wish: RefundWish = {}, key?: string): PreparedRefund {
-  const idempotencyKey = key ?? crypto.randomUUID()
-  if (!/^[\x20-\x7e]{1,255}$/.test(idempotencyKey) || idempotencyKey.trim() === '') {
-    throw new TypeError('idempotencyKey: must be 1 to 255 visible ASCII characters')
-  }
-  return { paymentId, wish, idempotencyKey }
-}
-
-async function sendRefund(
-  transport: Transport,
-  { paymentId, wish, idempotencyKey }: PreparedRefund,
-  options?: CallOptions,
-): Promise<RequestedRefund> {
-  // Quoted (draft-ietf-httpapi-idempotency-key-header-07), so that no character has a special meaning.
-  const quoted = `"${idempotencyKey.replace(/["\\]/g, '\\$&')}"`
-  try {
-    const { headers, body } = await transport.send(
-      {
-        method: 'POST',
-        path: locateNew(paymentId),
-        headers: { 'idempotency-key': quoted },
-        body: wish,
-        repeatable: true,
-      },
-      options,
-    )
-    const replayed = headers.get('idempotent-replayed') === 'true'
-    return { ...assumeType<Refund>(body), idempotencyKey, replayed }
-  } catch (error) {
-    if (error instanceof IpnProcessorError) error.idempotencyKey = idempotencyKey
-    throw error
   }
 }

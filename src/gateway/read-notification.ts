@@ -64,8 +64,8 @@ export function createReadNotification(
       orderId,
       merchantTxnId,
       currency,
-      // A partial payment carries TransAmount; then Amount is the order's.
-      amount: Object.hasOwn(params, named.transAmount) ? undefined : amount,
+      // The order's, also of a partial payment: what was paid of it is in TransAmount, which is not signed.
+      amount,
       code,
     }
   }
@@ -84,7 +84,6 @@ function nameMembers(prefix: string) {
     requestId: `${prefix}_RequestID`,
     transactionId: `${prefix}_TransactionID`,
     amount: `${prefix}_Amount`,
-    transAmount: `${prefix}_TransAmount`,
     code: `${prefix}_ResponseCode`,
   }
 }

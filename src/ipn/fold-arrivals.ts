@@ -1,3 +1,4 @@
+import { isPositive } from '../money.ts'
 import type { Arrival } from './types.ts'
 
 /** A notification, and how often this batch contains it. */
@@ -23,7 +24,6 @@ export function foldArrivals(arrivals: readonly Arrival[]): FoldedArrival[] {
   return [...folded.values()]
 }
 
-/** A payment's amount has to stay unread in a copy that has `TransAmount`: then it is the order's. */
 function completeHints(arrival: Arrival, { notification: copy }: Arrival): Arrival {
   const { notification } = arrival
   const { code, paymentId, currency, amount } = notification
@@ -32,12 +32,17 @@ function completeHints(arrival: Arrival, { notification: copy }: Arrival): Arriv
     code: code ?? copy.code,
     paymentId: paymentId ?? copy.paymentId,
     currency: currency ?? copy.currency,
-    amount: amount ?? (notification.kind === 'refund' ? copy.amount : undefined),
+    amount: amount ?? copy.amount,
   }
   return { ...arrival, notification: notified }
 }
 
-const NAMES_NOTHING = { orderId: undefined, merchantTxnId: undefined, currency: undefined }
+const NAMES_NOTHING = {
+  orderId: undefined,
+  merchantTxnId: undefined,
+  currency: undefined,
+  amount: undefined,
+}
 
 /** A transaction to make due, with what its notifications state about it. */
 export type NotifiedTransaction = {
@@ -46,26 +51,33 @@ export type NotifiedTransaction = {
   orderId: string | undefined
   merchantTxnId: string | undefined
   currency: string | undefined
+  /** The order's amount, above zero (decimal string). */
+  expectedAmount: string | undefined
+  /** Its members come from notifications whose hash verified, and replace what others named. */
+  verified: boolean
   deliveries: number
 }
 
 /**
- * Collects the transactions of payment notifications. A refund notification registers none: its transaction
- * id is not a payment's.
+ * Collects the transactions of payment notifications, those that verified apart from the others. A refund
+ * notification registers none: its transaction id is not a payment's.
  */
 export function foldTransactions(arrivals: readonly Arrival[]): NotifiedTransaction[] {
   const folded = new Map<string, NotifiedTransaction>()
-  for (const { merchantCode, notification, hint } of arrivals) {
+  for (const { merchantCode, notification, hint, verdict } of arrivals) {
     if (notification.kind !== 'payment') continue
     const { transactionId } = notification
-    const { orderId, merchantTxnId, currency } = hint ? NAMES_NOTHING : notification
-    const key = `${merchantCode} ${transactionId}`
+    const { orderId, merchantTxnId, currency, amount } = hint ? NAMES_NOTHING : notification
+    const expectedAmount = amount !== undefined && isPositive(amount) ? amount : undefined
+    const verified = verdict === 'verified'
+    const key = `${verified} ${merchantCode} ${transactionId}`
     const known = folded.get(key)
     if (known) {
       known.deliveries += 1
       known.orderId ??= orderId
       known.merchantTxnId ??= merchantTxnId
       known.currency ??= currency
+      known.expectedAmount ??= expectedAmount
     } else {
       folded.set(key, {
         merchantCode,
@@ -73,6 +85,8 @@ export function foldTransactions(arrivals: readonly Arrival[]): NotifiedTransact
         orderId,
         merchantTxnId,
         currency,
+        expectedAmount,
+        verified,
         deliveries: 1,
       })
     }

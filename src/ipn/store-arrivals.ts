@@ -19,16 +19,36 @@ import type { Arrival } from './types.ts'
 /** A payment notification names a transaction, a refund notification a payment and a refund. */
 const NAMED = {
   ...pickColumns(transactions, 'merchantCode', 'transactionId'),
-  ...pickColumns(transactions, 'orderId', 'merchantTxnId', 'currency'),
+  ...pickColumns(transactions, 'orderId', 'merchantTxnId', 'currency', 'expectedAmount'),
+  verified: 'boolean',
   deliveries: 'int4',
   paymentId: 'text',
   refundId: 'uuid',
 }
 
+/** What a notification names of its transaction, each with `…_verified` beside it. */
+const HINTS = ['order_id', 'merchant_txn_id', 'currency']
+
+/** The hint is taken: it is the first one, or the first one of a verified notification. */
+const isTaken = (hint: string) => `excluded.${hint} is not null
+  and (t.${hint} is null or (excluded.${hint}_verified and not t.${hint}_verified))`
+
 /** The known transaction gains a value that waiting readers can see. */
-const GAINS_VALUE = `(t.order_id is null and excluded.order_id is not null)
-  or (t.merchant_txn_id is null and excluded.merchant_txn_id is not null)
-  or (t.currency is null and excluded.currency is not null)`
+const GAINS_VALUE = [
+  ...HINTS.map((hint) => `(${isTaken(hint)} and t.${hint} is distinct from excluded.${hint})`),
+  '(t.expected_amount is null and excluded.expected_amount is not null)',
+].join(' or ')
+
+const TAKE_HINTS = HINTS.map(
+  (hint) => `${hint} = case when ${isTaken(hint)} then excluded.${hint} else t.${hint} end,
+      ${hint}_verified = t.${hint}_verified or excluded.${hint}_verified`,
+).join(', ')
+
+/** The values of `HINTS` for a new row; a verified notification goes before another one of the same batch. */
+const NAME_HINTS = HINTS.map(
+  (hint) => `coalesce(max(${hint}) filter (where verified), max(${hint})),
+      max(${hint}) filter (where verified) is not null`,
+).join(', ')
 
 /** The same content, verified now that the secret was corrected: they have to be handled again. */
 const VERIFIED_NOW = `excluded.verdict = 'verified' and ipn_events.verdict <> 'verified'`
@@ -54,11 +74,11 @@ const STORE = `
         and e.fingerprint <> g.fingerprint)
   ), events as (
     insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, payment_id, request_id,
-      amount, code, currency, verdict, body, content_type, address, headers, deliveries, trace_parent,
-      signed_key, published, hint, recut)
+      amount, code, currency, order_id, merchant_txn_id, verdict, body, content_type, address, headers,
+      deliveries, trace_parent, signed_key, published, hint, recut)
     select merchant_code, fingerprint, kind, transaction_id, payment_id, request_id,
-      amount, code, currency, verdict, body, content_type, address, headers, deliveries, trace_parent,
-      signed_key, published, hint, recut
+      amount, code, currency, order_id, merchant_txn_id, verdict, body, content_type, address, headers,
+      deliveries, trace_parent, signed_key, published, hint, recut
     from given where not exists (select from recut)
     order by merchant_code, transaction_id, fingerprint
     on conflict (merchant_code, transaction_id, fingerprint) do update set
@@ -77,29 +97,29 @@ const STORE = `
     select * from ${writeRowSet('named', NAMED, '$2')} where not exists (select from recut)
   ), due as (
     insert into transactions as t
-      (merchant_code, transaction_id, order_id, merchant_txn_id, currency, ipn_count, due_at)
-    select merchant_code, transaction_id, max(order_id), max(merchant_txn_id), max(currency),
-      sum(deliveries), now()
+      (merchant_code, transaction_id, ${HINTS.map((hint) => `${hint}, ${hint}_verified`).join(', ')},
+        expected_amount, ipn_count, due_at)
+    select merchant_code, transaction_id, ${NAME_HINTS},
+      max(expected_amount) filter (where verified), sum(deliveries), now()
     from (
-      select merchant_code, transaction_id, order_id, merchant_txn_id, currency, deliveries
+      select merchant_code, transaction_id, order_id, merchant_txn_id, currency, expected_amount, verified, deliveries
       from named where transaction_id is not null
       union all
-      select n.merchant_code, p.transaction_id, null, null, null, 0
+      select n.merchant_code, p.transaction_id, null, null, null, null, false, 0
       from named n cross join lateral (select transaction_id from payments as p
         where ${byKey('p', ['merchant_code', 'payment_id'], 'n')} limit 1) as p
       union all
-      select n.merchant_code, r.transaction_id, null, null, null, 0
+      select n.merchant_code, r.transaction_id, null, null, null, null, false, 0
       from named n cross join lateral (select transaction_id from refunds as r
         where ${byKey('r', ['merchant_code', 'refund_id'], 'n')} limit 1) as r
     ) as d
     group by merchant_code, transaction_id order by merchant_code, transaction_id
     on conflict (merchant_code, transaction_id) do update set
-      ipn_count = t.ipn_count + excluded.ipn_count,
+      ipn_count = t.ipn_count + excluded.ipn_count, unconfirmed = false,
       version = t.version + (${GAINS_VALUE})::int,
       updated_at = case when ${GAINS_VALUE} then now() else t.updated_at end,
-      order_id = coalesce(t.order_id, excluded.order_id),
-      merchant_txn_id = coalesce(t.merchant_txn_id, excluded.merchant_txn_id),
-      currency = coalesce(t.currency, excluded.currency),
+      ${TAKE_HINTS},
+      expected_amount = coalesce(t.expected_amount, excluded.expected_amount),
       ${MAKE_DUE}
     returning merchant_code, transaction_id, updated_at = now() and first_seen_at < now() as learnt
   )

@@ -17,7 +17,13 @@ import { type FoundRefund, findRefund, listRefunds } from './find-refunds.ts'
 import { maskReceiver } from './receiver.ts'
 import { findReceiverHints } from './request/check-receiver.ts'
 import { readIdempotencyKey } from './request/idempotency.ts'
-import { RefundId, RefundRequest, readExactAmount } from './request/params.ts'
+import {
+  DryRunParameter,
+  IdempotencyHeaders,
+  RefundId,
+  RefundRequest,
+  readExactAmount,
+} from './request/params.ts'
 import { previewRefund } from './request/preview-refund.ts'
 import { requestRefund } from './request/request-refund.ts'
 import { readProof } from './review/read-proof.ts'
@@ -39,21 +45,8 @@ const request = createRoute({
   ...withScope('refunds:write'),
   request: {
     params: z.object({ paymentId: Id }),
-    query: z.strictObject({
-      dryRun: z.enum(['true', 'false']).optional().openapi({
-        type: 'boolean',
-        description:
-          'Returns what would be sent; stores and sends nothing. Needs no `Idempotency-Key`.',
-      }),
-      merchantCode,
-    }),
-    headers: z.object({
-      'idempotency-key': z.string().optional().openapi({
-        description:
-          'A unique string of your own for each refund, e.g. `order-DH1-return-1`; required unless `dryRun=true`',
-        maxLength: 257,
-      }),
-    }),
+    query: z.strictObject({ dryRun: DryRunParameter, merchantCode }),
+    headers: IdempotencyHeaders,
     body: { content: { 'application/json': { schema: RefundRequest } }, required: false },
   },
   responses: {

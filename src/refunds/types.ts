@@ -30,6 +30,8 @@ export type RefundRow = {
   reason: string | null
   /** The person for whom it was requested. */
   onBehalfOf: string | null
+  /** It is sent only while one success of the order is left without it. */
+  surplus: boolean
   /** Nothing is sent before a second person approves. */
   needsApproval: boolean
   /** HMAC of what was approved; null until then. */

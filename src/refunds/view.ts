@@ -241,3 +241,14 @@ export const RefundPreview = z
     }),
   })
   .openapi('RefundPreview')
+
+/** The response to `dryRun` of a surplus refund. */
+export const SurplusPreview = z
+  .strictObject({
+    ...RefundPreview.shape,
+    surplusAmount: Amount.openapi({
+      description:
+        'What was paid beyond one success of the order and is not refunded; one refund takes as much of it as one payment holds',
+    }),
+  })
+  .openapi('SurplusPreview')

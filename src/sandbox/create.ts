@@ -10,11 +10,13 @@ import type { SandboxState, SandboxTransaction } from './state.ts'
 import type { Fault } from './types.ts'
 
 /**
- * A payment to make. `amount` is decimal text or a number. Defaults: method ATM, status SUCCESS,
+ * A payment to make. Amounts are decimal text or numbers. Defaults: method ATM, status SUCCESS,
  * generated ids, the first account.
  */
 export type PaymentWish = {
   amount: string | number
+  /** The order's amount, which the notification carries. Default: `amount`. */
+  orderAmount?: string | number
   paymentMethod?: string
   status?: string
   currency?: string
@@ -96,10 +98,20 @@ export async function createSandbox(options: Partial<SandboxOptions> = {}): Prom
 
 function addPayment(
   state: SandboxState,
-  { amount, paymentMethod = 'ATM', status = 'SUCCESS', paymentId, ...members }: PaymentWish,
+  {
+    amount,
+    orderAmount,
+    paymentMethod = 'ATM',
+    status = 'SUCCESS',
+    paymentId,
+    ...members
+  }: PaymentWish,
 ): SandboxTransaction {
   const payments = [{ id: paymentId, amount, paymentMethod, status }]
-  const input = readInput(transactionInput, JSON.stringify({ ...members, payments }))
+  const input = readInput(
+    transactionInput,
+    JSON.stringify({ ...members, amount: orderAmount, payments }),
+  )
   return addTransaction(state, findMerchant(state, input.merchantCode), input)
 }
 

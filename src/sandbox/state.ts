@@ -44,6 +44,8 @@ export type SandboxTransaction = {
   orderId: string
   merchantTxnId: string
   currency: string
+  /** The order's amount in its notifications; null for the amount of the payment they report. */
+  amount: string | null
   extData: Readonly<Record<string, unknown>> | undefined
   /** Sent in the notification; `transAmount` of one that was paid in part, unsigned. */
   payToken?: string | undefined

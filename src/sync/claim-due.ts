@@ -63,7 +63,7 @@ export async function claimDue(ctx: SyncContext, slots: number, ahead = 0): Prom
     from picked
     where t.ctid = picked.place
     returning t.merchant_code as "merchantCode", t.transaction_id as "transactionId",
-      lease_id as "leaseId", attempts, polls,
+      lease_id as "leaseId", attempts, polls, unconfirmed,
       greatest(clock_timestamp(), as_of + interval '1 microsecond')::text as "claimedAt",
       (extract(epoch from now() - asked_for_at) * 1000)::float8 as "sinceRequestedMs",
       coalesce((select true from refunds as r where ${ctx.sql.unsafe(REFUNDS)} limit 1), false) as "hasRefunds"`

@@ -25,7 +25,7 @@ export async function lockClaimed(
   const rowsSent = sent.map(({ claim, sentAfterMs }) => ({ ...claim, sentAfterMs }))
   const rows = await tx<(ClaimedRow & { leaseId: string })[]>`
     select t.lease_id as "leaseId", state, final, ${tx.unsafe(WAS_PAID)} as "wasPaid", duplicate_payment as "duplicatePayment",
-      unapplied_entries as "unappliedEntries", currency,
+      unapplied_entries as "unappliedEntries", order_id as "orderId", merchant_txn_id as "merchantTxnId", currency, expected_amount as "expectedAmount",
       ipn_count as "ipnCount", ipn_measured as "ipnMeasured", as_of is null or as_of < sent.at as newer,
       sent.at::text as "asOf", nextval('gateway_calls_id_seq') as "callId"
     from (
@@ -48,7 +48,7 @@ export async function lockUnclaimed(
 ): Promise<ClaimedRow | undefined> {
   const [row] = await tx<ClaimedRow[]>`
     select state, final, ${tx.unsafe(WAS_PAID)} as "wasPaid", duplicate_payment as "duplicatePayment", unapplied_entries as "unappliedEntries",
-      currency, ipn_count as "ipnCount", ipn_measured as "ipnMeasured", false as newer,
+      order_id as "orderId", merchant_txn_id as "merchantTxnId", currency, expected_amount as "expectedAmount", ipn_count as "ipnCount", ipn_measured as "ipnMeasured", false as newer,
       coalesce(as_of, now())::text as "asOf", nextval('gateway_calls_id_seq') as "callId"
     from transactions where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`
   return row

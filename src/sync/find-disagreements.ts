@@ -1,15 +1,18 @@
 import { Big } from 'big.js'
 import type { TransactionKey } from '../db/transaction-key.ts'
+import { shortenSide } from '../discrepancies/shorten-side.ts'
 import type { NewDiscrepancy, ResolvedDiscrepancy } from '../discrepancies/types.ts'
 import { isOpenCode } from '../gateway/response-codes.ts'
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
-import { addAmounts, compareAmounts } from '../money.ts'
+import { compareAmounts } from '../money.ts'
 import type { AppliedPayments, PaymentChange, StoredPayment } from '../payments/types.ts'
 import type { PaymentElsewhere } from '../transactions/move-payments.ts'
 import { type PaymentFacts, summarisePayments } from '../transactions/summarise-payments.ts'
+import { findAmountMismatch } from './find-amount-mismatch.ts'
+import { findOrderConflicts, findOtherCurrencies } from './find-order-conflicts.ts'
 import { listAnswered } from './list-answered.ts'
 import type { NotifiedPayment } from './read-notified-payments.ts'
-import { type SetAside, shortenEntry } from './set-aside.ts'
+import type { SetAside } from './set-aside.ts'
 import type { ClaimedRow } from './types.ts'
 
 /** An applied answer, with what was notified and stored before. */
@@ -17,7 +20,15 @@ type AnswerToJudge = {
   claim: TransactionKey
   call: GatewayCall<PaymentList>
   elsewhere: readonly PaymentElsewhere[]
-  row: Pick<ClaimedRow, 'duplicatePayment' | 'unappliedEntries' | 'currency'>
+  row: Pick<
+    ClaimedRow,
+    | 'duplicatePayment'
+    | 'unappliedEntries'
+    | 'orderId'
+    | 'merchantTxnId'
+    | 'currency'
+    | 'expectedAmount'
+  >
   notified: readonly NotifiedPayment[]
   /** The payments as they were stored before. */
   known: readonly StoredPayment[]
@@ -40,9 +51,16 @@ export function findDisagreements(answer: AnswerToJudge): Disagreements {
   const found = [
     ...judged.flatMap((one) => one.found),
     ...findOddEntries(key, answer),
+    ...findOrderConflicts(key, answer),
     ...findOtherCurrencies(key, answer),
   ]
   const resolved = judged.flatMap((one) => one.resolved)
+  const mismatch = findAmountMismatch(key, applied.unapplied ? null : row.expectedAmount, {
+    known,
+    payments,
+  })
+  found.push(...mismatch.found)
+  resolved.push(...mismatch.resolved)
   // What is found again is recorded after this.
   const hadUnreadable = setAside.size > 0 || known.some(({ unreadable }) => unreadable)
   if (row.unappliedEntries || hadUnreadable) resolved.push({ ...key, kind: 'payment_unreadable' })
@@ -84,7 +102,7 @@ function findOddEntries(key: TransactionKey, { call, elsewhere }: AnswerToJudge)
     ...unreadable.map(({ id, reason, text }): NewDiscrepancy => {
       const ours = `not applied, because the entry ${reason}`
       const kind = 'payment_unreadable'
-      return { ...key, kind, paymentId: id, ours, theirs: shortenEntry(text) }
+      return { ...key, kind, paymentId: id, ours, theirs: shortenSide(text) }
     }),
     ...rounded.map(({ id, field, written, amount }): NewDiscrepancy => {
       const sides = { ours: `${field} ${amount}`, theirs: `${field} ${written}` }
@@ -96,22 +114,6 @@ function findOddEntries(key: TransactionKey, { call, elsewhere }: AnswerToJudge)
       return { ...key, kind: 'payment_elsewhere', paymentId, ours, theirs }
     }),
   ]
-}
-
-/** The amounts of a transaction are in one currency: a second one makes it doubtful what they are worth. */
-function findOtherCurrencies(
-  key: TransactionKey,
-  { row: { currency: shown }, notified }: AnswerToJudge,
-): NewDiscrepancy[] {
-  const others = new Set(notified.flatMap(({ currency }) => currency ?? []))
-  return [...others]
-    .filter((currency) => shown !== null && currency !== shown)
-    .map((currency) => ({
-      ...key,
-      kind: 'currency_changed',
-      ours: `currency ${shown}`,
-      theirs: `currency ${currency}`,
-    }))
 }
 
 function judgeChange(
@@ -151,19 +153,17 @@ function wentBackwards(field: string, before: string, after: string): boolean {
 }
 
 /**
- * Whether a notification cannot be true of final payments. A success is contradicted when no payment succeeded,
- * or none with its amount; a failure when all succeeded, because one of several attempts may have failed.
+ * Whether a notification cannot be true of final payments. A success is contradicted when no payment succeeded; a
+ * failure when all succeeded, because one of several attempts may have failed. Its amount is the order's: what was paid
+ * of it is judged by `findAmountMismatch`.
  */
 export function contradicts(
-  { code, amount }: NotifiedPayment,
-  payments: readonly Pick<PaymentFacts, 'status' | 'amount'>[],
+  { code, hint }: Pick<NotifiedPayment, 'code' | 'hint'>,
+  payments: readonly Pick<PaymentFacts, 'status'>[],
 ): boolean {
-  if (isOpenCode(code)) return false
+  if (code === null || hint || isOpenCode(code)) return false
   const paid = payments.filter(({ status }) => status === 'SUCCESS')
-  if (code !== '0') return paid.length === payments.length
-  if (paid.length === 0) return true
-  const sums = [...paid.map((one) => one.amount), addAmounts(paid.map((one) => one.amount))]
-  return amount !== null && !sums.some((sum) => compareAmounts(sum, amount) === 0)
+  return code === '0' ? paid.length === 0 : paid.length === payments.length
 }
 
 const MAX_DESCRIBED = 3

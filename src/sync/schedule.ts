@@ -18,6 +18,8 @@ export type Progress = {
   polls: number
   /** Since the last notification or request to sync (ms). */
   sinceRequestedMs: number
+  /** The gateway does not know the transaction, which may be a mistyped id: `forgetUnconfirmed` ends its queries. */
+  unconfirmed: boolean
 }
 
 /**
@@ -48,18 +50,18 @@ type SyncSettings = Pick<
 /**
  * Schedules the next query: none for a final transaction, on the poll schedule for an open one, with backoff
  * after a failure. Abandons an open transaction that has not been requested for `SYNC_REPOLL_FOR_MS`, and a
- * transaction after `SYNC_MAX_ATTEMPTS` failures in a row.
+ * transaction after `SYNC_MAX_ATTEMPTS` failures in a row, but never an unconfirmed one.
  */
 export function scheduleNext(
   end: QueryEnd,
-  { attempts, polls, sinceRequestedMs }: Progress,
+  { attempts, polls, sinceRequestedMs, unconfirmed }: Progress,
   settings: SyncSettings,
 ): NextStep {
   if (end.kind === 'final') return { kind: 'idle', attempts: 0, polls: 0, lastError: null }
   if (end.kind === 'superseded') return { kind: 'query_now', attempts, polls, lastError: null }
   if (end.kind === 'open') {
     const step = { attempts: 0, polls: polls + 1 }
-    if (sinceRequestedMs >= settings.SYNC_REPOLL_FOR_MS) {
+    if (sinceRequestedMs >= settings.SYNC_REPOLL_FOR_MS && !unconfirmed) {
       return { ...step, kind: 'abandon', lastError: `still open: ${end.reason}` }
     }
     const limits = { base: settings.SYNC_REPOLL_MS, max: settings.SYNC_REPOLL_MAX_MS }
@@ -71,7 +73,8 @@ export function scheduleNext(
     }
   }
   const step = { attempts: attempts + 1, polls, lastError: end.reason }
-  if (step.attempts >= settings.SYNC_MAX_ATTEMPTS) return { ...step, kind: 'abandon' }
+  if (step.attempts >= settings.SYNC_MAX_ATTEMPTS && !unconfirmed)
+    return { ...step, kind: 'abandon' }
   const limits = { base: settings.SYNC_BACKOFF_MS, max: settings.SYNC_BACKOFF_MAX_MS }
   return { ...step, kind: 'query_later', inMs: backoff(step.attempts, limits) }
 }

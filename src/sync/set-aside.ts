@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto'
 import { transactions } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
+import { shortenSide } from '../discrepancies/shorten-side.ts'
 import type { PaymentList } from '../gateway/types.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
@@ -11,19 +11,9 @@ type Unreadable = PaymentList['unreadable'][number]
 /** Unreadable entries that a person has set aside, by `identifyEntry`. */
 export type SetAside = ReadonlySet<string>
 
-/** Both sides of a discrepancy are part of an index, whose rows are at most 2,700 bytes long. */
-const MAX_ENTRY = 200
-
-/** Shortens the text of an entry; two that differ stay different. */
-export function shortenEntry(text: string): string {
-  if (text.length <= MAX_ENTRY) return text
-  const digest = createHash('sha256').update(text).digest('hex').slice(0, 16)
-  return `${text.slice(0, MAX_ENTRY).toWellFormed()}… (SHA-256 ${digest}…)`
-}
-
 /** Whether an unreadable entry is set aside, with this text. */
 export function isSetAside(setAside: SetAside, { id, text }: Unreadable): boolean {
-  return setAside.has(identifyEntry(id ?? null, shortenEntry(text)))
+  return setAside.has(identifyEntry(id ?? null, shortenSide(text)))
 }
 
 function identifyEntry(paymentId: string | null, text: string): string {

@@ -1,5 +1,6 @@
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
+import { checkOrder } from '../transactions/check-order.ts'
 import { needsMore, planAhead, requestSlots } from './claim-ahead.ts'
 import { claimDue, findNextDue, releaseClaim } from './claim-due.ts'
 import type { SyncContext } from './context.ts'
@@ -149,7 +150,8 @@ async function syncOne(
       count('handed_back')
       return false
     }
-    const { next, lastError, dueAgain } = end
+    const { next, lastError, dueAgain, orderCheckDue } = end
+    if (orderCheckDue) await checkOrderSafely(ctx, claim)
     count(RESULTS[next])
     ctx.log.debug({ merchantCode, transactionId, next }, 'transaction synced')
     if (next === 'abandon') {
@@ -164,6 +166,15 @@ async function syncOne(
     logFailure(ctx, claim, error)
     return false
   }
+}
+
+/** Never rejects: what is not done here is done by `checkOrders`. */
+async function checkOrderSafely(ctx: SyncContext, claim: Claim): Promise<void> {
+  const { merchantCode, transactionId } = claim
+  await checkOrder(ctx, claim).catch((err: unknown) => {
+    const message = 'the other transactions of an order could not be checked; it is tried again'
+    ctx.log.error({ err, merchantCode, transactionId }, message)
+  })
 }
 
 /** Nothing is lost: the lease ends and the transaction is due again. */

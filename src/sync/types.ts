@@ -17,6 +17,8 @@ export type Claim = TransactionKey & {
   polls: number
   /** Since the last notification or request to sync (ms). */
   sinceRequestedMs: number
+  /** Neither a notification nor an answer of the gateway has named the transaction. */
+  unconfirmed: boolean
   /** The transaction has refunds, so its answer needs a commit of its own. */
   hasRefunds: boolean
 }
@@ -29,8 +31,12 @@ export type ClaimedRow = {
   wasPaid: boolean
   duplicatePayment: boolean
   unappliedEntries: boolean
-  /** From the first notification that named one. */
+  /** What notifications name, the verified ones first. */
+  orderId: string | null
+  merchantTxnId: string | null
   currency: string | null
+  /** The order's amount, as notified (decimal string). */
+  expectedAmount: string | null
   /** Notifications received, and whether the delay of the first one has been measured. */
   ipnCount: number
   ipnMeasured: boolean
@@ -57,9 +63,16 @@ export type ClaimEnd = {
   next: NextStep['kind'] | 'lost'
   lastError: string | null
   dueAgain: boolean
+  /** The transaction shares its order with another one: `checkOrder` has to run. */
+  orderCheckDue: boolean
 }
 
 /** `needs_own_commit`: the answer concerns refunds, or the shared commit failed because of one answer. */
 export type AnswerCommit = ClaimEnd | 'needs_own_commit'
 
-export const LOST: ClaimEnd = { next: 'lost', lastError: null, dueAgain: false }
+export const LOST: ClaimEnd = {
+  next: 'lost',
+  lastError: null,
+  dueAgain: false,
+  orderCheckDue: false,
+}

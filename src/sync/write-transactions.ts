@@ -35,12 +35,14 @@ const COLUMNS = {
   changed: 'boolean',
   seen: 'boolean',
   paid: 'boolean',
+  known: 'boolean',
   kind: 'text',
   inMs: 'float8',
   withRefunds: 'boolean',
 }
 
 const KEY = ['merchant_code', 'transaction_id']
+const ORDER = ['merchant_code', 'order_id']
 
 /**
  * Writes the summaries of transactions and ends their claims, in one update of each row. The caller holds the
@@ -70,17 +72,19 @@ export async function writeTransactions(
   const changed = tx`(s.changed or coalesce(
     (s.state, s.paid_amount, s.refunded_amount) <> (t.state, t.paid_amount, t.refunded_amount), false))`
   const abandoned = tx`want = claimed and s.kind = 'abandon' and s.refund_due_at is null`
-  const rows = await tx<{ leaseId: string; next: ClaimEnd['next']; dueAgain: boolean }[]>`
+  const rows = await tx<Written[]>`
     update transactions as t set
       state = coalesce(s.state, t.state), final = coalesce(s.final, t.final),
       paid_amount = coalesce(s.paid_amount, t.paid_amount),
       refunded_amount = coalesce(s.refunded_amount, t.refunded_amount),
       duplicate_payment = coalesce(s.duplicate_payment, t.duplicate_payment),
+      order_check_due = t.order_check_due or s.has_other_of_order,
       unapplied_entries = coalesce(s.unapplied, t.unapplied_entries),
       as_of = coalesce(s.as_of, t.as_of),
       first_paid_at = case when s.paid then coalesce(t.first_paid_at, now()) else t.first_paid_at end,
       version = case when ${changed} then version + 1 else version end,
       updated_at = case when ${changed} then now() else updated_at end,
+      unconfirmed = t.unconfirmed and not coalesce(s.known, false),
       ipn_measured = t.ipn_measured or coalesce(s.seen, false) and t.ipn_count > 0,
       reconcile_at = case when ${abandoned} and ${reconcileMs > 0}
         then coalesce(${reconcileAt}, ${later}) else ${reconcileAt} end,
@@ -95,7 +99,7 @@ export async function writeTransactions(
         else now() + s.in_ms * interval '1 millisecond' end) end
     from ${findRows(tx, given)}
     where t.ctid = s.place
-    returning s.lease_id as "leaseId", t.due_at is not null as "dueAgain",
+    returning s.lease_id as "leaseId", t.due_at is not null as "dueAgain", t.order_check_due as "orderCheckDue",
       case
         when want <> claimed then 'query_now'
         when s.kind = 'abandon' and t.due_at is not null then 'query_later'
@@ -105,37 +109,52 @@ export async function writeTransactions(
   return given.map(({ step, row: { leaseId } }) => {
     const row = ended.get(leaseId)
     if (!row) throw new Error('a transaction was not written')
-    return step && { next: row.next, dueAgain: row.dueAgain, lastError: step.lastError }
+    const { next, dueAgain, orderCheckDue } = row
+    return step && { next, dueAgain, orderCheckDue, lastError: step.lastError }
   })
 }
+
+type Written = Pick<ClaimEnd, 'next' | 'dueAgain' | 'orderCheckDue'> & { leaseId: string }
 
 /** The rows to send, each with the step of its schedule that it takes. */
 function describeRows(config: Config, written: readonly TransactionToWrite[]) {
   return written.map(({ claim, summary, end, withRefunds }) => {
     const { merchantCode, transactionId, leaseId } = claim
-    const step = end && scheduleNext(end, claim, config)
+    const known = end?.kind === 'open' || end?.kind === 'final'
+    const unconfirmed = claim.unconfirmed && !known
+    const step = end && scheduleNext(end, { ...claim, unconfirmed }, config)
     const asOf = summary?.snapshot?.asOf
     return {
       step,
-      row: { merchantCode, transactionId, leaseId, withRefunds, ...summary, asOf, ...step },
+      row: { merchantCode, transactionId, leaseId, withRefunds, known, ...summary, asOf, ...step },
     }
   })
 }
 
-/** The rows as `s`, with the place of each, and the next due time of its refunds. */
+/**
+ * The rows as `s`, with the place of each, the next due time of its refunds, and whether a transaction that is paid, or
+ * was flagged with others, shares its order with another one.
+ */
 function findRows(tx: Tx, given: ReturnType<typeof describeRows>) {
   return tx`(
       select given.*, found.place, case when with_refunds then (
         select min(due_at) from (
           select due_at from refunds as r where ${tx.unsafe(byKey('r', KEY, 'given'))} offset 0) as r
-      ) end as refund_due_at
+      ) end as refund_due_at, case
+        when found.order_id_verified
+          and (given.state in ('paid', 'partially_refunded') or found.same_order <> '{}')
+        then coalesce((
+          select true from transactions as o
+          where o.transaction_id <> given.transaction_id and ${tx.unsafe(byKey('o', ORDER, 'found'))} limit 1), false)
+        else false end as has_other_of_order
       from ${rowSet(
         tx,
         'given',
         COLUMNS,
         given.map(({ row }) => row),
       )} cross join lateral (
-        select ctid as place from transactions as t where ${tx.unsafe(byKey('t', KEY, 'given'))} limit 1
+        select ctid as place, merchant_code, order_id, order_id_verified, same_order
+        from transactions as t where ${tx.unsafe(byKey('t', KEY, 'given'))} limit 1
       ) as found
     ) as s`
 }

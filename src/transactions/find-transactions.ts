@@ -66,7 +66,7 @@ export async function readTransactions(
 }
 
 /**
- * Lists transactions with their payments, newest first.
+ * Lists transactions with their payments, newest first. Unconfirmed ones are in no list.
  * @returns more than `limit` transactions if there is a next page
  */
 export async function listTransactions(
@@ -86,7 +86,7 @@ export async function listTransactions(
     { merchantCode: t.merchantCode, time: t.firstSeenAt, id: t.transactionId },
     {
       merchants,
-      filter: and(...listConditions(others)),
+      filter: and(eq(t.unconfirmed, false), ...listConditions(others)),
       only:
         orderId !== undefined
           ? { column: t.orderId, from: orderId, to: orderId }

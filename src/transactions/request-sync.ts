@@ -12,8 +12,8 @@ import { makeDue } from './make-due.ts'
 const OPERATION = 'POST /v1/transactions/{transactionId}/sync'
 
 /**
- * Makes a transaction due now, in a commit of its own. Registers a transaction whose notification never came,
- * and resumes one that was abandoned.
+ * Makes a transaction due now, in a commit of its own. Registers a transaction whose notification never came, as
+ * unconfirmed until the gateway knows it, and resumes one that was abandoned.
  * @param merchants the merchant accounts the caller may act for
  * @returns the merchant code under which the transaction was found or registered
  * @throws DomainError `ambiguous_merchant` when several accounts have the id, `invalid_request` when it is
@@ -59,8 +59,8 @@ export async function requestSync(
     }
     tracing.remember(formatTransactionKey({ merchantCode, transactionId }))
     await tx`
-      insert into transactions as t (merchant_code, transaction_id, due_at)
-      values (${merchantCode}, ${transactionId}, now())
+      insert into transactions as t (merchant_code, transaction_id, unconfirmed, due_at)
+      values (${merchantCode}, ${transactionId}, true, now())
       on conflict (merchant_code, transaction_id) do update set ${makeDue(sql)}`
     notifyAfterCommit(tx, SYNC_DUE)
     await recordWrite(tx, access, { operation: OPERATION, merchantCode, objectId: transactionId })

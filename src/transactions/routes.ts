@@ -91,6 +91,8 @@ const sync = createRoute({
   path: '/v1/transactions/{transactionId}/sync',
   operationId: 'syncTransaction',
   summary: 'Query the gateway now; registers a transaction whose notification never came',
+  description:
+    'An id that is new is `unconfirmed` (`sync.status`) until the gateway answers about it or notifies it: such a transaction is in no list, and is deleted `SYNC_REPOLL_FOR_MS` after the last request.',
   ...shared,
   request: {
     params,

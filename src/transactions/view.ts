@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { compareAmounts } from '../money.ts'
 import { Payment, showPayment } from '../payments/view.ts'
 import { Amount, Id, MerchantTxnId, OrderId, Time } from '../platform/http/fields.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
@@ -6,7 +7,10 @@ import type { FoundTransaction, ShownTransaction } from './types.ts'
 
 const Sync = z
   .strictObject({
-    status: z.enum(['queued', 'idle', 'retrying', 'abandoned']),
+    status: z.enum(['queued', 'idle', 'retrying', 'abandoned', 'unconfirmed']).openapi({
+      description:
+        'unconfirmed: only ever asked for by `POST …/sync`, and unknown to the gateway; in no list, and deleted `SYNC_REPOLL_FOR_MS` after the last request',
+    }),
     asOf: Time.nullable().openapi({
       description: 'When the query was sent whose answer is shown',
     }),
@@ -26,8 +30,23 @@ export const Transaction = z
     currency: z.string().nullable(),
     state: z.enum(['pending', 'paid', 'partially_refunded', 'refunded', 'failed']),
     paidAmount: Amount,
+    expectedAmount: Amount.nullable().openapi({
+      description: "The order's amount as a verified notification states it; null if none does",
+    }),
+    expectedAmountSource: z
+      .enum(['notification'])
+      .nullable()
+      .openapi({ description: 'Where `expectedAmount` comes from' }),
+    amountMatches: z.boolean().nullable().openapi({
+      description:
+        'Whether `paidAmount` is exactly `expectedAmount`; null while nothing is paid, and if no amount is expected',
+    }),
     refundedAmount: Amount,
     duplicatePayment: z.boolean().openapi({ description: 'More than one payment succeeded' }),
+    sameOrder: z.array(Id).openapi({
+      description:
+        'Other transactions with the same verified order id that are paid as well: the customer probably paid twice',
+    }),
     payments: z.array(Payment),
     final: z
       .boolean()
@@ -48,8 +67,12 @@ export const Transaction = z
       currency: 'VND',
       state: 'pending',
       paidAmount: '0',
+      expectedAmount: '20000000',
+      expectedAmountSource: 'notification',
+      amountMatches: null,
       refundedAmount: '0',
       duplicatePayment: false,
+      sameOrder: [],
       payments: [],
       final: false,
       sync: {
@@ -76,8 +99,12 @@ export function showTransaction({ transaction: t, payments }: FoundTransaction):
     currency: t.currency,
     state: t.state,
     paidAmount: t.paidAmount,
+    expectedAmount: t.expectedAmount,
+    expectedAmountSource: t.expectedAmount === null ? null : 'notification',
+    amountMatches: matchesExpected(t),
     refundedAmount: t.refundedAmount,
     duplicatePayment: t.duplicatePayment,
+    sameOrder: t.sameOrder,
     payments: payments.map(({ payment, refundable }) => showPayment(payment, t, refundable)),
     final: t.final,
     sync: {
@@ -104,7 +131,13 @@ export function matchesEtag(header: string, etag: string): boolean {
   return header.split(',').some((one) => trimWeak(one) === trimWeak(etag) || one.trim() === '*')
 }
 
+function matchesExpected({ state, paidAmount, expectedAmount }: ShownTransaction): boolean | null {
+  if (expectedAmount === null || state === 'pending' || state === 'failed') return null
+  return paidAmount === expectedAmount || compareAmounts(paidAmount, expectedAmount) === 0
+}
+
 function deriveSyncStatus(t: ShownTransaction): z.infer<typeof Sync>['status'] {
+  if (t.unconfirmed) return 'unconfirmed'
   if (t.abandonedAt !== null) return 'abandoned'
   if (t.dueAt === null) return 'idle'
   return t.attempts > 0 ? 'retrying' : 'queued'

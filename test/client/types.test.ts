@@ -15,7 +15,8 @@ import type { externalRefundRoutes } from '../../src/refunds/external/routes.ts'
 import type { RefundRequest } from '../../src/refunds/request/params.ts'
 import type { decisionRoutes } from '../../src/refunds/review/routes.ts'
 import type { refundRoutes } from '../../src/refunds/routes.ts'
-import type { Refund, RefundPreview } from '../../src/refunds/view.ts'
+import type { surplusRoutes } from '../../src/refunds/surplus/routes.ts'
+import type { Refund, RefundPreview, SurplusPreview } from '../../src/refunds/view.ts'
 import type { reviewRoutes } from '../../src/review/routes.ts'
 import type { searchRoutes } from '../../src/search/routes.ts'
 import type { transactionRoutes } from '../../src/transactions/routes.ts'
@@ -27,6 +28,7 @@ import type { NewEndpoint } from '../../src/webhooks/view.ts'
 type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
   ExtractSchema<ReturnType<typeof paymentRoutes>> &
   ExtractSchema<ReturnType<typeof refundRoutes>> &
+  ExtractSchema<ReturnType<typeof surplusRoutes>> &
   ExtractSchema<ReturnType<typeof decisionRoutes>> &
   ExtractSchema<ReturnType<typeof externalRefundRoutes>> &
   ExtractSchema<ReturnType<typeof approvalRoutes>> &
@@ -59,6 +61,8 @@ it('the types match the schemas, member by member', () => {
   expectTypeOf<client.Payment>().toEqualTypeOf<z.infer<typeof Payment>>()
   expectTypeOf<client.Refund>().toEqualTypeOf<z.infer<typeof Refund>>()
   expectTypeOf<client.RefundPreview>().toEqualTypeOf<z.infer<typeof RefundPreview>>()
+  expectTypeOf<client.SurplusPreview>().toMatchTypeOf<z.infer<typeof SurplusPreview>>()
+  expectTypeOf<z.infer<typeof SurplusPreview>>().toMatchTypeOf<client.SurplusPreview>()
   expectTypeOf<client.TimelineEntry>().toEqualTypeOf<z.infer<typeof TimelineEntry>>()
   expectTypeOf<client.Discrepancy>().toEqualTypeOf<z.infer<typeof Discrepancy>>()
   expectTypeOf<client.RefundWish>().toEqualTypeOf<z.input<typeof RefundRequest>>()
@@ -147,6 +151,11 @@ it('each refund method resolves to the response of its route, with the key added
   expectTypeOf<Given<Refunds['preview']>>().toEqualTypeOf<
     Output<'/v1/payments/:paymentId/refunds', '$post', 200>
   >()
+  type Surplus = '/v1/transactions/:transactionId/surplus-refund'
+  expectTypeOf<Plain<Given<Refunds['send']>>>().toMatchTypeOf<
+    Plain<Output<Surplus, '$post', 202>>
+  >()
+  expectTypeOf<Given<Refunds['previewSurplus']>>().toMatchTypeOf<Output<Surplus, '$post', 200>>()
   expectTypeOf<Plain<Listed<Refunds['list']>['data'][number]>>().toEqualTypeOf<
     Plain<Output<'/v1/refunds', '$get', 200>['data'][number]>
   >()

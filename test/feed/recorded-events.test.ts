@@ -42,7 +42,7 @@ async function takeEventsOf(transactionId: string): Promise<[string, unknown][]>
 
 /** Syncs a transaction, which a notification makes due. */
 async function syncNow(transactionId: string) {
-  await notifyOf(lab, transactionId, { svc_OrderID: crypto.randomUUID() })
+  await notifyOf(lab, transactionId, { svc_OrderInfo: crypto.randomUUID() })
   await lab.database.sql`
     update transactions set due_at = now() where transaction_id = ${transactionId}`
   expect(await syncDue(lab.service.ctx)).toBe(1)

@@ -27,7 +27,7 @@ function listCommands(): Shown[] {
     const text = readFileSync(ROOT + page, 'utf8')
     const blocks = [...text.matchAll(/^```sh\n(.*?)^```/gms)].map(([, block = '']) => block)
     return blocks.flatMap((block) => {
-      const joined = block.replace(/\\\n\s*/g, '').replace(/,\n\s+"/g, ', "')
+      const joined = block.replace(/\\\n\s*/g, '').replace(/,\n\s+(?=["{])/g, ', ')
       return joined.split('\n').map((command) => ({ page, command }))
     })
   })
@@ -108,7 +108,7 @@ async function run(command: string): Promise<{ status: number; text: string }> {
 
 const Created = z.object({
   transactionId: z.string(),
-  payments: z.tuple([z.object({ id: z.string() })]),
+  payments: z.tuple([z.object({ id: z.string() })]).rest(z.unknown()),
 })
 
 /** What stands for the placeholders of a page, as its earlier commands returned it. */
@@ -127,6 +127,18 @@ class Placeholders {
 
   set(name: string, value: string): void {
     this.#known.set(name, value)
+  }
+
+  /** Waits until the transaction made last is paid twice. */
+  async untilPaid(): Promise<void> {
+    const id = this.#known.get('<transaction id>')
+    const isPaid = async () => {
+      const { text } = await run(
+        `curl -H 'Authorization: Bearer ${KEY}' ${service.url}/v1/transactions/${id}`,
+      )
+      return text.includes('"duplicatePayment":true')
+    }
+    await waitUntil(isPaid, { what: 'both payments' })
   }
 
   /** Sets the refund that the next commands are about. */
@@ -171,7 +183,8 @@ async function unsend(): Promise<void> {
   await database.sql`update transactions set due_at = null where lease_id is null`
   await database.sql`delete from ipn_events where kind = 'refund'`
   await database.sql`
-    update refunds set status = 'pending', attempts = 0, known = false, due_at = now() + interval '1 hour'`
+    update refunds set status = 'pending', attempts = 0, known = false, due_at = now() + interval '1 hour'
+    where payment_id = ${PAYMENT}`
 }
 
 /** @returns the id of an open discrepancy */
@@ -235,6 +248,7 @@ it('every curl command of the documentation works, in the order of its page', as
       placeholders.set('discrepancies/<id>', `discrepancies/${await disagree()}`)
     }
     if (command.includes('/resolution')) await putInReview()
+    if (command.includes('/surplus-refund')) await placeholders.untilPaid()
     if (command.includes('/approval')) placeholders.name(await requestLarge())
     if (command.includes('refunds/<request id>')) {
       placeholders.set('<request id>', await refundAtPortal())

@@ -64,6 +64,18 @@ describe('a payment notification', () => {
     expect(verifySecureHash({ ...notice, svc_Amount: 1 }, [SHOP.secret], RULE)).toBe('wrong')
   })
 
+  it('carries the amount of the order, and what was paid of it without signing it', async () => {
+    await makeTransaction('T1', { amount: '250000', transAmount: '1000.50' })
+    await expectReceived(1)
+    expect(received[0]).toContain('"svc_Amount":250000,')
+    expect(received[0]).toContain('"svc_TransAmount":1000.50,')
+    const notice = readNotice(received[0])
+    expect(verifySecureHash(notice, [SHOP.secret], RULE)).toBe('verified')
+    expect(verifySecureHash({ ...notice, svc_TransAmount: 1 }, [SHOP.secret], RULE)).toBe(
+      'verified',
+    )
+  })
+
   it.each([
     ['SUCCESS', 0],
     ['FAILED', 1],

@@ -86,7 +86,7 @@ it('a transaction unknown to the gateway is a failure that is retried, not an an
   expect(await rig.transaction('T-NOBODY')).toMatchObject({
     state: 'pending',
     final: false,
-    sync: { status: 'retrying', lastError: expect.stringContaining('code 32') },
+    sync: { status: 'unconfirmed', lastError: expect.stringContaining('code 32') },
   })
 })
 

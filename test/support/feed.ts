@@ -87,3 +87,14 @@ export async function openEventStream(
   const ended = take().catch(() => {})
   return { response, messages, beats: () => beats, ended, leave: () => leaving.abort() }
 }
+
+/** Reads what was recorded for the feed about transactions, published or not, oldest first. */
+export async function readRecorded(
+  { database: { sql } }: Pick<Rig, 'database'>,
+  ...transactionIds: string[]
+) {
+  return await sql<{ transactionId: string; type: string; data: Record<string, unknown> }[]>`
+    select transaction_id as "transactionId", type, data from (
+      select * from event_outbox union all select * from events) as e
+    where transaction_id = any(${transactionIds}) order by at, id`
+}

@@ -12,6 +12,7 @@ export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
     receiver: null,
     reason: null,
     onBehalfOf: null,
+    surplus: false,
     needsApproval: false,
     approvedFingerprint: null,
     approvedFingerprintKeyId: null,

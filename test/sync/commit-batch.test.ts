@@ -65,7 +65,9 @@ async function countCommits(): Promise<number> {
 describe('answers that are committed together', () => {
   it('are each written completely, in one commit', async () => {
     const settled = await commitAll(await ask())
-    expect(settled).toEqual(ids.map(() => ({ next: 'idle', lastError: null, dueAgain: false })))
+    expect(settled).toEqual(
+      ids.map(() => ({ next: 'idle', lastError: null, dueAgain: false, orderCheckDue: false })),
+    )
     expect(await countCommits()).toBe(1)
     for (const id of ids) {
       expect(await read(id)).toMatchObject({ state: 'paid', version: 2, leased: false, polls: 0 })

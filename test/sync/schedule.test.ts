@@ -10,13 +10,14 @@ const settings = {
   SYNC_REPOLL_MAX_MS: 80_000,
   SYNC_REPOLL_FOR_MS: 1_000_000,
 }
-const START: Progress = { attempts: 0, polls: 0, sinceRequestedMs: 0 }
+const START: Progress = { attempts: 0, polls: 0, sinceRequestedMs: 0, unconfirmed: false }
 
 const count = fc.integer({ min: 0, max: 1_000_000 })
 const progress: fc.Arbitrary<Progress> = fc.record({
   attempts: count,
   polls: count,
   sinceRequestedMs: fc.double({ min: 0, max: 1e12, noNaN: true }),
+  unconfirmed: fc.constant(false),
 })
 const reason = fc.string()
 const end: fc.Arbitrary<QueryEnd> = fc.oneof(
@@ -115,6 +116,15 @@ describe('an open answer', () => {
     const last = scheduleNext(open, { ...START, sinceRequestedMs: 1_000_000 }, settings)
     expect(last.lastError).toBe('still open: pending, not final')
   })
+})
+
+it('an unconfirmed transaction is never abandoned', () => {
+  fc.assert(
+    fc.property(end, progress, (ended, before) => {
+      const next = scheduleNext(ended, { ...before, unconfirmed: true }, settings)
+      expect(next.kind).not.toBe('abandon')
+    }),
+  )
 })
 
 it('a superseded answer is queried again at once and counts neither as failure nor as poll', () => {

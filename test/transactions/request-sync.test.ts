@@ -4,7 +4,16 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Transaction } from '../../src/transactions/view.ts'
 import { expectInvalid, expectProblem, OTHER, withKey, writeMerchantsFile } from '../support/api.ts'
-import { addKey, KEY, MERCHANT, type Rig, startRig, startTestService } from '../support/service.ts'
+import {
+  addKey,
+  KEY,
+  MERCHANT,
+  postIpn,
+  type Rig,
+  signIpn,
+  startRig,
+  startTestService,
+} from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const MINE = 'key-bound-to-the-first-account-0123456789'
@@ -62,7 +71,7 @@ describe('a request to sync', () => {
 
   it('resumes an abandoned transaction, and queries an idle one once more', async () => {
     await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'http500' })
-    await sync('T-GIVEN-UP')
+    await postIpn(rig.service.url, signIpn({ svc_TransactionID: 'T-GIVEN-UP' }))
     const status = async () => (await rig.transaction('T-GIVEN-UP')).sync.status
     await waitUntil(async () => (await status()) === 'abandoned', { what: 'the abandonment' })
     await rig.control('DELETE', '/faults')

@@ -210,6 +210,7 @@ it("contains nothing of another account's transaction with the same id", async (
     'change',
     'ipn',
     'query',
+    'discrepancy',
   ])
 })
 

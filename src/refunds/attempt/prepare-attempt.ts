@@ -4,6 +4,7 @@ import type { Tx } from '../../platform/postgres/types.ts'
 import { hasNotGrown } from '../deadlines.ts'
 import { decryptReceiver, type Receiver } from '../receiver.ts'
 import { mayResend } from '../schedule-check.ts'
+import { isStillSurplus } from '../surplus/is-still-surplus.ts'
 import { isDue, mayLeaveRefundedAmount, transition } from '../transitions.ts'
 import type { LockedPayment, RefundDraft, RefundRow } from '../types.ts'
 import { findObstacle, mayClear } from './find-obstacle.ts'
@@ -20,10 +21,11 @@ import type { Attempt, AttemptContext, SendPermit } from './types.ts'
 export async function prepareAttempt(
   ctx: AttemptContext,
   tx: Tx,
-  { drafts, payments }: { drafts: readonly RefundDraft[]; payments: readonly LockedPayment[] },
+  locked: { drafts: readonly RefundDraft[]; payments: readonly LockedPayment[] },
   snapshot: SnapshotRef,
   permit: SendPermit,
 ): Promise<Attempt | undefined> {
+  const { drafts, payments } = locked
   for (const payment of payments) {
     // Listed before and not now, or unreadably: until that is believed, or over, its refunds wait.
     if (!payment.listed && !payment.missing) continue
@@ -32,6 +34,9 @@ export async function prepareAttempt(
     if (own.some(({ now }) => mayLeaveRefundedAmount(now) && now.returnSightings > 0)) continue
     const candidates = pickSendable(ctx, payment, own, snapshot)
     for (const draft of candidates) {
+      const { surplus, attempts } = draft.now
+      const isFirst = surplus && attempts === 0
+      if (isFirst && !(await isStillSurplus(tx, draft, locked, snapshot.callId))) continue
       const attempt = await recordAttempt(ctx, tx, { draft, payment, snapshot, permit })
       if (attempt) return attempt
     }

@@ -26,7 +26,7 @@ export async function findTarget(
   paymentId: string,
   idempotencyKey: string,
 ): Promise<RefundTarget> {
-  const [row, second] = await sql<TargetRow[]>`
+  const [row, second] = await sql<(Omit<RefundTarget, 'replay'> & ReplayColumns)[]>`
     select p.merchant_code as "merchantCode", p.transaction_id as "transactionId",
       p.payment_id as "paymentId", r.refund_id as "refundId", r.payment_id as "refundPaymentId", r.amount,
       r.reason, r.receiver_shown as "receiverShown", r.fingerprint as value, r.fingerprint_key_id as "keyId"
@@ -45,19 +45,24 @@ export async function findTarget(
   throw new DomainError('ambiguous_merchant', detail)
 }
 
-type TargetRow = Omit<RefundTarget, 'replay'> &
-  (
-    | (Omit<FingerprintedRefund, 'paymentId'> & { refundPaymentId: string })
-    | { refundId: null; refundPaymentId: null }
-  )
+/** The columns of the refund that the idempotency key belongs to. */
+export type ReplayColumns =
+  | (Omit<FingerprintedRefund, 'paymentId'> & { refundPaymentId: string })
+  | { refundId: null; refundPaymentId: null }
 
-function readTarget(row: TargetRow): RefundTarget {
+function readTarget(row: Omit<RefundTarget, 'replay'> & ReplayColumns): RefundTarget {
   const { merchantCode, transactionId, paymentId } = row
-  const target = { merchantCode, transactionId, paymentId }
-  if (row.refundId === null) return { ...target, replay: null }
+  return { merchantCode, transactionId, paymentId, replay: readReplay(row) }
+}
+
+/** The refund that the idempotency key belongs to; null for none. */
+export function readReplay(row: ReplayColumns): FingerprintedRefund | null {
+  if (row.refundId === null) return null
   const { refundId, amount, reason, receiverShown, value, keyId } = row
-  const own = { refundId, paymentId: row.refundPaymentId, amount, reason, receiverShown }
-  return { ...target, replay: { ...own, value, keyId } }
+  return {
+    ...{ refundId, paymentId: row.refundPaymentId, amount, reason, receiverShown },
+    ...{ value, keyId },
+  }
 }
 
 /**
@@ -68,7 +73,7 @@ function readTarget(row: TargetRow): RefundTarget {
  */
 export function replayRefund(
   { encryption, log }: Pick<Context, 'encryption' | 'log'>,
-  { merchantCode, replay }: RefundTarget,
+  { merchantCode, replay }: Pick<RefundTarget, 'merchantCode' | 'replay'>,
   params: string,
 ): RequestedRefund | undefined {
   if (!replay) return undefined

@@ -2,7 +2,7 @@ import { DomainError } from '../../errors.ts'
 import { shortenAmount } from '../../money.ts'
 import type { Encryption, Fingerprint, FingerprintCheck } from '../../platform/crypto/encryption.ts'
 import { decryptReceiver } from '../receiver.ts'
-import type { RefundParams } from './types.ts'
+import type { RefundParams, RequestParams } from './types.ts'
 
 const MAX_KEY = 255
 
@@ -31,14 +31,25 @@ export function readIdempotencyKey(header: string | undefined): string {
 }
 
 /** Formats the parameters of a refund for a fingerprint. Amounts compare by value: `"10000"` and `10000.00` are equal. */
-export function formatParams(params: RefundParams): string {
-  const { paymentId, amount, receiver, reason, metadata = {} } = params
+export function formatParams({ paymentId, ...params }: RefundParams): string {
+  return formatSubject(paymentId, params)
+}
+
+/** The same for a surplus refund, which names a transaction: it equals no request to refund a payment. */
+export function formatSurplusParams(transactionId: string, params: RequestParams): string {
+  return formatSubject(['surplus', transactionId], params)
+}
+
+function formatSubject(
+  subject: string | readonly string[],
+  { amount, receiver, reason, metadata = {} }: RequestParams,
+): string {
   const value = amount === undefined ? null : shortenAmount(amount)
   const to = receiver && [receiver.accountName, receiver.accountNumber, receiver.swiftCode]
   const pairs = Object.entries(metadata).sort(([a], [b]) => (a < b ? -1 : 1))
   // Without pairs the text is that of earlier releases, whose fingerprints are stored.
   const more = pairs.length > 0 ? [pairs] : []
-  return JSON.stringify([paymentId, value, to ?? null, reason ?? null, ...more])
+  return JSON.stringify([subject, value, to ?? null, reason ?? null, ...more])
 }
 
 /** A stored refund with its fingerprint, and what the fingerprint was made of. */

@@ -14,6 +14,7 @@ import { selectStatus } from './select-status.ts'
 import type { RefundIntent, RefundParams } from './types.ts'
 
 const OPERATION = 'POST /v1/payments/{paymentId}/refunds'
+const SURPLUS_OPERATION = 'POST /v1/transactions/{transactionId}/surplus-refund'
 
 const PROVEN = 'the gateway notified its success before the refund was stored; it is not sent again'
 const KNOWN =
@@ -25,6 +26,8 @@ export type IntentToStore = {
   target: RefundTarget
   params: RefundParams
   intent: RefundIntent
+  /** It refunds what was paid beyond one success, and was requested so. */
+  surplus?: boolean
 }
 
 export type InsertedIntent = Omit<RefusingPayment, 'status'> & {
@@ -76,7 +79,7 @@ export function insertIntent(
   toStore: IntentToStore,
   { encrypted, shown, caps }: { encrypted: Buffer | null; shown: Buffer | null; caps: Caps },
 ): PromiseLike<InsertedIntent[]> {
-  const { access, target, params, intent } = toStore
+  const { access, target, params, intent, surplus = false } = toStore
   const { merchantCode, transactionId, paymentId } = target
   const { refundId, idempotencyKey, fingerprint } = intent
   const { amount = null, reason = null, onBehalfOf = null, metadata = {} } = params
@@ -97,12 +100,12 @@ export function insertIntent(
         from payment, judged
       ), ${selectStatus(tx, config, target, caps.byCurrency)}, stored as (
         insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, reason, metadata, receiver,
-          receiver_shown, idempotency_key, fingerprint,
+          receiver_shown, surplus, idempotency_key, fingerprint,
           fingerprint_key_id, requested_by, requested_principal, on_behalf_of, needs_approval, status, due_at, known, matched,
           in_first_sight, success_notified_at, review, cap_key_id, cap_day, cap_currency)
         select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId}, amount, ${reason}, ${JSON.stringify(metadata)}::text::jsonb,
           case when next <> 'succeeded' then ${encrypted}::bytea end,
-          ${shown}, ${idempotencyKey}, ${fingerprint.value}, ${fingerprint.keyId}, ${access.name}, ${selectPrincipal(tx, access.id)}, ${onBehalfOf}, next = 'awaiting_approval', next,
+          ${shown}, ${surplus}, ${idempotencyKey}, ${fingerprint.value}, ${fingerprint.keyId}, ${access.name}, ${selectPrincipal(tx, access.id)}, ${onBehalfOf}, next = 'awaiting_approval', next,
           case when next = 'pending' then now() end,
           proves, matched, in_first_sight, case when proves then notified_at end,
           case when next = 'needs_review' then 'contradicted' end,
@@ -126,17 +129,18 @@ export function insertIntent(
       from payment`
 }
 
-function describeRequest({ name }: Access, { reason, onBehalfOf }: RefundParams): string {
+function describeRequest({ access: { name }, params, surplus }: IntentToStore): string {
+  const { reason, onBehalfOf } = params
+  const what = surplus ? 'what was paid beyond one success, ' : ''
   const forWhom = onBehalfOf === undefined ? '' : ` on behalf of ${onBehalfOf}`
-  return `requested with API key ${name}${forWhom}${reason ? `: ${reason}` : ''}`
+  return `${what}requested with API key ${name}${forWhom}${reason ? `: ${reason}` : ''}`
 }
 
 /** Common table expressions that follow `stored`: its history, its audit entry, and the transaction that is due. */
-function recordIntent(
-  sql: Context['sql'],
-  tx: Tx,
-  { access, target, params, intent: { refundId } }: IntentToStore,
-) {
+function recordIntent(sql: Context['sql'], tx: Tx, toStore: IntentToStore) {
+  const { access, target, intent, surplus } = toStore
+  const { refundId } = intent
+  const operation = surplus ? SURPLUS_OPERATION : OPERATION
   const { merchantCode, transactionId, paymentId } = target
   return tx`
     taken as (
@@ -148,13 +152,13 @@ function recordIntent(
           (merchant_code, transaction_id, payment_id, refund_id, field, before, after, ipn_event_id, cause)
         select ${merchantCode}, ${transactionId}, ${paymentId}, refund_id, 'status', step.*
         from stored, wanted, lateral (
-          select null, case when found then 'pending' else next end, null::bigint, ${describeRequest(access, params)}
+          select null, case when found then 'pending' else next end, null::bigint, ${describeRequest(toStore)}
           union all
           select 'pending', next, wanted.ipn_event_id, case when proves then ${PROVEN} else ${KNOWN} end
           where found) as step
       ), audited as (
         insert into audit_entries (key_id, actor, operation, merchant_code, object_id, request_id, outcome)
-        select ${access.id}, ${access.name}, ${OPERATION}, ${merchantCode}, refund_id, ${access.requestId}, 'done'
+        select ${access.id}, ${access.name}, ${operation}, ${merchantCode}, refund_id, ${access.requestId}, 'done'
         from stored
       ), due as (
         update transactions t set final = false, version = version + 1, updated_at = now(), ${makeDue(sql)}

@@ -20,6 +20,21 @@ export const RefundId = z.string().openapi({
   example: '0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11',
 })
 
+/** A query parameter of refund requests. */
+export const DryRunParameter = z.enum(['true', 'false']).optional().openapi({
+  type: 'boolean',
+  description: 'Returns what would be sent; stores and sends nothing. Needs no `Idempotency-Key`.',
+})
+
+/** The headers of refund requests. */
+export const IdempotencyHeaders = z.object({
+  'idempotency-key': z.string().optional().openapi({
+    description:
+      'A unique string of your own for each refund, e.g. `order-DH1-return-1`; required unless `dryRun=true`',
+    maxLength: 257,
+  }),
+})
+
 /** The body of a refund request. */
 export const RefundRequest = z
   .strictObject({

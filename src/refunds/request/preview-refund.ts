@@ -3,9 +3,10 @@ import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { subtractAmount } from '../../money.ts'
 import { runInTransaction } from '../../platform/postgres/transaction.ts'
+import type { Tx } from '../../platform/postgres/types.ts'
 import { findTarget } from './find-target.ts'
 import { storeIntent } from './store-intent.ts'
-import type { RefundAmounts, RefundParams } from './types.ts'
+import type { RefundAmounts, RefundIntent, RefundParams } from './types.ts'
 
 /**
  * Computes what a refund would do by storing its intent and rolling back.
@@ -18,18 +19,34 @@ export async function previewRefund(
   merchants: readonly string[],
   params: RefundParams,
 ): Promise<RefundAmounts & { refundableAfter: string }> {
+  const intent = draftIntent()
+  const target = await findTarget(ctx, merchants, params.paymentId, intent.refundId)
+  const amounts = await runAndRollBack(ctx, (tx) =>
+    storeIntent(ctx, tx, { access, target, params, intent }),
+  )
+  return { ...amounts, refundableAfter: subtractAmount(amounts.refundable, amounts.amount) }
+}
+
+/** An intent that is never kept. */
+export function draftIntent(): RefundIntent {
   const refundId = randomUUID()
   const fingerprint = { value: Buffer.alloc(0), keyId: null }
-  const intent = { refundId, idempotencyKey: refundId, fingerprint }
-  const target = await findTarget(ctx, merchants, params.paymentId, refundId)
+  return { refundId, idempotencyKey: refundId, fingerprint }
+}
+
+/** Runs work in a transaction that is rolled back, and returns its result. */
+export async function runAndRollBack<T extends object>(
+  { sql }: Pick<Context, 'sql'>,
+  work: (tx: Tx) => Promise<T>,
+): Promise<T> {
   const rollBack = new Error('the preview is rolled back')
-  let amounts: RefundAmounts | undefined
-  await runInTransaction(ctx.sql, async (tx) => {
-    amounts = await storeIntent(ctx, tx, { access, target, params, intent })
+  let result: T | undefined
+  await runInTransaction(sql, async (tx) => {
+    result = await work(tx)
     throw rollBack
   }).catch((error: unknown) => {
     if (error !== rollBack) throw error
   })
-  if (!amounts) throw new Error('the preview has no result')
-  return { ...amounts, refundableAfter: subtractAmount(amounts.refundable, amounts.amount) }
+  if (!result) throw new Error('the preview has no result')
+  return result
 }

@@ -7,12 +7,13 @@ import { confirmCommits } from '../../platform/postgres/confirm-commits.ts'
 import { runPipelined } from '../../platform/postgres/transaction.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { buildRefundEvent } from '../build-event.ts'
+import type { ShownRefund } from '../view.ts'
 import { deriveRefundId } from './derive-refund-id.ts'
 import { KeyTakenError } from './explain-refusal.ts'
 import { findTarget, type RefundTarget, replayRefund } from './find-target.ts'
 import { formatParams } from './idempotency.ts'
 import { storeIntent } from './store-intent.ts'
-import type { RefundParams, RequestedRefund } from './types.ts'
+import type { RefundIntent, RefundParams, RequestedRefund } from './types.ts'
 
 /**
  * Accepts a refund: one transaction checks and stores the intent, whose id is the wire's request id from then
@@ -27,11 +28,35 @@ export async function requestRefund(
   idempotencyKey: string,
   params: RefundParams,
 ): Promise<RequestedRefund> {
-  const asked = formatParams(params)
-  const find = (sql: Tx) => findTarget({ sql }, merchants, params.paymentId, idempotencyKey)
+  return await acceptRefund<RefundTarget>(ctx, idempotencyKey, {
+    asked: formatParams(params),
+    find: (sql) => findTarget({ sql }, merchants, params.paymentId, idempotencyKey),
+    store: (tx, target, intent) => storeIntent(ctx, tx, { access, target, params, intent }),
+  })
+}
+
+/** What is particular to a kind of refund request. */
+export type AcceptedRequest<T> = {
+  /** The parameters, for the fingerprint. */
+  asked: string
+  /** Finds what is to be refunded, and the refund of the idempotency key. */
+  find: (sql: Tx) => Promise<T>
+  /** Locks, checks and stores the intent. */
+  store: (tx: Tx, target: T, intent: RefundIntent) => Promise<{ stored: ShownRefund }>
+}
+
+/**
+ * Stores a refund under an idempotency key, or returns the one that is stored under it.
+ * @throws DomainError when the refund is refused; nothing is stored then
+ */
+export async function acceptRefund<T extends Omit<RefundTarget, 'paymentId'>>(
+  ctx: Context,
+  idempotencyKey: string,
+  { asked, find, store }: AcceptedRequest<T>,
+): Promise<RequestedRefund> {
   let isNew = false
   try {
-    return await runPipelined<RefundTarget, RequestedRefund>(ctx.sql, {
+    return await runPipelined<T, RequestedRefund>(ctx.sql, {
       open: find,
       work: async (tx, target) => {
         const replayed = replayRefund(ctx, target, asked)
@@ -41,7 +66,7 @@ export async function requestRefund(
         const refundId = deriveRefundId(merchantCode, idempotencyKey)
         const intent = { refundId, idempotencyKey, fingerprint: ctx.encryption.fingerprint(asked) }
         ctx.tracing.remember(formatTransactionKey(target))
-        const { stored } = await storeIntent(ctx, tx, { access, target, params, intent })
+        const { stored } = await store(tx, target, intent)
         const event = buildRefundEvent(ctx.encryption, target, 'refund.created', stored)
         const value = { refundId, merchantCode, replayed: false as const, stored }
         return { value, last: prepareRecording(tx, [event]) }

@@ -8,7 +8,7 @@ import type { Tx } from '../../platform/postgres/types.ts'
 import { notifyTransactionChanged } from '../../transactions/notify-changed.ts'
 import { encryptReceiver, maskReceiver } from '../receiver.ts'
 import type { ShownRefund } from '../view.ts'
-import { lockCaps } from './caps.ts'
+import { type Caps, lockCaps } from './caps.ts'
 import { refuseReceiver } from './check-receiver.ts'
 import { explainRefusal } from './explain-refusal.ts'
 import { type IntentToStore, insertIntent, lockPayment } from './insert-intent.ts'
@@ -25,10 +25,20 @@ export async function storeIntent(
   tx: Tx,
   toStore: IntentToStore,
 ): Promise<RefundAmounts & { stored: ShownRefund }> {
+  refuseUnsendable(ctx, toStore.target.merchantCode)
+  refuseReceiver(ctx.config, toStore.params.receiver)
+  const caps = await lockCaps(tx, toStore.access, ctx.config)
+  return await storeWithCaps(ctx, tx, toStore, caps)
+}
+
+/** The part of `storeIntent` that follows the lock of the key's day. */
+export async function storeWithCaps(
+  ctx: Pick<Context, 'config' | 'encryption' | 'sql'>,
+  tx: Tx,
+  toStore: IntentToStore,
+  caps: Caps,
+): Promise<RefundAmounts & { stored: ShownRefund }> {
   const { access, target, params, intent } = toStore
-  refuseUnsendable(ctx, target.merchantCode)
-  refuseReceiver(ctx.config, params.receiver)
-  const caps = await lockCaps(tx, access, ctx.config)
   const { receiver, paymentId } = params
   const { refundId } = intent
   const encrypted = receiver
@@ -102,7 +112,7 @@ function refuseDecimals(amount: string | undefined, currency: string): void {
 }
 
 /** Refuses refunds that could not be sent now: stored, they would be sent unexpectedly later. */
-function refuseUnsendable({ config }: Pick<Context, 'config'>, merchantCode: string): void {
+export function refuseUnsendable({ config }: Pick<Context, 'config'>, merchantCode: string): void {
   if (!config.REFUNDS_ENABLED) {
     const detail = 'New refunds are disabled at the moment; refunds in progress continue'
     throw new DomainError('refunds_disabled', detail)

@@ -2,9 +2,8 @@ import type { Fingerprint } from '../../platform/crypto/encryption.ts'
 import type { Receiver } from '../receiver.ts'
 import type { ShownRefund } from '../view.ts'
 
-/** A refund request, parsed. */
-export type RefundParams = {
-  paymentId: string
+/** The parameters of a refund request, parsed. */
+export type RequestParams = {
   /** Decimal string; undefined for all that is left to refund. */
   amount: string | undefined
   receiver: Receiver | undefined
@@ -14,6 +13,9 @@ export type RefundParams = {
   /** The caller's own pairs. */
   metadata?: Readonly<Record<string, string>> | undefined
 }
+
+/** A refund request, parsed. */
+export type RefundParams = RequestParams & { paymentId: string }
 
 /** A refund about to be stored. `refundId` is also the request id on the wire. */
 export type RefundIntent = {

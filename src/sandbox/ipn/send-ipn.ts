@@ -19,8 +19,8 @@ const NOTHING_PAID = { code: 9, message: 'Waiting for payment' }
 
 /**
  * Sends a transaction's notification (specification 6; fields as gateways of this family document
- * them). It reports the newest successful payment, or else the newest payment. Resolves after the
- * first attempts.
+ * them). It reports the newest successful payment, or else the newest payment; its amount is the
+ * order's, if the transaction has one. Resolves after the first attempts.
  */
 export function sendPaymentIpn(
   state: SandboxState,
@@ -32,13 +32,14 @@ export function sendPaymentIpn(
   const exclude = state.settings.ipnHashExclude
   const payment = payments.findLast(({ status }) => status === 'SUCCESS') ?? payments.at(-1)
   const { code, message } = describePayment(payment)
+  const amount = transaction.amount ?? payment?.amount ?? '0'
   const fields = {
     MerchantCode: merchantCode,
     Currency: transaction.currency,
     Locale: 'vi',
     Version: '1',
     Command: 'PAY',
-    Amount: new LosslessNumber(payment?.amount ?? '0'),
+    Amount: new LosslessNumber(amount),
     MerchantTxnID: transaction.merchantTxnId,
     OrderID: transaction.orderId,
     OrderInfo: `Thanh toán đơn hàng ${transaction.orderId}`,

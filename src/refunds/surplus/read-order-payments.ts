@@ -1,0 +1,124 @@
+import type { TransactionKey } from '../../db/transaction-key.ts'
+import { REFUNDABLE_SQL } from '../../payments/refundable.ts'
+import { byKey } from '../../platform/postgres/by-key.ts'
+import type { Tx } from '../../platform/postgres/types.ts'
+
+/** A payment of an order that succeeded, and that the newest answer lists readably. Amounts are decimal strings. */
+export type OrderPayment = {
+  paymentId: string
+  amount: string
+  /** What is left of it: refunds made and refunds in progress are deducted. */
+  refundable: string
+  /** Of that, what refunds have taken that were requested after the surplus refund, and are none themselves. */
+  refundedLater: string
+  /** The order's amount, as its transaction was notified of it. */
+  expectedAmount: string | null
+  /** It belongs to the transaction asked about, not to another one of the order. */
+  own: boolean
+  /** A query sent after the surplus refund was requested, or approved, has shown it. */
+  confirmed: boolean
+}
+
+const TRANSACTION = ['merchant_code', 'transaction_id']
+const ORDER = ['merchant_code', 'order_id']
+
+/** Verified notifications name another order for the transaction: which one it belongs to is not known. */
+const isDisputed = (alias: string) => `exists (
+  select from (
+    select verdict, hint, published, order_id from ipn_events as e
+    where ${byKey('e', TRANSACTION, alias)} offset 0) as e
+  where e.verdict = 'verified' and (e.published or not e.hint) and e.order_id <> ${alias}.order_id)`
+
+/**
+ * The other transactions of the order of `t` that count with it, as `o`: their order ids are verified and undisputed, and
+ * their amounts are in the same verified currency, or they could not be added.
+ */
+const OTHERS = `
+  select o.* from transactions as t cross join lateral (
+    select * from transactions as o where ${byKey('o', ORDER, 't')} offset 0) as o
+  where o.transaction_id <> t.transaction_id and o.state in ('paid', 'partially_refunded')
+    and t.order_id_verified and o.order_id_verified and t.currency_verified and o.currency_verified
+    and upper(btrim(o.currency)) = upper(btrim(t.currency))
+    and not ${isDisputed('t')} and not ${isDisputed('o')}`
+
+/** The transaction itself, and the others of its order, as `o`; `$1` is the merchant code, `$2` the transaction id. */
+const MEMBERS = `
+  select t.* from transactions as t where t.merchant_code = $1 and t.transaction_id = $2
+  union all
+  ${OTHERS} and t.merchant_code = $1 and t.transaction_id = $2`
+
+/**
+ * Locks a transaction, and the others of its order, in the order of their keys: two surplus refunds of one order, or a
+ * surplus refund and another one of the same payments, are counted one after the other. The lock of the key's day comes
+ * before, those of payments after.
+ */
+export async function lockOrder(
+  tx: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+): Promise<void> {
+  await tx.unsafe(
+    `select from (
+      select distinct merchant_code, transaction_id from (${MEMBERS}) as o
+      order by merchant_code, transaction_id
+    ) as k cross join lateral (
+      select from transactions as t where ${byKey('t', TRANSACTION, 'k')} limit 1 for update) as t`,
+    [merchantCode, transactionId],
+  )
+}
+
+/**
+ * Reads the successful payments of a transaction and of the others of its order. Read them after `lockOrder`, in a
+ * statement of its own: sums from before a wait would be stale.
+ * @param refundId the surplus refund that is checked before it is sent; none when one is requested
+ */
+export async function readOrderPayments(
+  tx: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+  refundId: string | null = null,
+): Promise<OrderPayment[]> {
+  return await tx.unsafe<OrderPayment[]>(
+    `with asked as materialized (
+      select requested_at, coalesce(approved_at, requested_at) as since from refunds
+      where merchant_code = $1 and refund_id = $3::uuid
+    ), members as materialized (${MEMBERS})
+    select payments.payment_id as "paymentId", payments.amount, ${REFUNDABLE_SQL} as refundable,
+      coalesce((
+        select sum(r.amount) from (
+          select amount, status, surplus, return_sightings, requested_at from refunds as r
+          where ${byKey('r', ['merchant_code', 'payment_id'], 'payments')} offset 0) as r
+        where r.requested_at > (select requested_at from asked) and not r.surplus
+          and r.status <> 'failed' and r.return_sightings < 2), 0)::text as "refundedLater",
+      m.expected_amount as "expectedAmount", m.transaction_id = $2 as own,
+      m.transaction_id = $2 or coalesce(m.as_of > (select since from asked), true) as confirmed
+    from members as m cross join lateral (
+      select * from payments as p where ${byKey('p', TRANSACTION, 'm')} offset 0) as payments
+    where payments.status = 'SUCCESS' and not payments.missing and payments.unlisted_since is null
+      and not payments.unreadable
+    order by payments.first_seen_at, payments.payment_id`,
+    [merchantCode, transactionId, refundId],
+    { prepare: true },
+  )
+}
+
+/**
+ * Makes the other transactions of the order due, unless they are being queried or retried, or are locked: waiting for
+ * their rows could deadlock.
+ * @returns whether any was made due
+ */
+export async function requestConfirmation(
+  tx: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+  makeDue: string,
+): Promise<boolean> {
+  const { count } = await tx.unsafe(
+    `update transactions as t set ${makeDue} from (
+      select t.merchant_code, t.transaction_id from transactions as t join (
+        ${OTHERS} and t.merchant_code = $1 and t.transaction_id = $2
+      ) as o using (merchant_code, transaction_id)
+      where t.lease_id is null and (t.due_at is null or (t.due_at > now() and t.attempts = 0))
+      for update of t skip locked) as o
+    where t.merchant_code = o.merchant_code and t.transaction_id = o.transaction_id`,
+    [merchantCode, transactionId],
+  )
+  return count > 0
+}

@@ -1,0 +1,89 @@
+import type { Access } from '../../access/types.ts'
+import type { Context } from '../../context.ts'
+import { subtractAmount } from '../../money.ts'
+import type { Tx } from '../../platform/postgres/types.ts'
+import { lockCaps } from '../request/caps.ts'
+import { refuseReceiver } from '../request/check-receiver.ts'
+import { formatSurplusParams } from '../request/idempotency.ts'
+import { draftIntent, runAndRollBack } from '../request/preview-refund.ts'
+import { acceptRefund } from '../request/request-refund.ts'
+import { refuseUnsendable, storeWithCaps } from '../request/store-intent.ts'
+import type { RefundIntent, RequestedRefund, RequestParams } from '../request/types.ts'
+import { choosePayment } from './choose-payment.ts'
+import { findSurplusTarget, type SurplusTarget } from './find-surplus-target.ts'
+
+/** A request to refund what was paid for an order beyond one success. */
+export type SurplusParams = RequestParams & { transactionId: string }
+
+/**
+ * Accepts a refund of what was paid beyond one success of the transaction's order, as `requestRefund` does for a payment.
+ * @param merchants the accounts the caller may use
+ * @throws DomainError when the refund is refused; nothing is stored then
+ */
+export async function requestSurplusRefund(
+  ctx: Context,
+  access: Access,
+  merchants: readonly string[],
+  idempotencyKey: string,
+  params: SurplusParams,
+): Promise<RequestedRefund> {
+  const { transactionId } = params
+  return await acceptRefund<SurplusTarget>(ctx, idempotencyKey, {
+    asked: formatSurplusParams(transactionId, params),
+    find: (sql) => findSurplusTarget({ sql }, merchants, transactionId, idempotencyKey),
+    store: (tx, target, intent) => storeSurplus(ctx, tx, { access, target, params, intent }),
+  })
+}
+
+/**
+ * Computes what a surplus refund would do, by storing its intent and rolling back.
+ * @param merchants the accounts the caller may use
+ * @throws DomainError the refusal the refund would get
+ */
+export async function previewSurplusRefund(
+  ctx: Pick<Context, 'config' | 'encryption' | 'sql'>,
+  access: Access,
+  merchants: readonly string[],
+  params: SurplusParams,
+) {
+  const intent = draftIntent()
+  const { transactionId } = params
+  const target = await findSurplusTarget(ctx, merchants, transactionId, intent.refundId)
+  const amounts = await runAndRollBack(ctx, (tx) =>
+    storeSurplus(ctx, tx, { access, target, params, intent }),
+  )
+  return { ...amounts, refundableAfter: subtractAmount(amounts.refundable, amounts.amount) }
+}
+
+type SurplusToStore = {
+  access: Access
+  target: SurplusTarget
+  params: SurplusParams
+  intent: RefundIntent
+}
+
+/** Locks in order: the key's day, the transactions of the order, the payment. */
+async function storeSurplus(
+  ctx: Pick<Context, 'config' | 'encryption' | 'sql'>,
+  tx: Tx,
+  { access, target, params, intent }: SurplusToStore,
+) {
+  refuseUnsendable(ctx, target.merchantCode)
+  refuseReceiver(ctx.config, params.receiver)
+  const caps = await lockCaps(tx, access, ctx.config)
+  const { paymentId, amount, surplus } = await choosePayment(
+    tx,
+    target,
+    params.amount,
+    intent.refundId,
+  )
+  const toStore = {
+    access,
+    target: { ...target, paymentId },
+    params: { ...params, paymentId, amount },
+    intent,
+    surplus: true,
+  }
+  const stored = await storeWithCaps(ctx, tx, toStore, caps)
+  return { ...stored, paymentId, surplus }
+}

@@ -1,0 +1,135 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { expectTaken } from '../../support/ask.ts'
+import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import { askSurplus, type PaidOrder, payOrder } from '../../support/orders.ts'
+import type { LabPayment } from '../../support/refund-lab.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const lab = useRefundLab()
+afterEach(() => lab.clear())
+
+const TWICE = [{ amount: '100' }, { amount: '100' }]
+const NOT_SURPLUS = {
+  status: 'failed',
+  failure: { source: 'service', code: 'not_surplus' },
+}
+
+function pick({ payments }: PaidOrder, place = 0): LabPayment {
+  return payments[place] ?? expect.fail('no such payment')
+}
+
+const fail = (payment: LabPayment) =>
+  lab.control('PATCH', `/payments/${payment.id}`, { status: 'FAILED' })
+
+describe('before a surplus refund is sent', () => {
+  it('a success of the transaction that is withdrawn makes it fail: nothing is sent', async () => {
+    const order = await payOrder(lab, 'DH1', TWICE)
+    const { id } = await expectTaken(await askSurplus(lab, order.transactionId))
+    await fail(pick(order, 0))
+    await lab.pass(pick(order, 1))
+    expect(await lab.readRefund(id)).toMatchObject(NOT_SURPLUS)
+    expect(await lab.sent(id)).toBe(0)
+    expect((await lab.payment(pick(order, 1).id)).refundableAmount).toBe('100')
+  })
+
+  it('another transaction of the order is asked about, and then it is sent', async () => {
+    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    const { id } = await expectTaken(await askSurplus(lab, second.transactionId))
+    await lab.pass(pick(second))
+    expect(await lab.sent(id)).toBe(0)
+    const [asked] = await lab.database.sql`
+      select due_at <= now() + interval '2 s' as due from transactions where transaction_id = ${first.transactionId}`
+    expect(asked).toEqual({ due: true })
+    await lab.pass(pick(first))
+    await lab.pass(pick(second))
+    expect(await lab.sent(id)).toBe(1)
+  })
+
+  it('a success of the other transaction that is withdrawn makes it fail', async () => {
+    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    const { id } = await expectTaken(await askSurplus(lab, second.transactionId))
+    await fail(pick(first))
+    await lab.pass(pick(second))
+    expect(await lab.readRefund(id)).toMatchObject({ status: 'pending' })
+    await lab.pass(pick(first))
+    await lab.pass(pick(second))
+    expect(await lab.readRefund(id)).toMatchObject(NOT_SURPLUS)
+    expect(await lab.sent(id)).toBe(0)
+  })
+
+  it('a refund at the portal of what was paid twice makes it fail', async () => {
+    const order = await payOrder(lab, 'DH1', TWICE)
+    const { id } = await expectTaken(await askSurplus(lab, order.transactionId))
+    await lab.show(pick(order, 0), '100')
+    await lab.pass(pick(order, 1))
+    expect(await lab.readRefund(id)).toMatchObject(NOT_SURPLUS)
+    expect(await lab.sent(id)).toBe(0)
+  })
+
+  it('a return of goods that was requested later does not stop it', async () => {
+    const order = await payOrder(lab, 'DH1', TWICE)
+    const { id } = await expectTaken(await askSurplus(lab, order.transactionId))
+    const returned = await lab.ask(pick(order, 0), '30')
+    await lab.pass(pick(order, 0))
+    await lab.pass(pick(order, 0))
+    expect([await lab.sent(id), await lab.sent(returned)]).toEqual([1, 1])
+  })
+
+  it('a part of another refund that shows in this very answer is not counted twice', async () => {
+    const order = await payOrder(lab, 'DH1', [...TWICE, { amount: '100' }])
+    const earlier = await lab.send(pick(order, 0), '100')
+    await lab.settle(earlier)
+    const { id } = await expectTaken(await askSurplus(lab, order.transactionId))
+    await lab.pass(pick(order, 1))
+    expect(await lab.sent(id)).toBe(1)
+  })
+})
+
+describe('at the same time', () => {
+  /** Sends requests that wait for the lock of a transaction, and lets them go together. */
+  async function race(transactionId: string, requests: (() => Promise<{ status: number }>)[]) {
+    return await whileUncommitted(
+      lab.database,
+      (held) => held`select from transactions where transaction_id = ${transactionId} for update`,
+      async (commit) => {
+        const asked = requests.map((request) => request())
+        await waitUntilBlocked(lab.database, requests.length)
+        await commit()
+        return (await Promise.all(asked)).map(({ status }) => status).sort()
+      },
+    )
+  }
+
+  it('two surplus refunds of the two transactions of an order are one', async () => {
+    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    const requests = [first, second].map(
+      ({ transactionId }) =>
+        () =>
+          askSurplus(lab, transactionId),
+    )
+    expect(await race(first.transactionId, requests)).toEqual([202, 409])
+    expect(await lab.database.sql`select from refunds`).toHaveLength(1)
+  })
+
+  it('two surplus refunds of one transaction are one', async () => {
+    const { transactionId } = await payOrder(lab, 'DH1', TWICE)
+    const request = () => askSurplus(lab, transactionId)
+    expect(await race(transactionId, [request, request])).toEqual([202, 409])
+  })
+
+  it('copies of one request are one refund', async () => {
+    const { transactionId } = await payOrder(lab, 'DH1', TWICE)
+    const request = () => askSurplus(lab, transactionId, {}, { idempotencyKey: 'copies' })
+    expect(await race(transactionId, [request, request])).toEqual([202, 202])
+    expect(await lab.database.sql`select from refunds`).toHaveLength(1)
+  })
+
+  it('a surplus refund and an ordinary one of the same payment are one', async () => {
+    const order = await payOrder(lab, 'DH1', TWICE)
+    const requests = [
+      () => askSurplus(lab, order.transactionId),
+      () => lab.refund(pick(order, 1).id),
+    ]
+    expect(await race(order.transactionId, requests)).toEqual([202, 409])
+  })
+})

@@ -1,0 +1,61 @@
+import { randomUUID } from 'node:crypto'
+import { syncDue } from '../../src/sync/sync-due.ts'
+import type { LabPayment, RefundLab } from './refund-lab.ts'
+import { KEY } from './service.ts'
+import { makeTransaction, notifyOf } from './sync.ts'
+
+/** A transaction of an order, with its payments, oldest first. */
+export type PaidOrder = { transactionId: string; payments: LabPayment[] }
+
+type Given = { amount?: string; status?: string; paymentMethod?: string }
+
+let serial = 0
+
+/**
+ * Makes a transaction of an order, notifies it with a verified order id, and syncs it once.
+ * @param named members of its notification that differ; `svc_Amount` is by default that of its first payment
+ */
+export async function payOrder(
+  lab: RefundLab,
+  orderId: string,
+  payments: readonly Given[] = [{}],
+  named: Record<string, string | number> = {},
+): Promise<PaidOrder> {
+  serial += 1
+  const transactionId = `T-PAID-${String(serial).padStart(4, '0')}`
+  const list = payments.map((one, n) => ({
+    id: `P-PAID-${serial}-${n}`,
+    amount: '100',
+    ...one,
+  }))
+  await makeTransaction(lab, transactionId, list)
+  await notifyOf(lab, transactionId, {
+    svc_OrderID: orderId,
+    svc_Currency: 'VND',
+    svc_Amount: Number(list[0]?.amount ?? 0),
+    svc_ResponseCode: 0,
+    ...named,
+  })
+  await syncDue(lab.service.ctx)
+  return { transactionId, payments: list.map(({ id }) => ({ id, transactionId })) }
+}
+
+type Asked = { key?: string; query?: string; idempotencyKey?: string | null }
+
+/** Requests a surplus refund. */
+export async function askSurplus(
+  { service: { url } }: RefundLab,
+  transactionId: string,
+  body: unknown = {},
+  { key = KEY, query = '', idempotencyKey = randomUUID() }: Asked = {},
+): Promise<Response> {
+  return await fetch(`${url}/v1/transactions/${transactionId}/surplus-refund${query}`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${key}`,
+      'content-type': 'application/json',
+      ...(idempotencyKey === null ? {} : { 'idempotency-key': idempotencyKey }),
+    },
+    body: JSON.stringify(body),
+  })
+}
