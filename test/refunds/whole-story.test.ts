@@ -47,19 +47,27 @@ describe('the reference and the fee of a refund', () => {
     expect(await readLastEvent()).toMatchObject({ id: refundId, ...notified })
   })
 
-  it('are learnt of a refund that had succeeded without a notification, with an event', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
-    await lab.settle(refundId)
-    await lab.pass(payment)
-    const known = await readStory(refundId)
-    expect(known).toMatchObject({ status: 'succeeded', fee: null })
-    await lab.notify(payment, refundId, '30', { fee: '0.5', reference: 'LATER' })
-    await lab.pass(payment)
-    const learnt = { status: 'succeeded', fee: '0.5', gatewayReference: 'LATER' }
-    expect(await readStory(refundId)).toMatchObject(learnt)
-    expect(await readLastEvent()).toMatchObject({ id: refundId, ...learnt })
-  })
+  it.each([
+    ['the fee', { fee: '0.5', reference: '' }, { fee: '0.5', gatewayReferenceSource: 'answer' }],
+    ['the reference', { reference: 'LATER' }, { fee: null, gatewayReference: 'LATER' }],
+  ])(
+    'are learnt of a refund that had succeeded before, with an event: %s',
+    async (_, says, shown) => {
+      const payment = await lab.open()
+      const refundId = await lab.send(payment, '30')
+      await lab.settle(refundId)
+      await lab.pass(payment)
+      await lab.database.sql`update refunds set inferred = false, known = true`
+      await lab.database.sql`delete from event_outbox`
+      const { updatedAt } = await lab.readRefund(refundId)
+      await lab.notify(payment, refundId, '30', says)
+      await lab.pass(payment)
+      const learnt = { status: 'succeeded', ...shown }
+      expect(await readStory(refundId)).toMatchObject(learnt)
+      expect(await readLastEvent()).toMatchObject({ id: refundId, ...learnt })
+      expect((await lab.readRefund(refundId)).updatedAt > updatedAt).toBe(true)
+    },
+  )
 
   it.each([
     ['a word', 'free'],
@@ -73,9 +81,13 @@ describe('the reference and the fee of a refund', () => {
     expect(await readStory(refundId)).toMatchObject({ status: 'succeeded', fee: null })
   })
 
-  it.each(['the genuine one', 'the copy'])(
-    'fall back to the answer when the end of the message is cut elsewhere, %s first',
-    async (first) => {
+  it.each([
+    ['the genuine one', 'apart'],
+    ['the copy', 'apart'],
+    ['the genuine one', 'together'],
+  ])(
+    'fall back to the answer when the end of the message is cut elsewhere, %s first, %s',
+    async (first, when) => {
       const payment = await lab.open()
       const refundId = await lab.send(payment, '30')
       const genuine: Params = sign({
@@ -94,8 +106,9 @@ describe('the reference and the fee of a refund', () => {
       const order = first === 'the copy' ? [cut, genuine] : [genuine, cut]
       for (const one of order) {
         expect((await postIpn(lab.service.url, one)).status).toBe(200)
-        await lab.pass(payment)
+        if (when === 'apart') await lab.pass(payment)
       }
+      await lab.pass(payment)
       const story = await readStory(refundId)
       expect(story).toMatchObject({
         status: 'succeeded',
