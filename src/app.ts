@@ -21,7 +21,8 @@ import { createRequestMeter } from './platform/http/request-meter.ts'
 import { requireValidUrl } from './platform/http/require-valid-url.ts'
 import { traceRequests } from './platform/http/trace-requests.ts'
 import type { ApiInfo } from './platform/openapi/document.ts'
-import { openapiRoutes } from './platform/openapi/routes.ts'
+import type { ParameterTable } from './platform/openapi/parameters.ts'
+import { openapiRoutes, type ReferenceContext } from './platform/openapi/routes.ts'
 import { approvalRoutes } from './refunds/approval/routes.ts'
 import { externalRefundRoutes } from './refunds/external/routes.ts'
 import { decisionRoutes } from './refunds/review/routes.ts'
@@ -31,7 +32,7 @@ import { reviewRoutes } from './review/routes.ts'
 import { searchRoutes } from './search/routes.ts'
 import { transactionRoutes } from './transactions/routes.ts'
 import type { WebhooksContext } from './webhooks/context.ts'
-import { webhookRoutes } from './webhooks/routes.ts'
+import { mountWebhooks } from './webhooks/mount.ts'
 
 /** Completes the problem of an unknown path, by role. */
 const NOT_FOUND_HINT = {
@@ -46,8 +47,9 @@ const DESCRIPTION = `Reports the state of payments to order systems, and refunds
   covers one merchant account or all of them; each operation names the scope that it requires.
 * Amounts are exact decimals in strings; times are ISO 8601 in UTC.
 * Lists are paginated: request the next page with \`cursor\` set to \`nextCursor\`, until it is null.
-* Errors are problems (RFC 9457) with one of the codes of the schema \`Problem\`. An unknown path is
-  \`not_found\`; a wrong method is \`method_not_allowed\`, with \`Allow\`.`
+* Errors are problems (RFC 9457) with one of the codes at the end of this page, and of the schema \`Problem\`. An
+  unknown path is \`not_found\`; a wrong method is \`method_not_allowed\`, with \`Allow\`.
+* Every response has \`X-Request-Id\`, which the log has too; with a key also \`RateLimit\` and \`RateLimit-Policy\`.`
 
 const TAGS = [
   { name: 'Transactions', description: 'The state of a payment, and queries for it' },
@@ -66,9 +68,65 @@ const TAGS = [
   { name: 'Operations', description: 'For orchestrators, Prometheus and developers' },
 ]
 
-const API: ApiInfo = { title: 'IPN processor', description: DESCRIPTION, tags: TAGS }
+/** Parameters whose schemas are shared. Only the ids in paths have examples: a filter that is filled in hides rows. */
+const PARAMETERS: ParameterTable = {
+  transactionId: {
+    description: "The id of the transaction, as the gateway's notification names it",
+    example: '240830080146NDTISR',
+  },
+  paymentId: {
+    description: 'The `id` of the payment, which the gateway assigned',
+    example: '1439211',
+  },
+  virtualCardRequestId: {
+    description: 'The identifier of the card request, which names the card',
+    example: 'VC-DEMO-0001',
+  },
+  'listRefunds.paymentId': { description: 'Only refunds of the payment with this id' },
+  orderId: { description: 'Only what belongs to this order of the shop, exactly as it is written' },
+  'listPayments.status': {
+    description:
+      'Only payments with this status: `SUCCESS`, `FAILED`, `PROCESSING`, or one as it came',
+  },
+  paymentMethod: { description: 'Only payments made by this method: `QR`, `ATM` or `CC`' },
+  from: {
+    description: 'Only what was first seen at this time or later: ISO 8601 with an offset',
+  },
+  to: { description: 'Only what was first seen before this time: ISO 8601 with an offset' },
+  dateFr: { description: 'Only cards created on this day or later, e.g. `2026-11-21`' },
+  dateTo: { description: 'Only cards created on this day or earlier, e.g. `2026-11-21`' },
+  requestId: { description: 'Only cards of the batch request with this identifier' },
+  'listCards.status': { description: 'Only cards with this status, e.g. `ACTIVED`' },
+  cardBrand: { description: 'Only cards of this network, in lower case, e.g. `visa`' },
+  after: {
+    description:
+      'The `id` of the last event read, or `nextCursor`; without it the oldest event kept comes first',
+  },
+  'Last-Event-Id': { description: 'The `id` of the last event read, as a browser repeats it' },
+  'Idempotency-Key': {
+    description:
+      'A unique string of your own for each refund; required unless `dryRun=true`. Store it before you send the request',
+    example: 'order-DH1-return-1',
+  },
+  target: { description: 'Whether the account, a payment or a refund is held', example: 'payment' },
+  'setHold.id': {
+    description: 'The merchant code, or the id of the payment or the refund, to hold',
+    example: '1439211',
+  },
+  'releaseHold.id': {
+    description: 'The merchant code, or the id of the payment or the refund, that is held',
+    example: '1439211',
+  },
+}
 
-type AppContext = CardsContext & HealthContext & WebhooksContext
+const API: ApiInfo = {
+  title: 'IPN processor',
+  description: DESCRIPTION,
+  tags: TAGS,
+  parameters: PARAMETERS,
+}
+
+type AppContext = CardsContext & HealthContext & WebhooksContext & ReferenceContext
 
 /**
  * Creates the HTTP application: everything but `/ipn`, which it only describes. A worker serves only health and
@@ -109,7 +167,7 @@ export function createApp(
   app.route('/', healthRoutes(ctx))
   if (ctx.config.ROLE === 'worker') return app
 
-  app.route('/', openapiRoutes(app, API))
+  app.route('/', openapiRoutes(ctx, app, API))
   for (const route of describeIpnRoutes(ctx.config.GATEWAY_FIELD_PREFIX)) {
     app.openAPIRegistry.registerPath(route)
   }
@@ -134,6 +192,6 @@ export function createApp(
   app.route('/', searchRoutes(ctx))
   app.route('/', feedRoutes(ctx))
   app.route('/', cardRoutes(ctx))
-  app.route('/', webhookRoutes(ctx))
+  mountWebhooks(app, ctx)
   return app
 }

@@ -2,8 +2,10 @@ import { EVENT_RECORDED, EVENTS_PUBLISHED, SYNC_DUE } from './db/channels.ts'
 import type { FeedContext } from './feed/context.ts'
 import { beginPublishing } from './feed/publish-events.ts'
 import { checkOrders } from './maintenance/check-orders.ts'
+import { deleteAttempts } from './maintenance/delete-attempts.ts'
 import { createDeleteExpired } from './maintenance/delete-expired.ts'
 import { eraseReceivers } from './maintenance/erase-receivers.ts'
+import { eraseSecrets } from './maintenance/erase-secrets.ts'
 import { forgetUnconfirmed } from './maintenance/forget-unconfirmed.ts'
 import { checkMissingAccounts } from './maintenance/missing-accounts.ts'
 import { recheckFinal } from './maintenance/recheck-final.ts'
@@ -99,7 +101,7 @@ function startWebhookDelivery(ctx: BackgroundContext, everyMs: number): WorkerLo
   })
 }
 
-/** What is not urgent: unhandled notifications, deadlines without a query, missing accounts, mistyped ids, unchecked orders, receivers. */
+/** What is not urgent: unhandled notifications, deadlines without a query, missing accounts, mistyped ids, unchecked orders, what is to be erased. */
 function startRequeueAndErasure(ctx: BackgroundContext): WorkerLoop {
   return startMonitoredLoop(ctx, {
     name: 'tidying',
@@ -110,6 +112,7 @@ function startRequeueAndErasure(ctx: BackgroundContext): WorkerLoop {
       await expireApprovals(ctx)
       await forgetUnconfirmed(ctx)
       await checkOrders(ctx)
+      await eraseSecrets(ctx)
       return { count: await eraseReceivers(ctx), finished: Promise.resolve() }
     },
     idleMs: () => Promise.resolve(MAINTAIN_EVERY_MS),
@@ -133,7 +136,10 @@ function startExpiredDeletion(ctx: BackgroundContext): WorkerLoop {
   const deleteExpired = createDeleteExpired(ctx)
   return startMonitoredLoop(ctx, {
     name: 'removing',
-    begin: async () => ({ count: await deleteExpired(), finished: Promise.resolve() }),
+    begin: async () => {
+      const count = (await deleteExpired()) + (await deleteAttempts(ctx))
+      return { count, finished: Promise.resolve() }
+    },
     idleMs: () => Promise.resolve(MAINTAIN_EVERY_MS),
   })
 }

@@ -22,6 +22,7 @@ import type { CircuitBreakerSettings } from './platform/concurrency/circuit-brea
 import { createConcurrencyLimiter } from './platform/concurrency/concurrency-limiter.ts'
 import { createWaiters } from './platform/concurrency/waiters.ts'
 import { createStreams, STREAM_LIMITS, type StreamLimits } from './platform/http/streams.ts'
+import type { ReferenceContext } from './platform/openapi/routes.ts'
 import { createResolver, type ResolveHost } from './platform/outbound/addresses.ts'
 import type { Log } from './platform/telemetry/log.ts'
 import { MAX_LOOKUPS } from './transactions/find-transaction.ts'
@@ -29,7 +30,7 @@ import type { WebhooksContext } from './webhooks/context.ts'
 import { createWebhookSender } from './webhooks/sender.ts'
 
 /** The shared state, with the state of every folder. */
-export type ServiceContext = CardsContext & HealthContext & WebhooksContext
+export type ServiceContext = CardsContext & HealthContext & WebhooksContext & ReferenceContext
 
 export type ContextOptions = {
   config: Config
@@ -76,10 +77,8 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
   setMaxListeners(0, stopping.signal, givingUp.signal)
   const breakers = openBreakers(config, options.breaker)
   const gateways = openGateways(options, { metrics, tracing, breakers, signal: givingUp.signal })
-  const webhooks = createWebhookSender(
-    config.WEBHOOK_ALLOW_PRIVATE,
-    options.resolve ?? createResolver(config.WEBHOOK_ALLOW_PRIVATE),
-  )
+  const { webhookReach: reach } = config
+  const webhooks = createWebhookSender(reach, options.resolve ?? createResolver(reach))
   async function close(): Promise<void> {
     await Promise.all([gateways.gateway.close(), gateways.cards.close(), webhooks.close()])
     await Promise.all([database.close(), tracing.stop()])
@@ -130,6 +129,7 @@ function createFolderState({ config, streamLimits }: ContextOptions, { sql }: Da
     feedReads: pLimit(Math.ceil(config.DATABASE_POOL * FEED_SHARE)),
     streams: createStreams({ ...STREAM_LIMITS, ...streamLimits }),
     countEndedRefunds: createEndedRefundCounter(sql),
+    referenceExamples: new Map(),
   } satisfies Omit<ServiceContext, keyof Context | 'webhooks'>
 }
 

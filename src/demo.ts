@@ -89,6 +89,13 @@ async function playSamplePayment({ ctx, url }: Service, sandbox: Sandbox) {
   )
   const ack = await ctx.metrics.ipnAck.get()
   const ackS = ack.values.find(({ metricName }) => metricName === 'ipn_ack_seconds_sum')?.value ?? 0
+  const { referenceExamples: examples } = ctx
+  examples.set('transactionId', transactionId)
+  examples.set('virtualCardRequestId', `VC-${merchantCode}-0001`)
+  const [payment] = payments
+  for (const name of ['paymentId', 'setHold.id', 'releaseHold.id']) {
+    if (payment) examples.set(name, payment.id)
+  }
   const listed = payments.map(({ id, status, amount }) => `${id}, ${amount} ${currency}, ${status}`)
   return {
     transactionId,

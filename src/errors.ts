@@ -114,6 +114,16 @@ const TABLE = {
   not_awaiting_approval: { status: 409, title: 'The refund does not await approval' },
   cursor_expired: { status: 410, title: 'The cursor has expired' },
   webhook_endpoint_not_found: { status: 404, title: 'No such webhook endpoint' },
+  webhook_delivery_not_found: { status: 404, title: 'No such webhook delivery' },
+  webhook_endpoint_disabled: { status: 409, title: 'The webhook endpoint is disabled' },
+  secret_rotating: {
+    status: 409,
+    title: 'The secret is being rotated',
+    example: {
+      detail:
+        'Two secrets are valid until 2026-11-22T09:00:00.000Z: name in keep which of them stays valid beside the new one, current or previous',
+    },
+  },
   too_many_webhook_endpoints: { status: 409, title: 'The account has too many webhook endpoints' },
   card_not_found: { status: 404, title: 'No such virtual card' },
   card_refused: {

@@ -29,7 +29,10 @@ async function main(): Promise<void> {
     const address = server.address()
     const port = typeof address === 'object' && address ? address.port : 0
     try {
-      await playStory(`http://127.0.0.1:${port}`, console.log, closing.signal)
+      const shopUrl = `http://127.0.0.1:${port}`
+      // The demo may call receivers on its own machine.
+      await shop.subscribe(shopUrl)
+      await playStory(shopUrl, console.log, closing.signal)
     } finally {
       closing.abort()
       server.close()

@@ -13,6 +13,8 @@ export type Order = {
   currency: string
   /** The gateway's id of what the customer was asked to pay. */
   transactionId: string
+  /** The state that the newest webhook reported. */
+  reported?: TransactionState
   /** `wrong_amount`: something was paid, but not the amount of the order in its currency. Nothing is shipped then. */
   status: TransactionState | 'wrong_amount'
   /** Set when something is paid. */

@@ -7,6 +7,7 @@ const Order = z.object({
   transactionId: z.string(),
   status: z.string(),
   paymentId: z.string().optional(),
+  reported: z.string().optional(),
   payAt: z.string().optional(),
   returns: z.array(
     z.object({
@@ -85,6 +86,11 @@ export async function playStory(
     `7. Another customer pays 1000 of 250000 VND. The payment succeeded, but order ${cheap.id} is ${short.status}:`,
   )
   print('   the shop compares amount and currency before it ships anything.')
+
+  const told = await shop.waitUntil(id, 'is reported', (order) => order.reported === 'refunded')
+  print(
+    `8. The service also sends final states to the shop's webhook, signed: the last one reports order ${id} as ${told.reported}.`,
+  )
 }
 
 function connectToShop(shopUrl: string, signal: AbortSignal) {

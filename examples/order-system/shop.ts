@@ -8,6 +8,7 @@ import {
 import { z } from 'zod'
 import type { OpenCheckout } from './checkout.ts'
 import type { OrderBook, Return } from './orders.ts'
+import { createReceiver } from './receive-webhooks.ts'
 import { isRefusal, sendReturn, trackPayment, trackReturn } from './track-order.ts'
 
 const Amount = z.string().regex(/^\d{1,15}(\.\d{1,4})?$/, 'must be a decimal like "250000"')
@@ -24,10 +25,14 @@ const RESPOND_WITHIN_MS = 5_000
 
 type ShopParts = { orders: OrderBook; ipn: Client; openCheckout: OpenCheckout }
 
-/** Creates the shop: its routes, and `resume`, which continues the work that was open when it stopped. */
+/**
+ * Creates the shop: its routes, `subscribe`, which registers its webhook, and `resume`, which continues the work that
+ * was open when it stopped.
+ */
 export function createShop({ orders, ipn, openCheckout }: ShopParts) {
   const shop = { orders, ipn }
-  const app = new Hono()
+  const receiver = createReceiver(shop)
+  const app = new Hono().route('/', receiver.app)
 
   app.onError((error, c) => {
     if (error instanceof z.ZodError) return c.json({ error: z.prettifyError(error) }, 422)
@@ -88,7 +93,7 @@ export function createShop({ orders, ipn, openCheckout }: ShopParts) {
       for (const one of order.returns.filter(isOpen)) runInBackground(trackReturn(shop, order, one))
     }
   }
-  return { app, resume }
+  return { app, resume, subscribe: receiver.subscribe }
 }
 
 function isOpen({ status }: Return): boolean {

@@ -68,8 +68,13 @@ export type {
 export type { TransactionFilter, Transactions, TransactionWait } from './transactions.ts'
 export type {
   RegisteredWebhook,
+  RotatedWebhookSecret,
+  WebhookChange,
+  WebhookDelivery,
+  WebhookDeliveryFilter,
   WebhookEndpoint,
   WebhookEndpoints,
+  WebhookRotation,
   WebhookTest,
   WebhookWish,
 } from './webhook-endpoints.ts'

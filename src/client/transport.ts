@@ -11,7 +11,7 @@ export type QueryValue = string | number | boolean | Date | readonly string[] | 
 
 /** A request to the API. */
 export type ApiRequest = {
-  method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   path: string
   query?: Readonly<Record<string, QueryValue>>
   headers?: Readonly<Record<string, string>>

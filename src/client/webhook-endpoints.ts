@@ -20,12 +20,55 @@ export type WebhookEndpoint = {
   /** The first failure since the last successful delivery. */
   failingSince: string | null
   lastError: string | null
+  /** Until then webhooks are also signed with the secret before the last rotation; null when only one is valid. */
+  previousSecretValidUntil: string | null
   disabledAt: string | null
   /** `gone`: it answered 410; `failing`: all deliveries failed for days. */
   disabledReason: 'gone' | 'failing' | null
   /** Number of events waiting to be delivered. */
   pending: number
 }
+
+/** What to change of an endpoint; at least one member. */
+export type WebhookChange = { url?: string | undefined; types?: EventType[] | undefined }
+
+/** How to rotate a secret. */
+export type WebhookRotation = {
+  /** How long the secret before stays valid (s). Default 86,400, a day; 0 ends it at once. */
+  previousValidForS?: number | undefined
+  /** Only while two secrets are valid: which of them stays valid beside the new one. */
+  keep?: 'current' | 'previous' | undefined
+}
+
+/** A new secret, returned only once. */
+export type RotatedWebhookSecret = {
+  id: string
+  secret: string
+  /** Until then webhooks are also signed with the secret before. */
+  previousSecretValidUntil: string | null
+}
+
+/** An attempt to deliver an event. */
+export type WebhookDelivery = {
+  id: string
+  eventId: string
+  type: string
+  transactionId: string
+  /** Counts the attempts since the event was first due or replayed, from 1. */
+  attempt: number
+  outcome: 'delivered' | 'failed'
+  sentAt: string
+  durationMs: number
+  /** HTTP status of the endpoint's response, if any. */
+  status: number | null
+  error: string | null
+  /** The first KiB of the response, masked. */
+  answer: string | null
+  /** When the event is sent again; null when it was delivered. */
+  nextAttemptAt: string | null
+}
+
+export type WebhookDeliveryFilter = PageWish & { outcome?: 'delivered' | 'failed' | undefined }
 
 /** The outcome of a test event. */
 export type WebhookTest = {
@@ -41,6 +84,35 @@ export type WebhookEndpoints = {
   create(endpoint: WebhookWish, options?: CallOptions): Promise<RegisteredWebhook>
   /** Lists endpoints, newest first. */
   list(page?: PageWish, options?: CallOptions): Listing<WebhookEndpoint>
+  /**
+   * Changes the address or the types of an endpoint.
+   * @throws ForbiddenError (`scope_missing`) if the key may not read all types that the endpoint gets
+   */
+  update(endpointId: string, change: WebhookChange, options?: CallOptions): Promise<WebhookEndpoint>
+  /**
+   * Gives the endpoint a new secret, beside which the one before stays valid for a while.
+   * @throws ConflictError (`secret_rotating`) while two secrets are valid, unless `keep` names one
+   */
+  rotateSecret(
+    endpointId: string,
+    rotation?: WebhookRotation,
+    options?: CallOptions,
+  ): Promise<RotatedWebhookSecret>
+  /** Lists the attempts to deliver events to an endpoint, newest first. */
+  deliveries(
+    endpointId: string,
+    filter?: WebhookDeliveryFilter,
+    options?: CallOptions,
+  ): Listing<WebhookDelivery>
+  /**
+   * Sends an event to the endpoint again, or without `eventId` every event that has failed and was not accepted since.
+   * @throws NotFoundError (`webhook_delivery_not_found`), ConflictError (`webhook_endpoint_disabled`)
+   */
+  redeliver(
+    endpointId: string,
+    eventId?: string,
+    options?: CallOptions,
+  ): Promise<{ replayed: number }>
   /** Deletes an endpoint. */
   delete(endpointId: string, options?: CallOptions): Promise<void>
   /** Sends a signed test event to the endpoint immediately. */
@@ -66,6 +138,17 @@ export function createWebhookEndpoints(transport: Transport): WebhookEndpoints {
   return {
     create: (body, options) => transport.request({ method: 'POST', path: PATH, body }, options),
     list: (page = {}, options) => listRoute<WebhookEndpoint>(transport, PATH, page, options),
+    update: (id, body, options) =>
+      transport.request({ method: 'PATCH', path: locate(id), body }, options),
+    rotateSecret: (id, body = {}, options) =>
+      transport.request({ method: 'POST', path: `${locate(id)}/rotate-secret`, body }, options),
+    deliveries: (id, filter = {}, options) =>
+      listRoute<WebhookDelivery>(transport, `${locate(id)}/deliveries`, filter, options),
+    redeliver: (id, eventId, options) => {
+      const one = eventId === undefined ? '' : `/${writeSegment('eventId', eventId)}`
+      const path = `${locate(id)}/deliveries${one}/replay`
+      return transport.request({ method: 'POST', path }, options)
+    },
     delete: async (id, options) => {
       await transport.send({ method: 'DELETE', path: locate(id) }, options)
     },

@@ -1,3 +1,4 @@
+import type { AddressReach } from '../platform/outbound/addresses.ts'
 import { type MerchantAccount, readAccounts } from './accounts.ts'
 import { ConfigError } from './config-error.ts'
 import { findConflicts } from './conflicts.ts'
@@ -6,9 +7,11 @@ import { describeSandbox } from './sandbox-options.ts'
 import { type Environment, parseSettings, type Settings } from './settings.ts'
 import type { TokenSource } from './token-source.ts'
 
-export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES'> & {
+export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES' | 'WEBHOOK_ALLOW_PRIVATE'> & {
   demo: boolean
   GATEWAY_REFUND_DEDUPES: boolean
+  /** The addresses that webhooks may go to. */
+  webhookReach: AddressReach
   /** How long the body of a request may take to arrive (ms). */
   bodyTimeoutMs: number
   accounts: readonly [MerchantAccount, ...MerchantAccount[]]
@@ -24,7 +27,7 @@ const BODY_TIMEOUT_MS = 10_000
  */
 export function readConfig(env: Environment = process.env): Config {
   const parsed = parseSettings(env)
-  const { DEMO, ...settings } = parsed.settings
+  const { DEMO, WEBHOOK_ALLOW_PRIVATE, ...settings } = parsed.settings
   const demo = DEMO ?? (parsed.problems.has('DEMO') || isDemoByDefault(settings, env))
   // Log lines would clutter the demo's output, so they have to be asked for.
   if (demo && !env.LOG_LEVEL) settings.LOG_LEVEL = 'warn'
@@ -38,6 +41,7 @@ export function readConfig(env: Environment = process.env): Config {
     demo,
     // Only in demo mode can it be unset here.
     GATEWAY_REFUND_DEDUPES: settings.GATEWAY_REFUND_DEDUPES ?? true,
+    webhookReach: decideReach(WEBHOOK_ALLOW_PRIVATE, demo && isLoopback(settings.HOST)),
     bodyTimeoutMs: BODY_TIMEOUT_MS,
     accounts: [first, ...others],
     ...(sharedToken ? { sharedToken } : {}),
@@ -124,6 +128,12 @@ function mergeProblems(
 ): string[] {
   const others = conflicts.filter((line) => !invalid.has(line.split(' ')[0] ?? ''))
   return [...invalid.values(), ...others]
+}
+
+/** A demo that only this machine can reach may call back to this machine: receivers are tried there. */
+function decideReach(allowPrivate: boolean | undefined, isLocalDemo: boolean): AddressReach {
+  if (allowPrivate !== undefined) return allowPrivate ? 'private' : 'public'
+  return isLocalDemo ? 'loopback' : 'public'
 }
 
 /** Reports whether no setting of a production installation is set: someone tries the service on a laptop. */

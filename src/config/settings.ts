@@ -100,7 +100,7 @@ export const SETTINGS = {
   CAPS_TIME_ZONE: timeZone().default('UTC'),
   DATA_ENCRYPTION_KEY: encryptionKey().optional(),
   DATA_ENCRYPTION_KEY_PREVIOUS: encryptionKey().optional(),
-  WEBHOOK_ALLOW_PRIVATE: trueOrFalse().default(false),
+  WEBHOOK_ALLOW_PRIVATE: trueOrFalse(),
   OTEL_EXPORTER_OTLP_ENDPOINT: webAddress('http://127.0.0.1:4318'),
   OTEL_TRACES_SAMPLER: choice([
     'parentbased_always_on',

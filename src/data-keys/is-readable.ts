@@ -2,7 +2,7 @@ import type { Encryption } from '../platform/crypto/encryption.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { decryptReceiver } from '../refunds/receiver.ts'
 import { checkRefundFingerprint, type FingerprintedRefund } from '../refunds/request/idempotency.ts'
-import { placeSecret } from '../webhooks/register-endpoint.ts'
+import { placeSecret } from '../webhooks/secrets.ts'
 
 /** How much of what an earlier release wrote is tried. */
 const SAMPLES = 20

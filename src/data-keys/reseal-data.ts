@@ -2,7 +2,7 @@ import { resealEvent } from '../events/event.ts'
 import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { placeReceiver } from '../refunds/receiver.ts'
-import { placeSecret } from '../webhooks/register-endpoint.ts'
+import { placePreviousSecret, placeSecret } from '../webhooks/secrets.ts'
 
 /** How many values were encrypted again, and how many cannot be read with any key. */
 export type Resealed = { receivers: number; endpoints: number; events: number; unreadable: number }
@@ -86,17 +86,30 @@ async function resealRefund(
 }
 
 async function resealSecrets(sql: Sql, encryption: Encryption, done: Resealed): Promise<void> {
-  const rows = await sql<{ id: string; secret: Buffer }[]>`
-    select id, secret from webhook_endpoints order by id`
-  for (const { id, secret } of rows) {
-    const after = reseal(encryption, secret, placeSecret(id))
+  const rows = await sql<{ id: string; secret: Buffer; previousSecret: Buffer | null }[]>`
+    select id, secret, previous_secret as "previousSecret" from webhook_endpoints order by id`
+  const values = rows.flatMap(({ id, secret, previousSecret }) => [
+    { id, column: 'secret', before: secret, place: placeSecret(id) },
+    ...(previousSecret
+      ? [
+          {
+            id,
+            column: 'previous_secret',
+            before: previousSecret,
+            place: placePreviousSecret(id),
+          },
+        ]
+      : []),
+  ])
+  for (const { id, column, before, place } of values) {
+    const after = reseal(encryption, before, place)
     if (after === 'current') continue
     if (after === 'unreadable') {
       done.unreadable += 1
       continue
     }
     const written = await sql`
-      update webhook_endpoints set secret = ${after} where id = ${id} and secret = ${secret}`
+      update webhook_endpoints set ${sql(column)} = ${after} where id = ${id} and ${sql(column)} = ${before}`
     done.endpoints += written.count
   }
 }

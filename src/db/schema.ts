@@ -904,6 +904,9 @@ export const webhookEndpoints = pgTable(
     withRefunds: boolean('with_refunds'),
     /** Encrypted. */
     secret: bytes('secret').notNull(),
+    /** Encrypted. Signs beside `secret` until its time has come. */
+    previousSecret: bytes('previous_secret'),
+    previousSecretUntil: time('previous_secret_until'),
     /** Events up to this one have been delivered or are in `webhook_deliveries`. */
     fannedOutUpTo: counter('planned_up_to').notNull(),
     /** The first failure since the last success. */
@@ -918,6 +921,10 @@ export const webhookEndpoints = pgTable(
     check(
       'webhook_endpoints_disabled_says_why',
       sql`(${t.disabledAt} is null) = (${t.disabledReason} is null)`,
+    ),
+    check(
+      'webhook_endpoints_previous_secret_ends',
+      sql`(${t.previousSecret} is null) = (${t.previousSecretUntil} is null)`,
     ),
   ],
 )
@@ -953,5 +960,38 @@ export const webhookDeliveries = pgTable(
     // Undelivered earlier events of the same transaction. 0.04 ms, without it 7 ms.
     index('webhook_deliveries_order').on(t.endpointId, t.merchantCode, t.transactionId, t.eventId),
     check('webhook_deliveries_attempts_not_negative', sql`${t.attempts} >= 0`),
+  ],
+)
+
+/** Append-only: every attempt to deliver an event, kept for weeks. The merchant is the endpoint's, so `*` for some. */
+export const webhookAttempts = pgTable(
+  'webhook_attempts',
+  {
+    merchantCode: text('merchant_code').notNull(),
+    endpointId: uuid('endpoint_id').notNull(),
+    id: counter('id').notNull().generatedByDefaultAsIdentity(),
+    eventId: counter('event_id').notNull(),
+    type: text('type').notNull(),
+    transactionId: text('transaction_id').notNull(),
+    /** Counts the attempts since the delivery was made or replayed, from 1. */
+    attempt: counter('attempt').notNull(),
+    sentAt: time('sent_at').notNull(),
+    durationMs: counter('duration_ms').notNull(),
+    httpStatus: counter('http_status'),
+    /** Null when the endpoint accepted the event. */
+    error: text('error'),
+    /** The beginning of the endpoint's answer, masked; null when there was none. */
+    answer: text('answer'),
+  },
+  (t) => [
+    primaryKey({
+      name: 'webhook_attempts_pkey',
+      columns: [t.merchantCode, t.endpointId, t.id],
+    }),
+    // The failed attempts of an endpoint, newest first: without it a healthy endpoint's whole log is read.
+    index('webhook_attempts_failed')
+      .on(t.merchantCode, t.endpointId, t.id)
+      .where(sql`${t.error} is not null`),
+    check('webhook_attempts_counts_from_one', sql`${t.attempt} > 0`),
   ],
 )

@@ -6,10 +6,14 @@ import { z } from 'zod'
  */
 export function describeNotification(prefix: string) {
   const id = z.union([z.string().min(1).max(128), z.number()])
-  const hint = z.union([z.string(), z.number()]).nullable().optional().meta({
-    description:
-      'A hint: compared with the answer to a query, never trusted by itself. A value of another type is ignored',
-  })
+  const describeHint = (what: string) =>
+    z
+      .union([z.string(), z.number()])
+      .nullable()
+      .optional()
+      .meta({
+        description: `${what}: a hint, never trusted by itself; of another type it is ignored`,
+      })
   return z
     .looseObject({
       [`${prefix}_Command`]: z.string().nullable().optional().meta({
@@ -26,12 +30,12 @@ export function describeNotification(prefix: string) {
       [`${prefix}_RequestID`]: id
         .optional()
         .meta({ description: 'Required in the notification of a refund: the id of the refund' }),
-      [`${prefix}_PaymentID`]: hint,
-      [`${prefix}_OrderID`]: hint,
-      [`${prefix}_MerchantTxnID`]: hint,
-      [`${prefix}_Currency`]: hint,
-      [`${prefix}_Amount`]: hint,
-      [`${prefix}_ResponseCode`]: hint,
+      [`${prefix}_PaymentID`]: describeHint('The payment that was refunded'),
+      [`${prefix}_OrderID`]: describeHint('The order of the shop'),
+      [`${prefix}_MerchantTxnID`]: describeHint('The id that the merchant gave the transaction'),
+      [`${prefix}_Currency`]: describeHint('The currency of the amount'),
+      [`${prefix}_Amount`]: describeHint('The amount of the payment or the refund'),
+      [`${prefix}_ResponseCode`]: describeHint("The gateway's result, of which 0 is a success"),
       [`${prefix}_SecureHash`]: z
         .string()
         .optional()

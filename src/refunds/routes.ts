@@ -40,7 +40,7 @@ const request = createRoute({
   operationId: 'requestRefund',
   summary: 'Refund a payment, fully or in part',
   description:
-    'The same `Idempotency-Key` with the same body always returns the same refund. Repeat a request whose response was lost.',
+    'A payment made by QR needs a `receiver`. The same `Idempotency-Key` with the same body always returns the same refund: repeat a request whose response was lost.',
   tags,
   ...withScope('refunds:write'),
   request: {

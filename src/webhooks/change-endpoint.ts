@@ -1,27 +1,28 @@
-import { and, eq, gt, isNull, sql } from 'drizzle-orm'
-import { recordWrite } from '../access/audit.ts'
-import type { Context } from '../context.ts'
-import { EVENTS_PUBLISHED } from '../db/channels.ts'
-import { webhookDeliveries, webhookEndpoints } from '../db/schema.ts'
+import { and, eq, gt, sql } from 'drizzle-orm'
+import { webhookAttempts, webhookDeliveries, webhookEndpoints } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import { refuseCursor } from '../feed/cursor.ts'
-import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { build } from '../platform/postgres/query-builder.ts'
-import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { type EndpointRequest, endpointNotFound } from './find-endpoints.ts'
-
-const ENDPOINT_PATH = '/v1/webhook-endpoints/{endpointId}'
-
-type ChangeContext = Pick<Context, 'sql' | 'log'>
+import { type ChangeContext, commitChange, ENDPOINT_PATH } from './commit-change.ts'
+import type { EndpointRequest } from './find-endpoints.ts'
+import { forgetFailures } from './forget-failures.ts'
 
 /**
- * Deletes an endpoint. The result of a call in flight is not recorded.
+ * Deletes an endpoint with its log. The result of a call in flight is not recorded.
  * @throws DomainError `webhook_endpoint_not_found`
  */
 export async function deleteEndpoint(ctx: ChangeContext, request: EndpointRequest): Promise<void> {
-  await changeEndpoint(ctx, request, `DELETE ${ENDPOINT_PATH}`, async (tx) => {
+  await commitChange(ctx, request, `DELETE ${ENDPOINT_PATH}`, async (tx, { merchantCode }) => {
     await build(tx).delete(webhookEndpoints).where(eq(webhookEndpoints.id, request.id))
+    await build(tx)
+      .delete(webhookAttempts)
+      .where(
+        and(
+          eq(webhookAttempts.merchantCode, merchantCode),
+          eq(webhookAttempts.endpointId, request.id),
+        ),
+      )
   })
 }
 
@@ -31,15 +32,12 @@ export async function deleteEndpoint(ctx: ChangeContext, request: EndpointReques
  */
 export async function enableEndpoint(ctx: ChangeContext, request: EndpointRequest): Promise<void> {
   const operation = `POST ${ENDPOINT_PATH}/enable`
-  await changeEndpoint(ctx, request, operation, async (tx) => {
+  await commitChange(ctx, request, operation, async (tx) => {
     await build(tx)
       .update(webhookEndpoints)
-      .set({ disabledAt: null, disabledReason: null, failingSince: null, probeAt: null })
+      .set({ disabledAt: null, disabledReason: null })
       .where(eq(webhookEndpoints.id, request.id))
-    await build(tx)
-      .update(webhookDeliveries)
-      .set({ dueAt: sql`now()`, attempts: 0, failingSince: null })
-      .where(and(eq(webhookDeliveries.endpointId, request.id), isNull(webhookDeliveries.leaseId)))
+    await forgetFailures(tx, request.id)
   })
 }
 
@@ -57,7 +55,7 @@ export async function replayEvents(
   after: number,
 ): Promise<void> {
   const operation = `POST ${ENDPOINT_PATH}/replay`
-  await changeEndpoint(ctx, request, operation, async (tx) => {
+  await commitChange(ctx, request, operation, async (tx) => {
     await requireKept(tx, after)
     const { fannedOutUpTo } = webhookEndpoints
     await build(tx)
@@ -70,30 +68,6 @@ export async function replayEvents(
         and(eq(webhookDeliveries.endpointId, request.id), gt(webhookDeliveries.eventId, after)),
       )
   })
-}
-
-/**
- * Locks the endpoint, changes it and writes the audit record, in one commit. The lock comes first: fan-out and
- * claims take it too, so the change sees everything that they wrote.
- */
-async function changeEndpoint(
-  ctx: ChangeContext,
-  { access, owners, id }: EndpointRequest,
-  operation: string,
-  change: (tx: Tx) => Promise<void>,
-): Promise<void> {
-  await runInTransaction(ctx.sql, async (tx) => {
-    const [row] = await tx<{ merchantCode: string }[]>`
-      select merchant_code as "merchantCode" from webhook_endpoints
-      where id = ${id} and merchant_code = any(${[...owners]}) for update`
-    if (!row) throw endpointNotFound(id)
-    const { merchantCode } = row
-    await change(tx)
-    await recordWrite(tx, access, { operation, merchantCode, objectId: id })
-    notifyAfterCommit(tx, EVENTS_PUBLISHED)
-  })
-  const { name: key, requestId } = access
-  ctx.log.info({ endpointId: id, operation, key, requestId }, 'webhook endpoint changed')
 }
 
 async function requireKept(tx: Tx, after: number): Promise<void> {

@@ -2,10 +2,11 @@ import type { Context } from '../context.ts'
 import type { OrderIds } from '../db/order-facts.ts'
 import { type EventRow, listOrderIds } from '../events/event.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
+import type { StoredSecrets } from './secrets.ts'
 import { CALL_MS } from './sender.ts'
 
 /** A delivery that only this process may attempt, until the lease expires. */
-export type WebhookDelivery = {
+export type WebhookDelivery = StoredSecrets & {
   endpointId: string
   eventId: number
   /** Fencing token: required to record the result. */
@@ -17,8 +18,9 @@ export type WebhookDelivery = {
   probes: boolean
   attempts: number
   url: string
-  /** Encrypted. */
-  secret: Buffer
+  /** The merchant code of the endpoint; `*` for all accounts. */
+  owner: string
+  /** Of the event. */
   merchantCode: string
   transactionId: string
   /** The event; null when it was deleted at the end of its retention. */
@@ -90,7 +92,9 @@ export async function claimDeliveries(
     select (extract(epoch from clock_timestamp()) * 1000)::float8 as "claimedAt",
       c.endpoint_id as "endpointId", c.event_id as "eventId", c.lease_id as "leaseId",
       c.probes, c.attempts, c.merchant_code as "merchantCode", c.transaction_id as "transactionId",
-      e.url, e.secret, ev.type, ev.data::text as data, ev.at::text as at,
+      e.url, e.merchant_code as owner, e.secret,
+      case when e.previous_secret_until > now() then e.previous_secret end as "previousSecret",
+      ev.type, ev.data::text as data, ev.at::text as at,
       ${sql.unsafe(listOrderIds('ev'))}
     from claimed as c join webhook_endpoints as e on e.id = c.endpoint_id
       left join events as ev on ev.id = c.event_id

@@ -4,6 +4,7 @@ import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
 import { claimDeliveries, LEASE_MS, MAX_CLAIMED, type WebhookDelivery } from './claim-deliveries.ts'
 import type { WebhooksContext } from './context.ts'
 import { fanOut } from './fan-out.ts'
+import type { MadeAttempt } from './insert-attempt.ts'
 import { logResult } from './log-result.ts'
 import {
   type DeliveryResult,
@@ -12,8 +13,8 @@ import {
   recordFailed,
   releaseDelivery,
 } from './record-result.ts'
-import { placeSecret } from './register-endpoint.ts'
-import { CALL_MS, type SendResult } from './sender.ts'
+import { openSecrets } from './secrets.ts'
+import { CALL_MS } from './sender.ts'
 
 /** Calls in flight per process, and the share of them for failing endpoints, which often hang. */
 const MAX_CALLS = MAX_CLAIMED
@@ -60,7 +61,7 @@ async function deliver(ctx: WebhooksContext, delivery: WebhookDelivery): Promise
       logResult(ctx, delivery, { outcome: dropped ? 'removed' : 'lost' }, null)
       return
     }
-    const secret = ctx.encryption.decrypt(delivery.secret, placeSecret(endpointId))
+    const secrets = openSecrets(ctx.encryption, endpointId, delivery)
     const body = serializeEvent(ctx.encryption, {
       id: eventId,
       merchantCode,
@@ -76,7 +77,7 @@ async function deliver(ctx: WebhooksContext, delivery: WebhookDelivery): Promise
     // Database time: an endpoint rejects a timestamp off its own clock, and this process's may be wrong.
     const at = new Date(delivery.claimedAt + heldMs)
     const sent = await ctx.webhooks.send(
-      { url, secret, id: String(eventId), at, body },
+      { url, secrets, id: String(eventId), at, body },
       ctx.givingUp,
     )
     ctx.metrics.webhookCall.observe(sent.durationMs / 1000)
@@ -84,7 +85,8 @@ async function deliver(ctx: WebhooksContext, delivery: WebhookDelivery): Promise
       await releaseDelivery(ctx, delivery)
       return
     }
-    logResult(ctx, delivery, await recordResult(ctx, delivery, sent), sent)
+    const attempt = { ...sent, at, type: event.type }
+    logResult(ctx, delivery, await recordResult(ctx, delivery, attempt), sent)
   } catch (err) {
     ctx.log.error(
       { err, merchantCode, endpointId, eventId },
@@ -96,8 +98,9 @@ async function deliver(ctx: WebhooksContext, delivery: WebhookDelivery): Promise
 async function recordResult(
   ctx: WebhooksContext,
   delivery: WebhookDelivery,
-  { status, error }: SendResult,
+  attempt: MadeAttempt,
 ): Promise<DeliveryResult> {
-  if (error !== null) return await recordFailed(ctx, delivery, { error, gone: status === 410 })
-  return { outcome: (await recordDelivered(ctx, delivery)) ? 'delivered' : 'lost' }
+  const { error } = attempt
+  if (error !== null) return await recordFailed(ctx, delivery, { ...attempt, error })
+  return { outcome: (await recordDelivered(ctx, delivery, attempt)) ? 'delivered' : 'lost' }
 }

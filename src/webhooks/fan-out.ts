@@ -11,7 +11,7 @@ const ENDPOINTS = 50
 export const MAX_PENDING = 10_000
 
 /** Only a key that may read refunds could subscribe to these. */
-const REFUND_TYPES = Object.entries(EVENT_SCOPES).flatMap(([type, scope]) =>
+export const REFUND_TYPES = Object.entries(EVENT_SCOPES).flatMap(([type, scope]) =>
   scope === 'refunds:read' ? [type] : [],
 )
 

@@ -54,6 +54,7 @@ function selectEndpoints(sql: Tx) {
     select id, merchant_code as "merchantCode", url, types, created_at::text as "createdAt",
       failing_since::text as "failingSince", disabled_at::text as "disabledAt",
       disabled_reason as "disabledReason",
+      case when previous_secret_until > now() then previous_secret_until::text end as "previousSecretValidUntil",
       (select count(*) from webhook_deliveries as d where d.endpoint_id = e.id) as pending,
       (select last_error from webhook_deliveries as d
         where d.endpoint_id = e.id and last_error is not null

@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import { buildConnector } from 'undici'
 import {
   AddressError,
+  type AddressReach,
   type ResolveHost,
   requireAllowedAddress,
 } from '../platform/outbound/addresses.ts'
@@ -14,7 +15,7 @@ export const isPlain = ({ protocol }: { protocol: string }) => protocol === 'htt
  * the one tried first. Certificates are verified regardless of `NODE_TLS_REJECT_UNAUTHORIZED`.
  */
 export function guardConnections(
-  allowPrivate: boolean,
+  reach: AddressReach,
   resolve: ResolveHost,
   timeout: number,
 ): buildConnector.connector {
@@ -27,7 +28,7 @@ export function guardConnections(
           (addresses) => {
             const found = addresses.map((address) => ({ address, family: isIP(address) }))
             try {
-              for (const { address } of found) requireAllowedAddress(address, plain, allowPrivate)
+              for (const { address } of found) requireAllowedAddress(address, plain, reach)
             } catch (error) {
               return callback(error instanceof Error ? error : new Error(String(error)), [])
             }
@@ -46,7 +47,7 @@ export function guardConnections(
     // A literal address is never resolved, so the lookup above does not check it.
     try {
       const { hostname } = options
-      if (isIP(hostname) !== 0) requireAllowedAddress(hostname, isPlain(options), allowPrivate)
+      if (isIP(hostname) !== 0) requireAllowedAddress(hostname, isPlain(options), reach)
     } catch (error) {
       return callback(error instanceof Error ? error : new Error(String(error)), null)
     }

@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 import type { WebhookDelivery } from './claim-deliveries.ts'
+import { type AttemptedDelivery, insertAttempt, type MadeAttempt } from './insert-attempt.ts'
 import { computeRetryDelay, DISABLE_AFTER_MS } from './retry-schedule.ts'
 
 /** Every outcome of a delivery attempt, as a metric label. */
@@ -23,17 +24,20 @@ export type DeliveryResult =
 const PROBE_MS = { min: 1_000, max: 60_000 }
 
 type Claimed = Pick<WebhookDelivery, 'endpointId' | 'eventId' | 'leaseId' | 'probes'>
+type Attempted = Claimed & AttemptedDelivery
 
 /**
- * Records an accepted event: deletes the delivery. The first success of a failing endpoint marks it healthy, and
+ * Records an accepted event: deletes the delivery, and adds the attempt to the log. The first success of a failing endpoint marks it healthy, and
  * deliveries that failed only in this outage become due at once (after a first failure they are within seconds).
  * Deliveries that had failed before it keep their backoff: the endpoint refuses these events in particular.
  * @returns whether the claim was still held
  */
 export async function recordDelivered(
   { sql }: Pick<Context, 'sql'>,
-  { endpointId, eventId, leaseId }: Claimed,
+  delivery: Attempted,
+  attempt: MadeAttempt,
 ): Promise<boolean> {
+  const { endpointId, eventId, leaseId } = delivery
   const [row] = await sql<{ ended: boolean }[]>`
     with failing as materialized (
       select id, failing_since from webhook_endpoints
@@ -43,6 +47,7 @@ export async function recordDelivered(
       where endpoint_id = ${endpointId} and event_id = ${eventId} and lease_id = ${leaseId}
         and (select count(*) from failing) >= 0
       returning endpoint_id
+    ), logged as (${insertAttempt(sql, delivery, attempt, 'ended')}
     ), healed as (
       update webhook_endpoints set failing_since = null, probe_at = null
       where id in (select id from failing) and id in (select endpoint_id from ended)
@@ -57,16 +62,19 @@ export async function recordDelivered(
 }
 
 /**
- * Records a failed attempt: the delivery is due again by the retry schedule. The endpoint counts as failing from
+ * Records a failed attempt, also in the log: the delivery is due again by the retry schedule. The endpoint counts as failing from
  * its first failure on. The next call to it may go at once, to find out whether the event or the endpoint is at
  * fault; further calls follow at growing intervals. Five days after the first failure, or with a 410, the
  * endpoint is disabled; its pending deliveries stay.
  */
 export async function recordFailed(
   { sql }: Pick<Context, 'sql'>,
-  { endpointId, eventId, leaseId, probes, attempts }: Claimed & { attempts: number },
-  { error, gone }: { error: string; gone: boolean },
+  delivery: Attempted,
+  attempt: MadeAttempt & { error: string },
 ): Promise<DeliveryResult> {
+  const { endpointId, eventId, leaseId, probes, attempts } = delivery
+  const { error } = attempt
+  const gone = attempt.status === 410
   const { min, max } = PROBE_MS
   const waitMs = computeRetryDelay(attempts + 1)
   const [row] = await sql<Failed[]>`
@@ -80,6 +88,7 @@ export async function recordFailed(
       from endpoint
       where d.endpoint_id = endpoint.id and d.event_id = ${eventId} and d.lease_id = ${leaseId}
       returning d.endpoint_id, d.failing_since
+    ), logged as (${insertAttempt(sql, delivery, attempt, 'failed')}
     ), judged as (
       select id, coalesce(endpoint.failing_since, now()) as since, endpoint.failing_since is null as first,
         endpoint.disabled_at, failed.failing_since as own, case when ${gone} then 'gone'

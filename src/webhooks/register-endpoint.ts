@@ -1,25 +1,20 @@
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { recordWrite } from '../access/audit.ts'
 import type { Access } from '../access/types.ts'
 import { REGISTRATION_LOCK } from '../db/locks.ts'
 import { DomainError } from '../errors.ts'
 import type { EventType } from '../events/event.ts'
 import { filterByScope } from '../feed/filter-by-scope.ts'
-import type { Place } from '../platform/crypto/encryption.ts'
 import { AddressError } from '../platform/outbound/addresses.ts'
 import { formatOrigin } from '../platform/outbound/url.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { WebhooksContext } from './context.ts'
+import { generateSecret, placeSecret } from './secrets.ts'
 
 const OPERATION = 'POST /v1/webhook-endpoints'
 
 /** Endpoints per merchant code: each costs one call per event. */
 const MAX_ENDPOINTS = 20
-
-/** Where an endpoint's secret is stored. Existing data depends on this text. */
-export function placeSecret(endpointId: string): Place {
-  return { column: 'webhook_endpoints.secret', row: `webhook endpoint ${endpointId}` }
-}
 
 export type Registered = { id: string; url: string; types: string[]; secret: string }
 
@@ -39,7 +34,7 @@ export async function registerEndpoint(
   const { types, withRefunds } = filterTypes(access, requested)
   await requireUrl(ctx, url)
   const id = randomUUID()
-  const secret = `whsec_${randomBytes(32).toString('base64')}`
+  const secret = generateSecret()
   await runInTransaction(ctx.sql, async (tx) => {
     await tx`select pg_advisory_xact_lock(${REGISTRATION_LOCK})`
     // If every event was deleted at the end of its retention, the feed ends where the deletion stopped.
@@ -63,14 +58,18 @@ export async function registerEndpoint(
   return { id, url, types, secret }
 }
 
-/** Selects the requested types, or every type the key may read. Registering implies `payments:read`. */
-function filterTypes(access: Access, requested: readonly EventType[] | undefined) {
+/**
+ * Selects the requested types, or every type the key may read. Registering implies `payments:read`.
+ * @throws DomainError `scope_missing` for a type that the key may not read
+ */
+export function filterTypes(access: Access, requested: readonly EventType[] | undefined) {
   const scopes = [...access.scopes, 'payments:read']
   const { types, withRefunds } = filterByScope({ ...access, scopes }, { types: requested })
   return { types: [...new Set(types)], withRefunds }
 }
 
-async function requireUrl(
+/** @throws DomainError `invalid_request` on `url` when its address is not allowed */
+export async function requireUrl(
   { webhooks }: Pick<WebhooksContext, 'webhooks'>,
   url: string,
 ): Promise<void> {

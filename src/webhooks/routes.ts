@@ -1,23 +1,18 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import pLimit from 'p-limit'
-import { narrowMerchants, withScope } from '../access/authenticate.ts'
-import type { Access } from '../access/types.ts'
+import { narrowMerchants } from '../access/authenticate.ts'
 import { DomainError } from '../errors.ts'
-import { isUuid, MerchantCode } from '../platform/http/fields.ts'
+import { MerchantCode } from '../platform/http/fields.ts'
 import { cutPage, DEFAULT_LIMIT, pageParameters, readCursor } from '../platform/http/page.ts'
 import { BODY_REFUSALS, describeRefusals } from '../platform/http/refusals.ts'
 import { describePage, respondPage } from '../platform/http/respond-page.ts'
 import { describeEmptyResponse, describeResponse } from '../platform/http/responses.ts'
 import { createRouter } from '../platform/http/router.ts'
 import { deleteEndpoint, enableEndpoint, replayEvents } from './change-endpoint.ts'
+import { ENDPOINT_PATH } from './commit-change.ts'
 import type { WebhooksContext } from './context.ts'
-import {
-  type EndpointRequest,
-  endpointNotFound,
-  findEndpoint,
-  listEndpoints,
-  listVisibleOwners,
-} from './find-endpoints.ts'
+import { params, query, readRequest, refusals, shared } from './endpoint-params.ts'
+import { findEndpoint, listEndpoints, listVisibleOwners } from './find-endpoints.ts'
 import { EVENT_WEBHOOK, TEST_EVENT_WEBHOOK } from './openapi.ts'
 import { registerEndpoint } from './register-endpoint.ts'
 import { MAX_CONCURRENT_TESTS, testEndpoint } from './test-endpoint.ts'
@@ -30,18 +25,6 @@ import {
   showEndpoint,
   TestResult,
 } from './view.ts'
-
-const ENDPOINT_PATH = '/v1/webhook-endpoints/{endpointId}'
-const shared = { tags: ['Webhooks'], ...withScope('webhooks:write') }
-const merchantCode = MerchantCode
-const params = z.object({
-  endpointId: z.string().openapi({
-    description: 'The `id` of the endpoint; anything but a UUID is answered 404',
-    example: '5f0c2f0e-2b0d-4f7a-9d2e-0f6f0a8f3c55',
-  }),
-})
-const query = z.strictObject({ merchantCode })
-const refusals = describeRefusals(...BODY_REFUSALS, 'webhook_endpoint_not_found')
 
 const register = createRoute({
   method: 'post',
@@ -67,7 +50,7 @@ const list = createRoute({
   operationId: 'listWebhookEndpoints',
   summary: 'List registered endpoints and their condition, newest first',
   ...shared,
-  request: { query: z.strictObject({ merchantCode, ...pageParameters }) },
+  request: { query: z.strictObject({ merchantCode: MerchantCode, ...pageParameters }) },
   responses: { 200: describePage(Endpoint), ...describeRefusals() },
 })
 
@@ -163,18 +146,6 @@ export function webhookRoutes(ctx: WebhooksContext) {
       await replayEvents(ctx, request, Number(c.req.valid('json').after))
       return c.json(showEndpoint(await findEndpoint(ctx, request)), 202)
     })
-}
-
-/** @throws DomainError `webhook_endpoint_not_found` for an id that is no UUID */
-function readRequest(
-  access: Access,
-  { endpointId }: z.infer<typeof params>,
-  { merchantCode: named }: z.infer<typeof query>,
-): EndpointRequest {
-  const owners = listVisibleOwners(access, named)
-  if (!isUuid(endpointId)) throw endpointNotFound(endpointId)
-  // Lower case, as stored: the secret is encrypted with the id as its context.
-  return { access, id: endpointId.toLowerCase(), owners }
 }
 
 function readPosition({ createdAt, id, merchantCode }: EndpointRow) {

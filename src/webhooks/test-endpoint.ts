@@ -6,7 +6,7 @@ import { DomainError } from '../errors.ts'
 import type { WebhooksContext } from './context.ts'
 import { type EndpointRequest, endpointNotFound } from './find-endpoints.ts'
 import type { TestEvent } from './openapi.ts'
-import { placeSecret } from './register-endpoint.ts'
+import { openSecrets, type StoredSecrets } from './secrets.ts'
 import type { SendResult } from './sender.ts'
 
 const OPERATION = 'POST /v1/webhook-endpoints/{endpointId}/test'
@@ -26,13 +26,14 @@ export async function testEndpoint(
   tests: LimitFunction,
 ): Promise<SendResult> {
   const { sql, encryption, webhooks } = ctx
-  const [row] = await sql<{ merchantCode: string; url: string; secret: Buffer; now: number }[]>`
+  const [row] = await sql<Row[]>`
     select merchant_code as "merchantCode", url, secret,
+      case when previous_secret_until > now() then previous_secret end as "previousSecret",
       (extract(epoch from clock_timestamp()) * 1000)::float8 as now from webhook_endpoints
     where id = ${endpointId} and merchant_code = any(${[...owners]})`
   if (!row) throw endpointNotFound(endpointId)
   const { merchantCode, url } = row
-  const secret = encryption.decrypt(row.secret, placeSecret(endpointId))
+  const secrets = openSecrets(encryption, endpointId, row)
   if (tests.activeCount === tests.concurrency) {
     const detail = 'Too many test events are in progress; try again in a second'
     throw new DomainError('rate_limited', detail, { retryAfterS: 1 })
@@ -48,6 +49,8 @@ export async function testEndpoint(
       transactionId: 'test',
       data: { endpointId },
     }
-    return await webhooks.send({ url, secret, id, at, body: JSON.stringify(event) }, ctx.givingUp)
+    return await webhooks.send({ url, secrets, id, at, body: JSON.stringify(event) }, ctx.givingUp)
   })
 }
+
+type Row = StoredSecrets & { merchantCode: string; url: string; now: number }

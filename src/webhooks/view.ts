@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { EVENT_TYPES, isEventType } from '../events/event.ts'
-import { Time } from '../platform/http/fields.ts'
+import { Id, Time } from '../platform/http/fields.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 
 const EventTypeName = z.enum(EVENT_TYPES.filter(isEventType))
@@ -16,7 +16,45 @@ export const NewEndpoint = z
     example: { url: 'https://shop.example/hooks/payments', types: ['transaction.final'] },
   })
 
-/** The only response that contains the secret. */
+export const EndpointChange = z
+  .strictObject({ url: Url.optional(), types: NewEndpoint.shape.types })
+  .refine(({ url, types }) => url !== undefined || types !== undefined, 'must name url or types')
+  .openapi('WebhookEndpointChange', { example: { url: 'https://shop.example/hooks/v2' } })
+
+/** Long enough for a roll-out over a weekend (s). */
+const MAX_ROTATION_S = 604_800
+
+export const SecretRotation = z
+  .strictObject({
+    previousValidForS: z
+      .int('must be whole seconds')
+      .min(0, 'must be at least 0')
+      .max(MAX_ROTATION_S, `must be at most ${MAX_ROTATION_S}`)
+      .default(86_400)
+      .openapi({
+        description: 'How long the secret before stays valid (s); 0 ends it at once',
+      }),
+    keep: z.enum(['current', 'previous']).optional().openapi({
+      description: 'Only while two secrets are valid: which of them stays valid beside the new one',
+    }),
+  })
+  .openapi('WebhookSecretRotation', { example: { previousValidForS: 86_400 } })
+
+const PreviousSecretValidUntil = Time.nullable().openapi({
+  description:
+    'Until then every webhook is also signed with the secret before the last rotation; null when only one is valid',
+})
+
+/** The response to a rotation: the only one that contains the new secret. */
+export const RotatedSecret = z
+  .strictObject({
+    id: z.uuid(),
+    secret: z.string().openapi({ example: 'whsec_…', description: 'Shown only once' }),
+    previousSecretValidUntil: PreviousSecretValidUntil,
+  })
+  .openapi('RotatedWebhookSecret')
+
+/** The only response to a registration that contains the secret. */
 export const RegisteredEndpoint = z
   .strictObject({
     id: z.uuid(),
@@ -41,6 +79,7 @@ export const Endpoint = z
       .string()
       .nullable()
       .openapi({ description: 'The last error of a pending delivery' }),
+    previousSecretValidUntil: PreviousSecretValidUntil,
     disabledAt: Time.nullable(),
     disabledReason: z.enum(['gone', 'failing']).nullable().openapi({
       description: 'gone: it answered 410; failing: no delivery succeeded for five days',
@@ -69,6 +108,61 @@ export const Replay = z.strictObject({
     .regex(/^\d{1,15}$/, 'must be the id of an event, or 0'),
 })
 
+/** An attempt to deliver an event. */
+export const Delivery = z
+  .strictObject({
+    id: z.string().openapi({ description: 'Of the attempt', example: '1204' }),
+    eventId: z.string().openapi({ description: 'Also the `webhook-id`', example: '5310' }),
+    type: z.string().openapi({ example: 'payment.updated' }),
+    transactionId: Id,
+    attempt: z.int().openapi({
+      description: 'Counts the attempts since the event was fanned out or replayed, from 1',
+    }),
+    outcome: z.enum(['delivered', 'failed']),
+    sentAt: Time,
+    durationMs: z.int(),
+    status: z.int().nullable().openapi({ description: 'HTTP status; null without a response' }),
+    error: z.string().nullable(),
+    answer: z.string().nullable().openapi({
+      description: 'The first KiB of the response as text, masked; null without a response',
+    }),
+    nextAttemptAt: Time.nullable().openapi({
+      description: 'When the event is sent again; null when it was delivered',
+    }),
+  })
+  .openapi('WebhookDelivery')
+
+export const DeliveryReplay = z
+  .strictObject({ replayed: z.int().openapi({ description: 'How many events are sent again' }) })
+  .openapi('WebhookDeliveryReplay')
+
+/** An attempt of the log, and when the event is due again, if it is. */
+export type AttemptRow = {
+  id: string
+  merchantCode: string
+  eventId: string
+  type: string
+  transactionId: string
+  attempt: number
+  sentAt: string
+  durationMs: number
+  status: number | null
+  error: string | null
+  answer: string | null
+  nextAttemptAt: string | null
+}
+
+export function showDelivery(row: AttemptRow): z.infer<typeof Delivery> {
+  const { merchantCode: _, sentAt, nextAttemptAt, error, ...rest } = row
+  return {
+    ...rest,
+    error,
+    outcome: error === null ? 'delivered' : 'failed',
+    sentAt: toIso(sentAt),
+    nextAttemptAt: toIso(nextAttemptAt),
+  }
+}
+
 export type EndpointRow = {
   id: string
   merchantCode: string
@@ -76,6 +170,7 @@ export type EndpointRow = {
   types: string[]
   createdAt: string
   failingSince: string | null
+  previousSecretValidUntil: string | null
   disabledAt: string | null
   disabledReason: 'gone' | 'failing' | null
   lastError: string | null
@@ -91,6 +186,7 @@ export function showEndpoint(row: EndpointRow): z.infer<typeof Endpoint> {
     createdAt: toIso(row.createdAt),
     failingSince: toIso(row.failingSince),
     lastError: row.lastError,
+    previousSecretValidUntil: toIso(row.previousSecretValidUntil),
     disabledAt: toIso(row.disabledAt),
     disabledReason: row.disabledReason,
     pending: row.pending,

@@ -39,6 +39,10 @@ const REST = [
   `insert into webhook_deliveries (endpoint_id, event_id, merchant_code, transaction_id, due_at, lease_id)
    select '00000000-0000-4000-8000-000000000000', id, merchant_code, transaction_id,
      now() + interval '1 hour', case when id % 100000 = 0 then gen_random_uuid() end from events where id % 10 = 0`,
+  `insert into webhook_attempts (merchant_code, endpoint_id, event_id, type, transaction_id, attempt, sent_at,
+     duration_ms, http_status, error)
+   select '*', '00000000-0000-4000-8000-000000000000', id, type, transaction_id, 1, at, 40, 204,
+     case when id % 100000 = 0 then 'answered 500' end from events`,
   'vacuum analyze',
 ]
 
@@ -80,6 +84,8 @@ const READERS: Record<string, string> = {
   gateway_calls_transaction: `${one('gateway_calls', 'transaction_id')} order by sent_at`,
   changes_transaction: `${one('changes', 'transaction_id')} order by at`,
   events_of_merchant: `select * from events where merchant_code = ${M} and id > 100 order by id limit 50`,
+  webhook_attempts_failed: `select * from webhook_attempts where merchant_code = '*'
+    and endpoint_id = '00000000-0000-4000-8000-000000000000' and error is not null order by id desc limit 51`,
   webhook_deliveries_due: `select * from webhook_deliveries
     where endpoint_id = '00000000-0000-4000-8000-000000000000' and due_at <= now() order by due_at limit 16`,
   webhook_deliveries_leased: `select count(*) from webhook_deliveries

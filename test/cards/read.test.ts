@@ -83,7 +83,7 @@ describe('a card', () => {
   )
 
   it('keeps the identifiers, amounts and dates that the specification names, also where they look like card numbers', async () => {
-    const looksLikeCard = '24083008014600006'
+    const looksLikeCard = '24083008014600004'
     const body = writeDetail({
       requestId: looksLikeCard,
       virtualCardRequestId: looksLikeCard,
@@ -199,7 +199,7 @@ describe('a list', () => {
 
   it('keeps what the specification names, also where it looks like a card number', async () => {
     const item = makeItem({
-      virtualCardRequestId: '24083008014600006',
+      virtualCardRequestId: '24083008014600004',
       merchantId: '4111111111111111',
       cardPolicy: { cardLimit: '#1234567890128#' },
     })

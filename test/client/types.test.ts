@@ -22,8 +22,10 @@ import type { searchRoutes } from '../../src/search/routes.ts'
 import type { transactionRoutes } from '../../src/transactions/routes.ts'
 import type { TimelineEntry } from '../../src/transactions/timeline-schema.ts'
 import type { Transaction } from '../../src/transactions/view.ts'
+import type { endpointChangeRoutes } from '../../src/webhooks/change-routes.ts'
+import type { deliveryRoutes } from '../../src/webhooks/delivery-routes.ts'
 import type { webhookRoutes } from '../../src/webhooks/routes.ts'
-import type { NewEndpoint } from '../../src/webhooks/view.ts'
+import type { EndpointChange, NewEndpoint, SecretRotation } from '../../src/webhooks/view.ts'
 
 type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
   ExtractSchema<ReturnType<typeof paymentRoutes>> &
@@ -36,7 +38,9 @@ type Routes = ExtractSchema<ReturnType<typeof transactionRoutes>> &
   ExtractSchema<ReturnType<typeof holdRoutes>> &
   ExtractSchema<ReturnType<typeof reviewRoutes>> &
   ExtractSchema<ReturnType<typeof searchRoutes>> &
-  ExtractSchema<ReturnType<typeof webhookRoutes>>
+  ExtractSchema<ReturnType<typeof webhookRoutes>> &
+  ExtractSchema<ReturnType<typeof endpointChangeRoutes>> &
+  ExtractSchema<ReturnType<typeof deliveryRoutes>>
 
 /** The declared input and output of a route; a list as JSON, not as CSV. */
 type Output<Path extends keyof Routes, Method extends keyof Routes[Path], Status> =
@@ -69,6 +73,8 @@ it('the types match the schemas, member by member', () => {
   expectTypeOf<client.Event>().toEqualTypeOf<z.infer<typeof Event>>()
   expectTypeOf<client.EventPage>().toEqualTypeOf<z.infer<typeof EventPage>>()
   expectTypeOf<client.WebhookWish>().toEqualTypeOf<z.input<typeof NewEndpoint>>()
+  expectTypeOf<client.WebhookChange>().toEqualTypeOf<z.input<typeof EndpointChange>>()
+  expectTypeOf<client.WebhookRotation>().toEqualTypeOf<z.input<typeof SecretRotation>>()
 })
 
 it('cards have the members of their schemas; amounts are decimal strings here', () => {
@@ -170,9 +176,29 @@ it('each webhook method resolves to the response of its route', () => {
   expectTypeOf<Listed<Webhooks['list']>>().toEqualTypeOf<
     Output<'/v1/webhook-endpoints', '$get', 200>
   >()
+  expectTypeOf<Given<Webhooks['update']>>().toEqualTypeOf<Output<One, '$patch', 200>>()
+  expectTypeOf<Given<Webhooks['rotateSecret']>>().toEqualTypeOf<
+    Output<`${One}/rotate-secret`, '$post', 200>
+  >()
+  expectTypeOf<Listed<Webhooks['deliveries']>>().toEqualTypeOf<
+    Output<`${One}/deliveries`, '$get', 200>
+  >()
+  expectTypeOf<Given<Webhooks['redeliver']>>().toEqualTypeOf<
+    Output<`${One}/deliveries/:eventId/replay`, '$post', 202>
+  >()
+  expectTypeOf<Given<Webhooks['redeliver']>>().toEqualTypeOf<
+    Output<`${One}/deliveries/replay`, '$post', 202>
+  >()
   expectTypeOf<Given<Webhooks['test']>>().toEqualTypeOf<Output<`${One}/test`, '$post', 200>>()
   expectTypeOf<Given<Webhooks['enable']>>().toEqualTypeOf<Output<`${One}/enable`, '$post', 200>>()
   expectTypeOf<Given<Webhooks['replay']>>().toEqualTypeOf<Output<`${One}/replay`, '$post', 202>>()
+})
+
+it('the filters of deliveries are those of their route', () => {
+  type Deliveries = Client['webhookEndpoints']['deliveries']
+  expectTypeOf<keyof NonNullable<Parameters<Deliveries>[1]>>().toEqualTypeOf<
+    Query<'/v1/webhook-endpoints/:endpointId/deliveries', '$get'>
+  >()
 })
 
 it('the filters of a list are those of its route, except the account, which the client names', () => {

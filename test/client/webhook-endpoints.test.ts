@@ -1,4 +1,4 @@
-import { createClient, NotFoundError } from 'ipn-processor/client'
+import { ConflictError, createClient, NotFoundError } from 'ipn-processor/client'
 import { Webhook } from 'standardwebhooks'
 import { expect, it } from 'vitest'
 import { serve } from '../support/gateway.ts'
@@ -29,4 +29,33 @@ it('an endpoint is registered, tested, replayed to, enabled and deleted', async 
   await webhookEndpoints.delete(id)
   await expect(webhookEndpoints.test(id)).rejects.toThrow(NotFoundError)
   expect(await webhookEndpoints.list().page()).toEqual({ data: [], nextCursor: null })
+})
+
+it('an endpoint is changed, its secret rotated, and its deliveries listed and replayed', async () => {
+  const { webhookEndpoints } = createClient({ baseUrl: rig.service.url, apiKey: KEY })
+  const { url, seen } = await serve((response) => response.end('thanks'))
+  const { id, secret } = await webhookEndpoints.create({ url: `${url}/first` })
+  const changed = await webhookEndpoints.update(id, { url, types: ['payment.updated'] })
+  expect(changed).toMatchObject({ url, types: ['payment.updated'], previousSecretValidUntil: null })
+  const rotated = await webhookEndpoints.rotateSecret(id)
+  expect(Date.parse(rotated.previousSecretValidUntil ?? '')).toBeGreaterThan(Date.now())
+  await expect(webhookEndpoints.rotateSecret(id)).rejects.toThrow(ConflictError)
+  const [eventId = ''] = await publish(rig, ['T3'])
+  const arrived = (count: number) => waitUntil(() => seen.length === count, { what: 'the event' })
+  await arrived(1)
+  for (const one of [secret, rotated.secret]) {
+    const headers = JSON.parse(JSON.stringify(seen[0]?.headers))
+    expect(new Webhook(one).verify(seen[0]?.body ?? '', headers)).toMatchObject({ id: eventId })
+  }
+  const logged = async () => (await webhookEndpoints.deliveries(id, { limit: 1 }).page()).data
+  await waitUntil(async () => (await logged()).length === 1, { what: 'the log' })
+  expect(await logged()).toMatchObject([{ eventId, outcome: 'delivered', answer: 'thanks' }])
+  expect(await webhookEndpoints.redeliver(id, eventId)).toEqual({ replayed: 1 })
+  await arrived(2)
+  expect(await webhookEndpoints.redeliver(id)).toEqual({ replayed: 0 })
+  await expect(webhookEndpoints.redeliver(id, '0')).rejects.toThrow(NotFoundError)
+  expect(await webhookEndpoints.deliveries(id, { outcome: 'failed' }).page()).toMatchObject({
+    data: [],
+  })
+  await webhookEndpoints.delete(id)
 })

@@ -237,6 +237,16 @@ describe('what a setting becomes', () => {
     ])
   })
 
+  it('webhooks may go to this machine only in a demo that this machine alone can reach', () => {
+    const read = (env: Environment) => readConfig(env).webhookReach
+    expect(read({})).toBe('loopback')
+    expect(read({ DEMO: 'true', HOST: '0.0.0.0' })).toBe('public')
+    expect(read({ WEBHOOK_ALLOW_PRIVATE: 'false' })).toBe('public')
+    expect(read({ WEBHOOK_ALLOW_PRIVATE: 'true' })).toBe('private')
+    expect(read(PRODUCTION)).toBe('public')
+    expect(read({ ...PRODUCTION, WEBHOOK_ALLOW_PRIVATE: 'true' })).toBe('private')
+  })
+
   it('none makes a list of exclusions empty', () => {
     const none = { IPN_HASH_EXCLUDE: 'none', GATEWAY_REFUND_HASH_EXCLUDE: 'none' }
     expect(readConfig({ ...PRODUCTION, ...none })).toMatchObject({

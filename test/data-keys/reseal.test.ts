@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
 import { ConfigError } from '../../src/config/config-error.ts'
 import { openDataKeys } from '../../src/data-keys/open-data-keys.ts'
 import { resealData } from '../../src/data-keys/reseal-data.ts'
@@ -45,12 +46,18 @@ async function readAt({ url }: Service, refundId: string) {
   return Refund.parse(await response.json()).receiver
 }
 
-const registerAt = ({ url }: Service) =>
-  fetch(`${url}/v1/webhook-endpoints`, {
-    method: 'POST',
-    ...withKey(undefined, { 'content-type': 'application/json' }),
-    body: JSON.stringify({ url: 'http://127.0.0.1:9/hook' }),
-  })
+/** Registers a webhook endpoint and rotates its secret: two secrets are valid, and stored. */
+async function registerAt({ url }: Service): Promise<void> {
+  const post = (path: string, body: object) =>
+    fetch(`${url}/v1/webhook-endpoints${path}`, {
+      method: 'POST',
+      ...withKey(undefined, { 'content-type': 'application/json' }),
+      body: JSON.stringify(body),
+    })
+  const registered = await post('', { url: 'http://127.0.0.1:9/hook' })
+  const { id } = z.object({ id: z.string() }).parse(await registered.json())
+  expect((await post(`/${id}/rotate-secret`, {})).status).toBe(200)
+}
 
 /** How many stored values are under each key, by the id in their first bytes; events as text. */
 async function countByKey({ sql }: TestDatabase): Promise<Record<string, number>> {
@@ -58,6 +65,7 @@ async function countByKey({ sql }: TestDatabase): Promise<Record<string, number>
     select substring(encode(value, 'hex') from 1 for 24) as head, count(*)::int as n from (
       select receiver as value from refunds union all select receiver_shown from refunds
       union all select secret from webhook_endpoints
+      union all select previous_secret from webhook_endpoints
       union all select decode(data -> 'receiver' ->> 'sealed', 'base64') from events
       union all select decode(data -> 'receiver' ->> 'sealed', 'base64') from event_outbox
     ) as stored where value is not null group by 1 order by 1`
@@ -78,7 +86,7 @@ it('everything stored is encrypted under the new key, while processes with both 
   const database = await makeDatabase()
   const before = await start(database, OLD)
   const first = await refundAt(database, before)
-  expect((await registerAt(before)).status).toBe(201)
+  await registerAt(before)
   await before.stop()
   // During the change some processes call one key current, and some the other.
   const behind = await start(database, OLD, NEW)
@@ -93,7 +101,7 @@ it('everything stored is encrypted under the new key, while processes with both 
 
   const { code, out, err } = await reseal(database)
   expect({ code, err }).toEqual({ code: 0, err: '' })
-  expect(JSON.parse(out)).toEqual({ receivers: 4, endpoints: 1, events: 2, unreadable: 0 })
+  expect(JSON.parse(out)).toEqual({ receivers: 4, endpoints: 2, events: 2, unreadable: 0 })
   await readAll([first, older, newer], both)
   const late = await refundAt(database, behind)
   await readAll([late, await refundAt(database, ahead)], both)

@@ -17,6 +17,7 @@ beforeAll(async () => {
   await database.sql.unsafe(insert('event_removals', { removed_up_to: '0' }))
   await database.sql.unsafe(endpoint({ id: ZERO }))
   await database.sql.unsafe(delivery({}))
+  await database.sql.unsafe(attempt({}))
   await database.sql.unsafe(insert('api_key_days', { key_id: ZERO, day: `'2026-01-01'` }))
   await database.sql.unsafe(dataKey)
 })
@@ -138,6 +139,19 @@ const endpoint = (more: Columns) =>
     planned_up_to: '0',
     ...more,
   })
+const attempt = (more: Columns) =>
+  insert('webhook_attempts', {
+    merchant_code: `'M'`,
+    endpoint_id: ZERO,
+    id: '1',
+    event_id: '1',
+    type: `''`,
+    transaction_id: `'T'`,
+    attempt: '1',
+    sent_at: 'now()',
+    duration_ms: '1',
+    ...more,
+  })
 const delivery = (more: Columns) =>
   insert('webhook_deliveries', {
     endpoint_id: ZERO,
@@ -161,6 +175,10 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['webhook_endpoints_pkey', endpoint({ id: ZERO })],
   ['webhook_endpoints_disabled_says_why', endpoint({ disabled_at: 'now()' })],
   ['webhook_endpoints_disabled_says_why', endpoint({ disabled_reason: `'gone'` })],
+  ['webhook_endpoints_previous_secret_ends', endpoint({ id: ONE, previous_secret: `''` })],
+  ['webhook_endpoints_previous_secret_ends', endpoint({ id: ONE, previous_secret_until: 'now()' })],
+  ['webhook_attempts_pkey', attempt({})],
+  ['webhook_attempts_counts_from_one', attempt({ id: '2', attempt: '0' })],
   ['webhook_deliveries_pkey', delivery({})],
   ['webhook_deliveries_endpoint', delivery({ endpoint_id: ONE })],
   ['webhook_deliveries_attempts_not_negative', delivery({ event_id: '2', attempts: '-1' })],

@@ -159,6 +159,9 @@ class Placeholders {
     } else if (command.includes('/oauth2/token')) {
       const { access_token } = z.object({ access_token: z.string() }).parse(JSON.parse(text))
       this.#known.set('<token>', access_token)
+    } else if (/\/webhook-endpoints /.test(command)) {
+      const { id } = z.object({ id: z.string() }).parse(JSON.parse(text))
+      this.#known.set('webhook-endpoints/<id>', `webhook-endpoints/${id}`)
     } else if (/\/refunds /.test(command)) {
       const { id } = z.object({ id: z.string() }).parse(JSON.parse(text))
       this.name(id)

@@ -126,6 +126,12 @@ describe('the shop', () => {
     expect(await rig.moved(order.paymentId)).toEqual(['40'])
   })
 
+  it('takes no webhook that it has no secret for', async () => {
+    const { post } = openShop()
+    const answer = await post('/hooks', { transactionId: 'T', data: { state: 'paid' } })
+    expect(answer.status).toBe(503)
+  })
+
   it('reports what is wrong with a request', async () => {
     const shop = openShop()
     const { id } = await sell(shop)

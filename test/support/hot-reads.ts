@@ -14,6 +14,7 @@ import { fanOut } from '../../src/webhooks/fan-out.ts'
 import { recordDelivered, recordFailed } from '../../src/webhooks/record-result.ts'
 import type { TestDatabase } from './database.ts'
 import { MERCHANT } from './service.ts'
+import { makeAttempt } from './webhooks.ts'
 
 /** A piece of work on a hot path: `rows` is how much of it, `most` the buffers that each may touch. */
 export type HotPath = {
@@ -205,8 +206,8 @@ export const HOT_READS: readonly HotPath[] = [
     async run(ctx) {
       const [first, second] = await claimDeliveries(ctx, 4, 1)
       if (!first || !second) throw new Error('nothing to deliver')
-      await recordDelivered(ctx, first)
-      await recordFailed(ctx, second, { error: 'no', gone: false })
+      await recordDelivered(ctx, first, makeAttempt())
+      await recordFailed(ctx, second, { ...makeAttempt(500), error: 'no' })
     },
   },
 ]

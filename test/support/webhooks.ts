@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { ServiceContext } from '../../src/create-context.ts'
 import type { Log } from '../../src/platform/telemetry/log.ts'
 import { createDeliveryRound } from '../../src/webhooks/deliver-events.ts'
+import type { MadeAttempt } from '../../src/webhooks/insert-attempt.ts'
 import { withKey } from './api.ts'
 import type { Seen } from './gateway.ts'
 import { KEY, MERCHANT, type Rig } from './service.ts'
@@ -93,6 +94,11 @@ export async function listPending({ database: { sql } }: Rig, endpointId: string
     select event_id::text as "eventId", attempts, lease_id is not null as leased,
       extract(epoch from due_at - now())::float8 as "waitS", last_error as "lastError"
     from webhook_deliveries where endpoint_id = ${endpointId} order by event_id`
+}
+
+/** An attempt as it is recorded. */
+export function makeAttempt(status = 204): MadeAttempt {
+  return { at: new Date(), type: 'payment.updated', status, error: null, answer: '', durationMs: 1 }
 }
 
 export async function readEndpointRow({ database: { sql } }: Rig, endpointId: string) {

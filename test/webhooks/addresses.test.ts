@@ -3,6 +3,7 @@ import { createServer, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import {
   AddressError,
+  type AddressReach,
   classifyAddress,
   createResolver,
   type ResolveHost,
@@ -17,18 +18,18 @@ const SECRET = `whsec_${Buffer.alloc(32, 1).toString('base64')}`
 const LOOPBACK: ResolveHost = () => Promise.resolve(['127.0.0.1'])
 
 function makeSender(
-  allowPrivate: boolean,
+  reach: AddressReach,
   resolve: ResolveHost = LOOPBACK,
   limits = {},
 ): WebhookSender {
-  const sender = createWebhookSender(allowPrivate, resolve, limits)
+  const sender = createWebhookSender(reach, resolve, limits)
   onTestFinished(() => sender.close())
   return sender
 }
 
 const send = (sender: WebhookSender, url: string) =>
   sender.send(
-    { url, secret: SECRET, id: '1', at: new Date(), body: '{}' },
+    { url, secrets: [SECRET], id: '1', at: new Date(), body: '{}' },
     new AbortController().signal,
   )
 
@@ -50,14 +51,9 @@ describe('an address', () => {
       'public',
       ['8.8.8.8', '2606:4700::1111', '::ffff:8.8.8.8', '64:ff9b::808:808', '2002:808:808::1'],
     ],
-    [
-      'private',
-      ['127.0.0.1', '127.9.9.9', '10.0.0.1', '172.16.0.1', '172.31.255.255', '192.168.1.1'],
-    ],
-    [
-      'private',
-      ['::1', 'fc00::1', 'fd00:ec2::255', '::ffff:10.0.0.1', '64:ff9b::7f00:1', '2002:a00:1::'],
-    ],
+    ['loopback', ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1', '64:ff9b::7f00:1']],
+    ['private', ['10.0.0.1', '172.16.0.1', '172.31.255.255', '192.168.1.1']],
+    ['private', ['fc00::1', 'fd00:ec2::255', '::ffff:10.0.0.1', '2002:a00:1::']],
     ['never', ['169.254.169.254', '169.254.0.1', '::ffff:169.254.169.254', '64:ff9b::a9fe:a9fe']],
     [
       'never',
@@ -117,14 +113,14 @@ describe('a literal address in a URL', () => {
     'https://[fd00::1]/',
   ]
   it.each(HIDDEN)('%s is refused before anything is sent, in any notation', async (url) => {
-    expect(() => parseOutboundUrl(url, false)).toThrow(AddressError)
-    await expect(makeSender(false).check(url)).rejects.toThrow('not public')
+    expect(() => parseOutboundUrl(url, 'public')).toThrow(AddressError)
+    await expect(makeSender('public').check(url)).rejects.toThrow('not public')
   })
 
   it('is refused at the connection as well, whatever was registered', async () => {
     const { port, count } = await countConnections()
     for (const host of ['127.0.0.1', '2130706433', '[::ffff:127.0.0.1]']) {
-      const { status, error } = await send(makeSender(false), `https://${host}:${port}/`)
+      const { status, error } = await send(makeSender('public'), `https://${host}:${port}/`)
       expect({ status, error }).toMatchObject({
         status: null,
         error: expect.stringMatching('not public'),
@@ -136,9 +132,32 @@ describe('a literal address in a URL', () => {
   it.each(['169.254.169.254', '[fe80::1]', '0.0.0.0', '[::ffff:169.254.169.254]', '224.0.0.1'])(
     '%s is refused even where private networks are allowed',
     async (host) => {
-      expect(() => parseOutboundUrl(`http://${host}/`, true)).toThrow('not public')
-      const { error } = await send(makeSender(true), `http://${host}:9/`)
+      expect(() => parseOutboundUrl(`http://${host}/`, 'private')).toThrow('not public')
+      const { error } = await send(makeSender('private'), `http://${host}:9/`)
       expect(error).toContain('not public')
+    },
+  )
+})
+
+describe('where only this machine may be called beside public addresses', () => {
+  it.each(['http://127.0.0.1:9/', 'http://localhost:9/', 'https://[::1]:9/', 'http://127.1:9/'])(
+    '%s may be',
+    async (url) => {
+      expect(parseOutboundUrl(url, 'loopback').port).toBe('9')
+      const { error } = await send(makeSender('loopback'), url)
+      expect(error).not.toBeNull()
+      expect(error).not.toContain('the url')
+    },
+  )
+
+  it.each(['10.0.0.1', '192.168.0.1', '[fd00::1]', '169.254.169.254', '100.64.0.1'])(
+    '%s may not be, also when a name leads there',
+    async (host) => {
+      expect(() => parseOutboundUrl(`http://${host}/`, 'loopback')).toThrow('not public')
+      const named = () => Promise.resolve([host.replace(/[[\]]/g, '')])
+      const sender = makeSender('loopback', named)
+      await expect(sender.check('http://inside.example/')).rejects.toThrow('not public')
+      expect((await send(sender, 'http://inside.example/')).error).toContain('not public')
     },
   )
 })
@@ -159,19 +178,19 @@ describe('a URL', () => {
     ['', 'not a valid URL'],
     [`https://shop.example/${'a'.repeat(2_048)}`, 'longer'],
   ])('%s is refused', (url, why) => {
-    expect(() => parseOutboundUrl(url, false)).toThrow(why)
+    expect(() => parseOutboundUrl(url, 'public')).toThrow(why)
   })
 
   it('of a public host is accepted as it is, with path, query and port', () => {
     for (const url of ['https://shop.example', 'https://8.8.8.8:8443/a?b=c']) {
-      expect(parseOutboundUrl(url, false).origin).toBe(new URL(url).origin)
+      expect(parseOutboundUrl(url, 'public').origin).toBe(new URL(url).origin)
     }
   })
 
   it('with plain http is accepted for private addresses only, where they are allowed', async () => {
-    expect(parseOutboundUrl('http://127.0.0.1:4000/', true).port).toBe('4000')
-    expect(() => parseOutboundUrl('http://8.8.8.8/', true)).toThrow('https://')
-    const sender = makeSender(true, () => Promise.resolve(['8.8.8.8']))
+    expect(parseOutboundUrl('http://127.0.0.1:4000/', 'private').port).toBe('4000')
+    expect(() => parseOutboundUrl('http://8.8.8.8/', 'private')).toThrow('https://')
+    const sender = makeSender('private', () => Promise.resolve(['8.8.8.8']))
     await expect(sender.check('http://shop.example/')).rejects.toThrow('https://')
     expect((await send(sender, 'http://shop.example/')).error).toContain('https://')
   })
@@ -181,14 +200,14 @@ describe('a name', () => {
   it.each(['localhost', 'localhost.', 'LOCALHOST', 'a.localhost', 'db', 'nas.local', 'm.internal'])(
     '%s is for this network alone: taken where private networks are allowed, nowhere else',
     (name) => {
-      expect(() => parseOutboundUrl(`https://${name}:8443/`, false)).toThrow('public host')
-      expect(parseOutboundUrl(`http://${name}:8080/`, true).port).toBe('8080')
+      expect(() => parseOutboundUrl(`https://${name}:8443/`, 'public')).toThrow('public host')
+      expect(parseOutboundUrl(`http://${name}:8080/`, 'private').port).toBe('8080')
     },
   )
 
   it('of this machine is resolved by the machine, where private networks are allowed', async () => {
-    const addresses = await createResolver(true)('localhost')
-    expect(addresses.map(classifyAddress)).toContain('private')
+    const addresses = await createResolver('private')('localhost')
+    expect(addresses.map(classifyAddress)).toContain('loopback')
   })
 
   it.each([
@@ -201,7 +220,7 @@ describe('a name', () => {
     'that leads to %s is refused when it is registered and when it is called',
     async (_, addresses) => {
       const { port, count } = await countConnections()
-      const sender = makeSender(false, () => Promise.resolve(addresses))
+      const sender = makeSender('public', () => Promise.resolve(addresses))
       const url = `https://shop.example:${port}/`
       await expect(sender.check(url)).rejects.toThrow(AddressError)
       const { error } = await send(sender, url)
@@ -215,7 +234,7 @@ describe('a name', () => {
   it('that resolves differently the second time is refused: the checked address is the one connected to', async () => {
     const { port, count } = await countConnections()
     const answers = [['8.8.8.8'], ['127.0.0.1']]
-    const sender = makeSender(false, () => Promise.resolve(answers.shift() ?? ['127.0.0.1']))
+    const sender = makeSender('public', () => Promise.resolve(answers.shift() ?? ['127.0.0.1']))
     const url = `https://shop.example:${port}/`
     await sender.check(url)
     expect((await send(sender, url)).error).toContain('not public')
@@ -225,10 +244,10 @@ describe('a name', () => {
 
   it('that does not resolve (yet), or whose name server is silent, is accepted; a call to it fails', async () => {
     const unknown = () => Promise.reject(Object.assign(new Error('no'), { code: 'ENOTFOUND' }))
-    const sender = makeSender(false, unknown)
+    const sender = makeSender('public', unknown)
     await sender.check('https://shop.example/')
     expect((await send(sender, 'https://shop.example/')).error).toBe('ENOTFOUND')
-    const silent = makeSender(false, () => new Promise(() => {}), { callMs: 50, resolveMs: 10 })
+    const silent = makeSender('public', () => new Promise(() => {}), { callMs: 50, resolveMs: 10 })
     await silent.check('https://shop.example/')
     expect((await send(silent, 'https://shop.example/')).error).toBe('no answer within 50 ms')
   })
@@ -240,7 +259,7 @@ describe('a call', () => {
     const receiver = await serve((response) =>
       response.writeHead(307, { location: other.url }).end(),
     )
-    const { status, error } = await send(makeSender(true), receiver.url)
+    const { status, error } = await send(makeSender('private'), receiver.url)
     expect({ status, error }).toEqual({ status: 307, error: 'answered 307' })
     expect(other.seen).toEqual([])
   })
@@ -254,7 +273,7 @@ describe('a call', () => {
         delete process.env[name]
       })
     }
-    expect(await send(makeSender(true), receiver.url)).toMatchObject({ error: null })
+    expect(await send(makeSender('private'), receiver.url)).toMatchObject({ error: null })
     expect(proxy.count()).toBe(0)
   })
 
@@ -266,13 +285,13 @@ describe('a call', () => {
       })
       response.write(Buffer.alloc(8 * 1024))
     })
-    const sent = send(makeSender(true), receiver.url)
+    const sent = send(makeSender('private'), receiver.url)
     await waitUntil(() => isClosed, { what: 'the call to be ended', timeoutMs: 5_000 })
     expect(await sent).toMatchObject({ status: 200, error: null })
   })
 
   it('times out, whether the response is silent or dripping', async () => {
-    const sender = makeSender(true, LOOPBACK, { callMs: 500 })
+    const sender = makeSender('private', LOOPBACK, { callMs: 500 })
     const silent = await serve(() => {})
     expect(await send(sender, silent.url)).toMatchObject({
       status: null,
@@ -290,7 +309,7 @@ describe('a call', () => {
     onTestFinished(() => {
       delete process.env.NODE_TLS_REJECT_UNAUTHORIZED
     })
-    const { status, error } = await send(makeSender(true), `https://shop.example:${port}/`)
+    const { status, error } = await send(makeSender('private'), `https://shop.example:${port}/`)
     expect(status).toBeNull()
     expect(error).toMatch(/CERT|UNABLE_TO/)
   })

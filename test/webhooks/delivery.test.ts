@@ -12,6 +12,7 @@ import {
   callWebhooks,
   listIds,
   listPending,
+  makeAttempt,
   passTime,
   publish,
   readEndpointRow,
@@ -193,8 +194,9 @@ describe('a claim', () => {
     expect(await claimDeliveries(ctx, 1, 1)).toEqual([])
     await rig.database.sql`
       update webhook_deliveries set lease_id = gen_random_uuid() where endpoint_id = ${endpointId}`
-    expect(await recordDelivered(ctx, claim)).toBe(false)
-    const failed = await recordFailed(ctx, claim, { error: 'late', gone: true })
+    expect(await recordDelivered(ctx, claim, makeAttempt())).toBe(false)
+    const late = { ...makeAttempt(410), error: 'late' }
+    const failed = await recordFailed(ctx, claim, late)
     expect(failed).toEqual({ outcome: 'lost' })
     expect(await listPending(rig, endpointId)).toMatchObject([{ attempts: 0, lastError: null }])
     expect(await readEndpointRow(rig, endpointId)).toMatchObject({ failing: false, reason: null })
@@ -208,7 +210,10 @@ describe('a claim', () => {
     await fanOut(ctx)
     const [claim] = await claimDeliveries(ctx, 1, 1)
     const { url = '' } = claim ?? {}
-    await ctx.webhooks.send({ url, secret, id, at: new Date(), body: '{}' }, ctx.givingUp)
+    await ctx.webhooks.send(
+      { url, secrets: [secret], id, at: new Date(), body: '{}' },
+      ctx.givingUp,
+    )
     await work(ctx)
     expect(receiver.seen).toHaveLength(1)
     await passTime(rig)

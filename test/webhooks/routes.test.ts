@@ -79,6 +79,7 @@ describe('a registration', () => {
       createdAt: expect.any(String),
       failingSince: null,
       lastError: null,
+      previousSecretValidUntil: null,
       disabledAt: null,
       disabledReason: null,
       pending: 0,

@@ -2,7 +2,8 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { z } from '@hono/zod-openapi'
-import { START_SCRIPT } from './page.ts'
+import { PAGE_STYLE } from './page-style.ts'
+import { START_SCRIPT } from './start-script.ts'
 
 const require = createRequire(import.meta.url)
 const manifest = require.resolve('swagger-ui-dist/package.json')
@@ -19,18 +20,22 @@ const LIBRARY_FILES = {
   'favicon-32x32.png': 'image/png',
 } as const
 
-const START = 'start.js'
+/** The page's own files. */
+const OWN_FILES = {
+  'start.js': { type: 'text/javascript; charset=utf-8', text: START_SCRIPT },
+  'page.css': { type: 'text/css; charset=utf-8', text: PAGE_STYLE },
+} as const
 
-export const ASSET_NAMES = [...Object.keys(LIBRARY_FILES), START]
+export const ASSET_NAMES = [...Object.keys(LIBRARY_FILES), ...Object.keys(OWN_FILES)]
 
 export type Asset = { type: string; body: Uint8Array<ArrayBuffer> }
 
-const cache = new Map<string, Asset>([
-  [
-    START,
-    { type: 'text/javascript; charset=utf-8', body: Uint8Array.from(Buffer.from(START_SCRIPT)) },
-  ],
-])
+const cache = new Map<string, Asset>(
+  Object.entries(OWN_FILES).map(([name, { type, text }]) => [
+    name,
+    { type, body: Uint8Array.from(Buffer.from(text)) },
+  ]),
+)
 
 /** Returns an asset by its name, undefined when there is none. Each file is read from disk once. */
 export async function readAsset(name: string): Promise<Asset | undefined> {

@@ -2,6 +2,7 @@ import { OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi'
 import { PACKAGE } from '../../version.ts'
 import { HEADERS, type HeaderName, referToHeaders } from '../http/headers.ts'
 import { Problem } from '../http/problems.ts'
+import { describeParameters, type ParameterTable } from './parameters.ts'
 import { buildProblemExamples, buildProblemSchemas, formatProblemTable } from './problems.ts'
 
 /** The parts of the document that concern the API as a whole. */
@@ -11,16 +12,20 @@ export type ApiInfo = {
   description: string
   /** The groups of operations. */
   tags: readonly { name: string; description: string }[]
+  /** The sentences of parameters. */
+  parameters: ParameterTable
 }
 
 /**
  * Builds the OpenAPI document of all declared routes, as JSON text. Headers shared by all responses and the
  * scopes of routes are added here.
  * @param app with all its routers mounted
+ * @param examples replace those of the parameters that have one, by the same names
  */
 export function buildDocument(
   { openAPIRegistry }: Pick<OpenAPIHono, 'openAPIRegistry'>,
-  { title, description: overview, tags }: ApiInfo,
+  { title, description: overview, tags, parameters }: ApiInfo,
+  examples: ReadonlyMap<string, string> = new Map(),
 ): string {
   const complete = new OpenAPIHono()
   const description = `RFC 9457. All problems:\n\n${formatProblemTable()}`
@@ -61,7 +66,8 @@ export function buildDocument(
     },
   }
   const info = { ...document.info, license: { name: PACKAGE.license, identifier: PACKAGE.license } }
-  return JSON.stringify({ ...document, info, components })
+  const paths = describeParameters(document.paths ?? {}, parameters, examples)
+  return JSON.stringify({ ...document, info, paths, components })
 }
 
 function pickUsed<T>(kind: string, parts: Readonly<Record<string, T>>, used: string) {

@@ -1,3 +1,5 @@
+import { REFUSALS } from '../../errors.ts'
+
 /** The page's Content-Security-Policy: only this origin's files, nothing inline. */
 export const PAGE_POLICY = [
   "default-src 'none'",
@@ -9,18 +11,6 @@ export const PAGE_POLICY = [
   "form-action 'none'",
   "frame-ancestors 'none'",
 ].join('; ')
-
-/** Starts Swagger UI. Without `validatorUrl: null` it would send the document to its vendor's validator. */
-export const START_SCRIPT = `SwaggerUIBundle({
-  url: 'openapi.json',
-  dom_id: '#reference',
-  validatorUrl: null,
-  deepLinking: true,
-  displayRequestDuration: true,
-  tryItOutEnabled: true,
-  defaultModelsExpandDepth: 0,
-})
-`
 
 /**
  * Renders the page of the interactive reference. Its URLs are relative, so it works below any path.
@@ -35,13 +25,38 @@ export function renderPage(version: string): string {
 <title>IPN processor API</title>
 <link rel="icon" type="image/png" href="docs/favicon-32x32.png?v=${version}">
 <link rel="stylesheet" href="docs/swagger-ui.css?v=${version}">
+<link rel="stylesheet" href="docs/page.css">
 </head>
 <body>
 <div id="reference"></div>
+<section id="problems">
+<h2>Problems</h2>
+<p>Every refusal is a problem (RFC 9457). Its <code>code</code> is stable, its <code>detail</code> is for people, and
+<code>errors</code> names invalid fields.</p>
+<table>
+<thead><tr><th>code</th><th>status</th><th>meaning</th></tr></thead>
+<tbody>
+${renderProblems()}
+</tbody>
+</table>
+</section>
 <noscript>This page needs JavaScript. The document is at <a href="openapi.json">openapi.json</a>.</noscript>
 <script src="docs/swagger-ui-bundle.js?v=${version}"></script>
 <script src="docs/start.js"></script>
 </body>
 </html>
 `
+}
+
+function renderProblems(): string {
+  return Object.entries(REFUSALS)
+    .map(
+      ([code, { status, title }]) =>
+        `<tr id="problem-${code}"><td><code>${code}</code></td><td>${status}</td><td>${escapeText(title)}</td></tr>`,
+    )
+    .join('\n')
+}
+
+function escapeText(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;')
 }

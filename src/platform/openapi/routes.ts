@@ -73,16 +73,25 @@ const asset = createRoute({
   },
 })
 
+/** What the reference fills in, by the names of parameters. The demo adds its own ids. */
+export type ReferenceContext = { referenceExamples: Map<string, string> }
+
 /**
  * Serves the OpenAPI document and the interactive reference, without an API key.
  * @param app whose routes the document describes, including those mounted later
  */
-export function openapiRoutes(app: OpenAPIHono<HttpEnv>, info: ApiInfo) {
-  let text: string | undefined
+export function openapiRoutes(
+  { referenceExamples: examples }: ReferenceContext,
+  app: OpenAPIHono<HttpEnv>,
+  info: ApiInfo,
+) {
+  let built: { text: string; examples: number } | undefined
   return createRouter()
     .openapi(document, (c) => {
-      text ??= buildDocument(app, info)
-      return c.body(text, 200, {
+      if (built?.examples !== examples.size) {
+        built = { text: buildDocument(app, info, examples), examples: examples.size }
+      }
+      return c.body(built.text, 200, {
         'content-type': 'application/json',
         'cache-control': 'no-cache',
       })

@@ -16,7 +16,10 @@ export class AddressError extends Error {
   }
 }
 
-type AddressClass = 'public' | 'private' | 'never'
+type AddressClass = 'public' | 'loopback' | 'private' | 'never'
+
+/** Which addresses may be called beside public ones: none, those of this machine, or private networks as well. */
+export type AddressReach = 'public' | 'loopback' | 'private'
 
 /** IPv4 embedded in IPv6, which gateways on the path extract again; `at` is its offset in bytes. */
 const EMBEDDED_IPV4 = [
@@ -30,10 +33,10 @@ const GLOBAL_IPV6 = { network: '2000::', bits: 3 }
 /** Cloud metadata services (credentials) outside link-local: AWS and Google Cloud. */
 const METADATA_ADDRESSES = ['fd00:ec2::254', 'fd20:ce::254']
 
-const PRIVATE_RANGES = ['loopback', 'private', 'uniqueLocal']
+const PRIVATE_RANGES = ['private', 'uniqueLocal']
 
 /**
- * Classifies an address as `public`, `private` (including loopback) or `never`: link-local and cloud metadata
+ * Classifies an address as `public`, `loopback`, `private` or `never`: link-local and cloud metadata
  * addresses, multicast, unspecified and reserved ones.
  * @param address IPv4 or IPv6 in its usual notation
  */
@@ -59,24 +62,26 @@ export function classifyAddress(address: string): AddressClass {
 }
 
 function classifyRange(range: string, isGlobal: boolean): AddressClass {
+  if (range === 'loopback') return 'loopback'
   if (PRIVATE_RANGES.includes(range)) return 'private'
   return range === 'unicast' && isGlobal ? 'public' : 'never'
 }
 
 /**
- * Checks that a call may go to an address. Where private networks are allowed, only they may be called over
- * plain http.
+ * Checks that a call may go to an address. Only loopback and private addresses, where they are allowed, may be called
+ * over plain http.
  * @throws AddressError
  */
 export function requireAllowedAddress(
   address: string,
   isPlain: boolean,
-  allowPrivate: boolean,
+  reach: AddressReach,
 ): void {
   const kind = classifyAddress(address)
   if (kind === 'public' && isPlain) throw new AddressError('must start with https://')
-  if (kind === 'public' || (kind === 'private' && allowPrivate)) return
-  const hint = kind === 'private' ? ' (WEBHOOK_ALLOW_PRIVATE=true on the service allows it)' : ''
+  if (kind === 'public' || (kind === 'loopback' && reach !== 'public')) return
+  if (kind === 'private' && reach === 'private') return
+  const hint = kind === 'never' ? '' : ' (WEBHOOK_ALLOW_PRIVATE=true on the service allows it)'
   throw new AddressError(`points to an address that is not public${hint}`)
 }
 
@@ -85,10 +90,10 @@ const RESOLVER_OPTIONS = { timeout: 2_000, tries: 2 }
 /**
  * Creates the resolver of host names. `getaddrinfo` occupies one of the process's few threads while a name
  * server is silent, and the gateway's name needs one too; but only `getaddrinfo` knows /etc/hosts and
- * `localhost`, which matter where private networks are allowed.
+ * `localhost`, which matter where other than public addresses are allowed.
  */
-export function createResolver(allowPrivate: boolean): ResolveHost {
-  if (allowPrivate) {
+export function createResolver(reach: AddressReach): ResolveHost {
+  if (reach !== 'public') {
     return async (name) => (await lookup(name, { all: true })).map(({ address }) => address)
   }
   return async (name) => {

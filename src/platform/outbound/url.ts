@@ -1,5 +1,5 @@
 import { isIP } from 'node:net'
-import { AddressError, requireAllowedAddress } from './addresses.ts'
+import { AddressError, type AddressReach, requireAllowedAddress } from './addresses.ts'
 
 const MAX_URL_LENGTH = 2_048
 
@@ -11,7 +11,7 @@ const LOCAL_NAME = /^[^.]+$|\.(localhost|local|internal|home\.arpa)$/
  * (decimal, octal, hexadecimal, with a trailing dot) before the address is checked.
  * @throws AddressError when no call may go to this URL
  */
-export function parseOutboundUrl(text: string, allowPrivate: boolean): URL {
+export function parseOutboundUrl(text: string, reach: AddressReach): URL {
   if (text.length > MAX_URL_LENGTH) {
     throw new AddressError(`is longer than ${MAX_URL_LENGTH} characters`)
   }
@@ -19,7 +19,7 @@ export function parseOutboundUrl(text: string, allowPrivate: boolean): URL {
   if (/[\s\p{Cc}]/u.test(text) || !URL.canParse(text)) throw new AddressError('is not a valid URL')
   const url = new URL(text)
   const isPlain = url.protocol === 'http:'
-  if (url.protocol !== 'https:' && !(isPlain && allowPrivate)) {
+  if (url.protocol !== 'https:' && !(isPlain && reach !== 'public')) {
     throw new AddressError('must start with https://')
   }
   if (url.username !== '' || url.password !== '') {
@@ -27,8 +27,8 @@ export function parseOutboundUrl(text: string, allowPrivate: boolean): URL {
   }
   if (url.hash !== '') throw new AddressError('must not contain a fragment')
   const host = readHost(url)
-  if (isIP(host) !== 0) requireAllowedAddress(host, isPlain, allowPrivate)
-  else if (!allowPrivate && LOCAL_NAME.test(host.replace(/\.$/, ''))) {
+  if (isIP(host) !== 0) requireAllowedAddress(host, isPlain, reach)
+  else if (reach === 'public' && LOCAL_NAME.test(host.replace(/\.$/, ''))) {
     throw new AddressError('must have a public host')
   }
   return url

@@ -9,8 +9,16 @@ import type { Service } from '../../../src/service.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { startTestService } from '../../support/service.ts'
 
+const Parameter = z.looseObject({
+  name: z.string(),
+  in: z.string(),
+  description: z.string().default(''),
+  example: z.unknown().optional(),
+  schema: z.looseObject({ example: z.unknown().optional(), enum: z.unknown().optional() }),
+})
 const Operation = z.looseObject({
   description: z.string().default(''),
+  parameters: z.array(Parameter).default([]),
   security: z.array(z.record(z.string(), z.array(z.string()))).default([]),
 })
 const Receiving = z.looseObject({
@@ -121,6 +129,58 @@ describe('the document', () => {
     expect(operations.filter(({ isDescribed }) => !isDescribed)).toEqual([])
   })
 
+  it('gives every parameter a sentence of its own', () => {
+    const names = new Map<string, Set<string>>()
+    for (const { parameters } of listOperations()) {
+      for (const { name, description } of parameters) {
+        names.set(description, (names.get(description) ?? new Set()).add(name))
+      }
+    }
+    const shared = [...names].filter(([, all]) => all.size > 1)
+    expect(shared).toEqual([])
+    expect([...names.keys()].filter((text) => !/\w+ \w+/.test(text))).toEqual([])
+  })
+
+  it('fills in the ids in paths, and no filter', () => {
+    const given = listOperations().flatMap(({ parameters }) => parameters)
+    const isFilledIn = ({ example, schema }: (typeof given)[number]) =>
+      example !== undefined || schema.example !== undefined
+    const inPaths = given.filter((one) => one.in === 'path')
+    expect(inPaths.filter((one) => !isFilledIn(one) && !one.schema.enum)).toEqual([])
+    const filters = given.filter((one) => one.in === 'query' && isFilledIn(one))
+    expect(new Set(filters.map(({ name }) => name))).toEqual(
+      new Set(['limit', 'pageIndex', 'pageSize', 'amount', 'q']),
+    )
+  })
+
+  it("fills in other ids once they are known, as those of the demo's payment", async () => {
+    const { referenceExamples } = service.ctx
+    referenceExamples.set('paymentId', '354564703001').set('setHold.id', '354564703001')
+    referenceExamples.set('orderId', 'a filter')
+    const read = async () =>
+      Document.parse(await (await fetch(`${service.url}/openapi.json`)).json())
+    const { paths } = await read()
+    const example = (path: string, method: string, name: string) =>
+      paths[path]?.[method]?.parameters.find((one) => one.name === name)?.example
+    const filledIn = [
+      example('/v1/payments/{paymentId}', 'get', 'paymentId'),
+      example('/v1/holds/{target}/{id}', 'put', 'id'),
+      example('/v1/holds/{target}/{id}', 'delete', 'id'),
+      example('/v1/transactions', 'get', 'orderId'),
+    ]
+    referenceExamples.clear()
+    expect(filledIn).toEqual(['354564703001', '354564703001', '1439211', undefined])
+    expect(await read()).toEqual(document)
+  })
+
+  it('says of a refund by QR that it needs a receiver', () => {
+    const { description } =
+      listOperations().find(
+        (one) => one.name.endsWith('/refunds') && one.name.startsWith('POST'),
+      ) ?? expect.fail('no such operation')
+    expect(description).toContain('QR needs a `receiver`')
+  })
+
   it('describes the requests to webhook endpoints, and what their responses mean', () => {
     const { webhooks } = z
       .object({ webhooks: z.record(z.string(), z.object({ post: Receiving })) })
@@ -166,6 +226,15 @@ describe('the reference', () => {
     })
     expect(page.headers.get('content-security-policy')).not.toMatch(/unsafe|https?:|\*/)
     expect(await page.text()).not.toMatch(/<style|style=|<script>| on\w+=/)
+  })
+
+  it('lists every problem once, where the operations lead to', async () => {
+    const page = await (await fetch(`${service.url}/docs`)).text()
+    for (const [code, { status }] of Object.entries(REFUSALS)) {
+      const rows = page.split(`id="problem-${code}"`)
+      expect(rows).toHaveLength(2)
+      expect(rows[1]).toMatch(new RegExp(`^><td><code>${code}</code></td><td>${status}</td>`))
+    }
   })
 
   it('refers only to this service, which serves each file with its type', async () => {

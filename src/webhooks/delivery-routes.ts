@@ -1,0 +1,108 @@
+import { createRoute, z } from '@hono/zod-openapi'
+import { DomainError } from '../errors.ts'
+import { MerchantCode } from '../platform/http/fields.ts'
+import { cutPage, DEFAULT_LIMIT, pageParameters, readCursor } from '../platform/http/page.ts'
+import { BODY_REFUSALS, describeRefusals } from '../platform/http/refusals.ts'
+import { describePage, respondPage } from '../platform/http/respond-page.ts'
+import { describeResponse } from '../platform/http/responses.ts'
+import { createRouter } from '../platform/http/router.ts'
+import { ENDPOINT_PATH } from './commit-change.ts'
+import type { WebhooksContext } from './context.ts'
+import { params, query, readRequest, refusals, shared } from './endpoint-params.ts'
+import { listAttempts } from './list-attempts.ts'
+import { replayDelivery, replayFailed } from './replay-deliveries.ts'
+import { type AttemptRow, Delivery, DeliveryReplay, showDelivery } from './view.ts'
+
+const NUMBER = /^\d{1,15}$/
+
+const list = createRoute({
+  method: 'get',
+  path: `${ENDPOINT_PATH}/deliveries`,
+  operationId: 'listWebhookDeliveries',
+  summary: 'List the attempts to deliver events to an endpoint, newest first',
+  description: 'Attempts are kept for 30 days, or `RETENTION_DAYS` if that is less.',
+  ...shared,
+  request: {
+    params,
+    query: z.strictObject({
+      outcome: z.enum(['delivered', 'failed']).optional().openapi({
+        description: 'Only attempts that were accepted, or only those that were not',
+      }),
+      merchantCode: MerchantCode,
+      ...pageParameters,
+    }),
+  },
+  responses: { 200: describePage(Delivery), ...refusals },
+})
+
+const replayOne = createRoute({
+  method: 'post',
+  path: `${ENDPOINT_PATH}/deliveries/{eventId}/replay`,
+  operationId: 'replayWebhookDelivery',
+  summary: 'Send one event to an endpoint (again)',
+  ...shared,
+  request: {
+    params: params.extend({
+      eventId: z.string().openapi({
+        description: 'The `eventId` of a delivery, which is the id of the event in the feed',
+        example: '5310',
+      }),
+    }),
+    query,
+  },
+  responses: {
+    202: describeResponse('The event is sent in the background', DeliveryReplay),
+    ...describeRefusals(
+      ...BODY_REFUSALS,
+      'webhook_endpoint_not_found',
+      'webhook_delivery_not_found',
+      'webhook_endpoint_disabled',
+    ),
+  },
+})
+
+const replayAll = createRoute({
+  method: 'post',
+  path: `${ENDPOINT_PATH}/deliveries/replay`,
+  operationId: 'replayFailedWebhookDeliveries',
+  summary: 'Send every event that has failed and was not accepted since, at once',
+  ...shared,
+  request: { params, query },
+  responses: {
+    202: describeResponse('The events are sent in the background', DeliveryReplay),
+    ...describeRefusals(
+      ...BODY_REFUSALS,
+      'webhook_endpoint_not_found',
+      'webhook_endpoint_disabled',
+    ),
+  },
+})
+
+/** Serves the log of deliveries to an endpoint, and repeats them. */
+export function deliveryRoutes(ctx: WebhooksContext) {
+  return createRouter()
+    .openapi(list, async (c) => {
+      const { limit = DEFAULT_LIMIT, cursor, merchantCode, ...filter } = c.req.valid('query')
+      const request = readRequest(c.get('access'), c.req.valid('param'), { merchantCode })
+      const after = readCursor(cursor, z.string().regex(NUMBER))
+      const rows = await listAttempts(ctx, request, filter, limit, after)
+      return respondPage(c, cutPage(rows, limit, locate, showDelivery), Delivery)
+    })
+    .openapi(replayOne, async (c) => {
+      const { eventId, ...endpoint } = c.req.valid('param')
+      const request = readRequest(c.get('access'), endpoint, c.req.valid('query'))
+      if (!NUMBER.test(eventId)) {
+        const detail = `There is no event ${eventId}: its id is a whole number`
+        throw new DomainError('webhook_delivery_not_found', detail)
+      }
+      return c.json({ replayed: await replayDelivery(ctx, request, eventId) }, 202)
+    })
+    .openapi(replayAll, async (c) => {
+      const request = readRequest(c.get('access'), c.req.valid('param'), c.req.valid('query'))
+      return c.json({ replayed: await replayFailed(ctx, request) }, 202)
+    })
+}
+
+function locate({ sentAt, id, merchantCode }: AttemptRow) {
+  return { time: sentAt, id, merchantCode }
+}
