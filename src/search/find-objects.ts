@@ -45,14 +45,17 @@ function selectHits(
   const name = sql.unsafe(column)
   const until = to === undefined ? sql`` : sql`and ${name} <= ${to}`
   const isWanted = rank === undefined ? sql`starts_with(o.found, ${text})` : sql`true`
+  // What is only asked for by its id is in no list until the gateway knows it.
+  const isHidden = table === 'transactions' ? sql`unconfirmed` : sql`false`
   const isExact = sql`case when o.found = ${text} then 0 else 1 end`
   return sql`(
     select ${type}::text as type, o.id::text as id, o.merchant_code as "merchantCode",
       o.transaction_id as "transactionId", ${matched}::text as matched,
       ${rank === undefined ? isExact : sql.unsafe(String(rank))} as rank, row_number() over () as place
     from json_array_elements_text(${JSON.stringify(merchants)}::json) as account cross join lateral (
-      select merchant_code, transaction_id, ${sql.unsafe(id)} as id, ${name}::text as found
+      select merchant_code, transaction_id, ${sql.unsafe(id)} as id, ${name}::text as found,
+        ${isHidden} as hidden
       from ${sql.unsafe(table)} where merchant_code = account and ${name} >= ${from} ${until}
       order by ${sql.unsafe(order)} limit ${sql.unsafe(String(MAX_READ))}
-    ) as o where ${isWanted} limit ${sql.unsafe(String(MAX_READ))})`
+    ) as o where not o.hidden and ${isWanted} limit ${sql.unsafe(String(MAX_READ))})`
 }

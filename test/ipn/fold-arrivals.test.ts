@@ -30,12 +30,3 @@ it('a verified one counts, whichever comes first', () => {
     expect(foldArrivals(batch)).toMatchObject([{ deliveries: 2, arrival: { verdict: 'verified' } }])
   }
 })
-
-it("a payment's amount stays unread when a copy has a partial amount", () => {
-  const paid = (amount: string | undefined): Arrival => {
-    const arrival = makeArrival('M', 'T', 'the same')
-    return { ...arrival, notification: { ...arrival.notification, amount } }
-  }
-  const [folded] = foldArrivals([paid(undefined), paid('10')])
-  expect(folded?.arrival.notification.amount).toBeUndefined()
-})

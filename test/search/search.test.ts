@@ -130,6 +130,14 @@ describe('nobody finds', () => {
     expect([...new Set(all)].sort()).toEqual(['OTHER1', 'UFLIYL'])
   })
 
+  it('a transaction that the gateway does not know yet', async () => {
+    const asked = await rig.api(`/v1/transactions/T-FIND-MISTYPED/sync?${OURS.slice(1)}`, {
+      method: 'POST',
+    })
+    expect(asked.status).toBe(202)
+    expect(await find('T-FIND-MISTYPED')).toEqual([])
+  })
+
   it('anything without a text, a scope or a key', async () => {
     await expectInvalid(await rig.api('/v1/search'), 'q')
     await expectInvalid(await rig.api('/v1/search?q='), 'q')
