@@ -124,6 +124,22 @@ const ONES: Record<string, One> = {
     stranger: 'card_not_found',
     naming: 'merchant_not_found',
   },
+  'GET /v1/webhook-endpoints/:endpointId/deliveries': { ...OF_ENDPOINT, owner: 200 },
+  'PATCH /v1/webhook-endpoints/:endpointId': {
+    ...OF_ENDPOINT,
+    owner: 200,
+    body: { types: ['payment.created'] },
+  },
+  'POST /v1/webhook-endpoints/:endpointId/rotate-secret': {
+    ...OF_ENDPOINT,
+    owner: 200,
+    body: { previousValidForS: 0 },
+  },
+  'POST /v1/webhook-endpoints/:endpointId/deliveries/:eventId/replay': {
+    ...OF_ENDPOINT,
+    owner: 404,
+  },
+  'POST /v1/webhook-endpoints/:endpointId/deliveries/replay': { ...OF_ENDPOINT, owner: 202 },
   'POST /v1/webhook-endpoints/:endpointId/test': { ...OF_ENDPOINT, owner: 200 },
   'POST /v1/webhook-endpoints/:endpointId/enable': { ...OF_ENDPOINT, owner: 200 },
   'POST /v1/webhook-endpoints/:endpointId/replay': {
@@ -166,6 +182,7 @@ function send(
   const [method = '', pattern = ''] = route.split(' ')
   const path = pattern
     .replace(':target', 'refund')
+    .replace(':eventId', '999999999')
     .replace(/:(\w+)/, () => (row.id && ids[row.id]) ?? '')
   return callAs(accounts.rig, asker, path + query, {
     method,
