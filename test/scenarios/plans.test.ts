@@ -6,7 +6,7 @@ import { HOT_PATHS } from '../support/hot-statements.ts'
 import { type Rig, startRig } from '../support/service.ts'
 
 const FULL = 20_000
-const COUNTS = 5
+const COUNTS = 20
 
 let rig: Rig
 let connection: MeasuredConnection
