@@ -1,6 +1,7 @@
 import { Big } from 'big.js'
 import type {
   PreparedRefund,
+  PreparedSurplusRefund,
   RefundStatus,
   Transaction,
   TransactionState,
@@ -26,7 +27,7 @@ export type Order = {
 export type Return = {
   returnId: string
   /** Contains the idempotency key: stored before anything is sent, and resent without changes. */
-  refund: PreparedRefund
+  refund: PreparedRefund | PreparedSurplusRefund
   /** `requested` until the service has confirmed it; `refused` if the service refused it. */
   status: 'requested' | 'refused' | RefundStatus
   /** What the customer quotes to the bank if the money does not arrive. */

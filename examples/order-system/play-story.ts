@@ -87,9 +87,20 @@ export async function playStory(
   )
   print('   the shop compares amount and currency before it ships anything.')
 
+  const twice = await shop.order('250000')
+  await shop.pay(twice.payAt ?? '')
+  await shop.waitUntil(twice.id, 'is paid', (order) => order.paymentId !== undefined)
+  await shop.payAgain(twice)
+  await shop.refundSurplus(twice.id)
+  const once = await shop.waitUntilReturned(twice.id, 0)
+  print(
+    `8. A third customer pays 250000 VND twice. What was paid beyond one success is refunded under the key ${showKey(once, 0)},`,
+  )
+  print(`   however often the clerk asks for it. Order ${twice.id} is ${once.status}.`)
+
   const told = await shop.waitUntil(id, 'is reported', (order) => order.reported === 'refunded')
   print(
-    `8. The service also sends final states to the shop's webhook, signed: the last one reports order ${id} as ${told.reported}.`,
+    `9. The service also sends final states to the shop's webhook, signed: the last one reports order ${id} as ${told.reported}.`,
   )
 }
 
@@ -101,6 +112,8 @@ function connectToShop(shopUrl: string, signal: AbortSignal) {
       signal,
       ...(body ? { body: JSON.stringify(body) } : {}),
     })
+  const requestRefund = (id: string, input: object) =>
+    send('POST', `${shopUrl}/orders/${id}/refund`, input)
   const readOrder = async (id: string) =>
     Order.parse(await (await send('GET', `${shopUrl}/orders/${id}`)).json())
 
@@ -120,8 +133,21 @@ function connectToShop(shopUrl: string, signal: AbortSignal) {
     order: async (amount: string) =>
       Order.parse(await (await send('POST', `${shopUrl}/orders`, { amount })).json()),
     pay: (payAt: string, amount?: string) => send('PATCH', payAt, { status: 'SUCCESS', amount }),
-    requestRefund: (id: string, input: object) =>
-      send('POST', `${shopUrl}/orders/${id}/refund`, input),
+    /** The same amount once more: another payment of the same transaction. */
+    payAgain: ({ payAt = '', transactionId, amount }: Order) =>
+      send('POST', new URL('/sandbox/transactions', payAt).href, {
+        transactionId,
+        payments: [{ amount, paymentMethod: 'CC', status: 'SUCCESS' }],
+      }),
+    requestRefund,
+    /** Refused until the service knows of the second payment. */
+    async refundSurplus(id: string) {
+      const end = performance.now() + POLL_FOR_MS
+      while ((await requestRefund(id, { returnId: 'S-1', surplus: true })).status !== 202) {
+        if (performance.now() > end) throw new Error(`The surplus of order ${id} is not refunded`)
+        await setTimeout(POLL_EVERY_MS, undefined, { signal })
+      }
+    },
     readOrder,
     waitUntil,
     waitUntilReturned: (id: string, index: number) =>

@@ -13,9 +13,13 @@ import { isRefusal, sendReturn, trackPayment, trackReturn } from './track-order.
 
 const Amount = z.string().regex(/^\d{1,15}(\.\d{1,4})?$/, 'must be a decimal like "250000"')
 const OrderInput = z.strictObject({ amount: Amount })
-/** `returnId` is the shop's number of the return, which is made only once. Default `amount`: all. */
+/**
+ * `returnId` is the shop's number of the return, which is made only once. Default `amount`: all; with `surplus`, all that
+ * was paid for the order more than once.
+ */
 const ReturnInput = z.strictObject({
   returnId: z.string().min(1).max(100),
+  surplus: z.boolean().default(false),
   amount: Amount.optional(),
   reason: z.string().max(500).optional(),
 })
@@ -62,12 +66,14 @@ export function createShop({ orders, ipn, openCheckout }: ShopParts) {
   })
 
   app.post('/orders/:id/refund', async (c) => {
-    const { returnId, ...params } = ReturnInput.parse(await c.req.json())
+    const { returnId, surplus, ...params } = ReturnInput.parse(await c.req.json())
     const order = await orders.find(c.req.param('id'))
     if (!order) return c.json({ error: 'no such order' }, 404)
     if (!order.paymentId) return c.json({ error: 'the order is not paid' }, 409)
-    const metadata = { orderId: order.id, returnId }
-    const refund = ipn.refunds.prepare(order.paymentId, { ...params, metadata })
+    const wish = { ...params, metadata: { orderId: order.id, returnId } }
+    const refund = surplus
+      ? ipn.refunds.prepareSurplus(order.transactionId, wish)
+      : ipn.refunds.prepare(order.paymentId, wish)
     // Key and parameters are stored before anything is sent: a crash after this loses no money.
     const stored = await orders.change(order.id, ({ returns }) => {
       if (returns.some((one) => one.returnId === returnId)) return
