@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { Problem } from '../../../src/platform/http/problems.ts'
-import { SERVER_LIMITS } from '../../../src/platform/http/server.ts'
-import { postIpn, type Rig, signIpn, startRig } from '../../support/service.ts'
-import { useRig } from '../../support/use-started.ts'
-import { waitUntil } from '../../support/wait-until.ts'
+import { Problem } from '../../src/platform/http/problems.ts'
+import { SERVER_LIMITS } from '../../src/platform/http/server.ts'
+import { postIpn, type Rig, signIpn, startRig } from '../support/service.ts'
+import { useRig } from '../support/use-started.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 /** The backstop is far away: each of these limits has to disconnect its client by itself. */
 const QUICK = { headersMs: 300, requestMs: 60_000, keepAliveMs: 400, checkMs: 50 }

@@ -2,8 +2,8 @@ import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { describe, expect, it } from 'vitest'
-import { readProcess } from '../../../../src/platform/postgres/embedded/processes.ts'
-import { listChildren } from '../../../support/children.ts'
+import { readProcess } from '../../src/platform/postgres/embedded/processes.ts'
+import { listChildren } from '../support/children.ts'
 import {
   killAll,
   makeFolder,
@@ -16,8 +16,8 @@ import {
   startElsewhere,
   startHere,
   waitUntilGone,
-} from '../../../support/embedded.ts'
-import { waitUntil } from '../../../support/wait-until.ts'
+} from '../support/embedded.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 function isEnding(folder: string): boolean {
   return readFileSync(join(folder, 'postgres', 'postmaster.pid'), 'utf8').includes('stopping')

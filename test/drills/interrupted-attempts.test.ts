@@ -1,13 +1,13 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { Sql } from '../../../src/platform/postgres/types.ts'
-import { serve } from '../../support/gateway.ts'
-import { forward } from '../../support/gateway-tap.ts'
-import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
-import { startMain } from '../../support/main-process.ts'
-import { type LabPayment, waitForSent } from '../../support/refund-lab.ts'
-import { MERCHANT } from '../../support/service.ts'
-import { useRefundLab } from '../../support/use-started.ts'
-import { waitUntil } from '../../support/wait-until.ts'
+import type { Sql } from '../../src/platform/postgres/types.ts'
+import { serve } from '../support/gateway.ts'
+import { forward } from '../support/gateway-tap.ts'
+import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
+import { startMain } from '../support/main-process.ts'
+import { type LabPayment, waitForSent } from '../support/refund-lab.ts'
+import { MERCHANT } from '../support/service.ts'
+import { useRefundLab } from '../support/use-started.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 /** The API runs here; the sync runs in a process of its own, which is killed. */
 vi.setConfig({ testTimeout: 60_000 })
