@@ -1,5 +1,6 @@
 import { isLosslessNumber, type LosslessNumber, parse } from 'lossless-json'
 import { z } from 'zod'
+import { maskCardText } from '../platform/crypto/mask-cards.ts'
 import { formatMembers, formatText } from './format-received.ts'
 import { isPrintable, toPrintable } from './printable.ts'
 import { readPayments } from './read-payments.ts'
@@ -89,7 +90,7 @@ function judgeAnswer<T>(
   if (!code.success) {
     return { kind: 'invalid', reason: `${prefix}_ResponseCode ${code.error.issues[0]?.message}` }
   }
-  const message = toPrintable(answer[`${prefix}_ResponseMsg`]).slice(0, MAX_MESSAGE)
+  const message = maskCardText(toPrintable(answer[`${prefix}_ResponseMsg`])).slice(0, MAX_MESSAGE)
   if (code.data !== '0') return { kind: 'rejected', code: code.data, message }
   const parsed = data.safeParse(answer[`${prefix}_ResponseData`])
   if (parsed.success) return { kind: 'answered', value: parsed.data, message }

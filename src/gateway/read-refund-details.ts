@@ -1,5 +1,6 @@
 import { isLosslessNumber } from 'lossless-json'
 import { parseAmount } from '../money.ts'
+import { maskCardText } from '../platform/crypto/mask-cards.ts'
 import { parseFormParams, parseJsonParams } from './parse-params.ts'
 import { isPrintable, toPrintable } from './printable.ts'
 import type { WireParams } from './signature.ts'
@@ -27,7 +28,9 @@ export function readRefundDetails(body: string, prefix: string): RefundDetails {
   const parsed = body.trimStart().startsWith('{') ? parseJsonParams(body) : parseFormParams(body)
   if ('problem' in parsed) return NOTHING
   const read = (name: string) => readText(parsed.params, `${prefix}_${name}`)
-  const message = toPrintable(read('ResponseMsg')).trim().slice(0, MAX_MESSAGE)
+  const message = maskCardText(toPrintable(read('ResponseMsg')))
+    .trim()
+    .slice(0, MAX_MESSAGE)
   const reference = read('TransactionID')?.trim()
   const isId = reference && reference.length <= MAX_ID && isPrintable(reference)
   return {

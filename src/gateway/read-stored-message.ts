@@ -1,3 +1,4 @@
+import { maskCardText } from '../platform/crypto/mask-cards.ts'
 import { parseFormParams, parseJsonParams } from './parse-params.ts'
 
 const MAX_MESSAGE = 500
@@ -12,5 +13,7 @@ export function readStoredMessage(prefix: string, body: string): string | null {
   if ('problem' in parsed) return null
   const name = `${prefix}_ResponseMsg`
   const value = Object.hasOwn(parsed.params, name) ? parsed.params[name] : undefined
-  return typeof value === 'string' && value !== '' ? value.slice(0, MAX_MESSAGE) : null
+  return typeof value === 'string' && value !== ''
+    ? maskCardText(value).slice(0, MAX_MESSAGE)
+    : null
 }

@@ -103,6 +103,7 @@ export const REFUND_ANSWER_ROWS: readonly AnsweredRow[] = [
     row: '7 a refusal with its message',
     documented: refused('a code and a message', '33', '"Invalid amount"', 'Invalid amount'),
     odd: [
+      refused('a card number', '33', '"card 4111111111111111"', /^card 411111\*+1111$/),
       refused('a published code without a message', '33', '""', /^invalid amount \(published/),
       refused('a published code with a null message', '19', 'null', /^duplicate merchant trans/),
       refused('a code of no table', '4711', '"Không đủ số dư"', 'Không đủ số dư'),
