@@ -6,6 +6,7 @@ import { auditRefusals } from './access/audit.ts'
 import { authenticate } from './access/authenticate.ts'
 import type { CardsContext } from './cards/context.ts'
 import { cardRoutes } from './cards/routes.ts'
+import { createConsole } from './console/mount.ts'
 import { discrepancyRoutes } from './discrepancies/routes.ts'
 import { feedRoutes } from './feed/routes.ts'
 import type { HealthContext } from './health/context.ts'
@@ -193,5 +194,6 @@ export function createApp(
   app.route('/', feedRoutes(ctx))
   app.route('/', cardRoutes(ctx))
   mountWebhooks(app, ctx)
+  app.route('/', createConsole(ctx))
   return app
 }

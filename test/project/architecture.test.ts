@@ -29,7 +29,7 @@ const SANDBOX_MAY = [
 
 const files = readdirSync(ROOT, { recursive: true, encoding: 'utf8' })
   .map((file) => file.replaceAll('\\', '/'))
-  .filter((file) => file.endsWith('.ts'))
+  .filter((file) => /\.tsx?$/.test(file))
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8')
 const imports = files.flatMap((file) => readImports(file, read(file)))
 const show = ({ from, to }: Import) => `${from} → ${to}`

@@ -22,6 +22,7 @@ export const ROWS: readonly (readonly string[])[] = [
   ['data-keys'],
   ['maintenance'],
   ['health'],
+  ['console'],
   ['app', 'background', 'create-context'],
   ['service'],
   ['cli', 'demo'],
@@ -49,7 +50,7 @@ export function readImports(file: string, text: string): Import[] {
 
 /** Returns the top-level folder of a file, or, at the root, the file itself. */
 export function nameRoom(file: string): string {
-  return (file.split('/')[0] ?? '').replace(/\.ts$/, '')
+  return (file.split('/')[0] ?? '').replace(/\.tsx?$/, '')
 }
 
 /** Finds imports that do not go to a lower row. */

@@ -1,0 +1,5 @@
+import type { HealthContext } from '../health/context.ts'
+import type { WebhooksContext } from '../webhooks/context.ts'
+
+/** The state that the pages need: that of the folders whose functions they call. */
+export type ConsoleContext = HealthContext & WebhooksContext

@@ -1,0 +1,34 @@
+import type { HttpBindings } from '@hono/node-server'
+import type { Context as HttpContext } from 'hono'
+import type { Access } from '../access/types.ts'
+import type { HttpEnv } from '../platform/http/env.ts'
+
+/** A signed-in person's session. */
+export type ConsoleSession = {
+  id: string
+  personId: string
+  /** The person's name, as it stands in the audit log. */
+  name: string
+  roles: readonly string[]
+  /** When the person last proved who they are. */
+  signedInAt: Date
+}
+
+export type ConsoleEnv = {
+  Bindings: HttpBindings
+  Variables: HttpEnv['Variables'] & {
+    /** The person's own key: what they do is recorded under their name. */
+    access: Access
+    /** Undefined on the pages that need none. */
+    session: ConsoleSession | undefined
+    /** Makes the token that every form of this session carries; each one differs. */
+    makeFormToken: () => string
+    /** The fields of a form whose token was checked. */
+    form: FormFields | undefined
+  }
+}
+
+/** The fields of a form, by name; of a repeated field the last. */
+export type FormFields = Readonly<Record<string, string>>
+
+export type ConsoleRequest = HttpContext<ConsoleEnv>

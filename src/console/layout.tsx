@@ -1,0 +1,90 @@
+import type { Child } from 'hono/jsx'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import type { Scope } from '../access/keys.ts'
+import { Notice } from '../platform/html/components.tsx'
+import { Document } from '../platform/html/document.tsx'
+import { ASSETS } from './assets.ts'
+import type { ConsoleRequest } from './env.ts'
+import { Form } from './forms/form.tsx'
+import { hasRole, hasScope } from './permissions.ts'
+import { readNotice } from './redirect.ts'
+import { TEXTS } from './texts/en.ts'
+
+export type PageName = keyof typeof TEXTS.frame.pages
+
+export type PageOptions = {
+  /** The text of the page's only `<h1>`, and of the browser's tab. */
+  title: string
+  /** The entry of the navigation that this page belongs to. */
+  current?: PageName
+  status?: ContentfulStatusCode
+  /** Reloads the page after so many seconds. */
+  refreshS?: number
+}
+
+/** The pages of the navigation: a person sees those of their scope or role. */
+const PAGES: readonly { name: PageName; path: string; scope?: Scope; role?: string }[] = [
+  { name: 'search', path: '/console' },
+]
+
+/** Answers with a page: the frame around a body whose headings begin with `<h2>`. */
+export function renderConsolePage(
+  c: ConsoleRequest,
+  options: PageOptions,
+  body: Child,
+): Response | Promise<Response> {
+  const { title, status = 200, refreshS } = options
+  const notice = readNotice(c)
+  return c.html(
+    <Document
+      title={TEXTS.frame.titleOf(title)}
+      styles={[ASSETS.style]}
+      scripts={[ASSETS.script]}
+      refreshS={refreshS}
+    >
+      <a class="skip" href="#main">
+        {TEXTS.frame.skip}
+      </a>
+      <Bar c={c} current={options.current} />
+      <main id="main" tabindex={-1}>
+        {notice === undefined ? null : <Notice tone="good">{notice}</Notice>}
+        <h1>{title}</h1>
+        {body}
+      </main>
+    </Document>,
+    status,
+  )
+}
+
+function Bar({ c, current }: { c: ConsoleRequest; current: PageName | undefined }) {
+  const session = c.get('session')
+  if (!session) return null
+  const shown = PAGES.filter(
+    ({ scope, role }) =>
+      (scope === undefined || hasScope(c, scope)) && (role === undefined || hasRole(c, role)),
+  )
+  return (
+    <header class="bar">
+      <div>
+        <strong>{TEXTS.frame.product}</strong>
+        <nav aria-label={TEXTS.frame.navigation}>
+          <ul>
+            {shown.map(({ name, path }) => (
+              <li>
+                <a href={path} aria-current={name === current ? 'page' : undefined}>
+                  {TEXTS.frame.pages[name]}
+                </a>
+              </li>
+            ))}
+          </ul>
+        </nav>
+        <a href="/console/account">{session.name}</a>
+        <Form c={c} action="/console/sign-out">
+          <button class="quiet" type="submit">
+            {TEXTS.frame.signOut}
+          </button>
+        </Form>
+      </div>
+    </header>
+  )
+}

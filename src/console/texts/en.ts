@@ -1,0 +1,13 @@
+import { errorTexts } from './errors.ts'
+import { frameNotices, frameTexts } from './frame.ts'
+
+/** Every text that the console shows, in English. A text with values in it is a function. */
+export const TEXTS = {
+  frame: frameTexts,
+  errors: errorTexts,
+} as const
+
+/** Messages after a redirect, by the code that stands in the URL. */
+export const NOTICES = { ...frameNotices } as const
+
+export type NoticeCode = keyof typeof NOTICES

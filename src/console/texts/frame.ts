@@ -1,0 +1,25 @@
+/** Texts of the frame around every page. */
+export const frameTexts = {
+  product: 'IPN processor',
+  titleOf: (page: string) => `${page} – IPN processor`,
+  skip: 'Skip to the content',
+  navigation: 'Pages',
+  person: 'You',
+  pages: {
+    search: 'Search',
+    tasks: 'Waiting for you',
+    transactions: 'Transactions',
+    payments: 'Payments',
+    refunds: 'Refunds',
+    discrepancies: 'Discrepancies',
+    reasons: 'Refund reasons',
+    people: 'People',
+    account: 'Your account',
+  },
+  signOut: 'Sign out',
+} as const
+
+/** Messages shown once after a form was sent; the URL names one by its key. */
+export const frameNotices = {
+  saved: 'Saved.',
+} as const

@@ -1,0 +1,165 @@
+import type { Child } from 'hono/jsx'
+
+/** How a text is meant; colour is never the only sign of it. */
+export type Tone = 'good' | 'bad' | 'warn' | 'soft'
+
+/** A titled part of a page. `note` stands beside the title. */
+export function Card(props: {
+  title: string
+  note?: Child
+  id?: string | undefined
+  children?: Child
+}) {
+  const { title, note, id, children } = props
+  return (
+    <section id={id}>
+      <h2>
+        {title} {note === undefined ? null : <small>{note}</small>}
+      </h2>
+      {children}
+    </section>
+  )
+}
+
+/** A message about what was done or refused; assistive technology reads it when the page opens. */
+export function Notice({ tone, children }: { tone: Tone; children: Child }) {
+  return (
+    <p class={`notice ${tone}`} role={tone === 'bad' ? 'alert' : 'status'}>
+      {children}
+    </p>
+  )
+}
+
+/** A short state. */
+export function Badge({ tone, children }: { tone: Tone; children: Child }) {
+  return <span class={`badge ${tone}`}>{children}</span>
+}
+
+/** Named values. */
+export function Facts({ rows }: { rows: readonly (readonly [name: string, value: Child])[] }) {
+  return (
+    <dl>
+      {rows.map(([name, value]) => (
+        <>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </>
+      ))}
+    </dl>
+  )
+}
+
+/** A column of a table; the title of a column of buttons is read aloud only. */
+export type Column = { title: string; kind?: 'text' | 'number' | 'actions' }
+
+/** A table. On a phone each row becomes a small card whose cells carry the column's title. */
+export function DataTable(props: {
+  caption: string
+  columns: readonly Column[]
+  rows: readonly (readonly Child[])[]
+}) {
+  const { caption, columns, rows } = props
+  return (
+    <table class="cells">
+      <caption>{caption}</caption>
+      <thead>
+        <tr>
+          {columns.map(({ title, kind }) => (
+            <th scope="col" class={kind === 'number' ? 'number' : undefined}>
+              {kind === 'actions' ? <span class="hidden">{title}</span> : title}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((cells) => (
+          <tr>{cells.map((cell, at) => renderCell(cell, columns[at]))}</tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function renderCell(cell: Child, column: Column | undefined) {
+  if (column?.kind === 'actions') return <td>{cell}</td>
+  return (
+    <td data-label={column?.title} class={column?.kind === 'number' ? 'number' : undefined}>
+      {/* One child, so that a cell of several parts stays in one column on a phone. */}
+      <span>{cell}</span>
+    </td>
+  )
+}
+
+/** A labelled form field with its hint and its problem. `children` gets the attributes that connect them. */
+export function Field(props: {
+  name: string
+  label: string
+  hint?: string | undefined
+  problem?: string | undefined
+  children: (attributes: FieldAttributes) => Child
+}) {
+  const { name, label, hint, problem, children } = props
+  const described = [
+    ...(hint === undefined ? [] : [`${name}-hint`]),
+    ...(problem === undefined ? [] : [`${name}-problem`]),
+  ]
+  const attributes: FieldAttributes = {
+    id: name,
+    name,
+    ...(described.length > 0 ? { 'aria-describedby': described.join(' ') } : {}),
+    ...(problem === undefined ? {} : { 'aria-invalid': 'true' }),
+  }
+  return (
+    <div class="field">
+      <label for={name}>{label}</label>
+      {children(attributes)}
+      {hint === undefined ? null : (
+        <span class="hint" id={`${name}-hint`}>
+          {hint}
+        </span>
+      )}
+      {problem === undefined ? null : (
+        <span class="problem" id={`${name}-problem`}>
+          {problem}
+        </span>
+      )}
+    </div>
+  )
+}
+
+export type FieldAttributes = {
+  id: string
+  name: string
+  'aria-describedby'?: string
+  'aria-invalid'?: 'true'
+}
+
+/** An id as it is written elsewhere; with a script it gets a button that copies it. */
+export function Identifier({ children }: { children: string }) {
+  return <code data-copy>{children}</code>
+}
+
+/** An amount with its currency, digits in groups of three. The amount is a decimal string and stays exact. */
+export function Money({ amount, currency }: { amount: string; currency: string }) {
+  return (
+    <span class="number">
+      {groupDigits(amount)} {currency}
+    </span>
+  )
+}
+
+/** Groups the digits before the decimal point in threes: `1234567.50` becomes `1,234,567.50`. */
+export function groupDigits(amount: string): string {
+  const [whole = '', fraction] = amount.split('.')
+  const grouped = whole.replaceAll(/\B(?=(\d{3})+$)/g, ',')
+  return fraction === undefined ? grouped : `${grouped}.${fraction}`
+}
+
+/** A time in UTC; with a script it also says how long ago that is. */
+export function Time({ iso }: { iso: string }) {
+  return (
+    <time datetime={iso} data-relative>
+      {iso.slice(0, 10)} {iso.slice(11, 19)} UTC
+    </time>
+  )
+}

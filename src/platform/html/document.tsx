@@ -1,0 +1,37 @@
+import { raw } from 'hono/html'
+import type { Child } from 'hono/jsx'
+
+export type DocumentOptions = {
+  title: string
+  /** URLs of style sheets and of scripts; scripts are modules. */
+  styles: readonly string[]
+  scripts?: readonly string[]
+  /** Reloads the page after so many seconds. */
+  refreshS?: number | undefined
+  children: Child
+}
+
+/** A whole HTML page. It needs nothing inline, so that its policy can forbid inline scripts and styles. */
+export function Document({ title, styles, scripts = [], refreshS, children }: DocumentOptions) {
+  return (
+    <>
+      {raw('<!doctype html>')}
+      <html lang="en">
+        <head>
+          <meta charset="utf-8" />
+          <meta name="viewport" content="width=device-width, initial-scale=1" />
+          {refreshS === undefined ? null : <meta http-equiv="refresh" content={String(refreshS)} />}
+          <title>{title}</title>
+          <link rel="icon" href="data:," />
+          {styles.map((href) => (
+            <link rel="stylesheet" href={href} />
+          ))}
+          {scripts.map((src) => (
+            <script type="module" src={src} />
+          ))}
+        </head>
+        <body>{children}</body>
+      </html>
+    </>
+  )
+}
