@@ -40,7 +40,7 @@ export function renderConsolePage(
       title={TEXTS.frame.titleOf(title)}
       styles={[ASSETS.style]}
       scripts={[ASSETS.script]}
-      refreshS={refreshS}
+      refresh={refreshS === undefined ? undefined : String(refreshS)}
     >
       <a class="skip" href="#main">
         {TEXTS.frame.skip}

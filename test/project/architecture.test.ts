@@ -21,6 +21,9 @@ const ENTRIES = ['client/entry.ts']
 const SANDBOX_MAY = [
   'gateway/signature.ts',
   'money.ts',
+  'platform/html/components.tsx',
+  'platform/html/document.tsx',
+  'platform/html/style.ts',
   'config/accounts.ts',
   'config/config-error.ts',
   'config/config.ts',

@@ -13,9 +13,13 @@ export function Card(props: {
   const { title, note, id, children } = props
   return (
     <section id={id}>
-      <h2>
-        {title} {note === undefined ? null : <small>{note}</small>}
-      </h2>
+      {note === undefined ? (
+        <h2>{title}</h2>
+      ) : (
+        <h2>
+          {title} <small>{note}</small>
+        </h2>
+      )}
       {children}
     </section>
   )

@@ -6,13 +6,13 @@ export type DocumentOptions = {
   /** URLs of style sheets and of scripts; scripts are modules. */
   styles: readonly string[]
   scripts?: readonly string[]
-  /** Reloads the page after so many seconds. */
-  refreshS?: number | undefined
+  /** Reloads the page: after how many seconds, and from where (`5;url=/`). */
+  refresh?: string | undefined
   children: Child
 }
 
 /** A whole HTML page. It needs nothing inline, so that its policy can forbid inline scripts and styles. */
-export function Document({ title, styles, scripts = [], refreshS, children }: DocumentOptions) {
+export function Document({ title, styles, scripts = [], refresh, children }: DocumentOptions) {
   return (
     <>
       {raw('<!doctype html>')}
@@ -20,7 +20,7 @@ export function Document({ title, styles, scripts = [], refreshS, children }: Do
         <head>
           <meta charset="utf-8" />
           <meta name="viewport" content="width=device-width, initial-scale=1" />
-          {refreshS === undefined ? null : <meta http-equiv="refresh" content={String(refreshS)} />}
+          {refresh === undefined ? null : <meta http-equiv="refresh" content={refresh} />}
           <title>{title}</title>
           <link rel="icon" href="data:," />
           {styles.map((href) => (

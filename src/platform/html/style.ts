@@ -33,6 +33,7 @@ pre { margin: .3rem 0 0; white-space: pre-wrap; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1rem; margin: 0; }
 dt { color: var(--soft); }
 dd { margin: 0; overflow-wrap: anywhere; }
+main > nav { margin-top: .4rem; font-size: .875rem; color: var(--soft); }
 a { color: var(--accent); }
 form { display: flex; flex-wrap: wrap; gap: .8rem; align-items: end; }
 form.stacked { flex-direction: column; align-items: stretch; max-width: 34rem; }

@@ -7,7 +7,7 @@ import type {
   SandboxTransaction,
 } from '../state.ts'
 import { describeEntry, type StyledText } from './describe-entry.ts'
-import type { RowAction } from './render-action.ts'
+import type { RowAction } from './render-action.tsx'
 
 /** A table of the start page: its newest rows, and the total number of rows. */
 export type PageTable = {

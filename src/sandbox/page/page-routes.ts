@@ -1,14 +1,14 @@
 import { Hono } from 'hono'
 import { secureHeaders } from 'hono/secure-headers'
 import { z } from 'zod'
+import { BASE_STYLE } from '../../platform/html/style.ts'
 import { findMerchant } from '../control/find-objects.ts'
 import { requireSameOrigin } from '../control/require-same-origin.ts'
 import { ControlError, positiveAmount } from '../control-input.ts'
 import { sendPaymentIpn } from '../ipn/send-ipn.ts'
 import { addTransaction } from '../paygate/transactions.ts'
 import type { SandboxState } from '../state.ts'
-import { PAGE_STYLE } from './page-style.ts'
-import { METHODS, renderPage, STATUSES } from './render-page.ts'
+import { METHODS, renderPage, STATUSES } from './render-page.tsx'
 import { runAction } from './run-action.ts'
 
 /** How long the form waits for the first delivery attempt, so that the page can show its outcome. */
@@ -69,7 +69,7 @@ export function makePageRoutes(state: SandboxState): Hono {
   })
 
   app.get('/style.css', (c) =>
-    c.body(PAGE_STYLE, 200, { 'content-type': 'text/css; charset=utf-8' }),
+    c.body(BASE_STYLE, 200, { 'content-type': 'text/css; charset=utf-8' }),
   )
 
   app.post('/', headers, requireSameOrigin, async (c) => {
