@@ -1,10 +1,14 @@
+import { discrepancyTexts } from './discrepancies.ts'
 import { errorTexts } from './errors.ts'
 import { frameNotices, frameTexts } from './frame.ts'
+import { stateTexts } from './states.ts'
 
 /** Every text that the console shows, in English. A text with values in it is a function. */
 export const TEXTS = {
   frame: frameTexts,
   errors: errorTexts,
+  states: stateTexts,
+  discrepancies: discrepancyTexts,
 } as const
 
 /** Messages after a redirect, by the code that stands in the URL. */
