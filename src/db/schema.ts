@@ -992,6 +992,8 @@ export const webhookAttempts = pgTable(
     index('webhook_attempts_failed')
       .on(t.merchantCode, t.endpointId, t.id)
       .where(sql`${t.error} is not null`),
+    // The attempts of a transaction, newest first, for the console: they are part of the log of every endpoint.
+    index('webhook_attempts_transaction').on(t.merchantCode, t.transactionId, t.id),
     check('webhook_attempts_counts_from_one', sql`${t.attempt} > 0`),
   ],
 )

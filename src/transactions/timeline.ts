@@ -8,6 +8,7 @@ import type { Position } from '../platform/http/page.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 import type { Sql } from '../platform/postgres/types.ts'
+import { selectKey } from './select-key.ts'
 import { selectRefundNotifications } from './select-refund-notifications.ts'
 import { TimelineEntry } from './timeline-schema.ts'
 
@@ -32,12 +33,6 @@ const KEY = ['merchant_code', 'transaction_id']
 const IPN_FACTS = `json_build_object('kind', kind, 'code', code, 'amount', amount::text, 'paymentId', payment_id,
   'requestId', request_id, 'deliveries', deliveries, 'lastReceivedAt', last_received_at::text, 'signature', verdict,
   'recut', recut, 'address', address)`
-
-/** The transaction's key, as `k` for `byKey`. */
-function selectKey(sql: Sql, { merchantCode, transactionId }: TransactionKey) {
-  return sql`(
-    select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k`
-}
 
 /**
  * Reads everything that happened to a transaction, oldest first: each notification (with a count of its

@@ -1,13 +1,17 @@
 import type { Context } from '../../context.ts'
 import { ORDER_COLUMNS } from '../../db/order-facts.ts'
 import { externalRefunds } from '../../db/schema.ts'
+import type { TransactionKey } from '../../db/transaction-key.ts'
 import { DomainError } from '../../errors.ts'
 import { isUuid } from '../../platform/http/fields.ts'
 import type { Position } from '../../platform/http/page.ts'
+import { byKey } from '../../platform/postgres/by-key.ts'
 import { listColumns } from '../../platform/postgres/columns.ts'
 import type { ExternalRecord } from '../external-view.ts'
 
 const COLUMNS = listColumns(externalRefunds, 'f')
+
+const OF_TRANSACTION = ['merchant_code', 'transaction_id']
 
 const WITH_TRANSACTION = `
   from foreign_refunds f
@@ -34,6 +38,27 @@ export async function listExternalRefunds(
           : sql`true`
       }
     order by f.first_seen_at desc, f.id desc limit ${limit + 1}`
+}
+
+/** Lists the external refunds of a transaction's payments, newest first, `limit` at most. */
+export async function listExternalOfTransaction(
+  { sql }: Pick<Context, 'sql'>,
+  { merchantCode, transactionId }: TransactionKey,
+  limit: number,
+): Promise<ExternalRecord[]> {
+  return await sql<ExternalRecord[]>`
+    select ${sql.unsafe(COLUMNS)}, t.transaction_id as "transactionId", ${sql.unsafe(ORDER_COLUMNS)}
+    from (
+      select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id
+    ) as k cross join lateral (
+      select * from transactions as t where ${sql.unsafe(byKey('t', OF_TRANSACTION, 'k'))} limit 1
+    ) as t cross join lateral (
+      select merchant_code, payment_id from payments as p
+      where ${sql.unsafe(byKey('p', OF_TRANSACTION, 'k'))} offset 0
+    ) as p cross join lateral (
+      select * from foreign_refunds as f
+      where ${sql.unsafe(byKey('f', ['merchant_code', 'payment_id'], 'p'))} offset 0) as f
+    order by f.first_seen_at desc, f.id desc limit ${limit}`
 }
 
 /**

@@ -1,0 +1,71 @@
+import type { Context } from '../context.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { listShownMembers, type ShownMember } from '../gateway/list-shown-members.ts'
+import { hideSecretsInText } from '../platform/crypto/secret-names.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import { toIso } from '../platform/postgres/iso-time.ts'
+import type { Sql } from '../platform/postgres/types.ts'
+import { selectKey } from './select-key.ts'
+import { selectRefundNotifications } from './select-refund-notifications.ts'
+
+/** A message of the gateway as it is stored: masked, its hash hidden, and cut to what a person reads. */
+export type ReceivedMessage = {
+  /** ISO 8601: when it was first received, or when the call was made that it answers. */
+  at: string
+  type: 'notification' | 'query' | 'refund'
+  /** Of a notification that can be read. */
+  members: ShownMember[] | undefined
+  /** Everything else, as text; empty when the answer had no content of its own. */
+  text: string
+}
+
+type Row = { at: string; type: ReceivedMessage['type']; text: string | null }
+
+/** Characters of a message. */
+const MAX_TEXT = 8_000
+
+const KEY = ['merchant_code', 'transaction_id']
+
+/**
+ * Reads what the gateway sent about a transaction, newest first: notifications and answers, with `withRefunds` also
+ * those about its refunds.
+ * @returns `limit` messages at most
+ */
+export async function readMessages(
+  { sql }: Pick<Context, 'sql'>,
+  transaction: TransactionKey,
+  withRefunds: boolean,
+  limit: number,
+): Promise<ReceivedMessage[]> {
+  const key = selectKey(sql, transaction)
+  const rows = await sql<Row[]>`
+    select at::text, type, left(text, ${MAX_TEXT}) as text from (
+      select first_received_at as at, id, 'notification' as type, body as text
+      from ${key} cross join lateral (
+        select * from ipn_events as e where ${sql.unsafe(byKey('e', KEY, 'k'))} offset 0) as e
+      union all
+      select sent_at, id, 'query', concat_ws(E'\n', received, jsonb_pretty(answer))
+      from ${key} cross join lateral (
+        select * from gateway_calls as g where ${sql.unsafe(byKey('g', KEY, 'k'))} offset 0) as g
+      ${withRefunds ? selectOfRefunds(sql, transaction, key) : sql``}
+    ) as messages
+    order by messages.at desc, id desc limit ${limit}`
+  return rows.map(({ at, type, text }) => {
+    const members = type === 'notification' ? listShownMembers(text ?? '') : undefined
+    return { at: toIso(at), type, members, text: members ? '' : hideSecretsInText(text ?? '') }
+  })
+}
+
+function selectOfRefunds(sql: Sql, transaction: TransactionKey, key: ReturnType<typeof selectKey>) {
+  return sql`
+    union all
+    select first_received_at, id, 'notification', body
+    from (${selectRefundNotifications(sql, transaction)}) as e
+    union all
+    select a.recorded_at, a.id, 'refund', a.received
+    from ${key} cross join lateral (
+      select merchant_code, refund_id from refunds as r where ${sql.unsafe(byKey('r', KEY, 'k'))} offset 0
+    ) as r cross join lateral (
+      select * from refund_attempts as a
+      where ${sql.unsafe(byKey('a', ['merchant_code', 'refund_id'], 'r'))} offset 0) as a`
+}
