@@ -103,6 +103,7 @@ export function startOrderSystem(apiUrl: string): OrderSystem {
       log.asked.push({ ...refund, atMs: Date.now() })
     }
     let refusals = 0
+    const stopAsking = () => void log.refused.push({ ...refund, code: 'exceeds_refundable' })
     for (let attempt = 1; waiting; attempt += 1) {
       const beganMs = Date.now()
       const answer = await ask(account, 'POST', path, { headers, body })
@@ -118,13 +119,16 @@ export function startOrderSystem(apiUrl: string): OrderSystem {
         return undefined
       }
       if (wish.isTooMuch && code === 'exceeds_refundable') return undefined
-      refusals = code === 'exceeds_refundable' ? refusals + 1 : 0
+      if (code === 'exceeds_refundable') refusals += 1
+      // An attempt without an answer shows nothing.
+      else if (answer && answer.status < 500) refusals = 0
       if (refusals > REFUSALS) {
-        log.refused.push({ ...refund, code })
+        stopAsking()
         return undefined
       }
       await retryLater(attempt, account, transactionId)
     }
+    if (refusals > 0) stopAsking()
     return undefined
   }
   return {
