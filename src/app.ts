@@ -6,7 +6,7 @@ import { auditRefusals } from './access/audit.ts'
 import { authenticate } from './access/authenticate.ts'
 import type { CardsContext } from './cards/context.ts'
 import { cardRoutes } from './cards/routes.ts'
-import { createConsole } from './console/mount.ts'
+import { mountConsole } from './console/mount.ts'
 import { discrepancyRoutes } from './discrepancies/routes.ts'
 import { feedRoutes } from './feed/routes.ts'
 import type { HealthContext } from './health/context.ts'
@@ -149,13 +149,8 @@ export function createApp(
     if (ctx.stopping.aborted) c.header('connection', 'close')
   })
   app.onError((error, c) => answerError(ctx.log, error, c))
-  app.notFound((c) =>
-    answerProblem(
-      c,
-      'not_found',
-      `There is no path ${c.req.path}${NOT_FOUND_HINT[ctx.config.ROLE]}`,
-    ),
-  )
+  const hint = NOT_FOUND_HINT[ctx.config.ROLE]
+  app.notFound((c) => answerProblem(c, 'not_found', `There is no path ${c.req.path}${hint}`))
   app.use(
     methodNotAllowed({
       app,
@@ -169,9 +164,8 @@ export function createApp(
   if (ctx.config.ROLE === 'worker') return app
 
   app.route('/', openapiRoutes(ctx, app, API))
-  for (const route of describeIpnRoutes(ctx.config.GATEWAY_FIELD_PREFIX)) {
-    app.openAPIRegistry.registerPath(route)
-  }
+  const ipnRoutes = describeIpnRoutes(ctx.config.GATEWAY_FIELD_PREFIX)
+  for (const route of ipnRoutes) app.openAPIRegistry.registerPath(route)
   const middleware = [
     authenticate(ctx),
     traceRequests(ctx),
@@ -194,6 +188,6 @@ export function createApp(
   app.route('/', feedRoutes(ctx))
   app.route('/', cardRoutes(ctx))
   mountWebhooks(app, ctx)
-  app.route('/', createConsole(ctx))
+  mountConsole(app, ctx, bodyBudget)
   return app
 }

@@ -44,8 +44,8 @@ export function auditRefusals({ sql, log }: { sql: Sql; log: Log }) {
     if (method === 'GET' || method === 'HEAD' || status < 400 || status > 499) return
     // A dry run writes nothing.
     if (c.req.query('dryRun') === 'true') return
-    const route = matchedRoutes(c).at(-1)?.path ?? '*'
-    if (route.includes('*')) return
+    const route = matchedRoutes(c).findLast((one) => !one.path.includes('*'))?.path
+    if (route === undefined) return
     const write = {
       operation: `${method} ${route.replaceAll(/:(\w+)/g, '{$1}')}`,
       merchantCode: null,

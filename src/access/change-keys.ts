@@ -8,6 +8,8 @@ import { foldName } from './principal.ts'
 
 /** The parameters of a new key. Amounts are decimal strings. */
 export type NewKey = {
+  /** Left out, it is made up. */
+  id?: string
   name: string
   scopes: readonly Scope[]
   merchantCode: string
@@ -110,7 +112,7 @@ export type ListedKey = Omit<ApiKey, 'chainId'> & {
   state: 'live' | 'expired' | 'revoked'
 }
 
-/** Lists all keys ever created, newest first. */
+/** Lists all API keys ever created, newest first: not the keys of people, which have no text. */
 export async function listKeys(tx: Tx): Promise<ListedKey[]> {
   return await tx<ListedKey[]>`
     select id, name, scopes, merchant_code as "merchantCode", refund_max as "refundMax",
@@ -119,7 +121,8 @@ export async function listKeys(tx: Tx): Promise<ListedKey[]> {
       created_at::text as "createdAt", expires_at::text as "expiresAt", revoked_at::text as "revokedAt",
       replaces, case when revoked_at is not null then 'revoked'
         when expires_at <= now() then 'expired' else 'live' end as state
-    from api_keys order by created_at desc, id`
+    from api_keys as k where not exists (select from people as p where p.key_id = k.id)
+    order by created_at desc, id`
 }
 
 /** Generates 256 random bits. The prefix lets secret scanners recognise a leaked key. */

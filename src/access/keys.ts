@@ -37,6 +37,15 @@ export type ApiKey = {
   chainId: string
 }
 
+/** No caps and no rate. */
+export const UNLIMITED = {
+  refundMax: null,
+  refundDailyMax: null,
+  refundMaxByCurrency: null,
+  refundDailyMaxByCurrency: null,
+  ratePerMinute: null,
+}
+
 /**
  * Finds the live keys with these hashes, in one round trip. Its timing depends on the SHA-256 of the text: an
  * attacker who detects a near miss learns the start of a hash, which does not lead to a key of 256 random

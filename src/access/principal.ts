@@ -7,6 +7,16 @@ import type { Sql, Tx } from '../platform/postgres/types.ts'
  */
 export const PRINCIPAL_SQL = `coalesce('person:' || lower(btrim(k.person)), 'key:' || coalesce(k.chain_id, k.id)::text)`
 
+/**
+ * Whether the row `k` of `api_keys` covers a merchant account, in SQL. The accounts of a person with several stand in
+ * `people` only.
+ * @param merchantCode an expression
+ */
+export function coversSql(merchantCode: string): string {
+  return `(k.merchant_code in ('*', ${merchantCode}) or exists (
+    select from people as p where p.key_id = k.id and ${merchantCode} = any(p.merchants)))`
+}
+
 /** Selects the principal of a key, for use inside a statement. */
 export function selectPrincipal(sql: Sql | Tx, keyId: string) {
   return sql`(select ${sql.unsafe(PRINCIPAL_SQL)} from api_keys as k where k.id = ${keyId})`

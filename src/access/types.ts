@@ -6,6 +6,8 @@ export type Access = ApiKey & {
   merchants: readonly string[]
   /** The id of the current request, recorded in the audit log. */
   requestId: string
+  /** It is the key of a person, which `name` names, and not an API key. */
+  isPerson?: true
 }
 
 declare module 'hono' {

@@ -2,6 +2,7 @@ import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { Cidr } from '../platform/http/client-address.ts'
 import { parseDatabaseUrl, requestsWritableServer } from '../platform/postgres/hosts.ts'
+import { isPlainRemote } from './plain-http.ts'
 
 // Every message here has the form `<what the value must be>; <an example of it>`.
 
@@ -118,6 +119,22 @@ export function webAddress(example: string) {
       `must be a URL that starts with https:// or http:// and has no user, query or fragment; ${example}`,
     )
     .optional()
+}
+
+/** The origin of pages: browsers keep sessions only over https, and over http with this machine. */
+export function webOrigin(example: string) {
+  return z
+    .string()
+    .refine(
+      isSecureOrigin,
+      `must be a URL that starts with https://, or http:// for localhost, and has no path; ${example}`,
+    )
+    .transform((value) => new URL(value).origin)
+    .optional()
+}
+
+function isSecureOrigin(value: string): boolean {
+  return isWebAddress(value) && new URL(value).pathname === '/' && !isPlainRemote(new URL(value))
 }
 
 function isWebAddress(value: string): boolean {

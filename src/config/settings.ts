@@ -18,6 +18,7 @@ import {
   tokenScope,
   trueOrFalse,
   webAddress,
+  webOrigin,
   wholeNumber,
 } from './setting-types.ts'
 
@@ -98,6 +99,8 @@ export const SETTINGS = {
   REFUND_APPROVAL_WITHIN_MS: wholeNumber({ min: 1 }).default(259_200_000),
   REFUND_RECEIVER_CHECK: choice(['lenient', 'strict']).default('lenient'),
   CAPS_TIME_ZONE: timeZone().default('UTC'),
+  CONSOLE: choice(['on', 'off']).default('on'),
+  CONSOLE_BASE_URL: webOrigin('https://console.shop.example'),
   DATA_ENCRYPTION_KEY: encryptionKey().optional(),
   DATA_ENCRYPTION_KEY_PREVIOUS: encryptionKey().optional(),
   WEBHOOK_ALLOW_PRIVATE: trueOrFalse(),

@@ -10,8 +10,8 @@ export type ConsoleSession = {
   /** The person's name, as it stands in the audit log. */
   name: string
   roles: readonly string[]
-  /** When the person last proved who they are. */
-  signedInAt: Date
+  /** The person proved who they are within the last 15 minutes. */
+  isRecent: boolean
 }
 
 export type ConsoleEnv = {
@@ -23,10 +23,15 @@ export type ConsoleEnv = {
     session: ConsoleSession | undefined
     /** Makes the token that every form of this session carries; each one differs. */
     makeFormToken: () => string
-    /** The fields of a form whose token was checked. */
+    /** The fields of the form that was sent. */
     form: FormFields | undefined
+    /** What the person had typed on this page before they had to sign in again; see `readDraft`. */
+    draft: KeptDraft | undefined
   }
 }
+
+/** A form that was not carried out, because the person had to sign in first. */
+export type KeptDraft = { action: string; fields: FormFields }
 
 /** The fields of a form, by name; of a repeated field the last. */
 export type FormFields = Readonly<Record<string, string>>

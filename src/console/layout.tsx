@@ -18,13 +18,15 @@ export type PageOptions = {
   /** The entry of the navigation that this page belongs to. */
   current?: PageName
   status?: ContentfulStatusCode
-  /** Reloads the page after so many seconds. */
+  /** Reloads the page after so many seconds, or opens another one of the console. */
   refreshS?: number
+  refreshTo?: string
 }
 
 /** The pages of the navigation: a person sees those of their scope or role. */
 const PAGES: readonly { name: PageName; path: string; scope?: Scope; role?: string }[] = [
   { name: 'search', path: '/console' },
+  { name: 'people', path: '/console/people', role: 'admin' },
 ]
 
 /** Answers with a page: the frame around a body whose headings begin with `<h2>`. */
@@ -33,14 +35,15 @@ export function renderConsolePage(
   options: PageOptions,
   body: Child,
 ): Response | Promise<Response> {
-  const { title, status = 200, refreshS } = options
-  const notice = readNotice(c)
+  const { title, status = 200, refreshS, refreshTo } = options
+  const notice = c.get('draft') ? TEXTS.frame.restored : readNotice(c)
+  const to = refreshTo === undefined ? '' : `; url=${refreshTo}`
   return c.html(
     <Document
       title={TEXTS.frame.titleOf(title)}
       styles={[ASSETS.style]}
       scripts={[ASSETS.script]}
-      refresh={refreshS === undefined ? undefined : String(refreshS)}
+      refresh={refreshS === undefined ? undefined : `${refreshS}${to}`}
     >
       <a class="skip" href="#main">
         {TEXTS.frame.skip}

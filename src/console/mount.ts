@@ -1,11 +1,19 @@
 import { Hono } from 'hono'
-import { DomainError } from '../errors.ts'
+import { methodNotAllowed } from 'hono/method-not-allowed'
+import { auditRefusals } from '../access/audit.ts'
+import type { BodyBudget } from '../platform/http/body.ts'
+import type { HttpEnv } from '../platform/http/env.ts'
+import { accountRoutes } from './account/routes.tsx'
 import { assetRoutes } from './assets.ts'
 import type { ConsoleContext } from './context.ts'
 import type { ConsoleEnv } from './env.ts'
-import { protectForms } from './forms/protect-forms.ts'
-import { respondError } from './respond-error.tsx'
+import { protectForms, readOwnForms } from './forms/protect-forms.ts'
+import { leadBrowsersTo } from './lead-browsers.ts'
+import { peopleRoutes } from './people/routes.tsx'
+import { respondError, respondRefusal } from './respond-error.tsx'
 import { requireSession } from './session.ts'
+import { signInRoutes } from './sign-in/routes.tsx'
+import { TEXTS } from './texts/en.ts'
 
 /** What a browser may do with the pages: load their own files, send their own forms, and nothing inline. */
 const PAGE_POLICY = [
@@ -19,8 +27,17 @@ const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** Creates the console: the pages for the people who handle money. */
-export function createConsole(ctx: ConsoleContext): Hono<ConsoleEnv> {
+/**
+ * Mounts the console, unless it is switched off: the pages for the people who handle money.
+ * @param bodyBudget shared with every other reader of bodies
+ */
+export function mountConsole(app: Hono<HttpEnv>, ctx: ConsoleContext, bodyBudget: BodyBudget) {
+  if (ctx.config.CONSOLE === 'off') return
+  app.use('/', leadBrowsersTo('/console'))
+  app.route('/', createConsole(ctx, bodyBudget))
+}
+
+function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<ConsoleEnv> {
   const app = new Hono<ConsoleEnv>()
   app.onError((error, c) => respondError(ctx, error, c))
   app.route('/', assetRoutes())
@@ -28,11 +45,22 @@ export function createConsole(ctx: ConsoleContext): Hono<ConsoleEnv> {
     await next()
     c.header('content-security-policy', PAGE_POLICY)
   })
-  app.get('/console/sign-in', (c) => c.text('sign in'))
-  app.use('/console/*', requireSession(ctx), protectForms())
+  app.use(
+    '/console/*',
+    methodNotAllowed({
+      app,
+      onMethodNotAllowed: (c, methods) => {
+        c.header('allow', methods.join(', '))
+        return respondRefusal(c, 405, TEXTS.errors.wrongMethod)
+      },
+    }),
+  )
+  app.use('/console/*', readOwnForms(ctx, bodyBudget))
+  app.route('/', signInRoutes(ctx))
+  app.use('/console/*', requireSession(ctx), auditRefusals(ctx), protectForms(ctx))
+  app.route('/', accountRoutes(ctx))
+  app.route('/', peopleRoutes(ctx))
   // Every part adds its routes here.
-  app.all('/console/*', (c) => {
-    throw new DomainError('not_found', `There is no page ${c.req.path}`)
-  })
+  app.all('/console/*', (c) => respondRefusal(c, 404, TEXTS.errors.notFound))
   return app
 }

@@ -25,11 +25,10 @@ export function requireRole(c: ConsoleRequest, role: string): void {
 /** A person has to sign in again before the request is carried out. */
 export class SignInAgainError extends Error {}
 
-/** How long after the sign-in money may be moved (ms). */
-const RECENT_MS = 15 * 60_000
-
-/** @throws SignInAgainError when the last sign-in is more than 15 minutes ago */
+/**
+ * Call it before money is moved or decided about, and before access is granted.
+ * @throws SignInAgainError when the last sign-in is more than 15 minutes ago
+ */
 export function requireRecentSignIn(c: ConsoleRequest): void {
-  const signedInAt = c.get('session')?.signedInAt.getTime() ?? 0
-  if (Date.now() - signedInAt > RECENT_MS) throw new SignInAgainError()
+  if (!c.get('session')?.isRecent) throw new SignInAgainError()
 }

@@ -1,8 +1,64 @@
 import { createMiddleware } from 'hono/factory'
+import { EVERY_MERCHANT } from '../access/keys.ts'
+import { findSession, recordUse, type StoredSession } from '../access/sessions.ts'
+import type { Access } from '../access/types.ts'
 import type { ConsoleContext } from './context.ts'
-import type { ConsoleEnv } from './env.ts'
+import { readCookie } from './cookies.ts'
+import type { ConsoleEnv, ConsoleRequest, ConsoleSession } from './env.ts'
+import { keepDraft, restoreDraft } from './forms/draft.ts'
+import { makeFormToken } from './forms/form-token.ts'
+import { carriesToken, ForeignFormError, isUnsafe } from './forms/protect-forms.ts'
 
-/** Finds the session of a request. Without a live one the page leads to the sign-in page. */
-export function requireSession(_ctx: ConsoleContext) {
-  return createMiddleware<ConsoleEnv>(async (c) => c.redirect('/console/sign-in', 303))
+const SIGN_IN = '/console/sign-in'
+
+/** A live refresh of an open page: it is sent while no one is there, too, so it does not keep the session alive. */
+export function isRefresh(c: ConsoleRequest): boolean {
+  return c.req.header('x-refresh') === '1'
+}
+
+/**
+ * Finds the session of a request. Without a live one it leads to the sign-in page, and from there back to this page,
+ * with what was typed if the browser still shows whose session it was.
+ */
+export function requireSession(ctx: ConsoleContext) {
+  return createMiddleware<ConsoleEnv>(async (c, next) => {
+    const token = readCookie(ctx, c, 'session')
+    const stored = token === undefined ? undefined : await findSession(ctx.sql, token)
+    if (token === undefined || !stored?.isLive) return leadToSignIn(ctx, c, token, stored)
+    if (stored.isDueForRecord && !isRefresh(c)) await recordUse(ctx.sql, stored.id)
+    const { id, personId, roles, isRecent, key } = stored
+    c.set('access', describeAccess(ctx, c, stored))
+    c.set('session', { id, personId, roles, isRecent, name: key.name })
+    c.set('makeFormToken', () => makeFormToken(token))
+    if (!isRefresh(c)) restoreDraft(ctx, c, personId)
+    return await next()
+  })
+}
+
+/** Returns the session of a request. Use it behind `requireSession` only. */
+export function requireOwnSession(c: ConsoleRequest): ConsoleSession {
+  const session = c.get('session')
+  if (!session) throw new Error('the request has no session')
+  return session
+}
+
+function describeAccess(
+  { merchants: all }: Pick<ConsoleContext, 'merchants'>,
+  c: ConsoleRequest,
+  { key, merchants: own }: StoredSession,
+): Access {
+  const merchants = key.merchantCode === EVERY_MERCHANT ? all : own
+  return { ...key, merchants, requestId: c.get('requestId'), isPerson: true }
+}
+
+function leadToSignIn(
+  ctx: ConsoleContext,
+  c: ConsoleRequest,
+  token: string | undefined,
+  stored: StoredSession | undefined,
+): Response {
+  const isForeign = isUnsafe(c) && stored !== undefined && !carriesToken(c, token ?? '')
+  if (isForeign) throw new ForeignFormError()
+  if (!isRefresh(c)) keepDraft(ctx, c, stored?.personId)
+  return c.redirect(SIGN_IN, 303)
 }

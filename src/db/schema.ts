@@ -22,7 +22,7 @@ import {
 } from 'drizzle-orm/pg-core'
 
 /**
- * Every table, in the order money flows: accounts and keys, notifications, transactions, payments, refunds,
+ * Every table, in the order money flows: accounts, keys and people, notifications, transactions, payments, refunds,
  * discrepancies, gateway calls, changes, events, webhooks. Ids from the gateway's messages are unique only
  * together with the merchant code, so keys made of them start with it; ids assigned by this service are keys
  * by themselves.
@@ -105,7 +105,7 @@ export const dataKeys = pgTable(
   ],
 )
 
-/** API keys. Only the SHA-256 of a key is stored. */
+/** API keys, and the keys of people. Only the SHA-256 of a key is stored. */
 export const apiKeys = pgTable(
   'api_keys',
   {
@@ -113,7 +113,7 @@ export const apiKeys = pgTable(
     name: text('name').notNull(),
     hash: bytes('hash').notNull(),
     scopes: text('scopes').array().notNull(),
-    /** A merchant code, or `*` for all accounts. */
+    /** A merchant code, or `*` for all accounts; empty for a person with several, which `people` lists. */
     merchantCode: text('merchant_code').notNull(),
     /** The caps of a single refund and of all refunds in a day of `CAPS_TIME_ZONE`; null = no cap. */
     refundMax: amount('refund_max'),
@@ -141,6 +141,93 @@ export const apiKeys = pgTable(
     check('api_keys_hash_is_sha256', sql`length(${t.hash}) = 32`),
     check('api_keys_rate_positive', sql`${t.ratePerMinute} > 0`),
     check('api_keys_chain_whole', sql`(${t.replaces} is null) = (${t.chainId} is null)`),
+  ],
+)
+
+/**
+ * People who use the console. Each has a row of `api_keys` that no text opens: what the person does is recorded with
+ * it, and its revocation ends all that the person may do.
+ */
+export const people = pgTable(
+  'people',
+  {
+    id: uuid('id').primaryKey().defaultRandom(),
+    name: text('name').notNull(),
+    email: text('email'),
+    /** Without regard to case and spaces (`foldName`): no two people have the same at a time. */
+    foldedName: text('folded_name').notNull(),
+    foldedEmail: text('folded_email'),
+    /** Of `src/access/roles.ts`. */
+    roles: text('roles').array().notNull(),
+    /** Merchant codes, or `*` for all accounts. */
+    merchants: text('merchants').array().notNull(),
+    keyId: uuid('key_id').notNull(),
+    createdAt: time('created_at').notNull().defaultNow(),
+    endedAt: time('ended_at'),
+  },
+  (t) => [
+    uniqueIndex('people_name').on(t.foldedName).where(sql`${t.endedAt} is null`),
+    uniqueIndex('people_email').on(t.foldedEmail).where(sql`${t.endedAt} is null`),
+    // Distinguishes the keys of people from API keys.
+    uniqueIndex('people_key').on(t.keyId),
+    check('people_have_roles', sql`cardinality(${t.roles}) > 0`),
+    check('people_have_merchants', sql`cardinality(${t.merchants}) > 0`),
+  ],
+)
+
+/** One-time links that open a session. Only the SHA-256 of a link's token is stored. */
+export const signInLinks = pgTable(
+  'sign_in_links',
+  {
+    tokenHash: bytes('token_hash').notNull(),
+    personId: uuid('person_id').notNull(),
+    createdAt: time('created_at').notNull().defaultNow(),
+    expiresAt: time('expires_at').notNull(),
+    usedAt: time('used_at'),
+  },
+  (t) => [
+    primaryKey({ name: 'sign_in_links_pkey', columns: [t.tokenHash] }),
+    check('sign_in_links_hash_is_sha256', sql`length(${t.tokenHash}) = 32`),
+  ],
+)
+
+/** Sessions of the console. Only the SHA-256 of a session's token is stored. */
+export const sessions = pgTable(
+  'sessions',
+  {
+    id: uuid('id').primaryKey().defaultRandom(),
+    tokenHash: bytes('token_hash').notNull(),
+    personId: uuid('person_id').notNull(),
+    createdAt: time('created_at').notNull().defaultNow(),
+    /** When the person last proved who they are. */
+    signedInAt: time('signed_in_at').notNull().defaultNow(),
+    /** Written once a minute at most. */
+    lastUsedAt: time('last_used_at').notNull().defaultNow(),
+    /** The latest end, however much it is used. */
+    expiresAt: time('expires_at').notNull(),
+    /** The client that opened it; the user agent is cut. */
+    address: text('address').notNull(),
+    userAgent: text('user_agent').notNull(),
+    endedAt: time('ended_at'),
+  },
+  (t) => [
+    unique('sessions_token').on(t.tokenHash),
+    index('sessions_person').on(t.personId),
+    check('sessions_token_is_sha256', sql`length(${t.tokenHash}) = 32`),
+  ],
+)
+
+/** Sign-ins counted by minute, of an address or of a person. A refused one is not counted any more. */
+export const signInAttempts = pgTable(
+  'sign_in_attempts',
+  {
+    subject: text('subject').notNull(),
+    minute: time('minute').notNull(),
+    attempts: counter('attempts').notNull(),
+  },
+  (t) => [
+    primaryKey({ name: 'sign_in_attempts_pkey', columns: [t.subject, t.minute] }),
+    check('sign_in_attempts_not_negative', sql`${t.attempts} >= 0`),
   ],
 )
 

@@ -1,4 +1,4 @@
-import { isIPv6 } from 'node:net'
+import { nameNetwork } from '../platform/http/client-address.ts'
 
 export type SignatureThrottle = {
   /**
@@ -23,7 +23,7 @@ export function createSignatureThrottle(
   const senders = new Map<string, { bad: number; until: number }>()
   return {
     count(address) {
-      const sender = nameSender(address)
+      const sender = nameNetwork(address)
       const at = now()
       const known = senders.get(sender)
       const entry = known && known.until > at ? known : { bad: 0, until: at + WINDOW_MS }
@@ -37,16 +37,4 @@ export function createSignatureThrottle(
     },
     size: () => senders.size,
   }
-}
-
-/** An IPv6 sender controls at least a /64 (RFC 6177): its addresses count as one. */
-function nameSender(address: string): string {
-  const [bare = ''] = address.split('%')
-  if (!isIPv6(bare)) return bare
-  // The URL parser writes the canonical form (RFC 5952), without a dotted-decimal tail.
-  const [head = '', tail] = new URL(`http://[${bare}]`).hostname.slice(1, -1).split('::')
-  const left = head === '' ? [] : head.split(':')
-  const right = tail ? tail.split(':') : []
-  const zeros = Array(tail === undefined ? 0 : 8 - left.length - right.length).fill('0')
-  return [...left, ...zeros, ...right].slice(0, 4).join(':')
 }

@@ -20,6 +20,9 @@ beforeAll(async () => {
   await database.sql.unsafe(attempt({}))
   await database.sql.unsafe(insert('api_key_days', { key_id: ZERO, day: `'2026-01-01'` }))
   await database.sql.unsafe(dataKey)
+  await database.sql.unsafe(link({}))
+  await database.sql.unsafe(session({}))
+  await database.sql.unsafe(signIns('1'))
 })
 afterAll(() => database.drop())
 
@@ -169,6 +172,26 @@ const dataKey = insert('data_keys', {
   active: 'false',
 })
 
+const person = (more: Columns) =>
+  insert('people', {
+    ...{ name: `'n'`, folded_name: `'n'`, roles: `'{viewer}'`, merchants: `'{M}'` },
+    key_id: 'gen_random_uuid()',
+    ...more,
+  })
+const link = (more: Columns) =>
+  insert('sign_in_links', {
+    ...{ token_hash: THIRD_HASH, person_id: ZERO, expires_at: 'now()' },
+    ...more,
+  })
+const session = (more: Columns) =>
+  insert('sessions', {
+    ...{ token_hash: THIRD_HASH, person_id: ZERO, expires_at: 'now()' },
+    ...{ address: `''`, user_agent: `''` },
+    ...more,
+  })
+const signIns = (attempts: string) =>
+  insert('sign_in_attempts', { subject: `'s'`, minute: `'2026-01-01'`, attempts })
+
 const REFUSED: [constraint: string, statement: string][] = [
   ['event_removals_pkey', insert('event_removals', { removed_up_to: '1' })],
   ['event_removals_one_row', insert('event_removals', { '"only"': 'false' })],
@@ -184,6 +207,14 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['webhook_deliveries_attempts_not_negative', delivery({ event_id: '2', attempts: '-1' })],
   ['data_keys_pkey', dataKey],
   ['merchant_accounts_pkey', insert('merchant_accounts', { merchant_code: `'M'` })],
+  ['people_have_roles', person({ roles: `'{}'` })],
+  ['people_have_merchants', person({ merchants: `'{}'` })],
+  ['sign_in_links_pkey', link({})],
+  ['sign_in_links_hash_is_sha256', link({ token_hash: `'short'` })],
+  ['sessions_token', session({})],
+  ['sessions_token_is_sha256', session({ token_hash: `'short'` })],
+  ['sign_in_attempts_pkey', signIns('1')],
+  ['sign_in_attempts_not_negative', signIns('-1')],
   ['api_keys_hash', key({ name: `'other'` })],
   ['api_keys_hash_is_sha256', key({ hash: `'short'` })],
   ['api_keys_replaced_once', key({ hash: OTHER_HASH, replaces: ZERO, chain_id: ONE })],
@@ -313,7 +344,9 @@ it('every constraint of the schema is tested above, except keys of generated num
     'gateway_calls_pkey',
     'hold_changes_pkey',
     'ipn_events_pkey',
+    'people_pkey',
     'refund_attempts_pkey',
+    'sessions_pkey',
   ]
   const tested = new Set([...REFUSED.map(([name]) => name), ...generated])
   expect(rows.map(({ name }) => name).sort()).toEqual([...tested].sort())

@@ -1,17 +1,28 @@
+import { accountNotices, accountTexts } from './account.ts'
 import { discrepancyTexts } from './discrepancies.ts'
 import { errorTexts } from './errors.ts'
 import { frameNotices, frameTexts } from './frame.ts'
+import { peopleNotices, peopleTexts } from './people.ts'
+import { signInNotices, signInTexts } from './sign-in.ts'
 import { stateTexts } from './states.ts'
 
 /** Every text that the console shows, in English. A text with values in it is a function. */
 export const TEXTS = {
   frame: frameTexts,
   errors: errorTexts,
+  account: accountTexts,
+  people: peopleTexts,
+  signIn: signInTexts,
   states: stateTexts,
   discrepancies: discrepancyTexts,
 } as const
 
 /** Messages after a redirect, by the code that stands in the URL. */
-export const NOTICES = { ...frameNotices } as const
+export const NOTICES = {
+  ...frameNotices,
+  ...accountNotices,
+  ...peopleNotices,
+  ...signInNotices,
+} as const
 
 export type NoticeCode = keyof typeof NOTICES

@@ -17,6 +17,7 @@ export const frameTexts = {
     account: 'Your account',
   },
   signOut: 'Sign out',
+  restored: 'What you typed is filled in again. Nothing was sent: check it, then send it.',
 } as const
 
 /** Messages shown once after a form was sent; the URL names one by its key. */

@@ -1,4 +1,4 @@
-import { BlockList, isIP } from 'node:net'
+import { BlockList, isIP, isIPv6 } from 'node:net'
 
 /** A network in CIDR notation, parsed. */
 export type Cidr = { address: string; prefix: number; family: 'ipv4' | 'ipv6' }
@@ -37,4 +37,19 @@ export function findClientAddress(
 /** Turns an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`), which dual-stack sockets report, into IPv4. */
 function unmapIpv4(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '')
+}
+
+/**
+ * Names who an address belongs to, for limits: an IPv6 client controls at least a /64 (RFC 6177), whose addresses count
+ * as one.
+ */
+export function nameNetwork(address: string): string {
+  const [bare = ''] = address.split('%')
+  if (!isIPv6(bare)) return bare
+  // The URL parser writes the canonical form (RFC 5952), without a dotted-decimal tail.
+  const [head = '', tail] = new URL(`http://[${bare}]`).hostname.slice(1, -1).split('::')
+  const left = head === '' ? [] : head.split(':')
+  const right = tail ? tail.split(':') : []
+  const zeros = Array(tail === undefined ? 0 : 8 - left.length - right.length).fill('0')
+  return [...left, ...zeros, ...right].slice(0, 4).join(':')
 }

@@ -5,7 +5,8 @@ import { DomainError } from '../../errors.ts'
 import { type BodyBudget, type BodyResult, readBody } from './body.ts'
 import type { HttpEnv } from './env.ts'
 
-const MAX_BODY_BYTES = 64 * 1024
+/** How long a body may be (bytes). */
+export const MAX_BODY_BYTES = 64 * 1024
 
 const JSON_TYPE = /^application\/([\w.+-]+\+)?json$/i
 
@@ -23,7 +24,7 @@ export function readJsonBody(timeoutMs: number, budget: BodyBudget) {
     if (body.kind !== 'whole') {
       // The rest of the body is not read: the connection cannot be used again.
       c.header('connection', 'close')
-      throw createRefusal(body.kind, timeoutMs)
+      throw refuseBody(body.kind, timeoutMs)
     }
     const type = c.req.header('content-type')?.split(';')[0]?.trim() ?? ''
     if (body.bytes.length > 0 && !JSON_TYPE.test(type)) {
@@ -32,7 +33,7 @@ export function readJsonBody(timeoutMs: number, budget: BodyBudget) {
     const { method, url, signal } = c.req.raw
     const headers = new Headers(c.req.raw.headers)
     headers.set('content-type', 'application/json')
-    c.req.raw = new Request(url, { method, headers, signal, body: decode(body.bytes) || '{}' })
+    c.req.raw = new Request(url, { method, headers, signal, body: decodeBody(body.bytes) || '{}' })
     await next()
   })
 }
@@ -42,7 +43,11 @@ function hasRoute(c: HttpContext): boolean {
   return !(matchedRoutes(c).at(-1)?.path ?? '*').includes('*')
 }
 
-function createRefusal(kind: Exclude<BodyResult['kind'], 'whole'>, timeoutMs: number): DomainError {
+/** Creates the refusal of a body that was not read to its end. */
+export function refuseBody(
+  kind: Exclude<BodyResult['kind'], 'whole'>,
+  timeoutMs: number,
+): DomainError {
   switch (kind) {
     case 'too_large':
       return new DomainError('body_too_large', 'A body may have at most 64 KiB')
@@ -55,7 +60,8 @@ function createRefusal(kind: Exclude<BodyResult['kind'], 'whole'>, timeoutMs: nu
   }
 }
 
-function decode(bytes: Buffer): string {
+/** @throws DomainError `invalid_json` when it is not UTF-8 */
+export function decodeBody(bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {

@@ -1,4 +1,10 @@
-import { lockLiveKey, namesKey, namesKeySql, PRINCIPAL_SQL } from '../../access/principal.ts'
+import {
+  coversSql,
+  lockLiveKey,
+  namesKey,
+  namesKeySql,
+  PRINCIPAL_SQL,
+} from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import { DomainError } from '../../errors.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
@@ -34,7 +40,7 @@ export async function checkSelfDecision(
       (select ${tx.unsafe(ASKED)} from refund as r, api_keys as k where k.id = ${access.id}) as asked,
       exists (
         select from refund as r, api_keys as k
-        where 'ops' = any(k.scopes) and k.merchant_code in ('*', r.merchant_code) and k.revoked_at is null
+        where 'ops' = any(k.scopes) and ${tx.unsafe(coversSql('r.merchant_code'))} and k.revoked_at is null
           and (k.expires_at is null or k.expires_at > now()) and not ${tx.unsafe(ASKED)}
       ) as others`
   const isNamed = namesKey(await lockLiveKey(tx, access.id), onBehalfOf)

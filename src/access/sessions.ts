@@ -1,0 +1,97 @@
+import { toIso } from '../platform/postgres/iso-time.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { type ApiKey, hashKey, UNLIMITED } from './keys.ts'
+import { listScopes } from './roles.ts'
+
+/** How long a session lasts without a request, and at most (minutes). */
+export const IDLE_MINUTES = 30
+/** For how long after a sign-in money may be moved without another (minutes). */
+export const RECENT_MINUTES = 15
+export const SESSION_MINUTES = 12 * 60
+
+/** Selects whether the row `s` of `sessions` is live, for use inside a statement. */
+export function isLiveSession(sql: Sql | Tx) {
+  return sql`(s.ended_at is null and s.expires_at > now()
+    and s.last_used_at > now() - ${IDLE_MINUTES} * interval '1 minute')`
+}
+
+/** The session that a token names, with the person and their key. */
+export type StoredSession = {
+  id: string
+  isLive: boolean
+  /** Its last recorded use is more than a minute ago. */
+  isDueForRecord: boolean
+  personId: string
+  roles: readonly string[]
+  /** Merchant codes, or `*`. */
+  merchants: readonly string[]
+  /** The person signed in within the last `RECENT_MINUTES`. */
+  isRecent: boolean
+  key: ApiKey
+}
+
+type SessionRow = Omit<StoredSession, 'key'> & { keyId: string; name: string; merchantCode: string }
+
+/**
+ * Finds the session with this token, also one that is over: it shows who worked in this browser. A session of a
+ * person whose access has ended is not found.
+ */
+export async function findSession(sql: Sql, token: string): Promise<StoredSession | undefined> {
+  const [row] = await sql<SessionRow[]>`
+    select s.id, ${isLiveSession(sql)} as "isLive", s.person_id as "personId", p.roles, p.merchants,
+      s.last_used_at < now() - interval '1 minute' as "isDueForRecord",
+      s.signed_in_at > now() - ${RECENT_MINUTES} * interval '1 minute' as "isRecent", k.id as "keyId", k.name, k.merchant_code as "merchantCode"
+    from sessions as s join people as p on p.id = s.person_id join api_keys as k on k.id = p.key_id
+    where s.token_hash = ${hashKey(token)} and p.ended_at is null and k.revoked_at is null`
+  if (!row) return undefined
+  const { keyId: id, name, merchantCode, ...session } = row
+  const scopes = listScopes(row.roles)
+  const key = { id, name, merchantCode, scopes, ...UNLIMITED, chainId: id }
+  return { ...session, key }
+}
+
+/** Records that a session is used, which keeps it from ending as idle. Once a minute is enough. */
+export async function recordUse(sql: Sql, id: string): Promise<void> {
+  await sql`
+    update sessions as s set last_used_at = now()
+    where id = ${id} and last_used_at < now() - interval '1 minute' and ${isLiveSession(sql)}`
+}
+
+/** @returns false if the person has no such session that has not ended */
+export async function endSession(tx: Tx, personId: string, id: string): Promise<boolean> {
+  const ended = await tx`
+    update sessions set ended_at = now() where id = ${id} and person_id = ${personId} and ended_at is null
+    returning id`
+  return ended.length > 0
+}
+
+/** A live session, as its owner and admins see it. Times are ISO 8601. */
+export type ListedSession = {
+  id: string
+  personId: string
+  signedInAt: string
+  lastUsedAt: string
+  expiresAt: string
+  address: string
+  userAgent: string
+}
+
+/** How many sessions are listed at most. */
+const MAX_LISTED = 500
+
+/** Lists the live sessions of a person, or of everybody, the last used first. */
+export async function listSessions(sql: Sql | Tx, personId?: string): Promise<ListedSession[]> {
+  const rows = await sql<ListedSession[]>`
+    select s.id, s.person_id as "personId", s.signed_in_at::text as "signedInAt",
+      s.last_used_at::text as "lastUsedAt", s.expires_at::text as "expiresAt", s.address,
+      s.user_agent as "userAgent"
+    from sessions as s
+    where ${isLiveSession(sql)} and ${personId === undefined ? sql`true` : sql`s.person_id = ${personId}`}
+    order by s.last_used_at desc, s.id limit ${MAX_LISTED}`
+  return rows.map((row) => ({
+    ...row,
+    signedInAt: toIso(row.signedInAt),
+    lastUsedAt: toIso(row.lastUsedAt),
+    expiresAt: toIso(row.expiresAt),
+  }))
+}

@@ -1,0 +1,126 @@
+import { randomBytes } from 'node:crypto'
+import { nameNetwork } from '../platform/http/client-address.ts'
+import { toIso } from '../platform/postgres/iso-time.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { recordWrite } from './audit.ts'
+import { hashKey } from './keys.ts'
+import { listScopes } from './roles.ts'
+import { SESSION_MINUTES } from './sessions.ts'
+import {
+  countSignIn,
+  MAX_FAILED_OF_NETWORK,
+  MAX_OF_PERSON,
+  uncountSignIn,
+} from './sign-in-limits.ts'
+
+/** How long a sign-in link is valid (minutes). */
+export const LINK_MINUTES = 10
+
+/** The part of a client's user agent that is kept. */
+const MAX_USER_AGENT = 200
+
+/** The token of a new sign-in link, which cannot be retrieved again; the time is ISO 8601. */
+export type SignInLink = { token: string; expiresAt: string }
+
+/** Makes a link that opens one session for a person. Only its hash is stored. */
+export async function createSignInLink(tx: Tx, personId: string): Promise<SignInLink> {
+  const token = generateToken()
+  const [row] = await tx<{ expiresAt: string }[]>`
+    insert into sign_in_links (token_hash, person_id, expires_at)
+    values (${hashKey(token)}, ${personId}, now() + ${LINK_MINUTES} * interval '1 minute')
+    returning expires_at::text as "expiresAt"`
+  if (!row) throw new Error('no sign-in link was stored')
+  return { token, expiresAt: toIso(row.expiresAt) }
+}
+
+/** @param baseUrl the origin of the console, as people see it */
+export function formatSignInUrl(baseUrl: string, { token }: SignInLink): string {
+  return `${baseUrl}/console/sign-in/${token}`
+}
+
+/** Who presents the token of a link, and from where. */
+export type SignInRequest = {
+  token: string
+  address: string
+  userAgent: string
+  requestId: string
+  /** The token of the session that this browser has: the new one takes its place. */
+  replaces?: string | undefined
+}
+
+export type SignInResult =
+  | { kind: 'opened'; token: string; personId: string }
+  | { kind: 'refused' }
+  | { kind: 'limited' }
+
+/**
+ * Opens a session with the token of a link, which is used up by it. The session's token is always a new one, so no
+ * one can know it beforehand; the session that the browser had ends.
+ * @returns `refused` for a token that is unknown, used or expired, or whose person's access has ended; `limited` when
+ *   too many sign-ins of this network failed, or of this person were made
+ */
+export async function signIn(sql: Sql, request: SignInRequest): Promise<SignInResult> {
+  const network = `network ${nameNetwork(request.address)}`
+  // In a commit of its own: a sign-in that fails has to stay counted.
+  if (!(await countSignIn(sql, network, MAX_FAILED_OF_NETWORK))) return { kind: 'limited' }
+  return await runInTransaction(sql, async (tx) => {
+    const person = await lockInvited(tx, request.token)
+    if (!person) return { kind: 'refused' }
+    if (!(await countSignIn(tx, `person ${person.id}`, MAX_OF_PERSON))) return { kind: 'limited' }
+    await uncountSignIn(tx, network)
+    await tx`update sign_in_links set used_at = now() where token_hash = ${hashKey(request.token)}`
+    return { kind: 'opened', personId: person.id, token: await openSession(tx, person, request) }
+  })
+}
+
+type Invited = { id: string; name: string; keyId: string; roles: string[] }
+
+/** Locks the link, so that it opens one session, and its person, whose access may end meanwhile. */
+async function lockInvited(tx: Tx, token: string): Promise<Invited | undefined> {
+  const [link] = await tx<{ personId: string }[]>`
+    select person_id as "personId" from sign_in_links
+    where token_hash = ${hashKey(token)} and used_at is null and expires_at > now() for update`
+  if (!link) return undefined
+  const [person] = await tx<Invited[]>`
+    select id, name, key_id as "keyId", roles from people
+    where id = ${link.personId} and ended_at is null for share`
+  return person
+}
+
+/** @returns the session's token */
+async function openSession(
+  tx: Tx,
+  { id: personId, name, keyId, roles }: Invited,
+  { address, userAgent, requestId, replaces }: Omit<SignInRequest, 'token'>,
+): Promise<string> {
+  const token = generateToken()
+  const [session] = await tx<{ id: string }[]>`
+    insert into sessions (token_hash, person_id, expires_at, address, user_agent)
+    values (${hashKey(token)}, ${personId}, now() + ${SESSION_MINUTES} * interval '1 minute', ${address},
+      ${clean(userAgent)})
+    returning id`
+  if (replaces !== undefined) {
+    await tx`
+      update sessions set ended_at = now() where token_hash = ${hashKey(replaces)} and ended_at is null`
+  }
+  // Statements that look for others who may decide read the key's scopes; a new release may change a role's.
+  await tx`update api_keys set scopes = ${listScopes(roles)} where id = ${keyId} and scopes <> ${listScopes(roles)}`
+  const write = { operation: 'sign in', merchantCode: null, objectId: session?.id ?? null }
+  await recordWrite(tx, { id: keyId, name, requestId }, write)
+  return token
+}
+
+/** Removes what could break a line, and cuts: the header comes from the client. */
+function clean(userAgent: string): string {
+  return userAgent
+    .replaceAll(/\p{Cc}/gu, ' ')
+    .toWellFormed()
+    .slice(0, MAX_USER_AGENT)
+    .toWellFormed()
+}
+
+/** Generates 256 random bits. */
+function generateToken(): string {
+  return randomBytes(32).toString('base64url')
+}

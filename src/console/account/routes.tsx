@@ -1,0 +1,77 @@
+import { Hono } from 'hono'
+import { recordWrite } from '../../access/audit.ts'
+import { EVERY_MERCHANT } from '../../access/keys.ts'
+import { endSession, listSessions } from '../../access/sessions.ts'
+import { DomainError } from '../../errors.ts'
+import { Card, Facts } from '../../platform/html/components.tsx'
+import { isUuid } from '../../platform/http/fields.ts'
+import { runInTransaction } from '../../platform/postgres/transaction.ts'
+import type { ConsoleContext } from '../context.ts'
+import { removeCookie } from '../cookies.ts'
+import type { ConsoleEnv, ConsoleRequest } from '../env.ts'
+import { renderConsolePage } from '../layout.tsx'
+import { describeRoles } from '../person-facts.tsx'
+import { redirectWith } from '../redirect.ts'
+import { requireOwnSession } from '../session.ts'
+import { SessionTable } from '../session-table.tsx'
+import { TEXTS } from '../texts/en.ts'
+
+const PATH = '/console/account'
+const END_PATH = `${PATH}/sessions/:sessionId/end`
+const SIGN_OUT_PATH = '/console/sign-out'
+
+/** Serves a person's own page: who they are here, and their sessions. */
+export function accountRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
+  async function end(c: ConsoleRequest, sessionId: string, operation: string): Promise<void> {
+    const { personId } = requireOwnSession(c)
+    await runInTransaction(ctx.sql, async (tx) => {
+      const isEnded = isUuid(sessionId) && (await endSession(tx, personId, sessionId))
+      if (!isEnded) throw new DomainError('not_found', 'There is no such session')
+      const write = { operation, merchantCode: null, objectId: sessionId }
+      await recordWrite(tx, c.get('access'), write)
+    })
+  }
+
+  return new Hono<ConsoleEnv>()
+    .get(PATH, async (c) => {
+      const sessions = await listSessions(ctx.sql, requireOwnSession(c).personId)
+      return renderAccount(c, sessions)
+    })
+    .post(END_PATH, async (c) => {
+      const sessionId = c.req.param('sessionId')
+      await end(c, sessionId, 'POST /console/account/sessions/{sessionId}/end')
+      return redirectWith(c, PATH, 'sessionEnded')
+    })
+    .post(SIGN_OUT_PATH, async (c) => {
+      await end(c, requireOwnSession(c).id, `POST ${SIGN_OUT_PATH}`)
+      removeCookie(ctx, c, 'session')
+      removeCookie(ctx, c, 'draft')
+      return redirectWith(c, '/console/sign-in', 'signedOut')
+    })
+}
+
+function renderAccount(c: ConsoleRequest, sessions: Awaited<ReturnType<typeof listSessions>>) {
+  const { title, you, facts, everyMerchant, sessions: texts } = TEXTS.account
+  const { name, roles } = requireOwnSession(c)
+  const { merchantCode, merchants } = c.get('access')
+  const accounts = merchantCode === EVERY_MERCHANT ? everyMerchant : merchants.join(', ')
+  return renderConsolePage(
+    c,
+    { title, current: 'account' },
+    <>
+      <Card title={you}>
+        <Facts
+          rows={[
+            [facts.name, name],
+            [facts.roles, describeRoles(roles)],
+            [facts.merchants, accounts],
+          ]}
+        />
+      </Card>
+      <Card title={texts.title}>
+        <p>{texts.explain}</p>
+        <SessionTable c={c} sessions={sessions} endPath={(id) => `${PATH}/sessions/${id}/end`} />
+      </Card>
+    </>,
+  )
+}

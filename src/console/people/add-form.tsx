@@ -1,0 +1,81 @@
+import { EVERY_MERCHANT } from '../../access/keys.ts'
+import { ROLES } from '../../access/roles.ts'
+import { Field } from '../../platform/html/components.tsx'
+import type { ConsoleRequest, FormFields } from '../env.ts'
+import { Form } from '../forms/form.tsx'
+import { TEXTS } from '../texts/en.ts'
+import { listGrantable, merchantField, type PersonProblems, roleField } from './read-person.ts'
+
+/** The form that adds a person; the first field with a problem has the focus. */
+export function AddForm(props: { c: ConsoleRequest; form: FormFields; problems: PersonProblems }) {
+  const { c, form, problems } = props
+  const texts = TEXTS.people.add
+  const [first] = Object.keys(problems)
+  const merchants = listGrantable(c.get('access')).map((code) => ({
+    name: merchantField(code),
+    label: code === EVERY_MERCHANT ? TEXTS.account.everyMerchant : code,
+  }))
+  const roles = ROLES.map((role) => ({ name: roleField(role), label: TEXTS.account.roles[role] }))
+  return (
+    <Form c={c} action="/console/people" stacked>
+      <Field name="name" label={texts.name} hint={texts.nameHint} problem={problems.name}>
+        {(attributes) => (
+          <input
+            {...attributes}
+            value={form.name ?? ''}
+            maxlength={140}
+            autocomplete="off"
+            autofocus={first === 'name'}
+          />
+        )}
+      </Field>
+      <Field name="email" label={texts.email} hint={texts.emailHint} problem={problems.email}>
+        {(attributes) => (
+          <input
+            {...attributes}
+            type="email"
+            value={form.email ?? ''}
+            maxlength={254}
+            autocomplete="off"
+            autofocus={first === 'email'}
+          />
+        )}
+      </Field>
+      <Choices {...{ form, title: texts.roles, choices: roles }} problem={problems.roles} />
+      <Choices
+        {...{ form, title: texts.merchants, choices: merchants }}
+        problem={problems.merchants}
+      />
+      <button type="submit">{texts.button}</button>
+    </Form>
+  )
+}
+
+type Choice = { name: string; label: string }
+
+/** Boxes to tick, under one title. */
+function Choices(props: {
+  title: string
+  choices: readonly Choice[]
+  form: FormFields
+  problem: string | undefined
+}) {
+  const { title, choices, form, problem } = props
+  const id = `${choices[0]?.name}-problem`
+  return (
+    <fieldset aria-describedby={problem === undefined ? undefined : id}>
+      <legend>{title}</legend>
+      {choices.map(({ name, label }) => (
+        <label class="choice">
+          <input type="checkbox" name={name} checked={name in form} />
+          {label}
+        </label>
+      ))}
+      {problem === undefined ? null : (
+        <span class="problem" id={id}>
+          {problem}
+        </span>
+      )}
+    </fieldset>
+  )
+}

@@ -1,0 +1,47 @@
+import { z } from 'zod'
+import { EVERY_MERCHANT } from '../../access/keys.ts'
+import type { NewPerson } from '../../access/people.ts'
+import { PersonEmail, PersonName } from '../../access/person-fields.ts'
+import { ROLES } from '../../access/roles.ts'
+import type { Access } from '../../access/types.ts'
+import type { FormFields } from '../env.ts'
+import { TEXTS } from '../texts/en.ts'
+
+/** The names of the fields of a choice. */
+export const roleField = (role: string) => `role-${role}`
+export const merchantField = (merchantCode: string) => `merchant-${merchantCode}`
+
+/** The accounts that an admin can give to others: their own, and all of them only with all of them. */
+export function listGrantable({ merchantCode, merchants }: Access): readonly string[] {
+  return merchantCode === EVERY_MERCHANT ? [EVERY_MERCHANT, ...merchants] : merchants
+}
+
+/** What is wrong with the form, by field. */
+export type PersonProblems = { [field in keyof NewPerson]?: string }
+
+export type ReadPerson =
+  | { kind: 'valid'; person: NewPerson }
+  | { kind: 'invalid'; problems: PersonProblems }
+
+/** Reads the form of a new person. Accounts that the admin cannot give are none of its fields. */
+export function readPerson(form: FormFields, access: Access): ReadPerson {
+  const name = PersonName.safeParse(form.name ?? '')
+  const typed = form.email?.trim() ?? ''
+  const email = z.union([z.literal(''), PersonEmail]).safeParse(typed)
+  const roles = ROLES.filter((role) => roleField(role) in form)
+  const merchants = listGrantable(access).filter((code) => merchantField(code) in form)
+  const texts = TEXTS.people.add.problems
+  const problems = {
+    ...(name.success ? {} : { name: texts.name }),
+    ...(email.success ? {} : { email: texts.email }),
+    ...(roles.length > 0 ? {} : { roles: texts.roles }),
+    ...(merchants.length > 0 ? {} : { merchants: texts.merchants }),
+  }
+  if (!name.success || !email.success || Object.keys(problems).length > 0) {
+    return { kind: 'invalid', problems }
+  }
+  return {
+    kind: 'valid',
+    person: { name: name.data, email: email.data || null, roles, merchants },
+  }
+}

@@ -1,0 +1,95 @@
+import { Hono } from 'hono'
+import { signIn } from '../../access/sign-in.ts'
+import { DomainError } from '../../errors.ts'
+import { Card } from '../../platform/html/components.tsx'
+import { compileNetworks, findClientAddress } from '../../platform/http/client-address.ts'
+import type { ConsoleContext } from '../context.ts'
+import { readCookie, writeCookie } from '../cookies.ts'
+import type { ConsoleEnv, ConsoleRequest } from '../env.ts'
+import { findDraft } from '../forms/draft.ts'
+import { renderConsolePage } from '../layout.tsx'
+import { TEXTS } from '../texts/en.ts'
+
+const PATH = '/console/sign-in'
+
+/** How long the client waits after too many sign-ins (s): the counts are by minute. */
+const RETRY_AFTER_S = 60
+
+/** Serves the way in. It needs no session; the token in the path stands for one that is not there yet. */
+export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
+  const isTrustedProxy = compileNetworks(ctx.config.TRUSTED_PROXIES)
+  const app = new Hono<ConsoleEnv>()
+
+  app.get(PATH, (c) => renderInvitation(c, readCookie(ctx, c, 'draft') !== undefined))
+  // Whether the token is valid is not looked up: mail scanners and previews open links, too.
+  app.get(`${PATH}/:token`, (c) => renderButton(c, c.req.param('token')))
+  app.post(`${PATH}/:token`, async (c) => {
+    const address = findClientAddress(
+      c.env.incoming.socket.remoteAddress ?? '',
+      c.req.header('x-forwarded-for'),
+      isTrustedProxy,
+    )
+    const result = await signIn(ctx.sql, {
+      ...{ token: c.req.param('token'), address, requestId: c.get('requestId') },
+      userAgent: c.req.header('user-agent') ?? '',
+      replaces: readCookie(ctx, c, 'session'),
+    })
+    if (result.kind === 'limited') {
+      throw new DomainError('rate_limited', TEXTS.signIn.limited, { retryAfterS: RETRY_AFTER_S })
+    }
+    if (result.kind === 'refused') {
+      ctx.log.info({ address, requestId: c.get('requestId') }, 'a sign-in link was refused')
+      return renderRefusal(c)
+    }
+    writeCookie(ctx, c, 'session', result.token)
+    return c.redirect(findDraft(ctx, c, result.personId)?.page ?? '/console', 303)
+  })
+  return app
+}
+
+function renderInvitation(c: ConsoleRequest, isReturning: boolean) {
+  const { invitation, how, steps, returning } = TEXTS.signIn
+  return renderConsolePage(
+    c,
+    { title: invitation },
+    <Card title={how}>
+      <ol>
+        {steps.map((step) => (
+          <li>{step}</li>
+        ))}
+      </ol>
+      {isReturning ? <p>{returning}</p> : null}
+    </Card>,
+  )
+}
+
+function renderButton(c: ConsoleRequest, token: string) {
+  const { open, explain, button } = TEXTS.signIn
+  return renderConsolePage(
+    c,
+    { title: open },
+    <Card title={explain}>
+      <form method="post" action={`${PATH}/${encodeURIComponent(token)}`}>
+        <button type="submit">{button}</button>
+      </form>
+    </Card>,
+  )
+}
+
+function renderRefusal(c: ConsoleRequest) {
+  const { refused, why, how, steps } = TEXTS.signIn
+  return renderConsolePage(
+    c,
+    { title: refused, status: 403 },
+    <>
+      <p>{why}</p>
+      <Card title={how}>
+        <ol>
+          {steps.map((step) => (
+            <li>{step}</li>
+          ))}
+        </ol>
+      </Card>
+    </>,
+  )
+}
