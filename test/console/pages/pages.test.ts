@@ -1,0 +1,103 @@
+import { gzipSync } from 'node:zlib'
+import { beforeAll, expect, it } from 'vitest'
+import { describeInBrowser, openProfile, openSessionIn, watchPage } from '../../support/browser.ts'
+import { findBarriers, findMisfits, findUnreachable } from '../../support/check-page.ts'
+import { addVisitor, visitAs } from '../../support/console.ts'
+import { MERCHANT } from '../../support/service.ts'
+import { useRefundRig } from '../../support/use-started.ts'
+import { type ListedPage, listPages } from './list-pages.ts'
+import { playSample } from './play-sample.ts'
+
+const VIEWS = [
+  { colorScheme: 'light', width: 1280 },
+  { colorScheme: 'dark', width: 1280 },
+  { colorScheme: 'light', width: 390 },
+  { colorScheme: 'dark', width: 390 },
+] as const
+
+const ADMIN = { roles: ['admin' as const] }
+
+describeInBrowser('every page', () => {
+  const rig = useRefundRig({ settings: { REFUND_APPROVAL_ABOVE: 'VND:5000000' } })
+  let pages: ListedPage[] = []
+
+  beforeAll(async () => {
+    pages = listPages(await playSample(rig), MERCHANT.merchantCode)
+  })
+
+  it.each(VIEWS)(
+    'has no barrier, fits and loads only its own files: $colorScheme, $width px',
+    async (view) => {
+      const context = await openProfile(view)
+      try {
+        await openSessionIn(context, rig.service.url, await addVisitor(rig.database, ADMIN))
+        const found: string[] = []
+        for (const { name, path } of pages) {
+          const page = await context.newPage()
+          const problems = watchPage(page, rig.service.url)
+          const answer = await page.goto(rig.service.url + path)
+          const expected = name === 'not-found' ? 404 : 200
+          if (answer?.status() !== expected) problems.push(`status ${answer?.status()}`)
+          problems.push(...(await findBarriers(page)), ...(await findMisfits(page)))
+          if ((await page.locator('h1').count()) !== 1) problems.push('not one h1')
+          found.push(...problems.map((problem) => `${name}: ${problem}`))
+          await page.close()
+        }
+        expect(found).toEqual([])
+      } finally {
+        await context.close()
+      }
+    },
+    120_000,
+  )
+
+  it('is reached by the tab key alone, with a visible focus', async () => {
+    const context = await openProfile()
+    try {
+      await openSessionIn(context, rig.service.url, await addVisitor(rig.database, ADMIN))
+      const found: string[] = []
+      for (const { name, path } of pages) {
+        const page = await context.newPage()
+        await page.goto(rig.service.url + path)
+        found.push(...(await findUnreachable(page)).map((one) => `${name}: ${one}`))
+        await page.close()
+      }
+      expect(found).toEqual([])
+    } finally {
+      await context.close()
+    }
+  }, 120_000)
+
+  it('loads at most 25 KB, compressed', async () => {
+    const visitor = await addVisitor(rig.database, ADMIN)
+    for (const { path } of pages) {
+      const html = await (await visitAs(rig, visitor, path)).text()
+      const files = [...html.matchAll(/(?:href|src)="(\/console\/assets\/[^"]+)"/g)]
+      const bodies = await Promise.all(
+        files.map(async ([, file = '']) => await (await visitAs(rig, visitor, file)).text()),
+      )
+      const size = [html, ...bodies].reduce((sum, text) => sum + gzipSync(text).byteLength, 0)
+      expect(size).toBeLessThan(25 * 1024)
+    }
+  })
+})
+
+describeInBrowser("the sandbox's page", () => {
+  const rig = useRefundRig({ settings: { REFUND_APPROVAL_ABOVE: 'VND:5000000' } })
+
+  beforeAll(async () => {
+    await playSample(rig)
+  })
+
+  it.each(VIEWS)('has no barrier and fits: $colorScheme, $width px', async (view) => {
+    const context = await openProfile(view)
+    try {
+      const page = await context.newPage()
+      const problems = watchPage(page, rig.sandbox.url)
+      await page.goto(`${rig.sandbox.url}/?still`)
+      expect([...problems, ...(await findBarriers(page)), ...(await findMisfits(page))]).toEqual([])
+    } finally {
+      await context.close()
+    }
+  })
+})
