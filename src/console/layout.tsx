@@ -6,6 +6,7 @@ import { Document } from '../platform/html/document.tsx'
 import { ASSETS } from './assets.ts'
 import type { ConsoleRequest } from './env.ts'
 import { Form } from './forms/form.tsx'
+import { ScriptParts } from './keys.tsx'
 import { hasRole, hasScope } from './permissions.ts'
 import { readNotice } from './redirect.ts'
 import { TEXTS } from './texts/en.ts'
@@ -54,6 +55,7 @@ export function renderConsolePage(
         <h1>{title}</h1>
         {body}
       </main>
+      {c.get('session') ? <ScriptParts /> : null}
     </Document>,
     status,
   )

@@ -11,8 +11,10 @@ import { protectForms, readOwnForms } from './forms/protect-forms.ts'
 import { leadBrowsersTo } from './lead-browsers.ts'
 import { peopleRoutes } from './people/routes.tsx'
 import { respondError, respondRefusal } from './respond-error.tsx'
+import { searchRoutes } from './search/routes.tsx'
 import { requireSession } from './session.ts'
 import { signInRoutes } from './sign-in/routes.tsx'
+import { storyRoutes } from './story/routes.ts'
 import { TEXTS } from './texts/en.ts'
 
 /** What a browser may do with the pages: load their own files, send their own forms, and nothing inline. */
@@ -61,6 +63,8 @@ function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<Consol
   app.route('/', accountRoutes(ctx))
   app.route('/', peopleRoutes(ctx))
   // Every part adds its routes here.
+  app.route('/', searchRoutes(ctx))
+  app.route('/', storyRoutes(ctx))
   app.all('/console/*', (c) => respondRefusal(c, 404, TEXTS.errors.notFound))
   return app
 }

@@ -11,4 +11,16 @@ export const CONSOLE_STYLE = `${BASE_STYLE}
 .timeline { margin: 0; padding: 0; list-style: none; }
 .timeline > li { padding: .5rem 0; border-top: 1px solid var(--line); }
 .timeline > li:first-child { border-top: 0; }
+article { padding: .8rem 0; border-top: 1px solid var(--line); }
+article:first-of-type { border-top: 0; padding-top: 0; }
+article h3 { display: flex; flex-wrap: wrap; gap: .3rem .6rem; align-items: center; margin: 0 0 .5rem; }
+.row { margin-top: .6rem; }
+summary { cursor: pointer; color: var(--accent); min-height: 1.75rem; }
+details[open] { flex-basis: 100%; margin-bottom: .6rem; }
+[data-live]:focus { outline: none; }
+.copy { min-width: 1.75rem; min-height: 1.5rem; padding: 0 .4rem; font-size: .8125rem; }
+footer { max-width: 68rem; margin: 0 auto; padding: 0 1rem 2rem; }
+dialog { max-width: min(30rem, 92vw); padding: 1.2rem; border: 1px solid var(--line); border-radius: .5rem; background: var(--card); color: var(--ink); }
+dialog form { margin-top: .8rem; }
+kbd { padding: 0 .4rem; border: 1px solid var(--edge); border-radius: .25rem; font-family: ui-monospace, monospace; }
 `

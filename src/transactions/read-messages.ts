@@ -10,6 +10,8 @@ import { selectRefundNotifications } from './select-refund-notifications.ts'
 
 /** A message of the gateway as it is stored: masked, its hash hidden, and cut to what a person reads. */
 export type ReceivedMessage = {
+  /** Names it among those of its type. */
+  id: string
   /** ISO 8601: when it was first received, or when the call was made that it answers. */
   at: string
   type: 'notification' | 'query' | 'refund'
@@ -19,10 +21,10 @@ export type ReceivedMessage = {
   text: string
 }
 
-type Row = { at: string; type: ReceivedMessage['type']; text: string | null }
+type Row = { id: string; at: string; type: ReceivedMessage['type']; text: string | null }
 
 /** Characters of a message. */
-const MAX_TEXT = 8_000
+const MAX_TEXT = 4_000
 
 const KEY = ['merchant_code', 'transaction_id']
 
@@ -39,7 +41,7 @@ export async function readMessages(
 ): Promise<ReceivedMessage[]> {
   const key = selectKey(sql, transaction)
   const rows = await sql<Row[]>`
-    select at::text, type, left(text, ${MAX_TEXT}) as text from (
+    select id::text, at::text, type, left(text, ${MAX_TEXT}) as text from (
       select first_received_at as at, id, 'notification' as type, body as text
       from ${key} cross join lateral (
         select * from ipn_events as e where ${sql.unsafe(byKey('e', KEY, 'k'))} offset 0) as e
@@ -49,10 +51,11 @@ export async function readMessages(
         select * from gateway_calls as g where ${sql.unsafe(byKey('g', KEY, 'k'))} offset 0) as g
       ${withRefunds ? selectOfRefunds(sql, transaction, key) : sql``}
     ) as messages
-    order by messages.at desc, id desc limit ${limit}`
-  return rows.map(({ at, type, text }) => {
+    order by messages.at desc, messages.id desc limit ${limit}`
+  return rows.map(({ id, at, type, text }) => {
     const members = type === 'notification' ? listShownMembers(text ?? '') : undefined
-    return { at: toIso(at), type, members, text: members ? '' : hideSecretsInText(text ?? '') }
+    const hidden = members ? '' : hideSecretsInText(text ?? '')
+    return { id, at: toIso(at), type, members, text: hidden }
   })
 }
 

@@ -1,22 +1,149 @@
-// What a page gains when scripts run; everything on it works without them.
+// What a page gains when scripts run. Everything on it works without them.
 
-/** Adds how long ago each marked time is. */
-function showRelativeTimes() {
-  const format = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
-  for (const element of document.querySelectorAll('time[data-relative]')) {
-    const minutes = Math.round(
-      (Date.parse(element.getAttribute('datetime') ?? '') - Date.now()) / 60_000,
-    )
-    if (Number.isNaN(minutes)) continue
-    /** @type {[number, Intl.RelativeTimeFormatUnit]} */
-    const [value, unit] =
-      Math.abs(minutes) < 60
-        ? [minutes, 'minute']
-        : Math.abs(minutes) < 2880
-          ? [Math.round(minutes / 60), 'hour']
-          : [Math.round(minutes / 1440), 'day']
-    element.setAttribute('title', format.format(value, unit))
+/** Read aloud when it changes; it also carries the texts that are needed here. */
+const status = document.getElementById('status') ?? document.body
+const { textCopy: copy, textCopied: copied } = status.dataset
+const relative = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: 'auto' })
+
+/** @type {[number, Intl.RelativeTimeFormatUnit][]} */
+const UNITS = [
+  [1_440, 'day'],
+  [60, 'hour'],
+]
+/** @param {number} ms */
+const pause = (ms) => new Promise((done) => setTimeout(done, ms))
+
+/** Writes behind each time how long ago it is. @param {ParentNode} root */
+function showTimes(root) {
+  for (const time of root.querySelectorAll('time')) {
+    const minutes = Math.round((Date.parse(time.dateTime) - Date.now()) / 60_000)
+    const [size, unit] = UNITS.find(([least]) => Math.abs(minutes) >= least) ?? [1, 'minute']
+    const ago = relative.format(Math.round(minutes / size), unit)
+    time.title ||= time.textContent.trim()
+    time.textContent = `${time.title} (${ago})`
   }
 }
 
-showRelativeTimes()
+/** @param {ParentNode} root */
+function enhance(root) {
+  showTimes(root)
+  for (const element of navigator.clipboard ? root.querySelectorAll('[data-copy]') : []) {
+    const value = element.textContent
+    const button = document.createElement('button')
+    button.type = 'button'
+    button.className = 'copy quiet'
+    button.textContent = copy ?? ''
+    button.ariaLabel = `${copy} ${value}`
+    button.onclick = async () => {
+      await navigator.clipboard.writeText(value)
+      status.textContent = `${copied} ${value}`
+    }
+    element.after(' ', button)
+  }
+}
+
+/** Keys of one character, which can be turned off. */
+function setUpKeys() {
+  const dialog = document.querySelector('dialog')
+  const opener = document.getElementById('keys')
+  const choice = dialog?.querySelector('input')
+  if (!dialog || !opener || !choice) return
+  opener.hidden = false
+  opener.onclick = () => dialog.showModal()
+  choice.checked = localStorage.getItem('keys') !== 'off'
+  choice.onchange = () => localStorage.setItem('keys', choice.checked ? 'on' : 'off')
+  document.onkeydown = (event) => {
+    const { key, target, ctrlKey, altKey, metaKey } = event
+    const isTyping = target instanceof Element && target.closest('input, select, textarea')
+    if (isTyping || dialog.open || !choice.checked || ctrlKey || altKey || metaKey) return
+    if (key === '?') dialog.showModal()
+    if (key !== '/') return
+    event.preventDefault()
+    const box = document.getElementById('q')
+    if (box) box.focus()
+    else location.assign('/console')
+  }
+}
+
+/** The parts of the page as the server wrote them, by their ids. @type {Map<string, string>} */
+const known = new Map()
+/** Each form has a token of its own. @param {Element} part */
+const write = (part) => part.innerHTML.replaceAll(/name="formToken" value="[^"]*"/g, '')
+
+/** Takes over the parts that differ; what stands on the screen stays there. @param {string} html */
+function takeOver(html) {
+  const next = new DOMParser().parseFromString(html, 'text/html')
+  const measure = () => seen?.getBoundingClientRect().top ?? 0
+  const seen = [...document.querySelectorAll('[data-live]')].find(
+    (part) => part.getBoundingClientRect().bottom > 0,
+  )
+  const top = measure()
+  for (const part of next.querySelectorAll('[data-live]')) {
+    const shown = document.getElementById(part.id)
+    const written = write(part)
+    if (shown && known.get(part.id) !== written) replacePart(shown, part)
+    known.set(part.id, written)
+  }
+  scrollBy({ top: measure() - top, behavior: 'instant' })
+}
+
+/** What is unfolded, typed and focused stays so. @type {(shown: HTMLElement, part: Element) => void} */
+function replacePart(shown, part) {
+  const heading = shown.querySelector('h2')?.textContent
+  const unfolded = [...shown.querySelectorAll('details[open]')].map(({ id }) => id)
+  const typed = new Map([...shown.querySelectorAll('input')].map(({ id, value }) => [id, value]))
+  /** @returns {any[]} */
+  const list = () => [...shown.querySelectorAll('a, button, summary, input')]
+  const active = document.activeElement
+  const place = list().indexOf(active)
+  shown.replaceChildren(...part.childNodes)
+  enhance(shown)
+  for (const one of shown.querySelectorAll('details')) one.open ||= unfolded.includes(one.id)
+  for (const one of shown.querySelectorAll('input')) {
+    if (one.id) one.value = typed.get(one.id) ?? one.value
+  }
+  const same = active?.id ? document.getElementById(active.id) : list()[place]
+  if (place >= 0) (same ?? shown).focus({ preventScroll: true })
+  const now = shown.querySelector('h2')?.textContent ?? ''
+  if (shown.dataset.live === 'announce' && now !== heading) status.textContent = now
+}
+
+/** Asks for what is new, until the page is hidden. @param {string} etag */
+async function ask(etag) {
+  const hidden = new AbortController()
+  document.onvisibilitychange = () => document.hidden && hidden.abort()
+  const { signal } = hidden
+  const headers = { 'x-refresh': '1', 'if-none-match': etag }
+  return await fetch(location.href, { headers, redirect: 'manual', cache: 'no-store', signal })
+}
+
+/** @param {string} etag of the parts shown */
+async function keepFresh(etag) {
+  for (let failures = 0; ; ) {
+    while (document.hidden) await pause(1_000)
+    const answer = await ask(etag).catch(() => Response.error())
+    if (answer.type === 'opaqueredirect' || (answer.status >= 400 && answer.status < 429)) {
+      // The session has ended; the server leads to the sign-in.
+      const fields = [...document.querySelectorAll('input')]
+      if (fields.every((one) => one.value === one.defaultValue)) location.reload()
+      return
+    }
+    failures = [200, 304].includes(answer.status) || document.hidden ? 0 : failures + 1
+    if (answer.status === 200) {
+      takeOver(await answer.text())
+      etag = answer.headers.get('etag') ?? ''
+    }
+    const backoff = failures && Math.min(60, 2 ** failures) * (0.5 + Math.random())
+    await pause(1_000 * Math.max(Number(answer.headers.get('retry-after') ?? 0.5), backoff))
+  }
+}
+
+for (const part of document.querySelectorAll('[data-live]')) known.set(part.id, write(part))
+enhance(document)
+setUpKeys()
+const fresh = document.querySelector('[data-refresh]')?.getAttribute('data-refresh')
+if (fresh) keepFresh(fresh)
+for (;;) {
+  await pause(30_000)
+  showTimes(document)
+}

@@ -3,8 +3,12 @@ import { discrepancyTexts } from './discrepancies.ts'
 import { errorTexts } from './errors.ts'
 import { frameNotices, frameTexts } from './frame.ts'
 import { peopleNotices, peopleTexts } from './people.ts'
+import { refundTexts } from './refunds.ts'
+import { searchNotices, searchTexts } from './search.ts'
 import { signInNotices, signInTexts } from './sign-in.ts'
 import { stateTexts } from './states.ts'
+import { storyNotices, storyTexts } from './story.ts'
+import { timelineTexts } from './timeline.ts'
 
 /** Every text that the console shows, in English. A text with values in it is a function. */
 export const TEXTS = {
@@ -15,6 +19,10 @@ export const TEXTS = {
   signIn: signInTexts,
   states: stateTexts,
   discrepancies: discrepancyTexts,
+  refunds: refundTexts,
+  search: searchTexts,
+  story: storyTexts,
+  timeline: timelineTexts,
 } as const
 
 /** Messages after a redirect, by the code that stands in the URL. */
@@ -22,7 +30,9 @@ export const NOTICES = {
   ...frameNotices,
   ...accountNotices,
   ...peopleNotices,
+  ...searchNotices,
   ...signInNotices,
+  ...storyNotices,
 } as const
 
 export type NoticeCode = keyof typeof NOTICES

@@ -17,6 +17,18 @@ export const frameTexts = {
     account: 'Your account',
   },
   signOut: 'Sign out',
+  keys: {
+    title: 'Keyboard',
+    list: [
+      ['/', 'Go to the search'],
+      ['?', 'Show these keys'],
+      ['Esc', 'Close this list'],
+    ],
+    use: 'Use the keys / and ?',
+    close: 'Close',
+    copy: 'Copy',
+    copied: 'Copied',
+  },
   restored: 'What you typed is filled in again. Nothing was sent: check it, then send it.',
 } as const
 

@@ -97,33 +97,35 @@ function renderCell(cell: Child, column: Column | undefined) {
 /** A labelled form field with its hint and its problem. `children` gets the attributes that connect them. */
 export function Field(props: {
   name: string
+  /** Where several fields of a page have the same name. */
+  id?: string
   label: string
   hint?: string | undefined
   problem?: string | undefined
   children: (attributes: FieldAttributes) => Child
 }) {
-  const { name, label, hint, problem, children } = props
+  const { name, id = name, label, hint, problem, children } = props
   const described = [
-    ...(hint === undefined ? [] : [`${name}-hint`]),
-    ...(problem === undefined ? [] : [`${name}-problem`]),
+    ...(hint === undefined ? [] : [`${id}-hint`]),
+    ...(problem === undefined ? [] : [`${id}-problem`]),
   ]
   const attributes: FieldAttributes = {
-    id: name,
+    id,
     name,
     ...(described.length > 0 ? { 'aria-describedby': described.join(' ') } : {}),
     ...(problem === undefined ? {} : { 'aria-invalid': 'true' }),
   }
   return (
     <div class="field">
-      <label for={name}>{label}</label>
+      <label for={id}>{label}</label>
       {children(attributes)}
       {hint === undefined ? null : (
-        <span class="hint" id={`${name}-hint`}>
+        <span class="hint" id={`${id}-hint`}>
           {hint}
         </span>
       )}
       {problem === undefined ? null : (
-        <span class="problem" id={`${name}-problem`}>
+        <span class="problem" id={`${id}-problem`}>
           {problem}
         </span>
       )}

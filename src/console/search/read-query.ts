@@ -1,0 +1,94 @@
+import { z } from '@hono/zod-openapi'
+import { Id } from '../../platform/http/fields.ts'
+import { TEXTS } from '../texts/en.ts'
+import type { stateTexts } from '../texts/states.ts'
+
+const { search } = TEXTS
+
+export const STATES = [
+  'pending',
+  'paid',
+  'partially_refunded',
+  'refunded',
+  'failed',
+] as const satisfies readonly (keyof typeof stateTexts.transaction)[]
+
+const empty = z.literal('').transform(() => undefined)
+const optional = <T extends z.ZodType>(one: T) => z.union([empty, one]).optional()
+
+const Day = z.iso.date(search.invalidDay)
+
+const Fields = {
+  q: optional(
+    z
+      .string()
+      .trim()
+      .pipe(z.union([empty, Id], search.invalidQuery)),
+  ),
+  state: optional(z.enum(STATES, search.invalidState)),
+  from: optional(Day),
+  to: optional(Day),
+  account: optional(z.string()),
+}
+
+export type SearchField = keyof typeof Fields
+
+/** What a person searches for; days are of UTC, both included. */
+export type SearchQuery = {
+  q?: string | undefined
+  state?: (typeof STATES)[number] | undefined
+  from?: string | undefined
+  to?: string | undefined
+  account?: string | undefined
+}
+
+export type ReadQuery = { query: SearchQuery; problems: Partial<Record<SearchField, string>> }
+
+const PROBLEMS: Record<SearchField, string> = {
+  q: search.invalidQuery,
+  state: search.invalidState,
+  from: search.invalidDay,
+  to: search.invalidDay,
+  account: search.invalidState,
+}
+
+/** Reads the fields of the search, each by itself: a wrong one has a problem and is not used. */
+export function readQuery(given: Readonly<Record<string, string>>): ReadQuery {
+  const problems: ReadQuery['problems'] = {}
+  function read<T>(name: SearchField, schema: z.ZodType<T>): T | undefined {
+    const parsed = schema.safeParse(given[name])
+    if (parsed.success) return parsed.data
+    problems[name] = PROBLEMS[name]
+    return undefined
+  }
+  const query = {
+    q: read('q', Fields.q),
+    state: read('state', Fields.state),
+    from: read('from', Fields.from),
+    to: read('to', Fields.to),
+    account: read('account', Fields.account),
+  }
+  return { query, problems }
+}
+
+/** The time range of a query's days, as ISO 8601: from the first on, and before the end of the last. */
+export function toRange({ from, to }: SearchQuery): { from?: string; to?: string } {
+  return {
+    ...(from === undefined ? {} : { from: `${from}T00:00:00.000Z` }),
+    ...(to === undefined ? {} : { to: addDay(to) }),
+  }
+}
+
+function addDay(day: string): string {
+  return new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString()
+}
+
+/** Whether results are narrowed down by more than the account. */
+export function isFiltered({ state, from, to }: SearchQuery): boolean {
+  return state !== undefined || from !== undefined || to !== undefined
+}
+
+/** Whether a text may be the id of a transaction: no sentence, no short number. */
+export function looksLikeId(text: string): boolean {
+  return /^[A-Za-z0-9][\w.:-]{7,127}$/.test(text) && /\d/.test(text)
+}

@@ -1,0 +1,94 @@
+import { Card, DataTable, Time } from '../../platform/html/components.tsx'
+import { toIso } from '../../platform/postgres/iso-time.ts'
+import type { TransactionWithPayments } from '../../transactions/types.ts'
+import { formatMoney } from '../format-money.ts'
+import { storyPath } from '../paths.ts'
+import { PaymentStatus, RefundStatus, TransactionState } from '../states.tsx'
+import { TEXTS } from '../texts/en.ts'
+import { pathOf } from './choose-target.ts'
+import type { Hit } from './find-hits.ts'
+
+const { groups, columns, matched, newest, nothingYet } = TEXTS.search
+
+/** What was found, grouped by kind. */
+export function Results({ hits }: { hits: readonly Hit[] }) {
+  const kinds = ['transaction', 'payment', 'refund'] as const
+  return (
+    <>
+      {kinds.map((kind) => (
+        <Group title={groups[kind]} hits={hits.filter(({ type }) => type === kind)} />
+      ))}
+    </>
+  )
+}
+
+function Group({ title, hits }: { title: string; hits: readonly Hit[] }) {
+  if (hits.length === 0) return null
+  return (
+    <Card title={title} note={hits.length}>
+      <DataTable
+        caption={title}
+        columns={[
+          { title: columns.id },
+          { title: columns.matched },
+          { title: columns.state },
+          { title: columns.amount, kind: 'number' },
+          { title: columns.order },
+          { title: columns.account },
+          { title: columns.time },
+        ]}
+        rows={hits.map((hit) => [
+          <a href={pathOf(hit)}>{hit.id}</a>,
+          matched[hit.matched],
+          <HitState hit={hit} />,
+          formatMoney(amountOf(hit), hit.of.currency),
+          hit.of.orderId ?? '',
+          hit.merchantCode,
+          <Time iso={hit.at} />,
+        ])}
+      />
+    </Card>
+  )
+}
+
+function HitState({ hit: { of, payment, refund } }: { hit: Hit }) {
+  if (refund) {
+    return <RefundStatus status={refund.status === 'sending' ? 'pending' : refund.status} />
+  }
+  return payment ? <PaymentStatus status={payment.status} /> : <TransactionState state={of.state} />
+}
+
+function amountOf({ of, payment, refund }: Hit): string {
+  return (refund ?? payment)?.amount ?? of.paidAmount
+}
+
+/** The newest transactions: where work begins. */
+export function Newest({ rows }: { rows: readonly TransactionWithPayments[] }) {
+  return (
+    <Card title={newest}>
+      {rows.length === 0 ? (
+        <p>{nothingYet}</p>
+      ) : (
+        <DataTable
+          caption={newest}
+          columns={[
+            { title: columns.id },
+            { title: columns.state },
+            { title: columns.amount, kind: 'number' },
+            { title: columns.order },
+            { title: columns.account },
+            { title: columns.time },
+          ]}
+          rows={rows.map(({ transaction: t }) => [
+            <a href={storyPath(t)}>{t.transactionId}</a>,
+            <TransactionState state={t.state} />,
+            formatMoney(t.paidAmount, t.currency),
+            t.orderId ?? '',
+            t.merchantCode,
+            <Time iso={toIso(t.firstSeenAt)} />,
+          ])}
+        />
+      )}
+    </Card>
+  )
+}

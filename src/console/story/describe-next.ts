@@ -1,0 +1,64 @@
+import type { Config } from '../../config/config.ts'
+import { toIso } from '../../platform/postgres/iso-time.ts'
+import type { FoundRefund } from '../../refunds/find-refunds.ts'
+import { TEXTS } from '../texts/en.ts'
+
+type Deadlines = Pick<
+  Config,
+  'REFUND_APPROVAL_WITHIN_MS' | 'REFUND_SEND_WITHIN_MS' | 'REFUND_RESOLVE_FOR_MS'
+>
+
+type RefundFacts = Pick<
+  FoundRefund['refund'],
+  'status' | 'requestedAt' | 'approvedAt' | 'lastSentAt' | 'dueAt'
+>
+
+/** What happens to a refund next, and when (ISO 8601) where a time follows the text. */
+export type NextStep = { text: string; at?: string }
+
+const { next } = TEXTS.refunds
+
+/**
+ * Describes what happens to a refund next.
+ * @param isHeld whether the refund, its payment or its account is held
+ */
+export function describeNext(refund: RefundFacts, isHeld: boolean, settings: Deadlines): NextStep {
+  const { status, requestedAt, approvedAt, lastSentAt, dueAt } = refund
+  switch (status) {
+    case 'awaiting_approval': {
+      const at = addMs(requestedAt, settings.REFUND_APPROVAL_WITHIN_MS)
+      return { text: next.awaitingApproval, at }
+    }
+    case 'pending': {
+      const failsAt = addMs(approvedAt ?? requestedAt, settings.REFUND_SEND_WITHIN_MS)
+      if (isHeld) return { text: next.held, at: failsAt }
+      return withTime(next.pending, next.pendingNow, dueAt)
+    }
+    case 'sending':
+      return { text: next.sending }
+    case 'accepted':
+      return withTime(next.accepted, next.acceptedNow, dueAt)
+    case 'unknown': {
+      const at = addMs(lastSentAt ?? requestedAt, settings.REFUND_RESOLVE_FOR_MS)
+      return { text: next.unknown, at }
+    }
+    case 'succeeded':
+      return { text: next.succeeded }
+    case 'failed':
+      return { text: next.failed }
+    case 'needs_review':
+      return { text: next.review }
+    case 'returned':
+      return { text: next.returned }
+  }
+}
+
+/** A time that has passed says nothing. */
+function withTime(text: string, now: string, at: string | null): NextStep {
+  if (at === null || Date.parse(toIso(at)) <= Date.now()) return { text: now }
+  return { text, at: toIso(at) }
+}
+
+function addMs(time: string, ms: number): string {
+  return new Date(Date.parse(toIso(time)) + ms).toISOString()
+}

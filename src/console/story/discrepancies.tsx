@@ -1,0 +1,45 @@
+import type { DiscrepancyRow } from '../../discrepancies/types.ts'
+import { showDiscrepancy } from '../../discrepancies/view.ts'
+import { Card, DataTable, Time } from '../../platform/html/components.tsx'
+import { nameKind, nameSource } from '../discrepancy-words.ts'
+import { TEXTS } from '../texts/en.ts'
+
+const { sections, columns, discrepancy } = TEXTS.story
+
+/** Where the sources disagree about a transaction; nothing for who may not read it. */
+export function Discrepancies({ rows }: { rows: readonly DiscrepancyRow[] | undefined }) {
+  if (rows === undefined) return null
+  return (
+    <Card title={sections.discrepancies}>
+      {rows.length === 0 ? (
+        <p>{sections.noDiscrepancies}</p>
+      ) : (
+        <DataTable
+          caption={sections.discrepancies}
+          columns={[
+            { title: columns.kind },
+            { title: columns.ours },
+            { title: columns.theirs },
+            { title: columns.status },
+            { title: columns.seen },
+          ]}
+          rows={rows
+            .map(showDiscrepancy)
+            .map((one) => [
+              nameKind(one.kind),
+              discrepancy.side(nameSource(one.ours.source), one.ours.says),
+              discrepancy.side(nameSource(one.theirs.source), one.theirs.says),
+              describeStatus(one),
+              <Time iso={one.firstSeenAt} />,
+            ])}
+        />
+      )}
+    </Card>
+  )
+}
+
+function describeStatus({ resolvedAt, resolution, assignee }: ReturnType<typeof showDiscrepancy>) {
+  if (resolution !== null) return discrepancy.resolved(resolution.by, resolution.reason)
+  if (resolvedAt !== null) return discrepancy.agreed
+  return assignee === null ? discrepancy.open : discrepancy.assigned(assignee)
+}

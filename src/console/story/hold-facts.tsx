@@ -1,0 +1,12 @@
+import type { StoredHold } from '../../payments/view.ts'
+import { Time } from '../../platform/html/components.tsx'
+import { TEXTS } from '../texts/en.ts'
+
+/** Who set a hold, why, and since when. */
+export function HoldFacts({ hold }: { hold: NonNullable<StoredHold> }) {
+  return (
+    <>
+      {TEXTS.story.heldBy(hold.by, hold.reason)} <Time iso={hold.since} />
+    </>
+  )
+}

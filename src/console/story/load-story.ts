@@ -1,0 +1,100 @@
+import type { Access } from '../../access/types.ts'
+import type { TransactionKey } from '../../db/transaction-key.ts'
+import { listOfTransaction } from '../../discrepancies/list-of-transaction.ts'
+import type { DiscrepancyRow } from '../../discrepancies/types.ts'
+import { readAccountHold } from '../../holds/read-account-hold.ts'
+import type { StoredHold } from '../../payments/view.ts'
+import { cutPage, type Page, readCursor } from '../../platform/http/page.ts'
+import { listExternalOfTransaction } from '../../refunds/external/find-external-refunds.ts'
+import type { ExternalRecord } from '../../refunds/external-view.ts'
+import { type FoundRefund, listRefunds } from '../../refunds/find-refunds.ts'
+import { readSurplus } from '../../refunds/surplus/read-surplus.ts'
+import { listTransactions } from '../../transactions/find-transactions.ts'
+import { type ReceivedMessage, readMessages } from '../../transactions/read-messages.ts'
+import { readTimeline, type TimelineRow } from '../../transactions/timeline.ts'
+import type { FoundTransaction, TransactionWithPayments } from '../../transactions/types.ts'
+import { listSent, type SentEvent } from '../../webhooks/list-sent.ts'
+import type { ConsoleContext } from '../context.ts'
+
+/** Everything that the page about a transaction shows, as far as the person may read it. */
+export type Story = {
+  found: FoundTransaction
+  accountHold: StoredHold
+  /** Undefined without the scope `refunds:read`. */
+  refunds: { listed: FoundRefund[]; hasMore: boolean; external: ExternalRecord[] } | undefined
+  /** A decimal string; undefined when there is none to refund. */
+  surplus: string | undefined
+  /** Undefined without the scope `ops`. */
+  discrepancies: DiscrepancyRow[] | undefined
+  timeline: Page<TimelineRow['entry']>
+  messages: ReceivedMessage[]
+  webhooks: SentEvent[]
+  sameOrder: TransactionWithPayments[]
+}
+
+/** Rows of each part of the page. */
+const LIMITS = {
+  refunds: 50,
+  external: 20,
+  discrepancies: 50,
+  timeline: 50,
+  messages: 10,
+  webhooks: 20,
+  sameOrder: 10,
+}
+
+/**
+ * Reads the story of a transaction; its statements run side by side.
+ * @param cursor of the page of its timeline; undefined for the first
+ * @throws DomainError `invalid_request` for a cursor that was not issued
+ */
+export async function loadStory(
+  ctx: ConsoleContext,
+  { scopes }: Pick<Access, 'scopes'>,
+  found: FoundTransaction,
+  cursor: string | undefined,
+): Promise<Story> {
+  const { transaction: key } = found
+  const withRefunds = scopes.includes('refunds:read')
+  const after = readCursor(cursor)
+  const [accountHold, refunds, surplus, discrepancies, entries, messages, webhooks, sameOrder] =
+    await Promise.all([
+      readAccountHold(ctx.sql, key.merchantCode),
+      withRefunds ? loadRefunds(ctx, key) : undefined,
+      withRefunds ? readSurplus(ctx.sql, key) : undefined,
+      scopes.includes('ops') ? listOfTransaction(ctx.sql, key, LIMITS.discrepancies) : undefined,
+      readTimeline(ctx, key, withRefunds, LIMITS.timeline, after),
+      readMessages(ctx, key, withRefunds, LIMITS.messages),
+      listSent(ctx, key, withRefunds, LIMITS.webhooks),
+      loadSameOrder(ctx, key),
+    ])
+  const timeline = cutPage(entries, LIMITS.timeline, locate, show)
+  const rest = { discrepancies, timeline, messages, webhooks, sameOrder }
+  return { found, accountHold, refunds, surplus, ...rest }
+}
+
+async function loadRefunds(ctx: ConsoleContext, { merchantCode, transactionId }: TransactionKey) {
+  const filter = { merchants: [merchantCode], transactionId }
+  const [rows, external] = await Promise.all([
+    listRefunds(ctx, filter, LIMITS.refunds, undefined),
+    listExternalOfTransaction(ctx, { merchantCode, transactionId }, LIMITS.external),
+  ])
+  const listed = rows.slice(0, LIMITS.refunds)
+  return { listed, hasMore: rows.length > listed.length, external }
+}
+
+/** The other transactions that name the same order, newest first. */
+async function loadSameOrder(
+  ctx: ConsoleContext,
+  { merchantCode, transactionId, orderId }: TransactionKey & { orderId: string | null },
+): Promise<TransactionWithPayments[]> {
+  if (orderId === null) return []
+  const filter = { merchants: [merchantCode], orderId }
+  const rows = await listTransactions(ctx, filter, LIMITS.sameOrder, undefined)
+  return rows
+    .filter(({ transaction }) => transaction.transactionId !== transactionId)
+    .slice(0, LIMITS.sameOrder)
+}
+
+const locate = ({ position }: TimelineRow) => position
+const show = ({ entry }: TimelineRow) => entry

@@ -1,0 +1,81 @@
+import { isPositive } from '../../money.ts'
+import type { StoredHold } from '../../payments/view.ts'
+import { Badge, Card, Facts, Identifier, Time } from '../../platform/html/components.tsx'
+import type { TransactionView } from '../../transactions/view.ts'
+import type { ConsoleRequest } from '../env.ts'
+import { formatMoney } from '../format-money.ts'
+import { actionPath, nameAnchor, refundPath } from '../paths.ts'
+import { hasScope } from '../permissions.ts'
+import { describeMethod, PaymentStatus } from '../states.tsx'
+import { TEXTS } from '../texts/en.ts'
+import { HoldFacts } from './hold-facts.tsx'
+import { type Draft, ReasonForm } from './reason-form.tsx'
+
+const { sections, paymentFacts, actions } = TEXTS.story
+
+type Payment = TransactionView['payments'][number]
+type Props = { c: ConsoleRequest; accountHold: StoredHold; draft: Draft | undefined }
+
+/** The payments of a transaction, each with what a person may do with it. */
+export function Payments(props: Props & { payments: readonly Payment[] }) {
+  const { payments, ...rest } = props
+  return (
+    <Card title={sections.payments}>
+      {payments.length === 0 ? <p>{sections.noPayments}</p> : null}
+      {payments.map((payment) => (
+        <PaymentItem payment={payment} {...rest} />
+      ))}
+    </Card>
+  )
+}
+
+function PaymentItem(props: Props & { payment: Payment }) {
+  const { id, status, amount, currency, paymentMethod, hold, ...payment } = props.payment
+  return (
+    <article id={nameAnchor('payment', id)}>
+      <h3>
+        {paymentFacts.title} <Identifier>{id}</Identifier> <PaymentStatus status={status} />{' '}
+        {hold === null ? null : <Badge tone="warn">{TEXTS.states.held}</Badge>}
+      </h3>
+      {payment.missing ? <p class="bad">{paymentFacts.missing}</p> : null}
+      {payment.unreadable ? <p class="bad">{paymentFacts.unreadable}</p> : null}
+      <Facts
+        rows={[
+          [paymentFacts.amount, formatMoney(amount, currency)],
+          [paymentFacts.method, describeMethod(paymentMethod)],
+          [paymentFacts.refunded, formatMoney(payment.refundedAmount, currency)],
+          [paymentFacts.refundable, formatMoney(payment.refundableAmount, currency)],
+          [paymentFacts.firstSeen, <Time iso={payment.firstSeenAt} />],
+          ...(hold === null ? [] : [[paymentFacts.hold, <HoldFacts hold={hold} />] as const]),
+        ]}
+      />
+      <PaymentActions {...props} />
+    </article>
+  )
+}
+
+function PaymentActions({ c, payment, accountHold, draft }: Props & { payment: Payment }) {
+  const { id, merchantCode, hold, refundableAmount } = payment
+  const isFree = hold === null && accountHold === null
+  return (
+    <div class="row">
+      {isFree && isPositive(refundableAmount) && hasScope(c, 'refunds:write') ? (
+        <a class="button" href={refundPath(merchantCode, id)}>
+          {actions.refund}
+        </a>
+      ) : null}
+      {hasScope(c, 'ops') ? (
+        <ReasonForm
+          c={c}
+          id={`hold-${nameAnchor('payment', id)}`}
+          action={actionPath('payments', { merchantCode, id }, 'hold')}
+          fields={{ held: String(hold === null) }}
+          title={hold === null ? actions.hold : actions.release}
+          submit={hold === null ? actions.holdPayment : actions.release}
+          hint={hold === null ? actions.holdHint : actions.releaseHint}
+          draft={draft}
+        />
+      ) : null}
+    </div>
+  )
+}

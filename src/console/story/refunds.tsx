@@ -1,0 +1,163 @@
+import type { Child } from 'hono/jsx'
+import { Badge, Card, Facts, Identifier, Time } from '../../platform/html/components.tsx'
+import type { FoundRefund } from '../../refunds/find-refunds.ts'
+import { type RefundView, showRefund } from '../../refunds/view.ts'
+import type { ConsoleContext } from '../context.ts'
+import type { ConsoleRequest } from '../env.ts'
+import { formatMoney } from '../format-money.ts'
+import { actionPath, nameAnchor } from '../paths.ts'
+import { hasScope } from '../permissions.ts'
+import { RefundStatus } from '../states.tsx'
+import { TEXTS } from '../texts/en.ts'
+import { describeNext } from './describe-next.ts'
+import { HoldFacts } from './hold-facts.tsx'
+import type { Story } from './load-story.ts'
+import { type Draft, ReasonForm } from './reason-form.tsx'
+import { describeApproval, describeFailure, describeResolution } from './refund-words.ts'
+
+const { sections, actions } = TEXTS.story
+const { facts, requester, receiver, referenceSource, next, decision } = TEXTS.refunds
+
+type Props = {
+  c: ConsoleRequest
+  ctx: ConsoleContext
+  draft: Draft | undefined
+  /** Whether its account or its payment is held. */
+  isHeld: (paymentId: string) => boolean
+}
+
+/** The refunds of a transaction: each with its story, and what happens to it next. */
+export function Refunds(props: Props & { refunds: Story['refunds'] }) {
+  const { refunds, ...rest } = props
+  if (refunds === undefined) return <Card title={sections.refunds}>{sections.refundsHidden}</Card>
+  return (
+    <Card title={sections.refunds}>
+      {refunds.listed.length === 0 ? <p>{sections.noRefunds}</p> : null}
+      {refunds.listed.map((found) => (
+        <RefundItem found={found} {...rest} />
+      ))}
+      {refunds.hasMore ? <p class="soft">{sections.moreRefunds}</p> : null}
+    </Card>
+  )
+}
+
+function RefundItem(props: Props & { found: FoundRefund }) {
+  const { c, ctx, found } = props
+  const shown = showRefund(ctx.encryption, found)
+  const isHeld = shown.hold !== null || props.isHeld(shown.paymentId)
+  const step = describeNext(found.refund, isHeld, ctx.config)
+  return (
+    <article id={nameAnchor('refund', shown.id)}>
+      <h3>
+        {TEXTS.refunds.title(formatMoney(shown.amount, shown.currency))}{' '}
+        <RefundStatus status={shown.status} />{' '}
+        {isHeld && isOpen(shown) ? <Badge tone="warn">{TEXTS.states.held}</Badge> : null}
+      </h3>
+      <Facts
+        rows={[
+          [facts.next, <Next step={step} />],
+          ...listFacts(shown),
+          ...(shown.hold === null ? [] : [[facts.hold, <HoldFacts hold={shown.hold} />] as const]),
+        ]}
+      />
+      {shown.inferred ? <p class="soft">{TEXTS.refunds.inferred}</p> : null}
+      {shown.selfDecided ? <p class="soft">{decision.self}</p> : null}
+      {shown.status === 'needs_review' && hasScope(c, 'ops') ? (
+        <p>
+          <a href="/console/tasks">{next.decide}</a>
+        </p>
+      ) : null}
+      <RefundActions {...props} shown={shown} />
+    </article>
+  )
+}
+
+function Next({ step: { text, at } }: { step: ReturnType<typeof describeNext> }) {
+  if (at === undefined) return <>{text}</>
+  return (
+    <>
+      {text} <Time iso={at} />
+    </>
+  )
+}
+
+/** Every fact of a refund that is known. */
+function listFacts(r: RefundView): (readonly [string, Child])[] {
+  const { gatewayReference: reference, gatewayReferenceSource: source } = r
+  return [
+    [facts.requestedBy, requester(r.requestedBy, r.onBehalfOf)],
+    [facts.requestedAt, <Time iso={r.requestedAt} />],
+    [facts.reason, r.reason ?? facts.noReason],
+    ...optional(facts.approval, r.approval && describeApproval(r.approval)),
+    ...optional(facts.decision, r.resolution && describeResolution(r.resolution)),
+    ...optional(facts.failure, r.failure && describeFailure(r.failure)),
+    ...optional(facts.receiver, r.receiver && formatReceiver(r.receiver)),
+    [
+      facts.reference,
+      reference === null || source === null ? (
+        facts.noReference
+      ) : (
+        <>
+          <Identifier>{reference}</Identifier> {referenceSource[source]}
+        </>
+      ),
+    ],
+    ...optional(facts.fee, r.fee && formatMoney(r.fee, r.currency)),
+    [facts.payment, <Identifier>{r.paymentId}</Identifier>],
+    [facts.id, <Identifier>{r.id}</Identifier>],
+  ]
+}
+
+const optional = (name: string, value: string | null) =>
+  value === null ? [] : [[name, value] as const]
+
+function formatReceiver(to: NonNullable<RefundView['receiver']>): string {
+  return receiver(to.accountName, to.accountNumber, to.swiftCode)
+}
+
+const OPEN: readonly RefundView['status'][] = ['awaiting_approval', 'pending', 'unknown']
+
+/** A hold has an effect: it may be sent, for the first time or again. */
+const isOpen = ({ status }: RefundView) => OPEN.includes(status)
+
+function RefundActions({
+  c,
+  found,
+  shown,
+  draft,
+}: Props & { found: FoundRefund; shown: RefundView }) {
+  const { id, merchantCode, hold } = shown
+  const { status, attempts } = found.refund
+  const anchor = nameAnchor('refund', id)
+  const mayCancel =
+    (status === 'awaiting_approval' || status === 'pending') &&
+    attempts === 0 &&
+    hasScope(c, 'refunds:write')
+  return (
+    <div class="row">
+      {mayCancel ? (
+        <ReasonForm
+          c={c}
+          id={`cancel-${anchor}`}
+          action={actionPath('refunds', { merchantCode, id }, 'cancellation')}
+          title={actions.cancel}
+          submit={actions.cancel}
+          hint={actions.cancelHint}
+          draft={draft}
+        />
+      ) : null}
+      {hasScope(c, 'ops') && (isOpen(shown) || hold !== null) ? (
+        <ReasonForm
+          c={c}
+          id={`hold-${anchor}`}
+          action={actionPath('refunds', { merchantCode, id }, 'hold')}
+          fields={{ held: String(hold === null) }}
+          title={hold === null ? actions.hold : actions.release}
+          submit={hold === null ? actions.holdRefund : actions.release}
+          hint={hold === null ? actions.holdHint : actions.releaseHint}
+          draft={draft}
+        />
+      ) : null}
+    </div>
+  )
+}

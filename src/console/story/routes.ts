@@ -1,0 +1,44 @@
+import { Hono } from 'hono'
+import { narrowMerchants } from '../../access/authenticate.ts'
+import { requestSync } from '../../transactions/request-sync.ts'
+import type { ConsoleContext } from '../context.ts'
+import type { ConsoleEnv } from '../env.ts'
+import { storyPath } from '../paths.ts'
+import { redirectWith } from '../redirect.ts'
+import { isRefresh } from '../session.ts'
+import { postCancellation, postHold } from './actions.ts'
+import { findOwn, respondRefresh, respondStory } from './respond-story.tsx'
+import { createNewsWaiter, type NewsWaiter } from './wait-for-news.ts'
+
+/** Serves the story of a transaction, and what can be done on it. */
+export function storyRoutes(
+  ctx: ConsoleContext,
+  waitForNews: NewsWaiter = createNewsWaiter(ctx),
+): Hono<ConsoleEnv> {
+  const app = new Hono<ConsoleEnv>()
+
+  app.get('/console/transactions/:merchantCode/:transactionId', async (c) => {
+    const found = await findOwn(ctx, c, c.req.param())
+    if (!isRefresh(c)) return await respondStory(ctx, c, found)
+    return await respondRefresh(ctx, c, found, waitForNews)
+  })
+
+  app.post('/console/transactions/:merchantCode/:transactionId/sync', async (c) => {
+    const { transaction } = await findOwn(ctx, c, c.req.param())
+    const access = c.get('access')
+    const merchants = narrowMerchants(access, transaction.merchantCode)
+    await requestSync(ctx, access, merchants, transaction.transactionId)
+    return redirectWith(c, storyPath(transaction), 'asked')
+  })
+
+  app.post('/console/payments/:merchantCode/:id/hold', async (c) =>
+    postHold(ctx, c, 'payment', c.req.param()),
+  )
+  app.post('/console/refunds/:merchantCode/:id/hold', async (c) =>
+    postHold(ctx, c, 'refund', c.req.param()),
+  )
+  app.post('/console/refunds/:merchantCode/:id/cancellation', async (c) =>
+    postCancellation(ctx, c, c.req.param()),
+  )
+  return app
+}

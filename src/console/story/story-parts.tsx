@@ -1,0 +1,73 @@
+import type { Child } from 'hono/jsx'
+import { showTransaction, type TransactionView } from '../../transactions/view.ts'
+import type { ConsoleContext } from '../context.ts'
+import type { ConsoleRequest } from '../env.ts'
+import { Discrepancies } from './discrepancies.tsx'
+import { ExternalRefunds } from './external-refunds.tsx'
+import type { Story } from './load-story.ts'
+import { Messages } from './messages.tsx'
+import { Payments } from './payments.tsx'
+import type { Draft } from './reason-form.tsx'
+import { Refunds } from './refunds.tsx'
+import { SameOrder } from './same-order.tsx'
+import { Summary } from './summary.tsx'
+import { Timeline } from './timeline.tsx'
+import { Webhooks } from './webhooks.tsx'
+
+export type StoryProps = {
+  c: ConsoleRequest
+  ctx: ConsoleContext
+  story: Story
+  cursor: string | undefined
+  draft?: Draft | undefined
+}
+
+/** The parts of the page about a transaction, each of which is replaced by itself when it changes. */
+export function StoryParts({ c, ctx, story, cursor, draft }: StoryProps) {
+  const { accountHold, refunds, sameOrder } = story
+  const shown = showTransaction(story.found)
+  const isHeld = (paymentId: string) => accountHold !== null || holds(shown, paymentId)
+  return (
+    <>
+      <Part name="state" announce>
+        <Summary c={c} story={story} shown={shown} />
+      </Part>
+      <Part name="payments">
+        <Payments c={c} payments={shown.payments} accountHold={accountHold} draft={draft} />
+      </Part>
+      <Part name="refunds">
+        <Refunds c={c} ctx={ctx} refunds={refunds} isHeld={isHeld} draft={draft} />
+        <ExternalRefunds rows={refunds?.external ?? []} />
+      </Part>
+      <Part name="discrepancies">
+        <Discrepancies rows={story.discrepancies} />
+      </Part>
+      <Part name="timeline">
+        <Timeline story={story} cursor={cursor} />
+      </Part>
+      <Part name="order">
+        <SameOrder orderId={shown.orderId} others={sameOrder} />
+      </Part>
+      <Part name="webhooks">
+        <Webhooks webhooks={story.webhooks} />
+      </Part>
+      <Part name="messages">
+        <Messages messages={story.messages} />
+      </Part>
+    </>
+  )
+}
+
+/** A part that the script replaces; of an announced one it reads the heading aloud when that changes. */
+function Part(props: { name: string; announce?: boolean; children: Child }) {
+  const { name, announce = false, children } = props
+  return (
+    <div id={`part-${name}`} data-live={announce ? 'announce' : ''} tabindex={-1}>
+      {children}
+    </div>
+  )
+}
+
+function holds({ payments }: TransactionView, paymentId: string): boolean {
+  return payments.some(({ id, hold }) => id === paymentId && hold !== null)
+}
