@@ -193,7 +193,7 @@ describe('the list of settings', () => {
 describe('the documentation', () => {
   it('lists every route', () => {
     const declared = listFiles('src', '.ts')
-      .filter((file) => !/^src\/(sandbox|client)\//.test(file))
+      .filter((file) => !/^src\/(sandbox|client|console)\//.test(file))
       .flatMap((file) => [...read(file).matchAll(/\bpath: '(\/[^']*)'/g)])
       .map(([, path = '']) => path)
     const served = declared.filter((path) => !path.startsWith('/docs/'))

@@ -46,7 +46,7 @@ describe('the start page', () => {
     const { url } = await useSandbox()
     const answer = await fetch(url)
     expect(answer.headers.get('content-security-policy')).toBe(
-      "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+      "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     )
     expect(answer.headers.get('referrer-policy')).toBe('same-origin')
     expect(await answer.text()).not.toMatch(/<script| on[a-z]+=| style=/)

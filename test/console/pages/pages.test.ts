@@ -15,10 +15,12 @@ const VIEWS = [
   { colorScheme: 'dark', width: 390 },
 ] as const
 
+const SETTINGS = { REFUND_APPROVAL_ABOVE: 'VND:5000000', REFUND_CONFIRM_FAILED_MS: '200' }
+
 const ADMIN = { roles: ['admin' as const] }
 
 describeInBrowser('every page', () => {
-  const rig = useRefundRig({ settings: { REFUND_APPROVAL_ABOVE: 'VND:5000000' } })
+  const rig = useRefundRig({ settings: SETTINGS })
   let pages: ListedPage[] = []
 
   beforeAll(async () => {
@@ -83,7 +85,7 @@ describeInBrowser('every page', () => {
 })
 
 describeInBrowser("the sandbox's page", () => {
-  const rig = useRefundRig({ settings: { REFUND_APPROVAL_ABOVE: 'VND:5000000' } })
+  const rig = useRefundRig({ settings: SETTINGS })
 
   beforeAll(async () => {
     await playSample(rig)

@@ -24,6 +24,7 @@ async function startDemo(): Promise<Demo> {
   const env = {
     ...{ PATH: process.env.PATH, HOME: process.env.HOME, DEMO: 'true', DATA_DIR: dataDir },
     ...{ PORT: '3471', SANDBOX_PORT: '4471', REFUND_APPROVAL_ABOVE: 'VND:5000000' },
+    ...{ REFUND_CONFIRM_FAILED_MS: '200', REFUND_BACKOFF_MS: '50' },
   }
   const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts'], { cwd: ROOT, env })
   let printed = ''
