@@ -46,7 +46,7 @@ input[type=radio], input[type=checkbox] { width: 1.25rem; height: 1.25rem; accen
 button, .button { display: inline-block; border-color: var(--accent); background: var(--accent); color: var(--card); cursor: pointer; text-decoration: none; }
 button.quiet, .button.quiet { background: transparent; color: var(--accent); }
 button.danger { border-color: var(--bad); background: var(--bad); }
-input:focus, :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
+input:focus-within, :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 [aria-invalid=true] { border-color: var(--bad); border-width: 2px; }
 .problem { color: var(--bad); font-weight: 600; }
 .hint { color: var(--soft); font-size: .875rem; }

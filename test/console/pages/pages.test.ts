@@ -103,3 +103,30 @@ describeInBrowser("the sandbox's page", () => {
     }
   })
 })
+
+describeInBrowser('the checks', () => {
+  it('find planted barriers, misfits and what the tab key does not reach', async () => {
+    const context = await openProfile({ width: 390 })
+    try {
+      const page = await context.newPage()
+      await page.setContent(`<html lang="en"><title>x</title><main><h1>x</h1><input>
+        <p style="color:#aaa">pale</p><div style="width:900px">wide</div>
+        <p style="overflow:hidden;width:40px;white-space:nowrap">clipped text</p>
+        <button style="outline:none">unseen</button><button tabindex="-1">skipped</button>
+        <button style="position:absolute;top:0;left:0">one</button>
+        <button style="position:absolute;top:0;left:0">other</button></main>`)
+      const barriers = await findBarriers(page)
+      expect(barriers.join()).toMatch(/color-contrast/)
+      expect(barriers.join()).toMatch(/label/)
+      const misfits = await findMisfits(page)
+      for (const kind of ['sideways', 'beyond the edge', 'clipped', 'overlapping']) {
+        expect(misfits.join()).toContain(kind)
+      }
+      const unreached = await findUnreachable(page)
+      expect(unreached.join()).toMatch(/unseen: <button/)
+      expect(unreached.join()).toMatch(/not reached: <button/)
+    } finally {
+      await context.close()
+    }
+  })
+})
