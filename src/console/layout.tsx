@@ -27,6 +27,10 @@ export type PageOptions = {
 /** The pages of the navigation: a person sees those of their scope or role. */
 const PAGES: readonly { name: PageName; path: string; scope?: Scope; role?: string }[] = [
   { name: 'search', path: '/console' },
+  { name: 'transactions', path: '/console/transactions', scope: 'payments:read' },
+  { name: 'payments', path: '/console/payments', scope: 'payments:read' },
+  { name: 'refunds', path: '/console/refunds', scope: 'refunds:read' },
+  { name: 'discrepancies', path: '/console/discrepancies', scope: 'ops' },
   { name: 'people', path: '/console/people', role: 'admin' },
 ]
 

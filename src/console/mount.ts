@@ -9,6 +9,7 @@ import type { ConsoleContext } from './context.ts'
 import type { ConsoleEnv } from './env.ts'
 import { protectForms, readOwnForms } from './forms/protect-forms.ts'
 import { leadBrowsersTo } from './lead-browsers.ts'
+import { listRoutes } from './lists/routes.tsx'
 import { peopleRoutes } from './people/routes.tsx'
 import { respondError, respondRefusal } from './respond-error.tsx'
 import { searchRoutes } from './search/routes.tsx'
@@ -63,6 +64,7 @@ function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<Consol
   app.route('/', accountRoutes(ctx))
   app.route('/', peopleRoutes(ctx))
   // Every part adds its routes here.
+  app.route('/', listRoutes(ctx))
   app.route('/', searchRoutes(ctx))
   app.route('/', storyRoutes(ctx))
   app.all('/console/*', (c) => respondRefusal(c, 404, TEXTS.errors.notFound))

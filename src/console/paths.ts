@@ -38,3 +38,16 @@ export function actionPath(
 ): string {
   return `${join(kind, merchantCode, id)}/${action}`
 }
+
+/** What waits for a person. */
+export const TASKS_PATH = '/console/tasks'
+
+/** The page of one refund, where people approve, decide and cancel. */
+export function refundPagePath(merchantCode: string, refundId: string): string {
+  return join('refunds', merchantCode, refundId)
+}
+
+/** The page of one discrepancy. */
+export function discrepancyPath(merchantCode: string, id: number | string): string {
+  return join('discrepancies', merchantCode, String(id))
+}

@@ -17,6 +17,8 @@ article h3 { display: flex; flex-wrap: wrap; gap: .3rem .6rem; align-items: cent
 .row { margin-top: .6rem; }
 summary { cursor: pointer; color: var(--accent); min-height: 1.75rem; }
 details[open] { flex-basis: 100%; margin-bottom: .6rem; }
+/* Its own parts take the focus one by one. */
+input[type=date]:focus-within { outline: 3px solid var(--accent); outline-offset: 2px; }
 [data-live]:focus { outline: none; }
 .copy { min-width: 1.75rem; min-height: 1.5rem; padding: 0 .4rem; font-size: .8125rem; }
 footer { max-width: 68rem; margin: 0 auto; padding: 0 1rem 2rem; }

@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { listShownMembers, type ShownMember } from '../gateway/list-shown-members.ts'
+import { maskCardText } from '../platform/crypto/mask-cards.ts'
 import { hideSecretsInText } from '../platform/crypto/secret-names.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
@@ -54,7 +55,7 @@ export async function readMessages(
     order by messages.at desc, messages.id desc limit ${limit}`
   return rows.map(({ id, at, type, text }) => {
     const members = type === 'notification' ? listShownMembers(text ?? '') : undefined
-    const hidden = members ? '' : hideSecretsInText(text ?? '')
+    const hidden = members ? '' : hideSecretsInText(maskCardText(text ?? ''))
     return { id, at: toIso(at), type, members, text: hidden }
   })
 }

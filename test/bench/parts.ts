@@ -1,4 +1,5 @@
 import { measureBacklog } from './backlog.ts'
+import { measureConsole } from './console.ts'
 import { measureIndexes } from './indexes.ts'
 import { measureAck, measureIntake } from './intake.ts'
 import { measureMemory } from './memory.ts'
@@ -29,6 +30,7 @@ export const FIRST: readonly Part[] = [
 export const AT_EACH_SIZE: readonly Part[] = [
   { names: ['ack'], measure: measureAck },
   { names: ['reads'], measure: measureReads },
+  { names: ['console'], measure: measureConsole },
   { names: ['waiters'], measure: async (stage, size) => [await measureWaiters(stage, size)] },
   {
     names: ['refunds'],

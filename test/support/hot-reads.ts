@@ -1,16 +1,21 @@
 import type { ServiceContext } from '../../src/create-context.ts'
 import { listDiscrepancies } from '../../src/discrepancies/list-discrepancies.ts'
+import { listOfTransaction } from '../../src/discrepancies/list-of-transaction.ts'
 import { publishEvents } from '../../src/feed/publish-events.ts'
 import { readFeed } from '../../src/feed/read-feed.ts'
 import { findPayment, listPayments } from '../../src/payments/find-payments.ts'
+import { listExternalOfTransaction } from '../../src/refunds/external/find-external-refunds.ts'
 import { findRefund, listRefunds } from '../../src/refunds/find-refunds.ts'
+import { readSurplus } from '../../src/refunds/surplus/read-surplus.ts'
 import { findObjects } from '../../src/search/find-objects.ts'
 import { findTransaction } from '../../src/transactions/find-transaction.ts'
 import { listTransactions } from '../../src/transactions/find-transactions.ts'
 import { listByAmount } from '../../src/transactions/list-by-amount.ts'
+import { readMessages } from '../../src/transactions/read-messages.ts'
 import { readTimeline } from '../../src/transactions/timeline.ts'
 import { claimDeliveries } from '../../src/webhooks/claim-deliveries.ts'
 import { fanOut } from '../../src/webhooks/fan-out.ts'
+import { listSent } from '../../src/webhooks/list-sent.ts'
 import { recordDelivered, recordFailed } from '../../src/webhooks/record-result.ts'
 import type { TestDatabase } from './database.ts'
 import { MERCHANT } from './service.ts'
@@ -67,6 +72,36 @@ export const HOT_READS: readonly HotPath[] = [
     most: 70,
     run: (ctx) =>
       readTimeline(ctx, { merchantCode, transactionId: 'T-000010' }, true, 50, undefined),
+  },
+  {
+    name: 'what the gateway sent about a transaction',
+    rows: 1,
+    most: 60,
+    run: (ctx) => readMessages(ctx, { merchantCode, transactionId: 'T-000010' }, true, 10),
+  },
+  {
+    name: 'webhooks of a transaction',
+    rows: 1,
+    most: 40,
+    run: (ctx) => listSent(ctx, { merchantCode, transactionId: 'T-000010' }, false, 20),
+  },
+  {
+    name: 'discrepancies of a transaction',
+    rows: 1,
+    most: 15,
+    run: (ctx) => listOfTransaction(ctx.sql, { merchantCode, transactionId: 'T-000010' }, 50),
+  },
+  {
+    name: 'external refunds of a transaction',
+    rows: 1,
+    most: 25,
+    run: (ctx) => listExternalOfTransaction(ctx, { merchantCode, transactionId: 'T-000010' }, 20),
+  },
+  {
+    name: 'surplus of a transaction',
+    rows: 1,
+    most: 60,
+    run: (ctx) => readSurplus(ctx.sql, { merchantCode, transactionId: 'T-000010' }),
   },
   {
     name: 'page of transactions',

@@ -1,6 +1,6 @@
-// What a page gains when scripts run. Everything on it works without them.
+// What scripts add. Everything works without them.
 
-/** Read aloud when it changes; it also carries the texts that are needed here. */
+/** Read aloud when it changes. */
 const status = document.getElementById('status') ?? document.body
 const { textCopy: copy, textCopied: copied } = status.dataset
 const relative = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: 'auto' })
@@ -65,12 +65,12 @@ function setUpKeys() {
   }
 }
 
-/** The parts of the page as the server wrote them, by their ids. @type {Map<string, string>} */
+/** Parts as the server wrote them, by id. @type {Map<string, string>} */
 const known = new Map()
 /** Each form has a token of its own. @param {Element} part */
 const write = (part) => part.innerHTML.replaceAll(/name="formToken" value="[^"]*"/g, '')
 
-/** Takes over the parts that differ; what stands on the screen stays there. @param {string} html */
+/** Takes over the parts that differ, without a jump. @param {string} html */
 function takeOver(html) {
   const next = new DOMParser().parseFromString(html, 'text/html')
   const measure = () => seen?.getBoundingClientRect().top ?? 0
@@ -108,24 +108,24 @@ function replacePart(shown, part) {
   if (shown.dataset.live === 'announce' && now !== heading) status.textContent = now
 }
 
-/** Asks for what is new, until the page is hidden. @param {string} etag */
-async function ask(etag) {
-  const hidden = new AbortController()
-  document.onvisibilitychange = () => document.hidden && hidden.abort()
-  const { signal } = hidden
-  const headers = { 'x-refresh': '1', 'if-none-match': etag }
-  return await fetch(location.href, { headers, redirect: 'manual', cache: 'no-store', signal })
-}
-
-/** @param {string} etag of the parts shown */
+/** @param {string} etag */
 async function keepFresh(etag) {
   for (let failures = 0; ; ) {
     while (document.hidden) await pause(1_000)
-    const answer = await ask(etag).catch(() => Response.error())
+    const hidden = new AbortController()
+    document.onvisibilitychange = () => document.hidden && hidden.abort()
+    const answer = await fetch(location.href, {
+      headers: { 'x-refresh': '1', 'if-none-match': etag },
+      redirect: 'manual',
+      cache: 'no-store',
+      signal: hidden.signal,
+    }).catch(() => Response.error())
     if (answer.type === 'opaqueredirect' || (answer.status >= 400 && answer.status < 429)) {
-      // The session has ended; the server leads to the sign-in.
-      const fields = [...document.querySelectorAll('input')]
-      if (fields.every((one) => one.value === one.defaultValue)) location.reload()
+      // The server leads to the sign-in.
+      const typed = [...document.querySelectorAll('input')].some(
+        ({ type, value, defaultValue }) => type === 'text' && value !== defaultValue,
+      )
+      if (!typed) location.reload()
       return
     }
     failures = [200, 304].includes(answer.status) || document.hidden ? 0 : failures + 1

@@ -71,18 +71,6 @@ export function readQuery(given: Readonly<Record<string, string>>): ReadQuery {
   return { query, problems }
 }
 
-/** The time range of a query's days, as ISO 8601: from the first on, and before the end of the last. */
-export function toRange({ from, to }: SearchQuery): { from?: string; to?: string } {
-  return {
-    ...(from === undefined ? {} : { from: `${from}T00:00:00.000Z` }),
-    ...(to === undefined ? {} : { to: addDay(to) }),
-  }
-}
-
-function addDay(day: string): string {
-  return new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString()
-}
-
 /** Whether results are narrowed down by more than the account. */
 export function isFiltered({ state, from, to }: SearchQuery): boolean {
   return state !== undefined || from !== undefined || to !== undefined

@@ -53,7 +53,7 @@ export function describeNext(refund: RefundFacts, isHeld: boolean, settings: Dea
   }
 }
 
-/** A time that has passed says nothing. */
+/** Leaves out a time that has passed. */
 function withTime(text: string, now: string, at: string | null): NextStep {
   if (at === null || Date.parse(toIso(at)) <= Date.now()) return { text: now }
   return { text, at: toIso(at) }

@@ -1,7 +1,7 @@
 import type { DiscrepancyRow } from '../../discrepancies/types.ts'
 import { showDiscrepancy } from '../../discrepancies/view.ts'
 import { Card, DataTable, Time } from '../../platform/html/components.tsx'
-import { nameKind, nameSource } from '../discrepancy-words.ts'
+import { describeSide, nameKind } from '../discrepancy-words.ts'
 import { TEXTS } from '../texts/en.ts'
 
 const { sections, columns, discrepancy } = TEXTS.story
@@ -27,8 +27,8 @@ export function Discrepancies({ rows }: { rows: readonly DiscrepancyRow[] | unde
             .map(showDiscrepancy)
             .map((one) => [
               nameKind(one.kind),
-              discrepancy.side(nameSource(one.ours.source), one.ours.says),
-              discrepancy.side(nameSource(one.theirs.source), one.theirs.says),
+              describeSide(one.ours),
+              describeSide(one.theirs),
               describeStatus(one),
               <Time iso={one.firstSeenAt} />,
             ])}

@@ -5,7 +5,7 @@ import { type RefundView, showRefund } from '../../refunds/view.ts'
 import type { ConsoleContext } from '../context.ts'
 import type { ConsoleRequest } from '../env.ts'
 import { formatMoney } from '../format-money.ts'
-import { actionPath, nameAnchor } from '../paths.ts'
+import { actionPath, nameAnchor, refundPagePath } from '../paths.ts'
 import { hasScope } from '../permissions.ts'
 import { RefundStatus } from '../states.tsx'
 import { TEXTS } from '../texts/en.ts'
@@ -16,7 +16,7 @@ import { type Draft, ReasonForm } from './reason-form.tsx'
 import { describeApproval, describeFailure, describeResolution } from './refund-words.ts'
 
 const { sections, actions } = TEXTS.story
-const { facts, requester, receiver, referenceSource, next, decision } = TEXTS.refunds
+const { facts, requester, receiver, referenceSource, decision } = TEXTS.refunds
 
 type Props = {
   c: ConsoleRequest
@@ -42,7 +42,7 @@ export function Refunds(props: Props & { refunds: Story['refunds'] }) {
 }
 
 function RefundItem(props: Props & { found: FoundRefund }) {
-  const { c, ctx, found } = props
+  const { ctx, found } = props
   const shown = showRefund(ctx.encryption, found)
   const isHeld = shown.hold !== null || props.isHeld(shown.paymentId)
   const step = describeNext(found.refund, isHeld, ctx.config)
@@ -62,11 +62,6 @@ function RefundItem(props: Props & { found: FoundRefund }) {
       />
       {shown.inferred ? <p class="soft">{TEXTS.refunds.inferred}</p> : null}
       {shown.selfDecided ? <p class="soft">{decision.self}</p> : null}
-      {shown.status === 'needs_review' && hasScope(c, 'ops') ? (
-        <p>
-          <a href="/console/tasks">{next.decide}</a>
-        </p>
-      ) : null}
       <RefundActions {...props} shown={shown} />
     </article>
   )
@@ -127,25 +122,15 @@ function RefundActions({
   draft,
 }: Props & { found: FoundRefund; shown: RefundView }) {
   const { id, merchantCode, hold } = shown
-  const { status, attempts } = found.refund
   const anchor = nameAnchor('refund', id)
-  const mayCancel =
-    (status === 'awaiting_approval' || status === 'pending') &&
-    attempts === 0 &&
-    hasScope(c, 'refunds:write')
+  const offer = nameOffer(c, found)
   return (
     <div class="row">
-      {mayCancel ? (
-        <ReasonForm
-          c={c}
-          id={`cancel-${anchor}`}
-          action={actionPath('refunds', { merchantCode, id }, 'cancellation')}
-          title={actions.cancel}
-          submit={actions.cancel}
-          hint={actions.cancelHint}
-          draft={draft}
-        />
-      ) : null}
+      {offer === undefined ? null : (
+        <a class="button quiet" href={refundPagePath(merchantCode, id)}>
+          {TEXTS.refunds.offers[offer]}
+        </a>
+      )}
       {hasScope(c, 'ops') && (isOpen(shown) || hold !== null) ? (
         <ReasonForm
           c={c}
@@ -160,4 +145,15 @@ function RefundActions({
       ) : null}
     </div>
   )
+}
+
+/** What the person may do on the refund's own page. */
+function nameOffer(
+  c: ConsoleRequest,
+  { refund: { status, attempts } }: FoundRefund,
+): keyof typeof TEXTS.refunds.offers | undefined {
+  if (status === 'needs_review' && hasScope(c, 'ops')) return 'decide'
+  if (status === 'awaiting_approval' && hasScope(c, 'refunds:approve')) return 'approve'
+  const isUnsent = (status === 'awaiting_approval' || status === 'pending') && attempts === 0
+  return isUnsent && hasScope(c, 'refunds:write') ? 'cancel' : undefined
 }

@@ -5,7 +5,7 @@ import { StoryParts, type StoryProps } from './story-parts.tsx'
 /** The parts of the page as HTML, and a tag that changes whenever a person sees something else. */
 export type RenderedParts = { html: string; etag: string }
 
-/** Each form has a token of its own, which says nothing about what the page shows. */
+/** Each form has a token of its own, and differs although the page shows the same. */
 const TOKENS = new RegExp(`name="${TOKEN_FIELD}" value="[^"]*"`, 'g')
 
 /** Renders the parts of the page about a transaction. */

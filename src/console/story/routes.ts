@@ -6,7 +6,7 @@ import type { ConsoleEnv } from '../env.ts'
 import { storyPath } from '../paths.ts'
 import { redirectWith } from '../redirect.ts'
 import { isRefresh } from '../session.ts'
-import { postCancellation, postHold } from './actions.ts'
+import { postHold } from './post-hold.ts'
 import { findOwn, respondRefresh, respondStory } from './respond-story.tsx'
 import { createNewsWaiter, type NewsWaiter } from './wait-for-news.ts'
 
@@ -36,9 +36,6 @@ export function storyRoutes(
   )
   app.post('/console/refunds/:merchantCode/:id/hold', async (c) =>
     postHold(ctx, c, 'refund', c.req.param()),
-  )
-  app.post('/console/refunds/:merchantCode/:id/cancellation', async (c) =>
-    postCancellation(ctx, c, c.req.param()),
   )
   return app
 }

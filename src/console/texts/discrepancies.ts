@@ -19,10 +19,11 @@ export const discrepancyTexts = {
     payment_missing: 'The gateway no longer lists a payment',
     order_paid_twice: 'The order was paid by another transaction as well',
     duplicate_payment: 'More than one payment of the transaction succeeded',
-    ipn_contradicts_query: 'A notification says otherwise than the gateway when asked',
+    ipn_contradicts_query: 'A notification contradicts what the gateway answers',
     account_missing: 'The merchant account is no longer in the settings',
     ipn_missing: 'The payment was found by asking; its notification never came',
   },
+  side: (source: string, words: string) => (words === '' ? source : `${source}: ${words}`),
   sources: {
     service: 'Our records',
     query: 'The gateway when asked',

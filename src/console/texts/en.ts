@@ -2,6 +2,7 @@ import { accountNotices, accountTexts } from './account.ts'
 import { discrepancyTexts } from './discrepancies.ts'
 import { errorTexts } from './errors.ts'
 import { frameNotices, frameTexts } from './frame.ts'
+import { listTexts } from './lists.ts'
 import { peopleNotices, peopleTexts } from './people.ts'
 import { refundTexts } from './refunds.ts'
 import { searchNotices, searchTexts } from './search.ts'
@@ -20,6 +21,7 @@ export const TEXTS = {
   states: stateTexts,
   discrepancies: discrepancyTexts,
   refunds: refundTexts,
+  lists: listTexts,
   search: searchTexts,
   story: storyTexts,
   timeline: timelineTexts,

@@ -28,14 +28,13 @@ export const refundTexts = {
       reason === null ? `Approved by ${by}` : `Approved by ${by}: ${reason}`,
     declined: (by: string, reason: string | null) =>
       reason === null ? `Declined by ${by}` : `Declined by ${by}: ${reason}`,
-    expired: 'Nobody approved it',
   },
   decision: {
     succeeded: (by: string, reason: string) => `${by} decided that it succeeded: ${reason}`,
     failed: (by: string, reason: string) => `${by} decided that it failed: ${reason}`,
     returned: (by: string, reason: string) => `${by} decided that the money came back: ${reason}`,
     other: (by: string, reason: string) => `${by} decided: ${reason}`,
-    self: 'Decided by the person who asked for it, because nobody else could.',
+    self: 'Decided by the person who asked for it, because no other person could.',
   },
   referenceSource: {
     notification: 'from its notification',
@@ -54,6 +53,12 @@ export const refundTexts = {
     notification: 'A notification of the gateway',
     person: 'A person entered it',
   },
+  /** What can be done on the page of the refund. */
+  offers: {
+    decide: 'Decide what happened',
+    approve: 'Approve or decline',
+    cancel: 'Cancel this refund',
+  },
   /** Some end with a time, which follows them. */
   next: {
     awaitingApproval: 'A second person has to approve it. Without an approval it fails on',
@@ -68,7 +73,6 @@ export const refundTexts = {
     succeeded: 'Nothing. The gateway has paid it out; a bank may need some days to book it.',
     failed: 'Nothing. The amount can be refunded again.',
     review: 'A person has to decide what happened to it.',
-    decide: 'Go to what waits for a person',
     returned: 'Nothing. The money came back to the account.',
   },
 } as const

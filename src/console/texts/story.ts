@@ -35,7 +35,7 @@ export const storyTexts = {
     abandoned:
       'The gateway could not be asked for a long time, and is no longer asked by itself. Ask it now to go on.',
     unconfirmed:
-      'This id is known only because somebody asked for it. If the gateway does not know it either, it disappears by itself after a few days.',
+      'This id is known only because a person asked for it. If the gateway does not know it either, it disappears by itself after a few days.',
     accountHeld: (by: string, reason: string) =>
       `All refunds of this account are held by ${by}: ${reason}`,
   },
@@ -65,11 +65,9 @@ export const storyTexts = {
     holdPayment: 'Hold the refunds of this payment',
     holdRefund: 'Hold this refund',
     release: 'Release the hold',
-    cancel: 'Cancel this refund',
     reason: 'Reason',
     holdHint: 'Nothing is sent while the hold is set. What was sent before is not affected.',
     releaseHint: 'Refunds that wait are sent at once.',
-    cancelHint: 'Nothing was sent. The amount can be refunded again.',
   },
   invalidReason: 'Enter a reason of at most 500 characters, on one line.',
   sections: {
@@ -138,7 +136,6 @@ export const storyTexts = {
     agreed: 'Agreed again',
     resolved: (by: string, reason: string) => `Resolved by ${by}: ${reason}`,
     assigned: (name: string) => `Open, assigned to ${name}`,
-    side: (source: string, words: string) => (words === '' ? source : `${source}: ${words}`),
   },
   messages: {
     notification: 'Notification',
@@ -148,9 +145,6 @@ export const storyTexts = {
   },
   refusals: {
     not_held: 'There is no hold any more: it was released meanwhile.',
-    already_sent: 'The refund cannot be cancelled any more: it may have been sent meanwhile.',
-    not_cancellable:
-      'The refund cannot be cancelled any more: it has ended, or a person has to decide.',
     unavailable: 'The payment has just changed. Try again.',
   },
 } as const
@@ -160,5 +154,4 @@ export const storyNotices = {
   asked: 'The gateway is being asked. What it answers appears on this page.',
   held: 'The hold is set. Nothing that is held is sent.',
   released: 'The hold is released.',
-  cancelled: 'The refund was cancelled before anything was sent.',
 } as const

@@ -67,7 +67,7 @@ export function respondPage<T extends object>(
  * @param parameter the query parameter that takes it
  */
 export function respondCsv(
-  c: HttpContext<HttpEnv>,
+  c: HttpContext,
   csv: string,
   next: string | null,
   parameter: string,

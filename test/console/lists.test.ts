@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../support/api.ts'
+import { ask, expectTaken } from '../support/ask.ts'
+import { addVisitor, type Visitor, visitAs } from '../support/console.ts'
+import { readText } from '../support/read-html.ts'
+import { MERCHANT, type Rig, startRig } from '../support/service.ts'
+
+const file = writeMerchantsFile([MERCHANT, OTHER])
+let rig: Rig
+let operator: Visitor
+let viewer: Visitor
+beforeAll(async () => {
+  rig = await startRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
+  const { database } = rig
+  operator = await addVisitor(database, { roles: ['operator'], merchants: [MERCHANT.merchantCode] })
+  viewer = await addVisitor(database)
+  for (let n = 1; n <= 60; n += 1) {
+    const transactionId = `T-${String(n).padStart(2, '0')}`
+    const state = n % 2 === 0 ? 'paid' : 'failed'
+    const firstSeenAt = `2026-11-20T10:00:${String(n - 1).padStart(2, '0')}Z`
+    await seedTransaction(database, { transactionId, state, orderId: `DH-${n}`, firstSeenAt })
+  }
+  await seedTransaction(database, { ...OTHER, transactionId: 'T-THEIRS', orderId: '=1+1' })
+  await seedPayment(database, { paymentId: 'P-1', transactionId: 'T-60', paymentMethod: 'CC' })
+  const asked = { url: rig.service.url, query: `?merchantCode=${MERCHANT.merchantCode}` }
+  await expectTaken(await ask(asked, 'P-1', { amount: '77', reason: '=SUM(A1)' }))
+  await database.sql`
+    insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs)
+    values (${MERCHANT.merchantCode}, 'T-60', 'ipn_missing', 'paid', '<i>none</i>')`
+})
+afterAll(async () => {
+  await rig.stop()
+  file.remove()
+})
+
+async function read(path: string, who = operator, status = 200): Promise<string> {
+  const response = await visitAs(rig, who, `/console/${path}`)
+  const html = await response.text()
+  expect({ status: response.status, html }).toMatchObject({ status })
+  return html
+}
+
+describe('the list', () => {
+  it('of transactions is read page by page, newest first', async () => {
+    const first = await read('transactions')
+    expect(readText(first)).toMatch(/T-60 Paid/)
+    expect(readText(first)).not.toContain('T-10')
+    const next = /href="(\?cursor=[^"]+)"/.exec(first)?.[1]?.replaceAll('&amp;', '&') ?? ''
+    const second = readText(await read(`transactions${next}`))
+    expect(second).toContain('T-10')
+    expect(second).not.toContain('T-60')
+    expect(second).toContain('Back to the newest')
+  })
+
+  it.each([
+    ['transactions?state=paid&orderId=DH-60', 'T-60', 'T-59'],
+    ['transactions?amount=1000.0', 'T-60', 'T-59'],
+    ['transactions?from=2026-11-20&to=2026-11-20', 'T-60', 'Nothing fits'],
+    ['transactions?to=2026-11-19', 'Nothing fits', 'T-60'],
+    ['payments?status=SUCCESS&paymentMethod=CC', 'P-1', 'Nothing fits'],
+    ['payments?paymentMethod=QR', 'Nothing fits', 'P-1'],
+    ['refunds?status=pending&amount=77', '77 VND', 'Nothing fits'],
+    ['refunds?status=failed', 'Nothing fits', '77 VND'],
+    ['discrepancies?kind=ipn_missing', '<i>none</i>', 'Nothing fits'],
+    ['discrepancies?kind=amount_mismatch', 'Nothing fits', '<i>none</i>'],
+  ])('%s is filtered', async (path, shown, hidden) => {
+    const text = readText((await read(path)).replace(/<form.*?<\/form>/gs, ''))
+    expect(text).toContain(shown)
+    expect(text).not.toContain(hidden)
+  })
+
+  it('with a wrong filter comes back filled, with the problem beside it', async () => {
+    const html = await read('transactions?amount=lots&from=2026-02-31&state=x', operator, 422)
+    expect(html).toMatch(/id="amount"[^>]*aria-invalid="true"[^>]*value="lots"/)
+    expect(readText(html)).toContain('Enter a day like 2026-11-22')
+    expect(readText(html)).toContain('Choose one of the list')
+    expect((await visitAs(rig, operator, '/console/payments?cursor=nope')).status).toBe(422)
+  })
+
+  it("shows no other account's rows", async () => {
+    const filtered = `transactions?account=${OTHER.merchantCode}`
+    expect(readText(await read(filtered))).toContain('Nothing fits')
+    expect(readText(await read(filtered, viewer))).toContain('T-THEIRS')
+  })
+
+  it('of discrepancies takes the scope ops', async () => {
+    await read('discrepancies', viewer, 403)
+    expect(await read('transactions', viewer)).not.toContain('href="/console/discrepancies"')
+  })
+})
+
+describe('as CSV', () => {
+  it.each(['transactions', 'payments', 'refunds', 'discrepancies'])(
+    'the list of %s has the rows of the API',
+    async (kind) => {
+      const response = await visitAs(rig, operator, `/console/${kind}?format=csv`)
+      expect(response.status).toBe(200)
+      expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8')
+      expect(response.headers.get('content-disposition')).toBe(`attachment; filename="${kind}.csv"`)
+      const headers = { accept: 'text/csv' }
+      const api = await rig.api(`/v1/${kind}?merchantCode=${MERCHANT.merchantCode}`, { headers })
+      expect(await response.text()).toBe(await api.text())
+      const next = response.headers.get('link')
+      if (kind === 'transactions')
+        expect(next).toMatch(/^<\/console\/transactions\?format=csv&cursor=/)
+      else expect(next).toBeNull()
+    },
+  )
+
+  it('keeps formulas out of spreadsheets', async () => {
+    const response = await visitAs(rig, operator, '/console/refunds?format=csv')
+    expect(await response.text()).toContain("'=SUM(A1)")
+  })
+})

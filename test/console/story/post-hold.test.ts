@@ -1,0 +1,142 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { addVisitor, addVisitors, submitAs, type Visitor, visitAs } from '../../support/console.ts'
+import { cutPart, readText } from '../../support/read-html.ts'
+import { MERCHANT } from '../../support/service.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const lab = useRefundLab()
+let visitors: Awaited<ReturnType<typeof addVisitors>>
+beforeAll(async () => {
+  visitors = await addVisitors(lab.database)
+})
+
+const code = MERCHANT.merchantCode
+const storyOf = (transactionId: string) => `/console/transactions/${code}/${transactionId}`
+const read = async (transactionId: string, who: Visitor) =>
+  await (await visitAs(lab, who, storyOf(transactionId))).text()
+
+const auditOf = (objectId: string) => lab.database.sql<{ actor: string; outcome: string }[]>`
+  select actor, outcome from audit_entries where object_id = ${objectId} order by id`
+
+describe('asking the gateway now', () => {
+  it('makes the transaction due, says so, and names who asked', async () => {
+    const { transactionId } = await lab.open()
+    const { viewer } = visitors
+    const response = await submitAs(lab, viewer, `${storyOf(transactionId)}/sync`)
+    expect(response.status).toBe(303)
+    expect(response.headers.get('location')).toBe(`${storyOf(transactionId)}?notice=asked`)
+    const text = readText(
+      await (await visitAs(lab, viewer, `${storyOf(transactionId)}?notice=asked`)).text(),
+    )
+    expect(text).toContain('The gateway is being asked. What it answers appears on this page.')
+    expect(text).toContain('The gateway is being asked now. Show the current state')
+    expect(await auditOf(transactionId)).toMatchObject([{ actor: viewer.name, outcome: 'done' }])
+  })
+
+  it("is refused for another account's transaction", async () => {
+    const { transactionId } = await lab.open()
+    const stranger = await addVisitor(lab.database, { merchants: ['OTHER1'] })
+    for (const path of [storyOf(transactionId), `/console/transactions/OTHER1/${transactionId}`]) {
+      expect((await submitAs(lab, stranger, `${path}/sync`)).status).toBe(404)
+    }
+  })
+})
+
+describe('a hold', () => {
+  it('of a payment is set with a reason, shown with it, and released', async () => {
+    const payment = await lab.open()
+    const { operator, admin } = visitors
+    const path = `/console/payments/${code}/${payment.id}/hold`
+    const held = await submitAs(lab, operator, path, {
+      held: 'true',
+      reason: ' the shop disputes it ',
+    })
+    expect(held.status).toBe(303)
+    expect(held.headers.get('location')).toBe(
+      `${storyOf(payment.transactionId)}?notice=held#payment-${encodeURIComponent(payment.id)}`,
+    )
+    expect((await lab.refund(payment.id, { amount: '1' })).status).toBe(409)
+    const html = await read(payment.transactionId, admin)
+    const text = readText(cutPart(html, 'payments'))
+    expect(text).toContain('Held')
+    expect(text).toContain(`by ${operator.name}: the shop disputes it`)
+    expect(text).toContain('Release the hold')
+    expect(html).not.toContain(`/${payment.id}/refund"`)
+    const released = await submitAs(lab, operator, path, { held: 'false', reason: 'settled' })
+    expect(released.headers.get('location')).toContain('notice=released')
+    expect((await lab.refund(payment.id, { amount: '1' })).status).toBe(202)
+  })
+
+  it('of a refund keeps it from being sent', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '10')
+    const path = `/console/refunds/${code}/${refundId}/hold`
+    const held = await submitAs(lab, visitors.operator, path, { held: 'true', reason: 'stop' })
+    expect(held.status).toBe(303)
+    await lab.pass(payment)
+    expect(await lab.sent(refundId)).toBe(0)
+    const text = readText(cutPart(await read(payment.transactionId, visitors.operator), 'refunds'))
+    expect(text).toContain('Nothing is sent until the hold is released')
+  })
+
+  it('without a reason comes back unfolded, filled, with the problem beside its field', async () => {
+    const payment = await lab.open()
+    const path = `/console/payments/${code}/${payment.id}/hold`
+    for (const reason of ['', '   ', 'x'.repeat(501), 'two\u0007']) {
+      const response = await submitAs(lab, visitors.operator, path, { held: 'true', reason })
+      expect(response.status).toBe(422)
+      const html = await response.text()
+      const id = `hold-payment-${payment.id}`
+      expect(html).toContain(`<details id="${id}" open="">`)
+      expect(html).toContain(`aria-describedby="reason-${id}-hint reason-${id}-problem"`)
+      expect(html).toContain('aria-invalid="true"')
+      // Its path takes no other request: the script must not ask for it again.
+      expect(html).not.toContain('data-refresh')
+    }
+    const [row] = await lab.database.sql`select hold from payments where payment_id = ${payment.id}`
+    expect(row?.hold).toBeNull()
+  })
+
+  it('that was released meanwhile is explained on the page', async () => {
+    const payment = await lab.open()
+    const path = `/console/payments/${code}/${payment.id}/hold`
+    const response = await submitAs(lab, visitors.operator, path, { held: 'false', reason: 'x' })
+    expect(response.status).toBe(409)
+    expect(readText(await response.text())).toContain('There is no hold any more')
+  })
+})
+
+describe('who lacks the role', () => {
+  it('cannot post a hold', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '10')
+    for (const role of ['viewer', 'agent', 'approver'] as const) {
+      for (const path of [
+        `/console/payments/${code}/${payment.id}/hold`,
+        `/console/refunds/${code}/${refundId}/hold`,
+      ]) {
+        const fields = { held: 'true', reason: 'because' }
+        expect((await submitAs(lab, visitors[role], path, fields)).status).toBe(403)
+      }
+    }
+    const rows = await lab.database.sql`
+      select hold from payments where payment_id = ${payment.id}
+      union all select hold from refunds where refund_id = ${refundId}`
+    expect(rows.map(({ hold }) => hold)).toEqual([null, null])
+  })
+
+  it('or the account, is told that there is nothing', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '10')
+    const stranger = await addVisitor(lab.database, { roles: ['admin'], merchants: ['OTHER1'] })
+    for (const merchant of [code, 'OTHER1']) {
+      for (const path of [
+        `/console/payments/${merchant}/${payment.id}/hold`,
+        `/console/refunds/${merchant}/${refundId}/hold`,
+      ]) {
+        const response = await submitAs(lab, stranger, path, { held: 'true', reason: 'mine' })
+        expect({ path, status: response.status }).toEqual({ path, status: 404 })
+      }
+    }
+  })
+})

@@ -1,0 +1,155 @@
+import { readFileSync } from 'node:fs'
+import type { BrowserContext, Page } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import { describeInBrowser, openProfile, openSessionIn, watchPage } from '../../support/browser.ts'
+import { addVisitor } from '../../support/console.ts'
+import { MERCHANT } from '../../support/service.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+
+describe('the script', () => {
+  it('is small', () => {
+    const path = new URL('../../../src/console/assets/console.js', import.meta.url)
+    expect(readFileSync(path).byteLength).toBeLessThanOrEqual(6 * 1024)
+  })
+})
+
+describeInBrowser('a page with scripts', () => {
+  const lab = useRefundLab()
+
+  type Opened = {
+    page: Page
+    context: BrowserContext
+    personId: string
+    payment: { id: string; transactionId: string }
+  }
+
+  /** Opens the story of a new payment, as an operator. */
+  async function open(run: (opened: Opened) => Promise<void>): Promise<void> {
+    const payment = await lab.open()
+    const visitor = await addVisitor(lab.database, { roles: ['operator'] })
+    const context = await openProfile()
+    try {
+      const { url } = lab.service
+      await context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: url })
+      await openSessionIn(context, url, visitor)
+      const page = await context.newPage()
+      const problems = watchPage(page, url)
+      await page.goto(
+        `${url}/console/transactions/${MERCHANT.merchantCode}/${payment.transactionId}`,
+      )
+      await run({ page, context, personId: visitor.personId, payment })
+      expect(problems).toEqual([])
+    } finally {
+      await context.close()
+    }
+  }
+
+  /** The request of the open page waits at the server. */
+  const untilWaiting = () =>
+    waitUntil(() => lab.service.ctx.transactionWaiters.count() > 0, { what: 'the page waits' })
+
+  it('shows what changed, and keeps what is unfolded, typed and focused', async () => {
+    await open(async ({ page, payment }) => {
+      await untilWaiting()
+      await page.locator('#part-payments summary').click()
+      const field = page.locator('#part-payments input[name=reason]')
+      await field.fill('the shop disputes')
+      await lab.ask(payment, '10')
+      await page.getByText('Refund of 10').waitFor()
+      // The part of the payment itself changed as well: less can be refunded.
+      await page.locator('#part-payments').getByText('90', { exact: true }).waitFor()
+      expect(await field.inputValue()).toBe('the shop disputes')
+      expect(await page.locator('#part-payments input:focus').count()).toBe(1)
+      await page.keyboard.type(' it')
+      expect(await field.inputValue()).toBe('the shop disputes it')
+    })
+  })
+
+  it('reads a new first line aloud', async () => {
+    await open(async ({ page, payment }) => {
+      await untilWaiting()
+      await lab.show(payment, '40')
+      await lab.pass(payment)
+      await page.getByRole('heading', { name: 'Paid, 40 of 100 refunded' }).waitFor()
+      expect(await page.locator('#status').textContent()).toBe('Paid, 40 of 100 refunded')
+    })
+  })
+
+  it('leads to the sign-in once the session has ended', async () => {
+    await open(async ({ page, payment, personId }) => {
+      await untilWaiting()
+      await lab.database.sql`update sessions set ended_at = now() where person_id = ${personId}`
+      await lab.ask(payment, '10')
+      await page.waitForURL('**/console/sign-in')
+    })
+  })
+
+  it('keeps what was typed when the session ends, until it is sent', async () => {
+    await open(async ({ page, payment, personId }) => {
+      await untilWaiting()
+      await page.locator('#part-payments summary').click()
+      const field = page.locator('#part-payments input[name=reason]')
+      await field.fill('the shop disputes it')
+      await lab.database.sql`update sessions set ended_at = now() where person_id = ${personId}`
+      const led = page.waitForResponse((response) => response.status() === 303)
+      await lab.ask(payment, '10')
+      await led
+      expect(await field.inputValue()).toBe('the shop disputes it')
+      await page.getByRole('button', { name: 'Hold the refunds of this payment' }).click()
+      await page.waitForURL('**/console/sign-in')
+    })
+  })
+
+  it('says how long ago things happened, beside when', async () => {
+    await open(async ({ page }) => {
+      const time = page.locator('#part-state time').first()
+      expect(await time.textContent()).toMatch(
+        /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC \(this minute\)$/,
+      )
+      expect(await time.getAttribute('title')).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/)
+    })
+  })
+
+  it('copies an id', async () => {
+    await open(async ({ page, payment }) => {
+      await page
+        .getByRole('button', { name: `Copy ${payment.id}` })
+        .first()
+        .click()
+      await page.getByText(`Copied ${payment.id}`).waitFor({ state: 'attached' })
+      expect(await page.evaluate('navigator.clipboard.readText()')).toBe(payment.id)
+    })
+  })
+
+  it('has keys of one character, never while someone types, and they can be turned off', async () => {
+    await open(async ({ page }) => {
+      const dialog = page.getByRole('dialog', { name: 'Keyboard' })
+      await page.keyboard.press('?')
+      await dialog.waitFor()
+      await page.keyboard.press('Escape')
+      await page.locator('#part-payments summary').click()
+      const field = page.locator('#part-payments input[name=reason]')
+      await field.focus()
+      await page.keyboard.type('a/b?')
+      expect(await field.inputValue()).toBe('a/b?')
+      expect(await dialog.isVisible()).toBe(false)
+      await field.fill('')
+      await page.getByRole('button', { name: 'Keyboard' }).click()
+      await dialog.getByRole('checkbox').uncheck()
+      await dialog.getByRole('button', { name: 'Close' }).click()
+      await page.reload()
+      await page.keyboard.press('?')
+      expect(await dialog.isVisible()).toBe(false)
+      await page.keyboard.press('/')
+      expect(page.url()).toContain('/console/transactions/')
+      await page.getByRole('button', { name: 'Keyboard' }).click()
+      await dialog.getByRole('checkbox').check()
+      await page.keyboard.press('Escape')
+      await page.keyboard.press('/')
+      await page.waitForURL('**/console')
+      await page.keyboard.press('/')
+      expect(await page.locator('input[type=search]:focus').count()).toBe(1)
+    })
+  })
+})

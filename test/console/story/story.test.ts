@@ -1,0 +1,273 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { moveTo } from '../../support/ask.ts'
+import { addVisitor, type Visitor, visitAs } from '../../support/console.ts'
+import { cutPart, readText } from '../../support/read-html.ts'
+import { addKey, MERCHANT, postIpn, signIpn } from '../../support/service.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const lab = useRefundLab()
+let operator: Visitor
+let viewer: Visitor
+beforeAll(async () => {
+  operator = await addVisitor(lab.database, { roles: ['operator'] })
+  viewer = await addVisitor(lab.database)
+})
+
+const pathOf = (transactionId: string) =>
+  `/console/transactions/${MERCHANT.merchantCode}/${transactionId}`
+
+async function read(transactionId: string, who = operator, query = ''): Promise<string> {
+  const response = await visitAs(lab, who, pathOf(transactionId) + query)
+  const html = await response.text()
+  expect({ status: response.status, html }).toMatchObject({ status: 200 })
+  return html
+}
+
+const RECEIVER = { accountName: 'NGUYEN VAN A', accountNumber: '123456789', swiftCode: 'ASCBVNVX' }
+
+describe('the story of a refunded payment', () => {
+  let html = ''
+  let refundId = ''
+  let payment = { id: '', transactionId: '' }
+  beforeAll(async () => {
+    payment = await lab.open({ amount: '250000', paymentMethod: 'QR' })
+    const body = { amount: '150000', reason: 'Returned <b>goods</b>', receiver: RECEIVER }
+    refundId = (await lab.refund(payment.id, { ...body, onBehalfOf: 'Tran Thi B' })).body.id
+    await lab.pass(payment)
+    await lab.notify(payment, refundId, '150000', { reference: 'FT26326', fee: '3300' })
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    html = await read(payment.transactionId)
+  })
+
+  it('begins with the state and the amounts in words', () => {
+    expect(readText(cutPart(html, 'state'))).toContain('Paid, 150,000 of 250,000 refunded')
+  })
+
+  it('shows the payment with what is left', () => {
+    const text = readText(cutPart(html, 'payments'))
+    expect(text).toContain(`Payment ${payment.id} Succeeded`)
+    expect(text).toContain('Amount 250,000')
+    expect(text).toContain('Method QR code')
+    expect(text).toContain('Refunded 150,000')
+    expect(text).toContain('Can still be refunded 100,000')
+  })
+
+  it('shows the refund: who asked and why, where it went, its reference, and what is next', () => {
+    const text = readText(cutPart(html, 'refunds'))
+    expect(text).toContain('Refund of 150,000 Refunded')
+    expect(text).toContain('What happens next Nothing. The gateway has paid it out')
+    expect(text).toContain('Asked for by first, for Tran Thi B')
+    expect(text).toContain('Reason Returned <b>goods</b>')
+    expect(text).toContain('Receiver NGUYEN VAN A, •••• 6789, ASCBVNVX')
+    expect(text).toContain("Gateway's reference FT26326 from its notification")
+    expect(text).toContain('Fee 3,300')
+    expect(text).toContain(refundId)
+  })
+
+  it('tells what happened, and by whom', () => {
+    const text = readText(cutPart(html, 'timeline'))
+    expect(text).toContain('Service : asked the gateway, and got its answer')
+    expect(text).toContain('Gateway : notified a refund')
+    expect(text).toContain('Service : sent the refund, and the gateway accepted it')
+    expect(text).toContain('Waiting to be sent')
+    expect(text).toContain('with API key first')
+    expect(text).toMatch(/Refund \S+: Status: .* → Refunded/)
+  })
+
+  it('shows the messages as received, without their hash', () => {
+    const part = cutPart(html, 'messages')
+    const text = readText(part)
+    expect(text).toContain('svc_Command REFUND')
+    expect(text).toContain('svc_SecureHash ***')
+    expect(text).toContain('Answer about the payments')
+    expect(text).toContain('"refundedAmount"')
+    expect(html).not.toMatch(/[0-9a-f]{64}/i)
+  })
+
+  it('never shows the whole account number, nor markup that was stored', () => {
+    expect(html).not.toContain(RECEIVER.accountNumber)
+    expect(html).not.toContain('<b>goods')
+  })
+
+  it('says that all sources agree', () => {
+    expect(readText(cutPart(html, 'discrepancies'))).toContain('All sources agree')
+  })
+})
+
+describe('what others sent', () => {
+  it('is text, with card numbers masked', async () => {
+    const transactionId = `T-${crypto.randomUUID()}`
+    const fields = {
+      svc_TransactionID: transactionId,
+      svc_OrderID: '<script>alert(1)</script>',
+      svc_ResponseCode: '0',
+      svc_ResponseMsg: 'paid with 4111 1111 1111 1111 <img src=x>',
+      svc_TransAmount: 5,
+    }
+    expect((await postIpn(lab.service.url, signIpn(fields))).status).toBe(200)
+    const html = await read(transactionId)
+    expect(html).not.toContain('<script>alert')
+    expect(html).not.toContain('<img')
+    expect(html).not.toMatch(/4111[ ]?1111[ ]?1111[ ]?1111/)
+    const text = readText(html)
+    expect(text).toContain('<img src=x>')
+    expect(text).toMatch(/4111.{0,20}1111/)
+  })
+})
+
+describe('refunds', () => {
+  it.each([
+    ['pending', 'Waiting to be sent', 'It is sent as soon as the gateway has been asked'],
+    ['sending', 'Waiting to be sent', 'It is being sent.'],
+    ['accepted', 'Accepted by the gateway', 'The service asks until the refund shows'],
+    ['unknown', 'Outcome not known yet', 'otherwise a person decides from'],
+    ['succeeded', 'Refunded', 'The gateway has paid it out'],
+    ['failed', 'Failed', 'The amount can be refunded again'],
+    ['needs_review', 'Needs a decision', 'A person has to decide what happened to it'],
+    ['returned', 'Money came back', 'The money came back to the account'],
+  ] as const)('%s is "%s"', async (status, badge, next) => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '10')
+    await moveTo(lab.database, refundId, status)
+    const text = readText(cutPart(await read(payment.transactionId), 'refunds'))
+    expect(text).toContain(`Refund of 10 ${badge}`)
+    expect(text).toContain(next)
+  })
+
+  it('made elsewhere are listed by themselves', async () => {
+    const payment = await lab.open()
+    await lab.notify(payment, 'portal-7', '40', {})
+    await lab.show(payment, '40')
+    await lab.pass(payment)
+    const text = readText(cutPart(await read(payment.transactionId), 'refunds'))
+    expect(text).toContain('Refunds made elsewhere')
+    expect(text).toContain('40 Refunded')
+    expect(text).toContain('portal-7')
+  })
+})
+
+describe('beside the payments', () => {
+  it('stand the other transactions of the order, and a warning when both are paid', async () => {
+    const [one, other] = [await lab.open(), await lab.open()]
+    await lab.database.sql`
+      update transactions set order_id = 'DH-BOTH', order_id_verified = true, same_order = array[${other.transactionId}]
+      where transaction_id = ${one.transactionId}`
+    await lab.database.sql`
+      update transactions set order_id = 'DH-BOTH', order_id_verified = true
+      where transaction_id = ${other.transactionId}`
+    const html = await read(one.transactionId)
+    expect(cutPart(html, 'order')).toContain(`href="${pathOf(other.transactionId)}"`)
+    expect(readText(cutPart(html, 'order'))).not.toContain(one.transactionId)
+    expect(readText(cutPart(html, 'state'))).toContain('paid by another transaction as well')
+  })
+
+  it('stand the webhooks that were sent for it, of its own account only, with their results', async () => {
+    const payment = await lab.open()
+    const { sql } = lab.database
+    const { transactionId } = payment
+    const [endpoint] = await sql<{ id: string }[]>`
+      insert into webhook_endpoints (merchant_code, url, types, secret, planned_up_to)
+      values ('*', 'https://shop.example/hooks?token=hidden', '{payment.updated}', '', 0) returning id`
+    const events = await sql<{ id: number; merchant: string }[]>`
+      insert into events (merchant_code, transaction_id, type, data, at)
+      select m, ${transactionId}, 'payment.' || m, '{}', now()
+      from unnest(array[${MERCHANT.merchantCode}, 'OTHER1', ${MERCHANT.merchantCode}]::text[]) as m
+      returning id, merchant_code as merchant`
+    const [ours, others, waiting] = events
+    for (const [event, error] of [
+      [ours, null],
+      [others, null],
+      [ours, 'status 500'],
+    ] as const) {
+      await sql`
+        insert into webhook_attempts (merchant_code, endpoint_id, event_id, type, transaction_id, attempt, sent_at,
+          duration_ms, http_status, error)
+        values ('*', ${endpoint?.id ?? ''}, ${event?.id ?? 0}, 'x', ${transactionId}, 1, now(), 5,
+          ${error === null ? 200 : 500}, ${error})`
+    }
+    await sql`
+      insert into webhook_deliveries (endpoint_id, event_id, merchant_code, transaction_id)
+      values (${endpoint?.id ?? ''}, ${waiting?.id ?? 0}, ${MERCHANT.merchantCode}, ${transactionId})`
+    const text = readText(cutPart(await read(transactionId), 'webhooks'))
+    expect(text).toContain('shop.example Not sent yet')
+    expect(text).toContain('payment.UFLIYL shop.example Attempt 1 failed: status 500')
+    expect(text).toContain('payment.UFLIYL shop.example Accepted (200)')
+    expect(text).not.toContain('OTHER1')
+    expect(text).not.toContain('hidden')
+  })
+
+  it('stands where the sources disagree, for operators', async () => {
+    const payment = await lab.open()
+    await lab.show(payment, '40')
+    await lab.pass(payment)
+    const text = readText(cutPart(await read(payment.transactionId), 'discrepancies'))
+    expect(text).toContain('More was refunded than any known refund explains')
+    expect(text).toContain('Open')
+    const theirs = await read(payment.transactionId, viewer)
+    expect(readText(cutPart(theirs, 'discrepancies'))).toBe('')
+  })
+})
+
+describe('a long timeline', () => {
+  it('is read page by page', async () => {
+    const payment = await lab.open()
+    await lab.database.sql`
+      insert into changes (merchant_code, transaction_id, payment_id, field, before, after, cause, at)
+      select ${MERCHANT.merchantCode}, ${payment.transactionId}, ${payment.id}, 'status', 'A' || i, 'B' || i, 'query',
+        now() + i * interval '1 s'
+      from generate_series(1, 70) as i`
+    const first = cutPart(await read(payment.transactionId), 'timeline')
+    expect(readText(first)).not.toContain('A70')
+    const next = /href="[^"]*(\?cursor=[^"#]+)#timeline"/.exec(first)?.[1] ?? ''
+    const second = cutPart(await read(payment.transactionId, operator, next), 'timeline')
+    expect(readText(second)).toContain('A70')
+    expect(readText(second)).not.toContain('A1 ')
+    expect(readText(second)).toContain('Back to the first entries')
+  })
+
+  it('refuses a cursor that was not issued', async () => {
+    const payment = await lab.open()
+    const response = await visitAs(lab, viewer, `${pathOf(payment.transactionId)}?cursor=nope`)
+    expect(response.status).toBe(422)
+  })
+})
+
+describe('who may see it', () => {
+  it("does not include another account's people", async () => {
+    const payment = await lab.open()
+    const stranger = await addVisitor(lab.database, { merchants: ['OTHER1'] })
+    for (const path of [
+      pathOf(payment.transactionId),
+      `/console/transactions/OTHER1/${payment.transactionId}`,
+    ]) {
+      expect((await visitAs(lab, stranger, path)).status).toBe(404)
+    }
+    expect((await visitAs(lab, viewer, pathOf('T-UNKNOWN'))).status).toBe(404)
+  })
+
+  it.each([
+    ['viewer', [], ['Refund this', 'Hold', 'Cancel this refund']],
+    ['agent', ['/refund"', 'Cancel this refund'], ['Hold']],
+    ['approver', [], ['/refund"', 'Hold', 'Cancel this refund']],
+    ['operator', ['Hold the refunds of this payment', 'Hold this refund'], ['/refund"']],
+    ['admin', ['/refund"', 'Hold this refund', 'Cancel this refund'], []],
+  ] as const)('%s sees the buttons of the role only', async (role, shown, hidden) => {
+    const payment = await lab.open()
+    await lab.ask(payment, '10')
+    const visitor = await addVisitor(lab.database, { roles: [role] })
+    const html = await read(payment.transactionId, visitor)
+    expect(html).toContain('Ask the gateway now')
+    for (const one of shown) expect(html).toContain(one)
+    for (const one of hidden) expect(html).not.toContain(one)
+  })
+
+  it('a key of the API opens no page', async () => {
+    const payment = await lab.open()
+    await addKey(lab.database, 'key-that-reads-payments-0123456789', ['payments:read'])
+    const headers = { authorization: 'Bearer key-that-reads-payments-0123456789' }
+    const url = lab.service.url + pathOf(payment.transactionId)
+    const response = await fetch(url, { headers, redirect: 'manual' })
+    expect(response.headers.get('location')).toBe('/console/sign-in')
+  })
+})
