@@ -1,5 +1,6 @@
 import { DomainError } from '../../errors.ts'
 import { compareAmounts } from '../../money.ts'
+import { StaleVersionError } from './shown-version.ts'
 import type { RefundParams } from './types.ts'
 
 /** The idempotency key was stored by a concurrent request while this one waited for its locks. */
@@ -16,13 +17,16 @@ export type RefusingPayment = {
   accountHeld: string | null
   /** Decimal string. */
   refundable: string
+  /** It is no longer as the caller expected it. */
+  stale: boolean
 }
 
 /** Why a refund was not stored, the reason most relevant to the caller first. */
 export function explainRefusal(
   payment: RefusingPayment,
   { paymentId, amount, receiver }: RefundParams,
-): DomainError | KeyTakenError {
+): DomainError | KeyTakenError | StaleVersionError {
+  if (payment.stale) return new StaleVersionError()
   const { status, missing, unreadable, paymentMethod, refundable, held, accountHeld } = payment
   if (status !== 'SUCCESS' || missing || unreadable) {
     const reason = missing

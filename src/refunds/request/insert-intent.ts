@@ -11,10 +11,20 @@ import type { RefusingPayment } from './explain-refusal.ts'
 import type { RefundTarget } from './find-target.ts'
 import { selectPriorEvidence } from './prior-evidence.ts'
 import { selectStatus } from './select-status.ts'
+import { shownVersionSql } from './shown-version.ts'
 import type { RefundIntent, RefundParams } from './types.ts'
 
-const OPERATION = 'POST /v1/payments/{paymentId}/refunds'
-const SURPLUS_OPERATION = 'POST /v1/transactions/{transactionId}/surplus-refund'
+/** The routes that store refunds: of keys and of people, of a payment and of a surplus. */
+const OPERATIONS = {
+  key: {
+    payment: 'POST /v1/payments/{paymentId}/refunds',
+    surplus: 'POST /v1/transactions/{transactionId}/surplus-refund',
+  },
+  person: {
+    payment: 'POST /console/payments/{merchant}/{id}/refund',
+    surplus: 'POST /console/transactions/{merchant}/{id}/surplus',
+  },
+}
 
 const PROVEN = 'the gateway notified its success before the refund was stored; it is not sent again'
 const KNOWN =
@@ -67,7 +77,7 @@ function selectKey(tx: Tx, { merchantCode, transactionId, paymentId }: RefundTar
 /**
  * Stores the intent, with the audit entry, only if all conditions hold; the payment it read shows which one did
  * not. It sums what is left, so it has to be a later statement than the one that locked the payment: a sum
- * computed before the wait would be stale.
+ * computed before the wait would be stale. The same holds for the version that the caller expects.
  *
  * A request id of which something is known already belongs to a refund whose row was lost: it is stored whatever is
  * left of the payment, as succeeded or for review, and is not sent. One that succeeded keeps its receiver masked only.
@@ -89,7 +99,8 @@ export function insertIntent(
       with payment as (
         select status, missing, unreadable, payment_method, hold ->> 'reason' as held, (
             select m.hold ->> 'reason' from merchant_accounts as m where m.merchant_code = k.merchant_code
-          ) as account_held, ${tx.unsafe(REFUNDABLE_SQL)} as refundable
+          ) as account_held, ${tx.unsafe(REFUNDABLE_SQL)} as refundable,
+          ${isStale(tx, toStore)} as stale
         from ${keys} cross join lateral (
           select * from payments as p where p.transaction_id = k.transaction_id
             and ${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1) as payments
@@ -112,14 +123,14 @@ export function insertIntent(
           case when not found then ${keyId}::uuid end, case when not found then ${day}::date end,
           case when not found then verified.currency end
         from wanted, verified
-        where amount > 0 and (found or (status = 'SUCCESS' and not missing and not unreadable
+        where amount > 0 and (found or (not stale and status = 'SUCCESS' and not missing and not unreadable
           and held is null and account_held is null
           and (payment_method <> 'QR' or ${encrypted !== null}) and amount <= refundable))
         on conflict do nothing
         returning refund_id, amount, status
       ), ${recordIntent(sql, tx, toStore)}
       select payment.status as "paymentStatus", missing, unreadable, held, account_held as "accountHeld", payment_method as "paymentMethod",
-        refundable::text as refundable, (select amount::text from stored) as amount,
+        refundable::text as refundable, stale, (select amount::text from stored) as amount,
         (select status from stored) as status, (select currency from verified) as "verifiedCurrency", (
           select json_build_object('currency', t.currency, 'orderId', t.order_id, 'merchantTxnId', t.merchant_txn_id)
           from ${keys} cross join lateral (
@@ -129,18 +140,28 @@ export function insertIntent(
       from payment`
 }
 
-function describeRequest({ access: { name }, params, surplus }: IntentToStore): string {
+/** Whether the transaction, which is locked, is not as the caller expects it. */
+function isStale(tx: Tx, { target, params: { expectedVersion } }: IntentToStore) {
+  if (expectedVersion === undefined) return tx`false`
+  return tx`${expectedVersion} is distinct from (
+    select ${tx.unsafe(shownVersionSql('t'))} from ${selectKey(tx, target)} cross join lateral (
+      select * from transactions as t
+      where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1) as t)`
+}
+
+function describeRequest({ access, params, surplus }: IntentToStore): string {
   const { reason, onBehalfOf } = params
   const what = surplus ? 'what was paid beyond one success, ' : ''
   const forWhom = onBehalfOf === undefined ? '' : ` on behalf of ${onBehalfOf}`
-  return `${what}requested with API key ${name}${forWhom}${reason ? `: ${reason}` : ''}`
+  const by = access.isPerson ? `by ${access.name}` : `with API key ${access.name}`
+  return `${what}requested ${by}${forWhom}${reason ? `: ${reason}` : ''}`
 }
 
 /** Common table expressions that follow `stored`: its history, its audit entry, and the transaction that is due. */
 function recordIntent(sql: Context['sql'], tx: Tx, toStore: IntentToStore) {
   const { access, target, intent, surplus } = toStore
   const { refundId } = intent
-  const operation = surplus ? SURPLUS_OPERATION : OPERATION
+  const operation = OPERATIONS[access.isPerson ? 'person' : 'key'][surplus ? 'surplus' : 'payment']
   const { merchantCode, transactionId, paymentId } = target
   return tx`
     taken as (

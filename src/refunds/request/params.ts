@@ -82,15 +82,27 @@ export function readExactAmount(body: string): string | undefined {
   const member = readMember(body, 'amount')
   if (member === undefined) return undefined
   const amount =
-    typeof member === 'string' && !/e/i.test(member)
-      ? parseAmount(member)
+    typeof member === 'string'
+      ? parseRefundAmount(member)
       : isLosslessNumber(member)
-        ? parseAmount(member.value)
+        ? requirePositive(parseAmount(member.value))
         : undefined
-  if (amount !== undefined && compareAmounts(amount, '0') > 0) return amount
+  if (amount !== undefined) return amount
   throw new DomainError('invalid_request', `amount: ${NO_AMOUNT}`, {
     errors: [{ path: 'amount', message: NO_AMOUNT }],
   })
+}
+
+/**
+ * Parses an amount that was written as text: a decimal above zero, without an exponent.
+ * @returns undefined for anything else
+ */
+export function parseRefundAmount(text: string): string | undefined {
+  return /e/i.test(text) ? undefined : requirePositive(parseAmount(text))
+}
+
+function requirePositive(amount: string | undefined): string | undefined {
+  return amount !== undefined && compareAmounts(amount, '0') > 0 ? amount : undefined
 }
 
 function readMember(body: string, name: string): unknown {

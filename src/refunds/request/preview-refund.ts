@@ -4,9 +4,19 @@ import type { Context } from '../../context.ts'
 import { subtractAmount } from '../../money.ts'
 import { runInTransaction } from '../../platform/postgres/transaction.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
+import type { ShownRefund } from '../view.ts'
 import { findTarget } from './find-target.ts'
 import { storeIntent } from './store-intent.ts'
 import type { RefundAmounts, RefundIntent, RefundParams } from './types.ts'
+
+/** What a refund would do; amounts are decimal strings. */
+export type PreviewedRefund = RefundAmounts & {
+  refundableAfter: string
+  /** Nothing would be sent before a second person approves. */
+  needsApproval: boolean
+}
+
+type StoredIntent = RefundAmounts & { stored: ShownRefund }
 
 /**
  * Computes what a refund would do by storing its intent and rolling back.
@@ -18,13 +28,22 @@ export async function previewRefund(
   access: Access,
   merchants: readonly string[],
   params: RefundParams,
-): Promise<RefundAmounts & { refundableAfter: string }> {
+): Promise<PreviewedRefund> {
   const intent = draftIntent()
   const target = await findTarget(ctx, merchants, params.paymentId, intent.refundId)
-  const amounts = await runAndRollBack(ctx, (tx) =>
-    storeIntent(ctx, tx, { access, target, params, intent }),
+  return summarise(
+    await runAndRollBack(ctx, (tx) => storeIntent(ctx, tx, { access, target, params, intent })),
   )
-  return { ...amounts, refundableAfter: subtractAmount(amounts.refundable, amounts.amount) }
+}
+
+/** Summarises an intent that was stored and rolled back. */
+export function summarise<T extends StoredIntent>(stored: T): T & PreviewedRefund {
+  const { refundable, amount } = stored
+  return {
+    ...stored,
+    refundableAfter: subtractAmount(refundable, amount),
+    needsApproval: stored.stored.refund.needsApproval,
+  }
 }
 
 /** An intent that is never kept. */

@@ -12,6 +12,7 @@ import { deriveRefundId } from './derive-refund-id.ts'
 import { KeyTakenError } from './explain-refusal.ts'
 import { findTarget, type RefundTarget, replayRefund } from './find-target.ts'
 import { formatParams } from './idempotency.ts'
+import { StaleVersionError } from './shown-version.ts'
 import { storeIntent } from './store-intent.ts'
 import type { RefundIntent, RefundParams, RequestedRefund } from './types.ts'
 
@@ -19,7 +20,8 @@ import type { RefundIntent, RefundParams, RequestedRefund } from './types.ts'
  * Accepts a refund: one transaction checks and stores the intent, whose id is the wire's request id from then
  * on. The same idempotency key with the same parameters returns the refund it created the first time.
  * @param merchants the accounts the caller may use
- * @throws DomainError when the refund is refused; nothing is stored then
+ * @throws DomainError when the refund is refused, StaleVersionError when it is not as the caller expects; nothing is
+ *   stored then
  */
 export async function requestRefund(
   ctx: Context,
@@ -74,11 +76,15 @@ export async function acceptRefund<T extends Omit<RefundTarget, 'paymentId'>>(
     })
   } catch (error) {
     // A copy of this request may have been stored during the wait for the locks. It may also be the reason for
-    // the refusal, if it left too little to refund; its refund is the answer then.
-    if (!isNew || !(error instanceof KeyTakenError || error instanceof DomainError)) throw error
+    // the refusal, if it left too little to refund or changed the version; its refund is the answer then.
+    if (!isNew || !isRefusal(error)) throw error
     const replayed = replayRefund(ctx, await find(ctx.sql), asked)
     if (!replayed) throw error
     await confirmCommits(ctx.sql)
     return replayed
   }
+}
+
+function isRefusal(error: unknown): boolean {
+  return [KeyTakenError, StaleVersionError, DomainError].some((kind) => error instanceof kind)
 }

@@ -12,6 +12,11 @@ export type RequestParams = {
   onBehalfOf?: string | undefined
   /** The caller's own pairs. */
   metadata?: Readonly<Record<string, string>> | undefined
+  /**
+   * What the caller decided on: from `formatShownVersion`, or for a surplus refund from `describeSurplus`. The refund is
+   * refused if anything visible has changed since. It is no part of the request that an idempotency key stands for.
+   */
+  expectedVersion?: string | undefined
 }
 
 /** A refund request, parsed. */

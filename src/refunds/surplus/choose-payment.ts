@@ -4,8 +4,15 @@ import { DomainError } from '../../errors.ts'
 import { compareAmounts } from '../../money.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { selectPriorEvidence } from '../request/prior-evidence.ts'
+import { StaleVersionError } from '../request/shown-version.ts'
+import type { RequestParams } from '../request/types.ts'
 import { countSurplus } from './count-surplus.ts'
-import { lockOrder, type OrderPayment, readOrderPayments } from './read-order-payments.ts'
+import {
+  lockOrder,
+  type OrderPayment,
+  readOrderPayments,
+  readOrderVersion,
+} from './read-order-payments.ts'
 
 /** Which payment a surplus refund refunds, and how much of it; no amount if that follows from what is known of its id. */
 export type ChosenPayment = {
@@ -17,13 +24,14 @@ export type ChosenPayment = {
 
 /**
  * Chooses the payment of a transaction that a surplus refund refunds, after it has locked all transactions of the order.
- * @param amount decimal string; undefined for all of the surplus that one payment holds
- * @throws DomainError `payment_not_refundable` when nothing is paid, `exceeds_refundable` with the surplus
+ * @param asked its amount is a decimal string; undefined for all of the surplus that one payment holds
+ * @throws DomainError `payment_not_refundable` when nothing is paid, `exceeds_refundable` with the surplus;
+ *   StaleVersionError when the order is not as the caller expects
  */
 export async function choosePayment(
   tx: Tx,
   key: TransactionKey,
-  amount: string | undefined,
+  { amount, expectedVersion }: Pick<RequestParams, 'amount' | 'expectedVersion'>,
   refundId: string,
 ): Promise<ChosenPayment> {
   await lockOrder(tx, key)
@@ -32,6 +40,9 @@ export async function choosePayment(
   const notified = await findNotified(tx, key, refundId)
   // The row of this refund was lost: it is stored again as what was notified, whatever is left.
   if (notified !== undefined) return { paymentId: notified, amount, surplus }
+  if (expectedVersion !== undefined && expectedVersion !== (await readOrderVersion(tx, key))) {
+    throw new StaleVersionError()
+  }
   const own = payments.filter((one) => one.own)
   if (unpaid || own.length === 0) {
     const detail = `No payment of transaction ${key.transactionId} has succeeded`
@@ -46,7 +57,11 @@ export async function choosePayment(
  * The payments that can be refunded by the amount, the best first: the one that takes most of the surplus, if possible
  * the whole of it, and of equal ones the newest.
  */
-function rankPayments(own: readonly OrderPayment[], surplus: string, amount: string | undefined) {
+export function rankPayments(
+  own: readonly OrderPayment[],
+  surplus: string,
+  amount: string | undefined,
+): { paymentId: string; isWhole: boolean; most: string }[] {
   const fits = (most: string) => amount === undefined || compareAmounts(amount, most) <= 0
   return own
     .map(({ paymentId, refundable }) => {

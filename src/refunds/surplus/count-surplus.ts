@@ -5,6 +5,8 @@ import type { OrderPayment } from './read-order-payments.ts'
 export type Surplus = {
   /** `0` when there is none; below zero when refunds have taken more than what was beyond one success. */
   amount: string
+  /** What is kept of the order. */
+  success: string
   /** No payment succeeded. */
   unpaid: boolean
 }
@@ -21,7 +23,11 @@ export function countSurplus(payments: readonly OrderPayment[]): Surplus {
   const ofOrder = expected.gt(paid) ? paid : expected
   const largest = max(payments.map(({ amount }) => amount))
   const success = ofOrder.gt(largest) ? ofOrder : largest
-  return { amount: left.minus(success).toFixed(), unpaid: payments.length === 0 }
+  return {
+    amount: left.minus(success).toFixed(),
+    success: success.toFixed(),
+    unpaid: payments.length === 0,
+  }
 }
 
 function sum(amounts: readonly string[]): Big {

@@ -2,10 +2,13 @@ import type { TransactionKey } from '../../db/transaction-key.ts'
 import { REFUNDABLE_SQL } from '../../payments/refundable.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
+import { shownVersionSql } from '../request/shown-version.ts'
 
 /** A payment of an order that succeeded, and that the newest answer lists readably. Amounts are decimal strings. */
 export type OrderPayment = {
+  transactionId: string
   paymentId: string
+  paymentMethod: string
   amount: string
   /** What is left of it: refunds made and refunds in progress are deducted. */
   refundable: string
@@ -67,6 +70,23 @@ export async function lockOrder(
 }
 
 /**
+ * Reads the version of an order for `expectedVersion`: it differs once anything visible of one of its transactions has
+ * changed, or another one belongs to it.
+ */
+export async function readOrderVersion(
+  sql: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+): Promise<string> {
+  const [row] = await sql.unsafe<{ version: string | null }[]>(
+    `select encode(sha256(convert_to(
+      string_agg(${shownVersionSql('o')}, ' ' order by o.transaction_id), 'UTF8')), 'hex') as version
+    from (${MEMBERS}) as o`,
+    [merchantCode, transactionId],
+  )
+  return row?.version ?? ''
+}
+
+/**
  * Reads the successful payments of a transaction and of the others of its order. Read them after `lockOrder`, in a
  * statement of its own: sums from before a wait would be stale.
  * @param refundId the surplus refund that is checked before it is sent; none when one is requested
@@ -81,7 +101,8 @@ export async function readOrderPayments(
       select requested_at, coalesce(approved_at, requested_at) as since from refunds
       where merchant_code = $1 and refund_id = $3::uuid
     ), members as materialized (${MEMBERS})
-    select payments.payment_id as "paymentId", payments.amount, ${REFUNDABLE_SQL} as refundable,
+    select m.transaction_id as "transactionId", payments.payment_id as "paymentId",
+      payments.payment_method as "paymentMethod", payments.amount, ${REFUNDABLE_SQL} as refundable,
       coalesce((
         select sum(r.amount) from (
           select amount, status, surplus, return_sightings, requested_at from refunds as r

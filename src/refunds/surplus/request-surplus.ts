@@ -1,11 +1,10 @@
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
-import { subtractAmount } from '../../money.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { lockCaps } from '../request/caps.ts'
 import { refuseReceiver } from '../request/check-receiver.ts'
 import { formatSurplusParams } from '../request/idempotency.ts'
-import { draftIntent, runAndRollBack } from '../request/preview-refund.ts'
+import { draftIntent, runAndRollBack, summarise } from '../request/preview-refund.ts'
 import { acceptRefund } from '../request/request-refund.ts'
 import { refuseUnsendable, storeWithCaps } from '../request/store-intent.ts'
 import type { RefundIntent, RequestedRefund, RequestParams } from '../request/types.ts'
@@ -49,10 +48,9 @@ export async function previewSurplusRefund(
   const intent = draftIntent()
   const { transactionId } = params
   const target = await findSurplusTarget(ctx, merchants, transactionId, intent.refundId)
-  const amounts = await runAndRollBack(ctx, (tx) =>
-    storeSurplus(ctx, tx, { access, target, params, intent }),
+  return summarise(
+    await runAndRollBack(ctx, (tx) => storeSurplus(ctx, tx, { access, target, params, intent })),
   )
-  return { ...amounts, refundableAfter: subtractAmount(amounts.refundable, amounts.amount) }
 }
 
 type SurplusToStore = {
@@ -71,16 +69,12 @@ async function storeSurplus(
   refuseUnsendable(ctx, target.merchantCode)
   refuseReceiver(ctx.config, params.receiver)
   const caps = await lockCaps(tx, access, ctx.config)
-  const { paymentId, amount, surplus } = await choosePayment(
-    tx,
-    target,
-    params.amount,
-    intent.refundId,
-  )
+  const { paymentId, amount, surplus } = await choosePayment(tx, target, params, intent.refundId)
   const toStore = {
     access,
     target: { ...target, paymentId },
-    params: { ...params, paymentId, amount },
+    // The order's version was compared, which is not that of the one transaction.
+    params: { ...params, paymentId, amount, expectedVersion: undefined },
     intent,
     surplus: true,
   }
