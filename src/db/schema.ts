@@ -743,6 +743,30 @@ export const refunds = pgTable(
   ],
 )
 
+/** The reasons that people choose from when they ask for a refund; a renamed one is ended and written anew. */
+export const refundReasons = pgTable(
+  'refund_reasons',
+  {
+    merchantCode: text('merchant_code').notNull(),
+    id: bigint('id', { mode: 'number' }).generatedAlwaysAsIdentity(),
+    label: text('label').notNull(),
+    /** Their order, smallest first. */
+    position: counter('position').notNull(),
+    createdAt: time('created_at').notNull().defaultNow(),
+    /** Since when it is not offered any more; null while it is. */
+    endedAt: time('ended_at'),
+  },
+  (t) => [
+    primaryKey({ name: 'refund_reasons_pkey', columns: [t.merchantCode, t.id] }),
+    // The reasons that are offered, at most 50 of an account, however many were ended.
+    index('refund_reasons_offered').on(t.merchantCode, t.position).where(sql`${t.endedAt} is null`),
+    uniqueIndex('refund_reasons_once')
+      .on(t.merchantCode, sql`lower(${t.label})`)
+      .where(sql`${t.endedAt} is null`),
+    check('refund_reasons_label_short', sql`char_length(${t.label}) between 1 and 80`),
+  ],
+)
+
 /** Append-only record of every attempt: written before its bytes are sent, completed when it ends. */
 export const refundAttempts = pgTable(
   'refund_attempts',

@@ -14,6 +14,7 @@ beforeAll(async () => {
   await database.sql.unsafe(refund({}))
   await database.sql.unsafe(discrepancy({}))
   await database.sql.unsafe(external({}))
+  await database.sql.unsafe(reason({}))
   await database.sql.unsafe(insert('event_removals', { removed_up_to: '0' }))
   await database.sql.unsafe(endpoint({ id: ZERO }))
   await database.sql.unsafe(delivery({}))
@@ -192,6 +193,9 @@ const session = (more: Columns) =>
 const signIns = (attempts: string) =>
   insert('sign_in_attempts', { subject: `'s'`, minute: `'2026-01-01'`, attempts })
 
+const reason = (more: Columns) =>
+  insert('refund_reasons', { merchant_code: `'M'`, label: `'R'`, position: '1', ...more })
+
 const REFUSED: [constraint: string, statement: string][] = [
   ['event_removals_pkey', insert('event_removals', { removed_up_to: '1' })],
   ['event_removals_one_row', insert('event_removals', { '"only"': 'false' })],
@@ -297,6 +301,8 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['refunds_decision_whole', next({ ...APPROVED, approved_at: 'null', needs_approval: 'false' })],
   ['refunds_decision_whole', next({ ...APPROVED, declined_at: 'now()' })],
   ['refunds_decision_whole', next({ ...APPROVED, approved_fingerprint: 'null' })],
+  ['refund_reasons_label_short', reason({ label: `''` })],
+  ['refund_reasons_label_short', reason({ label: `repeat('x', 81)` })],
   ['foreign_refunds_pkey', external({ amount: '1.0' })],
   ['foreign_refunds_id', external({ request_id: `'S'`, id: '(select id from foreign_refunds)' })],
   ['foreign_refunds_has_a_source', external({ request_id: `'S'`, ipn_event_id: 'null' })],
@@ -346,6 +352,7 @@ it('every constraint of the schema is tested above, except keys of generated num
     'ipn_events_pkey',
     'people_pkey',
     'refund_attempts_pkey',
+    'refund_reasons_pkey',
     'sessions_pkey',
   ]
   const tested = new Set([...REFUSED.map(([name]) => name), ...generated])
