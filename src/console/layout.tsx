@@ -32,6 +32,7 @@ const PAGES: readonly { name: PageName; path: string; scope?: Scope; role?: stri
   { name: 'refunds', path: '/console/refunds', scope: 'refunds:read' },
   { name: 'discrepancies', path: '/console/discrepancies', scope: 'ops' },
   { name: 'people', path: '/console/people', role: 'admin' },
+  { name: 'reasons', path: '/console/reasons', role: 'admin' },
 ]
 
 /** Answers with a page: the frame around a body whose headings begin with `<h2>`. */

@@ -11,6 +11,7 @@ import { protectForms, readOwnForms } from './forms/protect-forms.ts'
 import { leadBrowsersTo } from './lead-browsers.ts'
 import { listRoutes } from './lists/routes.tsx'
 import { peopleRoutes } from './people/routes.tsx'
+import { refundRoutes } from './refund-form/routes.ts'
 import { respondError, respondRefusal } from './respond-error.tsx'
 import { searchRoutes } from './search/routes.tsx'
 import { requireSession } from './session.ts'
@@ -67,6 +68,7 @@ function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<Consol
   app.route('/', listRoutes(ctx))
   app.route('/', searchRoutes(ctx))
   app.route('/', storyRoutes(ctx))
+  app.route('/', refundRoutes(ctx))
   app.all('/console/*', (c) => respondRefusal(c, 404, TEXTS.errors.notFound))
   return app
 }

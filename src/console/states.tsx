@@ -44,8 +44,13 @@ export function ExternalRefundState({ state }: { state: ExternalState }) {
 
 /** The status of a payment as a badge; one that is not documented is shown as it came. */
 export function PaymentStatus({ status }: { status: string }) {
+  return <Badge tone={PAYMENT_TONES[status] ?? 'warn'}>{describeStatus(status)}</Badge>
+}
+
+/** The status of a payment in words; one that is not documented is shown as it came. */
+export function describeStatus(status: string): string {
   const known = Object.entries(states.payment).find(([name]) => name === status)?.[1]
-  return <Badge tone={PAYMENT_TONES[status] ?? 'warn'}>{known ?? states.unknown(status)}</Badge>
+  return known ?? states.unknown(status)
 }
 
 /** The method of a payment in words; one that is not documented is shown as it came. */

@@ -4,6 +4,8 @@ import { errorTexts } from './errors.ts'
 import { frameNotices, frameTexts } from './frame.ts'
 import { listTexts } from './lists.ts'
 import { peopleNotices, peopleTexts } from './people.ts'
+import { reasonNotices, reasonTexts } from './reasons.ts'
+import { refundFormNotices, refundFormTexts } from './refund-form.ts'
 import { refundTexts } from './refunds.ts'
 import { searchNotices, searchTexts } from './search.ts'
 import { signInNotices, signInTexts } from './sign-in.ts'
@@ -25,6 +27,8 @@ export const TEXTS = {
   search: searchTexts,
   story: storyTexts,
   timeline: timelineTexts,
+  refundForm: refundFormTexts,
+  reasons: reasonTexts,
 } as const
 
 /** Messages after a redirect, by the code that stands in the URL. */
@@ -35,6 +39,8 @@ export const NOTICES = {
   ...searchNotices,
   ...signInNotices,
   ...storyNotices,
+  ...refundFormNotices,
+  ...reasonNotices,
 } as const
 
 export type NoticeCode = keyof typeof NOTICES

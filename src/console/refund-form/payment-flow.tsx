@@ -1,0 +1,103 @@
+import { narrowMerchants } from '../../access/authenticate.ts'
+import type { Access } from '../../access/types.ts'
+import { DomainError } from '../../errors.ts'
+import { isPositive } from '../../money.ts'
+import { findPayment } from '../../payments/find-payments.ts'
+import { showPayment } from '../../payments/view.ts'
+import { Card, Facts, Identifier } from '../../platform/html/components.tsx'
+import { previewRefund } from '../../refunds/request/preview-refund.ts'
+import { requestRefund } from '../../refunds/request/request-refund.ts'
+import { formatShownVersion } from '../../refunds/request/shown-version.ts'
+import { findTransaction } from '../../transactions/find-transaction.ts'
+import type { ConsoleContext } from '../context.ts'
+import { formatMoney } from '../format-money.ts'
+import { refundPath, storyPath } from '../paths.ts'
+import { describeMethod, describeStatus } from '../states.tsx'
+import { TEXTS } from '../texts/en.ts'
+import type { PathParams, RefundFlow, RefundSubject } from './flow.ts'
+import { listNewestRefunds, warnOfHolds } from './read-parts.ts'
+
+const texts = TEXTS.refundForm
+
+type PaymentView = ReturnType<typeof showPayment>
+
+/** Refunds of one payment. */
+export function paymentFlow(ctx: ConsoleContext): RefundFlow {
+  const name = (subject: RefundSubject) => subject.paymentId ?? ''
+  return {
+    route: '/console/payments/:merchant/:id/refund',
+    read: (access, path) => readPayment(ctx, access, path),
+    preview: (access, subject, asked) =>
+      previewRefund(ctx, access, narrowMerchants(access, subject.merchantCode), {
+        ...asked,
+        paymentId: name(subject),
+      }),
+    request: (access, subject, key, asked) =>
+      requestRefund(ctx, access, narrowMerchants(access, subject.merchantCode), key, {
+        ...asked,
+        paymentId: name(subject),
+      }),
+  }
+}
+
+async function readPayment(
+  ctx: ConsoleContext,
+  access: Access,
+  { merchant: merchantCode, id }: PathParams,
+): Promise<RefundSubject> {
+  const merchants = narrowMerchants(access, merchantCode)
+  const found = await findPayment(ctx, merchants, id)
+  const { transactionId } = found.payment
+  // Its version, its payments and what is left of them are of one moment.
+  const { transaction, payments } = await findTransaction(ctx, merchants, transactionId)
+  const listed = payments.find(({ payment }) => payment.paymentId === id)
+  if (!listed) throw new DomainError('unavailable', `Payment ${id} is moving; open it again`)
+  const payment = showPayment(listed.payment, transaction, listed.refundable)
+  const refunds = await listNewestRefunds(ctx, { merchants, paymentId: id })
+  return {
+    merchantCode,
+    transactionId,
+    paymentId: id,
+    path: refundPath(merchantCode, id),
+    title: texts.paymentTitle(id),
+    currency: payment.currency,
+    left: payment.refundableAmount,
+    needsReceiver: payment.paymentMethod === 'QR',
+    version: formatShownVersion(transaction),
+    refunds,
+    obstacle: findObstacle(payment),
+    warnings: warnOfHolds(ctx, payment.hold, found.accountHold),
+    summary: <Summary payment={payment} />,
+  }
+}
+
+function findObstacle(payment: PaymentView): string | undefined {
+  const { missing, unreadable, status } = texts.alerts.notRefundable
+  if (payment.missing) return missing
+  if (payment.unreadable) return unreadable
+  if (payment.status !== 'SUCCESS') return status(describeStatus(payment.status))
+  return isPositive(payment.refundableAmount) ? undefined : texts.alerts.nothingLeft
+}
+
+function Summary({ payment }: { payment: PaymentView }) {
+  const { card, ...names } = texts.payment
+  const { merchantCode, transactionId, currency } = payment
+  const show = (amount: string) => formatMoney(amount, currency)
+  return (
+    <Card title={card}>
+      <Facts
+        rows={[
+          [names.id, <Identifier>{payment.id}</Identifier>],
+          [names.order, payment.orderId ?? names.noOrder],
+          [names.paidBy, describeMethod(payment.paymentMethod)],
+          [names.paid, show(payment.amount)],
+          [names.refunded, show(payment.refundedAmount)],
+          [names.left, show(payment.refundableAmount)],
+        ]}
+      />
+      <p>
+        <a href={storyPath({ merchantCode, transactionId })}>{names.story}</a>
+      </p>
+    </Card>
+  )
+}

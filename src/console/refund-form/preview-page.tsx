@@ -1,0 +1,103 @@
+import { Card, Facts, Notice } from '../../platform/html/components.tsx'
+import { maskReceiver, type Receiver } from '../../refunds/receiver.ts'
+import { findReceiverHints } from '../../refunds/request/check-receiver.ts'
+import type { PreviewedRefund } from '../../refunds/request/preview-refund.ts'
+import type { ConsoleRequest } from '../env.ts'
+import { formatMoney } from '../format-money.ts'
+import { Form } from '../forms/form.tsx'
+import { renderConsolePage } from '../layout.tsx'
+import { storyPath } from '../paths.ts'
+import { TEXTS } from '../texts/en.ts'
+import type { RefundValues } from './fields.ts'
+import type { RefundSubject } from './flow.ts'
+import type { PreviewedContent } from './ticket.ts'
+
+const texts = TEXTS.refundForm.preview
+
+export type PreviewState = {
+  subject: RefundSubject
+  refund: PreviewedContent
+  preview: PreviewedRefund & { paymentId?: string }
+  values: RefundValues
+  /** Hidden fields that travel on: the ticket, and what is shown, signed. */
+  hidden: Readonly<Record<string, string>>
+  alerts: readonly string[]
+}
+
+/** Answers with what would be sent, to be confirmed. A page of its own, so that it works without a script. */
+export function renderPreview(c: ConsoleRequest, state: PreviewState) {
+  const { subject, refund, preview, values, hidden, alerts } = state
+  const ignored = values.amountKind === 'all' && values.amount !== ''
+  const hints = [
+    ...(ignored ? [texts.amountIgnored(values.amount)] : []),
+    ...listHints(refund.receiver),
+  ]
+  return renderConsolePage(
+    c,
+    { title: TEXTS.refundForm.previewTitle },
+    <>
+      {alerts.map((alert) => (
+        <Notice tone="bad">{alert}</Notice>
+      ))}
+      {hints.map((hint) => (
+        <Notice tone="warn">{hint}</Notice>
+      ))}
+      <Card title={texts.card}>
+        <p>
+          <strong>{describe(subject, preview.amount, refund.receiver)}</strong>
+        </p>
+        <Facts rows={listFacts(state)} />
+        <Form c={c} action={subject.path} fields={{ ...hidden, ...keep(values, refund) }}>
+          <button type="submit" name="step" value="confirm">
+            {texts.confirm}
+          </button>
+          <button class="quiet" type="submit" name="step" value="edit">
+            {texts.change}
+          </button>
+          <a href={storyPath(subject)}>{TEXTS.refundForm.form.cancel}</a>
+        </Form>
+      </Card>
+    </>,
+  )
+}
+
+/** The values of the form travel on, so that it can be changed; a receiver that is not asked for does not. */
+function keep(values: RefundValues, { receiver }: PreviewedContent): RefundValues {
+  return receiver ? values : { ...values, accountName: '', accountNumber: '', swiftCode: '' }
+}
+
+function describe(subject: RefundSubject, amount: string, receiver: Receiver | undefined) {
+  const to = receiver ? nameReceiver(texts.toAccount, receiver) : texts.backToPayer
+  return texts.sentence(formatMoney(amount, subject.currency), to)
+}
+
+function listFacts({ subject, refund, preview }: PreviewState): [string, string][] {
+  const { receiver, reason } = refund
+  const show = (amount: string) => formatMoney(amount, subject.currency)
+  return [
+    [texts.amount, show(preview.amount)],
+    [texts.payment, preview.paymentId ?? subject.paymentId ?? ''],
+    [texts.to, receiver ? nameReceiver(texts.receiver, receiver) : texts.toPayer],
+    [texts.after, show(preview.refundableAfter)],
+    [texts.reason, reason],
+    [texts.approval, preview.needsApproval ? texts.needsApproval : texts.needsNoApproval],
+  ]
+}
+
+/** The account number is masked, as everywhere: its last digits are enough to check it. */
+function nameReceiver(
+  words: (name: string, number: string, bank: string) => string,
+  receiver: Receiver,
+): string {
+  const { accountName, accountNumber, swiftCode } = maskReceiver(receiver)
+  return words(accountName, accountNumber, swiftCode)
+}
+
+function listHints(receiver: Receiver | undefined): string[] {
+  const hinted = new Set(findReceiverHints(receiver).map(({ path }) => path))
+  const { accountNumber, swiftCode } = texts.hints
+  return [
+    ...(hinted.has('receiver.accountNumber') ? [accountNumber] : []),
+    ...(hinted.has('receiver.swiftCode') ? [swiftCode] : []),
+  ]
+}

@@ -1,0 +1,31 @@
+import type { StoredHold } from '../../payments/view.ts'
+import { listRefunds, type RefundFilter } from '../../refunds/find-refunds.ts'
+import { type RefundView, showRefund } from '../../refunds/view.ts'
+import type { ConsoleContext } from '../context.ts'
+import { TEXTS } from '../texts/en.ts'
+
+/** How many refunds a form lists. */
+const SHOWN_REFUNDS = 20
+
+/** Lists the newest refunds, newest first. */
+export async function listNewestRefunds(
+  ctx: ConsoleContext,
+  filter: RefundFilter,
+): Promise<RefundView[]> {
+  const found = await listRefunds(ctx, filter, SHOWN_REFUNDS, undefined)
+  return found.slice(0, SHOWN_REFUNDS).map((one) => showRefund(ctx.encryption, one))
+}
+
+/** Explains what would keep a refund from being requested, although something is left. */
+export function warnOfHolds(
+  { config }: ConsoleContext,
+  hold: StoredHold,
+  accountHold: StoredHold,
+): string[] {
+  const { held, accountHeld, disabled } = TEXTS.refundForm.alerts
+  return [
+    ...(hold ? [held(hold.reason)] : []),
+    ...(accountHold ? [accountHeld(accountHold.reason)] : []),
+    ...(config.REFUNDS_ENABLED ? [] : [disabled]),
+  ]
+}

@@ -1,0 +1,114 @@
+import { narrowMerchants } from '../../access/authenticate.ts'
+import type { Access } from '../../access/types.ts'
+import { readAccountHold } from '../../holds/read-account-hold.ts'
+import { isPositive, subtractAmount } from '../../money.ts'
+import { Card, DataTable, Facts, Identifier } from '../../platform/html/components.tsx'
+import { describeSurplus, type SurplusDescription } from '../../refunds/surplus/describe-surplus.ts'
+import {
+  previewSurplusRefund,
+  requestSurplusRefund,
+} from '../../refunds/surplus/request-surplus.ts'
+import { findTransaction } from '../../transactions/find-transaction.ts'
+import type { ShownTransaction } from '../../transactions/types.ts'
+import type { ConsoleContext } from '../context.ts'
+import { formatMoney } from '../format-money.ts'
+import { storyPath, surplusPath } from '../paths.ts'
+import { TEXTS } from '../texts/en.ts'
+import type { PathParams, RefundFlow, RefundSubject } from './flow.ts'
+import { listNewestRefunds, warnOfHolds } from './read-parts.ts'
+
+const texts = TEXTS.refundForm
+
+/** Refunds of what was paid beyond one success of an order. */
+export function surplusFlow(ctx: ConsoleContext): RefundFlow {
+  return {
+    route: '/console/transactions/:merchant/:id/surplus',
+    read: (access, path) => readSurplus(ctx, access, path),
+    preview: (access, { merchantCode, transactionId }, asked) =>
+      previewSurplusRefund(ctx, access, narrowMerchants(access, merchantCode), {
+        ...asked,
+        transactionId,
+      }),
+    request: (access, { merchantCode, transactionId }, key, asked) =>
+      requestSurplusRefund(ctx, access, narrowMerchants(access, merchantCode), key, {
+        ...asked,
+        transactionId,
+      }),
+  }
+}
+
+async function readSurplus(
+  ctx: ConsoleContext,
+  access: Access,
+  { merchant: merchantCode, id: transactionId }: PathParams,
+): Promise<RefundSubject> {
+  const merchants = narrowMerchants(access, merchantCode)
+  const { transaction, payments } = await findTransaction(ctx, merchants, transactionId)
+  const key = { merchantCode, transactionId }
+  const counted = await describeSurplus(ctx, key)
+  const { orderId, currency } = transaction
+  const ofOrder = orderId === null ? { transactionId } : { orderId }
+  const refunds = await listNewestRefunds(ctx, { merchants, ...ofOrder })
+  const paymentId = counted.chosen?.payment.paymentId
+  const chosen = payments.find(({ payment }) => payment.paymentId === paymentId)?.payment
+  const accountHold = await readAccountHold(ctx.sql, merchantCode)
+  return {
+    ...key,
+    paymentId,
+    path: surplusPath(key),
+    title: texts.surplusTitle(transactionId),
+    currency,
+    left: counted.chosen?.amount ?? '0',
+    needsReceiver: chosen?.paymentMethod === 'QR',
+    version: counted.version,
+    refunds,
+    obstacle: findObstacle(counted),
+    warnings: warnOfHolds(ctx, chosen?.hold ?? null, accountHold),
+    summary: <Summary transaction={transaction} counted={counted} />,
+  }
+}
+
+function findObstacle({ payments, chosen }: SurplusDescription): string | undefined {
+  if (chosen) return undefined
+  return payments.some(({ own }) => own) ? texts.alerts.noSurplus : texts.alerts.noSuccess
+}
+
+function Summary(props: { transaction: ShownTransaction; counted: SurplusDescription }) {
+  const { transaction, counted } = props
+  const { merchantCode, orderId, currency } = transaction
+  const { success, surplus, chosen } = counted
+  const names = texts.surplus
+  const show = (amount: string) => formatMoney(amount, currency)
+  const rest = chosen ? subtractAmount(surplus, chosen.amount) : '0'
+  return (
+    <Card title={names.card}>
+      <DataTable
+        caption={names.counted(orderId)}
+        columns={[
+          { title: names.transaction },
+          { title: names.payment },
+          { title: names.amount, kind: 'number' },
+          { title: names.left, kind: 'number' },
+        ]}
+        rows={counted.payments.map((one) => [
+          <a href={storyPath({ merchantCode, transactionId: one.transactionId })}>
+            {one.transactionId}
+          </a>,
+          <Identifier>{one.paymentId}</Identifier>,
+          show(one.amount),
+          show(one.refundable),
+        ])}
+      />
+      <Facts
+        rows={[
+          [names.success, show(success)],
+          [names.surplus, show(surplus)],
+          ...(chosen
+            ? [[names.refunds, <Identifier>{chosen.payment.paymentId}</Identifier>] as const]
+            : []),
+        ]}
+      />
+      {isPositive(rest) ? <p>{names.rest(show(rest))}</p> : null}
+    </Card>
+  )
+}

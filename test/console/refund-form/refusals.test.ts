@@ -1,0 +1,254 @@
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { explainRefusal } from '../../../src/console/refund-form/explain-refusal.ts'
+import { EMPTY_VALUES } from '../../../src/console/refund-form/fields.ts'
+import type { RefundSubject } from '../../../src/console/refund-form/flow.ts'
+import { DomainError, type RefusalCode } from '../../../src/errors.ts'
+import { RECEIVER, seedPaid } from '../../support/ask.ts'
+import { openTestSession } from '../../support/console.ts'
+import { emptyTables } from '../../support/database.ts'
+import { findForm, readProblems, readText } from '../../support/forms.ts'
+import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import {
+  ALL,
+  act,
+  type Clerk,
+  enter,
+  openRefundForm,
+  PART,
+  prepareRefund,
+  readConfirmed,
+  refundPathOf,
+  sendForm,
+  surplusPathOf,
+} from '../../support/refund-form.ts'
+import { MERCHANT, startTestService } from '../../support/service.ts'
+import { useRefundRig } from '../../support/use-started.ts'
+
+const rig = useRefundRig({ settings: { ROLE: 'web' } })
+let agent: Clerk
+beforeAll(async () => {
+  agent = await enter(rig, 'agent', { name: 'Linh' })
+})
+beforeEach(() => emptyTables(rig.database))
+
+const countRefunds = async () => (await rig.database.sql`select from refunds`).length
+const hold = (target: string, id: string) =>
+  rig.api(`/v1/holds/${target}/${id}`, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/json' },
+    body: '{"reason":"disputed"}',
+  })
+
+/** Sends a form for its preview and expects it back, filled in. */
+async function expectRefused(
+  person: Clerk,
+  path: string,
+  fields: Record<string, string>,
+  status: number,
+) {
+  const form = await openRefundForm(person, path)
+  const response = await sendForm(person, form, 'preview', fields)
+  const html = await response.text()
+  expect({ status: response.status, text: readText(html) }).toMatchObject({ status })
+  const again = findForm(html, 'Preview')
+  expect(again.fields).toMatchObject({ ...fields, ticket: form.fields.ticket })
+  expect(await countRefunds()).toBe(0)
+  return { problems: readProblems(html), text: readText(html) }
+}
+
+describe('a refusal of the domain is explained, with everything still filled in:', () => {
+  it('more than is left, beside the amount', async () => {
+    const paid = await seedPaid(rig.database)
+    const { problems } = await expectRefused(
+      agent,
+      refundPathOf(paid),
+      { ...PART, amount: '100.01' },
+      409,
+    )
+    expect(problems).toEqual({ amount: 'Only 100 CLF is left to refund. Write that, or less.' })
+  })
+
+  it.each(['payment', 'merchant'])('a hold of the %s, with its reason', async (target) => {
+    const paid = await seedPaid(rig.database)
+    await hold(target, target === 'payment' ? paid.id : MERCHANT.merchantCode)
+    const { text } = await expectRefused(agent, refundPathOf(paid), PART, 409)
+    expect(text).toMatch(/are held: disputed\. Ask an operator to release the hold/)
+  })
+
+  it('more decimals than the currency has', async () => {
+    const paid = await seedPaid(rig.database)
+    await rig.database.sql`update transactions set currency = 'VND'`
+    const odd = { ...PART, amount: '1.5' }
+    const { problems } = await expectRefused(agent, refundPathOf(paid), odd, 422)
+    expect(problems).toEqual({ amount: 'VND does not have so many decimals.' })
+  })
+
+  it('an unusual receiver, where the service is strict, and switched-off refunds', async () => {
+    const strict = await startTestService(rig.database, rig.sandbox.url, {
+      settings: { ROLE: 'web', REFUND_RECEIVER_CHECK: 'strict' },
+    })
+    const off = await startTestService(rig.database, rig.sandbox.url, {
+      settings: { ROLE: 'web', REFUNDS_ENABLED: 'false' },
+    })
+    try {
+      const paid = await seedPaid(rig.database, { paymentMethod: 'QR' })
+      const odd = { ...ALL, ...RECEIVER, accountNumber: '12-34', swiftCode: 'my bank' }
+      const there = act({ service: strict }, agent)
+      const { problems } = await expectRefused(there, refundPathOf(paid), odd, 422)
+      expect(Object.keys(problems)).toEqual(['accountNumber', 'swiftCode'])
+      const fields = { ...ALL, ...RECEIVER }
+      const { text } = await expectRefused(
+        act({ service: off }, agent),
+        refundPathOf(paid),
+        fields,
+        403,
+      )
+      expect(text).toContain('New refunds are switched off')
+    } finally {
+      await strict.stop()
+      await off.stop()
+    }
+  })
+
+  it('a payment that has failed meanwhile, without a form to fill in', async () => {
+    const paid = await seedPaid(rig.database)
+    const form = await openRefundForm(agent, refundPathOf(paid))
+    await rig.database.sql`update payments set status = 'FAILED'`
+    const response = await sendForm(agent, form, 'preview', PART)
+    expect(response.status).toBe(409)
+    expect(readText(await response.text())).toContain('Its status is: Failed.')
+  })
+
+  it('a payment that moves to another transaction at this moment, as not known', async () => {
+    const paid = await seedPaid(rig.database)
+    const preview = await prepareRefund(agent, refundPathOf(paid))
+    const response = await whileUncommitted(
+      rig.database,
+      async (held) => {
+        await held`
+          insert into transactions (merchant_code, transaction_id)
+          values (${MERCHANT.merchantCode}, 'T-OTHER')`
+        await held`
+          select from transactions where transaction_id = ${paid.transactionId} for update`
+        await held`update payments set transaction_id = 'T-OTHER' where payment_id = ${paid.id}`
+      },
+      async (commit) => {
+        const sent = sendForm(agent, preview, 'confirm')
+        await waitUntilBlocked(rig.database)
+        await commit()
+        return await sent
+      },
+    )
+    expect(response.status).toBe(503)
+    expect(await countRefunds()).toBe(0)
+  })
+})
+
+describe('every refusal that a refund can get', () => {
+  const subject: RefundSubject = {
+    ...{ merchantCode: 'M', transactionId: 'T', paymentId: 'P', path: '/', title: '' },
+    ...{ currency: 'VND', left: '70', needsReceiver: false, version: '', refunds: [] },
+    ...{ obstacle: undefined, warnings: [], summary: '' },
+  }
+  const explain = (code: RefusalCode, extra = {}, amountKind = 'part') => {
+    const values = { ...EMPTY_VALUES, amountKind }
+    return explainRefusal(new DomainError(code, 'as the API says it', { extra }), {
+      subject,
+      values,
+    })
+  }
+
+  it.each([
+    ['exceeds_refundable', { refundableAmount: '20' }, 'Only 20 VND is left'],
+    ['refund_cap_exceeded', { leftToday: '5' }, '5 VND is left to you today'],
+    ['refund_cap_exceeded', {}, 'at once'],
+  ] as const)('%s %j stands beside the amount of a part', (code, extra, words) => {
+    const explained = explain(code, extra)
+    expect(explained?.problems.amount).toContain(words)
+    expect(explained?.alert).toBeUndefined()
+    expect(explain(code, extra, 'all')).toMatchObject({ problems: {}, alert: expect.any(String) })
+  })
+
+  it.each([
+    ['held', 'release the hold'],
+    ['payment_not_refundable', 'cannot be refunded'],
+    ['refunds_disabled', 'switched off'],
+    ['merchant_not_found', 'no longer set up'],
+    ['idempotency_key_reused', 'already used for another refund'],
+  ] as const)('%s stands above the form', (code, words) => {
+    expect(explain(code)).toMatchObject({ problems: {}, alert: expect.stringContaining(words) })
+  })
+
+  it('receiver_required stands beside each of its fields', () => {
+    const names = Object.keys(explain('receiver_required')?.problems ?? {})
+    expect(names).toEqual(['accountName', 'accountNumber', 'swiftCode'])
+  })
+
+  it.each(['unavailable', 'payment_not_found', 'unauthenticated'] as const)(
+    '%s is not about the refund',
+    (code) => {
+      expect(explain(code)).toBeUndefined()
+    },
+  )
+})
+
+describe('nobody else', () => {
+  it.each(['viewer', 'approver', 'operator'] as const)(
+    'with the role %s sees a form, and a form that is sent all the same is refused',
+    async (role) => {
+      const paid = await seedPaid(rig.database)
+      const person = await enter(rig, role)
+      const preview = await prepareRefund(agent, refundPathOf(paid))
+      for (const path of [refundPathOf(paid), surplusPathOf(paid)]) {
+        expect((await person.visit(path)).status).toBe(403)
+        for (const step of ['preview', 'confirm'] as const) {
+          const sent = await sendForm(person, { ...preview, action: path }, step)
+          expect(sent.status).toBe(403)
+        }
+      }
+      expect(await countRefunds()).toBe(0)
+    },
+  )
+
+  it('of another account finds the payment, and one without any finds none', async () => {
+    const paid = await seedPaid(rig.database)
+    const stranger = await enter(rig, 'agent', { merchants: ['OTHER1'] })
+    const preview = await prepareRefund(agent, refundPathOf(paid))
+    for (const path of [refundPathOf(paid), surplusPathOf(paid)]) {
+      expect((await stranger.visit(path)).status).toBe(404)
+      expect((await sendForm(stranger, { ...preview, action: path }, 'confirm')).status).toBe(404)
+      expect((await agent.visit(path.replace(MERCHANT.merchantCode, 'OTHER1'))).status).toBe(404)
+    }
+    expect((await agent.visit(refundPathOf({ id: 'P-NONE' }))).status).toBe(404)
+    expect((await agent.visit(surplusPathOf({ transactionId: 'T-NONE' }))).status).toBe(404)
+    expect(await countRefunds()).toBe(0)
+  })
+
+  it('refunds without having signed in within a quarter of an hour', async () => {
+    const paid = await seedPaid(rig.database)
+    const token = await openTestSession(rig.database, agent.personId)
+    const late = act(rig, { ...agent, token })
+    const preview = await prepareRefund(late, refundPathOf(paid))
+    await rig.database.sql`update sessions set signed_in_at = signed_in_at - interval '16 min'`
+    for (const step of ['preview', 'confirm'] as const) {
+      expect((await sendForm(late, preview, step)).status).toBe(403)
+    }
+    expect(await countRefunds()).toBe(0)
+    await rig.database.sql`update sessions set signed_in_at = now()`
+    readConfirmed(await sendForm(late, preview, 'confirm'))
+  })
+
+  it('refunds from a page that is not of this service', async () => {
+    const paid = await seedPaid(rig.database)
+    const preview = await prepareRefund(agent, refundPathOf(paid))
+    const body = new URLSearchParams({ ...preview.fields, step: 'confirm' })
+    for (const site of ['cross-site', 'same-site', 'none', '']) {
+      const headers: Record<string, string> = site === '' ? {} : { 'sec-fetch-site': site }
+      const sent = await agent.visit(preview.action, { method: 'POST', headers, body })
+      expect(sent.status).toBe(403)
+    }
+    const withoutToken = await sendForm(agent, preview, 'confirm', { formToken: '' })
+    expect(withoutToken.status).toBe(403)
+    expect(await countRefunds()).toBe(0)
+  })
+})

@@ -1,0 +1,242 @@
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { ask, countRows, expectTaken, RECEIVER, seedPaid } from '../../support/ask.ts'
+import { openTestSession } from '../../support/console.ts'
+import { emptyTables } from '../../support/database.ts'
+import { findForm, type PageForm, readText } from '../../support/forms.ts'
+import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import {
+  ALL,
+  act,
+  type Clerk,
+  enter,
+  openRefundForm,
+  PART,
+  prepareRefund,
+  previewForm,
+  readConfirmed,
+  refundPathOf,
+  sendForm,
+} from '../../support/refund-form.ts'
+import { useRefundRig } from '../../support/use-started.ts'
+
+const rig = useRefundRig({ settings: { ROLE: 'web' } })
+let agent: Clerk
+beforeAll(async () => {
+  agent = await enter(rig, 'agent', { name: 'Linh' })
+})
+beforeEach(() => emptyTables(rig.database))
+
+const listRefunds = async () =>
+  await rig.database.sql<{ id: string; amount: string }[]>`
+    select refund_id as id, amount from refunds order by requested_at`
+
+/** Confirms several forms at once: all wait for the lock of the transaction, then go on. */
+async function confirmTogether(transactionId: string, forms: readonly PageForm[]) {
+  return await whileUncommitted(
+    rig.database,
+    (held) => held`select from transactions where transaction_id = ${transactionId} for update`,
+    async (commit) => {
+      const sent = forms.map((form) => sendForm(agent, form, 'confirm'))
+      await waitUntilBlocked(rig.database, sent.length)
+      await commit()
+      return await Promise.all(sent)
+    },
+  )
+}
+
+async function expectStale(response: Response) {
+  const html = await response.text()
+  const text = readText(html)
+  expect({ status: response.status, text }).toMatchObject({ status: 409 })
+  expect(text).toContain('Nothing was refunded: something changed after you opened the form.')
+  return { html, text }
+}
+
+describe('the same form, confirmed again', () => {
+  it('by a double click makes one refund, and both lead to it', async () => {
+    const paid = await seedPaid(rig.database)
+    const preview = await prepareRefund(agent, refundPathOf(paid))
+    const clicks = await confirmTogether(paid.transactionId, [preview, preview, preview])
+    const confirmed = clicks.map(readConfirmed)
+    const notices = confirmed.map(({ notice }) => notice).sort()
+    expect(notices).toEqual(['refundRepeated', 'refundRepeated', 'refundRequested'])
+    const [refund, ...more] = await listRefunds()
+    expect(more).toEqual([])
+    expect(confirmed.map(({ refundId }) => refundId)).toEqual(Array(3).fill(refund?.id))
+  })
+
+  it.each([
+    ['as it was', async () => {}],
+    [
+      'after the refund has changed the payment',
+      async (id: string) => {
+        await rig.database.sql`update transactions set version = version + 5`
+        await rig.database.sql`update payments set refunded_amount = 100 where payment_id = ${id}`
+      },
+    ],
+    [
+      'after the payment was held',
+      async (id: string) => {
+        await rig.database.sql`
+          update payments set hold = '{"reason":"r","by":"b","since":"s"}' where payment_id = ${id}`
+      },
+    ],
+    [
+      'after the payment turned out as failed',
+      async (id: string) => {
+        await rig.database.sql`update payments set status = 'FAILED' where payment_id = ${id}`
+      },
+    ],
+  ])('by a reload or the back button, %s, leads to its refund', async (_, change) => {
+    const paid = await seedPaid(rig.database, { paymentMethod: 'QR' })
+    const preview = await prepareRefund(agent, refundPathOf(paid), { ...ALL, ...RECEIVER })
+    const first = readConfirmed(await sendForm(agent, preview, 'confirm'))
+    await change(paid.id)
+    const before = await countRows(rig.database)
+    const again = readConfirmed(await sendForm(agent, preview, 'confirm'))
+    expect(again).toEqual({ refundId: first.refundId, notice: 'refundRepeated' })
+    expect(await countRows(rig.database)).toEqual(before)
+  })
+
+  it('in a second session of the same person leads to its refund', async () => {
+    const paid = await seedPaid(rig.database)
+    const preview = await prepareRefund(agent, refundPathOf(paid))
+    const first = readConfirmed(await sendForm(agent, preview, 'confirm'))
+    const token = await openTestSession(rig.database, agent.personId)
+    const again = act(rig, { ...agent, token })
+    expect(readConfirmed(await sendForm(again, preview, 'confirm'))).toEqual({
+      ...first,
+      notice: 'refundRepeated',
+    })
+  })
+
+  it('with another preview names the refund that it was used for, and makes none', async () => {
+    const paid = await seedPaid(rig.database)
+    const form = await openRefundForm(agent, refundPathOf(paid))
+    const small = await previewForm(agent, form, PART)
+    const large = await previewForm(agent, form, { ...PART, amount: '50' })
+    const { refundId } = readConfirmed(await sendForm(agent, small, 'confirm'))
+    const response = await sendForm(agent, large, 'confirm')
+    const html = await response.text()
+    expect(response.status).toBe(422)
+    expect(readText(html)).toContain('This form was already used for another refund.')
+    expect(html).toContain(`#refund-${refundId}"`)
+    // A new form stands there, with a ticket of its own and what was typed.
+    const next = findForm(html, 'Preview')
+    expect(next.fields).toMatchObject({ ...PART, amount: '50' })
+    expect(next.fields.ticket).not.toBe(form.fields.ticket)
+    expect(await listRefunds()).toHaveLength(1)
+  })
+
+  it('whose answer was lost with the database is filled in again, and makes one refund', async () => {
+    const paid = await seedPaid(rig.database)
+    const preview = await prepareRefund(agent, refundPathOf(paid))
+    const response = await whileUncommitted(
+      rig.database,
+      (held) =>
+        held`select from transactions where transaction_id = ${paid.transactionId} for update`,
+      async () => {
+        const sent = sendForm(agent, preview, 'confirm')
+        await waitUntilBlocked(rig.database)
+        await rig.database.shutOut()
+        return await sent
+      },
+    )
+    await rig.database.letIn()
+    expect(response.status).toBe(503)
+    const cookie = response.headers
+      .getSetCookie()
+      .map((one) => one.split(';')[0])
+      .join('; ')
+    const back = await agent.visit(refundPathOf(paid), { headers: { cookie } })
+    const form = findForm(await back.text(), 'Preview')
+    expect(form.fields).toMatchObject({ ...PART, ticket: preview.fields.ticket })
+    const retry = await previewForm(agent, form, {})
+    const first = readConfirmed(await sendForm(agent, retry, 'confirm'))
+    const again = readConfirmed(await sendForm(agent, preview, 'confirm'))
+    expect(again).toEqual({ ...first, notice: 'refundRepeated' })
+    expect(await listRefunds()).toHaveLength(1)
+  })
+})
+
+describe('another form of the same payment', () => {
+  it('that was shown before the refund is refused with what happened, and filled in anew', async () => {
+    const paid = await seedPaid(rig.database)
+    const other = await prepareRefund(agent, refundPathOf(paid), { ...PART, amount: '40' })
+    const preview = await prepareRefund(agent, refundPathOf(paid))
+    const { refundId } = readConfirmed(await sendForm(agent, preview, 'confirm'))
+    const { html, text } = await expectStale(await sendForm(agent, other, 'confirm'))
+    expect(text).toContain(
+      'When you opened the form, 100 CLF was left to refund. Now it is 70 CLF.',
+    )
+    expect(text).toMatch(/A refund of 30 CLF was requested by Linh at \d{4}-\d\d-\d\d [\d:]{8} UTC/)
+    expect(html).toContain(`#refund-${refundId}"`)
+    expect(await listRefunds()).toHaveLength(1)
+    const next = findForm(html, 'Preview')
+    expect(next.fields).toMatchObject({ ...PART, amount: '40' })
+    readConfirmed(await sendForm(agent, await previewForm(agent, next, {}), 'confirm'))
+    expect((await listRefunds()).map((one) => one.amount)).toEqual(['30', '40'])
+  })
+
+  it('is refused already when it is previewed', async () => {
+    const paid = await seedPaid(rig.database)
+    const form = await openRefundForm(agent, refundPathOf(paid))
+    await expectTaken(await ask({ url: rig.service.url }, paid.id, { amount: '100' }))
+    const { html, text } = await expectStale(await sendForm(agent, form, 'preview', PART))
+    expect(text).toContain('Nothing is left to refund')
+    expect(() => findForm(html, 'Preview')).toThrow('no form')
+  })
+
+  it('confirmed at the same time makes no second refund', async () => {
+    const paid = await seedPaid(rig.database)
+    const forms = [
+      await prepareRefund(agent, refundPathOf(paid)),
+      await prepareRefund(agent, refundPathOf(paid)),
+    ]
+    const ends = await confirmTogether(paid.transactionId, forms)
+    expect(ends.map(({ status }) => status).sort()).toEqual([303, 409])
+    expect(await listRefunds()).toHaveLength(1)
+  })
+
+  it.each([
+    [
+      'a hold',
+      async (id: string) => {
+        const init = { method: 'PUT', headers: { 'content-type': 'application/json' } }
+        await rig.api(`/v1/holds/payment/${id}`, { ...init, body: '{"reason":"disputed"}' })
+      },
+      'Refunds of this payment are held: disputed.',
+    ],
+    [
+      'a detail',
+      async () => void (await rig.database.sql`update transactions set version = version + 1`),
+      'The figures are the same.',
+    ],
+  ])('is refused after %s changed', async (_, change, words) => {
+    const paid = await seedPaid(rig.database)
+    const preview = await prepareRefund(agent, refundPathOf(paid))
+    await change(paid.id)
+    const { text } = await expectStale(await sendForm(agent, preview, 'confirm'))
+    expect(text).toContain(words)
+    expect(await listRefunds()).toEqual([])
+  })
+})
+
+describe('a form of somebody or something else', () => {
+  it('is refused, and makes no refund', async () => {
+    const [paid, other] = [await seedPaid(rig.database), await seedPaid(rig.database)]
+    const colleague = await enter(rig, 'agent')
+    const theirs = await prepareRefund(colleague, refundPathOf(paid))
+    const mine = await prepareRefund(agent, refundPathOf(other))
+    const own = await openRefundForm(agent, refundPathOf(paid))
+    for (const { fields } of [theirs, mine, { fields: { ticket: '', previewed: '' } }]) {
+      const { ticket = '', previewed = '' } = fields
+      const response = await sendForm(agent, own, 'confirm', { ...PART, ticket, previewed })
+      const html = await response.text()
+      expect(response.status).toBe(422)
+      expect(readText(html)).toContain('This form can no longer be used.')
+      expect(findForm(html, 'Preview').fields).toMatchObject(PART)
+    }
+    expect(await listRefunds()).toEqual([])
+  })
+})

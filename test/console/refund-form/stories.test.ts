@@ -1,0 +1,169 @@
+import type { BrowserContext, Page } from 'playwright-core'
+import { afterEach, expect, it } from 'vitest'
+import { RECEIVER, seedPaid } from '../../support/ask.ts'
+import { describeInBrowser, openProfile, openSessionIn, watchPage } from '../../support/browser.ts'
+import { findBarriers, findMisfits, findUnreachable } from '../../support/check-page.ts'
+import { addVisitor } from '../../support/console.ts'
+import { payOrder } from '../../support/orders.ts'
+import { refundPathOf } from '../../support/refund-form.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const lab = useRefundLab()
+const contexts: BrowserContext[] = []
+afterEach(async () => {
+  for (const context of contexts.splice(0)) await context.close()
+  await lab.clear()
+})
+
+/** Opens a browser in which an agent is signed in. */
+async function openAgent(options: { script?: boolean; width?: number }) {
+  const agent = await addVisitor(lab.database, { roles: ['agent'] })
+  const context = await openProfile(options)
+  contexts.push(context)
+  await openSessionIn(context, lab.service.url, agent)
+  return { agent, context }
+}
+
+async function openPage(context: BrowserContext, path: string) {
+  const page = await context.newPage()
+  const problems = watchPage(page, lab.service.url)
+  await page.goto(lab.service.url + path)
+  return { page, problems }
+}
+
+const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
+const readMain = async (page: Page) => await page.getByRole('main').innerText()
+const listRefunds = async () =>
+  await lab.database.sql<{ id: string; amount: string; by: string }[]>`
+    select refund_id as id, amount, requested_by as by from refunds order by requested_at`
+
+/** Fills in a part to refund, and previews it. */
+async function preparePart(page: Page, amount: string) {
+  await page.getByLabel('A part', { exact: true }).check()
+  await page.getByLabel('Amount of the part').fill(amount)
+  await page.getByLabel('Reason', { exact: true }).selectOption('Paid twice')
+  await press(page, 'Preview')
+  await page.getByRole('button', { name: 'Confirm refund' }).waitFor()
+}
+
+describeInBrowser.each([{ script: true }, { script: false }])(
+  'with $script as script',
+  (options) => {
+    it('what was paid twice is found by its order, refunded, and seen to arrive', async () => {
+      const first = await payOrder(lab, 'DH77', [{ amount: '150000' }])
+      const second = await payOrder(lab, 'DH77', [{ amount: '150000' }])
+      const { agent, context } = await openAgent(options)
+      const { page, problems } = await openPage(context, '/console')
+      await page.locator('input[name=q]').fill(second.transactionId)
+      await page.locator('input[name=q]').press('Enter')
+      await page.waitForURL(/\/console\/transactions\//)
+      await page.getByRole('link', { name: 'Refund the surplus' }).click()
+      expect(await readMain(page)).toContain('Payments that count for order DH77')
+      await page.getByLabel('Reason', { exact: true }).selectOption('Paid twice')
+      await press(page, 'Preview')
+      expect(await readMain(page)).toContain(
+        '150,000 VND is sent back to where the payment came from.',
+      )
+      await press(page, 'Confirm refund')
+      await page.waitForURL(/#refund-/)
+      expect(await readMain(page)).toContain('Refund requested.')
+      const [refund, ...more] = await listRefunds()
+      expect(more).toEqual([])
+      expect(refund).toMatchObject({ amount: '150000', by: agent.name })
+      const [other, refunded] = [first, second].map(({ payments: [payment] }) => payment)
+      if (!other || !refunded) throw new Error('no payments')
+      // Before it is sent, the other transaction of the order is asked about.
+      for (const payment of [refunded, other, refunded]) await lab.pass(payment)
+      await lab.settle(refund?.id ?? '')
+      await lab.pass(refunded)
+      await page.reload()
+      expect(await page.locator(`#refund-${refund?.id}`).innerText()).toContain('Refunded')
+      expect(await lab.moved(refunded.id)).toEqual(['150000'])
+      expect(problems).toEqual([])
+    })
+
+    it('two tabs, a double click, a reload and the back button make one refund', async () => {
+      const paid = await seedPaid(lab.database)
+      const { context } = await openAgent(options)
+      const first = await openPage(context, refundPathOf(paid))
+      const second = await openPage(context, refundPathOf(paid))
+      await preparePart(first.page, '30')
+      await preparePart(second.page, '40')
+      await first.page.getByRole('button', { name: 'Confirm refund' }).dblclick()
+      await first.page.waitForURL(/#refund-/)
+      expect(await readMain(first.page)).toMatch(
+        /Refund requested\.|This refund was already requested/,
+      )
+      // The other tab was opened before.
+      await press(second.page, 'Confirm refund')
+      const stale = await readMain(second.page)
+      expect(stale).toContain('Nothing was refunded: something changed after you opened the form.')
+      expect(stale).toContain('A refund of 30 CLF was requested by')
+      expect(await second.page.getByLabel('Amount of the part').inputValue()).toBe('40')
+      // A preview is not kept: the browser asks before it sends it again. The form before it is a new one.
+      await first.page.evaluate('void history.go(-2)')
+      await first.page.waitForURL(/\/refund$/)
+      expect(await readMain(first.page)).toMatch(/Refunds so far[\s\S]*30 CLF/)
+      expect(await readMain(first.page)).toContain('All that is left: 70 CLF')
+      expect((await listRefunds()).map(({ amount }) => amount)).toEqual(['30'])
+      // The new form of the other tab is good for the second refund.
+      await press(second.page, 'Preview')
+      await press(second.page, 'Confirm refund')
+      await second.page.waitForURL(/#refund-/)
+      expect((await listRefunds()).map(({ amount }) => amount)).toEqual(['30', '40'])
+      expect([...first.problems, ...second.problems]).toEqual([])
+    })
+
+    it('what was typed wrongly is corrected where the focus is', async () => {
+      const paid = await seedPaid(lab.database, { paymentMethod: 'QR' })
+      const { context } = await openAgent(options)
+      const { page } = await openPage(context, refundPathOf(paid))
+      await page.getByLabel('A part', { exact: true }).check()
+      await page.getByLabel('Amount of the part').fill('1,000')
+      await press(page, 'Preview')
+      const focused = page.locator(':focus')
+      expect(await focused.getAttribute('name')).toBe('amount')
+      expect(await focused.getAttribute('aria-invalid')).toBe('true')
+      expect(await page.locator('#amount-problem').innerText()).toContain(
+        'without spaces or commas',
+      )
+      await focused.fill('30')
+      await page.getByLabel('Name of the account holder').fill(RECEIVER.accountName)
+      await page.getByLabel('Account number').fill(RECEIVER.accountNumber)
+      await page.getByLabel('SWIFT/BIC').fill(RECEIVER.swiftCode)
+      await page.getByLabel('Reason', { exact: true }).selectOption('Goods returned')
+      await press(page, 'Preview')
+      expect(await readMain(page)).toContain('NGUYEN VAN A, account •••• 6789 at ASCBVNVX')
+      await press(page, 'Confirm refund')
+      await page.waitForURL(/#refund-/)
+      expect(await listRefunds()).toMatchObject([{ amount: '30' }])
+    })
+  },
+)
+
+describeInBrowser('the pages between form and refund', () => {
+  it.each([1280, 390])('have no barriers and fit at %i px', async (width) => {
+    const paid = await seedPaid(lab.database, { paymentMethod: 'QR' })
+    const { context } = await openAgent({ width })
+    const { page, problems } = await openPage(context, refundPathOf(paid))
+    const check = async () =>
+      problems.push(
+        ...(await findBarriers(page)),
+        ...(await findMisfits(page)),
+        ...(await findUnreachable(page)),
+      )
+    await press(page, 'Preview')
+    await check()
+    await page.getByLabel('Name of the account holder').fill('A'.repeat(140))
+    await page.getByLabel('Account number').fill('1'.repeat(140))
+    await page.getByLabel('SWIFT/BIC').fill('odd')
+    await page.getByLabel('Reason', { exact: true }).selectOption('Goods returned')
+    await page.getByLabel('Remark').fill('x'.repeat(400))
+    await press(page, 'Preview')
+    await check()
+    await lab.database.sql`update transactions set version = version + 1`
+    await press(page, 'Confirm refund')
+    await check()
+    expect(problems).toEqual([])
+  })
+})

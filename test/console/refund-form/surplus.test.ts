@@ -1,0 +1,181 @@
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { ask, countRows, expectTaken, RECEIVER } from '../../support/ask.ts'
+import { findForm, readProblems, readText } from '../../support/forms.ts'
+import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import { payOrder } from '../../support/orders.ts'
+import {
+  ALL,
+  type Clerk,
+  enter,
+  openRefundForm,
+  PART,
+  prepareRefund,
+  previewForm,
+  readConfirmed,
+  refundPathOf,
+  sendForm,
+  surplusPathOf,
+} from '../../support/refund-form.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const lab = useRefundLab()
+afterEach(() => lab.clear())
+let agent: Clerk
+beforeAll(async () => {
+  agent = await enter(lab, 'agent', { name: 'Linh' })
+})
+
+const listRefunds = async () =>
+  await lab.database.sql`
+    select payment_id as "paymentId", amount, reason, surplus, requested_by as by from refunds`
+
+describe('the form of what was paid twice', () => {
+  it('shows which payments of which order count, what is kept, and what is refunded', async () => {
+    const first = await payOrder(lab, 'DH1', [{ amount: '150000' }])
+    const second = await payOrder(lab, 'DH1', [{ amount: '150000' }])
+    const html = await agent.read(surplusPathOf(second))
+    const text = readText(html)
+    expect(text).toContain('Payments that count for order DH1')
+    for (const { transactionId, payments } of [first, second]) {
+      expect(text).toContain(`${transactionId} ${payments[0]?.id} 150,000 VND 150,000 VND`)
+    }
+    expect(text).toContain('Kept: one success of the order 150,000 VND')
+    expect(text).toContain('Paid beyond it 150,000 VND')
+    expect(text).toContain(`This refund is of payment ${second.payments[0]?.id}`)
+    expect(findForm(html, 'Preview').shown).toEqual([
+      'amountKind',
+      'amount',
+      'reasonText',
+      'reason',
+    ])
+  })
+
+  it('explains why there is nothing to fill in', async () => {
+    const once = await payOrder(lab, 'DH1')
+    const failed = await payOrder(lab, 'DH2', [{ status: 'FAILED' }])
+    const html = await agent.read(surplusPathOf(once))
+    expect(readText(html)).toContain('Nothing was paid twice here')
+    expect(() => findForm(html, 'Preview')).toThrow('no form')
+    expect(readText(await agent.read(surplusPathOf(failed)))).toContain('No payment of this')
+  })
+
+  it('says what is left for another refund', async () => {
+    const paid = [{ amount: '100' }, { amount: '100' }, { amount: '50' }]
+    const order = await payOrder(lab, 'DH1', paid)
+    expect(readText(await agent.read(surplusPathOf(order)))).toContain(
+      'Another 50 VND is left then',
+    )
+  })
+})
+
+describe('a refund of what was paid twice', () => {
+  const payTwice = async (method = 'CC') => {
+    const twice = [{ paymentMethod: method }, { paymentMethod: method }]
+    return await payOrder(lab, 'DH1', twice)
+  }
+
+  it('is previewed, confirmed, and stored as a surplus refund of the person', async () => {
+    const order = await payTwice()
+    const before = await countRows(lab.database)
+    const preview = await prepareRefund(agent, surplusPathOf(order), ALL)
+    expect(await countRows(lab.database)).toEqual(before)
+    const paymentId = order.payments[1]?.id ?? ''
+    expect(preview.text).toContain('100 VND is sent back to where the payment came from.')
+    expect(preview.text).toContain(`Of payment ${paymentId}`)
+    const { refundId, notice } = readConfirmed(await sendForm(agent, preview, 'confirm'))
+    expect(notice).toBe('refundRequested')
+    const stored = { paymentId, amount: '100', reason: 'Paid twice', surplus: true, by: 'Linh' }
+    expect(await listRefunds()).toEqual([stored])
+    const { sql } = lab.database
+    const [entry] = await sql`
+      select actor, operation from audit_entries where object_id = ${refundId}`
+    const operation = 'POST /console/transactions/{merchant}/{id}/surplus'
+    expect(entry).toEqual({ actor: 'Linh', operation })
+    const [change] = await sql`select cause from changes where refund_id = ${refundId}`
+    expect(change?.cause).toBe('what was paid beyond one success, requested by Linh: Paid twice')
+  })
+
+  it('of a payment by QR code asks for the receiver', async () => {
+    const order = await payTwice('QR')
+    const form = await openRefundForm(agent, surplusPathOf(order))
+    const response = await sendForm(agent, form, 'preview', ALL)
+    const problems = readProblems(await response.text())
+    expect(Object.keys(problems)).toEqual(['accountName', 'accountNumber', 'swiftCode'])
+    const preview = await previewForm(agent, form, { ...ALL, ...RECEIVER })
+    expect(preview.text).toContain('account •••• 6789')
+    readConfirmed(await sendForm(agent, preview, 'confirm'))
+  })
+
+  it('is no more than the surplus', async () => {
+    const order = await payTwice()
+    const form = await openRefundForm(agent, surplusPathOf(order))
+    const response = await sendForm(agent, form, 'preview', { ...PART, amount: '101' })
+    expect(response.status).toBe(409)
+    expect(readProblems(await response.text()).amount).toContain('Only 100 VND is left')
+  })
+
+  it('confirmed again, by a reload or a second tab of the form, leads to itself', async () => {
+    const order = await payTwice()
+    const preview = await prepareRefund(agent, surplusPathOf(order), ALL)
+    const first = readConfirmed(await sendForm(agent, preview, 'confirm'))
+    const again = readConfirmed(await sendForm(agent, preview, 'confirm'))
+    expect(again).toEqual({ ...first, notice: 'refundRepeated' })
+    expect(await listRefunds()).toHaveLength(1)
+  })
+
+  it('shown before another refund of the order is refused with what happened', async () => {
+    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    const preview = await prepareRefund(agent, surplusPathOf(second), ALL)
+    const { id = '' } = first.payments[0] ?? {}
+    await expectTaken(await ask({ url: lab.service.url }, id, { amount: '100' }))
+    const response = await sendForm(agent, preview, 'confirm')
+    const text = readText(await response.text())
+    expect(response.status).toBe(409)
+    expect(text).toContain('When you opened the form, 100 VND was left to refund. Now it is 0 VND.')
+    expect(text).toContain('A refund of 100 VND was requested by first at')
+    expect(await listRefunds()).toHaveLength(1)
+  })
+
+  it('of both transactions of an order, confirmed at once, is made for one of them', async () => {
+    const orders = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    const part = { ...PART, amount: '30' }
+    const forms = await Promise.all(
+      orders.map((order) => prepareRefund(agent, surplusPathOf(order), part)),
+    )
+    const locked = orders[0]?.transactionId ?? ''
+    const ends = await whileUncommitted(
+      lab.database,
+      (held) => held`select from transactions where transaction_id = ${locked} for update`,
+      async (commit) => {
+        const sent = forms.map((form) => sendForm(agent, form, 'confirm'))
+        await waitUntilBlocked(lab.database, 2)
+        await commit()
+        return await Promise.all(sent)
+      },
+    )
+    expect(ends.map(({ status }) => status).sort()).toEqual([303, 409])
+    expect(await listRefunds()).toHaveLength(1)
+  })
+
+  it('and a refund of its payment, confirmed at once, are not both made', async () => {
+    const order = await payTwice()
+    const { id = '' } = order.payments[1] ?? {}
+    const forms = [
+      await prepareRefund(agent, surplusPathOf(order), PART),
+      await prepareRefund(agent, refundPathOf({ id }), PART),
+    ]
+    const ends = await whileUncommitted(
+      lab.database,
+      (held) =>
+        held`select from transactions where transaction_id = ${order.transactionId} for update`,
+      async (commit) => {
+        const sent = forms.map((form) => sendForm(agent, form, 'confirm'))
+        await waitUntilBlocked(lab.database, 2)
+        await commit()
+        return await Promise.all(sent)
+      },
+    )
+    expect(ends.map(({ status }) => status).sort()).toEqual([303, 409])
+    expect(await listRefunds()).toHaveLength(1)
+  })
+})
