@@ -39,6 +39,13 @@ export function namesKeySql(onBehalfOf: string): string {
 /** A key with its principal. */
 export type NamedKey = { name: string; principal: string }
 
+/** Reads a key's name and principal, to show what it may do; undefined when there is no such key. */
+export async function readPrincipal(sql: Sql, keyId: string): Promise<NamedKey | undefined> {
+  const [key] = await sql<NamedKey[]>`
+    select k.name, ${sql.unsafe(PRINCIPAL_SQL)} as principal from api_keys as k where k.id = ${keyId}`
+  return key
+}
+
 /**
  * Locks a key until the commit, and reads its principal: nothing is decided with a key once its revocation is
  * committed.

@@ -54,6 +54,9 @@ export type StoredResolution = {
   decidedAt: string
 }
 
+/** A note of a person, as it is stored; `at` is ISO 8601, UTC. */
+export type ReviewNote = { at: string; by: string; text: string }
+
 /** Merchant accounts at the gateway. Their secrets are in the settings only. */
 export const merchantAccounts = pgTable('merchant_accounts', {
   merchantCode: text('merchant_code').primaryKey(),
@@ -688,6 +691,10 @@ export const refunds = pgTable(
     // The gauge of open refunds. 0.06 ms, without it 11 ms. GET /v1/refunds?status= with an open status.
     // 0.5 ms, without it 18 ms.
     index('refunds_open').on(t.status).where(sql`${t.status} not in ('succeeded', 'failed')`),
+    // The refunds that wait for a person, or for the gateway, longest first: the tasks of the console.
+    index('refunds_waiting')
+      .on(t.merchantCode, t.status, sql`coalesce(${t.lastSentAt}, ${t.requestedAt})`, t.refundId)
+      .where(sql`${t.status} in ('awaiting_approval', 'needs_review', 'accepted', 'unknown')`),
     // The refunds that ended unsent, which do not count in the total of their key's day.
     index('refunds_unsent')
       .on(t.capKeyId, t.capDay)
@@ -765,6 +772,19 @@ export const refundReasons = pgTable(
       .where(sql`${t.endedAt} is null`),
     check('refund_reasons_label_short', sql`char_length(${t.label}) between 1 and 80`),
   ],
+)
+
+/** Who takes care of a refund that a person has to decide, and what was found out about it. */
+export const refundReviews = pgTable(
+  'refund_reviews',
+  {
+    merchantCode: text('merchant_code').notNull(),
+    refundId: uuid('refund_id').notNull(),
+    assignee: text('assignee'),
+    /** Oldest first. */
+    notes: jsonb('notes').$type<ReviewNote[]>().notNull().default([]),
+  },
+  (t) => [primaryKey({ name: 'refund_reviews_pkey', columns: [t.merchantCode, t.refundId] })],
 )
 
 /** Append-only record of every attempt: written before its bytes are sent, completed when it ends. */
@@ -875,7 +895,7 @@ export const discrepancies = pgTable(
     overAt: time('over_at'),
     assignee: text('assignee'),
     /** Oldest first. */
-    notes: jsonb('notes').$type<{ at: string; by: string; text: string }[]>().notNull().default([]),
+    notes: jsonb('notes').$type<ReviewNote[]>().notNull().default([]),
   },
   (t) => [
     unique('discrepancies_once')
@@ -894,6 +914,10 @@ export const discrepancies = pgTable(
       t.at.desc().nullsFirst(),
       t.id.desc().nullsFirst(),
     ),
+    // The open ones of each kind, oldest first: the tasks of the console.
+    index('discrepancies_open')
+      .on(t.merchantCode, t.kind, t.at, t.id)
+      .where(sql`${t.resolvedAt} is null`),
     check('discrepancies_times_positive', sql`${t.times} > 0`),
   ],
 )

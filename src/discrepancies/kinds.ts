@@ -10,35 +10,81 @@ export type DiscrepancySource =
   | 'settings'
   | 'person'
 
-/** The source of each side of a kind, and whether it is about a refund: then reading it takes `refunds:read`. */
-type KindFacts = { ours: DiscrepancySource; theirs: DiscrepancySource; namesRefund?: true }
+/**
+ * How soon a person has to look. `high`: money may have moved otherwise than is recorded, or goods may leave unpaid;
+ * `medium`: a customer or an order waits; `low`: only the records differ.
+ */
+export const SEVERITIES = ['high', 'medium', 'low'] as const
+
+export type Severity = (typeof SEVERITIES)[number]
+
+/** The source of each side of a kind, its severity, and whether it is about a refund: then reading it takes `refunds:read`. */
+type KindFacts = {
+  ours: DiscrepancySource
+  theirs: DiscrepancySource
+  severity: Severity
+  namesRefund?: true
+}
 
 /** Every kind of discrepancy. The documentation explains the kinds and what to do. */
 export const DISCREPANCY_KINDS = {
-  unexplained_growth: { ours: 'service', theirs: 'query' },
-  refunded_amount_fell: { ours: 'service', theirs: 'query' },
-  success_after_failure: { ours: 'service', theirs: 'notification', namesRefund: true },
-  failure_after_success: { ours: 'service', theirs: 'notification', namesRefund: true },
-  notification_mismatch: { ours: 'service', theirs: 'notification', namesRefund: true },
-  refund_without_end: { ours: 'service', theirs: 'query', namesRefund: true },
-  external_refund_unmatched: { ours: 'service', theirs: 'notification', namesRefund: true },
-  decided_against_evidence: { ours: 'person', theirs: 'service', namesRefund: true },
-  answer_went_backwards: { ours: 'earlier_query', theirs: 'query' },
-  payment_unreadable: { ours: 'service', theirs: 'query' },
-  amount_rounded: { ours: 'service', theirs: 'query' },
-  order_conflict: { ours: 'notification', theirs: 'notification' },
-  amount_mismatch: { ours: 'notification', theirs: 'query' },
-  currency_changed: { ours: 'service', theirs: 'notification' },
-  payment_elsewhere: { ours: 'earlier_query', theirs: 'query' },
-  payment_missing: { ours: 'earlier_query', theirs: 'query' },
-  order_paid_twice: { ours: 'service', theirs: 'query' },
-  duplicate_payment: { ours: 'service', theirs: 'query' },
-  ipn_contradicts_query: { ours: 'notification', theirs: 'query' },
-  account_missing: { ours: 'service', theirs: 'settings' },
-  ipn_missing: { ours: 'query', theirs: 'notification' },
+  unexplained_growth: { ours: 'service', theirs: 'query', severity: 'high' },
+  refunded_amount_fell: { ours: 'service', theirs: 'query', severity: 'high' },
+  success_after_failure: {
+    ours: 'service',
+    theirs: 'notification',
+    severity: 'high',
+    namesRefund: true,
+  },
+  failure_after_success: {
+    ours: 'service',
+    theirs: 'notification',
+    severity: 'high',
+    namesRefund: true,
+  },
+  notification_mismatch: {
+    ours: 'service',
+    theirs: 'notification',
+    severity: 'medium',
+    namesRefund: true,
+  },
+  refund_without_end: { ours: 'service', theirs: 'query', severity: 'medium', namesRefund: true },
+  external_refund_unmatched: {
+    ours: 'service',
+    theirs: 'notification',
+    severity: 'medium',
+    namesRefund: true,
+  },
+  decided_against_evidence: {
+    ours: 'person',
+    theirs: 'service',
+    severity: 'high',
+    namesRefund: true,
+  },
+  answer_went_backwards: { ours: 'earlier_query', theirs: 'query', severity: 'high' },
+  payment_unreadable: { ours: 'service', theirs: 'query', severity: 'medium' },
+  amount_rounded: { ours: 'service', theirs: 'query', severity: 'low' },
+  order_conflict: { ours: 'notification', theirs: 'notification', severity: 'medium' },
+  amount_mismatch: { ours: 'notification', theirs: 'query', severity: 'high' },
+  currency_changed: { ours: 'service', theirs: 'notification', severity: 'high' },
+  payment_elsewhere: { ours: 'earlier_query', theirs: 'query', severity: 'medium' },
+  payment_missing: { ours: 'earlier_query', theirs: 'query', severity: 'high' },
+  order_paid_twice: { ours: 'service', theirs: 'query', severity: 'medium' },
+  duplicate_payment: { ours: 'service', theirs: 'query', severity: 'medium' },
+  ipn_contradicts_query: { ours: 'notification', theirs: 'query', severity: 'low' },
+  account_missing: { ours: 'service', theirs: 'settings', severity: 'medium' },
+  ipn_missing: { ours: 'query', theirs: 'notification', severity: 'low' },
 } as const satisfies Record<string, KindFacts>
 
 export type DiscrepancyKind = keyof typeof DISCREPANCY_KINDS
+
+/** Returns the severity of a kind; one of another release is not harmless. */
+export function rateKind(kind: string): Severity {
+  return (
+    Object.entries<KindFacts>(DISCREPANCY_KINDS).find(([name]) => name === kind)?.[1].severity ??
+    'medium'
+  )
+}
 
 const OF_REFUNDS = Object.entries<KindFacts>(DISCREPANCY_KINDS).flatMap(
   ([kind, { namesRefund }]) => (namesRefund ? [kind] : []),

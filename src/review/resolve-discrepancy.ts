@@ -2,8 +2,10 @@ import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/channels.ts'
 import type { DiscrepancyRow } from '../discrepancies/types.ts'
+import { compareAmounts } from '../money.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { enterExternalRefund } from '../refunds/external/enter-external-refund.ts'
+import { ChangedSinceShownError } from '../refunds/shown-version.ts'
 import { makeDue } from '../transactions/make-due.ts'
 import { changeDiscrepancy } from './change-discrepancy.ts'
 
@@ -12,18 +14,27 @@ const OPERATION = 'POST /v1/discrepancies/{id}/resolution'
 /** Kinds whose resolution changes what the next answer makes of the transaction. */
 const QUERIED_AGAIN: readonly string[] = ['payment_unreadable', 'unexplained_growth']
 
+export type DiscrepancyDecision = {
+  reason: string
+  /**
+   * Of `unexplained_growth`: the amount that the person was shown as the one to be entered (decimal string). Nothing is
+   * resolved when it has changed since.
+   */
+  shownAmount?: string | undefined
+}
+
 /**
  * Resolves a discrepancy by a person's decision. It stays resolved while both sides stay the same.
  *
  * Resolving `payment_unreadable` sets the entry aside until its text changes: it no longer keeps the transaction
  * from becoming final. Resolving `unexplained_growth` enters the growth as an external refund.
- * @throws DomainError `discrepancy_resolved`
+ * @throws DomainError `discrepancy_resolved`, or `not_decidable` as `ChangedSinceShownError`
  */
 export async function resolveDiscrepancy(
   ctx: Pick<Context, 'sql' | 'log'>,
   access: Access,
   found: DiscrepancyRow,
-  reason: string,
+  { reason, shownAmount }: DiscrepancyDecision,
 ): Promise<DiscrepancyRow> {
   const resolved = await changeDiscrepancy(ctx, access, found, OPERATION, async (tx, row) => {
     const { merchantCode, transactionId, id, kind } = row
@@ -32,6 +43,7 @@ export async function resolveDiscrepancy(
       kind === 'unexplained_growth' && row.paymentId !== null
         ? await enterExternalRefund(tx, row, row.paymentId, decision)
         : undefined
+    if (row.resolvedAt === null) requireShownAmount(row, shownAmount, entered?.amount ?? '0')
     const written = await tx`
       update discrepancies set resolved_at = now(), resolved_by = ${access.name}, resolution = ${reason},
         over_at = null
@@ -51,4 +63,15 @@ export async function resolveDiscrepancy(
   const { name: key, requestId } = access
   ctx.log.info({ merchantCode, id, kind, key, requestId }, 'discrepancy resolved')
   return resolved
+}
+
+/** @throws ChangedSinceShownError when another amount is entered than was shown */
+function requireShownAmount(
+  { id }: DiscrepancyRow,
+  shown: string | undefined,
+  amount: string,
+): void {
+  if (shown === undefined || compareAmounts(shown, amount) === 0) return
+  const detail = `Discrepancy ${id} has changed since it was shown: ${amount} would be entered; nothing was decided`
+  throw new ChangedSinceShownError('not_decidable', detail, { extra: { state: 'open' } })
 }

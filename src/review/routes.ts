@@ -75,8 +75,8 @@ export function reviewRoutes(ctx: Context) {
     .openapi(resolve, async (c) => {
       const access = c.get('access')
       const found = await find(access, c.req.valid('query').merchantCode, c.req.valid('param').id)
-      const { reason } = c.req.valid('json')
-      return c.json(showDiscrepancy(await resolveDiscrepancy(ctx, access, found, reason)), 200)
+      const decision = c.req.valid('json')
+      return c.json(showDiscrepancy(await resolveDiscrepancy(ctx, access, found, decision)), 200)
     })
     .openapi(note, async (c) => {
       const access = c.get('access')

@@ -73,6 +73,9 @@ const READERS: Record<string, string> = {
   refunds_of_transaction: one('refunds', 'transaction_id'),
   refunds_newest: newest('refunds', 'requested_at', 'refund_id'),
   refunds_open: `select status, count(*) from refunds where status not in ('succeeded', 'failed') group by 1`,
+  refunds_waiting: `select * from refunds where merchant_code = ${M} and status = 'accepted'
+    and status in ('awaiting_approval', 'needs_review', 'accepted', 'unknown')
+    order by status, coalesce(last_sent_at, requested_at), refund_id limit 51`,
   refunds_forget: `select * from refunds where receiver is not null and forget_receiver_at < now() limit 100`,
   refunds_unsent: `select sum(amount) from refunds where status = 'failed' and attempts = 0
     and cap_key_id = '00000000-0000-4000-8000-000000000000' and cap_day = current_date`,
@@ -81,6 +84,8 @@ const READERS: Record<string, string> = {
   discrepancies_newest: newest('discrepancies', 'at', 'id'),
   discrepancies_of_kind: `select * from discrepancies where merchant_code = ${M} and kind = 'ipn_missing'
     order by at desc, id desc limit 51`,
+  discrepancies_open: `select * from discrepancies where merchant_code = ${M} and kind = 'ipn_missing'
+    and resolved_at is null order by kind, at, id limit 51`,
   gateway_calls_transaction: `${one('gateway_calls', 'transaction_id')} order by sent_at`,
   changes_transaction: `${one('changes', 'transaction_id')} order by at`,
   events_of_merchant: `select * from events where merchant_code = ${M} and id > 100 order by id limit 50`,

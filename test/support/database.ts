@@ -44,7 +44,7 @@ export async function createTestDatabase({ empty = false } = {}): Promise<TestDa
 /** Deletes all merchant data; keys and accounts stay. */
 export async function emptyTables({ sql }: Database): Promise<void> {
   await sql`truncate transactions, ipn_events, gateway_calls, changes, refund_attempts, foreign_refunds,
-    discrepancies, hold_changes cascade`
+    discrepancies, hold_changes, refund_reviews cascade`
   await sql`update merchant_accounts set hold = null where hold is not null`
 }
 

@@ -1,12 +1,14 @@
 import type { ServiceContext } from '../../src/create-context.ts'
 import { listDiscrepancies } from '../../src/discrepancies/list-discrepancies.ts'
 import { listOfTransaction } from '../../src/discrepancies/list-of-transaction.ts'
+import { listOpenDiscrepancies } from '../../src/discrepancies/list-open.ts'
 import { publishEvents } from '../../src/feed/publish-events.ts'
 import { readFeed } from '../../src/feed/read-feed.ts'
 import { findPayment, listPayments } from '../../src/payments/find-payments.ts'
 import { listExternalOfTransaction } from '../../src/refunds/external/find-external-refunds.ts'
 import { findRefund, listRefunds } from '../../src/refunds/find-refunds.ts'
 import { readSurplus } from '../../src/refunds/surplus/read-surplus.ts'
+import { listWaitingRefunds } from '../../src/refunds/list-waiting.ts'
 import { findObjects } from '../../src/search/find-objects.ts'
 import { findTransaction } from '../../src/transactions/find-transaction.ts'
 import { listTransactions } from '../../src/transactions/find-transactions.ts'
@@ -102,6 +104,21 @@ export const HOT_READS: readonly HotPath[] = [
     rows: 1,
     most: 60,
     run: (ctx) => readSurplus(ctx.sql, { merchantCode, transactionId: 'T-000010' }),
+    name: 'refunds that wait for a person, of which there are none',
+    rows: 1,
+    most: 15,
+    run: (ctx) =>
+      listWaitingRefunds(
+        ctx,
+        { merchants: only, statuses: ['awaiting_approval', 'needs_review'] },
+        10,
+      ),
+  },
+  {
+    name: 'open discrepancies, the most severe first',
+    rows: 10,
+    most: 40,
+    run: (ctx) => listOpenDiscrepancies(ctx, { merchants: only }, 10),
   },
   {
     name: 'page of transactions',

@@ -18,11 +18,17 @@ import type { RefundRecord } from '../find-refunds.ts'
 import { isNotified } from '../is-notified.ts'
 import { decryptReceiver } from '../receiver.ts'
 import { scheduleReceiverErasure } from '../schedule-receiver-erasure.ts'
+import { requireShownVersion } from '../shown-version.ts'
 import { startDraft } from '../transitions.ts'
 import type { RefundRow } from '../types.ts'
 import { formatApproved } from './approved-content.ts'
 
-export type ApprovalDecision = { decision: 'approve' | 'decline'; reason?: string | undefined }
+export type ApprovalDecision = {
+  decision: 'approve' | 'decline'
+  reason?: string | undefined
+  /** The version that the person was shown (`readShownVersion`): of a refund that has changed since nothing is decided. */
+  shown?: string | undefined
+}
 
 const OPERATIONS = {
   approve: 'POST /v1/refunds/{refundId}/approval',
@@ -36,19 +42,20 @@ const BY_ANOTHER = 'refunds_decided_by_another'
  * Approves or declines a refund that awaits approval. An approved one becomes `pending` and is sent only as it is
  * now; a declined one has failed. The database refuses the principal that asked for it, and whoever it was asked
  * for.
- * @throws DomainError `not_awaiting_approval`, with what was decided, `same_person`, `unauthenticated` when the key was
- *   revoked meanwhile, or `unavailable` when its receiver cannot be read or its payment is moving to another transaction
+ * @throws DomainError `not_awaiting_approval`, with what was decided, or as `ChangedSinceShownError`; `same_person`;
+ *   `unauthenticated` when the key was revoked meanwhile; or `unavailable` when its receiver cannot be read or its payment is moving to another transaction
  */
 export async function decideApproval(
   ctx: Context,
   { refund }: RefundRecord,
-  { decision, reason }: ApprovalDecision,
+  { decision, reason, shown }: ApprovalDecision,
   access: Access,
 ): Promise<void> {
   const { merchantCode, refundId } = refund
   try {
     await runInTransaction(ctx.sql, async (tx) => {
       const row = await lockAwaiting(ctx, tx, refund)
+      await requireShownVersion(tx, row, shown, 'not_awaiting_approval')
       const key = await lockLiveKey(tx, access.id)
       if (namesKey(key, row.onBehalfOf)) throw refuseSame(refundId, decision)
       await (decision === 'approve'

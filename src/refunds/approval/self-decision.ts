@@ -1,6 +1,7 @@
 import {
   coversSql,
   lockLiveKey,
+  type NamedKey,
   namesKey,
   namesKeySql,
   PRINCIPAL_SQL,
@@ -8,10 +9,49 @@ import {
 import type { Access } from '../../access/types.ts'
 import { DomainError } from '../../errors.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
-import type { Tx } from '../../platform/postgres/types.ts'
+import type { Sql, Tx } from '../../platform/postgres/types.ts'
+import type { RefundRecord } from '../find-refunds.ts'
 
 /** Whether the row `k` of `api_keys` asked for the refund `r`, or is named as the one it was asked for. */
 const ASKED = `(coalesce(r.requested_principal = ${PRINCIPAL_SQL}, r.requested_by = k.name) or ${namesKeySql('r.on_behalf_of')})`
+
+/** What of a refund tells who asked for it. */
+type AskedRefund = Pick<RefundRecord['refund'], 'requestedPrincipal' | 'requestedBy' | 'onBehalfOf'>
+
+/**
+ * Whether the principal of a key asked for a refund, or is named as the one it was asked for: then another one has to
+ * approve it. It decides what is offered; every decision checks it again.
+ */
+export function isOwnRequest(key: NamedKey, refund: AskedRefund): boolean {
+  const { requestedPrincipal, requestedBy, onBehalfOf } = refund
+  const asked =
+    requestedPrincipal === null ? requestedBy === key.name : requestedPrincipal === key.principal
+  return asked || namesKey(key, onBehalfOf)
+}
+
+/** Whether a live key of another principal may decide the outcome of a refund; only without one may whoever asked. */
+export async function canAnotherDecide(
+  sql: Sql | Tx,
+  { merchantCode, refundId }: { merchantCode: string; refundId: string },
+): Promise<boolean> {
+  const [row] = await sql<{ others: boolean }[]>`
+    select exists (
+      select from (${selectRefund(sql, merchantCode, refundId)}) as r, api_keys as k
+      where ${sql.unsafe(MAY_DECIDE)}) as others`
+  return row?.others ?? false
+}
+
+/** Whether the row `k` of `api_keys` is live, may decide about the refund `r`, and did not ask for it. */
+const MAY_DECIDE = `'ops' = any(k.scopes) and ${coversSql('r.merchant_code')}
+  and k.revoked_at is null and (k.expires_at is null or k.expires_at > now()) and not ${ASKED}`
+
+function selectRefund(sql: Sql | Tx, merchantCode: string, refundId: string) {
+  return sql`
+    select r.* from (select ${merchantCode}::text as merchant_code, ${refundId}::uuid as refund_id) as k
+    cross join lateral (
+      select * from refunds as r
+      where ${sql.unsafe(byKey('r', ['merchant_code', 'refund_id'], 'k'))} limit 1) as r`
+}
 
 /**
  * Refuses a decision about the outcome of a refund by the principal that asked for it, or for which it was asked,
@@ -30,18 +70,11 @@ export async function checkSelfDecision(
   access: Access,
 ): Promise<boolean> {
   const [row] = await tx<{ asked: boolean; others: boolean }[]>`
-    with refund as (
-      select r.* from (select ${merchantCode}::text as merchant_code, ${refundId}::uuid as refund_id) as k
-      cross join lateral (
-        select * from refunds as r
-        where ${tx.unsafe(byKey('r', ['merchant_code', 'refund_id'], 'k'))} limit 1) as r
-    )
+    with refund as (${selectRefund(tx, merchantCode, refundId)})
     select
       (select ${tx.unsafe(ASKED)} from refund as r, api_keys as k where k.id = ${access.id}) as asked,
       exists (
-        select from refund as r, api_keys as k
-        where 'ops' = any(k.scopes) and ${tx.unsafe(coversSql('r.merchant_code'))} and k.revoked_at is null
-          and (k.expires_at is null or k.expires_at > now()) and not ${tx.unsafe(ASKED)}
+        select from refund as r, api_keys as k where ${tx.unsafe(MAY_DECIDE)}
       ) as others`
   const isNamed = namesKey(await lockLiveKey(tx, access.id), onBehalfOf)
   if (!row?.asked && !isNamed) return false

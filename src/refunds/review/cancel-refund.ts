@@ -4,6 +4,7 @@ import { DomainError } from '../../errors.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import type { RefundRecord } from '../find-refunds.ts'
 import { isNotified } from '../is-notified.ts'
+import { requireShownVersion } from '../shown-version.ts'
 import { transition } from '../transitions.ts'
 import type { RefundRow, RefundStatus } from '../types.ts'
 import { changeRefund } from './change-refund.ts'
@@ -13,21 +14,28 @@ const OPERATION = 'POST /v1/refunds/{refundId}/cancellation'
 /** Statuses in which a refund has not been sent. */
 const CANCELLABLE: readonly RefundStatus[] = ['awaiting_approval', 'pending']
 
+export type Cancellation = {
+  reason: string
+  /** The version that the person was shown (`readShownVersion`): a refund that has changed since is not cancelled. */
+  shown?: string | undefined
+}
+
 /**
  * Cancels a refund that was never sent: it fails, and its amount is released. An attempt that wrote no byte does
  * not count as sent. Either the cancellation or an attempt is recorded first, under the lock of the payment; the
  * other one then finds the refund sent or failed.
  * @throws DomainError `already_sent` once an attempt may have written a byte or the gateway has notified the refund,
- *   `not_cancellable` when it has ended unsent or a person has to decide
+ *   `not_cancellable` when it has ended unsent or a person has to decide, or as `ChangedSinceShownError`
  */
 export async function cancelRefund(
   ctx: Context,
   found: RefundRecord,
-  reason: string,
+  { reason, shown }: Cancellation,
   access: Access,
 ): Promise<void> {
   await changeRefund(ctx, found, access, OPERATION, async (tx, draft) => {
     await refuseSent(tx, draft.now)
+    await requireShownVersion(tx, draft.now, shown, 'not_cancellable')
     const cause = { reason: `cancelled with API key ${access.name}: ${reason}` }
     const failure = { failureSource: 'merchant' as const, failureReason: 'cancelled' }
     transition(draft, 'failed', cause, { ...failure, failureMessage: reason })
@@ -39,9 +47,14 @@ export async function cancelRefund(
   )
 }
 
+/** Whether nothing of a refund was sent yet; the gateway may have notified it all the same. */
+export function isUnsent({ status, attempts }: Pick<RefundRow, 'status' | 'attempts'>): boolean {
+  return CANCELLABLE.includes(status) && attempts === 0
+}
+
 async function refuseSent(tx: Tx, now: RefundRow): Promise<void> {
-  const { refundId, attempts, status } = now
-  const isOpen = CANCELLABLE.includes(status) && attempts === 0
+  const { refundId, attempts } = now
+  const isOpen = isUnsent(now)
   if (isOpen && !(await isNotified(tx, now))) return
   const code = attempts > 0 || isOpen ? 'already_sent' : 'not_cancellable'
   const detail = `Refund ${refundId} cannot be cancelled: it is ${describeState(now, isOpen)}`

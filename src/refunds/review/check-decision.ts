@@ -19,6 +19,24 @@ export type DecisionFacts = {
   unhandled: readonly ('success' | 'failure')[]
 }
 
+/** What of a refund decides whether a person may decide its outcome. */
+export type DecidableRefund = Pick<RefundRow, 'status' | 'firstSentAt' | 'sinceSentMs'>
+
+/** Why an outcome cannot be decided. */
+export type Obstacle =
+  | {
+      why:
+        | 'not_sent'
+        | 'being_sent'
+        | 'failed_unsent'
+        | 'failed_already'
+        | 'succeeded_already'
+        | 'not_succeeded'
+        | 'ended'
+    }
+  /** Evidence may still end it; `leftMs` until a person may decide. */
+  | { why: 'too_early'; leftMs: number }
+
 /**
  * Checks that a person may decide this outcome of a refund now. The caller holds its row.
  * @throws DomainError `not_decidable`, with what is possible instead
@@ -29,7 +47,7 @@ export function checkDecidable(
   settings: DecisionSettings,
 ): void {
   const obstacle = findObstacle(row, outcome, settings)
-  if (obstacle !== undefined) throw refuseDecision(row, obstacle)
+  if (obstacle !== undefined) throw refuseDecision(row, describeObstacle(obstacle, row.refundId))
 }
 
 /** Creates the refusal of a decision, with the state of the refund and the decision before. */
@@ -48,44 +66,62 @@ export function refuseDecision(
   })
 }
 
-/** Why the outcome cannot be decided, and what is possible instead; undefined when it can. */
-function findObstacle(
-  row: RefundRow,
+/** Finds why the outcome cannot be decided now; undefined when it can. */
+export function findObstacle(
+  row: DecidableRefund,
   outcome: RefundOutcome,
   settings: DecisionSettings,
-): string | undefined {
-  const { status, refundId } = row
+): Obstacle | undefined {
+  const { status } = row
   if (outcome === 'returned' && status !== 'succeeded') {
-    return status === 'returned'
-      ? 'nothing is left to decide; request another refund under a new key'
-      : 'only a refund that succeeded can come back; if it did, decide `succeeded` first'
+    return { why: status === 'returned' ? 'ended' : 'not_succeeded' }
   }
   switch (status) {
     case 'needs_review':
       return undefined
     case 'accepted':
-      return explainWait(row, settings.REFUND_RESOLVE_FOR_MS)
+      return findWait(row, settings.REFUND_RESOLVE_FOR_MS)
     case 'unknown':
-      return explainWait(row, settings.REFUND_CONFIRM_FAILED_MS)
+      return findWait(row, settings.REFUND_CONFIRM_FAILED_MS)
     case 'failed':
-      if (row.firstSentAt === null)
-        return 'nothing of it was sent; request it again under a new key'
-      return outcome === 'failed' ? 'only `succeeded` can be decided' : undefined
+      if (row.firstSentAt === null) return { why: 'failed_unsent' }
+      return outcome === 'failed' ? { why: 'failed_already' } : undefined
     case 'succeeded':
-      return outcome === 'returned' ? undefined : 'only `returned` can be decided'
+      return outcome === 'returned' ? undefined : { why: 'succeeded_already' }
     case 'returned':
-      return 'nothing is left to decide; request another refund under a new key'
+      return { why: 'ended' }
     case 'sending':
-      return 'it is being sent; wait for the answer'
+      return { why: 'being_sent' }
     default:
-      return `it was not sent yet; cancel it with POST /v1/refunds/${refundId}/cancellation`
+      return { why: 'not_sent' }
   }
 }
 
-function explainWait({ sinceSentMs }: RefundRow, waitMs: number): string | undefined {
+function findWait({ sinceSentMs }: DecidableRefund, waitMs: number): Obstacle | undefined {
   const leftMs = waitMs - (sinceSentMs ?? 0)
-  if (leftMs <= 0) return undefined
-  return `a notification or the refunded amount may still end it; it can be decided in ${Math.ceil(leftMs / 1000)} s`
+  return leftMs <= 0 ? undefined : { why: 'too_early', leftMs }
+}
+
+/** Why the outcome cannot be decided, and what is possible instead. */
+function describeObstacle(obstacle: Obstacle, refundId: string): string {
+  switch (obstacle.why) {
+    case 'too_early':
+      return `a notification or the refunded amount may still end it; it can be decided in ${Math.ceil(obstacle.leftMs / 1000)} s`
+    case 'not_sent':
+      return `it was not sent yet; cancel it with POST /v1/refunds/${refundId}/cancellation`
+    case 'being_sent':
+      return 'it is being sent; wait for the answer'
+    case 'failed_unsent':
+      return 'nothing of it was sent; request it again under a new key'
+    case 'failed_already':
+      return 'only `succeeded` can be decided'
+    case 'succeeded_already':
+      return 'only `returned` can be decided'
+    case 'not_succeeded':
+      return 'only a refund that succeeded can come back; if it did, decide `succeeded` first'
+    case 'ended':
+      return 'nothing is left to decide; request another refund under a new key'
+  }
 }
 
 /** Lists the evidence that contradicts an outcome; empty when there is none. The caller holds the rows. */

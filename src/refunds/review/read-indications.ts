@@ -89,9 +89,10 @@ function describeNotification(
 
 type Growth = { asOf: string; refundedNow: string; refundedAtFirst: string; unmatched: string }
 
-async function readGrowth(
+/** Reads the refunded amount of a payment, and how much of its growth no refund explains (decimal strings). */
+export async function readGrowth(
   sql: Context['sql'],
-  { merchantCode, paymentId }: StoredRefund,
+  { merchantCode, paymentId }: Pick<StoredRefund, 'merchantCode' | 'paymentId'>,
 ): Promise<Growth | undefined> {
   const [row] = await sql<Growth[]>`
     select as_of as "asOf", refunded_amount as "refundedNow", refunded_at_first as "refundedAtFirst",

@@ -17,6 +17,7 @@ import { type LockedRefunds, lockRefunds } from '../reconcile/lock-refunds.ts'
 import { measureUnmatched } from '../reconcile/measure-unmatched.ts'
 import { DECIDED } from '../resolution-schema.ts'
 import { scheduleReceiverErasure } from '../schedule-receiver-erasure.ts'
+import { requireShownVersion } from '../shown-version.ts'
 import { NO_FAILURE, transition } from '../transitions.ts'
 import type { RefundDraft } from '../types.ts'
 import {
@@ -33,6 +34,8 @@ export type ResolutionRequest = {
   outcome: RefundOutcome
   reason: string
   againstEvidence?: boolean | undefined
+  /** The version that the person was shown (`readShownVersion`): of a refund that has changed since nothing is decided. */
+  shown?: string | undefined
 }
 
 /**
@@ -41,7 +44,7 @@ export type ResolutionRequest = {
  * releases it; `returned` frees it once two answers show the refunded amount lower by it. A decision that
  * contradicts the evidence is recorded as a discrepancy.
  * @param record the refund as the caller read it: of two decisions at once, the second finds it changed
- * @throws DomainError `not_decidable`, `against_evidence`, `same_person`
+ * @throws DomainError `not_decidable`, also as `ChangedSinceShownError`, `against_evidence`, `same_person`
  */
 export async function resolveRefund(
   ctx: Context,
@@ -59,6 +62,7 @@ export async function resolveRefund(
       if (!draft) {
         throw refuseDecision(refund, 'its payment has just moved to another transaction; try again')
       }
+      await requireShownVersion(tx, draft.now, request.shown, 'not_decidable')
       const contrary = judgeDecision(ctx, draft, refund.status, locked, request).join('; ')
       const selfDecided = await checkSelfDecision(tx, draft.now, access)
       const resolution = describeResolution(ctx, request, access, contrary || null)

@@ -90,7 +90,7 @@ export function decisionRoutes(ctx: TransactionsContext) {
       const access = c.get('access')
       const merchants = narrowMerchants(access, c.req.valid('query').merchantCode)
       const found = await findRefund(ctx, merchants, c.req.valid('param').refundId)
-      await cancelRefund(ctx, found, c.req.valid('json').reason, access)
+      await cancelRefund(ctx, found, c.req.valid('json'), access)
       return c.json(show(await findRefund(ctx, merchants, found.refund.refundId)), 200)
     })
     .openapi(resolve, async (c) => {
