@@ -16,23 +16,21 @@ const RANKED = Object.keys(DISCREPANCY_KINDS).map((kind) => ({
   rank: SEVERITIES.indexOf(rateKind(kind)),
 }))
 
-/** Literals in the statement: for a parameter the planner expects many rows. */
-const ROWS_READ = { 10: 11, 50: 51 } as const
+/** A page. The limit is a literal in the statement: for a parameter the planner expects many rows. */
+export const OPEN_PAGE = 50
 
 /**
  * Lists open discrepancies, the most severe first, then oldest first. Every account and kind is read by itself, by its
  * own part of the index, and no further than a page.
- * @param limit 10 or 50
  * @param after the last discrepancy of the page before
- * @returns more than `limit` if there are more
+ * @returns at most a page and one more row, which shows that there are more
  */
 export async function listOpenDiscrepancies(
   { sql }: Pick<Context, 'sql'>,
   { merchants }: { merchants: readonly string[] },
-  limit: 10 | 50,
   after?: Position & { kind: string },
 ): Promise<DiscrepancyRow[]> {
-  const rows = sql.unsafe(String(ROWS_READ[limit]))
+  const rows = sql.unsafe(String(OPEN_PAGE + 1))
   const rank = after ? SEVERITIES.indexOf(rateKind(after.kind)) : 0
   const kinds = RANKED.filter((one) => one.rank >= rank)
   // The first condition is where the scan of the index begins.

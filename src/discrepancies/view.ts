@@ -62,7 +62,9 @@ export const Discrepancy = z
     },
   })
 
-export function showDiscrepancy(row: DiscrepancyRow): z.infer<typeof Discrepancy> {
+export type DiscrepancyView = z.infer<typeof Discrepancy>
+
+export function showDiscrepancy(row: DiscrepancyRow): DiscrepancyView {
   const { kind, merchantCode, transactionId, orderId, merchantTxnId, paymentId, refundId, times } =
     row
   const known: Record<string, { ours: string; theirs: string }> = DISCREPANCY_KINDS

@@ -29,22 +29,20 @@ const COLUMNS = listColumns(refunds, 'r')
 const SINCE = 'coalesce(r.last_sent_at, r.requested_at)'
 const OF_TRANSACTION = byKey('t', ['merchant_code', 'transaction_id'], 'r')
 
-/** The rows that are read and shown at most. Literals in the statement: for a parameter the planner expects many rows. */
-const ROWS_READ = { 10: 11, 50: 51 } as const
+/** A page. The limit is a literal in the statement: for a parameter the planner expects many rows. */
+export const WAITING_PAGE = 50
 
 /**
  * Lists refunds that wait, longest first. Every account and status is read by itself, by its own part of the index,
  * and no further than a page.
- * @param limit 10 or 50
- * @returns more than `limit` if there are more
+ * @returns at most a page and one more row, which shows that there are more
  */
 export async function listWaitingRefunds(
   { sql }: Pick<Context, 'sql'>,
   { merchants, statuses, forMs = 0 }: WaitingFilter,
-  limit: 10 | 50,
   after?: Position,
 ): Promise<WaitingRefund[]> {
-  const rows = sql.unsafe(String(ROWS_READ[limit]))
+  const rows = sql.unsafe(String(WAITING_PAGE + 1))
   const since = sql.unsafe(SINCE)
   // The first condition is where the scan of the index begins.
   const behind = after

@@ -108,17 +108,16 @@ export const HOT_READS: readonly HotPath[] = [
     rows: 1,
     most: 15,
     run: (ctx) =>
-      listWaitingRefunds(
-        ctx,
-        { merchants: only, statuses: ['awaiting_approval', 'needs_review'] },
-        10,
-      ),
+      listWaitingRefunds(ctx, {
+        merchants: only,
+        statuses: ['awaiting_approval', 'needs_review'],
+      }),
   },
   {
     name: 'open discrepancies, the most severe first',
-    rows: 10,
-    most: 40,
-    run: (ctx) => listOpenDiscrepancies(ctx, { merchants: only }, 10),
+    rows: 50,
+    most: 20,
+    run: (ctx) => listOpenDiscrepancies(ctx, { merchants: only }),
   },
   {
     name: 'page of transactions',

@@ -1,5 +1,9 @@
 import { accountNotices, accountTexts } from './account.ts'
+import { decisionNotices, decisionTexts } from './decisions.ts'
 import { discrepancyTexts } from './discrepancies.ts'
+import { discrepancyHelp } from './discrepancy-help.ts'
+import { discrepancyNotices, discrepancyPageTexts } from './discrepancy-page.ts'
+import { durationTexts } from './durations.ts'
 import { errorTexts } from './errors.ts'
 import { frameNotices, frameTexts } from './frame.ts'
 import { listTexts } from './lists.ts'
@@ -12,6 +16,7 @@ import { signInNotices, signInTexts } from './sign-in.ts'
 import { stateTexts } from './states.ts'
 import { storyNotices, storyTexts } from './story.ts'
 import { timelineTexts } from './timeline.ts'
+import { taskNotices, taskTexts } from './tasks.ts'
 
 /** Every text that the console shows, in English. A text with values in it is a function. */
 export const TEXTS = {
@@ -29,6 +34,11 @@ export const TEXTS = {
   timeline: timelineTexts,
   refundForm: refundFormTexts,
   reasons: reasonTexts,
+  discrepancyHelp,
+  discrepancyPage: discrepancyPageTexts,
+  decisions: decisionTexts,
+  durations: durationTexts,
+  tasks: taskTexts,
 } as const
 
 /** Messages after a redirect, by the code that stands in the URL. */
@@ -41,6 +51,9 @@ export const NOTICES = {
   ...storyNotices,
   ...refundFormNotices,
   ...reasonNotices,
+  ...taskNotices,
+  ...decisionNotices,
+  ...discrepancyNotices,
 } as const
 
 export type NoticeCode = keyof typeof NOTICES

@@ -1,26 +1,49 @@
 import { Big } from 'big.js'
 import { DomainError } from '../../errors.ts'
 import { addAmounts, compareAmounts } from '../../money.ts'
+import { AgainstEvidenceError } from '../against-evidence.ts'
 import { deriveExternalState, type ExternalRecord } from '../external-view.ts'
 import { measureUnmatched } from '../reconcile/measure-unmatched.ts'
 import type { LockedPayment, RefundDraft } from '../types.ts'
 
 export type ExternalOutcome = 'matched' | 'part_of_first_sight' | 'never_happened'
 
-/** Creates the refusal of a decision about an external refund, with its state and the decision before. */
-export function refuseExternal(
+/** Creates the refusal of a decision that contradicts what is known, with the state of the external refund. */
+export function refuseContrary(
   row: ExternalRecord,
-  detail: string,
-  code: 'not_decidable' | 'against_evidence' = 'not_decidable',
-): DomainError {
+  outcome: ExternalOutcome,
+  contrary: string,
+): AgainstEvidenceError {
+  const detail = `${contrary}. To decide \`${outcome}\` nevertheless, repeat the request with "againstEvidence": true`
+  const { message, extra } = refuseExternal(row, detail)
+  return new AgainstEvidenceError(message, { extra }, [contrary])
+}
+
+/** Creates the refusal of a decision about an external refund, with its state and the decision before. */
+export function refuseExternal(row: ExternalRecord, detail: string): DomainError {
   const state = deriveExternalState(row)
   const { id, resolution } = row
   const decided = resolution
     ? `. It was decided as ${resolution.outcome} with API key ${resolution.by} at ${resolution.decidedAt}: ${resolution.reason}`
     : ''
-  return new DomainError(code, `External refund ${id} is ${state}: ${detail}${decided}`, {
-    extra: { state },
-  })
+  return new DomainError(
+    'not_decidable',
+    `External refund ${id} is ${state}: ${detail}${decided}`,
+    {
+      extra: { state },
+    },
+  )
+}
+
+/** Why the state of an external refund does not admit an outcome; undefined when it does. */
+export function findExternalObstacle(
+  row: Pick<ExternalRecord, 'matched' | 'outcome'>,
+  outcome: ExternalOutcome,
+): 'own' | 'already' | 'nothing_deducted' | undefined {
+  const state = deriveExternalState(row)
+  if (state === 'own') return 'own'
+  if (state === outcome) return 'already'
+  return state === 'released' && outcome === 'never_happened' ? 'nothing_deducted' : undefined
 }
 
 /**
@@ -30,15 +53,16 @@ export function refuseExternal(
  */
 export function findContrary(row: ExternalRecord, outcome: ExternalOutcome): string | null {
   const state = deriveExternalState(row)
-  if (state === 'own') {
+  const obstacle = findExternalObstacle(row, outcome)
+  if (obstacle === 'own') {
     const path = `/v1/refunds/${row.requestId}/resolution`
     throw refuseExternal(row, `it is a refund of this service, which is decided with POST ${path}`)
   }
-  if (state === outcome) throw refuseExternal(row, 'it is decided already')
-  if (state === 'reserved') return null
-  if (state === 'released' && outcome === 'never_happened') {
+  if (obstacle === 'already') throw refuseExternal(row, 'it is decided already')
+  if (obstacle === 'nothing_deducted') {
     throw refuseExternal(row, 'nothing is deducted for it any more')
   }
+  if (state === 'reserved') return null
   if (row.resolution !== null) return `a person decided it as ${row.resolution.outcome}`
   if (state === 'matched') return 'the refunded amount shows it'
   if (state === 'released')

@@ -22,6 +22,7 @@ import {
   type ExternalOutcome,
   findContrary,
   fitsGrowth,
+  refuseContrary,
   refuseExternal,
 } from './judge-external.ts'
 
@@ -96,8 +97,7 @@ async function judge(
   }
   const contrary = findContrary(row, outcome)
   if (contrary !== null && !againstEvidence) {
-    const detail = `${contrary}. To decide \`${outcome}\` nevertheless, repeat the request with "againstEvidence": true`
-    throw refuseExternal(row, detail, 'against_evidence')
+    throw refuseContrary(row, outcome, contrary)
   }
   if (outcome === 'part_of_first_sight') checkFirstSight(row, payment, drafts)
   const isNew = outcome !== 'matched' || fitsGrowth(row, payment, drafts)

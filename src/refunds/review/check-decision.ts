@@ -1,6 +1,7 @@
 import { Big } from 'big.js'
 import type { Config } from '../../config/config.ts'
 import { DomainError } from '../../errors.ts'
+import { AgainstEvidenceError } from '../against-evidence.ts'
 import { hasNotGrown } from '../deadlines.ts'
 import { isDecidedFailed } from '../transitions.ts'
 import type { RefundRow } from '../types.ts'
@@ -50,18 +51,28 @@ export function checkDecidable(
   if (obstacle !== undefined) throw refuseDecision(row, describeObstacle(obstacle, row.refundId))
 }
 
+/** Creates the refusal of a decision that contradicts the evidence, with the state of the refund. */
+export function refuseAgainstEvidence(
+  row: Pick<RefundRow, 'refundId' | 'status' | 'resolution'>,
+  outcome: RefundOutcome,
+  evidence: readonly string[],
+): AgainstEvidenceError {
+  const detail = `${evidence.join('; ')}. To decide \`${outcome}\` nevertheless, repeat the request with "againstEvidence": true`
+  const { message, extra } = refuseDecision(row, detail)
+  return new AgainstEvidenceError(message, { extra }, evidence)
+}
+
 /** Creates the refusal of a decision, with the state of the refund and the decision before. */
 export function refuseDecision(
   row: Pick<RefundRow, 'refundId' | 'status' | 'resolution'>,
   detail: string,
-  code: 'not_decidable' | 'against_evidence' = 'not_decidable',
 ): DomainError {
   const { refundId, resolution } = row
   const state = row.status === 'sending' ? 'pending' : row.status
   const decided = resolution
     ? `. It was decided as ${resolution.outcome} with API key ${resolution.by} at ${resolution.decidedAt}: ${resolution.reason}`
     : ''
-  return new DomainError(code, `Refund ${refundId} is ${state}: ${detail}${decided}`, {
+  return new DomainError('not_decidable', `Refund ${refundId} is ${state}: ${detail}${decided}`, {
     extra: { state },
   })
 }

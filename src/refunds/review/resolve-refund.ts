@@ -25,6 +25,7 @@ import {
   type DecisionFacts,
   findContraryEvidence,
   type RefundOutcome,
+  refuseAgainstEvidence,
   refuseDecision,
 } from './check-decision.ts'
 
@@ -97,8 +98,7 @@ function judgeDecision(
   checkDecidable(now, outcome, config)
   const contrary = findContraryEvidence(now, outcome, readFacts(now.refundId, locked))
   if (contrary.length > 0 && !againstEvidence) {
-    const detail = `${contrary.join('; ')}. To decide \`${outcome}\` nevertheless, repeat the request with "againstEvidence": true`
-    throw refuseDecision(now, detail, 'against_evidence')
+    throw refuseAgainstEvidence(now, outcome, contrary)
   }
   return contrary
 }

@@ -1,0 +1,110 @@
+import { Card, DataTable, Identifier, Time } from '../../../platform/html/components.tsx'
+import { toIso } from '../../../platform/postgres/iso-time.ts'
+import {
+  type ExternalOutcome,
+  findExternalObstacle,
+} from '../../../refunds/external/judge-external.ts'
+import { deriveExternalState, type ExternalRecord } from '../../../refunds/external-view.ts'
+import type { ConsoleRequest } from '../../env.ts'
+import { formatMoney } from '../../format-money.ts'
+import { Choices } from '../../forms/choices.tsx'
+import { Form } from '../../forms/form.tsx'
+import { TextArea } from '../../forms/text-area.tsx'
+import { ExternalRefundState } from '../../states.tsx'
+import { TEXTS } from '../../texts/en.ts'
+import { AgainstEvidence } from '../against-evidence.tsx'
+import { type PageState, pickForm } from '../page-state.ts'
+import type { ShownDiscrepancyPage } from './read-discrepancy.ts'
+
+const texts = TEXTS.discrepancyPage.external
+
+const OUTCOMES: readonly ExternalOutcome[] = ['matched', 'part_of_first_sight', 'never_happened']
+
+type CardProps = { c: ConsoleRequest; path: string; shown: ShownDiscrepancyPage; state: PageState }
+
+/** The refunds of the payment made elsewhere, with the decision about one of them: by default the oldest reserved one. */
+export function ExternalCard({ c, path, shown, state }: CardProps) {
+  const { external } = shown
+  const named = state.fields?.externalId ?? c.req.query('external')
+  const chosen =
+    external.find(({ id }) => id === named) ??
+    external.findLast((one) => deriveExternalState(one) === 'reserved')
+  return (
+    <Card title={texts.title} id="external">
+      <p>{texts.lead}</p>
+      <DataTable
+        caption={texts.title}
+        columns={[
+          { title: texts.amount },
+          { title: texts.requestId },
+          { title: texts.notified },
+          { title: texts.state },
+        ]}
+        rows={external.map((one) => [
+          <a href={`${path}?external=${one.id}#external`}>
+            {formatMoney(one.amount, one.currency)}
+          </a>,
+          one.source === 'person' ? texts.entered : <Identifier>{one.requestId}</Identifier>,
+          one.notifiedAt === null ? null : <Time iso={toIso(one.notifiedAt)} />,
+          <ExternalRefundState state={deriveExternalState(one)} />,
+        ])}
+      />
+      {chosen === undefined ? null : <DecideExternal {...{ c, path, chosen, state }} />}
+    </Card>
+  )
+}
+
+function DecideExternal(props: {
+  c: ConsoleRequest
+  path: string
+  chosen: ExternalRecord
+  state: PageState
+}) {
+  const { c, path, chosen, state } = props
+  const { fields, problems } = pickForm(state, 'external')
+  const judged = OUTCOMES.map((outcome) => ({
+    outcome,
+    obstacle: findExternalObstacle(chosen, outcome),
+  }))
+  const possible = judged.filter(({ obstacle }) => obstacle === undefined)
+  return (
+    <>
+      <h3>{texts.decide(formatMoney(chosen.amount, chosen.currency))}</h3>
+      {judged.map(({ outcome, obstacle }) =>
+        obstacle === undefined ? null : (
+          <p class="soft">
+            {texts.notPossible(texts.outcomes[outcome], texts.obstacles[obstacle])}
+          </p>
+        ),
+      )}
+      {possible.length === 0 ? null : (
+        <Form
+          c={c}
+          action={`${path}/external`}
+          fields={{ externalId: chosen.id, state: deriveExternalState(chosen) }}
+          stacked
+        >
+          <Choices
+            name="externalOutcome"
+            label={texts.outcome}
+            options={possible.map(({ outcome }) => ({
+              value: outcome,
+              label: texts.outcomes[outcome],
+            }))}
+            value={fields.externalOutcome}
+            problem={problems.externalOutcome}
+          />
+          <TextArea
+            name="externalReason"
+            label={texts.reason}
+            value={fields.externalReason}
+            problem={problems.externalReason}
+            required
+          />
+          <AgainstEvidence evidence={state.form === 'external' ? (state.evidence ?? []) : []} />
+          <button type="submit">{texts.submit}</button>
+        </Form>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import { Reason } from '../../refunds/request/params.ts'
+import type { FormFields } from '../env.ts'
+import { TEXTS } from '../texts/en.ts'
+
+const { problems } = TEXTS.decisions
+
+/** Line breaks of a text area become spaces: reasons are one line. */
+const OneLine = z.string().transform((text) => text.replaceAll(/\s+/g, ' ').trim())
+
+/** A reason that may be left out. */
+const OptionalReason = z
+  .string()
+  .optional()
+  .pipe(OneLine.prefault(''))
+  .refine((text) => Reason.safeParse(text).success, problems.tooLong)
+  .transform((text) => (text === '' ? undefined : text))
+
+/** A text that has to be given. */
+const requireText = (missing: string) =>
+  z
+    .string()
+    .optional()
+    .pipe(OneLine.prefault(''))
+    .refine((text) => text !== '', { message: missing, abort: true })
+    .refine((text) => Reason.safeParse(text).success, problems.tooLong)
+
+/** The version that the page was shown for; anything else counts as another version. */
+const Version = z.string().catch('')
+
+export const ApprovalFields = z.object({
+  decision: z.enum(['approve', 'decline']),
+  reason: OptionalReason,
+  version: Version,
+})
+
+export const ResolutionFields = z.object({
+  outcome: z.enum(['succeeded', 'failed', 'returned'], problems.outcome),
+  reason: requireText(problems.reason),
+  againstEvidence: z.string().optional(),
+  version: Version,
+})
+
+export const CancellationFields = z.object({
+  cancelReason: requireText(problems.reason),
+  version: Version,
+})
+
+export const NoteFields = z.object({ text: requireText(problems.text) })
+
+export const DiscrepancyFields = z.object({
+  reason: requireText(problems.reason),
+  shownAmount: z
+    .string()
+    .regex(/^-?\d{1,18}(\.\d{1,4})?$/)
+    .optional()
+    .catch(undefined),
+})
+
+export const ExternalFields = z.object({
+  externalId: z.uuid(),
+  state: z.string().catch(''),
+  externalOutcome: z.enum(['matched', 'part_of_first_sight', 'never_happened'], problems.outcome),
+  externalReason: requireText(problems.reason),
+  againstEvidence: z.string().optional(),
+})
+
+type Parsed<T> = { data: T } | { problems: Record<string, string> }
+
+/** Parses the fields of a form: the values, or the first problem of each field. */
+export function parseFields<T>(schema: z.ZodType<T>, fields: FormFields): Parsed<T> {
+  const parsed = schema.safeParse(fields)
+  if (parsed.success) return { data: parsed.data }
+  const found: Record<string, string> = {}
+  for (const { path, message } of parsed.error.issues) found[String(path[0])] ??= message
+  return { problems: found }
+}

@@ -1,0 +1,81 @@
+import { narrowMerchants } from '../../../access/authenticate.ts'
+import { listDeciders } from '../../../access/list-deciders.ts'
+import { readPrincipal } from '../../../access/principal.ts'
+import { listOfTransaction } from '../../../discrepancies/list-of-transaction.ts'
+import type { DiscrepancyRow } from '../../../discrepancies/types.ts'
+import { type FoundPayment, findPayment } from '../../../payments/find-payments.ts'
+import { toIso } from '../../../platform/postgres/iso-time.ts'
+import { canAnotherDecide, isOwnRequest } from '../../../refunds/approval/self-decision.ts'
+import { type FoundRefund, findRefund } from '../../../refunds/find-refunds.ts'
+import type { RefundProof } from '../../../refunds/proof-schema.ts'
+import { type RefundReview, readRefundReview } from '../../../refunds/review/annotate-refund.ts'
+import type { DecidableRefund } from '../../../refunds/review/check-decision.ts'
+import { readProof } from '../../../refunds/review/read-proof.ts'
+import { readShownVersion } from '../../../refunds/shown-version.ts'
+import { type RefundView, showRefund } from '../../../refunds/view.ts'
+import type { ConsoleContext } from '../../context.ts'
+import type { ConsoleRequest } from '../../env.ts'
+
+/** Discrepancies of a transaction that are looked through for those of one refund. */
+const MAX_DISCREPANCIES = 50
+
+/** Everything the page of a refund shows. */
+export type ShownRefundPage = {
+  found: FoundRefund
+  view: RefundView
+  payment: FoundPayment
+  /** Of what people decide by: a decision carries it, and is refused when it has changed. */
+  version: string
+  proof: RefundProof
+  review: RefundReview
+  /** Open discrepancies about this refund. */
+  discrepancies: DiscrepancyRow[]
+  decidable: DecidableRefund
+  /** The person asked for it, or it was asked for in their name. */
+  isOwn: boolean
+  /** Nobody but the person may decide its outcome. */
+  onlyOneself: boolean
+  /** Who may take care of it. */
+  deciders: string[]
+}
+
+/**
+ * Finds the refund in the path, of an account that the person may see.
+ * @throws DomainError `refund_not_found`
+ */
+export async function findPathRefund(ctx: ConsoleContext, c: ConsoleRequest): Promise<FoundRefund> {
+  const { merchant, refundId = '' } = c.req.param()
+  return await findRefund(ctx, narrowMerchants(c.get('access'), merchant), refundId)
+}
+
+/** Reads everything the page of a refund shows. The version comes first: what changes later makes it outdated. */
+export async function readRefundPage(
+  ctx: ConsoleContext,
+  c: ConsoleRequest,
+  key: { merchantCode: string; refundId: string },
+): Promise<ShownRefundPage> {
+  const access = c.get('access')
+  const { merchantCode, refundId } = key
+  const version = await readShownVersion(ctx.sql, key)
+  const found = await findRefund(ctx, [merchantCode], refundId)
+  const { refund } = found
+  const [payment, proof, review, all, principal, deciders] = await Promise.all([
+    findPayment(ctx, [merchantCode], refund.paymentId),
+    readProof(ctx, found),
+    readRefundReview(ctx, refund),
+    listOfTransaction(ctx.sql, refund, MAX_DISCREPANCIES),
+    readPrincipal(ctx.sql, access.id),
+    listDeciders(ctx.sql, merchantCode),
+  ])
+  const isOwn = principal !== undefined && isOwnRequest(principal, refund)
+  const onlyOneself = isOwn && !(await canAnotherDecide(ctx.sql, key))
+  const { status, firstSentAt, lastSentAt } = refund
+  const sinceSentMs =
+    lastSentAt === null ? null : ctx.now().getTime() - Date.parse(toIso(lastSentAt))
+  return {
+    ...{ found, payment, version, proof, review, isOwn, onlyOneself, deciders },
+    view: showRefund(ctx.encryption, found),
+    discrepancies: all.filter((one) => one.refundId === refundId && one.resolvedAt === null),
+    decidable: { status, firstSentAt, sinceSentMs },
+  }
+}
