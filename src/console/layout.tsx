@@ -7,6 +7,7 @@ import { ASSETS } from './assets.ts'
 import type { ConsoleRequest } from './env.ts'
 import { Form } from './forms/form.tsx'
 import { ScriptParts } from './keys.tsx'
+import { TASKS_PATH } from './paths.ts'
 import { hasRole, hasScope } from './permissions.ts'
 import { readNotice } from './redirect.ts'
 import { TEXTS } from './texts/en.ts'
@@ -27,6 +28,7 @@ export type PageOptions = {
 /** The pages of the navigation: a person sees those of their scope or role. */
 const PAGES: readonly { name: PageName; path: string; scope?: Scope; role?: string }[] = [
   { name: 'search', path: '/console' },
+  { name: 'tasks', path: TASKS_PATH },
   { name: 'transactions', path: '/console/transactions', scope: 'payments:read' },
   { name: 'payments', path: '/console/payments', scope: 'payments:read' },
   { name: 'refunds', path: '/console/refunds', scope: 'refunds:read' },

@@ -17,6 +17,7 @@ import { searchRoutes } from './search/routes.tsx'
 import { requireSession } from './session.ts'
 import { signInRoutes } from './sign-in/routes.tsx'
 import { storyRoutes } from './story/routes.ts'
+import { taskRoutes } from './tasks/task-routes.ts'
 import { TEXTS } from './texts/en.ts'
 
 /** What a browser may do with the pages: load their own files, send their own forms, and nothing inline. */
@@ -64,6 +65,7 @@ function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<Consol
   app.use('/console/*', requireSession(ctx), auditRefusals(ctx), protectForms(ctx))
   app.route('/', accountRoutes(ctx))
   app.route('/', peopleRoutes(ctx))
+  app.route('/', taskRoutes(ctx))
   // Every part adds its routes here.
   app.route('/', listRoutes(ctx))
   app.route('/', searchRoutes(ctx))

@@ -7,8 +7,8 @@ import { readFeed } from '../../src/feed/read-feed.ts'
 import { findPayment, listPayments } from '../../src/payments/find-payments.ts'
 import { listExternalOfTransaction } from '../../src/refunds/external/find-external-refunds.ts'
 import { findRefund, listRefunds } from '../../src/refunds/find-refunds.ts'
-import { readSurplus } from '../../src/refunds/surplus/read-surplus.ts'
 import { listWaitingRefunds } from '../../src/refunds/list-waiting.ts'
+import { readSurplus } from '../../src/refunds/surplus/read-surplus.ts'
 import { findObjects } from '../../src/search/find-objects.ts'
 import { findTransaction } from '../../src/transactions/find-transaction.ts'
 import { listTransactions } from '../../src/transactions/find-transactions.ts'
@@ -104,6 +104,8 @@ export const HOT_READS: readonly HotPath[] = [
     rows: 1,
     most: 60,
     run: (ctx) => readSurplus(ctx.sql, { merchantCode, transactionId: 'T-000010' }),
+  },
+  {
     name: 'refunds that wait for a person, of which there are none',
     rows: 1,
     most: 15,

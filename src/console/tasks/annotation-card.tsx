@@ -21,7 +21,7 @@ export function AnnotationCard(props: {
 }) {
   const { c, path, review, deciders, state, isClosed = false } = props
   const { assignee, notes } = review
-  const note = pickForm(state, 'note')
+  const note = pickForm({ c, path }, state, 'note')
   const me = c.get('access').name
   return (
     <Card title={texts.title} id="review">
@@ -75,7 +75,7 @@ function Assignment(props: {
   state: PageState
 }) {
   const { c, path, assignee, deciders, state } = props
-  const { problems } = pickForm(state, 'assignee')
+  const { problems } = pickForm({ c, path }, state, 'assignee')
   return (
     <Form c={c} action={`${path}/assignee`}>
       <Field name="name" label={texts.assignTo} problem={problems.name}>

@@ -163,7 +163,6 @@ export const decisionTexts = {
     already_sent: 'It was not cancelled: it may have been sent already.',
     not_cancellable: 'It was not cancelled: it has ended, or needs a decision.',
     unavailable: 'Nothing was decided: it is busy at this moment. Try again.',
-    unauthenticated: 'Nothing was decided: your access has just been changed or ended.',
     discrepancy_resolved: 'Nothing was changed: this discrepancy is resolved already.',
     invalid_request:
       'Nothing was added: there are 100 notes already. Keep the rest in your ticket system.',

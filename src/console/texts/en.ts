@@ -15,8 +15,8 @@ import { searchNotices, searchTexts } from './search.ts'
 import { signInNotices, signInTexts } from './sign-in.ts'
 import { stateTexts } from './states.ts'
 import { storyNotices, storyTexts } from './story.ts'
-import { timelineTexts } from './timeline.ts'
 import { taskNotices, taskTexts } from './tasks.ts'
+import { timelineTexts } from './timeline.ts'
 
 /** Every text that the console shows, in English. A text with values in it is a function. */
 export const TEXTS = {

@@ -15,7 +15,7 @@ import type { RefundRecord } from '../find-refunds.ts'
 /** Whether the row `k` of `api_keys` asked for the refund `r`, or is named as the one it was asked for. */
 const ASKED = `(coalesce(r.requested_principal = ${PRINCIPAL_SQL}, r.requested_by = k.name) or ${namesKeySql('r.on_behalf_of')})`
 
-/** What of a refund tells who asked for it. */
+/** What of a refund shows who asked for it. */
 type AskedRefund = Pick<RefundRecord['refund'], 'requestedPrincipal' | 'requestedBy' | 'onBehalfOf'>
 
 /**

@@ -54,7 +54,7 @@ export async function noteRefund(
   })
 }
 
-/** Assigns a refund to a person, or to nobody. */
+/** Assigns a refund to a person, or, without a name, takes the assignment back. */
 export async function assignRefund(
   ctx: Pick<Context, 'sql'>,
   found: RefundRecord,

@@ -61,7 +61,7 @@ function DecideExternal(props: {
   state: PageState
 }) {
   const { c, path, chosen, state } = props
-  const { fields, problems } = pickForm(state, 'external')
+  const { fields, problems } = pickForm({ c, path }, state, 'external')
   const judged = OUTCOMES.map((outcome) => ({
     outcome,
     obstacle: findExternalObstacle(chosen, outcome),

@@ -43,7 +43,7 @@ export async function renderDiscrepancyPage(
       <FactsCard c={c} shown={shown} />
       {shown.external.length > 0 ? <ExternalCard {...{ c, path, shown, state }} /> : null}
       {row.resolvedAt === null ? (
-        <ResolveCard of={{ c, path, shown }} state={pickForm(state, 'resolution')} />
+        <ResolveCard of={{ c, path, shown }} state={pickForm({ c, path }, state, 'resolution')} />
       ) : null}
       <AnnotationCard
         {...{ c, path, deciders, state }}
@@ -58,14 +58,14 @@ function explainKind(kind: string) {
   return Object.entries(TEXTS.discrepancyHelp).find(([name]) => name === kind)?.[1] ?? unknownHelp
 }
 
-function SidesCard({ shown: { view } }: { shown: ShownDiscrepancyPage }) {
+function SidesCard({ shown: { row, view } }: { shown: ShownDiscrepancyPage }) {
   return (
     <Card title={texts.sides}>
       <div class="sides">
-        {[view.ours, view.theirs].map(({ source, says }) => (
+        {(['ours', 'theirs'] as const).map((side) => (
           <div>
-            <h3>{nameSource(source)}</h3>
-            <p>{says}</p>
+            <h3>{nameSource(view[side].source)}</h3>
+            <p>{row[side]}</p>
           </div>
         ))}
       </div>

@@ -33,7 +33,7 @@ export type ShownRefundPage = {
   decidable: DecidableRefund
   /** The person asked for it, or it was asked for in their name. */
   isOwn: boolean
-  /** Nobody but the person may decide its outcome. */
+  /** No other person may decide its outcome. */
   onlyOneself: boolean
   /** Who may take care of it. */
   deciders: string[]

@@ -41,7 +41,9 @@ export async function renderRefundPage(
         <Notice tone="bad">{message}</Notice>
       ))}
       <RefundFactsCard shown={shown} />
-      {offers.approve ? <ApproveCard of={forms} state={pickForm(state, 'approval')} /> : null}
+      {offers.approve ? (
+        <ApproveCard of={forms} state={pickForm(forms, state, 'approval')} />
+      ) : null}
       {offers.showsProof ? <ProofCard proof={shown.proof} /> : null}
       {offers.showsProof ? <SupportCard shown={shown} /> : null}
       {offers.outcomes.length > 0 ? (
@@ -49,11 +51,13 @@ export async function renderRefundPage(
           of={forms}
           outcomes={offers.outcomes}
           evidence={state.evidence ?? []}
-          state={pickForm(state, 'resolution')}
+          state={pickForm(forms, state, 'resolution')}
         />
       ) : null}
       <ObstacleCard obstacles={offers.obstacles} />
-      {offers.cancel ? <CancelCard of={forms} state={pickForm(state, 'cancellation')} /> : null}
+      {offers.cancel ? (
+        <CancelCard of={forms} state={pickForm(forms, state, 'cancellation')} />
+      ) : null}
       {offers.annotate ? renderReview(forms, state) : null}
       <StepsCard proof={shown.proof} />
     </>,
