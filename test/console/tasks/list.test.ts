@@ -1,0 +1,315 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { TEXTS } from '../../../src/console/texts/en.ts'
+import { DISCREPANCY_KINDS } from '../../../src/discrepancies/kinds.ts'
+import { addPrincipal } from '../../support/approvals.ts'
+import { ask, expectTaken, moveTo, seedPaid } from '../../support/ask.ts'
+import { addVisitor, addVisitors, submitAs, type Visitor } from '../../support/console.ts'
+import { openAs, sendForm } from '../../support/console-pages.ts'
+import { emptyTables } from '../../support/database.ts'
+import { MERCHANT } from '../../support/service.ts'
+import { useRig } from '../../support/use-started.ts'
+
+const { merchantCode } = MERCHANT
+const { sections } = TEXTS.tasks
+const SETTINGS = {
+  ROLE: 'web',
+  REFUND_APPROVAL_ABOVE: 'CLF:50',
+  REFUND_RESOLVE_FOR_MS: '259200000',
+}
+
+const rig = useRig({ settings: SETTINGS })
+let people: Awaited<ReturnType<typeof addVisitors>>
+beforeEach(async () => {
+  people = await addVisitors(rig.database)
+})
+afterEach(async () => {
+  await emptyTables(rig.database)
+  await rig.database.sql`delete from webhook_endpoints`
+  await rig.database.sql`delete from webhook_attempts`
+})
+
+const tasks = (visitor: Visitor, query = '') => openAs(rig, visitor, `/console/tasks${query}`)
+
+/** The text of one section; undefined when the page has none of that name. */
+function readSection(html: string, name: keyof typeof sections): string | undefined {
+  const part = html.split(`<section id="${name}"`)[1]?.split('</section>')[0]
+  return part
+    ?.replaceAll(/<[^>]+>/g, ' ')
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+}
+
+async function request(amount: string, key?: string): Promise<string> {
+  const payment = await seedPaid(rig.database)
+  const asked = { url: rig.service.url, ...(key === undefined ? {} : { key }) }
+  return (await expectTaken(await ask(asked, payment.id, { amount }))).id
+}
+
+async function makeSent(status: 'accepted' | 'unknown' | 'needs_review', hours: number) {
+  const id = await request('10')
+  await moveTo(rig.database, id, status)
+  await rig.database.sql`
+    update refunds set requested_at = now() - ${hours} * interval '1 hour',
+      last_sent_at = now() - ${hours} * interval '1 hour' where refund_id = ${id}`
+  return id
+}
+
+async function addDiscrepancy(
+  kind: string,
+  daysAgo: number,
+  account = merchantCode,
+): Promise<number> {
+  const [row] = await rig.database.sql<{ id: number }[]>`
+    insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs, at)
+    values (${account}, 'T-1', ${kind}, ${`ours ${daysAgo}`}, 'theirs', now() - ${daysAgo} * interval '1 day')
+    returning id`
+  return row?.id ?? 0
+}
+
+async function addEndpoint(owner: string, more: { disabled?: boolean; failing?: boolean } = {}) {
+  const { disabled = false, failing = true } = more
+  const { sql } = rig.database
+  const [row] = await sql<{ id: string }[]>`
+    insert into webhook_endpoints (merchant_code, url, types, secret, planned_up_to, failing_since, probe_at,
+      disabled_at, disabled_reason)
+    values (${owner}, 'https://shop.example/hooks', '{payment.updated}', '', 0,
+      ${failing ? sql`now() - interval '2 days'` : null}, ${failing ? sql`now() + interval '1 minute'` : null},
+      ${disabled ? sql`now()` : null}, ${disabled ? 'failing' : null})
+    returning id`
+  const id = row?.id ?? ''
+  if (failing) {
+    await sql`
+      insert into webhook_deliveries (endpoint_id, event_id, merchant_code, transaction_id)
+      values (${id}, 7, ${merchantCode}, 'T-7')`
+    await sql`
+      insert into webhook_attempts (merchant_code, endpoint_id, event_id, type, transaction_id, attempt, sent_at,
+        duration_ms, http_status, error, answer)
+      values (${owner}, ${id}, 7, 'payment.updated', 'T-7', 1, now(), 12, 503, 'answered 503', ${'down <b>now</b>'})`
+  }
+  return id
+}
+
+describe('what waits for a person', () => {
+  it('is nothing at first, and every section says so kindly', async () => {
+    const { text, html, status } = await tasks(people.admin)
+    expect(status).toBe(200)
+    expect(text).toContain('Nothing waits for you at the moment.')
+    for (const name of ['approvals', 'reviews', 'overdue', 'discrepancies', 'endpoints'] as const) {
+      expect(readSection(html, name)).toContain(sections[name].empty)
+    }
+  })
+
+  it('depends on the role', async () => {
+    const shown = await Promise.all(
+      (['viewer', 'agent', 'approver', 'operator', 'admin'] as const).map(async (role) => {
+        const { html } = await tasks(people[role])
+        return [role, [...html.matchAll(/<section id="(\w+)"/g)].map(([, name]) => name)]
+      }),
+    )
+    expect(Object.fromEntries(shown)).toEqual({
+      viewer: [],
+      agent: ['approvals'],
+      approver: ['approvals'],
+      operator: ['reviews', 'overdue', 'discrepancies', 'endpoints'],
+      admin: ['approvals', 'reviews', 'overdue', 'discrepancies', 'endpoints'],
+    })
+    expect((await tasks(people.viewer)).text).toContain('Your roles let you look things up.')
+  })
+
+  it("is that of the person's own accounts", async () => {
+    await request('60')
+    await makeSent('needs_review', 1)
+    await addDiscrepancy('amount_mismatch', 1)
+    await addDiscrepancy('amount_mismatch', 1, 'OTHER1')
+    await addEndpoint(merchantCode)
+    await addEndpoint('*')
+    const theirs = await addVisitor(rig.database, { roles: ['admin'], merchants: ['OTHER1'] })
+    const { html } = await tasks(theirs)
+    for (const name of ['approvals', 'reviews', 'overdue', 'endpoints'] as const) {
+      expect(readSection(html, name)).toContain(sections[name].empty)
+    }
+    expect(readSection(html, 'discrepancies')).toMatch(/^.*Discrepancies 1 /)
+    expect(readSection((await tasks(people.admin)).html, 'endpoints')).toMatch(/arrive 2 /)
+  })
+})
+
+describe('refunds to approve', () => {
+  it('come longest first, with who asked and why', async () => {
+    const old = await request('61')
+    await request('62')
+    await rig.database.sql`
+      update refunds set requested_at = now() - interval '50 hours' where refund_id = ${old}`
+    const section = readSection((await tasks(people.approver)).html, 'approvals') ?? ''
+    expect(section).toMatch(/Refunds to approve 2 .*61 CLF .*test.* for 2 days .*62 CLF/)
+    expect(section).toContain('Open it to approve or decline.')
+  })
+
+  it("name one's own, with why another person has to approve it", async () => {
+    const name = `Lan ${crypto.randomUUID()}`
+    const lan = await addVisitor(rig.database, { name, roles: ['agent', 'approver'] })
+    const key = await addPrincipal(rig.database, { person: name })
+    await request('60', key.key)
+    expect(readSection((await tasks(lan)).html, 'approvals')).toContain(
+      'You asked for this refund: another person has to approve it.',
+    )
+    expect(readSection((await tasks(people.agent)).html, 'approvals')).toContain(
+      'An approver has to decide.',
+    )
+  })
+})
+
+describe('refunds without an outcome', () => {
+  it('are those sent more than a day ago, with when they can be decided', async () => {
+    await makeSent('accepted', 23)
+    await makeSent('accepted', 30)
+    await makeSent('unknown', 40)
+    await makeSent('accepted', 80)
+    const section = readSection((await tasks(people.operator)).html, 'overdue') ?? ''
+    expect(section).toMatch(/^.*Refunds without an outcome 3 /)
+    expect(section).toContain('Sent more than 24 hours ago')
+    expect(section).toMatch(
+      /for 3 days You can decide it now\..*for 40 hours You can decide it now/,
+    )
+    expect(section).toContain('You can decide it in 2 days.')
+  })
+})
+
+describe('refunds that need a decision', () => {
+  it('show why, and who takes care of them: also of their discrepancy', async () => {
+    const id = await makeSent('needs_review', 5)
+    const other = await makeSent('needs_review', 4)
+    const { sql } = rig.database
+    await sql`update refunds set review = 'no_evidence' where refund_id = ${id}`
+    await sql`
+      insert into refund_reviews (merchant_code, refund_id, assignee) values (${merchantCode}, ${id}, 'Linh')`
+    await sql`
+      insert into discrepancies (merchant_code, transaction_id, refund_id, kind, ours, theirs, assignee)
+      select ${merchantCode}, transaction_id, refund_id, 'failure_after_success', '', '', 'Minh'
+      from refunds where refund_id = ${other}`
+    const section = readSection((await tasks(people.operator)).html, 'reviews') ?? ''
+    expect(section).toMatch(
+      /No evidence arrived\. .*for 5 hours Linh .*contradicts itself\. .*for 4 hours Minh/,
+    )
+  })
+})
+
+describe('discrepancies', () => {
+  it('come by severity, then age; resolved ones do not', async () => {
+    await addDiscrepancy('ipn_missing', 9)
+    await addDiscrepancy('order_paid_twice', 5)
+    await addDiscrepancy('amount_mismatch', 1)
+    await addDiscrepancy('currency_changed', 3)
+    const over = await addDiscrepancy('currency_changed', 4)
+    await rig.database.sql`update discrepancies set resolved_at = now() where id = ${over}`
+    const section = readSection((await tasks(people.operator)).html, 'discrepancies') ?? ''
+    const names = [
+      'currency_changed',
+      'amount_mismatch',
+      'order_paid_twice',
+      'ipn_missing',
+    ] as const
+    const places = names.map((kind) => section.indexOf(TEXTS.discrepancies.kinds[kind]))
+    expect(places.every((place) => place > 0)).toBe(true)
+    expect(places).toEqual(places.toSorted((a, b) => a - b))
+    expect(section).toMatch(/^.*Discrepancies 4 /)
+  })
+
+  it('are listed page by page without one twice or left out', async () => {
+    const kinds = Object.keys(DISCREPANCY_KINDS)
+    const ids = new Set<number>()
+    for (let n = 0; n < 120; n += 1) {
+      ids.add(await addDiscrepancy(kinds[n % kinds.length] ?? '', Math.floor(n / 3)))
+    }
+    const first = await tasks(people.operator)
+    expect(readSection(first.html, 'discrepancies')).toMatch(/Discrepancies 50\+/)
+    expect(first.text).toContain('More than 40 others')
+    let query = '?section=discrepancies'
+    const seen: number[] = []
+    for (let page = 0; page < 3; page += 1) {
+      const { html } = await tasks(people.operator, query)
+      const found = html.matchAll(/href="\/console\/discrepancies\/\w+\/(\d+)"/g)
+      seen.push(...[...found].map(([, id]) => Number(id)))
+      query =
+        /href="\/console\/tasks(\?[^"]*)" rel="next"/.exec(html)?.[1]?.replaceAll('&amp;', '&') ??
+        ''
+    }
+    expect(query).toBe('')
+    expect(seen).toHaveLength(120)
+    expect(new Set(seen)).toEqual(ids)
+  })
+})
+
+describe('a long section of refunds', () => {
+  it('shows ten, and leads on to the rest, page by page', async () => {
+    const ids: string[] = []
+    for (let n = 0; n < 53; n += 1) ids.push(await request('60'))
+    const first = await tasks(people.approver)
+    expect([...first.html.matchAll(/href="\/console\/refunds\//g)]).toHaveLength(10)
+    expect(first.text).toContain('More than 40 others')
+    const second = await tasks(people.approver, '?section=approvals')
+    expect([...second.html.matchAll(/href="\/console\/refunds\//g)]).toHaveLength(50)
+    const next = /href="\/console\/tasks(\?[^"]*)" rel="next"/.exec(second.html)?.[1] ?? ''
+    const third = await tasks(people.approver, next.replaceAll('&amp;', '&'))
+    const rest = [...third.html.matchAll(/href="\/console\/refunds\/\w+\/([\w-]+)"/g)]
+    expect(rest.map(([, id]) => id)).toEqual(ids.slice(50))
+  })
+
+  it.each([
+    '?section=approvals&cursor=x',
+    '?section=discrepancies&cursor=WyIyMDI2LTAxLTAxIDAwOjAwOjAwKzAwIiwieCIsIlUiXQ',
+    '?section=approvals&cursor=WyIyMDI2LTAxLTAxIDAwOjAwOjAwKzAwIiwieCIsIlUiXQ',
+  ])('refuses a cursor of another list: %s', async (query) => {
+    expect((await tasks(people.admin, query)).status).toBe(422)
+  })
+
+  it('that is not known, or not for the role, is left out', async () => {
+    for (const query of ['?section=x', '?section=__proto__', '?section=discrepancies']) {
+      const { status, text } = await tasks(people.approver, query)
+      expect(status).toBe(200)
+      expect(text).toMatch(/^Waiting for you/)
+    }
+  })
+})
+
+describe('webhook endpoints that fail', () => {
+  it('show since when, the last answer, the next attempt and the newest failed event', async () => {
+    await addEndpoint(merchantCode)
+    await addEndpoint('*', { disabled: true })
+    await addEndpoint(merchantCode, { failing: false })
+    const { html } = await tasks(people.operator)
+    const section = readSection(html, 'endpoints') ?? ''
+    expect(section).toMatch(/do not arrive 2 /)
+    expect(section).toContain('https://shop.example/hooks')
+    expect(section).toContain('Status 503 down &lt;b&gt;now&lt;/b&gt;')
+    expect(section).toContain('1 event waits.')
+    expect(section).toContain('Disabled: nothing was accepted for five days.')
+    expect(html).toContain(`href="/console/transactions/${merchantCode}/T-7"`)
+  })
+
+  it('are enabled again, and audited under the name of the person', async () => {
+    const id = await addEndpoint(merchantCode, { disabled: true })
+    const page = await tasks(people.operator)
+    const action = `/console/webhooks/${id}/enable`
+    const done = await sendForm(rig, people.operator, page, action, {})
+    expect(done.location).toBe('/console/tasks?notice=endpointEnabled#endpoints')
+    const [row] = await rig.database.sql`select disabled_at from webhook_endpoints where id = ${id}`
+    expect(row).toEqual({ disabled_at: null })
+    const [audited] = await rig.database.sql`
+      select actor, outcome from audit_entries where object_id = ${id}`
+    expect(audited).toEqual({ actor: people.operator.name, outcome: 'done' })
+  })
+
+  it('are not enabled without the scope, nor of other accounts, nor by an odd id', async () => {
+    const id = await addEndpoint(merchantCode, { disabled: true })
+    const path = `/console/webhooks/${id}/enable`
+    expect((await submitAs(rig, people.approver, path)).status).toBe(403)
+    const theirs = await addVisitor(rig.database, { roles: ['operator'], merchants: ['OTHER1'] })
+    expect((await submitAs(rig, theirs, path)).status).toBe(404)
+    for (const odd of ['x', '%00', id.replace('-', '')]) {
+      const answer = await submitAs(rig, people.operator, `/console/webhooks/${odd}/enable`)
+      expect([odd, answer.status]).toEqual([odd, 404])
+    }
+    const [row] = await rig.database.sql`select disabled_at from webhook_endpoints where id = ${id}`
+    expect(row?.disabled_at).not.toBeNull()
+  })
+})

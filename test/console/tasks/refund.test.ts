@@ -1,0 +1,499 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { addPrincipal } from '../../support/approvals.ts'
+import { ask, expectTaken, moveTo } from '../../support/ask.ts'
+import { addVisitor, addVisitors, submitAs, type Visitor } from '../../support/console.ts'
+import { openAs, readHidden, sendForm } from '../../support/console-pages.ts'
+import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import type { LabPayment } from '../../support/refund-lab.ts'
+import { MERCHANT } from '../../support/service.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const lab = useRefundLab({
+  settings: {
+    REFUND_APPROVAL_ABOVE: 'VND:50',
+    REFUND_RESOLVE_FOR_MS: '3600000',
+    REFUND_CONFIRM_FAILED_MS: '600000',
+  },
+})
+
+let people: Awaited<ReturnType<typeof addVisitors>>
+beforeEach(async () => {
+  await lab.clear()
+  people = await addVisitors(lab.database)
+})
+
+const pathOf = (id: string) => `/console/refunds/${MERCHANT.merchantCode}/${id}`
+const open = (visitor: Visitor, id: string) => openAs(lab, visitor, pathOf(id))
+
+/** Requests a refund with an API key; more than 50 awaits approval. */
+async function request(amount: string, { key, body = {} }: { key?: string; body?: object } = {}) {
+  const payment = await lab.open()
+  const asked = { url: lab.service.url, ...(key === undefined ? {} : { key }) }
+  const { id } = await expectTaken(await ask(asked, payment.id, { amount, ...body }))
+  return { payment, id }
+}
+
+/** A refund of 30 that was sent an hour ago or earlier, in this status. */
+async function makeSent(status: Parameters<typeof moveTo>[2]) {
+  const { payment, id } = await request('30')
+  await moveTo(lab.database, id, status)
+  await lab.age(id, 7_200_000)
+  return { payment, id }
+}
+
+async function act(visitor: Visitor, id: string, form: string, fields: Record<string, string>) {
+  return await sendForm(lab, visitor, await open(visitor, id), `${pathOf(id)}/${form}`, fields)
+}
+
+const status = async (id: string) => (await lab.row(id)).status
+
+describe('a refund that waits for an approval', () => {
+  it('is shown with what will be sent, the account number masked', async () => {
+    const receiver = { accountName: 'TRAN B', accountNumber: '987654321', swiftCode: 'ASCBVNVX' }
+    const { id } = await request('60', { body: { receiver, reason: 'Returned goods' } })
+    const { text, html } = await open(people.approver, id)
+    expect(text).toContain('Refund of 60')
+    expect(text).toContain('TRAN B, •••• 4321, ASCBVNVX')
+    expect(text).toContain('Returned goods')
+    expect(text).toContain('Left to refund beside it 40')
+    expect(html).not.toContain('987654321')
+  })
+
+  it('is approved by another person, who is named in the audit log', async () => {
+    const { id } = await request('60')
+    const { status: answer, location } = await act(people.approver, id, 'approval', {
+      decision: 'approve',
+      reason: 'checked',
+    })
+    expect([answer, location]).toEqual([303, `${pathOf(id)}?notice=refundApproved`])
+    expect(await status(id)).toBe('pending')
+    expect((await openAs(lab, people.viewer, location ?? '')).text).toContain('Approved.')
+    const [row] = await lab.database.sql`
+      select decided_by, decided_principal, decided_reason from refunds where refund_id = ${id}`
+    expect(row).toEqual({
+      decided_by: people.approver.name,
+      decided_principal: `person:${people.approver.name.toLowerCase()}`,
+      decided_reason: 'checked',
+    })
+  })
+
+  it('is declined with a reason', async () => {
+    const { id } = await request('60')
+    await act(people.approver, id, 'approval', { decision: 'decline', reason: 'no return came' })
+    expect(await lab.row(id)).toMatchObject({ status: 'failed', failureReason: 'declined' })
+    expect((await open(people.viewer, id)).text).toContain(
+      `${people.approver.name} declined it. no return came`,
+    )
+  })
+
+  it('is not approved by whoever asked for it: not in a second session, nor with an API key', async () => {
+    const name = `Linh ${crypto.randomUUID()}`
+    const linh = await addVisitor(lab.database, { name, roles: ['approver', 'agent'] })
+    const key = await addPrincipal(lab.database, { person: name.toUpperCase() })
+    const { id } = await request('60', { key: key.key })
+    const page = await open(linh, id)
+    expect(page.text).toContain('You asked for this refund')
+    expect(readHidden(page.html, `${pathOf(id)}/approval`)).toBeUndefined()
+    const hidden = readHidden((await open(people.approver, id)).html, `${pathOf(id)}/approval`)
+    const forced = await submitAs(lab, linh, `${pathOf(id)}/approval`, {
+      version: hidden?.version ?? '',
+      decision: 'approve',
+    })
+    expect(forced.status).toBe(403)
+    expect(await forced.text()).toContain('another person has to decide')
+    expect(await status(id)).toBe('awaiting_approval')
+  })
+
+  it('is approved once when the form is sent twice, and the second time shows what happened', async () => {
+    const { id } = await request('60')
+    const page = await open(people.approver, id)
+    const send = () =>
+      sendForm(lab, people.approver, page, `${pathOf(id)}/approval`, { decision: 'approve' })
+    expect((await send()).status).toBe(303)
+    const again = await send()
+    expect(again.status).toBe(409)
+    expect(again.text).toContain('You have approved it already; it was not done twice.')
+    const steps = await lab.database.sql`
+      select after from changes where refund_id = ${id} and after = 'pending'`
+    expect(steps).toHaveLength(1)
+  })
+
+  it('is decided by one of two approvers at once, and the other one reads by whom', async () => {
+    const { payment, id } = await request('60')
+    const [one, other] = [people.approver, people.admin]
+    const pages = await Promise.all([open(one, id), open(other, id)])
+    const [first, second] = await atOnce(payment, [
+      () => sendForm(lab, one, pages[0], `${pathOf(id)}/approval`, { decision: 'approve' }),
+      () => sendForm(lab, other, pages[1], `${pathOf(id)}/approval`, { decision: 'decline' }),
+    ])
+    expect([first?.status, second?.status]).toEqual([303, 409])
+    expect(second?.text).toContain(`${one.name} approved it.`)
+    expect(await status(id)).toBe('pending')
+  })
+
+  it('is not approved once a hold was set that the page did not show', async () => {
+    const { id } = await request('60')
+    const page = await open(people.approver, id)
+    await lab.api(`/v1/holds/refund/${id}`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json' },
+      body: '{"reason":"the shop disputes it"}',
+    })
+    const form = `${pathOf(id)}/approval`
+    const refused = await sendForm(lab, people.approver, page, form, { decision: 'approve' })
+    expect(refused.status).toBe(409)
+    expect(refused.text).toContain('this has changed since you opened it')
+    expect(refused.text).toContain('the shop disputes it')
+    expect(await status(id)).toBe('awaiting_approval')
+    const { status: answer } = await sendForm(lab, people.approver, refused, form, {
+      decision: 'approve',
+    })
+    expect(answer).toBe(303)
+  })
+})
+
+/** Starts all of this while the payment is locked, so that all of it waits for the same lock. */
+async function atOnce<T>(payment: LabPayment, starts: readonly (() => Promise<T>)[]): Promise<T[]> {
+  return await whileUncommitted(
+    lab.database,
+    (held) => held`select from payments where payment_id = ${payment.id} for update`,
+    async (commit) => {
+      const running: Promise<T>[] = []
+      for (const start of starts) {
+        running.push(start())
+        await waitUntilBlocked(lab.database, running.length)
+      }
+      await commit()
+      return await Promise.all(running)
+    },
+  )
+}
+
+describe('the outcomes that an operator is offered', () => {
+  it.each([
+    ['awaiting_approval', []],
+    ['pending', []],
+    ['sending', []],
+    ['accepted', ['succeeded', 'failed']],
+    ['unknown', ['succeeded', 'failed']],
+    ['needs_review', ['succeeded', 'failed']],
+    ['succeeded', ['returned']],
+    ['failed', ['succeeded']],
+    ['returned', []],
+  ] as const)('of a refund that is %s are %j', async (state, offered) => {
+    const { id } = await request(state === 'awaiting_approval' ? '60' : '30')
+    if (state !== 'awaiting_approval' && state !== 'pending') {
+      await moveTo(lab.database, id, state)
+      await lab.age(id, 7_200_000)
+    }
+    const { html, text } = await open(people.operator, id)
+    const values = [...html.matchAll(/<input type="radio" name="outcome" value="(\w+)"/g)]
+    expect(values.map(([, value]) => value)).toEqual(offered)
+    if (offered.length === 0 && state !== 'awaiting_approval' && state !== 'pending') {
+      expect(text).toContain('What you can do')
+    }
+    for (const role of ['viewer', 'agent', 'approver'] as const) {
+      expect((await open(people[role], id)).html).not.toContain('name="outcome"')
+    }
+  })
+
+  it.each(['accepted', 'unknown'] as const)(
+    'begin for one that is %s when its time has come, and the page names that time',
+    async (state) => {
+      const { id } = await request('30')
+      await moveTo(lab.database, id, state)
+      const { html, text } = await open(people.operator, id)
+      expect(html).not.toContain('name="outcome"')
+      expect(text).toContain(
+        `you can decide the outcome in ${state === 'accepted' ? '1 hour' : '10 minutes'}`,
+      )
+      const forced = await submitAs(lab, people.operator, `${pathOf(id)}/resolution`, {
+        outcome: 'failed',
+        reason: 'x',
+      })
+      expect(forced.status).toBe(409)
+      expect(await status(id)).toBe(state)
+    },
+  )
+
+  it.each([
+    ['needs_review', 'succeeded'],
+    ['needs_review', 'failed'],
+    ['accepted', 'succeeded'],
+    ['unknown', 'failed'],
+    ['failed', 'succeeded'],
+    ['succeeded', 'returned'],
+  ] as const)('are carried out: %s becomes %s', async (state, outcome) => {
+    const { id } = await makeSent(state)
+    const { status: answer } = await act(people.operator, id, 'resolution', {
+      outcome,
+      reason: 'ticket 4711',
+    })
+    expect(answer).toBe(303)
+    expect(await lab.row(id)).toMatchObject({
+      status: outcome,
+      resolution: { outcome, reason: 'ticket 4711', by: people.operator.name },
+    })
+  })
+})
+
+describe('the evidence beside the decision', () => {
+  it('shows what speaks for each outcome, what to ask, and the request id to quote', async () => {
+    const payment = await lab.open()
+    await lab.fault('code', { code: 5 })
+    const id = await lab.send(payment, '30')
+    await moveTo(lab.database, id, 'needs_review')
+    await lab.notify(payment, id, '30')
+    const { text, html } = await open(people.operator, id)
+    expect(text).toMatch(/Speaks for: the money moved Notification .*Speaks for: the money did not/)
+    expect(text).toMatch(/Speaks for: the money did not move .*Answer of the gateway .*code 5/)
+    expect(text).toContain(`Request id ${id}`)
+    expect(text).toContain(`payment ${payment.id}: was the refund of 30`)
+    expect(html).toContain(`<code data-copy="">${id}</code>`)
+  })
+
+  it('has to be contradicted on purpose: the page shows it, and a box to confirm', async () => {
+    const payment = await lab.open()
+    const id = await lab.send(payment, '30')
+    await moveTo(lab.database, id, 'needs_review')
+    await lab.notify(payment, id, '30')
+    const first = await open(people.operator, id)
+    expect(first.html).not.toContain('againstEvidence')
+    const form = `${pathOf(id)}/resolution`
+    const decision = { outcome: 'failed', reason: 'their support says no' }
+    const refused = await sendForm(lab, people.operator, first, form, decision)
+    expect(refused.status).toBe(409)
+    expect(refused.text).toContain('This decision contradicts the evidence:')
+    expect(refused.text).toContain('the gateway notified that it succeeded')
+    expect(refused.html).toContain('their support says no')
+    expect(refused.html).toMatch(/value="failed" checked/)
+    expect(refused.text).not.toContain('againstEvidence')
+    expect(await status(id)).toBe('needs_review')
+    const confirmed = { ...decision, againstEvidence: 'true' }
+    const done = await sendForm(lab, people.operator, refused, form, confirmed)
+    expect(done.status).toBe(303)
+    expect(await status(id)).toBe('failed')
+    expect(await lab.disagreements(payment)).toContain('decided_against_evidence')
+  })
+
+  it('that arrived after the page was shown keeps even a confirmed decision from being made', async () => {
+    const { payment, id } = await makeSent('needs_review')
+    const page = await open(people.operator, id)
+    await lab.notify(payment, id, '30')
+    const fields = { outcome: 'failed', reason: 'x', againstEvidence: 'true' }
+    const refused = await sendForm(lab, people.operator, page, `${pathOf(id)}/resolution`, fields)
+    expect(refused.status).toBe(409)
+    expect(refused.text).toContain('this has changed since you opened it')
+    expect(refused.text).toMatch(/Speaks for: the money moved Notification/)
+    expect(await status(id)).toBe('needs_review')
+  })
+
+  it('a second decision with the same form is not made, and shows the first', async () => {
+    const { id } = await makeSent('needs_review')
+    const page = await open(people.operator, id)
+    const form = `${pathOf(id)}/resolution`
+    await sendForm(lab, people.admin, await open(people.admin, id), form, {
+      outcome: 'succeeded',
+      reason: 'paid out',
+    })
+    const late = await sendForm(lab, people.operator, page, form, {
+      outcome: 'failed',
+      reason: 'x',
+    })
+    expect(late.status).toBe(409)
+    expect(late.text).toContain(`${people.admin.name} decided: The money moved.`)
+    expect(await status(id)).toBe('succeeded')
+  })
+})
+
+describe("one's own refund in review", () => {
+  it('is decided by another person', async () => {
+    const name = `Minh ${crypto.randomUUID()}`
+    const minh = await addVisitor(lab.database, { name, roles: ['operator'] })
+    const key = await addPrincipal(lab.database, { person: name })
+    const { id } = await request('30', { key: key.key })
+    await moveTo(lab.database, id, 'needs_review')
+    const { html, text } = await open(minh, id)
+    expect(html).not.toContain('name="outcome"')
+    expect(text).toContain('another person has to decide it')
+    const hidden = readHidden((await open(people.operator, id)).html, `${pathOf(id)}/resolution`)
+    const forced = await submitAs(lab, minh, `${pathOf(id)}/resolution`, {
+      version: hidden?.version ?? '',
+      outcome: 'succeeded',
+      reason: 'mine',
+    })
+    expect(forced.status).toBe(403)
+    expect(await status(id)).toBe('needs_review')
+  })
+})
+
+describe('a cancellation', () => {
+  it('ends what was never sent, by a person who may ask for refunds', async () => {
+    const { id } = await request('30')
+    const { status: answer } = await act(people.agent, id, 'cancellation', {
+      cancelReason: 'the customer keeps the goods',
+    })
+    expect(answer).toBe(303)
+    expect(await lab.row(id)).toMatchObject({ status: 'failed', failureReason: 'cancelled' })
+  })
+
+  it('is refused once it was sent, and the page shows where it stands', async () => {
+    const { id } = await request('30')
+    const page = await open(people.agent, id)
+    await moveTo(lab.database, id, 'accepted')
+    const form = `${pathOf(id)}/cancellation`
+    const refused = await sendForm(lab, people.agent, page, form, { cancelReason: 'x' })
+    expect(refused.status).toBe(409)
+    expect(refused.text).toContain('It was not cancelled: it may have been sent already.')
+    expect(refused.text).toContain('Accepted by the gateway')
+  })
+
+  it('is refused when the refund was approved meanwhile', async () => {
+    const { id } = await request('60')
+    const page = await open(people.agent, id)
+    await act(people.approver, id, 'approval', { decision: 'approve' })
+    const form = `${pathOf(id)}/cancellation`
+    const refused = await sendForm(lab, people.agent, page, form, { cancelReason: 'x' })
+    expect(refused.status).toBe(409)
+    expect(refused.text).toContain(`${people.approver.name} approved it.`)
+    expect(await status(id)).toBe('pending')
+  })
+})
+
+describe('input on the page of a refund', () => {
+  it.each([
+    ['approval', { decision: 'approve', reason: 'x'.repeat(501) }, 'At most 500 characters'],
+    ['cancellation', { cancelReason: '  ' }, 'Give a reason.'],
+  ] as const)('that is wrong comes back beside its field: %s', async (form, fields, problem) => {
+    const { id } = await request('60')
+    const refused = await act(people.admin, id, form, fields)
+    expect(refused.status).toBe(422)
+    expect(refused.text).toContain(problem)
+    expect(refused.html).toMatch(/<textarea[^>]*aria-invalid="true"[^>]*autofocus/)
+    expect(await status(id)).toBe('awaiting_approval')
+  })
+
+  it('without an outcome or a reason comes back with what was filled in', async () => {
+    const { id } = await makeSent('needs_review')
+    const first = await act(people.operator, id, 'resolution', { reason: 'ticket <b>47</b>' })
+    expect(first.status).toBe(422)
+    expect(first.text).toContain('Choose what happened.')
+    expect(first.html).toContain('ticket &lt;b&gt;47&lt;/b&gt;')
+    const second = await act(people.operator, id, 'resolution', { outcome: 'failed' })
+    expect(second.text).toContain('Give a reason.')
+    expect(second.html).toMatch(/value="failed" checked/)
+    expect(await status(id)).toBe('needs_review')
+  })
+
+  it('without the version that was shown decides nothing', async () => {
+    const { id } = await request('60')
+    const path = `${pathOf(id)}/approval`
+    for (const version of [undefined, '', 'x'.repeat(1000)]) {
+      const fields = { decision: 'approve', ...(version === undefined ? {} : { version }) }
+      expect((await submitAs(lab, people.approver, path, fields)).status).toBe(409)
+    }
+    expect(await status(id)).toBe('awaiting_approval')
+  })
+
+  it('stored by others is text, never markup', async () => {
+    const evil = '<script>alert(1)</script><img src=x onerror=alert(1)>'
+    const { id } = await request('60', { body: { reason: evil, onBehalfOf: evil } })
+    const { html, text } = await open(people.admin, id)
+    expect(html).not.toContain('<script>alert')
+    expect(html).not.toContain('<img')
+    expect(text).toContain(evil)
+  })
+
+  it('by people without the scope is refused, and they see no button', async () => {
+    const { id } = await request('60')
+    for (const [form, roles] of [
+      ['approval', ['viewer', 'agent', 'operator']],
+      ['cancellation', ['viewer', 'approver', 'operator']],
+      ['resolution', ['viewer', 'agent', 'approver']],
+      ['note', ['viewer', 'agent', 'approver']],
+      ['assignee', ['viewer', 'agent', 'approver']],
+    ] as const) {
+      for (const role of roles) {
+        const path = `${pathOf(id)}/${form}`
+        expect(readHidden((await open(people[role], id)).html, path)).toBeUndefined()
+        const fields = { decision: 'approve', outcome: 'failed', reason: 'x', cancelReason: 'x' }
+        const forced = await submitAs(lab, people[role], path, { ...fields, text: 'x', name: '' })
+        expect([form, role, forced.status]).toEqual([form, role, 403])
+      }
+    }
+    expect(await status(id)).toBe('awaiting_approval')
+  })
+
+  it("of another account's people finds nothing", async () => {
+    const { id } = await request('60')
+    const stranger = await addVisitor(lab.database, { roles: ['admin'], merchants: ['OTHER1'] })
+    for (const path of [pathOf(id), `/console/refunds/OTHER1/${id}`, pathOf('x'), pathOf('%00')]) {
+      expect([path, (await openAs(lab, stranger, path)).status]).toEqual([path, 404])
+    }
+    for (const form of ['approval', 'resolution', 'cancellation', 'note', 'assignee']) {
+      const forced = await submitAs(lab, stranger, `${pathOf(id)}/${form}`, { decision: 'approve' })
+      expect([form, forced.status]).toEqual([form, 404])
+    }
+  })
+
+  it('that moves money needs a recent sign-in', async () => {
+    const { id } = await request('60')
+    const page = await open(people.approver, id)
+    await lab.database.sql`
+      update sessions set signed_in_at = now() - interval '16 min'
+      where person_id = ${people.approver.personId}`
+    const form = `${pathOf(id)}/approval`
+    const refused = await sendForm(lab, people.approver, page, form, { decision: 'approve' })
+    expect(refused.status).toBe(403)
+    expect(await status(id)).toBe('awaiting_approval')
+  })
+})
+
+describe('a refund in review', () => {
+  it('is assigned and noted, which the timeline and the audit log record', async () => {
+    const { payment, id } = await makeSent('needs_review')
+    await act(people.operator, id, 'assignee', { name: people.operator.name })
+    await act(people.operator, id, 'note', { text: 'asked their support\n\nticket 4711' })
+    const { text } = await open(people.admin, id)
+    expect(text).toContain(`Taken care of by ${people.operator.name}`)
+    expect(text).toContain(`asked their support ticket 4711 by ${people.operator.name}`)
+    const changes = await lab.database.sql`
+      select field, after from changes where transaction_id = ${payment.transactionId}
+        and field like 'refund_%' order by id`
+    expect(changes).toEqual([
+      { field: 'refund_assignee', after: people.operator.name },
+      { field: 'refund_note', after: 'asked their support ticket 4711' },
+    ])
+    const audited = await lab.database.sql`
+      select operation from audit_entries where object_id = ${id} and actor = ${people.operator.name}
+      order by id`
+    expect(audited.map(({ operation }) => operation)).toEqual([
+      'POST /console/refunds/{merchant}/{refundId}/assignee',
+      'POST /console/refunds/{merchant}/{refundId}/note',
+    ])
+    await act(people.admin, id, 'assignee', { name: '' })
+    expect((await open(people.admin, id)).text).toContain('Taken care of by Not assigned')
+  })
+
+  it('is assigned to people who may decide it only', async () => {
+    const { id } = await makeSent('needs_review')
+    for (const name of [people.viewer.name, 'Mallory', ' ']) {
+      const refused = await act(people.operator, id, 'assignee', { name })
+      expect(refused.status).toBe(422)
+      expect(refused.text).toContain('Choose a person of the list.')
+    }
+    expect((await act(people.operator, id, 'assignee', { name: people.admin.name })).status).toBe(
+      303,
+    )
+  })
+
+  it('takes a hundred notes, and no more', async () => {
+    const { id } = await makeSent('needs_review')
+    await act(people.operator, id, 'note', { text: 'first' })
+    await lab.database.sql`
+      update refund_reviews set notes = (select jsonb_agg(notes -> 0) from generate_series(1, 100))`
+    const refused = await act(people.operator, id, 'note', { text: 'one more' })
+    expect(refused.status).toBe(422)
+    expect(refused.text).toContain('there are 100 notes already')
+  })
+})
