@@ -1,6 +1,7 @@
 import { rateKind } from '../../../discrepancies/kinds.ts'
 import { compareAmounts } from '../../../money.ts'
 import { Card, Facts, Identifier, Notice, Time } from '../../../platform/html/components.tsx'
+import { nameKind, nameSource } from '../../discrepancy-words.ts'
 import type { ConsoleRequest } from '../../env.ts'
 import { formatMoney } from '../../format-money.ts'
 import { Form } from '../../forms/form.tsx'
@@ -11,7 +12,6 @@ import { hasScope } from '../../permissions.ts'
 import { unknownHelp } from '../../texts/discrepancy-help.ts'
 import { TEXTS } from '../../texts/en.ts'
 import { AnnotationCard } from '../annotation-card.tsx'
-import { nameKind } from '../name-kind.ts'
 import { type FormState, type PageState, pickForm } from '../page-state.ts'
 import { ExternalCard } from './external-card.tsx'
 import type { ShownDiscrepancyPage } from './read-discrepancy.ts'
@@ -71,11 +71,6 @@ function SidesCard({ shown: { row, view } }: { shown: ShownDiscrepancyPage }) {
       </div>
     </Card>
   )
-}
-
-function nameSource(source: string): string {
-  const known = Object.entries(TEXTS.discrepancies.sources).find(([name]) => name === source)
-  return known?.[1] ?? TEXTS.states.unknown(source)
 }
 
 function FactsCard({ c, shown: { view } }: { c: ConsoleRequest; shown: ShownDiscrepancyPage }) {

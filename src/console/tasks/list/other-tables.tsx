@@ -9,11 +9,11 @@ import {
 } from '../../../platform/html/components.tsx'
 import { toIso } from '../../../platform/postgres/iso-time.ts'
 import type { TroubledEndpoint } from '../../../webhooks/list-troubled.ts'
+import { nameKind } from '../../discrepancy-words.ts'
 import type { ConsoleRequest } from '../../env.ts'
 import { Form } from '../../forms/form.tsx'
 import { discrepancyPath, storyPath } from '../../paths.ts'
 import { TEXTS } from '../../texts/en.ts'
-import { nameKind } from '../name-kind.ts'
 
 const { columns, endpoint: texts } = TEXTS.tasks
 

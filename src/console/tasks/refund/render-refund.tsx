@@ -1,13 +1,13 @@
 import type { Child } from 'hono/jsx'
 import { Notice } from '../../../platform/html/components.tsx'
 import type { ConsoleContext } from '../../context.ts'
+import { nameKind } from '../../discrepancy-words.ts'
 import type { ConsoleRequest } from '../../env.ts'
 import { formatMoney } from '../../format-money.ts'
 import { renderConsolePage } from '../../layout.tsx'
 import { discrepancyPath, refundPagePath } from '../../paths.ts'
 import { TEXTS } from '../../texts/en.ts'
 import { AnnotationCard } from '../annotation-card.tsx'
-import { nameKind } from '../name-kind.ts'
 import { type PageState, pickForm } from '../page-state.ts'
 import { ApproveCard, CancelCard, DecideCard } from './decision-cards.tsx'
 import { findOffers } from './find-offers.ts'
@@ -55,9 +55,7 @@ export async function renderRefundPage(
         />
       ) : null}
       <ObstacleCard obstacles={offers.obstacles} />
-      {offers.cancel ? (
-        <CancelCard of={forms} state={pickForm(forms, state, 'cancellation')} />
-      ) : null}
+      {offers.cancel ? <CancelCard of={forms} state={pickForm(forms, state, 'cancel')} /> : null}
       {offers.annotate ? renderReview(forms, state) : null}
       <StepsCard proof={shown.proof} />
     </>,
