@@ -13,6 +13,7 @@ beforeAll(async () => {
   await database.sql.unsafe(key({ hash: THIRD_HASH, replaces: ZERO, chain_id: ZERO }))
   await database.sql.unsafe(refund({}))
   await database.sql.unsafe(discrepancy({}))
+  await database.sql.unsafe(review)
   await database.sql.unsafe(external({}))
   await database.sql.unsafe(reason({}))
   await database.sql.unsafe(insert('event_removals', { removed_up_to: '0' }))
@@ -28,6 +29,7 @@ beforeAll(async () => {
 afterAll(() => database.drop())
 
 const OTHER_HASH = `decode(repeat('11', 32), 'hex')`
+const review = `insert into refund_reviews (merchant_code, refund_id) values ('M', '00000000-0000-4000-8000-000000000000')`
 const THIRD_HASH = `decode(repeat('22', 32), 'hex')`
 
 type Columns = Record<string, string>
@@ -303,6 +305,7 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['refunds_decision_whole', next({ ...APPROVED, approved_fingerprint: 'null' })],
   ['refund_reasons_label_short', reason({ label: `''` })],
   ['refund_reasons_label_short', reason({ label: `repeat('x', 81)` })],
+  ['refund_reviews_pkey', review],
   ['foreign_refunds_pkey', external({ amount: '1.0' })],
   ['foreign_refunds_id', external({ request_id: `'S'`, id: '(select id from foreign_refunds)' })],
   ['foreign_refunds_has_a_source', external({ request_id: `'S'`, ipn_event_id: 'null' })],

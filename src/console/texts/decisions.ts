@@ -84,6 +84,7 @@ export const decisionTexts = {
     to: 'To',
     cause: 'Why',
     begin: 'New',
+    sending: 'Being sent',
   },
   approve: {
     title: 'Approve or decline',

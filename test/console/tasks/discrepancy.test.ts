@@ -179,8 +179,9 @@ describe('growth that nothing explains', () => {
   it('is not entered when there is more of it than was shown', async () => {
     const { payment, id } = await makeGrowth('30')
     const page = await open(people.operator, id)
-    await lab.show(payment, '70')
-    await lab.pass(payment)
+    // An answer whose commit has not judged the growth yet.
+    await lab.database.sql`
+      update payments set refunded_amount = 70 where payment_id = ${payment.id}`
     const form = `${pathOf(id)}/resolution`
     const refused = await sendForm(lab, people.operator, page, form, { reason: 'x' })
     expect(refused.status).toBe(409)
@@ -213,7 +214,10 @@ describe('a refund made elsewhere', () => {
     expect((await act(id, 'external', fields)).status).toBe(303)
     expect(await readExternal()).toMatchObject([{ outcome: 'never_happened' }])
     const page = await open(people.operator, id)
-    expect(page.text).toContain('It never happened: it is decided so already')
+    expect(page.text).toContain('Resolved Both sides agree again')
+    const [link = ''] = /\/console\/discrepancies\/[^"]*external=[^"#]*/.exec(page.html) ?? []
+    const again = await openAs(lab, people.operator, link)
+    expect(again.text).toContain('It never happened: it is decided so already')
   })
 
   it('that does not fit the figures is not matched, and the page explains it', async () => {

@@ -140,7 +140,7 @@ describe('refunds to approve', () => {
     await rig.database.sql`
       update refunds set requested_at = now() - interval '50 hours' where refund_id = ${old}`
     const section = readSection((await tasks(people.approver)).html, 'approvals') ?? ''
-    expect(section).toMatch(/Refunds to approve 2 .*61 CLF .*test.* for 2 days .*62 CLF/)
+    expect(section).toMatch(/Refunds to approve 2 .*61 CLF .* first .* for 2 days .*62 CLF/)
     expect(section).toContain('Open it to approve or decline.')
   })
 

@@ -57,7 +57,6 @@ describeInBrowser.each([[true], [false]])('with scripts %s', (script) => {
         status: 'succeeded',
         resolution: { by: operator.visitor.name, againstEvidence: null },
       })
-      await page.goBack()
       await page.goto(`${lab.service.url}/console/tasks`)
       expect(await readMain(page)).toContain('No refund needs a decision.')
       expect(operator.problems).toEqual([])

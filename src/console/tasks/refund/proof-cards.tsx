@@ -109,7 +109,9 @@ export function StepsCard({ proof: { transitions } }: { proof: RefundProof }) {
 }
 
 function nameStatus(status: string): string {
-  const shown = status === 'sending' ? 'pending' : status
-  const known = Object.entries(TEXTS.states.refund).find(([name]) => name === shown)
+  const { sending } = texts.steps
+  const known = Object.entries({ ...TEXTS.states.refund, sending }).find(
+    ([name]) => name === status,
+  )
   return known?.[1] ?? TEXTS.states.unknown(status)
 }
