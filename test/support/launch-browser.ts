@@ -46,22 +46,13 @@ async function unpackChromium(): Promise<string> {
   return program
 }
 
-/** The package's own settings look for its fonts elsewhere. Without a font no text is shown, and pages crash. */
-function writeFontSettings(): string {
-  const file = join(UNPACKED, 'fonts.conf')
-  const [fonts, cache] = [join(UNPACKED, 'fonts'), join(UNPACKED, 'fonts-cache')]
-  const settings = `<fontconfig><dir>${fonts}</dir><cachedir>${cache}</cachedir></fontconfig>`
-  writeFileSync(file, `<?xml version="1.0"?>\n${settings}\n`)
-  return file
-}
-
 /** Starts the packaged Chromium, with its own libraries if the system lacks some; elsewhere the installed Chrome. */
 export async function launchBrowser(): Promise<Browser> {
   if (process.platform !== 'linux' || process.arch !== 'x64') {
     return await chromium.launch({ channel: 'chrome' })
   }
   const executablePath = await unpackChromium()
-  const fonts = { FONTCONFIG_FILE: writeFontSettings() }
+  const fonts = { FONTCONFIG_PATH: join(UNPACKED, 'fonts') }
   try {
     return await chromium.launch({ executablePath, args: FLAGS, env: { ...process.env, ...fonts } })
   } catch {
