@@ -9,6 +9,10 @@ export function nameKind(kind: string): string {
 
 /** One side of a discrepancy: who or what it comes from, in words, and what that is. */
 export function describeSide({ source, says: words }: { source: string; says: string }): string {
-  const known = Object.entries(sources).find(([name]) => name === source)?.[1]
-  return side(known ?? source, words)
+  return side(nameSource(source), words)
+}
+
+/** Who or what a side comes from, in words; one of a later release is named as it is stored. */
+export function nameSource(source: string): string {
+  return Object.entries(sources).find(([name]) => name === source)?.[1] ?? source
 }

@@ -330,7 +330,7 @@ describe("one's own refund in review", () => {
 describe('a cancellation', () => {
   it('ends what was never sent, by a person who may ask for refunds', async () => {
     const { id } = await request('30')
-    const { status: answer } = await act(people.agent, id, 'cancel', {
+    const { status: answer } = await act(people.agent, id, 'cancellation', {
       cancelReason: 'the customer keeps the goods',
     })
     expect(answer).toBe(303)
@@ -341,7 +341,7 @@ describe('a cancellation', () => {
     const { id } = await request('30')
     const page = await open(people.agent, id)
     await moveTo(lab.database, id, 'accepted')
-    const form = `${pathOf(id)}/cancel`
+    const form = `${pathOf(id)}/cancellation`
     const refused = await sendForm(lab, people.agent, page, form, { cancelReason: 'x' })
     expect(refused.status).toBe(409)
     expect(refused.text).toContain('It was not cancelled: it may have been sent already.')
@@ -352,7 +352,7 @@ describe('a cancellation', () => {
     const { id } = await request('60')
     const page = await open(people.agent, id)
     await act(people.approver, id, 'approval', { decision: 'approve' })
-    const form = `${pathOf(id)}/cancel`
+    const form = `${pathOf(id)}/cancellation`
     const refused = await sendForm(lab, people.agent, page, form, { cancelReason: 'x' })
     expect(refused.status).toBe(409)
     expect(refused.text).toContain(`${people.approver.name} approved it.`)
@@ -363,7 +363,7 @@ describe('a cancellation', () => {
 describe('input on the page of a refund', () => {
   it.each([
     ['approval', { decision: 'approve', reason: 'x'.repeat(501) }, 'At most 500 characters'],
-    ['cancel', { cancelReason: '  ' }, 'Give a reason.'],
+    ['cancellation', { cancelReason: '  ' }, 'Give a reason.'],
   ] as const)('that is wrong comes back beside its field: %s', async (form, fields, problem) => {
     const { id } = await request('60')
     const refused = await act(people.admin, id, form, fields)
@@ -408,7 +408,7 @@ describe('input on the page of a refund', () => {
     const { id } = await request('60')
     for (const [form, roles] of [
       ['approval', ['viewer', 'agent', 'operator']],
-      ['cancel', ['viewer', 'approver', 'operator']],
+      ['cancellation', ['viewer', 'approver', 'operator']],
       ['resolution', ['viewer', 'agent', 'approver']],
       ['note', ['viewer', 'agent', 'approver']],
       ['assignee', ['viewer', 'agent', 'approver']],
@@ -430,7 +430,7 @@ describe('input on the page of a refund', () => {
     for (const path of [pathOf(id), `/console/refunds/OTHER1/${id}`, pathOf('x'), pathOf('%00')]) {
       expect([path, (await openAs(lab, stranger, path)).status]).toEqual([path, 404])
     }
-    for (const form of ['approval', 'resolution', 'cancel', 'note', 'assignee']) {
+    for (const form of ['approval', 'resolution', 'cancellation', 'note', 'assignee']) {
       const forced = await submitAs(lab, stranger, `${pathOf(id)}/${form}`, { decision: 'approve' })
       expect([form, forced.status]).toEqual([form, 404])
     }

@@ -120,7 +120,7 @@ export function CancelCard(props: { of: DecisionForms; state: FormState }) {
   return (
     <Card title={title} id="cancel">
       <p>{lead}</p>
-      <Form c={c} action={`${path}/cancel`} fields={{ version }} stacked>
+      <Form c={c} action={`${path}/cancellation`} fields={{ version }} stacked>
         <TextArea
           name="cancelReason"
           label={reason}

@@ -56,7 +56,7 @@ function listForms(ctx: ConsoleContext): FormRoute[] {
   return [
     { form: 'approval', scope: 'refunds:approve', movesMoney: true, carry: approve(ctx) },
     { form: 'resolution', scope: 'ops', movesMoney: true, carry: resolve(ctx) },
-    { form: 'cancel', scope: 'refunds:write', movesMoney: true, carry: cancel(ctx) },
+    { form: 'cancellation', scope: 'refunds:write', movesMoney: true, carry: cancel(ctx) },
     { form: 'note', scope: 'ops', movesMoney: false, carry: note(ctx) },
     { form: 'assignee', scope: 'ops', movesMoney: false, carry: assign(ctx) },
   ]

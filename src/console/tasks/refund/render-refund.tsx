@@ -55,7 +55,9 @@ export async function renderRefundPage(
         />
       ) : null}
       <ObstacleCard obstacles={offers.obstacles} />
-      {offers.cancel ? <CancelCard of={forms} state={pickForm(forms, state, 'cancel')} /> : null}
+      {offers.cancel ? (
+        <CancelCard of={forms} state={pickForm(forms, state, 'cancellation')} />
+      ) : null}
       {offers.annotate ? renderReview(forms, state) : null}
       <StepsCard proof={shown.proof} />
     </>,
