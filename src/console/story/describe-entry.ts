@@ -34,7 +34,11 @@ export function describeEntry(entry: Entry, currency: string | null): EntryWords
       return { actor: 'service', title: outcome, details, received: entry.received }
     }
     case 'change':
-      return { actor: 'change', title: describeChange(entry), details: [entry.cause] }
+      return {
+        actor: 'change',
+        title: describeChange(entry, currency),
+        details: [pick(words.causes, entry.cause)],
+      }
     case 'discrepancy': {
       const details = [words.disagree(entry.ours, entry.theirs)]
       return { actor: 'finding', title: nameKind(entry.kind), details }
@@ -79,7 +83,10 @@ function listAnswer(
   ].filter((text) => text !== '')
 }
 
-function describeChange(entry: Extract<Entry, { type: 'change' }>): string {
+function describeChange(
+  entry: Extract<Entry, { type: 'change' }>,
+  currency: string | null,
+): string {
   const { paymentId, refundId, before, after } = entry
   const field = pick(fields, entry.field)
   const of =
@@ -88,18 +95,26 @@ function describeChange(entry: Extract<Entry, { type: 'change' }>): string {
       : paymentId === null
         ? subject.transaction
         : subject.payment(paymentId)
-  const [from, to] = [nameValue(entry, before), nameValue(entry, after)]
+  const from = nameValue(entry, before, currency)
+  const to = nameValue(entry, after, currency)
   if (from === null && to === null) return words.touched(of, field)
   if (from === null) return words.first(of, field, to ?? '')
   return words.changed(of, field, from, to ?? words.nothing)
 }
 
-/** The states that people know by other names. */
-function nameValue({ field, refundId }: Extract<Entry, { type: 'change' }>, value: string | null) {
+/** The states that people know by other names, and amounts as they are written elsewhere. */
+function nameValue(
+  { field, refundId }: Extract<Entry, { type: 'change' }>,
+  value: string | null,
+  currency: string | null,
+): string | null {
   if (value === null || value === '') return null
   const { states } = TEXTS
+  if (field === 'amount' || field === 'refundedAmount') return formatMoney(value, currency)
   if (field === 'state') return pick(states.transaction, value)
-  if (field === 'status') return pick(refundId === null ? states.payment : states.refund, value)
+  if (field === 'status') {
+    return pick(refundId === null ? states.payment : { ...states.refund, ...words.steps }, value)
+  }
   if (field === 'external_refund') return pick(states.externalRefund, value)
   return value
 }

@@ -71,6 +71,9 @@ export const timelineTexts = {
     `${subject}: ${field}: ${before} → ${after}`,
   first: (subject: string, field: string, after: string) => `${subject}: ${field}: ${after}`,
   touched: (subject: string, field: string) => `${subject}: ${field}`,
+  /** Steps of a refund that its status does not show. */
+  steps: { sending: 'Being sent' },
+  causes: { query: 'as the gateway answered when asked' },
   nothing: 'none',
   disagree: (ours: string, theirs: string) => `${ours} / ${theirs}`,
 } as const

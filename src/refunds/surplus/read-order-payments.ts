@@ -32,23 +32,26 @@ const isDisputed = (alias: string) => `exists (
     where ${byKey('e', TRANSACTION, alias)} offset 0) as e
   where e.verdict = 'verified' and (e.published or not e.hint) and e.order_id <> ${alias}.order_id)`
 
+/** The transaction itself, as `t`; `$1` is the merchant code, `$2` the transaction id. */
+const ITSELF = `(
+    select $1::text as merchant_code, $2::text as transaction_id
+  ) as k cross join lateral (
+    select * from transactions as t where ${byKey('t', TRANSACTION, 'k')} limit 1) as t`
+
 /**
  * The other transactions of the order of `t` that count with it, as `o`: their order ids are verified and undisputed, and
  * their amounts are in the same verified currency, or they could not be added.
  */
 const OTHERS = `
-  select o.* from transactions as t cross join lateral (
+  select o.* from ${ITSELF} cross join lateral (
     select * from transactions as o where ${byKey('o', ORDER, 't')} offset 0) as o
   where o.transaction_id <> t.transaction_id and o.state in ('paid', 'partially_refunded')
     and t.order_id_verified and o.order_id_verified and t.currency_verified and o.currency_verified
     and upper(btrim(o.currency)) = upper(btrim(t.currency))
     and not ${isDisputed('t')} and not ${isDisputed('o')}`
 
-/** The transaction itself, and the others of its order, as `o`; `$1` is the merchant code, `$2` the transaction id. */
-const MEMBERS = `
-  select t.* from transactions as t where t.merchant_code = $1 and t.transaction_id = $2
-  union all
-  ${OTHERS} and t.merchant_code = $1 and t.transaction_id = $2`
+/** The transaction itself, and the others of its order. */
+const MEMBERS = `select t.* from ${ITSELF} union all ${OTHERS}`
 
 /**
  * Locks a transaction, and the others of its order, in the order of their keys: two surplus refunds of one order, or a
@@ -98,8 +101,10 @@ export async function readOrderPayments(
 ): Promise<OrderPayment[]> {
   return await tx.unsafe<OrderPayment[]>(
     `with asked as materialized (
-      select requested_at, coalesce(approved_at, requested_at) as since from refunds
-      where merchant_code = $1 and refund_id = $3::uuid
+      select requested_at, coalesce(approved_at, requested_at) as since from (
+        select $1::text as merchant_code, $3::uuid as refund_id
+      ) as k cross join lateral (
+        select * from refunds as r where ${byKey('r', ['merchant_code', 'refund_id'], 'k')} limit 1) as r
     ), members as materialized (${MEMBERS})
     select m.transaction_id as "transactionId", payments.payment_id as "paymentId",
       payments.payment_method as "paymentMethod", payments.amount, ${REFUNDABLE_SQL} as refundable,
@@ -134,7 +139,7 @@ export async function requestConfirmation(
   const { count } = await tx.unsafe(
     `update transactions as t set ${makeDue} from (
       select t.merchant_code, t.transaction_id from transactions as t join (
-        ${OTHERS} and t.merchant_code = $1 and t.transaction_id = $2
+        ${OTHERS}
       ) as o using (merchant_code, transaction_id)
       where t.lease_id is null and (t.due_at is null or (t.due_at > now() and t.attempts = 0))
       for update of t skip locked) as o

@@ -170,13 +170,28 @@ describe('an entry of the timeline in words', () => {
         paymentId: null,
         refundId: 'R1',
         field: 'status',
-        before: 'pending',
+        before: 'sending',
         after: 'needs_review',
         cause: 'with API key shop',
       },
       'change',
-      'Refund R1: Status: Waiting to be sent → Needs a decision',
+      'Refund R1: Status: Being sent → Needs a decision',
       ['with API key shop'],
+    ],
+    [
+      {
+        at,
+        type: 'change' as const,
+        paymentId: 'P1',
+        refundId: null,
+        field: 'refundedAmount',
+        before: '0',
+        after: '150000',
+        cause: 'query',
+      },
+      'change',
+      'Payment P1: Refunded amount: 0 VND → 150,000 VND',
+      ['as the gateway answered when asked'],
     ],
     [
       {
@@ -191,7 +206,7 @@ describe('an entry of the timeline in words', () => {
       },
       'change',
       'Payment P1: later_release: x',
-      ['query'],
+      ['as the gateway answered'],
     ],
     [
       {
