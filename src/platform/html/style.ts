@@ -38,7 +38,7 @@ a { color: var(--accent); }
 form { display: flex; flex-wrap: wrap; gap: .8rem; align-items: end; }
 form.stacked { flex-direction: column; align-items: stretch; max-width: 34rem; }
 td form { display: inline-flex; gap: .3rem; margin-right: .3rem; }
-label, .field { display: grid; gap: .2rem; font-size: .875rem; color: var(--soft); }
+label, .field { display: grid; grid-template-columns: minmax(0, auto); max-width: 100%; gap: .2rem; font-size: .875rem; color: var(--soft); }
 fieldset { margin: 0; padding: .6rem .8rem; border: 1px solid var(--line); border-radius: .35rem; }
 label.choice { display: flex; gap: .5rem; align-items: center; color: var(--ink); min-height: 1.75rem; }
 input, select, textarea, button, .button { padding: .45rem .6rem; border: 1px solid var(--edge); border-radius: .35rem; background: var(--ground); color: var(--ink); font: inherit; max-width: 100%; }
