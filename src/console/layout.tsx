@@ -79,6 +79,12 @@ function Bar({ c, current }: { c: ConsoleRequest; current: PageName | undefined 
     <header class="bar">
       <div>
         <strong>{TEXTS.frame.product}</strong>
+        <a href="/console/account">{session.name}</a>
+        <Form c={c} action="/console/sign-out">
+          <button class="quiet" type="submit">
+            {TEXTS.frame.signOut}
+          </button>
+        </Form>
         <nav aria-label={TEXTS.frame.navigation}>
           <ul>
             {shown.map(({ name, path }) => (
@@ -90,12 +96,6 @@ function Bar({ c, current }: { c: ConsoleRequest; current: PageName | undefined 
             ))}
           </ul>
         </nav>
-        <a href="/console/account">{session.name}</a>
-        <Form c={c} action="/console/sign-out">
-          <button class="quiet" type="submit">
-            {TEXTS.frame.signOut}
-          </button>
-        </Form>
       </div>
     </header>
   )

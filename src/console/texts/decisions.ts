@@ -17,7 +17,7 @@ export const decisionTexts = {
     receiverText: (name: string, number: string, swift: string) => `${name}, ${number}, ${swift}`,
     sameWay: 'The way it was paid',
     status: 'Status',
-    failure: 'Why it failed',
+    failure: 'Refusal or failure',
     approval: 'Approval',
     decision: 'Decided',
     requestId: 'Request id at the gateway',

@@ -98,8 +98,8 @@ async function photograph(): Promise<void> {
         await page.emulateMedia({ colorScheme })
         await page.setViewportSize({ width, height: 800 })
         await page.goto(origin + path)
-        const file = join(FOLDER, `${name}-${suffix}.jpg`)
-        await page.screenshot({ path: file, type: 'jpeg', quality: 70, fullPage: true })
+        const file = join(FOLDER, `${name}-${suffix}.png`)
+        await page.screenshot({ path: file, fullPage: true })
         console.log(file)
       }
       await page.close()
