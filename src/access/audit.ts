@@ -62,9 +62,12 @@ export function auditRefusals({ sql, log }: { sql: Sql; log: Log }) {
   })
 }
 
-/** Returns the value of a path's first parameter. It is unvalidated input, so truncate and mask it. */
+/**
+ * Returns the value of a path's first parameter, other than the account. It is unvalidated input, so truncate and mask
+ * it.
+ */
 function readId(route: string, path: string): string | null {
-  const at = route.split('/').findIndex((part) => part.startsWith(':'))
+  const at = route.split('/').findIndex((part) => part.startsWith(':') && part !== ':merchant')
   const id = at === -1 ? undefined : path.split('/')[at]
   if (id === undefined) return null
   const text = decodeURIComponent(id)

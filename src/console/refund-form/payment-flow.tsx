@@ -7,7 +7,7 @@ import { showPayment } from '../../payments/view.ts'
 import { Card, Facts, Identifier } from '../../platform/html/components.tsx'
 import { previewRefund } from '../../refunds/request/preview-refund.ts'
 import { requestRefund } from '../../refunds/request/request-refund.ts'
-import { formatShownVersion } from '../../refunds/request/shown-version.ts'
+import { formatTransactionVersion } from '../../refunds/request/transaction-version.ts'
 import { findTransaction } from '../../transactions/find-transaction.ts'
 import type { ConsoleContext } from '../context.ts'
 import { formatMoney } from '../format-money.ts'
@@ -63,7 +63,7 @@ async function readPayment(
     currency: payment.currency,
     left: payment.refundableAmount,
     needsReceiver: payment.paymentMethod === 'QR',
-    version: formatShownVersion(transaction),
+    version: formatTransactionVersion(transaction),
     refunds,
     obstacle: findObstacle(payment),
     warnings: warnOfHolds(ctx, payment.hold, found.accountHold),

@@ -1,5 +1,6 @@
 import { type DomainError, REFUSALS } from '../../errors.ts'
 import { compareAmounts } from '../../money.ts'
+import { formatTime } from '../../platform/html/components.tsx'
 import { formatMoney } from '../format-money.ts'
 import { TEXTS } from '../texts/en.ts'
 import { explainRefusal } from './explain-refusal.ts'
@@ -38,7 +39,7 @@ function describeChanges({ left, lastRefundId }: Ticket, { subject }: OpenedForm
       {texts.newRefund({
         amount: show(refund.amount),
         by: refund.requestedBy,
-        at: `${refund.requestedAt.slice(0, 10)} ${refund.requestedAt.slice(11, 19)} UTC`,
+        at: formatTime(refund.requestedAt),
         status: TEXTS.states.refund[refund.status],
       })}{' '}
       <RefundLink merchantCode={merchantCode} refund={refund} text={texts.openRefund} />

@@ -19,6 +19,9 @@ import { listNewestRefunds, warnOfHolds } from './read-parts.ts'
 
 const texts = TEXTS.refundForm
 
+/** How many payments of an order are listed; all of them are counted. */
+const SHOWN_PAYMENTS = 50
+
 /** Refunds of what was paid beyond one success of an order. */
 export function surplusFlow(ctx: ConsoleContext): RefundFlow {
   return {
@@ -79,6 +82,7 @@ function Summary(props: { transaction: ShownTransaction; counted: SurplusDescrip
   const { success, surplus, chosen } = counted
   const names = texts.surplus
   const show = (amount: string) => formatMoney(amount, currency)
+  const more = counted.payments.length - SHOWN_PAYMENTS
   const rest = chosen ? subtractAmount(surplus, chosen.amount) : '0'
   return (
     <Card title={names.card}>
@@ -90,15 +94,18 @@ function Summary(props: { transaction: ShownTransaction; counted: SurplusDescrip
           { title: names.amount, kind: 'number' },
           { title: names.left, kind: 'number' },
         ]}
-        rows={counted.payments.map((one) => [
-          <a href={storyPath({ merchantCode, transactionId: one.transactionId })}>
-            {one.transactionId}
-          </a>,
-          <Identifier>{one.paymentId}</Identifier>,
-          show(one.amount),
-          show(one.refundable),
-        ])}
+        rows={counted.payments
+          .slice(0, SHOWN_PAYMENTS)
+          .map((one) => [
+            <a href={storyPath({ merchantCode, transactionId: one.transactionId })}>
+              {one.transactionId}
+            </a>,
+            <Identifier>{one.paymentId}</Identifier>,
+            show(one.amount),
+            show(one.refundable),
+          ])}
       />
+      {more > 0 ? <p>{names.more(more)}</p> : null}
       <Facts
         rows={[
           [names.success, show(success)],

@@ -32,6 +32,7 @@ export const refundFormTexts = {
     payment: 'Payment',
     amount: 'Paid',
     left: 'Left of it',
+    more: (payments: number) => `${payments} more payments count, which are not listed here.`,
     success: 'Kept: one success of the order',
     surplus: 'Paid beyond it',
     refunds: 'This refund is of payment',

@@ -165,7 +165,12 @@ export function groupDigits(amount: string): string {
 export function Time({ iso }: { iso: string }) {
   return (
     <time datetime={iso} data-relative>
-      {iso.slice(0, 10)} {iso.slice(11, 19)} UTC
+      {formatTime(iso)}
     </time>
   )
+}
+
+/** Formats a time (ISO 8601, UTC) to the second, for sentences. */
+export function formatTime(iso: string): string {
+  return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`
 }

@@ -1,6 +1,6 @@
 import { DomainError } from '../../errors.ts'
 import { compareAmounts } from '../../money.ts'
-import { StaleVersionError } from './shown-version.ts'
+import { StaleVersionError } from './transaction-version.ts'
 import type { RefundParams } from './types.ts'
 
 /** The idempotency key was stored by a concurrent request while this one waited for its locks. */

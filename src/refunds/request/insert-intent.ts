@@ -11,7 +11,7 @@ import type { RefusingPayment } from './explain-refusal.ts'
 import type { RefundTarget } from './find-target.ts'
 import { selectPriorEvidence } from './prior-evidence.ts'
 import { selectStatus } from './select-status.ts'
-import { shownVersionSql } from './shown-version.ts'
+import { transactionVersionSql } from './transaction-version.ts'
 import type { RefundIntent, RefundParams } from './types.ts'
 
 /** The routes that store refunds: of keys and of people, of a payment and of a surplus. */
@@ -144,7 +144,7 @@ export function insertIntent(
 function isStale(tx: Tx, { target, params: { expectedVersion } }: IntentToStore) {
   if (expectedVersion === undefined) return tx`false`
   return tx`${expectedVersion} is distinct from (
-    select ${tx.unsafe(shownVersionSql('t'))} from ${selectKey(tx, target)} cross join lateral (
+    select ${tx.unsafe(transactionVersionSql('t'))} from ${selectKey(tx, target)} cross join lateral (
       select * from transactions as t
       where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1) as t)`
 }

@@ -12,8 +12,8 @@ import { deriveRefundId } from './derive-refund-id.ts'
 import { KeyTakenError } from './explain-refusal.ts'
 import { findTarget, type RefundTarget, replayRefund } from './find-target.ts'
 import { formatParams } from './idempotency.ts'
-import { StaleVersionError } from './shown-version.ts'
 import { storeIntent } from './store-intent.ts'
+import { StaleVersionError } from './transaction-version.ts'
 import type { RefundIntent, RefundParams, RequestedRefund } from './types.ts'
 
 /**

@@ -13,7 +13,7 @@ export type RequestParams = {
   /** The caller's own pairs. */
   metadata?: Readonly<Record<string, string>> | undefined
   /**
-   * What the caller decided on: from `formatShownVersion`, or for a surplus refund from `describeSurplus`. The refund is
+   * What the caller decided on: from `formatTransactionVersion`, or for a surplus refund from `describeSurplus`. The refund is
    * refused if anything visible has changed since. It is no part of the request that an idempotency key stands for.
    */
   expectedVersion?: string | undefined

@@ -4,7 +4,7 @@ import { DomainError } from '../../errors.ts'
 import { compareAmounts } from '../../money.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { selectPriorEvidence } from '../request/prior-evidence.ts'
-import { StaleVersionError } from '../request/shown-version.ts'
+import { StaleVersionError } from '../request/transaction-version.ts'
 import type { RequestParams } from '../request/types.ts'
 import { countSurplus } from './count-surplus.ts'
 import {

@@ -2,7 +2,7 @@ import type { TransactionKey } from '../../db/transaction-key.ts'
 import { REFUNDABLE_SQL } from '../../payments/refundable.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import { shownVersionSql } from '../request/shown-version.ts'
+import { transactionVersionSql } from '../request/transaction-version.ts'
 
 /** A payment of an order that succeeded, and that the newest answer lists readably. Amounts are decimal strings. */
 export type OrderPayment = {
@@ -82,7 +82,7 @@ export async function readOrderVersion(
 ): Promise<string> {
   const [row] = await sql.unsafe<{ version: string | null }[]>(
     `select encode(sha256(convert_to(
-      string_agg(${shownVersionSql('o')}, ' ' order by o.transaction_id), 'UTF8')), 'hex') as version
+      string_agg(${transactionVersionSql('o')}, ' ' order by o.transaction_id), 'UTF8')), 'hex') as version
     from (${MEMBERS}) as o`,
     [merchantCode, transactionId],
   )

@@ -66,6 +66,13 @@ describe('a refusal of the domain is explained, with everything still filled in:
       409,
     )
     expect(problems).toEqual({ amount: 'Only 100 CLF is left to refund. Write that, or less.' })
+    const [entry] = await rig.database.sql`
+      select actor, operation, object_id as object, outcome from audit_entries
+      order by audit_entries.id desc limit 1`
+    const operation = 'POST /console/payments/{merchant}/{id}/refund'
+    expect(entry).toEqual({
+      ...{ actor: 'Linh', operation, object: paid.id, outcome: 'exceeds_refundable' },
+    })
   })
 
   it.each(['payment', 'merchant'])('a hold of the %s, with its reason', async (target) => {

@@ -68,6 +68,13 @@ describe('the form of what was paid twice', () => {
   })
 })
 
+it('lists at most 50 payments, and counts them all', async () => {
+  const order = await payOrder(lab, 'DH1', Array(53).fill({ amount: '10' }))
+  const text = readText(await agent.read(surplusPathOf(order)))
+  expect(text).toContain('3 more payments count, which are not listed here.')
+  expect(text).toContain('Paid beyond it 520 VND')
+})
+
 describe('a refund of what was paid twice', () => {
   const payTwice = async (method = 'CC') => {
     const twice = [{ paymentMethod: method }, { paymentMethod: method }]

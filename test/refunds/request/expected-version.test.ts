@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { afterEach, describe, expect, it } from 'vitest'
 import { requestRefund } from '../../../src/refunds/request/request-refund.ts'
 import {
-  formatShownVersion,
+  formatTransactionVersion,
   StaleVersionError,
-} from '../../../src/refunds/request/shown-version.ts'
+} from '../../../src/refunds/request/transaction-version.ts'
 import type { RequestedRefund } from '../../../src/refunds/request/types.ts'
 import { describeSurplus } from '../../../src/refunds/surplus/describe-surplus.ts'
 import { requestSurplusRefund } from '../../../src/refunds/surplus/request-surplus.ts'
@@ -40,7 +40,7 @@ async function refundSurplus(order: PaidOrder, { key = randomUUID(), amount, ver
 
 async function readVersion({ transactionId }: LabPayment): Promise<string> {
   const { version } = await readItem(lab, transactionId)
-  return formatShownVersion({ transactionId, version })
+  return formatTransactionVersion({ transactionId, version })
 }
 
 const describeOrder = ({ transactionId }: PaidOrder) =>

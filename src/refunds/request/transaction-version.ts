@@ -2,7 +2,7 @@
 export class StaleVersionError extends Error {}
 
 /** Formats the version of a transaction for `expectedVersion`; a payment that moves to another one has another version. */
-export function formatShownVersion(transaction: {
+export function formatTransactionVersion(transaction: {
   transactionId: string
   version: number
 }): string {
@@ -10,6 +10,6 @@ export function formatShownVersion(transaction: {
 }
 
 /** The same in SQL, of a row of `transactions`. */
-export function shownVersionSql(alias: string): string {
+export function transactionVersionSql(alias: string): string {
   return `${alias}.transaction_id || '@' || ${alias}.version`
 }
