@@ -6,6 +6,7 @@ import type { ConsoleEnv } from '../env.ts'
 import { storyPath } from '../paths.ts'
 import { redirectWith } from '../redirect.ts'
 import { isRefresh } from '../session.ts'
+import { TEXTS } from '../texts/en.ts'
 import { postHold } from './post-hold.ts'
 import { findOwn, respondRefresh, respondStory } from './respond-story.tsx'
 import { createNewsWaiter, type NewsWaiter } from './wait-for-news.ts'
@@ -24,9 +25,13 @@ export function storyRoutes(
   })
 
   app.post('/console/transactions/:merchantCode/:transactionId/sync', async (c) => {
-    const { transaction } = await findOwn(ctx, c, c.req.param())
+    const found = await findOwn(ctx, c, c.req.param())
+    const { transaction } = found
     const access = c.get('access')
     const merchants = narrowMerchants(access, transaction.merchantCode)
+    if (!isConfigured(ctx, transaction.merchantCode)) {
+      return await respondStory(ctx, c, found, { status: 409, refusal: TEXTS.story.accountGone })
+    }
     await requestSync(ctx, access, merchants, transaction.transactionId)
     return redirectWith(c, storyPath(transaction), 'asked')
   })
@@ -38,4 +43,9 @@ export function storyRoutes(
     postHold(ctx, c, 'refund', c.req.param()),
   )
   return app
+}
+
+/** Of an account that is no longer in the settings everything is shown, but the gateway cannot be asked. */
+function isConfigured({ config }: ConsoleContext, merchantCode: string): boolean {
+  return config.accounts.some((account) => account.merchantCode === merchantCode)
 }

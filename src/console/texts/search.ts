@@ -57,7 +57,7 @@ export const searchTexts = {
     advice: [
       'Compare the text with what the customer sent: a letter O and a zero look alike.',
       'Enter only the first characters of the id.',
-      'Enter the amount without its currency and without separators, for example 250000.',
+      'Enter the whole amount of one payment or refund, for example 250000 or 250,000 VND.',
     ],
     ask: 'Ask the gateway',
     askWhy:

@@ -143,6 +143,7 @@ export const storyTexts = {
     refund: 'Answer to a refund',
     empty: 'The answer had no content.',
   },
+  accountGone: 'The gateway cannot be asked: the merchant account is no longer in the settings.',
   refusals: {
     not_held: 'There is no hold any more: it was released meanwhile.',
     unavailable: 'The payment has just changed. Try again.',

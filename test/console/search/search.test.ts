@@ -74,6 +74,7 @@ describe('one hit leads on', () => {
     ['the beginning of an id', () => 'SHO', ''],
     ['a payment id', () => 'P-77001', '#payment-P-77001'],
     ['an amount', () => '77001.5', '#payment-P-77001'],
+    ['an amount as the pages write it', () => '77,001.50 VND', '#payment-P-77001'],
     ['a refund id', () => refundId, `#refund-`],
     [
       'a refund id in other letters, without dashes',

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
+import { seedTransaction } from '../../support/api.ts'
 import { addVisitor, addVisitors, submitAs, type Visitor, visitAs } from '../../support/console.ts'
 import { cutPart, readText } from '../../support/read-html.ts'
 import { MERCHANT } from '../../support/service.ts'
@@ -31,6 +32,18 @@ describe('asking the gateway now', () => {
     expect(text).toContain('The gateway is being asked. What it answers appears on this page.')
     expect(text).toContain('The gateway is being asked now. Show the current state')
     expect(await auditOf(transactionId)).toMatchObject([{ actor: viewer.name, outcome: 'done' }])
+  })
+
+  it('is explained when the account is no longer in the settings', async () => {
+    const { database, service } = lab
+    await database.sql`insert into merchant_accounts (merchant_code) values ('GONE1')`
+    await seedTransaction(database, { merchantCode: 'GONE1', transactionId: 'T-GONE' })
+    const all = [...service.ctx.merchants]
+    Object.assign(service.ctx, { merchants: [...all, 'GONE1'] })
+    const response = await submitAs(lab, visitors.admin, '/console/transactions/GONE1/T-GONE/sync')
+    Object.assign(service.ctx, { merchants: all })
+    expect(response.status).toBe(409)
+    expect(readText(await response.text())).toContain('no longer in the settings')
   })
 
   it("is refused for another account's transaction", async () => {
