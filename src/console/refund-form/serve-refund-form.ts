@@ -31,6 +31,7 @@ export function refundFormRoutes(ctx: ConsoleContext, flow: RefundFlow): Hono<Co
     requireScope(c, 'refunds:write')
     requireRecentSignIn(c)
     const form = await readForm(c)
+    if (form.step !== 'confirm') c.set('isDryRun', true)
     return await serveForm(await openForm(ctx, flow, c), form)
   })
   return app

@@ -8,5 +8,7 @@ export type HttpEnv = {
     requestId: string
     /** The code of the problem in the response; undefined before that and for other responses. */
     refusal: RefusalCode | undefined
+    /** The request would write nothing: its refusal is no refused write. */
+    isDryRun: true | undefined
   }
 }

@@ -66,13 +66,23 @@ describe('a refusal of the domain is explained, with everything still filled in:
       409,
     )
     expect(problems).toEqual({ amount: 'Only 100 CLF is left to refund. Write that, or less.' })
-    const [entry] = await rig.database.sql`
-      select actor, operation, object_id as object, outcome from audit_entries
-      order by audit_entries.id desc limit 1`
+  })
+
+  it('more than is left, in the audit log once it was confirmed, and not while it was previewed', async () => {
+    const paid = await seedPaid(rig.database)
+    const preview = await prepareRefund(agent, refundPathOf(paid))
+    const { sql } = rig.database
+    await sql`update payments set refunded_amount = 80 where payment_id = ${paid.id}`
+    await sql`delete from audit_entries`
+    expect((await sendForm(agent, preview, 'preview', { amount: '1,000' })).status).toBe(422)
+    expect((await sendForm(agent, preview, 'preview')).status).toBe(409)
+    expect(await sql`select from audit_entries`).toHaveLength(0)
+    expect((await sendForm(agent, preview, 'confirm')).status).toBe(409)
     const operation = 'POST /console/payments/{merchant}/{id}/refund'
-    expect(entry).toEqual({
-      ...{ actor: 'Linh', operation, object: paid.id, outcome: 'exceeds_refundable' },
-    })
+    const refused = { actor: 'Linh', operation, object: paid.id, outcome: 'exceeds_refundable' }
+    const entries = await sql`
+      select actor, operation, object_id as object, outcome from audit_entries`
+    expect(entries).toEqual([refused])
   })
 
   it.each(['payment', 'merchant'])('a hold of the %s, with its reason', async (target) => {
