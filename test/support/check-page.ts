@@ -48,24 +48,26 @@ export async function findMisfits(page: Page): Promise<string[]> {
   return await page.evaluate<string[]>(FIND_MISFITS)
 }
 
+const STOPS = 'a[href], button, input:not([type=hidden]), select, textarea, summary'
+
+/** A field for a date is several stops. */
+const COUNT_STOPS = `document.querySelectorAll('${STOPS}').length + 5 * document.querySelectorAll('[type=date]').length`
+
+const MARK_STOPS = `document.addEventListener('focusin', ({ target }) => {
+  if (target.dataset.reached === 'seen') return
+  target.dataset.reached = getComputedStyle(target).outlineStyle === 'none' ? 'unseen' : 'seen'
+})`
+
+/** One button of a group of radio buttons is enough: the arrow keys lead to the others. */
+const LIST_UNREACHED = `[...document.querySelectorAll('${STOPS}')]
+  .filter((one) => one.checkVisibility() && one.dataset.reached !== 'seen')
+  .filter((one) => one.type !== 'radio' || !document.querySelector('[type=radio][name="' + one.name + '"][data-reached=seen]'))
+  .map((one) => (one.dataset.reached ?? 'not reached') + ': ' + one.outerHTML.slice(0, 80))`
+
 /** Returns the links, buttons and fields that the tab key does not reach, and those it reaches without a visible focus. */
 export async function findUnreachable(page: Page): Promise<string[]> {
-  const count = await page.evaluate<number>(
-    `document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea, summary').length`,
-  )
-  await page.evaluate(`document.activeElement?.blur?.()`)
-  // A field for a date is several stops.
-  for (let step = 0; step <= 4 * count; step += 1) {
-    await page.keyboard.press('Tab')
-    await page.evaluate(`(() => {
-      const one = document.activeElement
-      if (!one || one === document.body) return
-      one.dataset.reached = getComputedStyle(one).outlineStyle === 'none' ? 'unseen' : 'seen'
-    })()`)
-  }
-  return await page.evaluate<
-    string[]
-  >(`[...document.querySelectorAll('a[href], button, input:not([type=hidden]), select, textarea, summary')]
-    .filter((one) => one.checkVisibility() && one.dataset.reached !== 'seen' && !(one.type === 'radio' && document.querySelector('input[type=radio][name="' + one.name + '"][data-reached=seen]')))
-    .map((one) => (one.dataset.reached ?? 'not reached') + ': ' + one.outerHTML.slice(0, 80))`)
+  const count = await page.evaluate<number>(COUNT_STOPS)
+  await page.evaluate(MARK_STOPS)
+  for (let step = 0; step < count + 2; step += 1) await page.keyboard.press('Tab')
+  return await page.evaluate<string[]>(LIST_UNREACHED)
 }

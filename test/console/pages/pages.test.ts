@@ -1,4 +1,5 @@
 import { gzipSync } from 'node:zlib'
+import type { Page } from 'playwright-core'
 import { beforeAll, expect, it } from 'vitest'
 import { describeInBrowser, openProfile, openSessionIn, watchPage } from '../../support/browser.ts'
 import { findBarriers, findMisfits, findUnreachable } from '../../support/check-page.ts'
@@ -15,6 +16,14 @@ const VIEWS = [
   { colorScheme: 'dark', width: 390 },
 ] as const
 
+/** Checks an open page in one of its views. */
+async function checkView(page: Page, { colorScheme, width }: (typeof VIEWS)[number]) {
+  await page.emulateMedia({ colorScheme })
+  await page.setViewportSize({ width, height: 900 })
+  const problems = [...(await findBarriers(page)), ...(await findMisfits(page))]
+  return problems.map((problem) => `${colorScheme}, ${width} px: ${problem}`)
+}
+
 const SETTINGS = { REFUND_APPROVAL_ABOVE: 'VND:5000000', REFUND_CONFIRM_FAILED_MS: '200' }
 
 const ADMIN = { roles: ['admin' as const] }
@@ -27,31 +36,26 @@ describeInBrowser('every page', () => {
     pages = listPages(await playSample(rig), MERCHANT.merchantCode)
   })
 
-  it.each(VIEWS)(
-    'has no barrier, fits and loads only its own files: $colorScheme, $width px',
-    async (view) => {
-      const context = await openProfile(view)
-      try {
-        await openSessionIn(context, rig.service.url, await addVisitor(rig.database, ADMIN))
-        const found: string[] = []
-        for (const { name, path } of pages) {
-          const page = await context.newPage()
-          const problems = watchPage(page, rig.service.url)
-          const answer = await page.goto(rig.service.url + path)
-          const expected = name === 'not-found' ? 404 : 200
-          if (answer?.status() !== expected) problems.push(`status ${answer?.status()}`)
-          problems.push(...(await findBarriers(page)), ...(await findMisfits(page)))
-          if ((await page.locator('h1').count()) !== 1) problems.push('not one h1')
-          found.push(...problems.map((problem) => `${name}: ${problem}`))
-          await page.close()
-        }
-        expect(found).toEqual([])
-      } finally {
-        await context.close()
+  it('has no barrier, fits and loads only its own files: light and dark, 1,280 and 390 px wide', async () => {
+    const context = await openProfile()
+    try {
+      await openSessionIn(context, rig.service.url, await addVisitor(rig.database, ADMIN))
+      const page = await context.newPage()
+      const watched = watchPage(page, rig.service.url)
+      const found: string[] = []
+      for (const { name, path } of pages) {
+        const answer = await page.goto(rig.service.url + path)
+        const expected = name === 'not-found' ? 404 : 200
+        const problems = answer?.status() === expected ? [] : [`status ${answer?.status()}`]
+        if ((await page.locator('h1').count()) !== 1) problems.push('not one h1')
+        for (const view of VIEWS) problems.push(...(await checkView(page, view)))
+        found.push(...[...problems, ...watched.splice(0)].map((problem) => `${name}: ${problem}`))
       }
-    },
-    120_000,
-  )
+      expect(found).toEqual([])
+    } finally {
+      await context.close()
+    }
+  }, 240_000)
 
   it('is reached by the tab key alone, with a visible focus', async () => {
     const context = await openProfile()
@@ -91,17 +95,18 @@ describeInBrowser("the sandbox's page", () => {
     await playSample(rig)
   })
 
-  it.each(VIEWS)('has no barrier and fits: $colorScheme, $width px', async (view) => {
-    const context = await openProfile(view)
+  it('has no barrier and fits: light and dark, 1,280 and 390 px wide', async () => {
+    const context = await openProfile()
     try {
       const page = await context.newPage()
       const problems = watchPage(page, rig.sandbox.url)
       await page.goto(`${rig.sandbox.url}/?still`)
-      expect([...problems, ...(await findBarriers(page)), ...(await findMisfits(page))]).toEqual([])
+      for (const view of VIEWS) problems.push(...(await checkView(page, view)))
+      expect(problems).toEqual([])
     } finally {
       await context.close()
     }
-  })
+  }, 120_000)
 })
 
 describeInBrowser('the checks', () => {
