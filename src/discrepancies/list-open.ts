@@ -33,9 +33,9 @@ export async function listOpenDiscrepancies(
   const rows = sql.unsafe(String(OPEN_PAGE + 1))
   const rank = after ? SEVERITIES.indexOf(rateKind(after.kind)) : 0
   const kinds = RANKED.filter((one) => one.rank >= rank)
-  // The first condition is where the scan of the index begins.
+  // The row of columns is where the scan of the index begins.
   const behind = after
-    ? sql`and d.at >= case when k.rank = ${rank}::int then ${after.time}::timestamptz else '-infinity' end
+    ? sql`and (d.kind, d.at) >= (k.kind, case when k.rank = ${rank}::int then ${after.time}::timestamptz else '-infinity' end)
         and (k.rank, d.at, d.id, d.merchant_code) > (${rank}::int, ${after.time}::timestamptz, ${after.id}::bigint, ${after.merchantCode})`
     : sql``
   return await sql<DiscrepancyRow[]>`

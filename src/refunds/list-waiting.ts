@@ -27,7 +27,9 @@ type WaitingFilter = {
 
 const COLUMNS = listColumns(refunds, 'r')
 const SINCE = 'coalesce(r.last_sent_at, r.requested_at)'
-const OF_TRANSACTION = byKey('t', ['merchant_code', 'transaction_id'], 'r')
+const TRANSACTION_KEY = ['merchant_code', 'transaction_id']
+const OF_TRANSACTION = byKey('t', TRANSACTION_KEY, 'r')
+const DISCREPANCIES = byKey('d', TRANSACTION_KEY, 'r')
 
 /** A page. The limit is a literal in the statement: for a parameter the planner expects many rows. */
 export const WAITING_PAGE = 50
@@ -44,18 +46,20 @@ export async function listWaitingRefunds(
 ): Promise<WaitingRefund[]> {
   const rows = sql.unsafe(String(WAITING_PAGE + 1))
   const since = sql.unsafe(SINCE)
-  // The first condition is where the scan of the index begins.
+  // The rows of columns are where the scan of the index begins and ends.
+  const begin = after
+    ? sql`(r.status, ${since}) >= (one, ${after.time}::timestamptz)`
+    : sql`r.status >= one`
   const behind = after
-    ? sql`and ${since} >= ${after.time}::timestamptz
-        and (${since}, r.refund_id, r.merchant_code) > (${after.time}::timestamptz, ${after.id}::uuid, ${after.merchantCode})`
+    ? sql`and (${since}, r.refund_id, r.merchant_code) > (${after.time}::timestamptz, ${after.id}::uuid, ${after.merchantCode})`
     : sql``
   return await sql<WaitingRefund[]>`
     select ${sql.unsafe(COLUMNS)}, ${sql.unsafe(ORDER_COLUMNS)}, ${since}::text as "waitingSince",
       coalesce((select assignee from refund_reviews as v
         where v.merchant_code = r.merchant_code and v.refund_id = r.refund_id), (
-        select d.assignee from discrepancies as d
-        where d.merchant_code = r.merchant_code and d.transaction_id = r.transaction_id
-          and d.refund_id = r.refund_id and d.resolved_at is null and d.assignee is not null
+        select d.assignee from (
+          select * from discrepancies as d where ${sql.unsafe(DISCREPANCIES)} offset 0) as d
+        where d.refund_id = r.refund_id and d.resolved_at is null and d.assignee is not null
         order by d.id desc limit 1)) as assignee
     from (
       select r.* from json_array_elements_text(${JSON.stringify(merchants)}::json) as account
@@ -64,8 +68,8 @@ export async function listWaitingRefunds(
         select * from refunds as r
         where r.merchant_code = account
           and r.status in ('awaiting_approval', 'needs_review', 'accepted', 'unknown')
-          and r.status >= one and r.status <= one
-          and ${since} <= now() - ${forMs}::float8 * interval '1 millisecond' ${behind}
+          and ${begin} and (r.status, ${since}) <= (one, now() - ${forMs}::float8 * interval '1 millisecond')
+          ${behind}
         order by r.status, ${since}, r.refund_id limit ${rows}
       ) as r
       order by ${since}, r.refund_id, r.merchant_code limit ${rows}
