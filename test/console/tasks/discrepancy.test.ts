@@ -243,6 +243,19 @@ describe('a refund made elsewhere', () => {
     expect(await readExternal()).toMatchObject([{ outcome: 'never_happened' }])
   })
 
+  it('of another payment is not decided there', async () => {
+    const { id } = await makePortalRefund()
+    const other = await lab.open()
+    await lab.notify(other, crypto.randomUUID(), '20')
+    await lab.pass(other)
+    const [row] = await lab.database.sql<{ id: string }[]>`
+      select id from foreign_refunds where payment_id = ${other.id}`
+    const fields = { externalOutcome: 'never_happened', externalReason: 'ticket 4711' }
+    const refused = await act(id, 'external', { ...fields, externalId: row?.id ?? '' })
+    expect(refused.status).toBe(404)
+    expect(await readExternal()).toMatchObject([{ outcome: null }, { outcome: null }])
+  })
+
   it('against an earlier decision has to be confirmed', async () => {
     const { id } = await makePortalRefund()
     await act(id, 'external', { externalOutcome: 'never_happened', externalReason: 'ticket 1' })
