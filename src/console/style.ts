@@ -11,6 +11,7 @@ export const CONSOLE_STYLE = `${BASE_STYLE}
 .bar nav a[aria-current=page] { color: var(--ink); font-weight: 600; border-bottom: 2px solid currentColor; }
 .sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 18rem), 1fr)); gap: .5rem 1.5rem; }
 label.choice input { flex: none; }
+h1 + .notice, dl + form, fieldset .field { margin-top: .8rem; }
 .timeline { margin: 0; padding: 0; list-style: none; }
 .timeline > li { padding: .5rem 0; border-top: 1px solid var(--line); }
 .timeline > li:first-child { border-top: 0; }

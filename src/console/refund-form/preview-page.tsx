@@ -48,13 +48,15 @@ export function renderPreview(c: ConsoleRequest, state: PreviewState) {
         </p>
         <Facts rows={listFacts(state)} />
         <Form c={c} action={subject.path} fields={{ ...hidden, ...keep(values, refund) }}>
-          <button type="submit" name="step" value="confirm">
-            {texts.confirm}
-          </button>
-          <button class="quiet" type="submit" name="step" value="edit">
-            {texts.change}
-          </button>
-          <a href={storyPath(subject)}>{TEXTS.refundForm.form.cancel}</a>
+          <div class="row">
+            <button type="submit" name="step" value="confirm">
+              {texts.confirm}
+            </button>
+            <button class="quiet" type="submit" name="step" value="edit">
+              {texts.change}
+            </button>
+            <a href={storyPath(subject)}>{TEXTS.refundForm.form.cancel}</a>
+          </div>
         </Form>
       </Card>
     </>,
