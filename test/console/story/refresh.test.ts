@@ -26,6 +26,10 @@ const refresh = (path: string, etag: string, who = viewer, init: RequestInit = {
 
 const waiting = () => lab.service.ctx.transactionWaiters.count()
 
+/** The request ends long before its time is over. */
+const untilNews = (before: number) =>
+  waitUntil(() => waiting() <= before, { what: 'the request ends', timeoutMs: 15_000 })
+
 describe('a page that asks for itself again', () => {
   it('gets the parts at once if they differ from what it shows', async () => {
     const payment = await lab.open()
@@ -45,6 +49,7 @@ describe('a page that asks for itself again', () => {
     const asked = refresh(path, etag)
     await waitUntil(() => waiting() > before, { what: 'the request waits' })
     await lab.ask(payment, '10')
+    await untilNews(before)
     const response = await asked
     expect(response.status).toBe(304)
     const next = await refresh(path, etag)
@@ -61,6 +66,7 @@ describe('a page that asks for itself again', () => {
     const asked = refresh(path, etag)
     await waitUntil(() => waiting() > before, { what: 'the request waits' })
     await lab.pass(payment)
+    await untilNews(before)
     expect((await asked).status).toBe(304)
     expect((await refresh(path, etag)).status).toBe(200)
   })
