@@ -1,3 +1,4 @@
+import { listWrites } from '../../src/access/list-writes.ts'
 import type { ServiceContext } from '../../src/create-context.ts'
 import { listDiscrepancies } from '../../src/discrepancies/list-discrepancies.ts'
 import { listOfTransaction } from '../../src/discrepancies/list-of-transaction.ts'
@@ -86,6 +87,12 @@ export const HOT_READS: readonly HotPath[] = [
     rows: 1,
     most: 40,
     run: (ctx) => listSent(ctx, { merchantCode, transactionId: 'T-000010' }, false, 20),
+  },
+  {
+    name: 'writes on a transaction',
+    rows: 1,
+    most: 20,
+    run: (ctx) => listWrites(ctx.sql, merchantCode, ['T-000010', 'P-000010'], 20),
   },
   {
     name: 'discrepancies of a transaction',

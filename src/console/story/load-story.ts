@@ -1,3 +1,4 @@
+import { type ListedWrite, listWrites } from '../../access/list-writes.ts'
 import type { Access } from '../../access/types.ts'
 import type { TransactionKey } from '../../db/transaction-key.ts'
 import { listOfTransaction } from '../../discrepancies/list-of-transaction.ts'
@@ -29,6 +30,7 @@ export type Story = {
   timeline: Page<TimelineRow['entry']>
   messages: ReceivedMessage[]
   webhooks: SentEvent[]
+  requests: ListedWrite[]
   sameOrder: TransactionWithPayments[]
 }
 
@@ -41,6 +43,7 @@ const LIMITS = {
   messages: 10,
   webhooks: 20,
   sameOrder: 10,
+  requests: 20,
 }
 
 /**
@@ -69,7 +72,13 @@ export async function loadStory(
       loadSameOrder(ctx, key),
     ])
   const timeline = cutPage(entries, LIMITS.timeline, locate, show)
-  const rest = { discrepancies, timeline, messages, webhooks, sameOrder }
+  const ids = [
+    key.transactionId,
+    ...found.payments.map(({ payment }) => payment.paymentId),
+    ...(refunds?.listed ?? []).map(({ refund }) => refund.refundId),
+  ]
+  const requests = await listWrites(ctx.sql, key.merchantCode, ids, LIMITS.requests)
+  const rest = { requests, discrepancies, timeline, messages, webhooks, sameOrder }
   return { found, accountHold, refunds, surplus, ...rest }
 }
 

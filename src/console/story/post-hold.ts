@@ -27,11 +27,11 @@ export async function postHold(
   ctx: ConsoleContext,
   c: ConsoleRequest,
   target: 'payment' | 'refund',
-  { merchantCode, id }: { merchantCode: string; id: string },
+  { merchant, id }: { merchant: string; id: string },
 ): Promise<Response> {
   requireScope(c, 'ops')
   const access = c.get('access')
-  const subject = await findSubject(ctx.sql, narrowMerchants(access, merchantCode), target, id)
+  const subject = await findSubject(ctx.sql, narrowMerchants(access, merchant), target, id)
   if (subject.target === 'merchant') throw new DomainError('not_found', 'Not a payment or a refund')
   const { transaction } = subject
   const anchor = nameAnchor(target, subject.id)

@@ -18,14 +18,14 @@ export function storyRoutes(
 ): Hono<ConsoleEnv> {
   const app = new Hono<ConsoleEnv>()
 
-  app.get('/console/transactions/:merchantCode/:transactionId', async (c) => {
-    const found = await findOwn(ctx, c, c.req.param())
+  app.get('/console/transactions/:merchant/:id', async (c) => {
+    const found = await findOwn(ctx, c, readKey(c.req.param()))
     if (!isRefresh(c)) return await respondStory(ctx, c, found)
     return await respondRefresh(ctx, c, found, waitForNews)
   })
 
-  app.post('/console/transactions/:merchantCode/:transactionId/sync', async (c) => {
-    const found = await findOwn(ctx, c, c.req.param())
+  app.post('/console/transactions/:merchant/:id/sync', async (c) => {
+    const found = await findOwn(ctx, c, readKey(c.req.param()))
     const { transaction } = found
     const access = c.get('access')
     const merchants = narrowMerchants(access, transaction.merchantCode)
@@ -36,13 +36,18 @@ export function storyRoutes(
     return redirectWith(c, storyPath(transaction), 'asked')
   })
 
-  app.post('/console/payments/:merchantCode/:id/hold', async (c) =>
+  app.post('/console/payments/:merchant/:id/hold', async (c) =>
     postHold(ctx, c, 'payment', c.req.param()),
   )
-  app.post('/console/refunds/:merchantCode/:id/hold', async (c) =>
+  app.post('/console/refunds/:merchant/:id/hold', async (c) =>
     postHold(ctx, c, 'refund', c.req.param()),
   )
   return app
+}
+
+/** The audit log knows the account's parameter by its name. */
+function readKey({ merchant: merchantCode, id: transactionId }: { merchant: string; id: string }) {
+  return { merchantCode, transactionId }
 }
 
 /** Of an account that is no longer in the settings everything is shown, but the gateway cannot be asked. */

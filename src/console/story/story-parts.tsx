@@ -9,6 +9,7 @@ import { Messages } from './messages.tsx'
 import { Payments } from './payments.tsx'
 import type { Draft } from './reason-form.tsx'
 import { Refunds } from './refunds.tsx'
+import { Requests } from './requests.tsx'
 import { SameOrder } from './same-order.tsx'
 import { Summary } from './summary.tsx'
 import { Timeline } from './timeline.tsx'
@@ -44,6 +45,9 @@ export function StoryParts({ c, ctx, story, cursor, draft }: StoryProps) {
       </Part>
       <Part name="timeline">
         <Timeline story={story} cursor={cursor} />
+      </Part>
+      <Part name="requests">
+        <Requests requests={story.requests} />
       </Part>
       <Part name="order">
         <SameOrder orderId={shown.orderId} others={sameOrder} />

@@ -32,6 +32,9 @@ describe('asking the gateway now', () => {
     expect(text).toContain('The gateway is being asked. What it answers appears on this page.')
     expect(text).toContain('The gateway is being asked now. Show the current state')
     expect(await auditOf(transactionId)).toMatchObject([{ actor: viewer.name, outcome: 'done' }])
+    expect(readText(cutPart(await read(transactionId, viewer), 'requests'))).toContain(
+      `${viewer.name} Asked the gateway ${transactionId}`,
+    )
   })
 
   it('is explained when the account is no longer in the settings', async () => {
@@ -136,6 +139,11 @@ describe('who lacks the role', () => {
       select hold from payments where payment_id = ${payment.id}
       union all select hold from refunds where refund_id = ${refundId}`
     expect(rows.map(({ hold }) => hold)).toEqual([null, null])
+    const refused = { outcome: 'scope_missing' }
+    expect(await auditOf(payment.id)).toMatchObject([refused, refused, refused])
+    const text = readText(cutPart(await read(payment.transactionId, visitors.viewer), 'requests'))
+    expect(text).toContain('first Asked for a refund')
+    expect(text).not.toContain('Held')
   })
 
   it('or the account, is told that there is nothing', async () => {

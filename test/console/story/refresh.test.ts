@@ -38,7 +38,7 @@ describe('a page that asks for itself again', () => {
     expect(response.headers.get('etag')).toBe(await readTag(pathOf(payment.transactionId)))
     const html = await response.text()
     expect(html).not.toContain('<html')
-    expect(html.match(/data-live/g)).toHaveLength(8)
+    expect(html.match(/data-live/g)).toHaveLength(9)
   })
 
   it('waits while nothing changes, and learns of a change at once', async () => {
