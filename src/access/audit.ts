@@ -7,8 +7,8 @@ import { build } from '../platform/postgres/query-builder.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 
-/** Who makes a write: a key with its request, or, without an id, a person on the command line. */
-export type Actor = { id: string | null; name: string; requestId: string | null }
+/** Who makes a write: a key or a person, with the request, or, without an id, a person on the command line. */
+export type Actor = { id: string | null; name: string; requestId: string | null; isPerson?: true }
 
 /** A requested write; `operation` is a method with its route, or a command. */
 export type AuditedWrite = {
@@ -44,8 +44,8 @@ export function auditRefusals({ sql, log }: { sql: Sql; log: Log }) {
     if (method === 'GET' || method === 'HEAD' || status < 400 || status > 499) return
     // A dry run writes nothing.
     if (c.req.query('dryRun') === 'true' || c.get('isDryRun')) return
-    const route = matchedRoutes(c).findLast((one) => !one.path.includes('*'))?.path
-    if (route === undefined) return
+    const route = matchedRoutes(c).at(-1)?.path ?? '*'
+    if (route.includes('*')) return
     const write = {
       operation: `${method} ${route.replaceAll(/:(\w+)/g, '{$1}')}`,
       merchantCode: null,

@@ -96,7 +96,7 @@ export type Receiver = { accountName: string; accountNumber: string; swiftCode: 
 export type Resolution = {
   outcome: string
   reason: string
-  /** The name of the API key. */
+  /** The name of the API key, or of the person. */
   by: string
   /** The evidence it contradicts. */
   againstEvidence: string | null
@@ -106,7 +106,7 @@ export type Resolution = {
 /** The approval of a refund: null members until someone decides. */
 export type RefundApproval = {
   decision: 'approved' | 'declined' | null
-  /** The name of the API key that decided. */
+  /** The name of the API key, or of the person, that decided. */
   by: string | null
   reason: string | null
   at: string | null
@@ -142,7 +142,7 @@ export type Refund = {
   accountHold?: Hold | undefined
   /** The last decision of a person about its outcome. */
   resolution: Resolution | null
-  /** The name of the API key that requested it. */
+  /** The name of the API key, or of the person, that requested it. */
   requestedBy: string
   /** The person for whom it was requested. */
   onBehalfOf: string | null

@@ -17,7 +17,7 @@ export type RefundNotification =
 /** The evidence for a refund's status. */
 export type RefundProof = {
   requestId: string
-  /** The name of the API key that requested it. */
+  /** The name of the API key, or of the person, that requested it. */
   requestedBy: string
   requestedAt: string
   reason: string | null

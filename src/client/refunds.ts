@@ -18,7 +18,7 @@ export type RefundFilter = PageWish & {
   paymentId?: string | undefined
   transactionId?: string | undefined
   orderId?: string | undefined
-  /** The name of the API key. */
+  /** The name of the API key, or of the person. */
   requestedBy?: string | undefined
   /** A decimal, compared by value. */
   amount?: string | undefined

@@ -46,7 +46,7 @@ const hold = () => jsonb('hold').$type<{ reason: string; by: string; since: stri
 export type StoredResolution = {
   outcome: string
   reason: string
-  /** The name of the API key. */
+  /** The name of the API key, or of the person. */
   by: string
   /** The evidence it contradicts. */
   againstEvidence: string | null
@@ -79,7 +79,7 @@ export const holdChanges = pgTable(
     /** Set; false when it was released. */
     held: boolean('held').notNull(),
     reason: text('reason').notNull(),
-    /** The name of the API key, or the operating system user on the command line. */
+    /** The name of the API key or the person, or the operating system user on the command line. */
     actor: text('actor').notNull(),
     at: time('at').notNull().defaultNow(),
   },

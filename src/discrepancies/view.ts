@@ -35,7 +35,7 @@ export const Discrepancy = z
     }),
     resolution: z.strictObject({ by: z.string(), reason: z.string() }).nullable().openapi({
       description:
-        "A person's decision: the name of the API key, and the reason. Null when the sides agreed again by themselves",
+        "A person's decision: the name of the API key or the person, and the reason. Null when the sides agreed again by themselves",
     }),
     assignee: z.string().nullable(),
     notes: z.array(z.strictObject({ at: Time, by: z.string(), text: z.string() })),

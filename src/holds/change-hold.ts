@@ -1,4 +1,5 @@
 import { type Actor, recordWrite } from '../access/audit.ts'
+import { describeActor } from '../access/describe-actor.ts'
 import { SYNC_DUE } from '../db/channels.ts'
 import { pickOrder } from '../db/order-facts.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
@@ -120,8 +121,8 @@ async function recordInTransaction(
 ): Promise<void> {
   const { merchantCode, transaction, paymentId } = subject
   const refund = subject.target === 'refund' ? { refundId: subject.id } : {}
-  const by = actor.id === null ? actor.name : `API key ${actor.name}`
-  const cause = `${held ? 'held' : 'hold released'} with ${by}: ${reason}`
+  const by = actor.id === null ? `with ${actor.name}` : describeActor(actor)
+  const cause = `${held ? 'held' : 'hold released'} ${by}: ${reason}`
   const field = 'hold'
   const change = { field, before: before?.reason ?? null, after: hold?.reason ?? null, cause }
   await recordChanges(tx, [{ ...transaction, paymentId, ...refund, ...change }])

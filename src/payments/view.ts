@@ -30,9 +30,9 @@ const EXAMPLE = {
 export const Hold = z
   .strictObject({
     reason: z.string(),
-    by: z
-      .string()
-      .openapi({ description: 'The name of the API key, or who used the command line' }),
+    by: z.string().openapi({
+      description: 'The name of the API key or the person, or who used the command line',
+    }),
     since: Time,
   })
   .openapi('Hold', {

@@ -21,7 +21,7 @@ export type RefundFilter = {
   orderId?: string | undefined
   transactionId?: string | undefined
   paymentId?: string | undefined
-  /** The name of the API key. */
+  /** The name of the API key, or of the person. */
   requestedBy?: string | undefined
   /** A decimal string, compared by value. */
   amount?: string | undefined

@@ -77,7 +77,7 @@ export const Proof = z
     requestId: z
       .string()
       .openapi({ description: 'The request id sent to the gateway, the same in every attempt' }),
-    requestedBy: z.string().openapi({ description: 'The name of the API key' }),
+    requestedBy: z.string().openapi({ description: 'The name of the API key, or of the person' }),
     requestedAt: Time,
     reason: z.string().nullable(),
     attempts: z.array(ProofAttempt),

@@ -1,15 +1,16 @@
 import { z } from '@hono/zod-openapi'
 import { Time } from '../platform/http/fields.ts'
 
-/** The beginning of the cause of every change that a person decided. */
-export const DECIDED = 'resolved with API key'
+/** The beginning of the cause of every change that a person decided, and what the actor follows. */
+export const DECIDED = 'resolved'
+export const DECIDED_CAUSE = /^resolved (with API key|by) /
 
 /** A person's decision, as the API shows it. */
 export const Resolution = z
   .strictObject({
     outcome: z.string(),
     reason: z.string(),
-    by: z.string().openapi({ description: 'The name of the API key' }),
+    by: z.string().openapi({ description: 'The name of the API key, or of the person' }),
     againstEvidence: z
       .string()
       .nullable()

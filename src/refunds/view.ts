@@ -30,7 +30,7 @@ const ShownReceiver = z
 const Approval = z
   .strictObject({
     decision: z.enum(['approved', 'declined']).nullable().openapi({ description: 'Null for none' }),
-    by: z.string().nullable().openapi({ description: 'The name of the API key' }),
+    by: z.string().nullable().openapi({ description: 'The name of the API key, or of the person' }),
     reason: z.string().nullable(),
     at: Time.nullable(),
   })
@@ -76,7 +76,7 @@ export const Refund = z
     hold: Hold.nullable().openapi({ description: 'While it is set, the refund is not sent' }),
     accountHold: AccountHold,
     resolution: Resolution.nullable(),
-    requestedBy: z.string().openapi({ description: 'The name of the API key' }),
+    requestedBy: z.string().openapi({ description: 'The name of the API key, or of the person' }),
     onBehalfOf: z.string().nullable(),
     metadata: z.record(z.string(), z.string()).openapi({ description: 'As given in the request' }),
     approval: Approval.nullable().openapi({ description: 'Null for one that needs no approval' }),

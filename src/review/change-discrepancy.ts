@@ -1,4 +1,5 @@
 import { recordWrite } from '../access/audit.ts'
+import { describeActor } from '../access/describe-actor.ts'
 import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import { buildDiscrepancyUpdate } from '../discrepancies/record-discrepancies.ts'
@@ -46,7 +47,7 @@ export async function changeDiscrepancy(
     const after = await findDiscrepancy(tx, [merchantCode], String(id))
     const { paymentId, refundId, kind } = after
     const { verb, reason, events = [], ...change } = step
-    const cause = `discrepancy ${id} (${kind}) ${verb} with API key ${access.name}: ${reason}`
+    const cause = `discrepancy ${id} (${kind}) ${verb} ${describeActor(access)}: ${reason}`
     await recordChanges(tx, [
       { merchantCode, transactionId, paymentId, refundId, ...change, cause },
     ])

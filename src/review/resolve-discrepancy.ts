@@ -38,7 +38,7 @@ export async function resolveDiscrepancy(
 ): Promise<DiscrepancyRow> {
   const resolved = await changeDiscrepancy(ctx, access, found, OPERATION, async (tx, row) => {
     const { merchantCode, transactionId, id, kind } = row
-    const decision = { by: access.name, reason, decidedAt: new Date() }
+    const decision = { access, reason, decidedAt: new Date() }
     const entered =
       kind === 'unexplained_growth' && row.paymentId !== null
         ? await enterExternalRefund(tx, row, row.paymentId, decision)

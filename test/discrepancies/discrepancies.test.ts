@@ -119,7 +119,7 @@ const PLAYED = {
     await decideAgainst(refundId)
     expect(await readOnly('decided_against_evidence')).toMatchObject({
       refundId,
-      ours: { source: 'person', says: 'decided as failed with API key first' },
+      ours: { source: 'person', says: 'decided as failed by first' },
       theirs: { source: 'service', says: 'the gateway notified that it succeeded' },
       open: true,
     })

@@ -1,4 +1,5 @@
 import { recordWrite } from '../../access/audit.ts'
+import { describeActor } from '../../access/describe-actor.ts'
 import { lockLiveKey, namesKey, selectKeyName, selectPrincipal } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
@@ -34,6 +35,9 @@ const OPERATIONS = {
   approve: 'POST /v1/refunds/{refundId}/approval',
   decline: 'POST /v1/refunds/{refundId}/decline',
 }
+
+/** Whether `decided_by` is the name of a person and not of a key, in SQL. */
+const BY_PERSON = `decided_principal = 'person:' || lower(btrim(decided_by))`
 
 /** The invariant that whoever asked for a refund does not decide about its approval. */
 const BY_ANOTHER = 'refunds_decided_by_another'
@@ -109,7 +113,8 @@ async function explainOver(
   const { merchantCode, refundId, status, sinceRequestedMs } = row
   if (status !== 'awaiting_approval') {
     const [decided] = await tx<{ decided: string | null }[]>`
-      select case when approved_at is null then 'declined' else 'approved' end || ' with API key ' || decided_by
+      select case when approved_at is null then 'declined' else 'approved' end
+        || case when ${tx.unsafe(BY_PERSON)} then ' by ' else ' with API key ' end || decided_by
         || coalesce(': ' || decided_reason, '') as decided
       from refunds where merchant_code = ${merchantCode} and refund_id = ${refundId}`
     const state = status === 'sending' ? 'pending' : status
@@ -166,8 +171,8 @@ async function decline(
   await scheduleReceiverErasure(tx, config, startDraft({ ...row, status: 'failed' }))
 }
 
-function describe(done: string, { name }: Access, reason: string | undefined): string {
-  return `${done} with API key ${name}${reason === undefined ? '' : `: ${reason}`}`
+function describe(done: string, access: Access, reason: string | undefined): string {
+  return `${done} ${describeActor(access)}${reason === undefined ? '' : `: ${reason}`}`
 }
 
 async function recordStep(

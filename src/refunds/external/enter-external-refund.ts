@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto'
+import { describeActor } from '../../access/describe-actor.ts'
+import type { Access } from '../../access/types.ts'
 import { externalRefunds, type StoredResolution } from '../../db/schema.ts'
 import type { TransactionKey } from '../../db/transaction-key.ts'
 import type { NewEvent } from '../../events/record-events.ts'
@@ -15,8 +17,7 @@ import type { ExternalChange } from '../types.ts'
 
 /** Who enters an external refund, and why. */
 export type EnteredBy = {
-  /** The name of the API key. */
-  by: string
+  access: Pick<Access, 'name' | 'isPerson'>
   reason: string
   decidedAt: Date
 }
@@ -33,7 +34,7 @@ export async function enterExternalRefund(
   tx: Tx,
   key: TransactionKey,
   paymentId: string,
-  { by, reason, decidedAt }: EnteredBy,
+  { access, reason, decidedAt }: EnteredBy,
 ): Promise<{ amount: string; events: NewEvent[] } | undefined> {
   const { merchantCode, transactionId } = key
   await lockTransaction(tx, key)
@@ -44,7 +45,7 @@ export async function enterExternalRefund(
   const resolution: StoredResolution = {
     outcome: 'matched',
     reason,
-    by,
+    by: access.name,
     againstEvidence: null,
     decidedAt: decidedAt.toISOString(),
   }
@@ -56,7 +57,7 @@ export async function enterExternalRefund(
     .returning({ externalId: externalRefunds.id })
   if (!stored) throw new Error('the external refund was not stored')
   const cause = {
-    reason: `${DECIDED} ${by}: ${reason}; an increase of ${amount} that nothing explained is a refund made elsewhere`,
+    reason: `${DECIDED} ${describeActor(access)}: ${reason}; an increase of ${amount} that nothing explained is a refund made elsewhere`,
   }
   const changes: ExternalChange[] = [
     { ...stored, paymentId, before: null, after: 'matched', cause },

@@ -24,7 +24,7 @@ export function refuseExternal(row: ExternalRecord, detail: string): DomainError
   const state = deriveExternalState(row)
   const { id, resolution } = row
   const decided = resolution
-    ? `. It was decided as ${resolution.outcome} with API key ${resolution.by} at ${resolution.decidedAt}: ${resolution.reason}`
+    ? `. It was decided as ${resolution.outcome} by ${resolution.by} at ${resolution.decidedAt}: ${resolution.reason}`
     : ''
   return new DomainError(
     'not_decidable',

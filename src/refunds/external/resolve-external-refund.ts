@@ -1,4 +1,5 @@
 import { and, eq } from 'drizzle-orm'
+import { describeActor } from '../../access/describe-actor.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { externalRefunds, type StoredResolution } from '../../db/schema.ts'
@@ -56,7 +57,10 @@ export async function resolveExternalRefund(
     async apply(tx) {
       const { contrary, replaced } = await judge(tx, found, request)
       const resolution = describeResolution(ctx, request, access, contrary)
-      changes.push(...replaced, await applyDecision(tx, found, request.outcome, resolution))
+      changes.push(
+        ...replaced,
+        await applyDecision(tx, found, { outcome: request.outcome, resolution, access }),
+      )
       await recordExternalChanges(tx, key, changes)
       return await recordDecision(tx, found, resolution)
     },
@@ -138,11 +142,12 @@ async function takeEntered(
   })
 }
 
+type AppliedDecision = { outcome: ExternalOutcome; resolution: StoredResolution; access: Access }
+
 async function applyDecision(
   tx: Tx,
   found: ExternalRecord,
-  outcome: ExternalOutcome,
-  resolution: StoredResolution,
+  { outcome, resolution, access }: AppliedDecision,
 ): Promise<ExternalChange> {
   const { merchantCode, id, paymentId, amount, requestId } = found
   const matched = outcome === 'matched'
@@ -150,9 +155,9 @@ async function applyDecision(
     .update(externalRefunds)
     .set({ matched, outcome: outcome === 'matched' ? null : outcome, resolution })
     .where(and(eq(externalRefunds.merchantCode, merchantCode), eq(externalRefunds.id, id)))
-  const { by, reason, againstEvidence } = resolution
+  const { reason, againstEvidence } = resolution
   const against = againstEvidence === null ? '' : ` (against evidence: ${againstEvidence})`
-  const cause = `${DECIDED} ${by}: ${reason}${against}; refund of ${amount} made elsewhere (request ${requestId})`
+  const cause = `${DECIDED} ${describeActor(access)}: ${reason}${against}; refund of ${amount} made elsewhere (request ${requestId})`
   const before = deriveExternalState(found)
   return { externalId: id, paymentId, before, after: outcome, cause: { reason: cause } }
 }
@@ -166,7 +171,7 @@ async function recordDecision(
   // Those of other external refunds are found again by the next answer.
   await resolveDiscrepancies(tx, [{ ...key, kind: 'external_refund_unmatched' }])
   if (againstEvidence === null) return []
-  const ours = `external refund ${requestId} of ${amount} decided as ${outcome} with API key ${by}`
+  const ours = `external refund ${requestId} of ${amount} decided as ${outcome} by ${by}`
   const kind = 'decided_against_evidence'
   return await recordDiscrepancies(tx, [{ ...key, kind, ours, theirs: againstEvidence }])
 }

@@ -1,3 +1,4 @@
+import { describeActor } from '../../access/describe-actor.ts'
 import { selectPrincipal } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
@@ -153,8 +154,7 @@ function describeRequest({ access, params, surplus }: IntentToStore): string {
   const { reason, onBehalfOf } = params
   const what = surplus ? 'what was paid beyond one success, ' : ''
   const forWhom = onBehalfOf === undefined ? '' : ` on behalf of ${onBehalfOf}`
-  const by = access.isPerson ? `by ${access.name}` : `with API key ${access.name}`
-  return `${what}requested ${by}${forWhom}${reason ? `: ${reason}` : ''}`
+  return `${what}requested ${describeActor(access)}${forWhom}${reason ? `: ${reason}` : ''}`
 }
 
 /** Common table expressions that follow `stored`: its history, its audit entry, and the transaction that is due. */

@@ -1,4 +1,5 @@
 import { recordWrite } from '../../access/audit.ts'
+import { describeActor } from '../../access/describe-actor.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import type { ReviewNote } from '../../db/schema.ts'
@@ -94,7 +95,7 @@ async function annotate(
   await runInTransaction(sql, async (tx) => {
     await lockTransaction(tx, key)
     const { operation, before, after, verb, reason } = await write(tx, refund)
-    const cause = `refund ${verb} with API key ${access.name}: ${reason}`
+    const cause = `refund ${verb} ${describeActor(access)}: ${reason}`
     const field = `refund_${operation}`
     await recordChanges(tx, [{ ...key, paymentId, refundId, field, before, after, cause }])
     const path = `POST /console/refunds/{merchant}/{refundId}/${operation}`

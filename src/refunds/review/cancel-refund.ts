@@ -1,3 +1,4 @@
+import { describeActor } from '../../access/describe-actor.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../errors.ts'
@@ -36,7 +37,7 @@ export async function cancelRefund(
   await changeRefund(ctx, found, access, OPERATION, async (tx, draft) => {
     await refuseSent(tx, draft.now)
     await requireShownVersion(tx, draft.now, shown, 'not_cancellable')
-    const cause = { reason: `cancelled with API key ${access.name}: ${reason}` }
+    const cause = { reason: `cancelled ${describeActor(access)}: ${reason}` }
     const failure = { failureSource: 'merchant' as const, failureReason: 'cancelled' }
     transition(draft, 'failed', cause, { ...failure, failureMessage: reason })
   })

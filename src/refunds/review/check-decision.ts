@@ -70,7 +70,7 @@ export function refuseDecision(
   const { refundId, resolution } = row
   const state = row.status === 'sending' ? 'pending' : row.status
   const decided = resolution
-    ? `. It was decided as ${resolution.outcome} with API key ${resolution.by} at ${resolution.decidedAt}: ${resolution.reason}`
+    ? `. It was decided as ${resolution.outcome} by ${resolution.by} at ${resolution.decidedAt}: ${resolution.reason}`
     : ''
   return new DomainError('not_decidable', `Refund ${refundId} is ${state}: ${detail}${decided}`, {
     extra: { state },

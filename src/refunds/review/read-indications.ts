@@ -5,7 +5,7 @@ import { toIso } from '../../platform/postgres/iso-time.ts'
 import type { RefundRecord } from '../find-refunds.ts'
 import type { RefundIndication } from '../proof-schema.ts'
 import { readResult } from '../reconcile/handle-notifications.ts'
-import { DECIDED } from '../resolution-schema.ts'
+import { DECIDED_CAUSE } from '../resolution-schema.ts'
 
 type StoredRefund = RefundRecord['refund']
 
@@ -28,7 +28,7 @@ export async function readIndications(
     ...attempts.map(describeAnswer),
     ...notifications.map((one) => describeNotification(one, refund)),
     ...(growth ? [describeGrowth(growth, refund)] : []),
-    ...transitions.filter(({ cause }) => cause.startsWith(DECIDED)).map(describeDecision),
+    ...transitions.filter(({ cause }) => DECIDED_CAUSE.test(cause)).map(describeDecision),
   ]
 }
 

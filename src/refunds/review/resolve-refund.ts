@@ -1,3 +1,4 @@
+import { describeActor } from '../../access/describe-actor.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import type { StoredResolution } from '../../db/schema.ts'
@@ -67,7 +68,7 @@ export async function resolveRefund(
       const contrary = judgeDecision(ctx, draft, refund.status, locked, request).join('; ')
       const selfDecided = await checkSelfDecision(tx, draft.now, access)
       const resolution = describeResolution(ctx, request, access, contrary || null)
-      applyDecision(draft, request.outcome, resolution, selfDecided)
+      applyDecision(draft, request.outcome, resolution, describeDecider(access, selfDecided))
       await saveDraft(tx, draft)
       await scheduleReceiverErasure(tx, ctx.config, draft)
       return await recordDecision(tx, draft, resolution)
@@ -133,21 +134,25 @@ async function recordDecision(
     { ...key, kind: 'refund_without_end' },
   ])
   if (againstEvidence === null) return []
-  const ours = `decided as ${outcome} with API key ${by}`
+  const ours = `decided as ${outcome} by ${by}`
   const kind = 'decided_against_evidence'
   return await recordDiscrepancies(tx, [{ ...key, paymentId, kind, ours, theirs: againstEvidence }])
+}
+
+function describeDecider(access: Access, selfDecided: boolean): string {
+  const also = `, ${access.isPerson ? 'who' : 'which'} also requested it`
+  return `${describeActor(access)}${selfDecided ? also : ''}`
 }
 
 function applyDecision(
   draft: RefundDraft,
   outcome: RefundOutcome,
   resolution: StoredResolution,
-  selfDecided: boolean,
+  decider: string,
 ): void {
   const { reason, againstEvidence } = resolution
-  const by = selfDecided ? `${resolution.by}, which also requested it` : resolution.by
   const against = againstEvidence === null ? '' : ` (against evidence: ${againstEvidence})`
-  const cause = { reason: `${DECIDED} ${by}: ${reason}${against}` }
+  const cause = { reason: `${DECIDED} ${decider}: ${reason}${against}` }
   const failed = {
     failureSource: 'service' as const,
     failureReason: 'resolved',

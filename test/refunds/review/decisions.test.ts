@@ -269,7 +269,7 @@ describe('two decisions at once', () => {
     if (!lost) throw new Error('no second answer')
     const problem = await expectRefused(lost, 409, 'not_decidable')
     const { resolution } = await lab.readRefund(refundId)
-    expect(problem.detail).toContain(`decided as ${resolution?.outcome} with API key test`)
+    expect(problem.detail).toContain(`decided as ${resolution?.outcome} by test`)
     expect(problem.detail).toContain('ticket 4711')
   })
 })

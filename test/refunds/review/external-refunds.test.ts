@@ -280,7 +280,7 @@ describe("a person's decision about an external refund", () => {
     if (!lost) throw new Error('no second answer')
     const problem = await expectRefused(lost, 409, 'not_decidable')
     expect(problem).toMatchObject({ state })
-    expect(problem.detail).toContain(`decided as ${state} with API key test`)
+    expect(problem.detail).toContain(`decided as ${state} by test`)
   })
 
   it('is refused without a reason, with another outcome, and for an id that does not exist', async () => {
@@ -297,7 +297,7 @@ describe('growth that a person enters as a refund made elsewhere', () => {
   const enter = (payment: LabPayment) =>
     runInTransaction(lab.service.ctx.sql, async (tx) => {
       const key = { merchantCode: MERCHANT.merchantCode, transactionId: payment.transactionId }
-      const who = { by: 'test', reason: 'seen on the portal', decidedAt: new Date() }
+      const who = { access: { name: 'test' }, reason: 'seen on the portal', decidedAt: new Date() }
       const entered = await enterExternalRefund(tx, key, payment.id, who)
       await recordEvents(tx, entered?.events ?? [])
       return entered?.amount
