@@ -4,6 +4,7 @@ import { beginPublishing } from './feed/publish-events.ts'
 import { checkOrders } from './maintenance/check-orders.ts'
 import { deleteAttempts } from './maintenance/delete-attempts.ts'
 import { createDeleteExpired } from './maintenance/delete-expired.ts'
+import { deleteSignIns } from './maintenance/delete-sign-ins.ts'
 import { eraseReceivers } from './maintenance/erase-receivers.ts'
 import { eraseSecrets } from './maintenance/erase-secrets.ts'
 import { forgetUnconfirmed } from './maintenance/forget-unconfirmed.ts'
@@ -137,7 +138,8 @@ function startExpiredDeletion(ctx: BackgroundContext): WorkerLoop {
   return startMonitoredLoop(ctx, {
     name: 'removing',
     begin: async () => {
-      const count = (await deleteExpired()) + (await deleteAttempts(ctx))
+      const count =
+        (await deleteExpired()) + (await deleteAttempts(ctx)) + (await deleteSignIns(ctx))
       return { count, finished: Promise.resolve() }
     },
     idleMs: () => Promise.resolve(MAINTAIN_EVERY_MS),

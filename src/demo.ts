@@ -1,8 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { inviteDemoAdmin } from './access/demo-admin.ts'
 import { replaceDemoKey } from './access/first-key.ts'
-import type { Config } from './config/config.ts'
+import { formatSignInUrl, LINK_MINUTES } from './access/sign-in.ts'
+import { type Config, findConsoleUrl } from './config/config.ts'
 import { describeSandbox } from './config/sandbox-options.ts'
 import { formatWakeKey } from './db/transaction-key.ts'
 import { type Sandbox, startSandbox } from './sandbox/start-sandbox.ts'
@@ -42,6 +44,7 @@ export async function presentDemo(service: Service, sandbox: Sandbox | undefined
     ...(sandbox
       ? [`Sandbox   ${sandbox.url}   (simulates the gateway; open it in a browser)`]
       : []),
+    ...(await inviteAdmin(service)),
     `API key   ${key}   (${ctx.config.API_KEY ? 'from the setting API_KEY' : 'new on every start'})`,
     '',
     'Try these commands in another terminal:',
@@ -59,6 +62,17 @@ export async function presentDemo(service: Service, sandbox: Sandbox | undefined
     'Stop with Ctrl-C.',
   ]
   process.stdout.write(`${lines.join('\n')}\n`)
+}
+
+/** Makes a way into the console, unless this process serves none. */
+async function inviteAdmin({ ctx, url }: Service): Promise<string[]> {
+  if (ctx.config.CONSOLE === 'off' || ctx.config.ROLE === 'worker') return []
+  const link = await inviteDemoAdmin(ctx.sql)
+  const console = formatSignInUrl(findConsoleUrl(ctx.config, new URL(url).port), link)
+  return [
+    `Console   ${console}`,
+    `          (signs you in as an admin, once, within ${LINK_MINUTES} minutes; a restart makes a new link)`,
+  ]
 }
 
 /** Plays one payment from the customer to the order system, over the same HTTP calls as in production. */

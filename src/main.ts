@@ -1,3 +1,4 @@
+import { retireDemoAdmin } from './access/demo-admin.ts'
 import { ensureFirstKey } from './access/first-key.ts'
 import { type Config, readConfig } from './config/config.ts'
 import { ConfigError } from './config/config-error.ts'
@@ -52,6 +53,7 @@ async function startParts(config: Config, log: Log, parts: Part[]): Promise<void
   if (config.API_KEY) {
     await ensureFirstKey(service.ctx.sql, config.API_KEY, config.API_KEY_GRACE_MS)
   }
+  if (!demo) await retireDemoAdmin(service.ctx.sql)
   log.info({ url: service.url, role: config.ROLE }, 'ready')
   if (demo) await demo.presentDemo(service, sandbox)
 }

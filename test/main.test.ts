@@ -66,6 +66,8 @@ it('the demo with a gateway and a key of your own prints the source of the key a
   await waitUntil(() => output().out.includes('Ctrl-C'), { what: 'the banner' })
   const banner = output().out.slice(output().out.indexOf('IPN processor, demo mode'))
   expect(banner).toContain(`API key   ${KEY}   (from the setting API_KEY)\n`)
+  expect(banner).toMatch(/^Console {3}http:\/\/localhost:\d+\/console\/sign-in\/[\w-]{43}$/m)
+  expect(banner).toContain('once, within 10 minutes; a restart makes a new link')
   const tries = banner.split('\n').filter((line) => line.startsWith('  curl '))
   expect(tries).toHaveLength(3)
   for (const line of tries) {

@@ -1,4 +1,4 @@
-import { eq } from 'drizzle-orm'
+import { and, eq, isNull } from 'drizzle-orm'
 import { FIRST_KEY_LOCK } from '../db/locks.ts'
 import { apiKeys } from '../db/schema.ts'
 import { build } from '../platform/postgres/query-builder.ts'
@@ -57,7 +57,8 @@ export async function replaceDemoKey(sql: Sql, text: string): Promise<void> {
     const kept = await build(tx)
       .update(apiKeys)
       .set(full)
-      .where(eq(apiKeys.name, 'demo'))
+      // A person's key never gets a text.
+      .where(and(eq(apiKeys.name, 'demo'), isNull(apiKeys.person)))
       .returning({ id: apiKeys.id })
     if (kept.length === 0) {
       await build(tx)

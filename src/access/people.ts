@@ -11,6 +11,8 @@ import { isLiveSession } from './sessions.ts'
 import type { Access } from './types.ts'
 
 export type NewPerson = {
+  /** Left out, it is made up. */
+  id?: string
   name: string
   email: string | null
   roles: readonly Role[]
@@ -18,7 +20,15 @@ export type NewPerson = {
   merchants: readonly string[]
 }
 
-export type AddedPerson = { kind: 'added'; id: string } | { kind: 'taken'; by: 'name' | 'email' }
+export type AddedPerson = ({ kind: 'added' } & Person) | { kind: 'taken'; by: 'name' | 'email' }
+
+const PERSON = {
+  id: people.id,
+  name: people.name,
+  email: people.email,
+  roles: people.roles,
+  merchants: people.merchants,
+}
 
 /** Stands in `api_keys` for several accounts: no merchant code is empty. */
 const SEVERAL = ''
@@ -29,23 +39,24 @@ const SEVERAL = ''
  * @returns `taken` when another person has the name or the e-mail address
  */
 export async function addPerson(tx: Tx, given: NewPerson): Promise<AddedPerson> {
-  const { name, email, roles } = given
+  const { id = randomUUID(), name, email, roles } = given
   const merchants = given.merchants.includes(EVERY_MERCHANT) ? [EVERY_MERCHANT] : given.merchants
   const keyId = randomUUID()
   const [row] = await build(tx)
     .insert(people)
     .values({
-      ...{ name, email, keyId },
+      ...{ id, name, email, keyId },
       foldedName: foldName(name),
       foldedEmail: email === null ? null : foldName(email),
       roles: [...new Set(roles)],
       merchants: [...new Set(merchants)],
     })
     .onConflictDoNothing()
-    .returning({ id: people.id, merchants: people.merchants })
+    .returning(PERSON)
   if (!row) {
     const named = await findPeople(tx, name)
-    return { kind: 'taken', by: named.some((one) => one.name === name) ? 'name' : 'email' }
+    const isName = named.some((one) => foldName(one.name) === foldName(name))
+    return { kind: 'taken', by: isName ? 'name' : 'email' }
   }
   const [only = SEVERAL, ...others] = row.merchants
   await createKey(tx, {
@@ -53,7 +64,7 @@ export async function addPerson(tx: Tx, given: NewPerson): Promise<AddedPerson> 
     merchantCode: others.length > 0 ? SEVERAL : only,
     expiresAt: null,
   })
-  return { kind: 'added', id: row.id }
+  return { kind: 'added', ...row }
 }
 
 /** A person whose access has not ended. */

@@ -88,17 +88,19 @@ export async function resealStoredData(sql: Sql, roots: RootKeys): Promise<Resea
   return done
 }
 
-async function recordChange(
+/** Records a change that was made on the command line, by the user of the operating system. */
+export async function recordChange(
   tx: Tx,
   operation: string,
-  merchantCode: string,
+  merchantCode: string | null,
   objectId: string | null,
 ) {
   const actor: Actor = { id: null, name: `cli (${userInfo().username})`, requestId: null }
   await recordWrite(tx, actor, { operation, merchantCode, objectId })
 }
 
-async function requireMerchant(tx: Tx, code: string): Promise<void> {
+/** @throws UsageError if the account does not exist */
+export async function requireMerchant(tx: Tx, code: string): Promise<void> {
   if (code === EVERY_MERCHANT) return
   const rows = await tx<{ code: string }[]>`
     select merchant_code as code from merchant_accounts order by merchant_code`

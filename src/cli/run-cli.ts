@@ -5,6 +5,7 @@ import { MESSAGE_KINDS } from '../gateway/message-kinds.ts'
 import { addAuditCommand } from './audit-command.ts'
 import { addHoldCommands } from './hold-commands.ts'
 import { addKeyCommands } from './key-commands.ts'
+import { addPeopleCommands } from './people-commands.ts'
 import type { SigningOptions } from './prepare-signing.ts'
 import type { Input } from './read-body.ts'
 import { signMessage } from './sign-message.ts'
@@ -74,6 +75,7 @@ function buildProgram(
     })
   const database: RunOnDatabase = (work) => withDatabase(work, env)
   addKeyCommands(program, print, database, env)
+  addPeopleCommands(program, { print, onDatabase: database, env })
   addHoldCommands(program, print, database)
   addAuditCommand(program, print, database)
   return program

@@ -121,6 +121,31 @@ export function readDataKeyConfig(env: Environment = process.env) {
   ])
 }
 
+/**
+ * Reads the origin of the console, for the command line. Other settings may be invalid.
+ * @throws ConfigError
+ */
+export function readConsoleConfig(env: Environment = process.env): { baseUrl: string } {
+  const { settings, problems } = parseSettings(env)
+  const relevant = [...problems].flatMap(([name, line]) =>
+    /^(CONSOLE_BASE_URL|PORT)$/.test(name) ? [line] : [],
+  )
+  if (relevant.length > 0) throw new ConfigError(relevant)
+  return { baseUrl: findConsoleUrl(settings, settings.PORT) }
+}
+
+/**
+ * Returns the origin at which people open the console. This machine is called `localhost`: browsers bind passkeys to a
+ * name, never to an address.
+ * @param port where the service listens
+ */
+export function findConsoleUrl(
+  { CONSOLE_BASE_URL }: Pick<Settings, 'CONSOLE_BASE_URL'>,
+  port: number | string,
+): string {
+  return CONSOLE_BASE_URL ?? `http://localhost:${port}`
+}
+
 /** Returns all lines, one per setting: an invalid value is not also reported as missing. */
 function mergeProblems(
   invalid: ReadonlyMap<string, string>,
