@@ -1,4 +1,5 @@
 import { Hono } from 'hono'
+import { createMiddleware } from 'hono/factory'
 import { methodNotAllowed } from 'hono/method-not-allowed'
 import { auditRefusals } from '../access/audit.ts'
 import type { BodyBudget } from '../platform/http/body.ts'
@@ -62,7 +63,13 @@ function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<Consol
   )
   app.use('/console/*', readOwnForms(ctx, bodyBudget))
   app.route('/', signInRoutes(ctx))
-  app.use('/console/*', requireSession(ctx), auditRefusals(ctx), protectForms(ctx))
+  app.use(
+    '/console/*',
+    requireSession(ctx),
+    explainUnknownPages(),
+    auditRefusals(ctx),
+    protectForms(ctx),
+  )
   app.route('/', accountRoutes(ctx))
   app.route('/', peopleRoutes(ctx))
   app.route('/', taskRoutes(ctx))
@@ -71,6 +78,16 @@ function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<Consol
   app.route('/', searchRoutes(ctx))
   app.route('/', storyRoutes(ctx))
   app.route('/', refundRoutes(ctx))
-  app.all('/console/*', (c) => respondRefusal(c, 404, TEXTS.errors.notFound))
   return app
+}
+
+/** Answers with a page where no route does. */
+function explainUnknownPages() {
+  return createMiddleware<ConsoleEnv>(async (c, next) => {
+    await next()
+    const isProblem = c.res.headers.get('content-type') === 'application/problem+json'
+    if (c.res.status === 404 && isProblem) {
+      c.res = await respondRefusal(c, 404, TEXTS.errors.notFound)
+    }
+  })
 }

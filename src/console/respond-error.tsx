@@ -11,7 +11,7 @@ import { TEXTS } from './texts/en.ts'
 /** How soon a page that found no database tries again (s). */
 const RETRY_S = 5
 
-/** Answers an error with a page that says what happened and what to do next. */
+/** Answers an error with a page that explains what happened and what to do next. */
 export function respondError(ctx: ConsoleContext, error: Error, c: ConsoleRequest) {
   if (error instanceof SignInAgainError) return respondSignInAgain(ctx, c)
   if (error instanceof ForeignFormError) return respondRefusal(c, 403, TEXTS.errors.foreignForm)

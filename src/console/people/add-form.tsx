@@ -41,10 +41,14 @@ export function AddForm(props: { c: ConsoleRequest; form: FormFields; problems: 
           />
         )}
       </Field>
-      <Choices {...{ form, title: texts.roles, choices: roles }} problem={problems.roles} />
       <Choices
-        {...{ form, title: texts.merchants, choices: merchants }}
+        {...{ id: 'roles', title: texts.roles, choices: roles, form, problem: problems.roles }}
+        isFirst={first === 'roles'}
+      />
+      <Choices
+        {...{ id: 'merchants', title: texts.merchants, choices: merchants, form }}
         problem={problems.merchants}
+        isFirst={first === 'merchants'}
       />
       <button type="submit">{texts.button}</button>
     </Form>
@@ -55,24 +59,32 @@ type Choice = { name: string; label: string }
 
 /** Boxes to tick, under one title. */
 function Choices(props: {
+  id: string
   title: string
   choices: readonly Choice[]
   form: FormFields
   problem: string | undefined
+  /** Its problem is the first one of the form. */
+  isFirst: boolean
 }) {
-  const { title, choices, form, problem } = props
-  const id = `${choices[0]?.name}-problem`
+  const { id, title, choices, form, problem, isFirst } = props
+  const problemId = `${id}-problem`
   return (
-    <fieldset aria-describedby={problem === undefined ? undefined : id}>
+    <fieldset aria-describedby={problem === undefined ? undefined : problemId}>
       <legend>{title}</legend>
-      {choices.map(({ name, label }) => (
+      {choices.map(({ name, label }, at) => (
         <label class="choice">
-          <input type="checkbox" name={name} checked={name in form} />
+          <input
+            type="checkbox"
+            name={name}
+            checked={name in form}
+            autofocus={isFirst && at === 0}
+          />
           {label}
         </label>
       ))}
       {problem === undefined ? null : (
-        <span class="problem" id={id}>
+        <span class="problem" id={problemId}>
           {problem}
         </span>
       )}

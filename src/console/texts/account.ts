@@ -17,7 +17,7 @@ export const accountTexts = {
   sessions: {
     title: 'Your sessions',
     caption: 'Open sessions',
-    explain: `A session ends ${IDLE_MINUTES} minutes after its last use, and ${SESSION_MINUTES / 60} hours after the sign-in. End one that you do not know, and tell an admin.`,
+    explain: `A session ends ${IDLE_MINUTES} minutes after its last use, and ${SESSION_MINUTES / 60} hours after the sign-in. End one that you do not know, and inform an admin.`,
     columns: {
       browser: 'Browser',
       address: 'Address',

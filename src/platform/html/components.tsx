@@ -161,7 +161,7 @@ export function groupDigits(amount: string): string {
   return fraction === undefined ? grouped : `${grouped}.${fraction}`
 }
 
-/** A time in UTC; with a script it also says how long ago that is. */
+/** A time in UTC; with a script it also shows how long ago that is. */
 export function Time({ iso }: { iso: string }) {
   return (
     <time datetime={iso} data-relative>

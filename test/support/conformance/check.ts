@@ -96,6 +96,8 @@ export function prepareCheck(text: string, isServed: (path: string) => boolean):
 
   return (answer) => {
     const asked = readPath(answer.target)
+    const isPage = answer.headers['content-type'] !== 'application/problem+json'
+    if (/^\/(console(\/.*)?)?$/.test(asked) && isPage) return checkPage(answer)
     const { path = '' } = patterns.find(({ pattern }) => pattern.test(asked)) ?? {}
     const method = answer.method === 'HEAD' ? 'get' : answer.method.toLowerCase()
     const operation = paths[path]?.[method]
@@ -108,4 +110,20 @@ export function prepareCheck(text: string, isServed: (path: string) => boolean):
       declared,
     )
   }
+}
+
+/** Checks what the console answers: no document describes pages, but they have rules of their own. */
+function checkPage({ status, headers, method }: Answer): string | undefined {
+  // An open page asks whether it has changed.
+  if (status === 304) return undefined
+  if (status >= 300 && status < 400) {
+    return headers.location?.startsWith('/console') ? undefined : `leads to ${headers.location}`
+  }
+  if (status === 405 && !headers.allow) return 'has no Allow'
+  const type = headers['content-type']?.split(';')[0] ?? ''
+  if (['text/css', 'text/javascript'].includes(type)) return undefined
+  if (type !== 'text/html' && method !== 'HEAD') return `is ${type || 'without a type'}`
+  const policy = headers['content-security-policy'] ?? ''
+  const isStrict = policy.includes("form-action 'self'") && !policy.includes('unsafe')
+  return isStrict ? undefined : `has the policy ${policy}`
 }

@@ -47,12 +47,7 @@ export async function watchProcess(url: string): Promise<void> {
   origins.add(new URL(url).origin)
 }
 
-/** Pages for people are not in the document of the API, nor is the way from `/` to them. */
-const isPage = ({ target, status }: Answer) =>
-  /^\/console(?:[/?]|$)/.test(target) || (/^\/(?:\?|$)/.test(target) && status < 400)
-
 function hold(answer: Answer, check: Check): void {
-  if (isPage(answer)) return
   const fault = check(answer)
   if (fault === undefined) return
   const { method, target, status, body } = answer

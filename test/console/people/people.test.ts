@@ -1,0 +1,155 @@
+import { randomUUID } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { OTHER, writeMerchantsFile } from '../../support/api.ts'
+import { addTestPerson, addVisitor, submitAs, visitAs } from '../../support/console.ts'
+import { MERCHANT, startRig } from '../../support/service.ts'
+import { useStarted } from '../../support/use-started.ts'
+
+const file = writeMerchantsFile([MERCHANT, OTHER])
+const rig = useStarted(
+  () => startRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } }),
+  async (started) => {
+    await started.stop()
+    file.remove()
+  },
+)
+
+const PATH = '/console/people'
+const OWN = MERCHANT.merchantCode
+
+const addAdmin = (merchants = ['*']) => addVisitor(rig.database, { roles: ['admin'], merchants })
+
+const findByName = async (name: string) => {
+  const [row] = await rig.database.sql<{ id: string; roles: string[]; merchants: string[] }[]>`
+    select id, roles, merchants from people where name = ${name}`
+  return row
+}
+
+it('an admin adds a person, makes a link for them, and the link opens a session', async () => {
+  const admin = await addAdmin()
+  const name = `Hoa ${randomUUID()}`
+  const form = {
+    name,
+    email: '',
+    'role-agent': 'on',
+    'role-viewer': 'on',
+    [`merchant-${OWN}`]: 'on',
+  }
+  const added = await submitAs(rig, admin, PATH, form)
+  const person = await findByName(name)
+  expect(person).toMatchObject({ roles: ['viewer', 'agent'], merchants: [OWN] })
+  expect(added.headers.get('location')).toBe(`${PATH}/${person?.id}?notice=personAdded`)
+  const made = await (await submitAs(rig, admin, `${PATH}/${person?.id}/link`)).text()
+  const [link = ''] = /http:\/\/127\.0\.0\.1:\d+\/console\/sign-in\/[\w-]{43}/.exec(made) ?? []
+  const opened = await fetch(link, {
+    ...{ method: 'POST', redirect: 'manual' },
+    headers: { 'sec-fetch-site': 'same-origin' },
+  })
+  expect(opened.headers.get('set-cookie')).toContain('session=')
+  const operations = await rig.database.sql<{ operation: string }[]>`
+    select operation from audit_entries where actor = ${admin.name} and object_id = ${person?.id ?? ''} order by id`
+  expect(operations.map(({ operation }) => operation)).toEqual([
+    `POST ${PATH}`,
+    `POST ${PATH}/{personId}/link`,
+  ])
+})
+
+it.each([
+  [{ name: '' }, 'name-problem', 'Write a name'],
+  [{ name: 'Demo' }, 'name-problem', 'Write a name'],
+  [{ email: 'mai@' }, 'email-problem', 'Write a whole e-mail address'],
+  [{ 'role-viewer': undefined }, 'roles-problem', 'Choose at least one role'],
+  [{ 'merchant-*': undefined }, 'merchants-problem', 'Choose at least one account'],
+])(
+  'a form with %j comes back filled in, with the problem beside its field',
+  async (change, id, problem) => {
+    const admin = await addAdmin()
+    const valid = {
+      name: 'Hoa & <Mai>',
+      email: 'hoa@shop.example',
+      'role-viewer': 'on',
+      'merchant-*': 'on',
+    }
+    const fields = Object.entries<string | undefined>({ ...valid, ...change }).flatMap(
+      ([name, value]) => (value === undefined ? [] : [[name, value]]),
+    )
+    const response = await submitAs(rig, admin, PATH, Object.fromEntries(fields))
+    expect(response.status).toBe(422)
+    const page = await response.text()
+    expect(page).toMatch(new RegExp(`id="${id}">\\s*${problem}`))
+    if (!('name' in change)) expect(page).toContain('value="Hoa &amp; &lt;Mai&gt;"')
+    if (!('role-viewer' in change)) expect(page).toMatch(/name="role-viewer" checked/)
+    const [focused] = /<[^>]* autofocus[^>]*>/.exec(page) ?? []
+    expect(focused).toBeDefined()
+    if (id.startsWith('name') || id.startsWith('email')) {
+      expect(focused).toContain(`aria-describedby="${id.split('-')[0]}-hint ${id}"`)
+      expect(focused).toContain('aria-invalid="true"')
+    }
+    expect(await findByName(valid.name)).toBeUndefined()
+  },
+)
+
+it('a name that another person has is refused beside its field', async () => {
+  const admin = await addAdmin()
+  const { name } = await addTestPerson(rig.database)
+  const form = { name: name.toUpperCase(), 'role-viewer': 'on', 'merchant-*': 'on' }
+  const response = await submitAs(rig, admin, PATH, form)
+  expect(response.status).toBe(422)
+  expect(await response.text()).toContain('Another person has this name')
+})
+
+it('an ended person is out at once, and stays in the list', async () => {
+  const admin = await addAdmin()
+  const person = await addVisitor(rig.database)
+  expect((await visitAs(rig, person, '/console/account')).status).toBe(200)
+  const ended = await submitAs(rig, admin, `${PATH}/${person.personId}/end`)
+  expect(ended.headers.get('location')).toBe(`${PATH}?notice=personEnded`)
+  expect((await visitAs(rig, person, '/console/account')).status).toBe(303)
+  const list = await (await visitAs(rig, admin, PATH)).text()
+  expect(list).toContain(person.name)
+  expect((await submitAs(rig, admin, `${PATH}/${person.personId}/link`)).status).toBe(404)
+})
+
+it('an admin ends a session of a person, only under that person', async () => {
+  const admin = await addAdmin()
+  const [person, other] = [await addVisitor(rig.database), await addVisitor(rig.database)]
+  const page = await (await visitAs(rig, admin, `${PATH}/${person.personId}`)).text()
+  const [path = ''] = /\/console\/people\/[0-9a-f-]+\/sessions\/[0-9a-f-]+\/end/.exec(page) ?? []
+  const wrong = path.replace(person.personId, other.personId)
+  expect((await submitAs(rig, admin, wrong)).status).toBe(404)
+  expect((await visitAs(rig, person, '/console/account')).status).toBe(200)
+  expect((await submitAs(rig, admin, path)).status).toBe(303)
+  expect((await visitAs(rig, person, '/console/account')).status).toBe(303)
+})
+
+describe('an admin of one account', () => {
+  it('sees and manages only people who have no other', async () => {
+    const admin = await addAdmin([OWN])
+    const own = await addTestPerson(rig.database, { merchants: [OWN] })
+    const list = await (await visitAs(rig, admin, PATH)).text()
+    expect(list).toContain(own.personId)
+    for (const merchants of [[OTHER.merchantCode], [OWN, OTHER.merchantCode], ['*']]) {
+      const wider = await addVisitor(rig.database, { merchants })
+      expect(list).not.toContain(wider.personId)
+      for (const action of ['link', 'end']) {
+        const refused = await submitAs(rig, admin, `${PATH}/${wider.personId}/${action}`)
+        expect(refused.status).toBe(404)
+      }
+      expect((await visitAs(rig, admin, `${PATH}/${wider.personId}`)).status).toBe(404)
+      expect((await visitAs(rig, wider, '/console/account')).status).toBe(200)
+    }
+  })
+
+  it('gives nobody an account that is not their own', async () => {
+    const admin = await addAdmin([OWN])
+    for (const code of ['*', OTHER.merchantCode]) {
+      const name = `Wider ${randomUUID()}`
+      const form = { name, 'role-admin': 'on', [`merchant-${code}`]: 'on' }
+      expect((await submitAs(rig, admin, PATH, form)).status).toBe(422)
+      expect(await findByName(name)).toBeUndefined()
+      const both = { ...form, [`merchant-${OWN}`]: 'on' }
+      expect((await submitAs(rig, admin, PATH, both)).status).toBe(303)
+      expect((await findByName(name))?.merchants).toEqual([OWN])
+    }
+  })
+})
