@@ -3,6 +3,7 @@ export const discrepancyPageTexts = {
   meaning: 'What it means',
   steps: 'What to do',
   sides: 'Both sides',
+  about: 'About it',
   facts: {
     severity: 'Severity',
     account: 'Merchant account',

@@ -3,6 +3,7 @@ import { beforeEach, expect, it } from 'vitest'
 import { addPrincipal } from '../../support/approvals.ts'
 import { ask, expectTaken, moveTo, RECEIVER } from '../../support/ask.ts'
 import { describeInBrowser, openProfile, openSessionIn, watchPage } from '../../support/browser.ts'
+import { findBarriers, findMisfits } from '../../support/check-page.ts'
 import { addVisitor, type Visitor } from '../../support/console.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
@@ -49,6 +50,7 @@ describeInBrowser.each([[true], [false]])('with scripts %s', (script) => {
       await page.getByRole('button', { name: 'Record the decision' }).click()
       await page.getByText('This decision contradicts the evidence').waitFor()
       expect(await page.locator('#decide').innerText()).toContain('notified that it succeeded')
+      if (script) expect([...(await findBarriers(page)), ...(await findMisfits(page))]).toEqual([])
       await page.getByLabel(/^The money moved/).check()
       await page.getByRole('button', { name: 'Record the decision' }).click()
       await page.getByText('The decision is recorded.').waitFor()

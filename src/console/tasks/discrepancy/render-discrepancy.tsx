@@ -93,7 +93,7 @@ function FactsCard({ c, shown: { view } }: { c: ConsoleRequest; shown: ShownDisc
     [facts.times, facts.timesText(view.times)],
   ] as const
   return (
-    <Card title={facts.state}>
+    <Card title={texts.about}>
       <Facts rows={rows.filter(([, value]) => value !== null)} />
     </Card>
   )
