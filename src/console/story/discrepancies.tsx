@@ -2,6 +2,7 @@ import type { DiscrepancyRow } from '../../discrepancies/types.ts'
 import { showDiscrepancy } from '../../discrepancies/view.ts'
 import { Card, DataTable, Time } from '../../platform/html/components.tsx'
 import { describeSide, nameKind } from '../discrepancy-words.ts'
+import { discrepancyPath } from '../paths.ts'
 import { TEXTS } from '../texts/en.ts'
 
 const { sections, columns, discrepancy } = TEXTS.story
@@ -26,7 +27,7 @@ export function Discrepancies({ rows }: { rows: readonly DiscrepancyRow[] | unde
           rows={rows
             .map(showDiscrepancy)
             .map((one) => [
-              nameKind(one.kind),
+              <a href={discrepancyPath(one.merchantCode, one.id)}>{nameKind(one.kind)}</a>,
               describeSide(one.ours),
               describeSide(one.theirs),
               describeStatus(one),
