@@ -25,7 +25,7 @@ p { margin: .3rem 0; max-width: 46rem; }
 section, .card { margin-top: 1.2rem; padding: 1rem; border: 1px solid var(--line); border-radius: .5rem; background: var(--card); }
 table { width: 100%; border-collapse: collapse; font-size: .875rem; }
 th, td { padding: .4rem .8rem .4rem 0; border-top: 1px solid var(--line); text-align: left; vertical-align: top; overflow-wrap: anywhere; }
-th { border-top: 0; color: var(--soft); font-weight: 600; }
+th { border-top: 0; overflow-wrap: normal; color: var(--soft); font-weight: 600; }
 caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 code, pre { font-family: ui-monospace, monospace; font-size: .875em; overflow-wrap: anywhere; }

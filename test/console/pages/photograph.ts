@@ -79,7 +79,7 @@ async function signIn(context: BrowserContext, link: string): Promise<string> {
   return new URL(link).origin
 }
 
-/** Photographs every page of the demo's console, light and dark, and light on a phone. */
+/** Photographs every page of the demo's console, light and dark. */
 async function photograph(): Promise<void> {
   const demo = await startDemo()
   const browser = await launchBrowser()
@@ -90,15 +90,10 @@ async function photograph(): Promise<void> {
     mkdirSync(FOLDER, { recursive: true })
     for (const { name, path } of listPages(sample, MERCHANT)) {
       const page = await context.newPage()
-      for (const [suffix, colorScheme, width] of [
-        ['light', 'light', 1280],
-        ['dark', 'dark', 1280],
-        ['phone', 'light', 390],
-      ] as const) {
+      for (const colorScheme of ['light', 'dark'] as const) {
         await page.emulateMedia({ colorScheme })
-        await page.setViewportSize({ width, height: 800 })
         await page.goto(origin + path)
-        const file = join(FOLDER, `${name}-${suffix}.png`)
+        const file = join(FOLDER, `${name}-${colorScheme}.png`)
         await page.screenshot({ path: file, fullPage: true })
         console.log(file)
       }
