@@ -68,24 +68,31 @@ export async function signIn(sql: Sql, request: SignInRequest): Promise<SignInRe
     const person = await lockInvited(tx, request.token)
     if (!person) return { kind: 'refused' }
     if (!(await countSignIn(tx, `person ${person.id}`, MAX_OF_PERSON))) return { kind: 'limited' }
+    if (!(await useLink(tx, request.token))) return { kind: 'refused' }
     await uncountSignIn(tx, network)
-    await tx`update sign_in_links set used_at = now() where token_hash = ${hashKey(request.token)}`
     return { kind: 'opened', personId: person.id, token: await openSession(tx, person, request) }
   })
 }
 
 type Invited = { id: string; name: string; keyId: string; roles: string[] }
 
-/** Locks the link, so that it opens one session, and its person, whose access may end meanwhile. */
+/** Locks the person of a link: an end of their access waits, and then ends this session, too. Ends lock links later. */
 async function lockInvited(tx: Tx, token: string): Promise<Invited | undefined> {
-  const [link] = await tx<{ personId: string }[]>`
-    select person_id as "personId" from sign_in_links
-    where token_hash = ${hashKey(token)} and used_at is null and expires_at > now() for update`
-  if (!link) return undefined
   const [person] = await tx<Invited[]>`
     select id, name, key_id as "keyId", roles from people
-    where id = ${link.personId} and ended_at is null for share`
+    where ended_at is null and id = (
+      select person_id from sign_in_links
+      where token_hash = ${hashKey(token)} and used_at is null and expires_at > now())
+    for share`
   return person
+}
+
+/** @returns false if the link was used or has expired meanwhile: it opens one session */
+async function useLink(tx: Tx, token: string): Promise<boolean> {
+  const used = await tx`
+    update sign_in_links set used_at = now()
+    where token_hash = ${hashKey(token)} and used_at is null and expires_at > now() returning 1`
+  return used.length > 0
 }
 
 /** @returns the session's token */

@@ -4,6 +4,7 @@ import { endPerson } from '../../src/access/people.ts'
 import { findSession, listSessions, recordUse } from '../../src/access/sessions.ts'
 import { signIn } from '../../src/access/sign-in.ts'
 import { MAX_FAILED_OF_NETWORK, MAX_OF_PERSON } from '../../src/access/sign-in-limits.ts'
+import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
 import { addTestPerson, addVisitor, makeLink } from '../support/console.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { useTestDatabase } from '../support/use-started.ts'
@@ -82,6 +83,30 @@ it('a session that is opened while the person is being ended, is not', async () 
     },
   )
   expect(result).toEqual({ kind: 'refused' })
+})
+
+it('an end of the access that begins during a sign-in waits for it, and ends its session', async () => {
+  const { personId } = await addTestPerson(database)
+  const link = await makeLink(database, personId)
+  const planted = await addVisitor(database)
+  const opened = await whileUncommitted(
+    database,
+    // The last row that the sign-in writes.
+    (held) => held`select from sessions where token_hash = ${hashKey(planted.token)} for update`,
+    async (commit) => {
+      const opening = open(link, { replaces: planted.token })
+      await waitUntilBlocked(database)
+      const ending = runInTransaction(database.sql, (tx) => endPerson(tx, personId))
+      await waitUntilBlocked(database, 2)
+      await commit()
+      await ending
+      return await opening
+    },
+  )
+  expect(opened.kind).toBe('opened')
+  const left = await database.sql`
+    select from sessions where person_id = ${personId} and ended_at is null`
+  expect(left).toHaveLength(0)
 })
 
 it('the session that the browser had ends, whoever it belongs to', async () => {
