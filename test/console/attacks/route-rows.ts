@@ -51,15 +51,15 @@ export const ROUTE_ROWS: Readonly<Record<string, RouteRow>> = {
   'GET /console/payments': { roles: ROLES },
   'GET /console/refunds': { roles: ROLES },
   'GET /console/discrepancies': { roles: OPERATORS },
-  'GET /console/transactions/:merchantCode/:transactionId': { roles: ROLES },
-  'POST /console/transactions/:merchantCode/:transactionId/sync': {
-    ...{ roles: ROLES, isNew: true },
+  'GET /console/transactions/:merchant/:id': { roles: ROLES, id: 'transactionId' },
+  'POST /console/transactions/:merchant/:id/sync': {
+    ...{ roles: ROLES, isNew: true, id: 'transactionId' },
   },
-  'POST /console/payments/:merchantCode/:id/hold': {
+  'POST /console/payments/:merchant/:id/hold': {
     ...{ roles: OPERATORS, id: 'paymentId' },
     fields: () => ({ held: 'true', reason: 'a test' }),
   },
-  'POST /console/refunds/:merchantCode/:id/hold': {
+  'POST /console/refunds/:merchant/:id/hold': {
     ...{ roles: OPERATORS, id: 'refundId' },
     fields: () => ({ held: 'true', reason: 'a test' }),
   },
