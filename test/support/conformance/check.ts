@@ -113,7 +113,7 @@ export function prepareCheck(text: string, isServed: (path: string) => boolean):
 }
 
 /** Checks what the console answers: no document describes pages, but they have rules of their own. */
-function checkPage({ status, headers, method }: Answer): string | undefined {
+function checkPage({ status, headers, method, target }: Answer): string | undefined {
   // An open page asks whether it has changed.
   if (status === 304) return undefined
   if (status >= 300 && status < 400) {
@@ -122,6 +122,7 @@ function checkPage({ status, headers, method }: Answer): string | undefined {
   if (status === 405 && !headers.allow) return 'has no Allow'
   const type = headers['content-type']?.split(';')[0] ?? ''
   if (['text/css', 'text/javascript'].includes(type)) return undefined
+  if (type === 'text/csv' && target.includes('format=csv')) return undefined
   if (type !== 'text/html' && method !== 'HEAD') return `is ${type || 'without a type'}`
   const policy = headers['content-security-policy'] ?? ''
   const isStrict = policy.includes("form-action 'self'") && !policy.includes('unsafe')
