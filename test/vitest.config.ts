@@ -12,7 +12,7 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: ['test/drills/**'],
+    exclude: ['test/drills/**', 'test/fuzz/**', 'test/scenarios/contract/**'],
     globalSetup: ['test/support/start-database.ts'],
     setupFiles: ['test/support/fixed-seed.ts', 'test/support/conformance/setup.ts'],
     testTimeout: 60_000,

@@ -4,5 +4,10 @@ import suite from './vitest.config.ts'
 /** The drills: each loads the whole machine, so they run one after the other, apart from the suite. */
 export default mergeConfig(
   { ...suite, test: { ...suite.test, include: [], exclude: [] } },
-  defineConfig({ test: { include: ['test/drills/**/*.test.ts'], maxWorkers: 1 } }),
+  defineConfig({
+    test: {
+      include: ['test/{drills,fuzz,scenarios/contract}/**/*.test.ts'],
+      maxWorkers: 1,
+    },
+  }),
 )

@@ -8,6 +8,7 @@ import { withKey } from '../support/api.ts'
 import { ask, expectRefused, expectTaken, seedPaid } from '../support/ask.ts'
 import { postIpn, signIpn, startTestService } from '../support/service.ts'
 import { useStarted } from '../support/use-started.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 // A cancelled wait leaves a commit that everyone can read, and that the standby may not have. The server reports it
 // as committed. It must not be acknowledged: neither by the request that made it, nor by a repeated one that finds it.
@@ -19,6 +20,10 @@ const service = useStarted<Service>(
   (one) => one.stop(),
 )
 afterEach(() => database.release())
+
+/** The server warns of the cancelled wait just before it makes the commit visible. */
+const untilStored = (read: () => Promise<readonly unknown[]>) =>
+  waitUntil(async () => (await read()).length === 1, { what: 'it is stored all the same' })
 
 const UNREPLICATED = { code: 'COMMIT_UNREPLICATED' }
 
@@ -32,8 +37,7 @@ it('a notification whose commit no standby has confirmed is refused, and so is a
     const { status, answer } = await sent
     expect(status, time).toBeGreaterThanOrEqual(500)
     expect(answer, time).toMatchObject({ respcode: 1 })
-    const rows = await database.sql`select from ipn_events where transaction_id = 'T-WAITS'`
-    expect(rows.length, `${time}: it is stored all the same`).toBe(1)
+    await untilStored(() => database.sql`select from ipn_events where transaction_id = 'T-WAITS'`)
   }
   await database.release()
   expect((await postIpn(service.url, notification)).status).toBe(200)
@@ -51,8 +55,7 @@ it('a refund whose commit no standby has confirmed is not accepted, and neither 
     expect(refused.headers.get('retry-after'), time).toBe('1')
     const { detail } = await expectRefused(refused, 503, 'unavailable')
     expect(detail, time).toContain('unknown')
-    const rows = await database.sql`select from refunds where idempotency_key = 'waits-1'`
-    expect(rows.length, `${time}: it is stored all the same`).toBe(1)
+    await untilStored(() => database.sql`select from refunds where idempotency_key = 'waits-1'`)
   }
   await database.release()
   const refund = await expectTaken(await ask(asked, id, { amount: '10' }), true)
