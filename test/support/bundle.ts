@@ -1,4 +1,4 @@
-import { symlinkSync } from 'node:fs'
+import { cpSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildSync } from 'esbuild'
@@ -34,5 +34,10 @@ export function bundle(entry: string, folder: string, name: string): string {
     banner: { js: REQUIRE },
     logLevel: 'error',
   })
+  // Read at run time, from beside the program.
+  cpSync(
+    join(ROOT, 'src/console/assets/console.js'),
+    join(folder, 'dist/programs/assets/console.js'),
+  )
   return outfile
 }

@@ -39,11 +39,16 @@ describeInBrowser('every page', () => {
   it('has no barrier, fits and loads only its own files: light and dark, 1,280 and 390 px wide', async () => {
     const context = await openProfile()
     try {
-      await openSessionIn(context, rig.service.url, await addVisitor(rig.database, ADMIN))
+      const visitor = await addVisitor(rig.database, ADMIN)
+      await openSessionIn(context, rig.service.url, visitor)
       const page = await context.newPage()
       const watched = watchPage(page, rig.service.url)
       const found: string[] = []
-      for (const { name, path } of pages) {
+      const others = [
+        { name: 'person', path: `/console/people/${visitor.personId}` },
+        { name: 'sign-in-link', path: '/console/sign-in/unknown' },
+      ]
+      for (const { name, path } of [...pages, ...others]) {
         const answer = await page.goto(rig.service.url + path)
         const expected = name === 'not-found' ? 404 : 200
         const problems = answer?.status() === expected ? [] : [`status ${answer?.status()}`]
