@@ -75,6 +75,7 @@ describe('the list', () => {
     expect(readText(html)).toContain('Enter a day like 2026-11-22')
     expect(readText(html)).toContain('Choose one of the list')
     expect((await visitAs(rig, operator, '/console/payments?cursor=nope')).status).toBe(422)
+    expect(await read('payments?format=pdf', operator, 422)).toContain('as CSV only')
   })
 
   it("shows no other account's rows", async () => {

@@ -1,5 +1,6 @@
 import { Hono } from 'hono'
 import { narrowMerchants } from '../../access/authenticate.ts'
+import { DomainError } from '../../errors.ts'
 import { writeCsv } from '../../platform/http/csv.ts'
 import { DEFAULT_LIMIT, readCursor } from '../../platform/http/page.ts'
 import { respondCsv } from '../../platform/http/respond-page.ts'
@@ -34,6 +35,9 @@ async function respondList<T extends object>(
   requireScope(c, kind.scope)
   const access = c.get('access')
   const given = c.req.query()
+  if (!['csv', undefined].includes(given.format)) {
+    throw new DomainError('invalid_request', TEXTS.lists.problems.format)
+  }
   const { values, problems } = readFilters(kind.filters, given)
   const merchants = narrowMerchants(access, given.account || undefined)
   const after = readCursor(given.cursor, kind.idForm)

@@ -29,6 +29,7 @@ export const listTexts = {
   first: 'Back to the newest',
   rows: 'newest first',
   problems: {
+    format: 'The list can be downloaded as CSV only: write format=csv.',
     text: 'Enter at most 128 characters, without line breaks.',
     amount: 'Enter an amount like 250000 or 10000.50.',
     day: 'Enter a day like 2026-11-22.',
