@@ -124,8 +124,13 @@ export const apiKeys = pgTable(
     /** The same by currency, as decimal strings; null = none. Refunds in a currency without one are refused. */
     refundMaxByCurrency: jsonb('refund_max_by_currency').$type<Record<string, string>>(),
     refundDailyMaxByCurrency: jsonb('refund_daily_max_by_currency').$type<Record<string, string>>(),
-    /** Requests per minute, counted by each process; null = no limit. */
+    /** Requests per minute, over all processes; null = the default (`src/access/key-limits.ts`). */
     ratePerMinute: integer('rate_per_minute'),
+    /** The networks (CIDR) that it may be used from; null = any. */
+    networks: text('networks').array(),
+    /** Its last use, and the network it came from: recorded about once a minute. */
+    lastUsedAt: time('last_used_at'),
+    lastUsedFrom: text('last_used_from'),
     /** The key this one replaced, and the first key of the rotation chain. Caps and rate apply to the whole chain. */
     replaces: uuid('replaces'),
     chainId: uuid('chain_id'),
@@ -141,6 +146,8 @@ export const apiKeys = pgTable(
     unique('api_keys_hash').on(t.hash),
     // A key is rotated once only, so at most two keys of a chain are live.
     unique('api_keys_replaced_once').on(t.replaces),
+    // The live keys of a chain, for each webhook endpoint in turn.
+    index('api_keys_chain').on(sql`coalesce(${t.chainId}, ${t.id})`),
     check('api_keys_hash_is_sha256', sql`length(${t.hash}) = 32`),
     check('api_keys_rate_positive', sql`${t.ratePerMinute} > 0`),
     check('api_keys_chain_whole', sql`(${t.replaces} is null) = (${t.chainId} is null)`),
@@ -262,6 +269,67 @@ export const auditEntries = pgTable(
 )
 
 /**
+ * The audit log's chains, one of each account; `*` has the entries without an account. A row names the first and the
+ * last link, and is signed with a data key: without that key no other chain can take its place.
+ */
+export const auditChains = pgTable(
+  'audit_chains',
+  {
+    merchantCode: text('merchant_code').notNull(),
+    /** The last link that retention has deleted; position 0 as long as none was. */
+    startPosition: counter('start_position').notNull(),
+    startHash: bytes('start_hash').notNull(),
+    headPosition: counter('head_position').notNull(),
+    headHash: bytes('head_hash').notNull(),
+    /** When the head was appended; not signed. */
+    headAt: time('head_at').notNull(),
+    /** HMAC-SHA-256 over the account and both ends, and the data key it was made with. */
+    mac: bytes('mac').notNull(),
+    macKeyId: text('mac_key_id').notNull(),
+  },
+  (t) => [
+    primaryKey({ name: 'audit_chains_pkey', columns: [t.merchantCode] }),
+    check(
+      'audit_chains_in_order',
+      sql`${t.startPosition} >= 0 and ${t.headPosition} >= ${t.startPosition}`,
+    ),
+  ],
+)
+
+/** The links of the chains: the place of an audit entry, and the hash over it and the link before. */
+export const auditLinks = pgTable(
+  'audit_links',
+  {
+    merchantCode: text('merchant_code').notNull(),
+    position: counter('position').notNull(),
+    entryId: counter('entry_id').notNull(),
+    hash: bytes('hash').notNull(),
+  },
+  (t) => [
+    primaryKey({ name: 'audit_links_pkey', columns: [t.merchantCode, t.position] }),
+    // Whether an entry is in a chain.
+    index('audit_links_entry').on(t.entryId),
+    check('audit_links_hash_is_sha256', sql`length(${t.hash}) = 32`),
+  ],
+)
+
+/** One row: how far the audit log is chained. */
+export const auditProgress = pgTable(
+  'audit_progress',
+  {
+    only: boolean('only').primaryKey().default(true),
+    /** Every entry up to this id is in a chain, and no other will be committed. */
+    doneUpTo: counter('done_up_to').notNull(),
+    /** The same is true of this id once every transaction before `next_xid` has ended. */
+    nextUpTo: counter('next_up_to').notNull(),
+    nextXid: counter('next_xid').notNull(),
+    /** Everything that was committed before this time is in a chain. */
+    chainedAt: time('chained_at').notNull(),
+  },
+  (t) => [check('audit_progress_one_row', sql`${t.only}`)],
+)
+
+/**
  * The amounts a key and those it replaced requested to refund on a day of `CAPS_TIME_ZONE`. Its row lock serialises the
  * daily caps. Refunds that ended unsent stay in it: their sum is subtracted when a cap is compared.
  */
@@ -280,6 +348,25 @@ export const apiKeyDays = pgTable(
   (t) => [
     primaryKey({ name: 'api_key_days_pkey', columns: [t.keyId, t.day] }),
     check('api_key_days_refunded_not_negative', sql`${t.refunded} >= 0`),
+  ],
+)
+
+/** The requests of a key and those it replaced in a minute, as the processes have reserved them. Kept for an hour. */
+export const apiKeyMinutes = pgTable(
+  'api_key_minutes',
+  {
+    keyId: uuid('key_id').notNull(),
+    minute: time('minute').notNull(),
+    reserved: counter('reserved').notNull(),
+    /** What the last process got. */
+    granted: counter('granted').notNull(),
+    /** The processes that reserved some. */
+    processes: text('processes').array().notNull(),
+  },
+  (t) => [
+    primaryKey({ name: 'api_key_minutes_pkey', columns: [t.keyId, t.minute] }),
+    index('api_key_minutes_minute').on(t.minute),
+    check('api_key_minutes_reserved_positive', sql`${t.reserved} > 0`),
   ],
 )
 
@@ -318,7 +405,7 @@ export const ipnEvents = pgTable(
     /** When a refund's notification was applied. */
     handledAt: time('handled_at'),
     verdict: text('verdict', { enum: ['verified', 'missing', 'wrong', 'unverifiable'] }).notNull(),
-    /** As received, with tokens and card data masked. */
+    /** As received, with tokens and card data masked; of members that any sender can add, the names. At most 8 KiB. */
     body: text('body').notNull(),
     contentType: text('content_type').notNull(),
     address: text('address').notNull(),
@@ -335,6 +422,10 @@ export const ipnEvents = pgTable(
     unique('ipn_events_fingerprint')
       .on(t.merchantCode, t.transactionId, t.fingerprint)
       .nullsNotDistinct(),
+    // A page of a transaction's notifications, oldest or newest first: of 50,000 it reads a page, not all.
+    index('ipn_events_of_transaction')
+      .on(t.merchantCode, t.transactionId, t.firstReceivedAt)
+      .where(sql`${t.transactionId} is not null`),
     // The readings of a signed text.
     index('ipn_events_signed')
       .on(t.merchantCode, t.signedKey)
@@ -426,6 +517,8 @@ export const transactions = pgTable(
      * named it. In no list, never abandoned, and deleted `SYNC_REPOLL_FOR_MS` after the last request.
      */
     unconfirmed: boolean('unconfirmed').notNull().default(false),
+    /** While it is unconfirmed: the first key of the rotation chain of the key that asked for it. */
+    askedBy: uuid('asked_by'),
     /** The delay of the first notification has been measured. */
     ipnMeasured: boolean('ipn_measured').notNull().default(false),
     firstSeenAt: time('first_seen_at').notNull().defaultNow(),
@@ -440,6 +533,10 @@ export const transactions = pgTable(
     index('transactions_reconcile').on(t.recheckAt).where(sql`${t.recheckAt} < 'infinity'`),
     // `forgetUnconfirmed`: few rows, each for three days at most.
     index('transactions_unconfirmed').on(t.askedForAt).where(sql`${t.unconfirmed}`),
+    // The claim of unconfirmed ones, which come after all others, and how many of a key wait.
+    index('transactions_due_unconfirmed')
+      .on(t.merchantCode, t.dueAt)
+      .where(sql`${t.dueAt} is not null and ${t.unconfirmed}`),
     // GET /v1/transactions, newest first (`nulls first` is the default of `desc`).
     // 0.03 ms, without it 522 ms.
     index('transactions_newest').on(
@@ -794,8 +891,10 @@ export const refundAttempts = pgTable(
     id: bigserial('id', { mode: 'number' }).primaryKey(),
     merchantCode: text('merchant_code').notNull(),
     refundId: uuid('refund_id').notNull(),
-    /** SHA-256 of the bytes sent. */
-    bodySha256: bytes('body_sha256').notNull(),
+    /** Of the bytes sent (`src/gateway/body-hmac.ts`); in rows of earlier releases their plain SHA-256. */
+    bodyHmac: bytes('body_sha256').notNull(),
+    /** The data key of the HMAC; null while the row has a plain SHA-256, which is not shown. */
+    bodyKeyId: text('body_key_id'),
     /** The query whose answer permitted the attempt. */
     snapshotCallId: counter('snapshot_call_id').notNull(),
     recordedAt: time('recorded_at').notNull(),
@@ -811,6 +910,8 @@ export const refundAttempts = pgTable(
   (t) => [
     // The proof of a refund. 0.04 ms, without it 8 ms.
     index('refund_attempts_refund').on(t.merchantCode, t.refundId),
+    // What `protectBodies` has still to replace: none, once it is done.
+    index('refund_attempts_plain_body').on(t.id).where(sql`${t.bodyKeyId} is null`),
   ],
 )
 
@@ -930,8 +1031,10 @@ export const gatewayCalls = pgTable(
     merchantCode: text('merchant_code').notNull(),
     transactionId: text('transaction_id').notNull(),
     command: text('command', { enum: ['QUERY_PT', 'REFUND'] }).notNull(),
-    /** SHA-256 of the bytes sent. */
-    bodySha256: bytes('body_sha256').notNull(),
+    /** Of the bytes sent (`src/gateway/body-hmac.ts`); in rows of earlier releases their plain SHA-256. */
+    bodyHmac: bytes('body_sha256').notNull(),
+    /** The data key of the HMAC; null while the row has a plain SHA-256, which is not shown. */
+    bodyKeyId: text('body_key_id'),
     sentAt: time('sent_at').notNull(),
     durationMs: integer('duration_ms').notNull(),
     outcome: text('outcome', {
@@ -952,6 +1055,8 @@ export const gatewayCalls = pgTable(
   (t) => [
     // The calls of a transaction, for its timeline. 0.02 ms, without it 282 ms.
     index('gateway_calls_transaction').on(t.merchantCode, t.transactionId, t.sentAt),
+    // What `protectBodies` has still to replace: none, once it is done.
+    index('gateway_calls_plain_body').on(t.id).where(sql`${t.bodyKeyId} is null`),
     check(
       'gateway_calls_outcome_known',
       sql`${t.outcome} in ('answered', 'rejected', 'unavailable', 'unknown')`,
@@ -1030,6 +1135,11 @@ export const webhookEndpoints = pgTable(
     id: uuid('id').primaryKey().defaultRandom(),
     /** A merchant code or `*`, as of the key that registered the endpoint. */
     merchantCode: text('merchant_code').notNull(),
+    /**
+     * Whose it is: the first key of a chain of rotations, or the key of a person. It gets what that key may read, and
+     * ends with it. Null in rows of earlier releases that no live key could adopt.
+     */
+    keyChainId: uuid('key_chain_id'),
     url: text('url').notNull(),
     types: text('types').array().notNull(),
     /**
@@ -1049,7 +1159,7 @@ export const webhookEndpoints = pgTable(
     /** While the endpoint fails: one call at a time, and none before this time. */
     probeAt: time('probe_at'),
     disabledAt: time('disabled_at'),
-    disabledReason: text('disabled_reason', { enum: ['gone', 'failing'] }),
+    disabledReason: text('disabled_reason', { enum: ['gone', 'failing', 'key_ended'] }),
     createdAt: time('created_at').notNull().defaultNow(),
   },
   (t) => [
