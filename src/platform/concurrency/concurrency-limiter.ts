@@ -11,7 +11,8 @@ export type ConcurrencyLimiter = {
   assign(holder: string): void
   /**
    * Waits for a slot and assigns it to the holder. Of the holders that wait, the one with the fewest slots is
-   * next, but none that has `maxPerHolder`; within a holder, the one that has waited longest.
+   * next, of several the one that was served longest ago, but none that has `maxPerHolder`; within a holder, the one
+   * that has waited longest.
    */
   acquire(holder: string): SlotRequest
   /** Counts the requests that wait in `acquire`: all of them, or those of one holder. */
@@ -152,6 +153,9 @@ type Waiter = { holder: string; start: () => void }
 /** Requests that wait for a slot, oldest first. */
 function createWaiters() {
   const waiting: Waiter[] = []
+  /** When holders were last served, in turns; kept while anybody waits. */
+  const served = new Map<string, number>()
+  let turn = 0
   function remove(waiter: Waiter): boolean {
     const index = waiting.indexOf(waiter)
     if (index !== -1) waiting.splice(index, 1)
@@ -174,9 +178,12 @@ function createWaiters() {
     },
     /** @returns the holder whose request gets a slot; undefined when none may */
     startNext(countSlots: (holder: string) => number, maxPerHolder: number): string | undefined {
-      const next = findNext(waiting, countSlots, maxPerHolder)
+      const next = findNext(waiting, countSlots, maxPerHolder, served)
       if (!next) return undefined
       remove(next)
+      turn += 1
+      served.set(next.holder, turn)
+      if (waiting.length === 0) served.clear()
       next.start()
       return next.holder
     },
@@ -191,14 +198,19 @@ function findNext(
   waiting: readonly Waiter[],
   countAssigned: (holder: string) => number,
   maxPerHolder: number,
+  served: ReadonlyMap<string, number>,
 ): Waiter | undefined {
   let next: Waiter | undefined
   let fewest = maxPerHolder
+  let oldest = 0
   for (const waiter of waiting) {
     const held = countAssigned(waiter.holder)
-    if (held >= fewest) continue
+    const lastServed = served.get(waiter.holder) ?? 0
+    if (held > fewest || held >= maxPerHolder) continue
+    if (next && held === fewest && lastServed >= oldest) continue
     next = waiter
     fewest = held
+    oldest = lastServed
   }
   return next
 }

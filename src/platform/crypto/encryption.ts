@@ -13,6 +13,11 @@ export type Place = {
   column: `${string}.${string}`
   /** Identifies the row. */
   row: string
+  /**
+   * Whether a text is one of this column, where two columns of a row are encrypted. It is asked about ciphertexts of early
+   * releases alone, which authenticated the row only: one of them could be put in the place of the other.
+   */
+  isOwn?: (text: string) => boolean
 }
 
 export type DataKeyPurpose = 'seal' | 'fingerprint'
@@ -29,7 +34,7 @@ export type DataKey = {
 /** An HMAC-SHA-256, and the key it was made with; null for one made by a release without key ids. */
 export type Fingerprint = { value: Buffer; keyId: string | null }
 
-/** `unknown`: the key is not there, or nobody can say which key it was. */
+/** `unknown`: the key is not there, or it is unclear which key it was. */
 export type FingerprintCheck = 'same' | 'different' | 'unknown'
 
 /** Encryption of stored values. */
@@ -37,7 +42,7 @@ export type Encryption = {
   /** Encrypts with AES-256-GCM. The ciphertext names its key; the place is authenticated. */
   encrypt(text: string, place: Place): Buffer
   /**
-   * Decrypts what `encrypt` returned, or an earlier release, which authenticated the row only.
+   * Decrypts what `encrypt` returned, or an earlier release, which authenticated the row only; there `isOwn` decides.
    * @throws Error when its key is not there, or the place or the bytes differ from those of the encryption
    */
   decrypt(ciphertext: Buffer, place: Place): string
@@ -67,7 +72,7 @@ export function createEncryption(keys: readonly DataKey[]): Encryption {
     decrypt(ciphertext, place) {
       const named = sealKeys.get(readKeyId(ciphertext) ?? '')
       if (named) return unseal(named, ciphertext, place)
-      return unsealUnnamed([...sealKeys.values()], ciphertext, place.row)
+      return unsealUnnamed([...sealKeys.values()], ciphertext, place)
     },
     activeHead: formatHead(sealing.id),
     fingerprint: (text) => ({ value: computeHmac(printing, text), keyId: printing.id }),
@@ -146,13 +151,26 @@ function unseal({ key }: NamedKey, ciphertext: Buffer, place: Place): string {
   return open(key, ciphertext.subarray(headBytes), formatPlace(head, place))
 }
 
-function unsealUnnamed(keys: readonly NamedKey[], ciphertext: Buffer, row: string): string {
+function unsealUnnamed(
+  keys: readonly NamedKey[],
+  ciphertext: Buffer,
+  { column, row, isOwn = () => true }: Place,
+): string {
   for (const { key } of keys) {
-    try {
-      return open(key, ciphertext, Buffer.from(row))
-    } catch {}
+    const text = tryOpen(key, ciphertext, row)
+    if (text === undefined) continue
+    if (isOwn(text)) return text
+    throw new Error(`a ciphertext of another column is stored in ${column}`)
   }
   throw new Error('the data key of a ciphertext is not there')
+}
+
+function tryOpen(key: Buffer, ciphertext: Buffer, row: string): string | undefined {
+  try {
+    return open(key, ciphertext, Buffer.from(row))
+  } catch {
+    return undefined
+  }
 }
 
 function open(key: Buffer, sealed: Buffer, context: Buffer): string {

@@ -3,6 +3,8 @@ export const HIDDEN = '***'
 
 const SECRET =
   /(?:token|secret|passw(?:or)?d|passphrase|passcode|otp|credential|signature|apikey|securehash)(?:value|id|no)?s?$/
+/** The specification's token of a payer's card or account, in whatever name holds it. */
+const PAY_TOKEN = /paytoken/
 const AUTHORIZATION = /^authorization$/
 /** As a word of its own: `shopping` ends with it as well. */
 const PIN = /(?:^|[^a-z]|card|user)pin(?:code)?$/i
@@ -14,7 +16,7 @@ const IN_TEXT =
 /** Returns whether a member's name denotes a credential, as `payToken`, `cardToken` or `client_secret` do. */
 export function isSecretName(name: string): boolean {
   const flat = name.toLowerCase().replace(/[^a-z]/g, '')
-  return SECRET.test(flat) || AUTHORIZATION.test(flat) || PIN.test(name)
+  return SECRET.test(flat) || PAY_TOKEN.test(flat) || AUTHORIZATION.test(flat) || PIN.test(name)
 }
 
 /** Replaces the values of what looks like credentials in a text. */

@@ -80,16 +80,19 @@ export function readCursor(
   }
 }
 
-/** Cuts a page out of rows that may be more than `limit`: further rows only mean that there is a next page. */
+/**
+ * Cuts a page out of rows that may be more than `limit`: further rows only mean that there is a next page. Reading may
+ * also have stopped before the page was full; then the next one begins behind the last row that was examined.
+ */
 export function cutPage<Row, T>(
-  rows: readonly Row[],
+  { rows, stoppedAt }: { rows: readonly Row[]; stoppedAt?: Row | undefined },
   limit: number,
   locate: (row: Row) => Position,
   show: (row: Row) => T,
 ): Page<T> {
   const shown = rows.slice(0, limit)
-  const last = shown.at(-1)
-  const nextCursor = rows.length > limit && last !== undefined ? writeCursor(locate(last)) : null
+  const last = rows.length > limit ? shown.at(-1) : stoppedAt
+  const nextCursor = last === undefined ? null : writeCursor(locate(last))
   return { data: shown.map(show), nextCursor }
 }
 
@@ -98,7 +101,8 @@ export function pageOf<T extends z.ZodType>(item: T) {
   return z.strictObject({
     data: z.array(item),
     nextCursor: z.string().nullable().openapi({
-      description: 'Pass it as `cursor` to get the next page; null on the last page',
+      description:
+        'Pass it as `cursor` to get the next page; null on the last page. With a filter that leaves much out, a page may be short or empty although it is not null',
     }),
   })
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import { RequestError } from '@hono/node-server'
 import { z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
@@ -9,6 +10,7 @@ import { maskCardText } from '../crypto/mask-cards.ts'
 import { isDatabaseUnavailable, UnreplicatedError } from '../postgres/errors.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { HttpEnv } from './env.ts'
+import { setSecurityHeaders } from './security-headers.ts'
 
 /** A problem (RFC 9457), `application/problem+json`. */
 export const Problem = z
@@ -139,4 +141,13 @@ export function answerUnreadable(log: Log, error: unknown): Response {
   const problem = { type, title, status, detail: title, code, requestId }
   const headers = { 'content-type': 'application/problem+json', 'x-request-id': requestId }
   return new Response(JSON.stringify(problem), { status, headers })
+}
+
+/** Refuses a request before the app sees it, and closes its connection: what else it holds is not read. */
+export function refuseRequest(response: ServerResponse, code: RefusalCode, detail: string): void {
+  const requestId = randomUUID()
+  const { status, headers, body } = writeProblem(code, detail, requestId)
+  setSecurityHeaders(response)
+  response.writeHead(status, { ...headers, 'x-request-id': requestId, connection: 'close' })
+  response.end(body)
 }

@@ -9,6 +9,7 @@ const MERCHANT_ROUTE: readonly RefusalCode[] = [
   ...COMMON,
   'unauthenticated',
   'scope_missing',
+  'network_not_allowed',
   'rate_limited',
   'invalid_request',
   'unavailable',

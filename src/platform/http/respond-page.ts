@@ -41,7 +41,7 @@ function describeWithCsv<T extends z.ZodType>(page: T, description: string) {
   }
 }
 
-/** Whether the request prefers CSV to JSON (RFC 9110, 12.5.1). The response says that it depends on that. */
+/** Whether the request prefers CSV to JSON (RFC 9110, 12.5.1). The response states that it depends on that. */
 export function prefersCsv(c: HttpContext<HttpEnv>): boolean {
   c.header('vary', 'Accept', { append: true })
   const supports = [JSON_TYPE, CSV_TYPE]

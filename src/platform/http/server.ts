@@ -1,6 +1,8 @@
+import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
+import { type ConnectionPolicy, limitConnections } from './connection-limit.ts'
 
-/** Limits on slow and idle clients (times in ms). */
+/** Limits on slow, idle and greedy clients (times in ms). */
 export type ServerLimits = {
   /** Until the head of a request is complete; for the first request counted from the connection. */
   headersMs: number
@@ -11,6 +13,8 @@ export type ServerLimits = {
   /** How often the first two are checked. */
   checkMs: number
   connections: number
+  /** Of one IPv4 address or one IPv6 /64, unless it is a trusted proxy. */
+  connectionsPerNetwork: number
 }
 
 /**
@@ -23,6 +27,7 @@ export const SERVER_LIMITS: ServerLimits = {
   keepAliveMs: 65_000,
   checkMs: 1_000,
   connections: 12_000,
+  connectionsPerNetwork: 2_000,
 }
 
 /** After so long without data TCP keep-alive probes detect a client that vanished (ms). */
@@ -30,10 +35,14 @@ const KEEP_ALIVE_PROBE_MS = 30_000
 
 /**
  * Creates an HTTP server that slow clients cannot block: a slow request gets 408 and its connection is
- * closed, idle connections are closed, and connections above the limit are closed at once. A response may
+ * closed, idle connections are closed, and connections above the limits are closed at once. A response may
  * take any time, because `wait` holds requests open.
  */
-export function openServer(listener: RequestListener, limits: ServerLimits): Server {
+export function openServer(
+  listener: RequestListener,
+  limits: ServerLimits,
+  policy: ConnectionPolicy,
+): Server {
   const server = createServer(
     {
       headersTimeout: limits.headersMs,
@@ -46,5 +55,19 @@ export function openServer(listener: RequestListener, limits: ServerLimits): Ser
     listener,
   )
   server.maxConnections = limits.connections
+  limitConnections(server, limits.connectionsPerNetwork, policy)
   return server
+}
+
+/**
+ * Binds a server, and returns its URL.
+ * @param port 0 for any that is free
+ * @throws Error with the code EADDRINUSE when the port is taken, and others of `listen`
+ */
+export async function listen(server: Server, host: string, port: number): Promise<string> {
+  server.listen(port, host)
+  await once(server, 'listening')
+  const address = server.address()
+  const bound = typeof address === 'object' && address !== null ? address.port : port
+  return `http://${host.includes(':') ? `[${host}]` : host}:${bound}`
 }

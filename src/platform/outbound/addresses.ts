@@ -30,8 +30,14 @@ const EMBEDDED_IPV4 = [
 /** All that is allocated to the public Internet (IANA); the rest is reserved or local. */
 const GLOBAL_IPV6 = { network: '2000::', bits: 3 }
 
-/** Cloud metadata services (credentials) outside link-local: AWS and Google Cloud. */
-const METADATA_ADDRESSES = ['fd00:ec2::254', 'fd20:ce::254']
+/**
+ * Services of a cloud outside link-local, which hand out credentials or settings: AWS and Google Cloud in IPv6, and the
+ * wire server of Azure, whose address is a public one.
+ */
+const METADATA_ADDRESSES = ['fd00:ec2::254', 'fd20:ce::254', '168.63.129.16']
+
+/** The interface identifiers of ISATAP (RFC 5214): a host of any prefix that forwards to the IPv4 address in the last 32 bits. */
+const ISATAP_IDENTIFIERS = ['00005efe', '02005efe']
 
 const PRIVATE_RANGES = ['private', 'uniqueLocal']
 
@@ -43,10 +49,11 @@ const PRIVATE_RANGES = ['private', 'uniqueLocal']
 export function classifyAddress(address: string): AddressClass {
   // Only link-local addresses have a zone: it names an interface of this machine.
   if (isIP(address) === 0 || address.includes('%')) return 'never'
-  const parsed = ipaddr.parse(address)
+  const parsed = ipaddr.parse(normaliseAddress(address))
+  if (METADATA_ADDRESSES.includes(parsed.toString())) return 'never'
   if (!(parsed instanceof ipaddr.IPv6)) return classifyRange(parsed.range(), true)
   if (parsed.isIPv4MappedAddress()) return classifyAddress(parsed.toIPv4Address().toString())
-  if (METADATA_ADDRESSES.includes(parsed.toString())) return 'never'
+  if (isIsatap(parsed)) return 'never'
   for (const { network, bits, at } of EMBEDDED_IPV4) {
     if (parsed.match(ipaddr.IPv6.parse(network), bits)) {
       return classifyAddress(
@@ -59,6 +66,16 @@ export function classifyAddress(address: string): AddressClass {
   }
   const { network, bits } = GLOBAL_IPV6
   return classifyRange(parsed.range(), parsed.match(ipaddr.IPv6.parse(network), bits))
+}
+
+/** Writes IPv6 in hexadecimal: the library takes `::10.0.0.1` (IPv4-compatible) for `::ffff:10.0.0.1`. */
+function normaliseAddress(address: string): string {
+  return isIP(address) === 6 ? new URL(`http://[${address}]`).hostname.slice(1, -1) : address
+}
+
+function isIsatap(address: ipaddr.IPv6): boolean {
+  const identifier = Buffer.from(address.toByteArray().slice(8, 12)).toString('hex')
+  return ISATAP_IDENTIFIERS.includes(identifier)
 }
 
 function classifyRange(range: string, isGlobal: boolean): AddressClass {

@@ -32,9 +32,14 @@ const SYNC_WAIT = 'SyncRepWaitForLSN'
  *   session has to be opened anew;
  * * a commit whose wait for the standby was cancelled is done on the primary only, although the server reports it as
  *   committed. It must not be acknowledged, nor may any other commit in flight: the next ones may have read it.
+ * @param readOnly the session itself refuses to write, whatever the server accepts
  * @returns undefined when the session continues
  */
-export function judgeMessage(isNotice: boolean, body: Buffer): SessionEnd | undefined {
+export function judgeMessage(
+  isNotice: boolean,
+  body: Buffer,
+  readOnly = false,
+): SessionEnd | undefined {
   const fields = readFields(body)
   const { severity, code, routine, message = '' } = fields
   if (isNotice) {
@@ -44,7 +49,7 @@ export function judgeMessage(isNotice: boolean, body: Buffer): SessionEnd | unde
       : undefined
   }
   const isFatal = severity === 'FATAL' || severity === 'PANIC'
-  if (!isFatal && code !== READ_ONLY) return undefined
+  if (!isFatal && (readOnly || code !== READ_ONLY)) return undefined
   return { createError: () => createServerError(fields), scope: isFatal ? 'session' : 'pool' }
 }
 

@@ -1,5 +1,5 @@
 import { judgeMessage, type SessionEnd } from './session-end.ts'
-import { readSetUpRow, refuseSession, SET_UP } from './session-setup.ts'
+import { readSetUpRow, refuseSession, SET_UP, SET_UP_READS } from './session-setup.ts'
 
 /** Message types of the protocol (Postgres 17, 53.7). */
 const ERROR_RESPONSE = 'E'.charCodeAt(0)
@@ -38,9 +38,13 @@ export type SessionFilter = {
  * its next session with it, and it passes a warning on without the statement that it belongs to. Errors of a session
  * that is being opened are passed on.
  * @param send sends bytes to the server
+ * @param readOnly sets the session up to write nothing
  */
-export function createSessionFilter(send: (bytes: Buffer) => void): SessionFilter {
-  const judge = createMessageJudge(send)
+export function createSessionFilter(
+  send: (bytes: Buffer) => void,
+  readOnly = false,
+): SessionFilter {
+  const judge = createMessageJudge(() => send(readOnly ? SET_UP_READS : SET_UP), readOnly)
   /** A message to judge, or the head of any message, of which the rest has not come yet. */
   let held = NOTHING
   /** Bytes still to come of a message that has been passed on in part. */
@@ -82,7 +86,7 @@ type MessageJudge = Pick<SessionFilter, 'isOpen' | 'cancelRequest'> & {
   read(type: number | undefined, body: Buffer): boolean | SessionEnd
 }
 
-function createMessageJudge(send: (bytes: Buffer) => void): MessageJudge {
+function createMessageJudge(setUp: () => void, readOnly: boolean): MessageJudge {
   let phase: 'opening' | 'settingUp' | 'open' = 'opening'
   /** The id of the session's server process, and its secret. */
   let backendKey = NOTHING
@@ -96,14 +100,14 @@ function createMessageJudge(send: (bytes: Buffer) => void): MessageJudge {
       return type === ERROR_RESPONSE || type === NOTICE_RESPONSE
     },
     read(type, body) {
-      if (phase === 'open') return judgeMessage(type === NOTICE_RESPONSE, body) ?? true
+      if (phase === 'open') return judgeMessage(type === NOTICE_RESPONSE, body, readOnly) ?? true
       if (type === BACKEND_KEY_DATA) {
         backendKey = Buffer.from(body)
         return true
       }
       if (phase === 'opening') {
         phase = 'settingUp'
-        send(SET_UP)
+        setUp()
         return false
       }
       if (type === ERROR_RESPONSE) return refuseSession(body)

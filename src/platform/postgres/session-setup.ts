@@ -7,13 +7,21 @@ import { createServerError, readFields, type SessionEnd } from './session-end.ts
  * not wait is sent. The last column is `on` where the server accepts no writes: a standby, or a primary that was set
  * aside.
  */
-const STATEMENT = `select set_config('client_min_messages', 'warning', false),
+const writeStatement = (more = '') => `select set_config('client_min_messages', 'warning', false),
   set_config('synchronous_commit',
-    case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end, false),
+    case current_setting('synchronous_commit') when 'remote_apply' then 'remote_apply' else 'on' end, false),${more}
   current_setting('transaction_read_only')`
 
 /** The Query message (Postgres 17, 53.7). */
-export const SET_UP = createQuery(STATEMENT)
+export const SET_UP = createQuery(writeStatement())
+
+/**
+ * The same for a session that writes nothing. It begins only on a server that accepts writes, too: the setting counts
+ * from the next transaction on.
+ */
+export const SET_UP_READS = createQuery(
+  writeStatement(" set_config('default_transaction_read_only', 'on', false),"),
+)
 
 /** The end of a DataRow message whose last column is `on`. */
 const ENDS_WITH_ON = Buffer.from('\0\0\0\u0002on')

@@ -17,6 +17,8 @@ export type SessionOptions = {
   isElsewhere(): boolean
   /** For how long the server may owe an answer and send nothing (ms); without a limit if left out. */
   silenceMs?: number | undefined
+  /** It is set up to write nothing. */
+  readOnly?: boolean | undefined
   /** Sends the server this request to cancel what the session is doing. */
   cancel(request: Buffer): void
 }
@@ -34,10 +36,10 @@ const NO_LIMIT = { onSent() {}, onReceived() {}, isOwed: () => false, stop() {} 
 export function guardSession<S extends Socket>(
   socket: S,
   open: Set<Session>,
-  { onOpen, onRefused, isElsewhere, silenceMs, cancel }: SessionOptions,
+  { onOpen, onRefused, isElsewhere, silenceMs, readOnly, cancel }: SessionOptions,
 ): S {
   const emit: (event: string | symbol, ...given: unknown[]) => boolean = socket.emit.bind(socket)
-  const filter = createSessionFilter((bytes) => socket.write(bytes))
+  const filter = createSessionFilter((bytes) => socket.write(bytes), readOnly)
   let failure: unknown
   let isClosed = false
   const session: Session = {

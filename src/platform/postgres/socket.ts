@@ -11,6 +11,16 @@ export type DriverOptions = {
   path?: string | false | undefined
 }
 
+/** What the sessions of a pool have in common. */
+export type PoolSessions = {
+  /** The usable ones, also of another pool that ends with this one. */
+  sessions: Set<Session>
+  /** For how long a server may owe an answer and send nothing (ms); without a limit if left out. */
+  silenceMs?: number
+  /** They write nothing. */
+  readOnly?: boolean
+}
+
 /**
  * Builds the driver's options for one database: our own sockets, which also choose among its servers and negotiate
  * TLS in the driver's place, and a startup message padded above 1 KiB, the size from which the driver writes at once.
@@ -18,16 +28,19 @@ export type DriverOptions = {
  * message would wait behind it without end, and the pool would lose a connection. A server that receives both
  * closes the connection, and the pool recovers.
  * @param timeoutMs for connecting to a server, and for negotiating TLS
- * @param silenceMs for how long a server may owe an answer and send nothing; without a limit if left out
  */
-export function buildSocketOptions(url: string, timeoutMs: number, silenceMs?: number) {
+export function buildSocketOptions(
+  url: string,
+  timeoutMs: number,
+  sessions: PoolSessions = { sessions: new Set() },
+) {
   const { hosts = [] } = parseDatabaseUrl(url) ?? {}
   const [first] = hosts
   // A variable, because the driver's types omit `socket`.
   const options = {
     // The driver sees one server: with several it repeats failed attempts at once, and reports none.
     ...(first ? { host: first.host } : {}),
-    socket: createSockets(url, timeoutMs, silenceMs),
+    socket: createSockets(url, timeoutMs, sessions),
     ssl: false,
     connection: { options: ' '.repeat(1024) },
   }
@@ -39,10 +52,13 @@ export function buildSocketOptions(url: string, timeoutMs: number, silenceMs?: n
  * a server that failed.
  * @param url the database's URL; `sslmode` as in libpq, with `verify-ca` as `verify-full`
  */
-function createSockets(url: string, timeoutMs: number, silenceMs: number | undefined) {
+function createSockets(
+  url: string,
+  timeoutMs: number,
+  { sessions, silenceMs, readOnly }: PoolSessions,
+) {
   const { hosts = [], parameters = new URLSearchParams() } = parseDatabaseUrl(url) ?? {}
   const mode = readTlsMode(parameters)
-  const sessions = new Set<Session>()
   let preferred = 0
   /** Read-only servers since a session was open. */
   let refusals = 0
@@ -78,6 +94,7 @@ function createSockets(url: string, timeoutMs: number, silenceMs: number | undef
             return refusals % count !== 0
           },
           silenceMs,
+          readOnly,
           cancel: (request) => void sendAlone(open(false), request, timeoutMs),
         })
       } catch (error) {

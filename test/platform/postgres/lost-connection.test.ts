@@ -108,7 +108,10 @@ it('a server that vanished without closing anything fails what waits for it, and
   onTestFinished(() => proxy.stop())
   const { sql, close } = openDatabase(proxy.url, 2)
   onTestFinished(close)
-  const options = buildSocketOptions(proxy.url, 20_000, 1_000)
+  const options = buildSocketOptions(proxy.url, 20_000, {
+    sessions: new Set(),
+    silenceMs: 1_000,
+  })
   Object.assign(sql.options, { socket: options.socket })
   await Promise.all([sql`select pg_sleep(0.05)`, sql`select pg_sleep(0.05)`])
   proxy.stall('all')
