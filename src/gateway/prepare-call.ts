@@ -1,12 +1,13 @@
-import { createHash } from 'node:crypto'
 import { stringify } from 'lossless-json'
 import type { BreakerPermit } from '../platform/concurrency/circuit-breaker.ts'
+import type { Encryption } from '../platform/crypto/encryption.ts'
 import {
   type ActiveSpan,
   NO_TRACING,
   type SpanOptions,
   type Tracing,
 } from '../platform/telemetry/tracing.ts'
+import { computeBodyHmac } from './body-hmac.ts'
 import type { Breakers } from './breakers.ts'
 import { formatUnread } from './read-answer.ts'
 import { computeSecureHash, type WireParams } from './signature.ts'
@@ -26,6 +27,8 @@ export type CallSettings = {
   encoding: 'json' | 'form'
   /** Calls are paused while the gateway does not answer. */
   breakers: Breakers
+  /** Makes the HMACs of request bodies. */
+  encryption: Pick<Encryption, 'fingerprint'>
   /** Traces calls in this process; no trace context is sent to the gateway, which is a third party. */
   tracing?: Tracing
   /** Called after every call that was made, for metrics. */
@@ -63,8 +66,8 @@ export function prepareCall<T>(
   const { breakers, tracing = NO_TRACING } = settings
   const { command, merchantCode, read } = request
   const body = encodeBody(signFields(request, settings.prefix), settings.encoding)
-  const bodySha256 = createHash('sha256').update(body).digest()
-  const record = { command, bodySha256, httpStatus: undefined }
+  const bodyHmac = computeBodyHmac(settings.encryption, body)
+  const record = { command, bodyHmac, httpStatus: undefined }
 
   async function sendWithPermit(
     permit: BreakerPermit,
@@ -87,7 +90,7 @@ export function prepareCall<T>(
   }
 
   return {
-    bodySha256,
+    bodyHmac,
     async send(signal, given) {
       const permit = given ?? breakers.of(merchantCode, OPERATIONS[command]).tryAcquire()
       if (!permit) return { outcome: PAUSED, record: { ...record, durationMs: 0 } }

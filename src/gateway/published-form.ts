@@ -13,6 +13,14 @@ const MEMBERS: Record<Notification['kind'], ReadonlySet<string>> = {
   refund: new Set([...SHARED, ...RESULT, 'PaymentID', 'RequestID', 'Fee']),
 }
 
+/** Whether gateways of this family publish the member, or the settings name it. Names are without prefix. */
+export function isListedMember(
+  member: string,
+  { kind, known }: { kind: Notification['kind']; known: readonly string[] },
+): boolean {
+  return MEMBERS[kind].has(member) || known.includes(member)
+}
+
 /**
  * Whether a notification has the published form: every signed member is one that the gateway is known to sign.
  * The hash joins values without their names, so in other members the same hash is valid for other values.
@@ -23,8 +31,6 @@ export function isPublishedForm(
   signed: readonly string[],
   { kind, prefix, known }: { kind: Notification['kind']; prefix: string; known: readonly string[] },
 ): boolean {
-  return signed.every((name) => {
-    const member = name.slice(prefix.length + 1)
-    return MEMBERS[kind].has(member) || known.includes(member)
-  })
+  const listed = { kind, known }
+  return signed.every((name) => isListedMember(name.slice(prefix.length + 1), listed))
 }

@@ -2,13 +2,14 @@ import { isPrintable } from './printable.ts'
 import type { Notification } from './read-notification.ts'
 
 /**
- * What a signed text is besides a notification: `request` when it has the form of one of this service's own requests;
+ * What a signed text is besides a notification of its kind: `request` when it has the form of one of this service's own
+ * requests, or of a notification of the other kind;
  * `paymentId` when it is the text of a REFUND request provided that the account has this payment, whose id has another
  * form than those of the gateway.
  */
 export type TextOrigin = 'notification' | 'request' | { paymentId: string }
 
-/** The text of a REFUND request up to the merchant code; only a notification has its fee in between. */
+/** The text of a REFUND request up to the merchant code, where only a notification has its fee in between. */
 const REFUND_START = /^\d+(?:\.\d+)?REFUND/
 
 /** `{"accountName":` in Base64: how every receiver of a REFUND request begins. */
@@ -38,10 +39,9 @@ export function findTextOrigin(
   { kind, merchantCode, refundHashExclude }: SignedFor,
 ): TextOrigin {
   if (text.startsWith(`QUERY_PT${merchantCode}`)) return 'request'
+  if (isOfOtherKind(text, kind)) return 'request'
   const [start = ''] = REFUND_START.exec(text) ?? []
   if (start === '' || !text.startsWith(merchantCode, start.length)) return 'notification'
-  // A payment's notification has its own command after the amount.
-  if (kind === 'payment') return 'request'
   const rest = text.slice(start.length + merchantCode.length)
   if (!rest.endsWith('1')) return 'notification'
   const signed = rest.slice(0, -1)
@@ -51,4 +51,13 @@ export function findTextOrigin(
   if (PAYMENT_ID.test(order)) return 'request'
   // No payment has such an id, and the database could not look it up.
   return isPrintable(order) ? { paymentId: order } : 'notification'
+}
+
+/**
+ * Whether the text was signed for a notification of the other kind. What a payer writes into an order follows the
+ * command `PAY` in the text of a payment's notification: it could be cut into a whole result of a refund.
+ */
+function isOfOtherKind(text: string, kind: Notification['kind']): boolean {
+  if (kind === 'payment') return REFUND_START.test(text)
+  return text.slice(0, text.indexOf('REFUND')).includes('PAY')
 }

@@ -1,4 +1,5 @@
 import type { BreakerPermit } from '../platform/concurrency/circuit-breaker.ts'
+import type { BodyHmac } from './body-hmac.ts'
 
 /** A payment as the gateway lists it (specification 2.4). */
 export type ListedPayment = {
@@ -79,7 +80,7 @@ export const OUTCOME_KINDS = [
 /** The facts of a call that are stored as proof. */
 export type CallRecord = {
   command: GatewayCommand
-  bodySha256: Buffer
+  bodyHmac: BodyHmac
   durationMs: number
   httpStatus: number | undefined
   /**
@@ -93,8 +94,8 @@ export type GatewayCall<T> = { outcome: GatewayOutcome<T>; record: CallRecord }
 
 /** A call whose bytes are final, so that they can be recorded before they are sent. */
 export type PreparedCall<T> = {
-  /** SHA-256 of the bytes that `send` writes. */
-  bodySha256: Buffer
+  /** Of the bytes that `send` writes. */
+  bodyHmac: BodyHmac
   /**
    * Sends the request once, without retries. Never rejects.
    * @param permit the circuit breaker's permit, if the caller has already acquired it

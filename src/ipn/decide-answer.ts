@@ -1,14 +1,20 @@
 import type { IncomingMessage } from 'node:http'
 import type { BodyBudget } from '../platform/http/body.ts'
-import { compileNetworks } from '../platform/http/client-address.ts'
+import { compileNetworks, nameNetwork } from '../platform/http/client-address.ts'
+import { hasSeveralHosts } from '../platform/http/host-header.ts'
 import { type IpnAnswer, OVERLOADED } from './answer.ts'
 import type { IpnContext } from './context.ts'
 import { InboxFullError } from './inbox.ts'
-import { readIpnRequest } from './read-request.ts'
+import { CLOSE, readIpnRequest } from './read-request.ts'
+import { createReadingBudget } from './reading-budget.ts'
 import { createReceiveNotification } from './receive-notification.ts'
 import { createSignatureThrottle } from './signature-throttle.ts'
 
 const MAX_BODY_BYTES = 64 * 1024
+
+/** Of reading and decoding a body, before it is parsed: measured at 0.02 ms for a short one, 0.12 ms for 64 KiB. */
+const READ_MS = 0.02
+const READ_MS_PER_CHARACTER = 0.1 / MAX_BODY_BYTES
 
 const STORED: IpnAnswer = { status: 200, verdict: 'stored' }
 const STATUS = {
@@ -31,6 +37,7 @@ export function createDecideAnswer(ctx: IpnContext, budget: BodyBudget): DecideA
   const methods = IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST']
   const bodyLimits = { limit: MAX_BODY_BYTES, timeoutMs: ctx.config.bodyTimeoutMs, budget }
   const signatureThrottle = createSignatureThrottle()
+  const readingBudget = createReadingBudget()
   const receive = createReceiveNotification(ctx)
 
   return async (incoming, address) => {
@@ -39,18 +46,42 @@ export function createDecideAnswer(ctx: IpnContext, budget: BodyBudget): DecideA
       return { status: 405, verdict: 'method', why: `use ${methods.join(' or ')}`, headers }
     }
     if (!isAllowed(address)) return { status: 403, verdict: 'address', why: 'address not allowed' }
+    if (hasSeveralHosts(incoming)) return SEVERAL_HOSTS
     // Before the body takes memory, and its hash CPU time.
     if (ctx.inbox.isFull()) throw new InboxFullError('too many notifications wait for the database')
+    const network = nameNetwork(address)
+    const waitMs = readingBudget.measureWait(network)
+    if (waitMs > 0) return answerUnread(waitMs)
     const request = await readIpnRequest(incoming, address, bodyLimits)
-    if ('status' in request) return request
-    const receipt = await receive(request)
-    if (receipt.verdict === 'bad_signature') {
-      const throttledMs = signatureThrottle.count(address)
-      if (throttledMs > 0) return answerThrottled(throttledMs)
+    // Others of the network may have arrived meanwhile.
+    const stillMs = readingBudget.measureWait(network)
+    if (stillMs > 0) return answerUnread(stillMs)
+    if ('status' in request) {
+      readingBudget.charge(network, READ_MS, false)
+      return request
     }
-    if (receipt.verdict === 'stored') return STORED
+    const startedAt = performance.now()
+    const receiving = receive(request)
+    // What it does before it waits for the commit: all that a refused notification takes.
+    const tookMs = performance.now() - startedAt
+    const receipt = await receiving
+    if (receipt.verdict === 'stored') {
+      if (receipt.isVerified) readingBudget.confirm(network)
+      return STORED
+    }
+    const throttledMs = receipt.verdict === 'bad_signature' ? signatureThrottle.count(address) : 0
+    const spentMs = tookMs + READ_MS + request.body.length * READ_MS_PER_CHARACTER
+    readingBudget.charge(network, spentMs, throttledMs > 0)
+    if (throttledMs > 0) return answerThrottled(throttledMs)
     return { status: STATUS[receipt.verdict], ...receipt }
   }
+}
+
+const SEVERAL_HOSTS: IpnAnswer = {
+  status: 400,
+  verdict: 'malformed',
+  why: 'more than one Host header',
+  headers: CLOSE,
 }
 
 /** The answer to a notification that could not be stored: the gateway has to send it again. */
@@ -63,4 +94,11 @@ function answerThrottled(ms: number): IpnAnswer {
   const why = 'too many notifications with a wrong or missing hash from this address'
   const headers = { 'retry-after': String(Math.ceil(ms / 1000)) }
   return { status: 429, verdict: 'throttled', why, headers }
+}
+
+/** Not 429: an unread notification may be well signed, and the gateway has to send it again. */
+function answerUnread(ms: number): IpnAnswer {
+  const why = 'too many notifications of this network were refused, send it again'
+  const headers = { 'retry-after': String(Math.ceil(ms / 1000)), ...CLOSE }
+  return { status: 503, verdict: 'throttled', why, headers }
 }

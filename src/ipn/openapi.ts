@@ -24,11 +24,16 @@ const shared = {
   404: refuse('No such merchant account'),
   429: refuse('Too many wrong signatures from this address', 'Retry-After'),
   500: refuse('Storing it failed: send it again'),
-  503: refuse('The database is behind: send it again', 'Retry-After'),
+  503: refuse(
+    'The database is behind, or too many notifications of this network were refused: send it again',
+    'Retry-After',
+  ),
 }
 
 const unreadable = {
-  400: refuse('The notification cannot be parsed, or names no transaction'),
+  400: refuse(
+    'The notification cannot be parsed, has more than 64 members, or names no transaction',
+  ),
 }
 
 /**

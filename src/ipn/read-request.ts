@@ -4,7 +4,7 @@ import { type IpnAnswer, OVERLOADED } from './answer.ts'
 import type { IpnRequest } from './types.ts'
 
 /** After a body that was not read to its end the connection cannot be reused. */
-const CLOSE = { connection: 'close' }
+export const CLOSE = { connection: 'close' }
 
 /** Limits of reading a body, the same for every request. */
 export type BodyLimits = { limit: number; timeoutMs: number; budget: BodyBudget }

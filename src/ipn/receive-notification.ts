@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import { findExcess } from '../gateway/find-excess.ts'
 import { createMaskNotification } from '../gateway/mask-notification.ts'
 import { listHashExclusions } from '../gateway/message-kinds.ts'
 import { parseFormParams, parseJsonParams } from '../gateway/parse-params.ts'
@@ -12,7 +13,7 @@ import type { IpnRequest } from './types.ts'
 
 /** `stored` means committed. With every other verdict nothing was stored and nothing queued. */
 export type Receipt =
-  | { verdict: 'stored' }
+  | { verdict: 'stored'; isVerified: boolean }
   | { verdict: 'malformed' | 'unknown_merchant' | 'bad_signature' | 'recut'; why: string }
 
 /**
@@ -33,11 +34,19 @@ export function createReceiveNotification({
   const form = { prefix, known: config.IPN_KNOWN_MEMBERS, refundHashExclude }
   const findAccount = indexAccounts(config)
   const readNotification = createReadNotification(prefix)
-  const maskNotification = createMaskNotification(prefix)
   const signatureRules = describeSignatures(config)
+  const describeKind = (kind: Notification['kind']) =>
+    createMaskNotification({
+      kind,
+      known: config.IPN_KNOWN_MEMBERS,
+      signature: signatureRules[kind],
+    })
+  const maskNotification = { payment: describeKind('payment'), refund: describeKind('refund') }
 
   return async (request) => {
     const { body } = request
+    const excess = findExcess(body, request.format)
+    if (excess) return { verdict: 'malformed', why: excess.problem }
     const parsed = request.format === 'json' ? parseJsonParams(body) : parseFormParams(body)
     if ('problem' in parsed) return { verdict: 'malformed', why: parsed.problem }
     const { params } = parsed
@@ -68,7 +77,7 @@ export function createReceiveNotification({
         merchantCode,
         notification,
         verdict,
-        body: maskNotification(body, request.format, params),
+        body: maskNotification[kind](body, request.format, params),
         contentType: request.contentType,
         address: request.address,
         headers: request.headers,
@@ -80,7 +89,7 @@ export function createReceiveNotification({
       if (error instanceof RecutError) return { verdict: 'recut', why: error.message }
       throw error
     }
-    return { verdict: 'stored' }
+    return { verdict: 'stored', isVerified: verdict === 'verified' }
   }
 }
 

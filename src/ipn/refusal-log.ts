@@ -1,13 +1,13 @@
 import type { Context } from '../context.ts'
+import { createLogThrottle } from '../platform/telemetry/log-throttle.ts'
 import { type IpnAnswer, VERDICTS } from './answer.ts'
-import { createLogThrottle } from './log-throttle.ts'
 
 type Sender = { address: string; requestId: string }
 
 export type RefusalLog = {
   /** Logs a notification that could not be stored, with the error that prevented it. */
   logFailure(error: unknown, answer: IpnAnswer, sender: Sender): void
-  /** Logs a refused notification. Ignores 5xx answers: `logFailure` has logged those. */
+  /** Logs a refused notification. Ignores failures: `logFailure` has logged those. */
   logRefusal(answer: IpnAnswer, sender: Sender): void
 }
 
@@ -24,7 +24,8 @@ export function createRefusalLog({ log }: Pick<Context, 'log'>): RefusalLog {
       )
     },
     logRefusal({ status, verdict, why }, sender) {
-      const suppressed = status < 500 ? throttles.get(verdict)?.() : undefined
+      const isRefusal = status < 500 || verdict === 'throttled'
+      const suppressed = isRefusal ? throttles.get(verdict)?.() : undefined
       if (suppressed) log.warn({ verdict, why, ...sender, ...suppressed }, 'notification refused')
     },
   }

@@ -16,7 +16,7 @@ export class RecutError extends Error {
   }
 }
 
-/** Kept readings of a hash, of those in published form and of all. */
+/** Kept readings of a hash: the gateway is asked about so many transactions at most. */
 const MAX_READINGS = 2
 
 type KnownReading = Pick<Arrival, 'fingerprint' | 'published' | 'hint'>
@@ -54,9 +54,10 @@ function judge(arrival: Arrival, known: KnownReading[], isOwn: boolean): Arrival
   const same = known.find(({ fingerprint }) => fingerprint === arrival.fingerprint)
   if (same) return { ...arrival, hint: same.hint, recut: known.length > 1 }
   const { published } = arrival
-  const rivals = published ? known.filter((one) => one.published) : known
-  if (!isOwn && rivals.length >= MAX_READINGS) return undefined
-  const hint = !isOwn && (!published || rivals.length > 0)
+  // Of two places one is kept free for a reading in published form.
+  const hasPlace = known.length < MAX_READINGS && (published || known.every((one) => one.published))
+  if (!isOwn && !hasPlace) return undefined
+  const hint = !isOwn && (!published || known.some((one) => one.published))
   known.push({ fingerprint: arrival.fingerprint, hint, published })
   return { ...arrival, hint, recut: true }
 }

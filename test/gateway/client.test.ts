@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { protectBodyHash } from '../../src/gateway/body-hmac.ts'
 import { type Sandbox, startSandbox } from '../../src/sandbox/start-sandbox.ts'
-import { makeClient, serve } from '../support/gateway.ts'
+import { ENCRYPTION, makeClient, serve } from '../support/gateway.ts'
 import { MERCHANT } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -91,8 +92,10 @@ describe('on the wire', () => {
         value: { payments: [PAID] },
         message: 'Success',
       })
-      const last = { signature: 'verified', rawBodySha256: record.bodySha256.toString('hex') }
-      expect((await listCalls()).at(-1)).toMatchObject(last)
+      const last = (await listCalls()).at(-1)
+      expect(last).toMatchObject({ signature: 'verified' })
+      const hash = Buffer.from(last?.rawBodySha256 ?? '', 'hex')
+      expect(record.bodyHmac).toEqual(protectBodyHash(ENCRYPTION, hash))
     },
   )
 

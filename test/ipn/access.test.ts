@@ -13,6 +13,7 @@ import {
   startRig,
   toForm,
 } from '../support/service.ts'
+import { keepLog } from '../support/sync.ts'
 
 async function startHere(options: RigOptions): Promise<Rig> {
   const rig = await startRig(options)
@@ -113,6 +114,16 @@ describe('the signature rule', () => {
     expect(answers.map(({ status }) => status)).toEqual(statuses)
     expect((await listEvents(rig)).map(({ verdict }) => verdict)).toEqual(verdicts)
   })
+
+  it.each(['required', 'optional', 'off'])(
+    '%s warns at start unless it is required',
+    async (rule) => {
+      const { log, text } = keepLog()
+      await startHere({ settings: { IPN_SIGNATURE: rule, ROLE: 'web' }, log })
+      const warned = text().includes(`IPN_SIGNATURE=${rule} accepts`)
+      expect(warned).toBe(rule !== 'required')
+    },
+  )
 
   it('the previous secret is still accepted, an older one is not', async () => {
     const settings = { GATEWAY_SECRET: 'newest', GATEWAY_SECRET_PREVIOUS: MERCHANT.secret }

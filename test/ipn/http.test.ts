@@ -1,5 +1,6 @@
 import { type ClientRequest, request as httpRequest } from 'node:http'
-import { json } from 'node:stream/consumers'
+import { connect } from 'node:net'
+import { json, text as readText } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { countRows } from '../support/database.ts'
 import { postIpn, signIpn, startRig, toForm } from '../support/service.ts'
@@ -85,6 +86,8 @@ describe('methods', () => {
       const rows = await other.database.sql`select transaction_id as id, body from ipn_events`
       expect([...rows]).toEqual([{ id: 'T GET', body: query }])
       expect((await fetch(url)).status).toBe(400)
+      const many = Array.from({ length: 65 }, (_, n) => `a${n}=`).join('&')
+      expect((await fetch(`${url}?${query}&${many}`)).status).toBe(400)
       expect((await fetch(`${url}?${query.replace('1%2B1', '1%2B2')}`)).status).toBe(401)
       for (const method of ['HEAD', 'PUT']) {
         const refused = await fetch(`${url}?${query}`, { method })
@@ -105,6 +108,26 @@ describe('methods', () => {
     }
   })
 })
+
+it.each(['/ipn', '/readyz', '/v1/transactions/T-1', '/v1/refunds'])(
+  'two Host headers are refused with 400, at %s',
+  async (path) => {
+    const { hostname, port } = new URL(rig.service.url)
+    const send = async (hosts: string) => {
+      const socket = connect(Number(port), hostname)
+      const method = path === '/ipn' ? 'POST' : 'GET'
+      const length =
+        path === '/ipn' ? 'Content-Type: application/json\r\nContent-Length: 0\r\n' : ''
+      socket.write(`${method} ${path} HTTP/1.1\r\n${hosts}${length}Connection: close\r\n\r\n`)
+      return await readText(socket)
+    }
+    for (const second of ['shop', 'other']) {
+      const answer = await send(`Host: shop\r\nX-Other: 1\r\nhOST: ${second}\r\n`)
+      expect(answer).toMatch(/^HTTP\/1\.1 400 .*nosniff.*Host/s)
+    }
+    expect(await send('Host: shop\r\n')).not.toMatch(/Host/)
+  },
+)
 
 it('a path with escapes is the same path', async () => {
   const response = await fetch(`${rig.service.url}/%69pn`, {

@@ -48,7 +48,7 @@ describe('a body that cannot be parsed is refused with 400', () => {
     ['a number', '1', 'not a JSON object'],
     ['null', 'null', 'not a JSON object'],
     ['NUL', `${text}\0`, 'not UTF-8 text'],
-    ['nesting without end', `{"svc_ExtData":${'['.repeat(30_000)}`, 'not valid JSON'],
+    ['nesting without end', `{"svc_ExtData":${'['.repeat(30_000)}`, 'nested deeper than 64 levels'],
     [
       'closed nesting',
       `${text.slice(0, -1)},"x":${'['.repeat(30_000)}${']'.repeat(30_000)}}`,
@@ -78,6 +78,27 @@ describe('a body that cannot be parsed is refused with 400', () => {
     ['JSON', text, 'svc_TransactionID is missing'],
   ])('as a form, %s', async (_what, body, why) => {
     await expectRefusal(body, 400, why, FORM_TYPE)
+  })
+})
+
+describe('more than 64 members, though well signed, are refused with 400', () => {
+  const count = Object.keys(GOOD).length
+  const make = (members: number) => ({
+    ...GOOD,
+    ...Object.fromEntries(Array.from({ length: members - count }, (_, n) => [`note${n}`, 'x'])),
+  })
+
+  it('in JSON, and in a form', async () => {
+    await expectRefusal(make(65), 400, /^more than 64 members$/)
+    await expectRefusal(toForm(make(65)), 400, /^more than 64 members$/, FORM_TYPE)
+    const nested = { ...GOOD, svc_ExtData: Array(1_001).fill(1) }
+    await expectRefusal(nested, 400, 'more than 1000 nested values')
+  })
+
+  it('and 64 are read as far as their hash', async () => {
+    const forged = { ...make(64), svc_SecureHash: '0'.repeat(64) }
+    await expectRefusal(forged, 401, 'is wrong')
+    await expectRefusal(toForm(forged), 401, 'is wrong', FORM_TYPE)
   })
 })
 

@@ -1,0 +1,26 @@
+import { createHash } from 'node:crypto'
+import type { Encryption } from '../platform/crypto/encryption.ts'
+
+/**
+ * The HMAC-SHA-256 of the SHA-256 of a request's bytes, and the data key it was made with. It shows that two requests
+ * were equal, or that stored bytes are those that were sent. A plain hash would be an oracle: every byte of a request
+ * but the signing secret behind its `SecureHash` is known, so a weak secret could be guessed from it offline.
+ */
+export type BodyHmac = { value: Buffer; keyId: string }
+
+/** Computes the HMAC of a request's body. */
+export function computeBodyHmac(
+  encryption: Pick<Encryption, 'fingerprint'>,
+  body: string,
+): BodyHmac {
+  return protectBodyHash(encryption, createHash('sha256').update(body).digest())
+}
+
+/** Computes the same from the SHA-256 that earlier releases stored. */
+export function protectBodyHash(
+  { fingerprint }: Pick<Encryption, 'fingerprint'>,
+  bodySha256: Buffer,
+): BodyHmac {
+  // Separated from all other values that are fingerprinted with the same key. Stored values depend on it.
+  return fingerprint(`gateway request body\0${bodySha256.toString('hex')}`)
+}
