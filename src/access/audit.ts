@@ -43,7 +43,7 @@ export function auditRefusals({ sql, log }: { sql: Sql; log: Log }) {
     const { status } = c.res
     if (method === 'GET' || method === 'HEAD' || status < 400 || status > 499) return
     // A dry run writes nothing.
-    if (c.req.query('dryRun') === 'true' || c.get('isDryRun')) return
+    if (c.get('isDryRun')) return
     const route = matchedRoutes(c).at(-1)?.path ?? '*'
     if (route.includes('*')) return
     const write = {

@@ -2,34 +2,47 @@ import type { Context as HttpContext } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { DomainError } from '../errors.ts'
 import type { HttpEnv } from '../platform/http/env.ts'
+import type { Sql } from '../platform/postgres/types.ts'
+import type { Log } from '../platform/telemetry/log.ts'
+import { createNetworkCheck } from './check-network.ts'
 import type { KeyCache } from './key-cache.ts'
+import { describeAllowance, findRate, type KeyLimits } from './key-limits.ts'
+import type { KeyUses } from './key-uses.ts'
 import { type ApiKey, EVERY_MERCHANT, type Scope } from './keys.ts'
-import { createRequestCounter } from './request-counter.ts'
 import type { Access } from './types.ts'
+
+/** Its requests last for hours, and hold nothing but memory. */
+const STREAM_PATH = '/v1/events/stream'
 
 /**
  * Reads `Authorization: Bearer <key>`, finds the key and counts the request on it. A revoked or expired key is
  * refused for writes immediately, and for reads within a second.
- * @throws DomainError `unauthenticated`, `rate_limited`
+ * @throws DomainError `unauthenticated`, `network_not_allowed`, `rate_limited`
  */
-export function authenticate({
-  keys,
-  merchants: all,
-}: {
+export function authenticate(ctx: {
+  sql: Sql
+  log: Log
   keys: KeyCache
+  keyUses: KeyUses
+  keyLimits: KeyLimits
   merchants: readonly string[]
 }) {
-  const counter = createRequestCounter()
+  const { keys, keyUses, keyLimits: limits, merchants: all } = ctx
+  const checkNetwork = createNetworkCheck(ctx)
 
-  /** Sets the headers of draft-ietf-httpapi-ratelimit-headers-10, for keys that have a limit. */
-  function countRequest(c: HttpContext<HttpEnv>, { chainId, ratePerMinute: limit }: ApiKey): void {
-    if (limit === null) return
-    const { allowed, left, resetS } = counter.count(chainId, limit)
-    c.header('ratelimit-policy', `"key";q=${limit};w=60`)
-    c.header('ratelimit', `"key";r=${left};t=${resetS}`)
-    if (allowed) return
-    const detail = `This key allows ${limit} requests per minute`
-    throw new DomainError('rate_limited', detail, { retryAfterS: resetS })
+  /** @throws DomainError `rate_limited` */
+  async function admit(c: HttpContext<HttpEnv>, key: ApiKey): Promise<() => void> {
+    const isWaiting = c.req.query('wait') !== undefined || c.req.path === STREAM_PATH
+    const admission = await limits.admit(key, isWaiting)
+    const { kind, allowance } = admission
+    const headers = describeAllowance(key, allowance)
+    for (const [name, value] of Object.entries(headers)) c.header(name, value)
+    if (kind === 'admitted') return admission.leave
+    const [detail, retryAfterS] =
+      kind === 'too_many'
+        ? [`This key allows ${findRate(key)} requests per minute`, allowance.resetS]
+        : [`This key allows ${admission.most} requests at once`, 1]
+    throw new DomainError('rate_limited', detail, { retryAfterS })
   }
 
   return createMiddleware<HttpEnv>(async (c, next) => {
@@ -43,10 +56,17 @@ export function authenticate({
           : 'The API key is unknown, revoked or expired'
       throw new DomainError('unauthenticated', detail)
     }
-    countRequest(c, key)
-    const merchants = listMerchants(key, all)
-    c.set('access', { ...key, merchants, requestId: c.get('requestId') })
-    await next()
+    const { incoming } = c.env
+    await checkNetwork(c, key, keyUses.findAddress(incoming))
+    const leave = await admit(c, key)
+    try {
+      keyUses.note(key.id, incoming)
+      const merchants = listMerchants(key, all)
+      c.set('access', { ...key, merchants, requestId: c.get('requestId') })
+      await next()
+    } finally {
+      leave()
+    }
   })
 }
 

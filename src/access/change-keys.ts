@@ -3,7 +3,7 @@ import { and, eq, isNull, sql } from 'drizzle-orm'
 import { apiKeys } from '../db/schema.ts'
 import { build } from '../platform/postgres/query-builder.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { type ApiKey, type CapsByCurrency, hashKey, type Scope } from './keys.ts'
+import { type CapsByCurrency, hashKey, type Scope } from './keys.ts'
 import { foldName } from './principal.ts'
 
 /** The parameters of a new key. Amounts are decimal strings. */
@@ -18,6 +18,8 @@ export type NewKey = {
   refundMaxByCurrency: CapsByCurrency | null
   refundDailyMaxByCurrency: CapsByCurrency | null
   ratePerMinute: number | null
+  /** The networks (CIDR) that it may be used from, null for any. */
+  networks: readonly string[] | null
   /** The person for whom it was created: all keys of a person are the same principal. */
   person: string | null
   /** ISO 8601, null for no expiry. */
@@ -33,7 +35,13 @@ export async function createKey(tx: Tx, key: NewKey): Promise<CreatedKey & Pick<
   const person = key.person === null ? null : await findSpelling(tx, key.person)
   const [row] = await build(tx)
     .insert(apiKeys)
-    .values({ ...key, person, scopes: [...key.scopes], hash: hashKey(text) })
+    .values({
+      ...key,
+      person,
+      scopes: [...key.scopes],
+      networks: key.networks && [...key.networks],
+      hash: hashKey(text),
+    })
     .returning({ id: apiKeys.id })
   if (!row) throw new Error('no key was stored')
   return { id: row.id, text, person }
@@ -66,9 +74,11 @@ export async function rotateKey(tx: Tx, id: string, graceS: number): Promise<Rot
   const text = generateKeyText()
   const [created] = await tx<{ id: string; newEndsAt: string | null }[]>`
     insert into api_keys (name, hash, scopes, merchant_code, refund_max, refund_daily_max,
-      refund_max_by_currency, refund_daily_max_by_currency, rate_per_minute, person, expires_at, replaces, chain_id)
+      refund_max_by_currency, refund_daily_max_by_currency, rate_per_minute, networks,
+      person, expires_at, replaces, chain_id)
     select name, ${hashKey(text)}, scopes, merchant_code, refund_max, refund_daily_max,
-      refund_max_by_currency, refund_daily_max_by_currency, rate_per_minute, person, now() + (expires_at - created_at), id, coalesce(chain_id, id)
+      refund_max_by_currency, refund_daily_max_by_currency, rate_per_minute, networks,
+      person, now() + (expires_at - created_at), id, coalesce(chain_id, id)
     from api_keys where id = ${id}
     on conflict (replaces) do nothing
     returning id, expires_at::text as "newEndsAt"`
@@ -100,29 +110,6 @@ export async function revokeKey(tx: Tx, id: string): Promise<boolean> {
     .where(and(eq(apiKeys.id, id), isNull(apiKeys.revokedAt)))
     .returning({ id: apiKeys.id })
   return revoked.length > 0
-}
-
-export type ListedKey = Omit<ApiKey, 'chainId'> & {
-  person: string | null
-  createdAt: string
-  expiresAt: string | null
-  revokedAt: string | null
-  /** The id of the key that it replaced. */
-  replaces: string | null
-  state: 'live' | 'expired' | 'revoked'
-}
-
-/** Lists all API keys ever created, newest first: not the keys of people, which have no text. */
-export async function listKeys(tx: Tx): Promise<ListedKey[]> {
-  return await tx<ListedKey[]>`
-    select id, name, scopes, merchant_code as "merchantCode", refund_max as "refundMax",
-      refund_daily_max as "refundDailyMax", refund_max_by_currency as "refundMaxByCurrency",
-      refund_daily_max_by_currency as "refundDailyMaxByCurrency", rate_per_minute as "ratePerMinute", person,
-      created_at::text as "createdAt", expires_at::text as "expiresAt", revoked_at::text as "revokedAt",
-      replaces, case when revoked_at is not null then 'revoked'
-        when expires_at <= now() then 'expired' else 'live' end as state
-    from api_keys as k where not exists (select from people as p where p.key_id = k.id)
-    order by created_at desc, id`
 }
 
 /** Generates 256 random bits. The prefix lets secret scanners recognise a leaked key. */

@@ -15,9 +15,23 @@ export async function inviteDemoAdmin(sql: Sql): Promise<SignInLink> {
   })
 }
 
-/** Ends the access of the demo's admin, where a demo ran on this database before. */
-export async function retireDemoAdmin(sql: Sql): Promise<void> {
-  await runInTransaction(sql, (tx) => endPerson(tx, ID))
+/** What a start that is no demo ended. */
+export type RetiredDemo = { keys: string[]; admin: boolean }
+
+/**
+ * Ends all access to a demo that ran on this database before: its keys, those they were rotated to, and its admin with
+ * every session and link.
+ */
+export async function retireDemo(sql: Sql): Promise<RetiredDemo> {
+  return await runInTransaction(sql, async (tx) => {
+    const admin = await endPerson(tx, ID)
+    const keys = await tx<{ id: string }[]>`
+      update api_keys as k set revoked_at = now()
+      where k.revoked_at is null and coalesce(k.chain_id, k.id) in (
+        select id from api_keys where name = 'demo' and person is null and replaces is null)
+      returning id`
+    return { keys: keys.map(({ id }) => id), admin: admin !== undefined }
+  })
 }
 
 async function revive(tx: Tx): Promise<boolean> {

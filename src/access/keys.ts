@@ -31,19 +31,22 @@ export type ApiKey = {
   /** The same by currency; a refund in a currency that is not named exceeds them. */
   refundMaxByCurrency: CapsByCurrency | null
   refundDailyMaxByCurrency: CapsByCurrency | null
-  /** Requests per minute, null for no limit. */
+  /** Requests per minute, null for the default. */
   ratePerMinute: number | null
+  /** The networks (CIDR) that it may be used from, null for any. */
+  networks: readonly string[] | null
   /** The id of the first key in its chain of rotations: the daily total and the rate are counted on it. */
   chainId: string
 }
 
-/** No caps and no rate. */
+/** No caps, no rate and no networks. */
 export const UNLIMITED = {
   refundMax: null,
   refundDailyMax: null,
   refundMaxByCurrency: null,
   refundDailyMaxByCurrency: null,
   ratePerMinute: null,
+  networks: null,
 }
 
 /**
@@ -62,7 +65,7 @@ export async function findKeys(
       refund_max as "refundMax", refund_daily_max as "refundDailyMax",
       refund_max_by_currency as "refundMaxByCurrency",
       refund_daily_max_by_currency as "refundDailyMaxByCurrency",
-      rate_per_minute as "ratePerMinute", coalesce(chain_id, id) as "chainId" from api_keys
+      rate_per_minute as "ratePerMinute", networks, coalesce(chain_id, id) as "chainId" from api_keys
     where hash in (
         select decode(h, 'hex') from json_array_elements_text(${JSON.stringify(hashes)}::json) as h)
       and revoked_at is null and (expires_at is null or expires_at > now())`

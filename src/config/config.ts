@@ -14,12 +14,15 @@ export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES' | 'WEBHOOK
   webhookReach: AddressReach
   /** How long the body of a request may take to arrive (ms). */
   bodyTimeoutMs: number
+  /** How long what a probe or a scrape read from the database is reused (ms). */
+  healthReuseMs: number
   accounts: readonly [MerchantAccount, ...MerchantAccount[]]
   /** One token for the cards of several accounts: then only keys for all accounts can read cards. */
   sharedToken?: TokenSource
 }
 
 const BODY_TIMEOUT_MS = 10_000
+const HEALTH_REUSE_MS = 1_000
 
 /**
  * Reads the service's configuration. This file is the only one that accesses the environment.
@@ -43,6 +46,7 @@ export function readConfig(env: Environment = process.env): Config {
     GATEWAY_REFUND_DEDUPES: settings.GATEWAY_REFUND_DEDUPES ?? true,
     webhookReach: decideReach(WEBHOOK_ALLOW_PRIVATE, demo && isLoopback(settings.HOST)),
     bodyTimeoutMs: BODY_TIMEOUT_MS,
+    healthReuseMs: HEALTH_REUSE_MS,
     accounts: [first, ...others],
     ...(sharedToken ? { sharedToken } : {}),
   }

@@ -1,4 +1,5 @@
 import { isPlainRemote } from './plain-http.ts'
+import { measureVariety } from './secret-strength.ts'
 import type { Settings } from './settings.ts'
 
 /** Pairs of a setting, the setting it must not be less than, and an example. */
@@ -11,14 +12,28 @@ const MINIMA = [
 /** Checks the rules between settings that are valid on their own. @returns one line per violated rule */
 export function findConflicts(settings: Settings, demo: boolean): string[] {
   return [
+    ...checkMetrics(settings),
     ...checkGateway(settings, demo),
     ...checkEncryption(settings, demo),
+    ...checkApiKey(settings),
     ...checkRefunds(settings, demo),
     ...checkCards(settings),
     ...MINIMA.filter(([name, minimum]) => settings[name] < settings[minimum]).map(
       ([name, minimum, example]) =>
         `${name} must be at least ${minimum}; for example ${name}=${example}`,
     ),
+  ]
+}
+
+function checkMetrics({ PORT, METRICS_HOST: host, METRICS_PORT: port }: Settings): string[] {
+  if (port === undefined) {
+    if (host === undefined) return []
+    return ['METRICS_PORT is not set, but METRICS_HOST requires it; for example METRICS_PORT=9464']
+  }
+  // With 0 the system picks a free port for each.
+  if (port !== PORT || port === 0) return []
+  return [
+    `METRICS_PORT must differ from PORT, because metrics get a listener of their own (got "${port}"); for example METRICS_PORT=9464`,
   ]
 }
 
@@ -42,6 +57,16 @@ function checkEncryption({ DATA_ENCRYPTION_KEY: key }: Settings, demo: boolean):
   if (key || demo) return []
   return [
     'DATA_ENCRYPTION_KEY is not set, but is required to store refund receivers encrypted; for example DATA_ENCRYPTION_KEY=<the output of: openssl rand -base64 32>',
+  ]
+}
+
+/** An `API_KEY` of fewer bits is refused: 32 random digits have 106. */
+const LEAST_API_KEY_BITS = 96
+
+function checkApiKey({ API_KEY: key }: Settings): string[] {
+  if (!key || measureVariety(key) >= LEAST_API_KEY_BITS) return []
+  return [
+    'API_KEY must not be easy to guess: it has too few different characters, or repeats them; for example API_KEY=<the output of: openssl rand -hex 32>',
   ]
 }
 

@@ -204,7 +204,7 @@ export function cidrs() {
 }
 
 /** Parses a network; a single address is a network of its own. */
-function parseCidr(value: string): Cidr | undefined {
+export function parseCidr(value: string): Cidr | undefined {
   const [address = '', length, ...others] = value.split('/')
   const version = isIP(address)
   if (version === 0 || others.length > 0 || (length !== undefined && !/^\d{1,3}$/.test(length)))

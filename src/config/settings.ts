@@ -26,6 +26,8 @@ import {
 export const SETTINGS = {
   HOST: text({ example: '127.0.0.1' }).default('127.0.0.1'),
   PORT: wholeNumber({ max: 65_535 }).default(3000),
+  METRICS_HOST: text({ example: '127.0.0.1' }).optional(),
+  METRICS_PORT: wholeNumber({ max: 65_535 }).optional(),
   ROLE: choice(['all', 'web', 'worker']).default('all'),
   DATABASE_URL: databaseUrl(),
   DATA_DIR: text({ example: '.data' }).default('.data'),

@@ -6,7 +6,13 @@ import * as schema from './schema.ts'
 /** The query builder over the pool, typed by the schema. */
 export type Db = PostgresJsDatabase<typeof schema>
 
-export type Database = { sql: Sql; db: Db; close(): Promise<void> }
+export type Database = {
+  sql: Sql
+  db: Db
+  close(): Promise<void>
+  /** Opens a second pool, for reads that may be slow: see `Pool.openReads`. */
+  openReads(connections: number): Omit<Database, 'openReads'>
+}
 
 /**
  * Opens a connection pool to the service's database. It connects on the first query, and reconnects
@@ -14,6 +20,10 @@ export type Database = { sql: Sql; db: Db; close(): Promise<void> }
  * @param connections the size of the pool
  */
 export function openDatabase(url: string, connections: number): Database {
-  const { sql, close } = openPool(url, connections)
-  return { sql, db: drizzle(sql, { schema }), close }
+  const { openReads, ...pool } = openPool(url, connections)
+  return { ...addBuilder(pool), openReads: (count) => addBuilder(openReads(count)) }
+}
+
+function addBuilder<P extends { sql: Sql }>(pool: P): P & { db: Db } {
+  return { ...pool, db: drizzle(pool.sql, { schema }) }
 }

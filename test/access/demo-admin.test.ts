@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { inviteDemoAdmin, retireDemoAdmin } from '../../src/access/demo-admin.ts'
+import { inviteDemoAdmin, retireDemo } from '../../src/access/demo-admin.ts'
 import { listPeople } from '../../src/access/people.ts'
 import { lockLiveKey } from '../../src/access/principal.ts'
 import { findSession } from '../../src/access/sessions.ts'
@@ -30,7 +30,7 @@ it('outside demo mode its way in is closed, until a demo runs again', async () =
   const opened = await use(await invite())
   if (opened.kind !== 'opened') throw new Error(opened.kind)
   const link = await invite()
-  await retireDemoAdmin(database.sql)
+  await retireDemo(database.sql)
   expect((await use(link)).kind).toBe('refused')
   expect(await findSession(database.sql, opened.token)).toBeUndefined()
   const again = await use(await invite())
@@ -42,6 +42,6 @@ it('outside demo mode its way in is closed, until a demo runs again', async () =
 
 it('without a demo on this database there is nothing to end', async () => {
   await database.sql`delete from people`
-  await retireDemoAdmin(database.sql)
+  await retireDemo(database.sql)
   expect(await listPeople(database.sql)).toEqual([])
 })

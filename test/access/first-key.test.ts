@@ -106,21 +106,49 @@ describe('another API_KEY than at the last start', () => {
     expect([(await read(one)).live, (await read(two)).live]).toEqual([false, true])
   })
 
-  it('after a rotation on the command line continues its chain; the rotated key stays ended', async () => {
+  it('after a rotation on the command line continues its chain, and ends the key that the rotation made', async () => {
     const [one, two] = [makeText(), makeText()]
     await start(one)
     const { id, principal } = await read(one)
     const rotation = await runInTransaction(database.sql, (tx) => rotateKey(tx, id, 0))
     if (rotation.kind !== 'rotated') throw new Error(rotation.kind)
-    await start(one)
+    expect(await start(one)).toEqual([])
     expect((await read(one)).live).toBe(false)
-    await start(two)
+    expect(await read(rotation.created.text)).toMatchObject({ live: true, endsInS: null })
+    expect(await start(two, 0)).toMatchObject([{ id: rotation.created.id }])
     expect(await read(two)).toMatchObject({ principal, live: true })
-    expect(await read(rotation.created.text)).toMatchObject({
-      principal,
-      live: true,
-      endsInS: null,
-    })
+    expect(await read(rotation.created.text)).toMatchObject({ principal, live: false })
+  })
+
+  it('never ends the successor that the command line made, while the old key still has its grace', async () => {
+    const one = makeText()
+    await start(one)
+    const { id } = await read(one)
+    const rotation = await runInTransaction(database.sql, (tx) => rotateKey(tx, id, 3_600))
+    if (rotation.kind !== 'rotated') throw new Error(rotation.kind)
+    expect(await start(one, 0)).toEqual([])
+    expect(await read(rotation.created.text)).toMatchObject({ live: true, endsInS: null })
+  })
+
+  it('ends the key of a release that marked none', async () => {
+    const [old, next] = [makeText(), makeText()]
+    await database.sql`
+      insert into api_keys (name, hash, scopes, merchant_code)
+      values ('first', sha256(${old}::bytea), '{payments:read,refunds:read,refunds:write}', '*')`
+    expect(await start(next, 0)).toMatchObject([{ name: 'first', endsAt: expect.any(String) }])
+    expect([(await read(old)).live, (await read(next)).live]).toEqual([false, true])
+    expect((await read(next)).principal).toBe((await read(old)).principal)
+  })
+
+  it('is reported with what ends, at every start until it has ended', async () => {
+    const [one, two] = [makeText(), makeText()]
+    expect(await start(one)).toEqual([])
+    const { id } = await read(one)
+    const first = await start(two)
+    expect(first).toEqual([{ id, name: 'first', endsAt: expect.stringMatching(/^20.+Z$/) }])
+    expect(await start(two)).toEqual(first)
+    await database.sql`update api_keys set expires_at = now() where id = ${id}`
+    expect(await start(two)).toEqual([])
   })
 })
 

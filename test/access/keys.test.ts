@@ -25,6 +25,7 @@ const make = (more: { refundDailyMax?: string; expiresAt?: string } = {}) =>
       refundDailyMaxByCurrency: null,
       refundDailyMax: more.refundDailyMax ?? null,
       ratePerMinute: 1000,
+      networks: ['127.0.0.0/8'],
       person: null,
       expiresAt: more.expiresAt ?? null,
     }),

@@ -30,6 +30,8 @@ const WRONG: [string, string, RegExp][] = [
   ['PORT', '-1', /whole number/],
   ['PORT', '1e3', /whole number/],
   ['PORT', ' ', /whole number/],
+  ['METRICS_PORT', '70000', /whole number from 0 to 65535/],
+  ['METRICS_PORT', '3000', /must differ from PORT/],
   ['ROLE', 'both', /one of all, web, worker/],
   ['DATABASE_POOL', '1', /from 2 to 1000/],
   ['DATABASE_URL', 'postgres://one:5432,two:x/ipn', /starts with postgres:/],
@@ -127,10 +129,21 @@ const WRONG_SECRETS: [string, string][] = [
   ['GATEWAY_CLIENT_SECRET', 'hünter2'],
   ['API_KEY', 'hunter2'],
   ['API_KEY', `hunter2 ${'x'.repeat(32)}`],
+  ['API_KEY', 'a'.repeat(32)],
+  ['API_KEY', 'hunter2!'.repeat(8)],
+  ['API_KEY', '01234567890123456789012345678901'],
   ['DATA_ENCRYPTION_KEY', 'hunter2'],
   ['DATA_ENCRYPTION_KEY', Buffer.alloc(31).toString('base64')],
   ['DATA_ENCRYPTION_KEY_PREVIOUS', 'hunter2'],
 ]
+
+it('an address for the metrics needs a port', () => {
+  const [line, ...others] = readProblems({ ...PRODUCTION, METRICS_HOST: '10.0.0.1' })
+  expect(line).toMatch(/^METRICS_PORT is not set, but METRICS_HOST requires it; for example /)
+  expect(others).toEqual([])
+  const metrics = { METRICS_HOST: '10.0.0.1', METRICS_PORT: '9464' }
+  expect(readProblems({ ...PRODUCTION, ...metrics })).toEqual([])
+})
 
 it('a database may have several servers, each with its own port', () => {
   const url = 'postgres://ipn:password@one:5432,two:5433/ipn?target_session_attrs=primary'
@@ -156,7 +169,7 @@ describe('a wrong setting', () => {
   it('has a case here, except for settings that accept any text and MERCHANTS_FILE, which has its own tests', () => {
     const tried = new Set([...WRONG, ...WRONG_SECRETS].map(([name]) => name))
     const untried = Object.keys(SETTINGS).filter((name) => !tried.has(name))
-    expect(untried).toEqual(['HOST', 'DATA_DIR', 'MERCHANTS_FILE'])
+    expect(untried).toEqual(['HOST', 'METRICS_HOST', 'DATA_DIR', 'MERCHANTS_FILE'])
   })
 
   it.each([
@@ -345,7 +358,7 @@ describe('demo mode', () => {
 
   it.each([
     { DATABASE_URL: 'postgres://db/ipn' },
-    { API_KEY: 'x'.repeat(32) },
+    { API_KEY: 'test-key-with-every-scope-0123456789' },
     { GATEWAY_TIMEOUT_MS: '5000' },
     { GATEWAY_ANYTHING: 'x' },
     { HOST: '0.0.0.0' },

@@ -17,10 +17,14 @@ beforeAll(async () => {
   await database.sql.unsafe(external({}))
   await database.sql.unsafe(reason({}))
   await database.sql.unsafe(insert('event_removals', { removed_up_to: '0' }))
+  for (const one of [auditChain({}), auditLink({}), auditProgress('true')]) {
+    await database.sql.unsafe(one)
+  }
   await database.sql.unsafe(endpoint({ id: ZERO }))
   await database.sql.unsafe(delivery({}))
   await database.sql.unsafe(attempt({}))
   await database.sql.unsafe(insert('api_key_days', { key_id: ZERO, day: `'2026-01-01'` }))
+  await database.sql.unsafe(insert('api_key_minutes', { ...MINUTE, key_id: ZERO, reserved: '1' }))
   await database.sql.unsafe(dataKey)
   await database.sql.unsafe(link({}))
   await database.sql.unsafe(session({}))
@@ -38,6 +42,34 @@ function insert(table: string, columns: Columns): string {
   return `insert into ${table} (${Object.keys(columns)}) values (${Object.values(columns)})`
 }
 
+const auditChain = (more: Columns) =>
+  insert('audit_chains', {
+    merchant_code: `'M'`,
+    start_position: '1',
+    start_hash: `''`,
+    head_position: '1',
+    head_hash: `''`,
+    head_at: 'now()',
+    mac: `''`,
+    mac_key_id: `'k'`,
+    ...more,
+  })
+const auditLink = (more: Columns) =>
+  insert('audit_links', {
+    merchant_code: `'M'`,
+    position: '1',
+    entry_id: '1',
+    hash: THIRD_HASH,
+    ...more,
+  })
+const auditProgress = (only: string) =>
+  insert('audit_progress', {
+    '"only"': only,
+    done_up_to: '0',
+    next_up_to: '0',
+    next_xid: '0',
+    chained_at: 'now()',
+  })
 const key = (more: Columns) =>
   insert('api_keys', {
     name: `'n'`,
@@ -87,6 +119,11 @@ const call = (more: Columns) =>
     ...more,
   })
 
+const MINUTE = {
+  granted: '1',
+  minute: `'2026-01-01T00:00Z'`,
+  processes: `'{}'`,
+}
 const ZERO = `'00000000-0000-0000-0000-000000000000'`
 const ONE = `'00000000-0000-0000-0000-000000000001'`
 const refund = (more: Columns) =>
@@ -199,6 +236,13 @@ const reason = (more: Columns) =>
   insert('refund_reasons', { merchant_code: `'M'`, label: `'R'`, position: '1', ...more })
 
 const REFUSED: [constraint: string, statement: string][] = [
+  ['audit_chains_pkey', auditChain({})],
+  ['audit_chains_in_order', auditChain({ merchant_code: `'N'`, start_position: '2' })],
+  ['audit_chains_in_order', auditChain({ merchant_code: `'N'`, start_position: '-1' })],
+  ['audit_links_pkey', auditLink({})],
+  ['audit_links_hash_is_sha256', auditLink({ position: '2', hash: `''` })],
+  ['audit_progress_pkey', auditProgress('true')],
+  ['audit_progress_one_row', auditProgress('false')],
   ['event_removals_pkey', insert('event_removals', { removed_up_to: '1' })],
   ['event_removals_one_row', insert('event_removals', { '"only"': 'false' })],
   ['webhook_endpoints_pkey', endpoint({ id: ZERO })],
@@ -264,6 +308,11 @@ const REFUSED: [constraint: string, statement: string][] = [
   [
     'api_key_days_refunded_not_negative',
     insert('api_key_days', { key_id: ONE, day: `'2026-01-01'`, refunded: '-0.0001' }),
+  ],
+  ['api_key_minutes_pkey', insert('api_key_minutes', { ...MINUTE, key_id: ZERO, reserved: '1' })],
+  [
+    'api_key_minutes_reserved_positive',
+    insert('api_key_minutes', { ...MINUTE, key_id: ONE, reserved: '0' }),
   ],
   ['refunds_pkey', next({ refund_id: ZERO })],
   ['refunds_idempotency_key', next({ idempotency_key: `'k'` })],

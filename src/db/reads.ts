@@ -1,0 +1,117 @@
+import postgres from 'postgres'
+import { DomainError } from '../errors.ts'
+import { createConcurrencyLimiter } from '../platform/concurrency/concurrency-limiter.ts'
+import { READ_TIMEOUT_MS } from '../platform/postgres/pool.ts'
+import type { Database } from './client.ts'
+
+/** What a read uses. */
+export type ReadDatabase = Pick<Database, 'sql' | 'db'>
+
+/**
+ * Lists, searches and everything else that reads more than a row by its key. It has sessions of its own, so however much
+ * is read, notifications, queries and look-ups never wait for it.
+ */
+export type Reads = {
+  /**
+   * Runs a read in its turn: of the holders that wait, the one with the fewest reads under way is next. It may send
+   * several statements; it must not run another read inside, whose turn might never come.
+   * @param holder whoever the read is for: an API key, a person, a part of this service
+   * @throws DomainError `unavailable` when too many reads wait, or when a statement takes longer than `READ_TIMEOUT_MS`
+   */
+  run<T>(holder: string, read: (database: ReadDatabase) => Promise<T>): Promise<T>
+  /** Counts the reads under way and those that wait. */
+  count(): number
+}
+
+export type ReadLimits = {
+  /** Reads of one holder that may wait. */
+  maxWaitingPerHolder: number
+  /** Reads that may wait in all. */
+  maxWaiting: number
+  /** How long a read waits (ms): a client that waits longer has given up. */
+  maxWaitMs: number
+}
+
+/** As many as a key may have streams of the feed, each of which reads when it is opened. */
+const LIMITS: ReadLimits = { maxWaitingPerHolder: 256, maxWaiting: 2_048, maxWaitMs: 5_000 }
+
+/** The share of the connections that reads have. */
+const SHARE = 0.3
+
+/** The longest pause between two reads of one holder (ms): whoever comes meanwhile may wait for it. */
+const MAX_PAUSE_MS = 50
+
+/** Returns how many of a process's connections reads have: at least one, and never all. */
+export function countReadConnections(connections: number): number {
+  return Math.max(1, Math.floor(connections * SHARE))
+}
+
+/**
+ * Creates the turns of reads.
+ * @param slots the sessions of the database. One holder has less than half of them or, of an even number, half: with
+ *   several there is always one for another. With three, a flood of lists by one key takes one of two processors, and p99
+ *   of notifications is half of what it is when two are taken
+ */
+export function createReads(
+  database: ReadDatabase,
+  slots: number,
+  limits: Partial<ReadLimits> = {},
+): Reads {
+  const { maxWaitingPerHolder, maxWaiting, maxWaitMs } = { ...LIMITS, ...limits }
+  const limiter = createConcurrencyLimiter(slots, { reserved: (slots + 1) >> 1 })
+  let underWay = 0
+
+  async function takeTurn(holder: string): Promise<void> {
+    const isFull =
+      limiter.countWaiting() >= maxWaiting || limiter.countWaiting(holder) >= maxWaitingPerHolder
+    if (isFull) throw refuseRead()
+    const request = limiter.acquire(holder)
+    const timer = setTimeout(request.giveUp, maxWaitMs)
+    const hasTurn = await request.ready
+    clearTimeout(timer)
+    if (!hasTurn) throw refuseRead()
+  }
+
+  /** A holder whose next read waits already pauses for as long as this one took, unless others wait. */
+  function endTurn(holder: string, tookMs: number): void {
+    const own = limiter.countWaiting(holder)
+    if (own === 0 || limiter.countWaiting() > own) limiter.releaseAssigned(holder)
+    else setTimeout(limiter.releaseAssigned, Math.min(tookMs, MAX_PAUSE_MS), holder)
+  }
+
+  return {
+    async run(holder, read) {
+      await takeTurn(holder)
+      const startedAt = performance.now()
+      underWay += 1
+      try {
+        return await read(database)
+      } catch (error) {
+        throw isCancelled(error) ? refuseSlowRead() : error
+      } finally {
+        underWay -= 1
+        endTurn(holder, performance.now() - startedAt)
+      }
+    },
+    count: () => underWay + limiter.countWaiting(),
+  }
+}
+
+/** SQLSTATE query_canceled, which is also that of a statement that took too long. */
+const CANCELLED = '57014'
+
+function isCancelled(error: unknown): boolean {
+  return error instanceof postgres.PostgresError && error.code === CANCELLED
+}
+
+function refuseRead(): DomainError {
+  const detail =
+    'Too many lists and searches are waiting: send fewer at once, and repeat this one in a moment'
+  return new DomainError('unavailable', detail, { retryAfterS: 1 })
+}
+
+function refuseSlowRead(): DomainError {
+  const seconds = READ_TIMEOUT_MS / 1000
+  const detail = `Reading this took longer than ${seconds} seconds: narrow the filter, for example by from and to or to one order, or repeat it in a moment`
+  return new DomainError('unavailable', detail, { retryAfterS: 5 })
+}
