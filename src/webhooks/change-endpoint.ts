@@ -7,6 +7,7 @@ import type { Tx } from '../platform/postgres/types.ts'
 import { type ChangeContext, commitChange, ENDPOINT_PATH } from './commit-change.ts'
 import type { EndpointRequest } from './find-endpoints.ts'
 import { forgetFailures } from './forget-failures.ts'
+import { requireReadable } from './require-readable.ts'
 
 /**
  * Deletes an endpoint with its log. The result of a call in flight is not recorded.
@@ -27,15 +28,19 @@ export async function deleteEndpoint(ctx: ChangeContext, request: EndpointReques
 }
 
 /**
- * Enables an endpoint and makes its pending deliveries due at once: they continue where they stopped, in order.
- * @throws DomainError `webhook_endpoint_not_found`
+ * Enables an endpoint and makes its pending deliveries due at once: they continue where they stopped, in order. If its
+ * key has ended, or is not known, it belongs to the caller from now on.
+ * @throws DomainError `webhook_endpoint_not_found`, `scope_missing`
  */
 export async function enableEndpoint(ctx: ChangeContext, request: EndpointRequest): Promise<void> {
   const operation = `POST ${ENDPOINT_PATH}/enable`
-  await commitChange(ctx, request, operation, async (tx) => {
+  const { access } = request
+  await commitChange(ctx, request, operation, async (tx, before) => {
+    requireReadable(access, before)
+    const owner = before.isOwned ? {} : { keyChainId: access.chainId }
     await build(tx)
       .update(webhookEndpoints)
-      .set({ disabledAt: null, disabledReason: null })
+      .set({ disabledAt: null, disabledReason: null, ...owner })
       .where(eq(webhookEndpoints.id, request.id))
     await forgetFailures(tx, request.id)
   })
@@ -47,7 +52,7 @@ export async function enableEndpoint(ctx: ChangeContext, request: EndpointReques
  * of their transaction. The result of a call in flight is not recorded.
  * @param after the id of an event, or 0
  * @throws DomainError `webhook_endpoint_not_found`, `cursor_expired` when events after it were deleted,
- *   `invalid_request` when it is beyond the end of the feed
+ *   `scope_missing` when the key may not read what the endpoint gets, `invalid_request` when it is beyond the end of the feed
  */
 export async function replayEvents(
   ctx: ChangeContext,
@@ -55,7 +60,8 @@ export async function replayEvents(
   after: number,
 ): Promise<void> {
   const operation = `POST ${ENDPOINT_PATH}/replay`
-  await commitChange(ctx, request, operation, async (tx) => {
+  await commitChange(ctx, request, operation, async (tx, before) => {
+    requireReadable(request.access, before)
     await requireKept(tx, after)
     const { fannedOutUpTo } = webhookEndpoints
     await build(tx)

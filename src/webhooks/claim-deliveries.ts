@@ -1,7 +1,9 @@
 import type { Context } from '../context.ts'
 import type { OrderIds } from '../db/order-facts.ts'
+import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
 import { type EventRow, listOrderIds } from '../events/event.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
+import { liveKeyOf, mayRead } from './owner.ts'
 import type { StoredSecrets } from './secrets.ts'
 import { CALL_MS } from './sender.ts'
 
@@ -23,6 +25,8 @@ export type WebhookDelivery = StoredSecrets & {
   /** Of the event. */
   merchantCode: string
   transactionId: string
+  /** Whether the endpoint's key may read the event now. */
+  isReadable: boolean
   /** The event; null when it was deleted at the end of its retention. */
   event: Omit<EventRow, 'id' | 'merchantCode' | 'transactionId' | 'namesRefund'> | null
 }
@@ -41,6 +45,9 @@ const MAX_IN_FLIGHT = 4
  * so that no endpoint delays another, and for each endpoint the longest due first. A delivery is skipped while
  * an earlier one of its transaction exists, in whatever state: the events of a transaction arrive in order.
  *
+ * Whether the endpoint's key may read the event is decided here again: it may have ended, or have lost a scope, since
+ * the event was fanned out.
+ *
  * A failing endpoint gets one call at a time, a probe, and none before `probe_at`, which the claim itself
  * advances: the endpoint's row is locked and read at its current value, so two processes never both probe it.
  * The first delivery of a transaction is looked up row by row, by index: as a join it can be quadratic. A delivery
@@ -57,15 +64,17 @@ export async function claimDeliveries(
   const leased = sql`now() + ${LEASE_MS} * interval '1 millisecond'`
   const rows = await sql<Row[]>`
     with open as materialized (
-      select id, failing_since is not null as probes, (select count(*) from webhook_deliveries as d
+      select id, failing_since is not null as probes, key_chain_id, k.scopes, k.merchants,
+        (select count(*) from webhook_deliveries as d
           where d.endpoint_id = e.id and d.lease_id is not null and d.due_at > now()) as held
-      from webhook_endpoints as e
+      from webhook_endpoints as e left join lateral ${liveKeyOf(sql)} as k on true
       where disabled_at is null and (probe_at is null or probe_at <= now())
+        and (key_chain_id is null or k.scopes is not null)
         and exists (select from webhook_deliveries as d
           where d.endpoint_id = e.id and d.due_at <= now())
-      for no key update skip locked
+      for no key update of e skip locked
     ), due as materialized (
-      select open.id as endpoint_id, open.probes, d.event_id, d.due_at, d.place as row,
+      select open.id as endpoint_id, open.probes, open.key_chain_id, open.scopes, open.merchants, d.event_id, d.due_at, d.place as row,
         held + row_number() over (partition by open.id order by d.due_at, d.event_id) as turn,
         row_number() over (partition by open.probes order by d.due_at) as place
       from open cross join lateral (
@@ -87,27 +96,32 @@ export async function claimDeliveries(
     ), claimed as (
       update webhook_deliveries as d set lease_id = gen_random_uuid(), due_at = ${leased}
       from picked where d.ctid = picked.row
-      returning d.*, picked.probes
+      returning d.*, picked.probes, picked.key_chain_id, picked.scopes, picked.merchants
     )
     select (extract(epoch from clock_timestamp()) * 1000)::float8 as "claimedAt",
       c.endpoint_id as "endpointId", c.event_id as "eventId", c.lease_id as "leaseId",
       c.probes, c.attempts, c.merchant_code as "merchantCode", c.transaction_id as "transactionId",
       e.url, e.merchant_code as owner, e.secret,
       case when e.previous_secret_until > now() then e.previous_secret end as "previousSecret",
+      ${mayRead(sql, 'c', 'ev', EVENT_NAMES_REFUND_SQL)} as "isReadable",
       ev.type, ev.data::text as data, ev.at::text as at,
       ${sql.unsafe(listOrderIds('ev'))}
     from claimed as c join webhook_endpoints as e on e.id = c.endpoint_id
       left join events as ev on ev.id = c.event_id
     order by c.event_id`
   const knownAt = performance.now()
-  return rows.map(({ type, data, at, orderId, merchantTxnId, ...row }) => ({
-    ...row,
-    knownAt,
-    event:
-      type === null || data === null || at === null
-        ? null
-        : { type, data, at, orderId, merchantTxnId },
-  }))
+  return rows.map((row) => readRow(row, knownAt))
+}
+
+function readRow(
+  { type, data, at, orderId, merchantTxnId, ...row }: Row,
+  knownAt: number,
+): WebhookDelivery {
+  const event =
+    type === null || data === null || at === null
+      ? null
+      : { type, data, at, orderId, merchantTxnId }
+  return { ...row, knownAt, event }
 }
 
 type Row = Omit<WebhookDelivery, 'event' | 'knownAt'> & {

@@ -4,8 +4,8 @@ import { EVENTS_PUBLISHED } from '../db/channels.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { REFUND_TYPES } from './fan-out.ts'
 import { type EndpointRequest, endpointNotFound } from './find-endpoints.ts'
+import { liveKeyOf, REFUND_TYPES } from './owner.ts'
 
 export const ENDPOINT_PATH = '/v1/webhook-endpoints/{endpointId}'
 
@@ -19,6 +19,8 @@ export type LockedEndpoint = {
   /** Whether it gets events that name a refund. */
   withRefunds: boolean
   isDisabled: boolean
+  /** Whether the key or the person that it belongs to still has access. */
+  isOwned: boolean
 }
 
 /**
@@ -36,8 +38,9 @@ export async function commitChange<T>(
   const result = await runInTransaction(ctx.sql, async (tx) => {
     const [row] = await tx<LockedEndpoint[]>`
       select merchant_code as "merchantCode", url, types,
-        coalesce(with_refunds, types && ${REFUND_TYPES}) as "withRefunds", disabled_at is not null as "isDisabled"
-      from webhook_endpoints
+        coalesce(with_refunds, types && ${REFUND_TYPES}) as "withRefunds", disabled_at is not null as "isDisabled",
+        exists ${liveKeyOf(tx)} as "isOwned"
+      from webhook_endpoints as e
       where id = ${id} and merchant_code = any(${[...owners]}) for update`
     if (!row) throw endpointNotFound(id)
     const { merchantCode } = row

@@ -3,6 +3,7 @@ import { createConcurrencyLimiter } from '../platform/concurrency/concurrency-li
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
 import { claimDeliveries, LEASE_MS, MAX_CLAIMED, type WebhookDelivery } from './claim-deliveries.ts'
 import type { WebhooksContext } from './context.ts'
+import { describeFailure } from './describe-failure.ts'
 import { fanOut } from './fan-out.ts'
 import type { MadeAttempt } from './insert-attempt.ts'
 import { logResult } from './log-result.ts'
@@ -56,9 +57,10 @@ export function createDeliveryRound(
 async function deliver(ctx: WebhooksContext, delivery: WebhookDelivery): Promise<void> {
   const { endpointId, eventId, merchantCode, transactionId, event, url } = delivery
   try {
-    if (!event) {
+    if (!event || !delivery.isReadable) {
+      const outcome = event ? 'withheld' : 'removed'
       const dropped = await dropDelivery(ctx, delivery)
-      logResult(ctx, delivery, { outcome: dropped ? 'removed' : 'lost' }, null)
+      logResult(ctx, delivery, { outcome: dropped ? outcome : 'lost' }, null)
       return
     }
     const secrets = openSecrets(ctx.encryption, endpointId, delivery)
@@ -100,7 +102,7 @@ async function recordResult(
   delivery: WebhookDelivery,
   attempt: MadeAttempt,
 ): Promise<DeliveryResult> {
-  const { error } = attempt
+  const error = describeFailure(attempt.error)
   if (error !== null) return await recordFailed(ctx, delivery, { ...attempt, error })
   return { outcome: (await recordDelivered(ctx, delivery, attempt)) ? 'delivered' : 'lost' }
 }

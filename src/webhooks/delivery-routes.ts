@@ -85,7 +85,9 @@ export function deliveryRoutes(ctx: WebhooksContext) {
       const { limit = DEFAULT_LIMIT, cursor, merchantCode, ...filter } = c.req.valid('query')
       const request = readRequest(c.get('access'), c.req.valid('param'), { merchantCode })
       const after = readCursor(cursor, z.string().regex(NUMBER))
-      const rows = await listAttempts(ctx, request, filter, limit, after)
+      const rows = await ctx.reads.run(c.get('access').chainId, (db) =>
+        listAttempts(db, request, filter, limit, after),
+      )
       return respondPage(c, cutPage(rows, limit, locate, showDelivery), Delivery)
     })
     .openapi(replayOne, async (c) => {

@@ -1,7 +1,7 @@
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import type { Context } from '../context.ts'
 import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
-import { EVENT_SCOPES } from '../events/event.ts'
+import { liveKeyOf, mayRead, REFUND_TYPES } from './owner.ts'
 
 /** Events per endpoint, and endpoints, of one statement. */
 const WINDOW = 1_000
@@ -10,14 +10,9 @@ const ENDPOINTS = 50
 /** Pending deliveries of one endpoint; further events wait in the feed, where they take no extra space. */
 export const MAX_PENDING = 10_000
 
-/** Only a key that may read refunds could subscribe to these. */
-export const REFUND_TYPES = Object.entries(EVENT_SCOPES).flatMap(([type, scope]) =>
-  scope === 'refunds:read' ? [type] : [],
-)
-
 /**
- * Creates deliveries of new events for every enabled endpoint subscribed to their type, and advances its cursor
- * in the feed, in one statement. Endpoints locked by another process are skipped. The cursor is read under the
+ * Creates deliveries of new events for every enabled endpoint subscribed to their type whose key may read them, and
+ * advances its cursor in the feed, in one statement. An endpoint whose key has ended is left where it is. Endpoints locked by another process are skipped. The cursor is read under the
  * endpoint's lock, so an older snapshot fans nothing out twice; events become visible in order, so none appears
  * behind the cursor.
  * @returns the number of endpoints with new events
@@ -27,18 +22,19 @@ export async function fanOut({ sql }: Pick<Context, 'sql'>): Promise<number> {
   const ofAll = sql`e.merchant_code = ${EVERY_MERCHANT}`
   const planned = await sql`
     with turn as materialized (
-      select id, merchant_code, types, planned_up_to, coalesce(with_refunds, types && ${REFUND_TYPES}) as with_refunds
-      from webhook_endpoints as e
-      where disabled_at is null
+      select e.id, e.merchant_code, e.types, e.planned_up_to, e.key_chain_id, k.scopes, k.merchants,
+        coalesce(e.with_refunds, e.types && ${REFUND_TYPES}) as with_refunds
+      from webhook_endpoints as e left join lateral ${liveKeyOf(sql)} as k on true
+      where e.disabled_at is null and (e.key_chain_id is null or k.scopes is not null)
         and case when ${ofAll}
           then exists (select from events as ev where ev.id > e.planned_up_to)
           else exists (select from events as ev
             where ev.merchant_code = e.merchant_code and ev.id > e.planned_up_to) end
         and (select count(*) from (select from webhook_deliveries as d
           where d.endpoint_id = e.id limit ${sql.unsafe(String(MAX_PENDING))}) as waiting) < ${MAX_PENDING}
-      order by planned_up_to limit ${ENDPOINTS} for no key update skip locked
+      order by e.planned_up_to limit ${ENDPOINTS} for no key update of e skip locked
     ), come as materialized (
-      select e.id as endpoint_id, e.types, e.with_refunds, ev.* from turn as e cross join lateral (
+      select e.id as endpoint_id, e.types, e.with_refunds, e.key_chain_id, e.scopes, e.merchants, ev.* from turn as e cross join lateral (
         (select id, merchant_code, transaction_id, type, ${namesRefund} as names_refund from events
           where ${ofAll} and id > e.planned_up_to order by id limit ${sql.unsafe(String(WINDOW))})
         union all
@@ -47,7 +43,8 @@ export async function fanOut({ sql }: Pick<Context, 'sql'>): Promise<number> {
           order by id limit ${sql.unsafe(String(WINDOW))})) as ev
     ), planned as (
       insert into webhook_deliveries (endpoint_id, event_id, merchant_code, transaction_id)
-      select endpoint_id, id, merchant_code, transaction_id from come where type = any(types) and (with_refunds or not names_refund)
+      select endpoint_id, id, merchant_code, transaction_id from come
+      where type = any(types) and (with_refunds or not names_refund) and ${mayRead(sql, 'come', 'come', 'names_refund')}
       on conflict do nothing
     )
     update webhook_endpoints as e set planned_up_to = reached.id

@@ -1,37 +1,50 @@
 import type { Context } from '../context.ts'
 import type { Position } from '../platform/http/page.ts'
+import { cutRead, EXAMINED, type PageRead } from '../platform/postgres/page-read.ts'
 import { type EndpointRequest, findEndpoint } from './find-endpoints.ts'
+import { REFUND_TYPES } from './owner.ts'
+import { requireReadable } from './require-readable.ts'
 import type { AttemptRow } from './view.ts'
 
 export type AttemptFilter = { outcome?: 'delivered' | 'failed' | undefined }
 
 /**
- * Lists the attempts of an endpoint, newest first, and one more than `limit`: it shows that there is a next page.
- * @throws DomainError `webhook_endpoint_not_found`
+ * Lists the attempts of an endpoint, newest first: until there are more than `limit`, which show that there is a next
+ * page, or so many were compared with the filter. The endpoint may have had other types before, of which the caller may
+ * not read the refunds.
+ * @throws DomainError `webhook_endpoint_not_found`, `scope_missing`
  */
 export async function listAttempts(
   ctx: Pick<Context, 'sql'>,
-  request: Omit<EndpointRequest, 'access'>,
+  request: EndpointRequest,
   { outcome }: AttemptFilter,
   limit: number,
   after: Position | undefined,
-): Promise<AttemptRow[]> {
+): Promise<PageRead<AttemptRow>> {
   const { sql } = ctx
-  const { merchantCode } = await findEndpoint(ctx, request)
-  const ofOutcome = {
-    delivered: sql`and error is null`,
-    failed: sql`and error is not null`,
-  }
-  return await sql<AttemptRow[]>`
+  const { merchantCode, types, withRefunds } = await findEndpoint(ctx, request)
+  requireReadable(request.access, { types, withRefunds })
+  const isReadable = request.access.scopes.includes('refunds:read')
+    ? sql`true`
+    : sql`not type = any(${REFUND_TYPES})`
+  // Those that failed have an index of their own.
+  const ofIndex = outcome === 'failed' ? sql`and error is not null` : sql``
+  const fits = outcome === 'delivered' ? sql`(error is null and ${isReadable})` : isReadable
+  const most = sql.unsafe(String(EXAMINED))
+  const rows = await sql<(AttemptRow & { fits: boolean; stops: boolean })[]>`
     select a.id::text, a.merchant_code as "merchantCode", a.event_id::text as "eventId", a.type,
       a.transaction_id as "transactionId", a.attempt, a.sent_at::text as "sentAt",
       a.duration_ms as "durationMs", a.http_status as status, a.error, a.answer,
       (select due_at::text from webhook_deliveries as d
-        where d.endpoint_id = a.endpoint_id and d.event_id = a.event_id) as "nextAttemptAt"
+        where d.endpoint_id = a.endpoint_id and d.event_id = a.event_id) as "nextAttemptAt", fits, stops
     from (
-      select * from webhook_attempts
-      where merchant_code = ${merchantCode} and endpoint_id = ${request.id}
-        ${after ? sql`and id < ${after.id}` : sql``} ${outcome ? ofOutcome[outcome] : sql``}
-      order by id desc limit ${limit + 1}) as a
-    order by a.id desc`
+      select *, ${fits} as fits, row_number() over (order by id desc) = ${most} as stops
+      from (
+        select * from webhook_attempts
+        where merchant_code = ${merchantCode} and endpoint_id = ${request.id}
+          ${after ? sql`and id < ${after.id}` : sql``} ${ofIndex}
+        order by id desc limit ${most}) as a
+    ) as a where fits or stops
+    order by a.id desc limit ${limit + 1}`
+  return cutRead(rows, limit)
 }

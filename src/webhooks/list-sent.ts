@@ -4,7 +4,7 @@ import type { TransactionKey } from '../db/transaction-key.ts'
 import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { REFUND_TYPES } from './fan-out.ts'
+import { REFUND_TYPES } from './owner.ts'
 
 /** An attempt to deliver an event of a transaction, or an event that was not sent yet. Times as the database writes them. */
 export type SentEvent = {

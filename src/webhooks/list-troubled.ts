@@ -8,7 +8,7 @@ export type TroubledEndpoint = {
   url: string
   failingSince: string | null
   disabledAt: string | null
-  disabledReason: 'gone' | 'failing' | null
+  disabledReason: 'gone' | 'failing' | 'key_ended' | null
   /** When the next call is due; null while it is disabled. */
   nextAttemptAt: string | null
   /** Events that wait for it, counted up to 100. */

@@ -29,6 +29,14 @@ export function logResult(
       { ...endpoint, ...event },
       'a webhook endpoint has refused this event for five days, but accepts others; later events of its transaction wait',
     )
+  } else if (result.outcome === 'failed' && sent?.status === null) {
+    // Merchants see only that there was no answer.
+    log.info({ ...endpoint, ...event }, 'a webhook got no answer')
+  } else if (result.outcome === 'withheld') {
+    log.warn(
+      { ...endpoint, ...event },
+      'a webhook was not sent: the key of its endpoint may no longer read the event',
+    )
   } else if (result.outcome === 'removed') {
     log.error(
       { ...endpoint, ...event },

@@ -10,13 +10,17 @@ export const DELIVERY_OUTCOMES = [
   'failed',
   'disabled',
   'removed',
+  'withheld',
   'lost',
 ] as const satisfies DeliveryResult['outcome'][]
 
 /** The result of an attempt. `lost`: its lease had passed to another worker, and nothing was recorded. */
 export type DeliveryResult =
-  /** `removed`: the event was deleted at the end of its retention before it was delivered. */
-  | { outcome: 'delivered' | 'removed' | 'lost' }
+  /**
+   * `removed`: the event was deleted at the end of its retention before it was delivered. `withheld`: the endpoint's key
+   * may no longer read it.
+   */
+  | { outcome: 'delivered' | 'removed' | 'withheld' | 'lost' }
   | { outcome: 'failed'; failingForMs: number }
   | { outcome: 'disabled'; reason: 'gone' | 'failing'; failingSince: string }
 

@@ -20,10 +20,10 @@ export type Registered = { id: string; url: string; types: string[]; secret: str
 
 /**
  * Registers an endpoint for the account's events from now on, with a secret of 32 random bytes that is returned
- * only here.
+ * only here. It belongs to the key, with all keys it is rotated to, or to the person, and ends with them.
  * @param merchantCode the account; `*` for the events of every account
- * @throws DomainError `invalid_request` on `url` when its address is not allowed, `scope_missing` for refund
- *   events that the key may not read, `too_many_webhook_endpoints`
+ * @throws DomainError `invalid_request` on `url` when its address is not allowed, `scope_missing` for
+ *   types that the key may not read, `too_many_webhook_endpoints`
  */
 export async function registerEndpoint(
   ctx: WebhooksContext,
@@ -31,7 +31,9 @@ export async function registerEndpoint(
   merchantCode: string,
   { url, types: requested }: { url: string; types?: EventType[] | undefined },
 ): Promise<Registered> {
-  const { types, withRefunds } = filterTypes(access, requested)
+  const { types, withRefunds } = filterByScope(access, {
+    types: requested && [...new Set(requested)],
+  })
   await requireUrl(ctx, url)
   const id = randomUUID()
   const secret = generateSecret()
@@ -39,8 +41,8 @@ export async function registerEndpoint(
     await tx`select pg_advisory_xact_lock(${REGISTRATION_LOCK})`
     // If every event was deleted at the end of its retention, the feed ends where the deletion stopped.
     const added = await tx`
-      insert into webhook_endpoints (id, merchant_code, url, types, with_refunds, secret, planned_up_to)
-      select ${id}, ${merchantCode}, ${url}, ${types}, ${withRefunds}, ${ctx.encryption.encrypt(secret, placeSecret(id))},
+      insert into webhook_endpoints (id, merchant_code, key_chain_id, url, types, with_refunds, secret, planned_up_to)
+      select ${id}, ${merchantCode}, ${access.chainId}, ${url}, ${[...types]}, ${withRefunds}, ${ctx.encryption.encrypt(secret, placeSecret(id))},
         greatest(0, (select max(id) from events), (select removed_up_to from event_removals))
       where (select count(*) from webhook_endpoints where merchant_code = ${merchantCode})
         < ${MAX_ENDPOINTS}`
@@ -55,17 +57,7 @@ export async function registerEndpoint(
   const { name: key, requestId } = access
   const to = formatOrigin(url)
   ctx.log.info({ merchantCode, endpointId: id, to, key, requestId }, 'webhook endpoint registered')
-  return { id, url, types, secret }
-}
-
-/**
- * Selects the requested types, or every type the key may read. Registering implies `payments:read`.
- * @throws DomainError `scope_missing` for a type that the key may not read
- */
-export function filterTypes(access: Access, requested: readonly EventType[] | undefined) {
-  const scopes = [...access.scopes, 'payments:read']
-  const { types, withRefunds } = filterByScope({ ...access, scopes }, { types: requested })
-  return { types: [...new Set(types)], withRefunds }
+  return { id, url, types: [...types], secret }
 }
 
 /** @throws DomainError `invalid_request` on `url` when its address is not allowed */

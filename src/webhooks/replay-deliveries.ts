@@ -8,12 +8,13 @@ import {
   type LockedEndpoint,
 } from './commit-change.ts'
 import type { EndpointRequest } from './find-endpoints.ts'
+import { requireReadable } from './require-readable.ts'
 
 /**
  * Delivers one event (again), whether it was accepted or is still waiting. It is sent at once unless an earlier event of
  * its transaction waits; later ones of the transaction wait for it.
  * @param eventId a whole number
- * @throws DomainError `webhook_endpoint_not_found`, `webhook_endpoint_disabled`, and `webhook_delivery_not_found` when
+ * @throws DomainError `webhook_endpoint_not_found`, `webhook_endpoint_disabled`, `scope_missing`, and `webhook_delivery_not_found` when
  *   the endpoint does not get the event, or it was deleted at the end of its retention
  */
 export async function replayDelivery(
@@ -23,6 +24,7 @@ export async function replayDelivery(
 ): Promise<number> {
   const operation = `POST ${ENDPOINT_PATH}/deliveries/{eventId}/replay`
   return await commitChange(ctx, request, operation, async (tx, endpoint) => {
+    requireReadable(request.access, endpoint)
     requireEnabled(request, endpoint)
     const { merchantCode, types, withRefunds } = endpoint
     const [row] = await tx<{ found: boolean }[]>`
@@ -51,11 +53,12 @@ export async function replayDelivery(
 /**
  * Makes every delivery that has failed and was not accepted since due at once, as after a repair of the receiver.
  * @returns how many
- * @throws DomainError `webhook_endpoint_not_found`, `webhook_endpoint_disabled`
+ * @throws DomainError `webhook_endpoint_not_found`, `webhook_endpoint_disabled`, `scope_missing`
  */
 export async function replayFailed(ctx: ChangeContext, request: EndpointRequest): Promise<number> {
   const operation = `POST ${ENDPOINT_PATH}/deliveries/replay`
   return await commitChange(ctx, request, operation, async (tx, endpoint) => {
+    requireReadable(request.access, endpoint)
     requireEnabled(request, endpoint)
     const [row] = await tx<{ replayed: number }[]>`
       with replayed as (

@@ -4,6 +4,7 @@ import type { Tx } from '../platform/postgres/types.ts'
 import { type ChangeContext, commitChange, ENDPOINT_PATH } from './commit-change.ts'
 import type { WebhooksContext } from './context.ts'
 import type { EndpointRequest } from './find-endpoints.ts'
+import { requireReadable } from './require-readable.ts'
 import {
   generateSecret,
   openSecrets,
@@ -11,7 +12,6 @@ import {
   placeSecret,
   type StoredSecrets,
 } from './secrets.ts'
-import { requireReadable } from './update-endpoint.ts'
 
 /** Which of the valid secrets stays valid beside the new one, and for how long (s). */
 export type Rotation = { keep?: 'current' | 'previous' | undefined; previousValidForS: number }

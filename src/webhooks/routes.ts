@@ -1,6 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import pLimit from 'p-limit'
 import { narrowMerchants } from '../access/authenticate.ts'
+import { countAlone, createRequestCounter } from '../access/request-counter.ts'
 import { DomainError } from '../errors.ts'
 import { MerchantCode } from '../platform/http/fields.ts'
 import { cutPage, DEFAULT_LIMIT, pageParameters, readCursor } from '../platform/http/page.ts'
@@ -32,7 +33,7 @@ const register = createRoute({
   operationId: 'registerWebhookEndpoint',
   summary: 'Register an address to send events to from now on',
   description:
-    'Refund events need the scope `refunds:read` as well; other events need no further scope.',
+    'The endpoint belongs to the key, with the keys it is rotated to, and ends with it. It gets what that key may read: payments with `payments:read`, refunds with `refunds:read`. Without `types` it is every type that the key may read now.',
   ...shared,
   request: {
     query,
@@ -69,6 +70,8 @@ const test = createRoute({
   path: `${ENDPOINT_PATH}/test`,
   operationId: 'testWebhookEndpoint',
   summary: 'Send a signed test event now',
+  description:
+    'At most 20 a minute and account. A receiver that sends no HTTP answer within 5 s is reported after 5 s, whatever the reason.',
   ...shared,
   request: { params, query },
   responses: { 200: describeResponse('The result of the test', TestResult), ...refusals },
@@ -79,6 +82,8 @@ const enable = createRoute({
   path: `${ENDPOINT_PATH}/enable`,
   operationId: 'enableWebhookEndpoint',
   summary: 'Enable an endpoint: deliveries continue at once where they stopped',
+  description:
+    'The key has to be able to read what the endpoint gets. If the key or the person that it belonged to has no access any more, it belongs to this key from now on.',
   ...shared,
   request: { params, query },
   responses: { 200: describeResponse('The endpoint after the change', Endpoint), ...refusals },
@@ -103,7 +108,7 @@ const replay = createRoute({
 
 /** Serves the merchants' routes on webhook endpoints. */
 export function webhookRoutes(ctx: WebhooksContext) {
-  const tests = pLimit(MAX_CONCURRENT_TESTS)
+  const limits = { tests: pLimit(MAX_CONCURRENT_TESTS), counter: createRequestCounter(countAlone) }
   const router = createRouter()
   router.openAPIRegistry.registerWebhook(EVENT_WEBHOOK)
   router.openAPIRegistry.registerWebhook(TEST_EVENT_WEBHOOK)
@@ -123,8 +128,12 @@ export function webhookRoutes(ctx: WebhooksContext) {
     .openapi(list, async (c) => {
       const { limit = DEFAULT_LIMIT, cursor, merchantCode: named } = c.req.valid('query')
       const after = readCursor(cursor, z.uuid())
-      const rows = await listEndpoints(ctx, listVisibleOwners(c.get('access'), named), limit, after)
-      return respondPage(c, cutPage(rows, limit, readPosition, showEndpoint), Endpoint)
+      const access = c.get('access')
+      const owners = listVisibleOwners(access, named)
+      const rows = await ctx.reads.run(access.chainId, (db) =>
+        listEndpoints(db, owners, limit, after),
+      )
+      return respondPage(c, cutPage({ rows }, limit, readPosition, showEndpoint), Endpoint)
     })
     .openapi(remove, async (c) => {
       const request = readRequest(c.get('access'), c.req.valid('param'), c.req.valid('query'))
@@ -133,7 +142,7 @@ export function webhookRoutes(ctx: WebhooksContext) {
     })
     .openapi(test, async (c) => {
       const request = readRequest(c.get('access'), c.req.valid('param'), c.req.valid('query'))
-      const { status, error, durationMs } = await testEndpoint(ctx, request, tests)
+      const { status, error, durationMs } = await testEndpoint(ctx, request, limits)
       return c.json({ delivered: error === null, status, durationMs, error }, 200)
     })
     .openapi(enable, async (c) => {

@@ -1,18 +1,27 @@
 import { isIP } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
 import { Agent } from 'undici'
 import {
+  AddressError,
   type AddressReach,
   type ResolveHost,
   requireAllowedAddress,
 } from '../platform/outbound/addresses.ts'
 import { type ExchangeResult, exchange } from '../platform/outbound/exchange.ts'
 import { parseOutboundUrl, readHost } from '../platform/outbound/url.ts'
+import { describeFailure } from './describe-failure.ts'
 import { guardConnections, isPlain } from './guard-connections.ts'
 import { readAnswerText } from './read-answer-text.ts'
 
 /** Timeout of one call to an endpoint, from connecting to the last byte read (ms). */
 export const CALL_MS = 15_000
+
+/**
+ * How long a test event waits for its answer (ms). A test that gets none takes exactly so long, whatever the reason:
+ * otherwise its time would show which ports of a network are open.
+ */
+export const TEST_MS = 5_000
 
 /** Bytes read of a response: only its status decides, and the log shows its beginning. */
 const MAX_ANSWER_BYTES = 4 * 1024
@@ -32,7 +41,10 @@ export type WebhookMessage = {
   body: string
 }
 
-/** The result of a call. `error` is null if the endpoint answered 2xx; `answer` is the beginning of its body. */
+/**
+ * The result of a call. `error` is null if the endpoint answered 2xx, and for the log otherwise: `describeFailure` returns
+ * what merchants may know of it. `answer` is the beginning of the answer's body.
+ */
 export type SendResult = {
   status: number | null
   error: string | null
@@ -44,9 +56,11 @@ export type SendResult = {
 export type WebhookSender = {
   /** Sends a message once: no retry, no redirect. Never rejects. */
   send(message: WebhookMessage, signal: AbortSignal): Promise<SendResult>
+  /** Sends a test event like a message. Without an answer it ends after `TEST_MS`, and gives no reason. */
+  sendTest(message: WebhookMessage, signal: AbortSignal): Promise<SendResult>
   /**
    * Checks a URL at registration. A name that does not resolve (yet) is accepted: every call checks again.
-   * @throws AddressError when it is malformed or its address is not allowed
+   * @throws AddressError when it is malformed, or its address or port is not allowed
    */
   check(url: string): Promise<void>
   close(): Promise<void>
@@ -59,7 +73,7 @@ export type WebhookSender = {
 export function createWebhookSender(
   reach: AddressReach,
   resolve: ResolveHost,
-  { callMs = CALL_MS, resolveMs = RESOLVE_MS } = {},
+  { callMs = CALL_MS, resolveMs = RESOLVE_MS, testMs = TEST_MS } = {},
 ): WebhookSender {
   const agent = new Agent({
     connect: guardConnections(reach, resolve, callMs),
@@ -67,33 +81,47 @@ export function createWebhookSender(
     headersTimeout: 0,
     bodyTimeout: 0,
   })
+  async function send(
+    { url, secrets, id, at, body }: WebhookMessage,
+    signal: AbortSignal,
+    timeoutMs = callMs,
+  ): Promise<SendResult> {
+    const began = performance.now()
+    const { origin, pathname, search } = new URL(url)
+    const result = await exchange(agent, {
+      origin,
+      path: pathname + search,
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': 'ipn-processor-webhooks',
+        'webhook-id': id,
+        'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
+        // Standard Webhooks: signatures are separated by spaces, and one that verifies is enough.
+        'webhook-signature': secrets
+          .map((secret) => new Webhook(secret).sign(id, at, body))
+          .join(' '),
+      },
+      body,
+      timeoutMs,
+      maxAnswerBytes: MAX_ANSWER_BYTES,
+      signal,
+    })
+    return { ...readResult(result), durationMs: Math.round(performance.now() - began) }
+  }
+
   return {
-    async send({ url, secrets, id, at, body }, signal) {
-      const began = performance.now()
-      const { origin, pathname, search } = new URL(url)
-      const result = await exchange(agent, {
-        origin,
-        path: pathname + search,
-        method: 'POST',
-        headers: {
-          'content-type': 'application/json',
-          'user-agent': 'ipn-processor-webhooks',
-          'webhook-id': id,
-          'webhook-timestamp': String(Math.floor(at.getTime() / 1000)),
-          // Standard Webhooks: signatures are separated by spaces, and one that verifies is enough.
-          'webhook-signature': secrets
-            .map((secret) => new Webhook(secret).sign(id, at, body))
-            .join(' '),
-        },
-        body,
-        timeoutMs: callMs,
-        maxAnswerBytes: MAX_ANSWER_BYTES,
-        signal,
-      })
-      return { ...readResult(result), durationMs: Math.round(performance.now() - began) }
+    send: (message, signal) => send(message, signal),
+    async sendTest(message, signal) {
+      const sent = await send(message, signal, testMs)
+      if (sent.status !== null) return sent
+      const left = Math.max(0, testMs - sent.durationMs)
+      await pause(left, undefined, { signal }).catch(() => {})
+      return { ...sent, error: describeFailure(sent.error), durationMs: testMs }
     },
     async check(text) {
       const url = parseOutboundUrl(text, reach)
+      requireUsualPort(url)
       const name = readHost(url)
       if (isIP(name) !== 0) return
       const late = new Promise<string[]>((resolve) => setTimeout(resolve, resolveMs, []).unref())
@@ -102,6 +130,15 @@ export function createWebhookSender(
     },
     close: () => agent.destroy(),
   }
+}
+
+/** Ports below this belong to the services of a machine, which no webhook is for. */
+const FIRST_FREE_PORT = 1_024
+
+/** @throws AddressError for a port below 1024 other than those of HTTP and HTTPS, which an empty one stands for */
+function requireUsualPort({ port }: URL): void {
+  if (['', '80', '443'].includes(port) || Number(port) >= FIRST_FREE_PORT) return
+  throw new AddressError(`must have the port 443, 80 or one from ${FIRST_FREE_PORT} on`)
 }
 
 /** A received status decides, even if the rest of the response was too long or too slow. */

@@ -2,10 +2,14 @@ import { randomUUID } from 'node:crypto'
 import type { LimitFunction } from 'p-limit'
 import type { z } from 'zod'
 import { recordWrite } from '../access/audit.ts'
+import type { RequestCounter } from '../access/request-counter.ts'
 import { DomainError } from '../errors.ts'
+import type { LockedEndpoint } from './commit-change.ts'
 import type { WebhooksContext } from './context.ts'
 import { type EndpointRequest, endpointNotFound } from './find-endpoints.ts'
 import type { TestEvent } from './openapi.ts'
+import { REFUND_TYPES } from './owner.ts'
+import { requireReadable } from './require-readable.ts'
 import { openSecrets, type StoredSecrets } from './secrets.ts'
 import type { SendResult } from './sender.ts'
 
@@ -14,29 +18,42 @@ const OPERATION = 'POST /v1/webhook-endpoints/{endpointId}/test'
 /** Concurrent test events of this process. */
 export const MAX_CONCURRENT_TESTS = 8
 
+/** Test events of one account and process: enough to try every endpoint, too few to search a network. */
+export const MAX_TESTS_PER_MINUTE = 20
+
+/** What limits the test events of a process. */
+export type TestLimits = { tests: LimitFunction; counter: RequestCounter }
+
 /**
  * Sends a signed event of the type `endpoint.test` to an endpoint at once, even a disabled one, and returns the
  * result. The event is not stored, and its result does not change the state of the endpoint.
- * @param tests limits concurrent tests: one beyond the limit is refused
- * @throws DomainError `webhook_endpoint_not_found`, `rate_limited` when too many tests are running
+ * @throws DomainError `webhook_endpoint_not_found`, `scope_missing` when the key may not read what the endpoint gets,
+ *   `rate_limited` when too many tests are running, or were sent in this minute
  */
 export async function testEndpoint(
   ctx: WebhooksContext,
   { access, owners, id: endpointId }: EndpointRequest,
-  tests: LimitFunction,
+  { tests, counter }: TestLimits,
 ): Promise<SendResult> {
   const { sql, encryption, webhooks } = ctx
   const [row] = await sql<Row[]>`
-    select merchant_code as "merchantCode", url, secret,
+    select merchant_code as "merchantCode", url, types, secret,
+      coalesce(with_refunds, types && ${REFUND_TYPES}) as "withRefunds",
       case when previous_secret_until > now() then previous_secret end as "previousSecret",
       (extract(epoch from clock_timestamp()) * 1000)::float8 as now from webhook_endpoints
     where id = ${endpointId} and merchant_code = any(${[...owners]})`
   if (!row) throw endpointNotFound(endpointId)
   const { merchantCode, url } = row
+  requireReadable(access, row)
   const secrets = openSecrets(encryption, endpointId, row)
   if (tests.activeCount === tests.concurrency) {
     const detail = 'Too many test events are in progress; try again in a second'
     throw new DomainError('rate_limited', detail, { retryAfterS: 1 })
+  }
+  const { allowed, resetS } = await counter.count(merchantCode, MAX_TESTS_PER_MINUTE)
+  if (!allowed) {
+    const detail = `An account may send ${MAX_TESTS_PER_MINUTE} test events a minute`
+    throw new DomainError('rate_limited', detail, { retryAfterS: resetS })
   }
   return await tests(async () => {
     await recordWrite(sql, access, { operation: OPERATION, merchantCode, objectId: endpointId })
@@ -49,8 +66,14 @@ export async function testEndpoint(
       transactionId: 'test',
       data: { endpointId },
     }
-    return await webhooks.send({ url, secrets, id, at, body: JSON.stringify(event) }, ctx.givingUp)
+    return await webhooks.sendTest(
+      { url, secrets, id, at, body: JSON.stringify(event) },
+      ctx.givingUp,
+    )
   })
 }
 
-type Row = StoredSecrets & { merchantCode: string; url: string; now: number }
+type Row = StoredSecrets & { url: string; now: number } & Pick<
+    LockedEndpoint,
+    'merchantCode' | 'types' | 'withRefunds'
+  >

@@ -1,15 +1,15 @@
 import { eq } from 'drizzle-orm'
-import type { Access } from '../access/types.ts'
 import { webhookEndpoints } from '../db/schema.ts'
-import { DomainError } from '../errors.ts'
-import { type EventType, isEventType } from '../events/event.ts'
+import type { EventType } from '../events/event.ts'
+import { filterByScope } from '../feed/filter-by-scope.ts'
 import { formatOrigin } from '../platform/outbound/url.ts'
 import { build } from '../platform/postgres/query-builder.ts'
-import { commitChange, ENDPOINT_PATH, type LockedEndpoint } from './commit-change.ts'
+import { commitChange, ENDPOINT_PATH } from './commit-change.ts'
 import type { WebhooksContext } from './context.ts'
 import type { EndpointRequest } from './find-endpoints.ts'
 import { forgetFailures } from './forget-failures.ts'
-import { filterTypes, requireUrl } from './register-endpoint.ts'
+import { requireUrl } from './register-endpoint.ts'
+import { requireReadable } from './require-readable.ts'
 
 /** What to change; at least one member. */
 export type EndpointChange = { url?: string | undefined; types?: EventType[] | undefined }
@@ -20,7 +20,8 @@ export type EndpointChange = { url?: string | undefined; types?: EventType[] | u
  * disabled.
  *
  * The caller has to be able to read everything that the endpoint gets, before and after the change: otherwise its key could lead
- * refund events to an address of its own.
+ * refund events to an address of its own. Whoever gives it another address or other types owns it from then on: the end of
+ * a stolen key ends what was led elsewhere with it, and the types are ones that the owner may read.
  * @throws DomainError `webhook_endpoint_not_found`, `invalid_request` on `url` when its address is not allowed,
  *   `scope_missing`
  */
@@ -34,27 +35,18 @@ export async function updateEndpoint(
   if (url !== undefined) await requireUrl(ctx, url)
   await commitChange(ctx, request, `PATCH ${ENDPOINT_PATH}`, async (tx, before) => {
     requireReadable(access, before)
-    const next = filterTypes(access, (types ?? before.types).filter(isEventType))
-    await build(tx)
-      .update(webhookEndpoints)
-      .set({ ...(types ? next : {}), ...(url === undefined ? {} : { url }) })
-      .where(eq(webhookEndpoints.id, id))
-    if (url !== undefined && url !== before.url) await forgetFailures(tx, id)
+    const next = types && filterByScope(access, { types: [...new Set(types)] })
+    const isMoved = url !== undefined && url !== before.url
+    const values = {
+      ...(next ? { types: [...next.types], withRefunds: next.withRefunds } : {}),
+      ...(isMoved ? { url } : {}),
+      ...(isMoved || next ? { keyChainId: access.chainId } : {}),
+    }
+    // The same address again is no change.
+    if (Object.keys(values).length === 0) return
+    await build(tx).update(webhookEndpoints).set(values).where(eq(webhookEndpoints.id, id))
+    if (isMoved) await forgetFailures(tx, id)
   })
   if (url === undefined) return
   ctx.log.info({ endpointId: id, to: formatOrigin(url) }, 'webhook endpoint has another address')
-}
-
-/**
- * Checks that a key may read what an endpoint gets.
- * @throws DomainError `scope_missing`
- */
-export function requireReadable(
-  access: Access,
-  { types, withRefunds }: Pick<LockedEndpoint, 'types' | 'withRefunds'>,
-): void {
-  filterTypes(access, types.filter(isEventType))
-  if (!withRefunds || access.scopes.includes('refunds:read')) return
-  const detail = 'This key has no scope refunds:read, which the events of this endpoint require'
-  throw new DomainError('scope_missing', detail)
 }

@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { EVENT_TYPES, isEventType } from '../events/event.ts'
 import { Id, Time } from '../platform/http/fields.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
+import { describeFailure } from './describe-failure.ts'
 
 const EventTypeName = z.enum(EVENT_TYPES.filter(isEventType))
 
@@ -69,6 +70,10 @@ export const Endpoint = z
   .strictObject({
     id: z.uuid(),
     merchantCode: z.string().openapi({ description: '`*`: events of every account' }),
+    owner: z.string().nullable().openapi({
+      description:
+        'The name of the API key or the person that it belongs to: it gets what that may read, and ends with it. Null when it is not known: enable it to own it',
+    }),
     url: Url,
     types: z.array(z.string()),
     createdAt: Time,
@@ -81,8 +86,9 @@ export const Endpoint = z
       .openapi({ description: 'The last error of a pending delivery' }),
     previousSecretValidUntil: PreviousSecretValidUntil,
     disabledAt: Time.nullable(),
-    disabledReason: z.enum(['gone', 'failing']).nullable().openapi({
-      description: 'gone: it answered 410; failing: no delivery succeeded for five days',
+    disabledReason: z.enum(['gone', 'failing', 'key_ended']).nullable().openapi({
+      description:
+        'gone: it answered 410; failing: no delivery succeeded for five days; key_ended: its owner has no access any more',
     }),
     pending: z.int().openapi({
       description: 'Events not delivered yet, about 10,000 at most: further ones wait in the feed',
@@ -120,7 +126,7 @@ export const Delivery = z
     }),
     outcome: z.enum(['delivered', 'failed']),
     sentAt: Time,
-    durationMs: z.int(),
+    durationMs: z.int().nullable().openapi({ description: 'Null without a response' }),
     status: z.int().nullable().openapi({ description: 'HTTP status; null without a response' }),
     error: z.string().nullable(),
     answer: z.string().nullable().openapi({
@@ -153,10 +159,11 @@ export type AttemptRow = {
 }
 
 export function showDelivery(row: AttemptRow): z.infer<typeof Delivery> {
-  const { merchantCode: _, sentAt, nextAttemptAt, error, ...rest } = row
+  const { merchantCode: _, sentAt, nextAttemptAt, error, durationMs, ...rest } = row
   return {
     ...rest,
-    error,
+    error: describeFailure(error),
+    durationMs: rest.status === null ? null : durationMs,
     outcome: error === null ? 'delivered' : 'failed',
     sentAt: toIso(sentAt),
     nextAttemptAt: toIso(nextAttemptAt),
@@ -166,13 +173,15 @@ export function showDelivery(row: AttemptRow): z.infer<typeof Delivery> {
 export type EndpointRow = {
   id: string
   merchantCode: string
+  owner: string | null
   url: string
   types: string[]
+  withRefunds: boolean
   createdAt: string
   failingSince: string | null
   previousSecretValidUntil: string | null
   disabledAt: string | null
-  disabledReason: 'gone' | 'failing' | null
+  disabledReason: 'gone' | 'failing' | 'key_ended' | null
   lastError: string | null
   pending: number
 }
@@ -181,11 +190,12 @@ export function showEndpoint(row: EndpointRow): z.infer<typeof Endpoint> {
   return {
     id: row.id,
     merchantCode: row.merchantCode,
+    owner: row.owner,
     url: row.url,
     types: row.types,
     createdAt: toIso(row.createdAt),
     failingSince: toIso(row.failingSince),
-    lastError: row.lastError,
+    lastError: describeFailure(row.lastError),
     previousSecretValidUntil: toIso(row.previousSecretValidUntil),
     disabledAt: toIso(row.disabledAt),
     disabledReason: row.disabledReason,

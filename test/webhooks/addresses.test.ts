@@ -77,6 +77,22 @@ describe('an address', () => {
       ['240.0.0.1', '::169.254.169.254', '64:ff9b:1::808:808', '::ffff:0:a9fe:a9fe', '2001::1'],
     ],
     ['never', ['fd00:ec2::254', 'fd00:0ec2:0::0254', 'fd20:ce::254']],
+    // The wire server of Azure, and what leads to it.
+    ['never', ['168.63.129.16', '::ffff:168.63.129.16', '64:ff9b::a83f:8110', '2002:a83f:8110::1']],
+    ['public', ['168.63.129.15', '168.63.129.17']],
+    // ISATAP, whatever the prefix and the address inside.
+    ['never', ['2606:4700::5efe:a00:1', '2606:4700::200:5efe:7f00:1', '2001:470::0:5efe:808:808']],
+    [
+      'never',
+      ['fc00::5efe:a00:1', 'fe80::5efe:a9fe:a9fe', '::5efe:10.0.0.1', '::200:5efe:127.0.0.1'],
+    ],
+    // Teredo, IPv4-compatible, site-local, discard-only, benchmarking, and the shared networks of carriers.
+    [
+      'never',
+      ['2001:0:a00:1::1', '2001:0:808:808::1', '::10.0.0.1', '::8.8.8.8', 'fec0::1', 'feff::1'],
+    ],
+    ['never', ['64:ff9b:1::7f00:1', '100::1', '2001:2::1', '100.64.0.1', '100.127.255.255']],
+    ['never', ['192.0.0.1', '192.0.0.170', '192.0.0.255', '192.88.99.1', '198.19.255.255']],
     ['never', ['2001:db8::1', 'fec0::1', '4000::1', 'not an address', '']],
   ])('is %s: %s', (kind, addresses) => {
     for (const address of addresses) expect(classifyAddress(address), address).toBe(kind)

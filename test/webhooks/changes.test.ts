@@ -123,7 +123,7 @@ describe('a changed endpoint', () => {
     [{ types: ['payment.created'], secret: 'mine' }, 'secret'],
     [{ types: ['payment.created'], merchantCode: 'OTHER1' }, 'merchantCode'],
   ])('is not made of %j, and stays as it was', async (change, field) => {
-    const { id, url, types } = await register(rig, 'http://127.0.0.1:9/hook')
+    const { id, url, types } = await register(rig, 'http://127.0.0.1:65535/hook')
     await expectInvalid(await call('PATCH', `/${id}`, change), field)
     const list = z.object({ data: z.array(Shown) }).parse(await (await call('GET', '')).json())
     expect(list.data.find((one) => one.id === id)).toMatchObject({ url, types })
@@ -132,11 +132,11 @@ describe('a changed endpoint', () => {
   it('cannot lead what a key may not read to an address of its own', async () => {
     const { merchantCode } = MERCHANT
     const response = await callWebhooks(rig, 'POST', `?merchantCode=${merchantCode}`, {
-      url: 'http://127.0.0.1:9/hook',
+      url: 'http://127.0.0.1:65535/hook',
       types: ['payment.updated', 'refund.updated'],
     })
     const { id } = z.object({ id: z.string() }).parse(await response.json())
-    for (const change of [{ url: 'http://127.0.0.1:9/mine' }, { types: ['refund.created'] }]) {
+    for (const change of [{ url: 'http://127.0.0.1:65535/mine' }, { types: ['refund.created'] }]) {
       const answer = await call('PATCH', `/${id}`, change, PAYMENTS)
       const { detail } = await expectProblem(answer, 403, 'scope_missing')
       expect(detail).toContain('refunds:read')
@@ -145,7 +145,7 @@ describe('a changed endpoint', () => {
     await expectProblem(rotated, 403, 'scope_missing')
     await call('DELETE', `/${id}`)
     // What it registered itself, it may change.
-    const own = await registerAs(PAYMENTS, 'http://127.0.0.1:9/hook')
+    const own = await registerAs(PAYMENTS, 'http://127.0.0.1:65535/hook')
     await expectShown(await call('PATCH', `/${own.id}`, { types: ['payment.updated'] }, PAYMENTS))
     await call('DELETE', `/${own.id}`)
   })
@@ -254,12 +254,12 @@ describe('a rotated secret', () => {
     [{ keep: 'previous' }, 'keep'],
     [{ secret: 'mine' }, 'secret'],
   ])('is not made of %j', async (body, field) => {
-    const { id } = await register(rig, 'http://127.0.0.1:9/hook')
+    const { id } = await register(rig, 'http://127.0.0.1:65535/hook')
     await expectInvalid(await call('POST', `/${id}/rotate-secret`, body), field)
   })
 
   it('leaves the one before encrypted in its own place, and erased once its time has come', async () => {
-    const { id } = await register(rig, 'http://127.0.0.1:9/hook')
+    const { id } = await register(rig, 'http://127.0.0.1:65535/hook')
     await rotate(id)
     const read = async () => {
       const [row] = await rig.database.sql<{ secret: Buffer; previous: Buffer | null }[]>`
@@ -281,9 +281,9 @@ describe('a rotated secret', () => {
 })
 
 it("is refused for an unknown endpoint and for another account's", async () => {
-  const { id } = await registerAs(PAYMENTS, 'http://127.0.0.1:9/hook')
+  const { id } = await registerAs(PAYMENTS, 'http://127.0.0.1:65535/hook')
   const ask = (one: string, key?: string) => [
-    call('PATCH', `/${one}`, { url: 'http://127.0.0.1:9/' }, key),
+    call('PATCH', `/${one}`, { url: 'http://127.0.0.1:65535/' }, key),
     call('POST', `/${one}/rotate-secret`, {}, key),
   ]
   const answers = [...NO_IDS.flatMap((one) => ask(one)), ...ask(id, OTHERS)]
@@ -296,7 +296,7 @@ it("is refused for an unknown endpoint and for another account's", async () => {
     'PATCH /v1/webhook-endpoints/{endpointId}',
     'POST /v1/webhook-endpoints/{endpointId}/rotate-secret',
   ])
-  await call('PATCH', `/${id}`, { url: 'http://127.0.0.1:9/' })
+  await call('PATCH', `/${id}`, { url: 'http://127.0.0.1:65535/' })
   await call('POST', `/${id}/rotate-secret`)
   const done = await rig.database.sql<{ operation: string }[]>`
     select operation from audit_entries where object_id = ${id} and outcome = 'done' order by id`

@@ -35,7 +35,7 @@ const Attempt = z.strictObject({
   attempt: z.int(),
   outcome: z.enum(['delivered', 'failed']),
   sentAt: z.string(),
-  durationMs: z.int(),
+  durationMs: z.int().nullable(),
   status: z.int().nullable(),
   error: z.string().nullable(),
   answer: z.string().nullable(),
@@ -86,16 +86,18 @@ describe('the log of an endpoint', () => {
       { ...failed, ...delivered, nextAttemptAt: null },
       { ...failed, nextAttemptAt: null },
     ])
-    for (const { durationMs } of all) expect(durationMs).toBeGreaterThanOrEqual(0)
+    for (const { durationMs } of all) expect(durationMs ?? -1).toBeGreaterThanOrEqual(0)
     expect(await list(id, '?outcome=failed')).toEqual([all[1]])
     expect(await list(id, '?outcome=delivered')).toEqual([all[0]])
   })
 
   it('names why there was no answer', async () => {
-    const { id } = await register(rig, 'http://127.0.0.1:1/')
+    const { id } = await register(rig, 'http://127.0.0.1:65535/')
     await publish(rig, ['T-2'])
     await work(rig.service.ctx)
-    expect(await list(id)).toMatchObject([{ status: null, error: 'ECONNREFUSED', answer: null }])
+    expect(await list(id)).toMatchObject([
+      { status: null, error: 'no answer', answer: null, durationMs: null },
+    ])
   })
 
   it.each([
@@ -126,7 +128,7 @@ describe('the log of an endpoint', () => {
   })
 
   it('has nothing of an attempt whose lease had passed to another worker', async () => {
-    const { id } = await register(rig, 'http://127.0.0.1:9/')
+    const { id } = await register(rig, 'http://127.0.0.1:65535/')
     await publish(rig, ['T-4'])
     const { ctx } = rig.service
     await fanOut(ctx)
@@ -217,7 +219,7 @@ describe('a replay', () => {
   })
 
   it('leaves an attempt in flight to its lease', async () => {
-    const { id } = await register(rig, 'http://127.0.0.1:9/')
+    const { id } = await register(rig, 'http://127.0.0.1:65535/')
     const [eventId = ''] = await publish(rig, ['T-11'])
     const { ctx } = rig.service
     await fanOut(ctx)
@@ -232,7 +234,7 @@ describe('a replay', () => {
   it('is refused for an event that the endpoint does not get, or that is no longer kept', async () => {
     const { merchantCode } = MERCHANT
     const response = await call('POST', `?merchantCode=${merchantCode}`, {
-      url: 'http://127.0.0.1:9/',
+      url: 'http://127.0.0.1:65535/',
       types: ['payment.updated'],
     })
     const { id } = z.object({ id: z.string() }).parse(await response.json())
@@ -268,7 +270,7 @@ describe('a replay', () => {
 it("the log and the replays of an unknown endpoint or another account's are 404", async () => {
   const key = 'key-of-another-account-for-deliveries-012345'
   await addKey(rig.database, key, ['webhooks:write'], 'OTHER1')
-  const { id } = await register(rig, 'http://127.0.0.1:9/')
+  const { id } = await register(rig, 'http://127.0.0.1:65535/')
   const ask = (one: string, as?: string) => [
     call('GET', `/${one}/deliveries`, undefined, as),
     call('POST', `/${one}/deliveries/replay`, undefined, as),

@@ -37,7 +37,7 @@ beforeAll(async () => {
 })
 afterAll(() => rig.stop())
 
-const URL_HERE = 'http://127.0.0.1:9/hook'
+const URL_HERE = 'http://127.0.0.1:65535/hook'
 const call = (method: string, path = '', body?: unknown, key?: string) =>
   callWebhooks(rig, method, path, body, key)
 const registerWith = (body: unknown, key?: string) => call('POST', '', body, key)
@@ -74,6 +74,7 @@ describe('a registration', () => {
     expect(listed[0]).toEqual({
       id: two.id,
       merchantCode: '*',
+      owner: 'first',
       url: URL_HERE,
       types: two.types,
       createdAt: expect.any(String),
@@ -97,15 +98,16 @@ describe('a registration', () => {
     const refunds = ['refund.created', 'refund.updated']
     const external = ['external_refund.found', 'external_refund.updated']
     for (const [key, expected] of [
-      [ALONE, payments],
+      // A key that may read nothing gets nothing.
+      [ALONE, []],
       [PAYMENTS, payments],
-      [REFUNDS, [...payments, ...refunds, ...external]],
+      [REFUNDS, [...refunds, ...external]],
     ] as const) {
       const { types } = Chosen.parse(await (await registerWith({ url: URL_HERE }, key)).json())
       expect(types.toSorted()).toEqual(expected.toSorted())
     }
     const types = ['payment.updated', 'payment.updated']
-    const some = await registerWith({ url: URL_HERE, types }, ALONE)
+    const some = await registerWith({ url: URL_HERE, types }, PAYMENTS)
     expect(await some.json()).toMatchObject({ types: ['payment.updated'] })
     await rig.database.sql`delete from webhook_endpoints`
   })
@@ -118,7 +120,7 @@ describe('a registration', () => {
         403,
         'scope_missing',
       )
-      expect(detail).toContain('refunds:read')
+      expect(detail).toContain(key === ALONE ? 'payments:read' : 'refunds:read')
     }
     await expectProblem(await registerWith({ url: URL_HERE }, NO_SCOPE), 403, 'scope_missing')
     await expectInvalid(await registerWith({ url: URL_HERE, types: ['payment.lost'] }), 'types.0')
@@ -128,6 +130,8 @@ describe('a registration', () => {
   })
 
   it.each([
+    'http://127.0.0.1:22/',
+    'https://shop.example:25/',
     'http://169.254.169.254/latest/meta-data',
     'http://8.8.8.8/',
     'https://user:secret@shop.example/',
@@ -253,12 +257,6 @@ describe('a test event', () => {
       status: 403,
       error: 'answered 403',
     })
-    const refused = await register(rig, 'http://127.0.0.1:1/')
-    expect(await test(refused)).toMatchObject({
-      delivered: false,
-      status: null,
-      error: 'ECONNREFUSED',
-    })
     for (const one of await list()) expect(one).toMatchObject({ failingSince: null })
   })
 
@@ -300,7 +298,8 @@ it('an unknown endpoint is 404, whatever its id looks like', async () => {
 })
 
 it("an id is the same in capitals, and a schema's own messages are kept", async () => {
-  const { id } = Registration.parse(await (await registerWith({ url: URL_HERE })).json())
+  const receiver = await serve((response) => response.writeHead(403).end())
+  const { id } = Registration.parse(await (await registerWith({ url: receiver.url })).json())
   const replay = await expectInvalid(await call('POST', `/${id}/replay`, {}), 'after')
   expect(replay.detail).toBe('after: must be the id of an event, or 0')
   expect(await test({ id: id.toUpperCase() })).toMatchObject({ delivered: false })
