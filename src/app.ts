@@ -1,7 +1,4 @@
-import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Hono } from 'hono'
-import { methodNotAllowed } from 'hono/method-not-allowed'
-import { requestId } from 'hono/request-id'
 import { auditRefusals } from './access/audit.ts'
 import { authenticate } from './access/authenticate.ts'
 import type { CardsContext } from './cards/context.ts'
@@ -14,11 +11,11 @@ import { healthRoutes } from './health/routes.ts'
 import { holdRoutes } from './holds/routes.ts'
 import { describeIpnRoutes } from './ipn/openapi.ts'
 import { paymentRoutes } from './payments/routes.ts'
+import { createBaseApp } from './platform/http/base-app.ts'
 import { type BodyBudget, createBodyBudget } from './platform/http/body.ts'
 import type { HttpEnv } from './platform/http/env.ts'
+import { holdRefusals } from './platform/http/hold-refusals.ts'
 import { readJsonBody } from './platform/http/json-body.ts'
-import { answerError, answerProblem } from './platform/http/problems.ts'
-import { createRequestMeter } from './platform/http/request-meter.ts'
 import { requireValidUrl } from './platform/http/require-valid-url.ts'
 import { traceRequests } from './platform/http/trace-requests.ts'
 import type { ApiInfo } from './platform/openapi/document.ts'
@@ -39,7 +36,7 @@ import { mountWebhooks } from './webhooks/mount.ts'
 const NOT_FOUND_HINT = {
   all: '; see /docs for all paths',
   web: '; see /docs for all paths',
-  worker: '; a worker serves only /healthz, /readyz and /metrics',
+  worker: '; a worker serves only its health and metrics',
 }
 
 const DESCRIPTION = `Reports the state of payments to order systems, and refunds payments.
@@ -47,7 +44,8 @@ const DESCRIPTION = `Reports the state of payments to order systems, and refunds
 * Every request under \`/v1\` and \`/v2\` carries \`Authorization: Bearer <API key>\`. A key has scopes and
   covers one merchant account or all of them; each operation names the scope that it requires.
 * Amounts are exact decimals in strings; times are ISO 8601 in UTC.
-* Lists are paginated: request the next page with \`cursor\` set to \`nextCursor\`, until it is null.
+* Lists are paginated: request the next page with \`cursor\` set to \`nextCursor\`, until it is null. A page may be short or
+  empty before that: it ends after some thousand rows that its filter left out.
 * Errors are problems (RFC 9457) with one of the codes at the end of this page, and of the schema \`Problem\`. An
   unknown path is \`not_found\`; a wrong method is \`method_not_allowed\`, with \`Allow\`.
 * Every response has \`X-Request-Id\`, which the log has too; with a key also \`RateLimit\` and \`RateLimit-Policy\`.`
@@ -138,35 +136,15 @@ export function createApp(
   ctx: AppContext,
   bodyBudget: BodyBudget = createBodyBudget(),
 ): Hono<HttpEnv> {
-  const app = new OpenAPIHono<HttpEnv>()
-  const recordRequest = createRequestMeter(ctx.metrics)
-  app.use(requestId())
-  app.use(async (c, next) => {
-    const startedAt = performance.now()
-    await next()
-    recordRequest(c, startedAt)
-    // A client that keeps its connection open would delay the stop by seconds.
-    if (ctx.stopping.aborted) c.header('connection', 'close')
-  })
-  app.onError((error, c) => answerError(ctx.log, error, c))
-  const hint = NOT_FOUND_HINT[ctx.config.ROLE]
-  app.notFound((c) => answerProblem(c, 'not_found', `There is no path ${c.req.path}${hint}`))
-  app.use(
-    methodNotAllowed({
-      app,
-      onMethodNotAllowed: (c, methods) =>
-        answerProblem(c, 'method_not_allowed', `Use ${methods.join(' or ')}`, {
-          headers: { allow: methods.join(', ') },
-        }),
-    }),
-  )
-  app.route('/', healthRoutes(ctx))
+  const app = createBaseApp(ctx, NOT_FOUND_HINT[ctx.config.ROLE])
+  app.route('/', healthRoutes(ctx, ctx.config.METRICS_PORT === undefined))
   if (ctx.config.ROLE === 'worker') return app
 
   app.route('/', openapiRoutes(ctx, app, API))
   const ipnRoutes = describeIpnRoutes(ctx.config.GATEWAY_FIELD_PREFIX)
   for (const route of ipnRoutes) app.openAPIRegistry.registerPath(route)
   const middleware = [
+    holdRefusals(),
     authenticate(ctx),
     traceRequests(ctx),
     requireValidUrl,

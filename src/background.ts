@@ -1,3 +1,5 @@
+import { createChainEntries } from './audit-chain/chain-entries.ts'
+import { deleteExpiredEntries } from './audit-chain/delete-expired-entries.ts'
 import { EVENT_RECORDED, EVENTS_PUBLISHED, SYNC_DUE } from './db/channels.ts'
 import type { FeedContext } from './feed/context.ts'
 import { beginPublishing } from './feed/publish-events.ts'
@@ -9,19 +11,25 @@ import { eraseReceivers } from './maintenance/erase-receivers.ts'
 import { eraseSecrets } from './maintenance/erase-secrets.ts'
 import { forgetUnconfirmed } from './maintenance/forget-unconfirmed.ts'
 import { checkMissingAccounts } from './maintenance/missing-accounts.ts'
+import { protectBodies } from './maintenance/protect-bodies.ts'
 import { recheckFinal } from './maintenance/recheck-final.ts'
 import { reconcileUnqueried } from './maintenance/reconcile-unqueried.ts'
 import { requeueUnhandled } from './maintenance/requeue-unhandled.ts'
+import { createExpiryWarning } from './maintenance/warn-expiring-keys.ts'
 import { startMonitoredLoop, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
 import { expireApprovals } from './refunds/approval/expire-approvals.ts'
 import type { SyncContext } from './sync/context.ts'
 import { beginSync, findRestMs } from './sync/sync-due.ts'
+import { adoptEndpoints } from './webhooks/adopt-endpoints.ts'
 import type { WebhooksContext } from './webhooks/context.ts'
 import { createDeliveryRound } from './webhooks/deliver-events.ts'
+import { endOrphanedEndpoints } from './webhooks/end-endpoints.ts'
 
 type BackgroundContext = FeedContext & SyncContext & WebhooksContext
 
 const MAINTAIN_EVERY_MS = 60_000
+/** The audit log is chained at most a minute after a write. */
+const CHAIN_EVERY_MS = 30_000
 /** A fallback in case a NOTIFY is lost. */
 const PUBLISH_EVERY_MS = 5_000
 /** A fallback in case a NOTIFY is lost, and the resolution of retry delays. */
@@ -38,6 +46,7 @@ export async function startBackground(
   ctx: BackgroundContext,
   deliverEveryMs = DELIVER_EVERY_MS,
 ): Promise<WorkerLoop[]> {
+  await adoptEndpoints(ctx)
   const wakeSync = await listenAndWake(ctx, SYNC_DUE)
   const wakePublisher = await listenAndWake(ctx, EVENT_RECORDED)
   const wakeDelivery = await listenAndWake(ctx, EVENTS_PUBLISHED)
@@ -52,6 +61,7 @@ export async function startBackground(
     startRequeueAndErasure(ctx),
     startFinalRechecks(ctx),
     startExpiredDeletion(ctx),
+    startAuditChaining(ctx),
     publisher,
     delivery,
   ]
@@ -102,8 +112,9 @@ function startWebhookDelivery(ctx: BackgroundContext, everyMs: number): WorkerLo
   })
 }
 
-/** What is not urgent: unhandled notifications, deadlines without a query, missing accounts, mistyped ids, unchecked orders, what is to be erased. */
+/** What is not urgent: unhandled notifications, deadlines without a query, missing accounts, mistyped ids, unchecked orders, endpoints without an owner, what is to be erased. */
 function startRequeueAndErasure(ctx: BackgroundContext): WorkerLoop {
+  const warnOfExpiringKeys = createExpiryWarning(ctx)
   return startMonitoredLoop(ctx, {
     name: 'tidying',
     begin: async () => {
@@ -114,6 +125,8 @@ function startRequeueAndErasure(ctx: BackgroundContext): WorkerLoop {
       await forgetUnconfirmed(ctx)
       await checkOrders(ctx)
       await eraseSecrets(ctx)
+      await warnOfExpiringKeys()
+      await endOrphanedEndpoints(ctx)
       return { count: await eraseReceivers(ctx), finished: Promise.resolve() }
     },
     idleMs: () => Promise.resolve(MAINTAIN_EVERY_MS),
@@ -132,16 +145,30 @@ function startFinalRechecks(ctx: BackgroundContext): WorkerLoop {
   })
 }
 
-/** Deletes rows past their retention. */
+/** Deletes rows past their retention, and replaces what earlier releases stored in the clear. */
 function startExpiredDeletion(ctx: BackgroundContext): WorkerLoop {
   const deleteExpired = createDeleteExpired(ctx)
   return startMonitoredLoop(ctx, {
     name: 'removing',
     begin: async () => {
       const count =
-        (await deleteExpired()) + (await deleteAttempts(ctx)) + (await deleteSignIns(ctx))
+        (await deleteExpired()) +
+        (await deleteAttempts(ctx)) +
+        (await deleteSignIns(ctx)) +
+        (await deleteExpiredEntries(ctx)) +
+        (await protectBodies(ctx))
       return { count, finished: Promise.resolve() }
     },
     idleMs: () => Promise.resolve(MAINTAIN_EVERY_MS),
+  })
+}
+
+/** Appends new audit entries to the chains of their accounts. */
+function startAuditChaining(ctx: BackgroundContext): WorkerLoop {
+  const chainEntries = createChainEntries(ctx)
+  return startMonitoredLoop(ctx, {
+    name: 'chaining',
+    begin: async () => ({ count: await chainEntries(), finished: Promise.resolve() }),
+    idleMs: () => Promise.resolve(CHAIN_EVERY_MS),
   })
 }

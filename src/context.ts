@@ -1,6 +1,9 @@
 import type { KeyCache } from './access/key-cache.ts'
+import type { KeyLimits } from './access/key-limits.ts'
+import type { KeyUses } from './access/key-uses.ts'
 import type { Config } from './config/config.ts'
 import type { Database } from './db/client.ts'
+import type { Reads } from './db/reads.ts'
 import type { Breakers } from './gateway/breakers.ts'
 import type { CardGateway } from './gateway/card-gateway.ts'
 import type { GatewayClient } from './gateway/client.ts'
@@ -20,6 +23,8 @@ export type Context = {
   tracing: Tracing
   sql: Database['sql']
   db: Database['db']
+  /** For lists, searches and exports: everything that is neither a write nor a look-up by key. */
+  reads: Reads
   gateway: GatewayClient
   /** Calls the gateway's virtual card operations, with their access tokens. */
   cards: CardGateway
@@ -29,6 +34,10 @@ export type Context = {
   encryption: Encryption
   /** Looks up API keys. */
   keys: KeyCache
+  /** Remembers when and from where API keys were last used. */
+  keyUses: KeyUses
+  /** Limits the requests of each key. */
+  keyLimits: KeyLimits
   /** Every merchant account ever configured: the accounts that a key for all may read. */
   merchants: readonly string[]
   /** Aborted when the process stops: accept no new work, and answer waiting readers. */

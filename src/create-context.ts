@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
-import pLimit from 'p-limit'
 import { createKeyCache } from './access/key-cache.ts'
+import { createKeyLimits } from './access/key-limits.ts'
+import { createKeyUses } from './access/key-uses.ts'
 import { registerMerchantCodes } from './accounts/merchant-codes.ts'
 import { createCardCache } from './cards/cache.ts'
 import type { CardsContext } from './cards/context.ts'
@@ -8,6 +9,7 @@ import type { Config } from './config/config.ts'
 import type { Context } from './context.ts'
 import { openDataKeys } from './data-keys/open-data-keys.ts'
 import { type Database, openDatabase } from './db/client.ts'
+import { countReadConnections, createReads } from './db/reads.ts'
 import { requireTimeZone } from './db/require-time-zone.ts'
 import { type Breakers, createBreakers } from './gateway/breakers.ts'
 import { createCardGateway } from './gateway/card-gateway.ts'
@@ -58,8 +60,6 @@ export type OpenContext = {
 
 /** A batch that runs longer no longer blocks the next one (ms). */
 const SLOW_BATCH_MS = 100
-/** The share of the connection pool that feed reads may use: reads of a rare event type are slow. */
-const FEED_SHARE = 0.25
 
 /**
  * Opens the database, the gateway clients and telemetry, and assembles the state of every folder. The database
@@ -70,25 +70,31 @@ const FEED_SHARE = 0.25
 export async function createContext(options: ContextOptions): Promise<OpenContext> {
   const { config, log } = options
   const { metrics, tracing } = await openTelemetry(config, log)
-  const database = openDatabase(options.databaseUrl, config.DATABASE_POOL)
+  const readConnections = countReadConnections(config.DATABASE_POOL)
+  const database = openDatabase(options.databaseUrl, config.DATABASE_POOL - readConnections)
+  const readDatabase = database.openReads(readConnections)
   const stopping = new AbortController()
   const givingUp = new AbortController()
   // Every call in flight and every waiting reader adds a listener: many listeners are not a leak.
   setMaxListeners(0, stopping.signal, givingUp.signal)
   const breakers = openBreakers(config, options.breaker)
-  const gateways = openGateways(options, { metrics, tracing, breakers, signal: givingUp.signal })
+  const roots = { current: options.encryptionKey, previous: config.DATA_ENCRYPTION_KEY_PREVIOUS }
+  const encryption = await openDataKeys(database.sql, roots).catch(async (error: unknown) => {
+    await Promise.all([database.close(), tracing.stop()])
+    throw error
+  })
+  const shared = { metrics, tracing, breakers, encryption, signal: givingUp.signal }
+  const gateways = openGateways(options, shared)
   const { webhookReach: reach } = config
   const webhooks = createWebhookSender(reach, options.resolve ?? createResolver(reach))
   async function close(): Promise<void> {
     await Promise.all([gateways.gateway.close(), gateways.cards.close(), webhooks.close()])
-    await Promise.all([database.close(), tracing.stop()])
+    await Promise.all([database.close(), readDatabase.close(), tracing.stop()])
   }
   const closeAndThrow = async (error: unknown) => {
     await close()
     throw error
   }
-  const roots = { current: options.encryptionKey, previous: config.DATA_ENCRYPTION_KEY_PREVIOUS }
-  const encryption = await openDataKeys(database.sql, roots).catch(closeAndThrow)
   await requireTimeZone(database.sql, config).catch(closeAndThrow)
   const merchants = await registerMerchantCodes(database.sql, config).catch(closeAndThrow)
   const base: Context = {
@@ -98,10 +104,13 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
     tracing,
     sql: database.sql,
     db: database.db,
+    reads: createReads(readDatabase, readConnections),
     ...gateways,
     breakers,
     encryption,
     keys: createKeyCache(database.sql),
+    keyLimits: createKeyLimits(database.sql),
+    keyUses: createKeyUses({ sql: database.sql, log, trusted: config.TRUSTED_PROXIES }),
     merchants,
     stopping: stopping.signal,
     givingUp: givingUp.signal,
@@ -122,11 +131,11 @@ function createFolderState({ config, streamLimits }: ContextOptions, { sql }: Da
       maxCommits: 2 * config.GATEWAY_MAX_CONCURRENCY,
     }),
     queryPace: createCallPace(),
+    unconfirmedQueries: { running: 0 },
     answerCommits: createBatcher(2 * config.GATEWAY_MAX_CONCURRENCY, SLOW_BATCH_MS),
     transactionLookups: createBatcher(MAX_LOOKUPS, SLOW_BATCH_MS),
     transactionWaiters: createWaiters(),
     feedWaiters: createWaiters(),
-    feedReads: pLimit(Math.ceil(config.DATABASE_POOL * FEED_SHARE)),
     streams: createStreams({ ...STREAM_LIMITS, ...streamLimits }),
     countEndedRefunds: createEndedRefundCounter(sql),
     referenceExamples: new Map(),
@@ -151,8 +160,9 @@ function openGateways(
     metrics,
     tracing,
     breakers,
+    encryption,
     signal,
-  }: Pick<Context, 'metrics' | 'tracing' | 'breakers'> & { signal: AbortSignal },
+  }: Pick<Context, 'metrics' | 'tracing' | 'breakers' | 'encryption'> & { signal: AbortSignal },
 ): Pick<Context, 'gateway' | 'cards'> {
   const shared = {
     baseUrl,
@@ -165,6 +175,7 @@ function openGateways(
   }
   const gateway = createGatewayClient({
     ...shared,
+    encryption,
     paygatePath: config.GATEWAY_PAYGATE_PATH,
     encoding: config.GATEWAY_ENCODING,
     refundHashExclude: config.GATEWAY_REFUND_HASH_EXCLUDE,

@@ -17,10 +17,20 @@ const TABLE = {
     title: 'The API key lacks a scope',
     example: { detail: 'This key lacks the scope refunds:write' },
   },
+  network_not_allowed: {
+    status: 403,
+    title: 'The API key may not be used from this network',
+    example: { detail: 'This key may not be used from 203.0.113.7' },
+  },
   rate_limited: {
     status: 429,
     title: 'Too many requests',
     example: { detail: 'This key allows 600 requests per minute' },
+  },
+  too_many_unconfirmed: {
+    status: 429,
+    title: 'Too many unknown transactions wait for their query',
+    example: { detail: 'This key has 200 transactions waiting that only it has named' },
   },
   invalid_address: { status: 400, title: 'The URL or the Host header is invalid' },
   invalid_json: { status: 400, title: 'The body is not JSON' },
@@ -61,6 +71,11 @@ const TABLE = {
     title: 'The amount exceeds what is left to refund',
     member: { name: 'refundableAmount', example: '5000', always: true },
     example: { detail: 'Only 5000 is left to refund' },
+  },
+  too_many_open_refunds: {
+    status: 409,
+    title: 'Too many refunds of the payment have not ended',
+    example: { detail: '100 refunds of payment 1439211 have not ended' },
   },
   receiver_required: {
     status: 422,

@@ -1,7 +1,7 @@
-import { retireDemoAdmin } from './access/demo-admin.ts'
-import { ensureFirstKey } from './access/first-key.ts'
+import { prepareAccess } from './access/prepare-access.ts'
 import { type Config, readConfig } from './config/config.ts'
 import { ConfigError } from './config/config-error.ts'
+import { findWeakSecrets, STRONG_BITS } from './config/secret-strength.ts'
 import { migrateDatabase } from './db/migrate.ts'
 import { EmbeddedPostgresError } from './platform/postgres/embedded/error.ts'
 import { startEmbeddedPostgres } from './platform/postgres/embedded/start.ts'
@@ -38,6 +38,7 @@ async function main(): Promise<void> {
 }
 
 async function startParts(config: Config, log: Log, parts: Part[]): Promise<void> {
+  warnOfWeakSecrets(config, log)
   const databaseUrl = config.DATABASE_URL ?? (await startDatabase(config, log, parts))
   await migrateDatabase(databaseUrl)
   const demo = config.demo ? await import('./demo.ts') : undefined
@@ -48,14 +49,25 @@ async function startParts(config: Config, log: Log, parts: Part[]): Promise<void
   const encryptionKey =
     config.DATA_ENCRYPTION_KEY ?? demo?.loadOrCreateEncryptionKey(config.DATA_DIR)
   if (!encryptionKey) throw new Error('DATA_ENCRYPTION_KEY is not set')
-  const service = await startService({ config, databaseUrl, gatewayBaseUrl, encryptionKey, log })
+  const service = await startService({
+    ...{ config, databaseUrl, gatewayBaseUrl, encryptionKey, log },
+    prepare: prepareAccess,
+  })
   parts.push(service)
-  if (config.API_KEY) {
-    await ensureFirstKey(service.ctx.sql, config.API_KEY, config.API_KEY_GRACE_MS)
-  }
-  if (!demo) await retireDemoAdmin(service.ctx.sql)
-  log.info({ url: service.url, role: config.ROLE }, 'ready')
+  const { url, metricsUrl } = service
+  log.info({ url, metricsUrl, role: config.ROLE }, 'ready')
   if (demo) await demo.presentDemo(service, sandbox)
+}
+
+/** Names the accounts whose signing secret may be guessed from one signed message. The demo's own is published. */
+function warnOfWeakSecrets({ accounts, demo }: Config, log: Log): void {
+  if (demo) return
+  for (const weak of findWeakSecrets(accounts)) {
+    log.warn(
+      weak,
+      `this signing secret has at most ${weak.bits} bits, so that it may be guessed from one signed message; have the gateway issue one of ${STRONG_BITS} random bits, for example 32 hexadecimal digits`,
+    )
+  }
 }
 
 async function startDatabase(config: Config, log: Log, parts: Part[]): Promise<string> {
@@ -96,7 +108,7 @@ function explain(error: unknown): string {
   if (error instanceof EmbeddedPostgresError) return error.message
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE' && error instanceof Error) {
-    return `${error.message}: stop the program that uses this port, or set PORT (SANDBOX_PORT for the sandbox)`
+    return `${error.message}: stop the program that uses this port, or set PORT (METRICS_PORT for the metrics, SANDBOX_PORT for the sandbox)`
   }
   if (code === '28P01' || code === '28000' || code === '3D000') {
     return `The database at DATABASE_URL refused the connection (${code}): check the user, password and database name`

@@ -68,3 +68,12 @@ function findDecimals(currency: string): number {
 export function exceedsDecimals(amount: string, currency: string): boolean {
   return CURRENCIES.has(currency) && countDecimals(shortenAmount(amount)) > findDecimals(currency)
 }
+
+/** The least amount of a currency that is not known, or not verified. */
+const LEAST_OF_UNKNOWN = '0.01'
+
+/** Returns the smallest unit of a currency (ISO 4217), in which amounts are paid: 1 for VND, 0.01 for USD and unknown ones. */
+export function findLeastAmount(currency: string | null): string {
+  if (currency === null || !/^[A-Z]{3}$/.test(currency)) return LEAST_OF_UNKNOWN
+  return new Big(10).pow(-findDecimals(currency)).toFixed()
+}

@@ -1,34 +1,48 @@
-import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { createApp } from './app.ts'
 import { startBackground } from './background.ts'
-import type { Config } from './config/config.ts'
+import { isLoopback } from './config/plain-http.ts'
 import { type ContextOptions, createContext, type ServiceContext } from './create-context.ts'
 import { EVENTS_PUBLISHED, TRANSACTION_CHANGED } from './db/channels.ts'
+import { openMetricsServer } from './health/serve-metrics.ts'
 import { createNotificationServer, isIpnTarget } from './ipn/serve-notifications.ts'
+import { warnOfUnsigned } from './ipn/warn-of-unsigned.ts'
 import { warnOfMissingAccounts } from './maintenance/missing-accounts.ts'
+import { withTimeout } from './platform/concurrency/timeout.ts'
 import type { WorkerLoop } from './platform/concurrency/worker-loop.ts'
 import { createBodyBudget } from './platform/http/body.ts'
-import { answerUnreadable } from './platform/http/problems.ts'
+import type { ConnectionPolicy } from './platform/http/connection-limit.ts'
+import { createConnectionPolicy } from './platform/http/connection-policy.ts'
+import { hasSeveralHosts } from './platform/http/host-header.ts'
+import { answerUnreadable, refuseRequest } from './platform/http/problems.ts'
 import { setSecurityHeaders } from './platform/http/security-headers.ts'
-import { openServer, SERVER_LIMITS, type ServerLimits } from './platform/http/server.ts'
+import { listen, openServer, SERVER_LIMITS, type ServerLimits } from './platform/http/server.ts'
 import { createReadServer } from './transactions/serve-reads.ts'
 
 export type Service = {
   ctx: ServiceContext
   url: string
+  /** Where `METRICS_PORT` serves health and metrics, if it is set. */
+  metricsUrl: string | undefined
   /** Accepts no new work and finishes work in flight, or releases it after `GRACE_MS`. Idempotent. */
   stop(): Promise<void>
 }
 
 export type ServiceOptions = ContextOptions & {
+  /** Runs before the port is bound: what it ends is never served. */
+  prepare?: (ctx: ServiceContext) => Promise<void>
   /** Replaces the production limits of the HTTP server. */
   serverLimits?: Partial<ServerLimits>
 }
 
 /** How long calls in flight may continue when the process stops (ms); the whole stop takes less than 10 s. */
 const GRACE_MS = 6_000
+/** How long the last record of key uses may take when the process stops (ms). */
+const FLUSH_TIMEOUT_MS = 500
+
+const PUBLIC_METRICS =
+  'METRICS_PORT is not set, so whoever reaches PORT can read /metrics: merchant codes, and how many payments and refunds there are; set METRICS_PORT to serve metrics apart'
 
 /**
  * Runs the service: HTTP, background work, or both, by `ROLE`. It binds the port first and starts background
@@ -37,15 +51,26 @@ const GRACE_MS = 6_000
  */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { ctx, stopping, givingUp, close } = await createContext(options)
-  const server = openHttpServer(ctx, { ...SERVER_LIMITS, ...options.serverLimits })
+  const { config } = options
+  const limits = { ...SERVER_LIMITS, ...options.serverLimits }
+  const policy = createConnectionPolicy({
+    proxies: config.TRUSTED_PROXIES,
+    refused: ctx.metrics.connectionsRefused,
+    log: ctx.log,
+  })
+  const server = openHttpServer(ctx, limits, policy)
+  const metricsServer = openMetricsServer(ctx, limits, policy)
   const loops: WorkerLoop[] = []
 
-  async function start(): Promise<string> {
-    const url = await listen(server, options.config)
+  async function start(): Promise<Pick<Service, 'url' | 'metricsUrl'>> {
+    await options.prepare?.(ctx)
+    const url = await listen(server, config.HOST, config.PORT)
+    const metricsUrl = await listenForScrapes(metricsServer, ctx)
+    warnOfUnsigned(ctx)
     await warnOfMissingAccounts(ctx)
-    if (options.config.ROLE !== 'worker') await listenForChanges(ctx)
-    if (options.config.ROLE !== 'web') loops.push(...(await startBackground(ctx)))
-    return url
+    if (config.ROLE !== 'worker') await listenForChanges(ctx)
+    if (config.ROLE !== 'web') loops.push(...(await startBackground(ctx)))
+    return { url, metricsUrl }
   }
 
   async function shutDown(): Promise<void> {
@@ -56,7 +81,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await Promise.all([closed, ctx.inbox.drain(), ...loops.map((loop) => loop.stopped)])
     clearTimeout(giveUpTimer)
     clearTimeout(cutOffTimer)
+    await withTimeout(FLUSH_TIMEOUT_MS, ctx.keyUses.flush()).catch(() => undefined)
     await close()
+    await new Promise((resolve) => {
+      metricsServer.close(resolve)
+      metricsServer.closeAllConnections()
+    })
   }
   let stopped: Promise<void> | undefined
   function stop(): Promise<void> {
@@ -65,14 +95,18 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 
   try {
-    return { ctx, url: await start(), stop }
+    return { ctx, ...(await start()), stop }
   } catch (error) {
     await stop()
     throw error
   }
 }
 
-function openHttpServer(ctx: ServiceContext, limits: ServerLimits): Server {
+function openHttpServer(
+  ctx: ServiceContext,
+  limits: ServerLimits,
+  policy: ConnectionPolicy,
+): Server {
   const budget = createBodyBudget()
   const serveRequest = getRequestListener(createApp(ctx, budget).fetch, {
     errorHandler: (error) => answerUnreadable(ctx.log, error),
@@ -80,15 +114,23 @@ function openHttpServer(ctx: ServiceContext, limits: ServerLimits): Server {
   const serveNotification = createNotificationServer(ctx, budget)
   const serveRead = createReadServer(ctx)
   const receives = ctx.config.ROLE !== 'worker'
-  const server = openServer((request, response) => {
-    if (receives && isIpnTarget(request.url)) {
-      serveNotification(request, response)
-      return
-    }
-    if (receives && serveRead(request, response)) return
-    setSecurityHeaders(response)
-    void serveRequest(request, response)
-  }, limits)
+  const server = openServer(
+    (request, response) => {
+      if (receives && isIpnTarget(request.url)) {
+        serveNotification(request, response)
+        return
+      }
+      if (hasSeveralHosts(request)) {
+        refuseRequest(response, 'invalid_address', 'Host: is given more than once')
+        return
+      }
+      if (receives && serveRead(request, response)) return
+      setSecurityHeaders(response)
+      void serveRequest(request, response)
+    },
+    limits,
+    policy,
+  )
   // A connection kept alive after its response would delay the stop by seconds.
   server.on('request', ({ socket }, response) =>
     response.once('close', () => ctx.stopping.aborted && socket.end()),
@@ -106,11 +148,13 @@ async function listenForChanges({
   await sql.listen(EVENTS_PUBLISHED, feedWaiters.wakeAll, feedWaiters.wakeAll)
 }
 
-async function listen(server: Server, { HOST, PORT }: Config): Promise<string> {
-  server.listen(PORT, HOST)
-  await once(server, 'listening')
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : PORT
-  const host = HOST.includes(':') ? `[${HOST}]` : HOST
-  return `http://${host}:${port}`
+/** Binds the listener of `METRICS_PORT`, if that is set. */
+async function listenForScrapes(
+  server: Server,
+  { config, log }: Pick<ServiceContext, 'config' | 'log'>,
+): Promise<string | undefined> {
+  const { HOST, METRICS_HOST = HOST, METRICS_PORT } = config
+  if (METRICS_PORT !== undefined) return await listen(server, METRICS_HOST, METRICS_PORT)
+  if (!isLoopback(HOST)) log.warn(PUBLIC_METRICS)
+  return undefined
 }

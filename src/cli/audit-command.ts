@@ -1,21 +1,18 @@
 import type { Command } from 'commander'
 import { type AuditEntry, listAuditEntries } from '../access/audit.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
+import { type AuditStreams, addAuditChainCommands } from './audit-chain-commands.ts'
 import { formatTable } from './format-table.ts'
 import { readCount, readId } from './options.ts'
-import type { RunOnDatabase } from './with-database.ts'
 
 type AuditOptions = { object?: string; key?: string; limit: number; json?: true }
 
 const HEADINGS = ['AT', 'WHO', 'OPERATION', 'MERCHANT', 'OBJECT', 'OUTCOME', 'REQUEST']
 
-/** Adds `audit`, which lists writes and who made them. */
-export function addAuditCommand(
-  program: Command,
-  print: (text: string) => void,
-  onDatabase: RunOnDatabase,
-): void {
-  program
+/** Adds `audit`, which lists writes and who made them, with the commands on its chains. */
+export function addAuditCommand(program: Command, streams: AuditStreams): void {
+  const { print, onDatabase } = streams
+  const audit = program
     .command('audit')
     .description('list writes over the API and changes to keys, and who made them, newest first')
     .option(
@@ -34,6 +31,7 @@ export function addAuditCommand(
           : formatTable(HEADINGS, entries.map(formatRow)),
       )
     })
+  addAuditChainCommands(audit, streams)
 }
 
 function formatRow(entry: AuditEntry): string[] {

@@ -1,19 +1,14 @@
 import { userInfo } from 'node:os'
 import { type Actor, recordWrite } from '../access/audit.ts'
-import {
-  createKey,
-  type ListedKey,
-  listKeys,
-  type NewKey,
-  revokeKey,
-  rotateKey,
-} from '../access/change-keys.ts'
+import { createKey, type NewKey, revokeKey, rotateKey } from '../access/change-keys.ts'
 import { EVERY_MERCHANT, type Scope } from '../access/keys.ts'
+import { type ListedKey, listKeys } from '../access/list-keys.ts'
 import { openDataKeys, type RootKeys } from '../data-keys/open-data-keys.ts'
 import { type Resealed, resealData } from '../data-keys/reseal-data.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { endEndpoints } from '../webhooks/end-endpoints.ts'
 import type { Cap } from './options.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -26,6 +21,7 @@ export type CreateKeyOptions = {
   rate?: number
   person?: string
   expires?: string
+  network?: string[]
 }
 
 /** Creates a key. @throws UsageError if the account does not exist */
@@ -41,6 +37,7 @@ export async function createNamedKey(sql: Sql, name: string, options: CreateKeyO
       refundMaxByCurrency: getByCurrency(options.refundMax),
       refundDailyMaxByCurrency: getByCurrency(options.refundDailyMax),
       ratePerMinute: options.rate ?? null,
+      networks: options.network ?? null,
       person: options.person ?? null,
       expiresAt: options.expires ?? null,
     }
@@ -71,13 +68,13 @@ export async function rotateNamedKey(sql: Sql, ref: string, graceS: number) {
   })
 }
 
-/** Revokes a key. @throws UsageError if the key does not exist */
+/** Revokes a key, and ends the webhook endpoints that belong to it. @throws UsageError if the key does not exist */
 export async function revokeNamedKey(sql: Sql, ref: string) {
   return await runInTransaction(sql, async (tx) => {
     const { id, merchantCode } = await findKey(tx, ref)
     const wasLive = await revokeKey(tx, id)
     if (wasLive) await recordChange(tx, 'keys revoke', merchantCode, id)
-    return { id, wasLive }
+    return { id, wasLive, endpoints: await endEndpoints(tx, id) }
   })
 }
 

@@ -4,6 +4,7 @@ import { createSignInLink, formatSignInUrl } from '../access/sign-in.ts'
 import { DomainError } from '../errors.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { type EndedEndpoint, endEndpointsOfPerson } from '../webhooks/end-endpoints.ts'
 import { recordChange, requireMerchant } from './change-keys.ts'
 
 /** The options of `people add`. */
@@ -47,13 +48,16 @@ async function invite(tx: Tx, person: Person, baseUrl: string): Promise<InvitedP
   return { ...person, link: formatSignInUrl(baseUrl, link), linkExpiresAt: link.expiresAt }
 }
 
-/** Ends a person's access. @throws DomainError if there is no such person */
-export async function removePerson(sql: Sql, ref: string): Promise<Person> {
+/** Ends a person's access, and the webhook endpoints that belong to the person. @throws DomainError if there is no such person */
+export async function removePerson(
+  sql: Sql,
+  ref: string,
+): Promise<Person & { endpoints: EndedEndpoint[] }> {
   return await runInTransaction(sql, async (tx) => {
     const person = await findOne(tx, ref)
     await endPerson(tx, person.id)
     await recordChange(tx, 'people remove', null, person.id)
-    return person
+    return { ...person, endpoints: await endEndpointsOfPerson(tx, person.id) }
   })
 }
 

@@ -1,8 +1,8 @@
 import { type Command, Option } from 'commander'
-import { type ListedKey, listKeys } from '../access/change-keys.ts'
-import { type CapsByCurrency, SCOPES } from '../access/keys.ts'
+import { DEFAULT_RATE_PER_MINUTE } from '../access/key-limits.ts'
+import { SCOPES } from '../access/keys.ts'
+import { listKeys } from '../access/list-keys.ts'
 import { readDataKeyConfig } from '../config/config.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
 import {
   type CreateKeyOptions,
   createNamedKey,
@@ -10,43 +10,46 @@ import {
   revokeNamedKey,
   rotateNamedKey,
 } from './change-keys.ts'
-import { formatTable } from './format-table.ts'
+import { describeEnded } from './describe-ended.ts'
 import {
   readCap,
   readCount,
   readDuration,
   readExpiry,
   readName,
+  readNetwork,
   readPerson,
   readScopes,
 } from './options.ts'
+import { presentKeys, showKey, warnOfExpiry } from './present-keys.ts'
 import type { RunOnDatabase } from './with-database.ts'
 
 const DAY_S = 86_400
 
-type Print = (text: string) => void
+/** Prints data on standard output, and messages on standard error. */
+type Print = { print: (text: string) => void; printError: (text: string) => void }
 type Json = { json?: true }
 
 /** Adds `keys create | list | rotate | revoke | reseal`. */
 export function addKeyCommands(
   program: Command,
-  print: Print,
+  streams: Print,
   onDatabase: RunOnDatabase,
   env?: Readonly<Record<string, string | undefined>>,
 ): void {
   const keys = program
     .command('keys')
     .description('create, list, rotate and revoke API keys; encrypt stored data again')
-  addCreateCommand(keys, print, onDatabase)
-  addListCommand(keys, print, onDatabase)
-  addRotateCommand(keys, print, onDatabase)
-  addRevokeCommand(keys, print, onDatabase)
-  addResealCommand(keys, print, onDatabase, env)
+  addCreateCommand(keys, streams, onDatabase)
+  addListCommand(keys, streams, onDatabase)
+  addRotateCommand(keys, streams, onDatabase)
+  addRevokeCommand(keys, streams, onDatabase)
+  addResealCommand(keys, streams, onDatabase, env)
 }
 
 const jsonOption = () => new Option('--json', 'as JSON, for programs')
 
-function addCreateCommand(keys: Command, print: Print, onDatabase: RunOnDatabase): void {
+function addCreateCommand(keys: Command, { print }: Print, onDatabase: RunOnDatabase): void {
   keys
     .command('create')
     .description('create a key; it is shown only once')
@@ -68,11 +71,16 @@ function addCreateCommand(keys: Command, print: Print, onDatabase: RunOnDatabase
       'whose key it is; the keys of one person do not approve the refunds of each other',
       readPerson,
     )
-    .option('--rate <n>', 'requests per minute and process; unlimited if left out', readCount)
+    .option('--rate <n>', `requests per minute; ${DEFAULT_RATE_PER_MINUTE} if left out`, readCount)
     .option(
       '--expires <when>',
       'after a duration (90d, 12h) or at a time (2027-01-31T00:00:00Z)',
       readExpiry,
+    )
+    .option(
+      '--network <cidr>',
+      'a network that it may be used from, repeatable; any if left out',
+      readNetwork,
     )
     .addOption(jsonOption())
     .action(async (name: string, options: CreateKeyOptions & Json) => {
@@ -81,18 +89,23 @@ function addCreateCommand(keys: Command, print: Print, onDatabase: RunOnDatabase
     })
 }
 
-function addListCommand(keys: Command, print: Print, onDatabase: RunOnDatabase): void {
+function addListCommand(
+  keys: Command,
+  { print, printError }: Print,
+  onDatabase: RunOnDatabase,
+): void {
   keys
     .command('list')
     .description('list all keys, newest first, without their text')
     .addOption(jsonOption())
     .action(async (options: Json) => {
       const rows = (await onDatabase((sql) => listKeys(sql))).map(showKey)
-      print(options.json ? formatJson(rows) : formatTable(HEADINGS, rows.map(formatRow)))
+      print(options.json ? formatJson(rows) : presentKeys(rows))
+      printError(warnOfExpiry(rows))
     })
 }
 
-function addRotateCommand(keys: Command, print: Print, onDatabase: RunOnDatabase): void {
+function addRotateCommand(keys: Command, { print }: Print, onDatabase: RunOnDatabase): void {
   keys
     .command('rotate')
     .description('replace a key; both keys are valid for the grace period')
@@ -108,24 +121,25 @@ function addRotateCommand(keys: Command, print: Print, onDatabase: RunOnDatabase
     })
 }
 
-function addRevokeCommand(keys: Command, print: Print, onDatabase: RunOnDatabase): void {
+function addRevokeCommand(keys: Command, { print }: Print, onDatabase: RunOnDatabase): void {
   keys
     .command('revoke')
-    .description('revoke a key now')
+    .description('revoke a key now, and end its webhook endpoints')
     .argument('<key>', 'its id, or its name if only one live key has it')
     .addOption(jsonOption())
     .action(async (ref: string, { json }: Json) => {
-      const { id, wasLive } = await onDatabase((sql) => revokeNamedKey(sql, ref))
+      const { id, wasLive, endpoints } = await onDatabase((sql) => revokeNamedKey(sql, ref))
       const result = wasLive
         ? 'is revoked: writes are refused from now on, reads within a second'
         : 'was already revoked'
-      print(json ? formatJson({ id, revoked: true }) : `${id} ${result}\n`)
+      const text = `${id} ${result}\n${describeEnded(endpoints)}`
+      print(json ? formatJson({ id, revoked: true, endpoints }) : text)
     })
 }
 
 function addResealCommand(
   keys: Command,
-  print: Print,
+  { print }: Print,
   onDatabase: RunOnDatabase,
   env: Readonly<Record<string, string | undefined>> | undefined,
 ): void {
@@ -140,38 +154,6 @@ function addResealCommand(
       const text = `encrypted again: ${receivers} receivers, ${events} events, ${endpoints} webhook secrets; ${unreadable} unreadable\n`
       print(options.json ? formatJson(done) : text)
     })
-}
-
-const showKey = ({ createdAt, expiresAt, revokedAt, ...key }: ListedKey) => ({
-  ...key,
-  createdAt: toIso(createdAt),
-  expiresAt: toIso(expiresAt),
-  revokedAt: toIso(revokedAt),
-})
-
-const HEADINGS = ['ID', 'NAME', 'STATE', 'MERCHANT', 'SCOPES', 'REFUNDS', 'RATE', 'CREATED', 'ENDS']
-
-function formatRow(key: ReturnType<typeof showKey>): string[] {
-  const caps = [
-    ...formatCaps(key.refundMax, key.refundMaxByCurrency).map((cap) => `≤ ${cap}`),
-    ...formatCaps(key.refundDailyMax, key.refundDailyMaxByCurrency).map((cap) => `≤ ${cap} a day`),
-  ]
-  return [
-    key.id,
-    key.name,
-    key.state,
-    key.merchantCode,
-    key.scopes.length === SCOPES.length ? 'all' : key.scopes.join(','),
-    caps.join(', ') || '-',
-    key.ratePerMinute === null ? '-' : `${key.ratePerMinute}/min`,
-    key.createdAt.slice(0, 16),
-    (key.revokedAt ?? key.expiresAt)?.slice(0, 16) ?? '-',
-  ]
-}
-
-function formatCaps(any: string | null, byCurrency: CapsByCurrency | null): string[] {
-  const ofCurrencies = Object.entries(byCurrency ?? {}).map(([code, cap]) => `${cap} ${code}`)
-  return any === null ? ofCurrencies : [any, ...ofCurrencies]
 }
 
 function presentKey(key: string, description: string, oldEndsAt?: string): string {

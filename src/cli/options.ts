@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from 'commander'
 import { z } from 'zod'
 import { type CapsByCurrency, SCOPES, type Scope } from '../access/keys.ts'
-import { amountsByCurrency } from '../config/setting-types.ts'
+import { amountsByCurrency, parseCidr } from '../config/setting-types.ts'
 import { compareAmounts, parseAmount } from '../money.ts'
 
 const UNIT_S = { s: 1, m: 60, h: 3_600, d: 86_400 }
@@ -62,6 +62,12 @@ function readAmount(text: string): string {
 export function readCount(text: string): number {
   if (/^[1-9]\d{0,6}$/.test(text)) return Number(text)
   throw new InvalidArgumentError('Write a whole number from 1 to 9999999.')
+}
+
+/** Adds a network in CIDR notation, or an address, to those before it. @throws InvalidArgumentError */
+export function readNetwork(text: string, before: readonly string[] = []): string[] {
+  if (parseCidr(text) && !text.includes('%')) return [...before, text]
+  throw new InvalidArgumentError('Write a network like 203.0.113.0/24 or 2001:db8::/32.')
 }
 
 /** Validates the name of a key. @throws InvalidArgumentError */

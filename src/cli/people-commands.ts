@@ -12,6 +12,7 @@ import {
   linkPerson,
   removePerson,
 } from './change-people.ts'
+import { describeEnded } from './describe-ended.ts'
 import { formatTable } from './format-table.ts'
 import type { RunOnDatabase } from './with-database.ts'
 
@@ -90,8 +91,9 @@ function addRemoveCommand(people: Command, { print, onDatabase }: Streams): void
     .argument('<person>', 'the name or the e-mail address')
     .addOption(jsonOption())
     .action(async (ref: string, { json }: Json) => {
-      const { id, name } = await onDatabase((sql) => removePerson(sql, ref))
-      print(json ? formatJson({ id, name, ended: true }) : `the access of ${name} has ended\n`)
+      const { id, name, endpoints } = await onDatabase((sql) => removePerson(sql, ref))
+      const text = `the access of ${name} has ended\n${describeEnded(endpoints)}`
+      print(json ? formatJson({ id, name, ended: true, endpoints }) : text)
     })
 }
 

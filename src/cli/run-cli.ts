@@ -51,7 +51,7 @@ export async function runCli(args: readonly string[], streams: CliStreams): Prom
 }
 
 function buildProgram(
-  { input, env, print }: CliStreams,
+  { input, env, print, printError }: CliStreams,
   setExitCode: (code: number) => void,
 ): Command {
   const program = new Command('cli')
@@ -74,10 +74,10 @@ function buildProgram(
       setExitCode(valid ? EXIT.done : EXIT.invalid)
     })
   const database: RunOnDatabase = (work) => withDatabase(work, env)
-  addKeyCommands(program, print, database, env)
+  addKeyCommands(program, { print, printError }, database, env)
   addPeopleCommands(program, { print, onDatabase: database, env })
   addHoldCommands(program, print, database)
-  addAuditCommand(program, print, database)
+  addAuditCommand(program, { print, printError, env, onDatabase: database, setExitCode })
   return program
 }
 

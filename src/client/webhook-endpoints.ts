@@ -14,6 +14,8 @@ export type WebhookEndpoint = {
   id: string
   /** `*` for all accounts. */
   merchantCode: string
+  /** The API key or the person that it belongs to: it ends with them. Null when that is not known. */
+  owner: string | null
   url: string
   types: string[]
   createdAt: string
@@ -23,8 +25,8 @@ export type WebhookEndpoint = {
   /** Until then webhooks are also signed with the secret before the last rotation; null when only one is valid. */
   previousSecretValidUntil: string | null
   disabledAt: string | null
-  /** `gone`: it answered 410; `failing`: all deliveries failed for days. */
-  disabledReason: 'gone' | 'failing' | null
+  /** `gone`: it answered 410; `failing`: all deliveries failed for days; `key_ended`: its owner has no access any more. */
+  disabledReason: 'gone' | 'failing' | 'key_ended' | null
   /** Number of events waiting to be delivered. */
   pending: number
 }
@@ -58,7 +60,8 @@ export type WebhookDelivery = {
   attempt: number
   outcome: 'delivered' | 'failed'
   sentAt: string
-  durationMs: number
+  /** Null without a response. */
+  durationMs: number | null
   /** HTTP status of the endpoint's response, if any. */
   status: number | null
   error: string | null

@@ -5,6 +5,7 @@ import { discrepancies } from '../db/schema.ts'
 import type { Position } from '../platform/http/page.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { pickNewest } from '../platform/postgres/keyset-page.ts'
+import { cutRead, EXAMINATION, type PageRead } from '../platform/postgres/page-read.ts'
 import type { DiscrepancyRow } from './types.ts'
 
 const OF_TRANSACTION = byKey('t', ['merchant_code', 'transaction_id'], 'discrepancies')
@@ -14,16 +15,13 @@ const orderColumn = sql<OrderIds | null>`(
   select json_build_object('orderId', t.order_id, 'merchantTxnId', t.merchant_txn_id)
   from transactions as t where ${sql.raw(OF_TRANSACTION)} limit 1)`
 
-/**
- * Lists discrepancies, newest first.
- * @returns more than `limit` rows if there is a next page
- */
+/** Lists discrepancies, newest first. */
 export async function listDiscrepancies(
   { db }: Pick<Context, 'db'>,
   { merchants, kind }: { merchants: readonly string[]; kind?: string | undefined },
   limit: number,
   after: Position | undefined,
-): Promise<DiscrepancyRow[]> {
+): Promise<PageRead<DiscrepancyRow>> {
   const d = discrepancies
   const filter = kind === undefined ? undefined : eq(d.kind, kind)
   const newest = pickNewest(
@@ -33,12 +31,17 @@ export async function listDiscrepancies(
   )
   const rows = await db
     .with(newest)
-    .select({ discrepancy: d, order: orderColumn })
+    .select({ discrepancy: d, order: orderColumn, ...EXAMINATION })
     .from(d)
     .orderBy(desc(d.at), desc(d.id), desc(d.merchantCode))
     .prepare('list_discrepancies')
     .execute()
-  return rows.map(({ discrepancy, order }) => ({ ...discrepancy, ...(order ?? NO_ORDER) }))
+  const listed = rows.map(({ discrepancy, order, ...examination }) => ({
+    ...discrepancy,
+    ...(order ?? NO_ORDER),
+    ...examination,
+  }))
+  return cutRead(listed, limit)
 }
 
 const NO_ORDER: OrderIds = { orderId: null, merchantTxnId: null }

@@ -36,7 +36,9 @@ export function discrepancyRoutes(ctx: Context) {
     const { limit = DEFAULT_LIMIT, cursor, merchantCode, kind } = c.req.valid('query')
     const merchants = narrowMerchants(c.get('access'), merchantCode)
     const after = readCursor(cursor, BIGINT_ID)
-    const rows = await listDiscrepancies(ctx, { merchants, kind }, limit, after)
+    const rows = await ctx.reads.run(c.get('access').chainId, (db) =>
+      listDiscrepancies(db, { merchants, kind }, limit, after),
+    )
     return respondPage(c, cutPage(rows, limit, locate, showDiscrepancy), Discrepancy)
   })
 }

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import type { Scope } from '../access/keys.ts'
 import type { OrderIds } from '../db/order-facts.ts'
-import type { Encryption } from '../platform/crypto/encryption.ts'
+import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
+import { isMaskedReceiver } from './masked-receiver.ts'
 
 /**
  * Every event type of the feed and of webhooks, with the scope that reads it. Events of discrepancies go to
@@ -72,8 +73,10 @@ export function serializeEvent(
   return `${head.slice(0, -1)},"data":${decryptReceiver(encryption, data)}}`
 }
 
-/** The column that events copy the encrypted receiver from. */
-const SEALED_COLUMN = 'refunds.receiver_shown'
+/** Where the encrypted receiver was stored that the events of a refund copy. */
+function placeShown(refundId: string): Place {
+  return { column: 'refunds.receiver_shown', row: refundId, isOwn: isMaskedReceiver }
+}
 
 /** Cannot occur inside a merchant's text, where quotes are escaped. */
 const SEALED_MEMBER = ',"sealed":"'
@@ -102,7 +105,7 @@ export function resealEvent(encryption: Encryption, data: string): string | unde
   const sealed = Buffer.from(receiver.sealed, 'base64')
   const { activeHead } = encryption
   if (sealed.subarray(0, activeHead.length).equals(activeHead)) return undefined
-  const place = { column: SEALED_COLUMN, row: id } as const
+  const place = placeShown(id)
   try {
     const again = encryption.encrypt(encryption.decrypt(sealed, place), place)
     return data.replace(
@@ -116,9 +119,7 @@ export function resealEvent(encryption: Encryption, data: string): string | unde
 
 function decrypt(encryption: Encryption, sealed: string, id: string): unknown {
   try {
-    return JSON.parse(
-      encryption.decrypt(Buffer.from(sealed, 'base64'), { column: SEALED_COLUMN, row: id }),
-    )
+    return JSON.parse(encryption.decrypt(Buffer.from(sealed, 'base64'), placeShown(id)))
   } catch {
     return undefined
   }

@@ -1,4 +1,3 @@
-import type { LimitFunction } from 'p-limit'
 import type { Context } from '../context.ts'
 import type { Waiters } from '../platform/concurrency/waiters.ts'
 import type { Streams } from '../platform/http/streams.ts'
@@ -7,8 +6,6 @@ import type { FeedPage } from './types.ts'
 export type FeedContext = Context & {
   /** Long polls and streams waiting for the next event, by cursor. */
   feedWaiters: Waiters<FeedPage>
-  /** Limits concurrent reads of the feed, so that they leave connections for everything else. */
-  feedReads: LimitFunction
   /** Open server-sent event streams, and their limits. */
   streams: Streams
 }

@@ -7,7 +7,7 @@ import type { FeedFilter, FeedPage } from './types.ts'
 const SHARED_LIMIT = 200
 
 /** What a wait for events uses of the context. */
-type PollContext = Pick<FeedContext, 'sql' | 'feedReads' | 'feedWaiters'>
+type PollContext = Pick<FeedContext, 'reads' | 'feedWaiters'>
 
 /** A request for events; `after` is undefined at the beginning of the feed. */
 export type FeedQuery = { filter: FeedFilter; after: number | undefined; limit: number }

@@ -1,4 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { listExpiringKeys } from '../access/list-keys.ts'
+import { clearAuditGauges } from '../audit-chain/gauges.ts'
 import { readMissingWork } from '../maintenance/missing-accounts.ts'
 import type { HealthContext } from './context.ts'
 import type { EndedRefunds } from './count-ended-refunds.ts'
@@ -64,15 +66,28 @@ export async function setMissingAccountGauges(
   }
 }
 
+/**
+ * Sets the gauge of the API keys that end soon.
+ * @throws database errors; the gauge keeps its value
+ */
+export async function setKeyGauges({
+  sql,
+  metrics,
+}: Pick<HealthContext, 'sql' | 'metrics'>): Promise<void> {
+  metrics.apiKeysExpiring.set((await listExpiringKeys(sql)).length)
+}
+
 /** Sets all gauges read from the database to NaN, so that no stale value is shown while it is unavailable. */
 export function clearDatabaseGauges({ metrics }: Pick<HealthContext, 'metrics'>): void {
   const open = OPEN_STATUSES.map((status) => ({ status, count: Number.NaN, ageS: Number.NaN }))
   const ended = { succeeded: Number.NaN, failed: Number.NaN, returned: Number.NaN }
   setGauges({ metrics }, { due: Number.NaN, lagS: Number.NaN, open, ended })
   metrics.eventsUnpublished.set(Number.NaN)
+  metrics.apiKeysExpiring.set(Number.NaN)
   metrics.webhookPending.set(Number.NaN)
   metrics.webhookEndpointsDisabled.reset()
   metrics.missingAccountWork.reset()
+  clearAuditGauges({ metrics })
 }
 
 /** Sets the gauges that do not need the database. */

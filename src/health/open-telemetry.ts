@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts'
 import { DISCREPANCY_KINDS } from '../discrepancies/kinds.ts'
 import { OUTCOME_KINDS } from '../gateway/types.ts'
 import { createMetrics, type Metrics } from '../metrics/create-metrics.ts'
+import { CONNECTION_REFUSALS } from '../platform/http/connection-limit.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { NO_TRACING, type Tracing } from '../platform/telemetry/tracing.ts'
 import { SYNC_RESULTS } from '../sync/sync-due.ts'
@@ -19,6 +20,7 @@ export async function openTelemetry(
 }
 
 function initializeCounters(metrics: Metrics, { accounts, sharedToken }: Config): void {
+  for (const reason of CONNECTION_REFUSALS) metrics.connectionsRefused.inc({ reason }, 0)
   for (const kind of Object.keys(DISCREPANCY_KINDS)) metrics.discrepancies.inc({ kind }, 0)
   for (const outcome of DELIVERY_OUTCOMES) metrics.webhookDeliveries.inc({ outcome }, 0)
   for (const result of SYNC_RESULTS) metrics.syncQueries.inc({ result }, 0)

@@ -17,7 +17,7 @@ export const liveness = createRoute({
       'The process is running',
       z.strictObject({ status: z.literal('ok') }).openapi('Liveness'),
     ),
-    ...describePublicRefusals(),
+    ...describePublicRefusals('rate_limited'),
   },
 })
 
@@ -55,7 +55,7 @@ export const readiness = createRoute({
   security: [],
   responses: {
     200: describeResponse('The process can take requests', Ready),
-    ...describePublicRefusals(),
+    ...describePublicRefusals('rate_limited'),
     503: describeResponse('Not ready: route requests to another process', NotReady),
   },
 })
@@ -65,7 +65,8 @@ export const metrics = createRoute({
   path: '/metrics',
   operationId: 'readMetrics',
   summary: 'Read the metrics',
-  description: 'Each process reports its own values.',
+  description:
+    'Each process reports its own values, at most a second old. With `METRICS_PORT` they are served there, and here is nothing.',
   tags,
   security: [],
   responses: {
@@ -73,6 +74,6 @@ export const metrics = createRoute({
       description: 'The metrics in Prometheus text format',
       content: { 'text/plain': { schema: z.string().openapi({ example: 'sync_due 0\n' }) } },
     },
-    ...describePublicRefusals(),
+    ...describePublicRefusals('not_found', 'rate_limited'),
   },
 })

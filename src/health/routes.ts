@@ -1,31 +1,32 @@
 import { isSchemaCurrent } from '../db/migrate.ts'
-import { setFeedGauges } from '../feed/gauges.ts'
+import { DomainError } from '../errors.ts'
+import { shareRuns } from '../platform/concurrency/shared-run.ts'
 import { withTimeout } from '../platform/concurrency/timeout.ts'
+import { paceRequests } from '../platform/http/pace-requests.ts'
 import { createRouter } from '../platform/http/router.ts'
-import { setWebhookGauges } from '../webhooks/gauges.ts'
 import type { HealthContext } from './context.ts'
-import {
-  clearDatabaseGauges,
-  setBacklogGauges,
-  setMissingAccountGauges,
-  setProcessGauges,
-} from './gauges.ts'
 import { liveness, metrics, readiness } from './openapi.ts'
+import { PROBE_TIMEOUT_MS, renderMetrics } from './render-metrics.ts'
 
 /**
- * How long a probe waits for the database (ms). A database server that is starting up refuses connections, and
- * the driver delays queries until it accepts them.
+ * Serves `/healthz`, `/readyz` and `/metrics` to orchestrators and Prometheus, without an API key. However many ask,
+ * the database is asked at most once every `healthReuseMs`, and the text of the metrics is built as often.
+ * @param showsMetrics false where another listener has `/metrics`
  */
-const PROBE_TIMEOUT_MS = 2_000
-
-/** Serves `/healthz`, `/readyz` and `/metrics` to orchestrators and Prometheus, without an API key. */
-export function healthRoutes(ctx: HealthContext) {
-  return createRouter()
+export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
+  const { healthReuseMs } = ctx.config
+  const readMetrics = shareRuns(() => renderMetrics(ctx), healthReuseMs)
+  const checkDatabase = shareRuns(
+    () => withTimeout(PROBE_TIMEOUT_MS, isDatabaseReady(ctx.sql)).catch(() => false),
+    healthReuseMs,
+  )
+  const router = createRouter()
+  const pace = paceRequests(ctx.config.TRUSTED_PROXIES)
+  for (const { path } of [liveness, readiness, metrics]) router.get(path, pace)
+  return router
     .openapi(liveness, (c) => c.json({ status: 'ok' as const }, 200))
     .openapi(readiness, async (c) => {
-      const ready =
-        !ctx.stopping.aborted &&
-        (await withTimeout(PROBE_TIMEOUT_MS, isDatabaseReady(ctx.sql)).catch(() => false))
+      const ready = !ctx.stopping.aborted && (await checkDatabase())
       if (!ready) {
         const why =
           'the database is unreachable or read-only, or its schema is older than this version'
@@ -36,12 +37,8 @@ export function healthRoutes(ctx: HealthContext) {
       return c.json({ status: 'ready' as const, ...(paused.length > 0 ? { paused } : {}) }, 200)
     })
     .openapi(metrics, async (c) => {
-      const isUp = await refreshDatabaseGauges(ctx, c.get('requestId'))
-      ctx.metrics.databaseUp.set(isUp ? 1 : 0)
-      setProcessGauges(ctx)
-      return c.text(await ctx.metrics.registry.metrics(), 200, {
-        'content-type': ctx.metrics.registry.contentType,
-      })
+      if (!showsMetrics) throw new DomainError('not_found', `There is no path ${c.req.path}`)
+      return c.text(await readMetrics(), 200, { 'content-type': ctx.metrics.registry.contentType })
     })
 }
 
@@ -49,26 +46,4 @@ export function healthRoutes(ctx: HealthContext) {
 async function isDatabaseReady(sql: HealthContext['sql']): Promise<boolean> {
   await sql`update merchant_accounts set hold = hold where false`
   return await isSchemaCurrent(sql)
-}
-
-/** @returns whether the database answered in time; otherwise its gauges are cleared */
-async function refreshDatabaseGauges(ctx: HealthContext, requestId: string): Promise<boolean> {
-  const reads = Promise.all([
-    setBacklogGauges(ctx),
-    setMissingAccountGauges(ctx),
-    setFeedGauges(ctx),
-    setWebhookGauges(ctx),
-  ])
-  try {
-    await withTimeout(PROBE_TIMEOUT_MS, reads)
-    return true
-  } catch (error) {
-    // Metrics matter most while the database is unavailable: still serve the rest.
-    clearDatabaseGauges(ctx)
-    ctx.log.warn(
-      { err: error, requestId },
-      'the database gauges could not be read; they are reported as NaN',
-    )
-    return false
-  }
 }

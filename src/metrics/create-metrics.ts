@@ -1,5 +1,7 @@
 import { createRegistry } from '../platform/telemetry/metrics.ts'
 import { PACKAGE } from '../version.ts'
+import { createAccessMetrics } from './access.ts'
+import { createAuditMetrics } from './audit.ts'
 import { createFeedMetrics } from './feed.ts'
 import { createGatewayMetrics } from './gateway.ts'
 import { createHttpMetrics } from './http.ts'
@@ -21,11 +23,13 @@ export function createMetrics() {
     registry,
     ...createRuntimeMetrics(registry),
     ...createHttpMetrics(registry),
+    ...createAccessMetrics(registry),
     ...createIpnMetrics(registry),
     ...createSyncMetrics(registry),
     ...createGatewayMetrics(registry),
     ...createRefundMetrics(registry),
     ...createFeedMetrics(registry),
     ...createWebhookMetrics(registry),
+    ...createAuditMetrics(registry),
   }
 }

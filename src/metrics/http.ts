@@ -1,4 +1,4 @@
-import { Histogram, type Registry } from 'prom-client'
+import { Counter, Histogram, type Registry } from 'prom-client'
 
 /** Fewer than for other latencies: each route has a series per bucket. */
 const REQUESTS_S = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10]
@@ -10,6 +10,12 @@ export function createHttpMetrics(registry: Registry) {
       help: 'Time from a request to its response headers, by route; requests with ?wait= have a route of their own',
       labelNames: ['route', 'method', 'status'],
       buckets: REQUESTS_S,
+      registers: [registry],
+    }),
+    connectionsRefused: new Counter({
+      name: 'http_connections_refused_total',
+      help: 'Connections closed unread: their network has its share (network), or the process has as many as it takes (total)',
+      labelNames: ['reason'],
       registers: [registry],
     }),
   }

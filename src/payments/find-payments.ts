@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, lt, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, type SQL, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
 import type { Db } from '../db/client.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
@@ -7,6 +7,7 @@ import { DomainError } from '../errors.ts'
 import type { Position } from '../platform/http/page.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { pickByKeys, pickNewest } from '../platform/postgres/keyset-page.ts'
+import { cutRead, EXAMINATION, type PageRead } from '../platform/postgres/page-read.ts'
 import { REFUNDABLE_SQL } from './refundable.ts'
 
 export type PaymentRow = typeof payments.$inferSelect
@@ -56,16 +57,13 @@ export async function findPayment(
   return first
 }
 
-/**
- * Lists payments, newest first.
- * @returns more than `limit` payments if there is a next page
- */
-export function listPayments(
+/** Lists payments, newest first. */
+export async function listPayments(
   { db }: Pick<Context, 'db'>,
   { merchants, status, paymentMethod, orderId, transactionId, amount, from, to }: PaymentFilter,
   limit: number,
   after: Position | undefined,
-): Promise<FoundPayment[]> {
+): Promise<PageRead<FoundPayment>> {
   const p = payments
   // What the index is chosen by is no condition beside it.
   const ofOrder = orderId !== undefined
@@ -80,9 +78,9 @@ export function listPayments(
         paymentMethod === undefined ? undefined : eq(p.paymentMethod, paymentMethod),
         ofOrder && transactionId !== undefined ? eq(p.transactionId, transactionId) : undefined,
         isFew && amount !== undefined ? eq(p.amount, amount) : undefined,
-        from === undefined ? undefined : gte(p.firstSeenAt, from),
-        to === undefined ? undefined : lt(p.firstSeenAt, to),
       ),
+      from,
+      to,
       only:
         orderId !== undefined
           ? { rows: (account) => selectOfOrder(p, account, orderId) }
@@ -95,10 +93,14 @@ export function listPayments(
       after,
     },
   )
-  return selectPayments(db.with(newest))
+  const rows = await db
+    .with(newest)
+    .select({ ...describeColumns(), ...EXAMINATION })
+    .from(p)
     .orderBy(desc(p.firstSeenAt), desc(p.paymentId), desc(p.merchantCode))
     .prepare('list_payments')
     .execute()
+  return cutRead(rows, limit)
 }
 
 /** Selects the rows of a table that belong to the transactions of an order. */
@@ -119,14 +121,16 @@ export function selectOfOrder(
 
 /** Selects payments. Statements built on it are prepared: otherwise Postgres parses each read again, in a round trip of its own. */
 function selectPayments(db: Pick<Db, 'select'>) {
-  return db
-    .select({
-      payment: payments,
-      order: orderColumn('payments'),
-      refundable: refundableColumn,
-      accountHold: accountHoldColumn('payments'),
-    })
-    .from(payments)
+  return db.select(describeColumns()).from(payments)
+}
+
+function describeColumns() {
+  return {
+    payment: payments,
+    order: orderColumn('payments'),
+    refundable: refundableColumn,
+    accountHold: accountHoldColumn('payments'),
+  }
 }
 
 /** The hold of the account of a row, as a column for selects on a table that has its merchant code. */

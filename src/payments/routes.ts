@@ -65,7 +65,10 @@ export function paymentRoutes(ctx: Context) {
     .openapi(list, async (c) => {
       const { limit = DEFAULT_LIMIT, cursor, merchantCode, ...filter } = c.req.valid('query')
       const merchants = narrowMerchants(c.get('access'), merchantCode)
-      const rows = await listPayments(ctx, { ...filter, merchants }, limit, readCursor(cursor))
+      const after = readCursor(cursor)
+      const rows = await ctx.reads.run(c.get('access').chainId, (db) =>
+        listPayments(db, { ...filter, merchants }, limit, after),
+      )
       return respondPage(c, cutPage(rows, limit, locate, show), Payment)
     })
 }

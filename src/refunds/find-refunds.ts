@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, inArray, lt, type SQL, sql } from 'drizzle-orm'
+import { and, desc, eq, inArray, type SQL, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
 import type { Db } from '../db/client.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
@@ -9,6 +9,7 @@ import type { StoredHold } from '../payments/view.ts'
 import { isUuid } from '../platform/http/fields.ts'
 import type { Position } from '../platform/http/page.ts'
 import { pickByKeys, pickNewest, type Selection } from '../platform/postgres/keyset-page.ts'
+import { cutRead, EXAMINATION, type PageRead } from '../platform/postgres/page-read.ts'
 import type { RefundStatus } from './types.ts'
 
 export type RefundRecord = { refund: typeof refunds.$inferSelect; order: OrderFacts }
@@ -60,15 +61,15 @@ async function selectRefund(
   return found
 }
 
-/** Lists refunds, newest first; a result longer than `limit` means that there is a next page. */
-export function listRefunds(
+/** Lists refunds, newest first. */
+export async function listRefunds(
   { db }: Pick<Context, 'db'>,
   filter: RefundFilter,
   limit: number,
   after: Position | undefined,
-): Promise<FoundRefund[]> {
+): Promise<PageRead<FoundRefund>> {
   const r = refunds
-  const { merchants, status } = filter
+  const { merchants, status, from, to } = filter
   const shown: RefundStatus[] =
     status === 'pending' ? ['pending', 'sending'] : status ? [status] : []
   // Unfinished refunds have a partial index. A generic plan uses it only if the query repeats the index's
@@ -85,27 +86,31 @@ export function listRefunds(
         mayBeFinished ? undefined : sql`${r.status} not in ('succeeded', 'failed')`,
         ...listConditions({ ...filter, ...(by && { [by]: undefined }) }),
       ),
+      from,
+      to,
       only,
       limit,
       after,
     },
   )
-  return selectRefunds(db.with(newest))
+  const rows = await db
+    .with(newest)
+    .select({ ...describeColumns(), ...EXAMINATION })
+    .from(r)
     .orderBy(desc(r.requestedAt), desc(r.refundId), desc(r.merchantCode))
     .prepare('list_refunds')
     .execute()
+  return cutRead(rows, limit)
 }
 
 function listConditions(filter: RefundFilter): SQL[] {
   const r = refunds
-  const { transactionId, paymentId, requestedBy, amount, from, to } = filter
+  const { transactionId, paymentId, requestedBy, amount } = filter
   return [
     ...(transactionId === undefined ? [] : [eq(r.transactionId, transactionId)]),
     ...(paymentId === undefined ? [] : [eq(r.paymentId, paymentId)]),
     ...(requestedBy === undefined ? [] : [eq(r.requestedBy, requestedBy)]),
     ...(amount === undefined ? [] : [eq(r.amount, amount)]),
-    ...(from === undefined ? [] : [gte(r.requestedAt, from)]),
-    ...(to === undefined ? [] : [lt(r.requestedAt, to)]),
   ]
 }
 
@@ -138,6 +143,13 @@ function chooseIndex(
 }
 
 function selectRefunds(db: Pick<Db, 'select'>) {
-  const [order, accountHold] = [orderColumn('refunds'), accountHoldColumn('refunds')]
-  return db.select({ refund: refunds, order, accountHold }).from(refunds)
+  return db.select(describeColumns()).from(refunds)
+}
+
+function describeColumns() {
+  return {
+    refund: refunds,
+    order: orderColumn('refunds'),
+    accountHold: accountHoldColumn('refunds'),
+  }
 }

@@ -24,7 +24,10 @@ const ProofSnapshot = z.union([
 
 const ProofAttempt = z.strictObject({
   at: Time.openapi({ description: 'When the attempt was recorded, before it was sent' }),
-  bodySha256: z.string().openapi({ description: 'SHA-256 of the bytes sent, hexadecimal' }),
+  bodyHmac: z.string().nullable().openapi({
+    description:
+      'HMAC-SHA-256 of the bytes sent under a key of this service, hexadecimal; null until the record of an earlier release has been replaced',
+  }),
   outcome: z.string().nullable().openapi({
     description:
       'answered, rejected, unavailable (no byte was sent) or unknown; null while in progress',

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { isMaskedReceiver, MASK } from '../events/masked-receiver.ts'
 import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 
 /** What every member of a receiver has to be, whatever `REFUND_RECEIVER_CHECK` is: text that can be shown and stored. */
@@ -43,7 +44,7 @@ export function maskReceiver(receiver: Receiver): Receiver {
 export function maskAccount(accountNumber: string): string {
   const characters = [...accountNumber]
   const shown = Math.min(4, Math.floor(characters.length / 2))
-  return `•••• ${characters.slice(characters.length - shown).join('')}`.trimEnd()
+  return `${MASK} ${characters.slice(characters.length - shown).join('')}`.trimEnd()
 }
 
 /** The columns that hold a receiver. */
@@ -51,7 +52,8 @@ type ReceiverColumn = 'receiver' | 'receiver_shown'
 
 /** Where a receiver of a refund is stored. Events hold a copy of `receiver_shown` as it is. */
 export function placeReceiver(column: ReceiverColumn, refundId: string): Place {
-  return { column: `refunds.${column}`, row: refundId }
+  const isOwn = (text: string) => isMaskedReceiver(text) === (column === 'receiver_shown')
+  return { column: `refunds.${column}`, row: refundId, isOwn }
 }
 
 /** Encrypts a receiver for storage, bound to its column and refund. */

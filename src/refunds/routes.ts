@@ -16,7 +16,9 @@ import type { TransactionsContext } from '../transactions/context.ts'
 import { type FoundRefund, findRefund, listRefunds } from './find-refunds.ts'
 import { maskReceiver } from './receiver.ts'
 import { findReceiverHints } from './request/check-receiver.ts'
+import { findReplayed } from './request/find-replayed.ts'
 import { readIdempotencyKey } from './request/idempotency.ts'
+import { withDryRun } from './request/mark-dry-run.ts'
 import {
   DryRunParameter,
   IdempotencyHeaders,
@@ -27,7 +29,7 @@ import {
 import { previewRefund } from './request/preview-refund.ts'
 import { requestRefund } from './request/request-refund.ts'
 import { readProof } from './review/read-proof.ts'
-import { Refund, RefundPreview, RefundState, showRefund } from './view.ts'
+import { Refund, RefundPreview, RefundState, type ShownRefund, showRefund } from './view.ts'
 import { waitForRefund } from './wait-for-refund.ts'
 
 const tags = ['Refunds']
@@ -42,7 +44,7 @@ const request = createRoute({
   description:
     'A payment made by QR needs a `receiver`. The same `Idempotency-Key` with the same body always returns the same refund: repeat a request whose response was lost.',
   tags,
-  ...withScope('refunds:write'),
+  ...withDryRun(withScope('refunds:write')),
   request: {
     params: z.object({ paymentId: Id }),
     query: z.strictObject({ dryRun: DryRunParameter, merchantCode }),
@@ -70,6 +72,7 @@ const request = createRoute({
       'ambiguous_merchant',
       'payment_not_refundable',
       'exceeds_refundable',
+      'too_many_open_refunds',
       'held',
       'receiver_required',
       'idempotency_key_reused',
@@ -129,7 +132,7 @@ const list = createRoute({
 
 /** Routes to request and read refunds. */
 export function refundRoutes(ctx: TransactionsContext) {
-  const show = (found: FoundRefund) => showRefund(ctx.encryption, found)
+  const show = (found: ShownRefund) => showRefund(ctx.encryption, found)
   return createRouter()
     .openapi(request, async (c) => {
       const { dryRun, merchantCode: named } = c.req.valid('query')
@@ -155,9 +158,7 @@ export function refundRoutes(ctx: TransactionsContext) {
       const { refundId, merchantCode, replayed } = requested
       const { name, requestId } = access
       ctx.log.info({ merchantCode, refundId, key: name, requestId, replayed }, 'refund requested')
-      const refund = replayed
-        ? show(await findRefund(ctx, [merchantCode], refundId))
-        : showRefund(ctx.encryption, requested.stored)
+      const refund = show(replayed ? await findReplayed(ctx, access, requested) : requested.stored)
       const headers = { location: `/v1/refunds/${refundId}` }
       return c.json(refund, 202, replayed ? { ...headers, 'idempotent-replayed': 'true' } : headers)
     })
@@ -174,7 +175,9 @@ export function refundRoutes(ctx: TransactionsContext) {
       const { limit = DEFAULT_LIMIT, cursor, merchantCode, ...filter } = c.req.valid('query')
       const merchants = narrowMerchants(c.get('access'), merchantCode)
       const after = readCursor(cursor, z.uuid())
-      const rows = await listRefunds(ctx, { ...filter, merchants }, limit, after)
+      const rows = await ctx.reads.run(c.get('access').chainId, (db) =>
+        listRefunds(db, { ...filter, merchants }, limit, after),
+      )
       return respondPage(c, cutPage(rows, limit, locate, show), Refund)
     })
 }

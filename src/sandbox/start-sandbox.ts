@@ -13,6 +13,7 @@ import { createTokenStore } from './cards/tokens.ts'
 import { makeControlRoutes } from './control/control-routes.ts'
 import { requireSameOrigin } from './control/require-same-origin.ts'
 import { pickFirstPaymentId } from './identifiers.ts'
+import { limitBodies, requireOwnHost } from './limit-requests.ts'
 import { makePageRoutes } from './page/page-routes.ts'
 import { makePaygateRoute } from './paygate/paygate-route.ts'
 import { makeRefundMode, refundModeInput } from './paygate/refund-mode.ts'
@@ -66,7 +67,9 @@ const DELIVERY_TIMEOUT_MS = 10_000
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const state = createState(options)
+  const host = options.host ?? '127.0.0.1'
   const app = new Hono<{ Bindings: HttpBindings }>()
+  app.use(requireOwnHost(host), limitBodies())
   app.get('/healthz', (c) => c.json({ status: 'ok' }))
   app.post(state.settings.paygatePath, makePaygateRoute(state))
   app.post('/v2/auth/oauth2/token', makeTokenRoute(state))
@@ -75,7 +78,6 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   app.route('/', makePageRoutes(state))
   app.route('/sandbox', makeControlRoutes(state))
 
-  const host = options.host ?? '127.0.0.1'
   const server = createServer(getRequestListener(app.fetch))
   server.listen(options.port ?? 0, host)
   await once(server, 'listening')

@@ -10,7 +10,7 @@ export type Lookup = {
   id: string
   column: string
   from: string
-  /** The last value; undefined where only the text itself says where its prefix ends. */
+  /** The last value; undefined where only the text itself shows where its prefix ends. */
   to?: string | undefined
   /** The order of the index; by default that of the column. */
   order?: string

@@ -39,7 +39,9 @@ export function searchRoutes(ctx: Context) {
     const access = c.get('access')
     const withRefunds = access.scopes.includes('refunds:read')
     const merchants = narrowMerchants(access, merchantCode)
-    const data = await findObjects(ctx, merchants, q.trim(), { withRefunds, limit })
+    const data = await ctx.reads.run(access.chainId, (db) =>
+      findObjects(db, merchants, q.trim(), { withRefunds, limit }),
+    )
     return respondPage(c, { data, nextCursor: null }, SearchHit)
   })
 }

@@ -6,6 +6,7 @@ import { countEnding } from './claim-ahead.ts'
 import type { SyncContext } from './context.ts'
 import { lockClaimed } from './fence.ts'
 import type { Claim } from './types.ts'
+import { planUnconfirmed } from './unconfirmed-share.ts'
 
 /** Duration of a lease (ms): enough for a call to end in any way and its result to be committed. */
 export function leaseMs(gatewayTimeoutMs: number): number {
@@ -22,8 +23,8 @@ const SHARE_COLUMNS = { merchantCode: 'text', most: 'int', held: 'int' }
 
 /**
  * Claims up to `slots` and `ahead` due transactions: round robin over the accounts, the one with the fewest calls in flight
- * first, and within an account the longest due first. A burst of one account does not delay the others. Skips
- * rows that another process is claiming. If the process dies, the claim is due again when its lease ends.
+ * first, and within an account the longest due first. A burst of one account does not delay the others. Unconfirmed
+ * transactions come last (`planUnconfirmed`). Skips rows that another process is claiming. If the process dies, the claim is due again when its lease ends.
  * `queried_at` and `gap_ms` space the queries of a burst: the gap doubles with every claim, and is reset after
  * a quiet time.
  * `claimedAt` is later than the answer that is stored, also when the clock of a new primary is behind the old one's.
@@ -37,6 +38,7 @@ export async function claimDue(ctx: SyncContext, slots: number, ahead = 0): Prom
   const limit = slots + ahead
   const shares = listShares(ctx, limit, ahead > 0)
   if (shares.length === 0) return []
+  const { room, first } = planUnconfirmed(ctx)
   const limits = limitClaims(
     ctx,
     shares.map(({ merchantCode }) => merchantCode),
@@ -47,13 +49,19 @@ export async function claimDue(ctx: SyncContext, slots: number, ahead = 0): Prom
       from ${rowSet(ctx.sql, 's', SHARE_COLUMNS, shares)} ${limits.share}
     ), picked as materialized (
       select merchant_code, transaction_id, place from (
-        select share.merchant_code, due.transaction_id, due.due_at, due.place,
-          held + row_number() over (partition by share.merchant_code order by due.due_at) as turn
-        from share cross join lateral (
-          select transaction_id, due_at, ctid as place from transactions as t
-          where t.merchant_code = share.merchant_code and t.due_at <= now()
-          order by t.due_at limit share.most for update skip locked) as due) as queue
-      order by turn, due_at limit ${limit}) ${limits.consumed}
+        select merchant_code, transaction_id, due_at, place, rank, nth,
+          held + row_number() over (partition by merchant_code order by rank, due_at) as turn
+        from (
+          select *, case when not unconfirmed then 1 when ${first}::boolean and nth = 1 then 0 else 2 end as rank
+          from (
+            select share.merchant_code, share.held, due.*,
+              row_number() over (partition by due.unconfirmed order by due.due_at) as nth
+            from share cross join lateral (${selectDue(ctx.sql, room)}) as due
+          ) as counted
+        ) as ranked
+        where not unconfirmed or nth <= ${room}
+      ) as queue
+      order by rank = 2, turn, due_at limit ${limit}) ${limits.consumed}
     update transactions as t set
       lease_id = gen_random_uuid(), claimed = want,
       due_at = now() + ${leaseMs(GATEWAY_TIMEOUT_MS)} * interval '1 millisecond',
@@ -69,6 +77,18 @@ export async function claimDue(ctx: SyncContext, slots: number, ahead = 0): Prom
       coalesce((select true from refunds as r where ${ctx.sql.unsafe(REFUNDS)} limit 1), false) as "hasRefunds"`
   const knownAt = performance.now()
   return rows.map((row) => ({ ...row, knownAt }))
+}
+
+/** Selects what is due of the account in `share`: up to `most` that are confirmed, and up to `room` that are not. */
+function selectDue(sql: SyncContext['sql'], room: number) {
+  const select = (isConfirmed: boolean, most: ReturnType<typeof sql>) => sql`
+    select * from (
+      select transaction_id, due_at, ctid as place, ${!isConfirmed}::boolean as unconfirmed
+      from transactions as t
+      where t.merchant_code = share.merchant_code and t.due_at <= now()
+        and ${isConfirmed ? sql`not t.unconfirmed` : sql`t.unconfirmed`}
+      order by t.due_at limit ${most} for update skip locked) as locked`
+  return sql`${select(true, sql`share.most`)} union all ${select(false, sql`least(share.most, ${room})`)}`
 }
 
 /** Releases an unfinished claim: the transaction is due at once, for any worker. */
@@ -103,6 +123,7 @@ export async function findNextDue(ctx: SyncContext, maxMs: number): Promise<numb
     from unnest(${open}::text[]) as a (merchant_code) cross join lateral (
       select due_at from transactions as t
       where t.merchant_code = a.merchant_code and t.due_at is not null
+        and (${planUnconfirmed(ctx).room > 0}::boolean or not t.unconfirmed)
       order by t.due_at limit 1) as due`
   return Math.max(0, Math.ceil(Math.min(maxMs, row?.inMs ?? maxMs, ...paused)))
 }

@@ -9,7 +9,8 @@ const COLUMNS = {
     'merchantCode',
     'transactionId',
     'command',
-    'bodySha256',
+    'bodyHmac',
+    'bodyKeyId',
     'sentAt',
     'durationMs',
     'outcome',
@@ -40,12 +41,13 @@ export async function recordCalls(
     code: outcome.kind === 'rejected' ? outcome.code : CODES[outcome.kind],
     message: 'message' in outcome ? outcome.message : outcome.reason,
     answer: outcome.kind === 'answered' ? outcome.value.json : null,
-    bodySha256: `\\x${record.bodySha256.toString('hex')}`,
+    bodyHmac: `\\x${record.bodyHmac.value.toString('hex')}`,
+    bodyKeyId: record.bodyHmac.keyId,
   }))
   await tx`
-    insert into gateway_calls (id, merchant_code, transaction_id, command, body_sha256, sent_at,
-      duration_ms, outcome, http_status, code, message, answer, received)
-    select id, merchant_code, transaction_id, command, body_sha256, sent_at, duration_ms, outcome,
-      http_status, code, message, answer::jsonb, received
+    insert into gateway_calls (id, merchant_code, transaction_id, command, body_sha256, body_key_id,
+      sent_at, duration_ms, outcome, http_status, code, message, answer, received)
+    select id, merchant_code, transaction_id, command, body_hmac, body_key_id, sent_at,
+      duration_ms, outcome, http_status, code, message, answer::jsonb, received
     from ${rowSet(tx, 'c', COLUMNS, rows)}`
 }

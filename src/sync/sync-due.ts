@@ -52,18 +52,25 @@ export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<
     ctx.limiter.release(slots)
   }
   const moreMayBeDue = claims.length === slots + ahead
+  const { unconfirmedQueries: unconfirmed } = ctx
+  unconfirmed.running += claims.filter((claim) => claim.unconfirmed).length
   const starts = requestSlots(ctx, claims)
   const links = await findTraceLinks(ctx, claims)
+  const syncClaim = async (claim: Claim, hasSlot: Promise<boolean> | undefined) => {
+    if (!(await hasSlot)) return await handBack(ctx, claim)
+    const slot = holdSlot(ctx, claim, moreMayBeDue, onMore)
+    const plan = () => ({ ...describeSync(claim), ...links.get(claim.leaseId) })
+    const dueAgain = await ctx.tracing.run(plan, (span) => syncOne(ctx, claim, span, slot.endCall))
+    slot.end()
+    if (dueAgain) onMore?.()
+  }
   const finished = Promise.all(
     claims.map(async (claim, index) => {
-      if (!(await starts[index])) return await handBack(ctx, claim)
-      const slot = holdSlot(ctx, claim, moreMayBeDue, onMore)
-      const plan = () => ({ ...describeSync(claim), ...links.get(claim.leaseId) })
-      const dueAgain = await ctx.tracing.run(plan, (span) =>
-        syncOne(ctx, claim, span, slot.endCall),
-      )
-      slot.end()
-      if (dueAgain) onMore?.()
+      await syncClaim(claim, starts[index])
+      if (!claim.unconfirmed) return
+      unconfirmed.running -= 1
+      // More of them may wait for this one to end.
+      onMore?.()
     }),
   )
   return { count: claims.length, finished: finished.then(() => {}) }

@@ -1,4 +1,4 @@
-import { and, desc, eq, gte, lt, type SQL, Subquery, sql } from 'drizzle-orm'
+import { and, desc, eq, type SQL, Subquery, sql } from 'drizzle-orm'
 import type { Db } from '../db/client.ts'
 import { payments, transactions } from '../db/schema.ts'
 import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
@@ -8,6 +8,7 @@ import type { Position } from '../platform/http/page.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { listColumns } from '../platform/postgres/columns.ts'
 import { pickNewest } from '../platform/postgres/keyset-page.ts'
+import { cutRead, EXAMINATION, type PageRead } from '../platform/postgres/page-read.ts'
 import { pipeline } from '../platform/postgres/pipeline.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -67,16 +68,15 @@ export async function readTransactions(
 
 /**
  * Lists transactions with their payments, newest first. Unconfirmed ones are in no list.
- * @returns more than `limit` transactions if there is a next page
  */
 export async function listTransactions(
   { db }: Pick<TransactionsContext, 'db'>,
   filter: TransactionFilter,
   limit: number,
   after: Position | undefined,
-): Promise<TransactionWithPayments[]> {
+): Promise<PageRead<TransactionWithPayments>> {
   const t = transactions
-  const { merchants, orderId, merchantTxnId } = filter
+  const { merchants, orderId, merchantTxnId, from, to } = filter
   const others =
     orderId === undefined
       ? { ...filter, merchantTxnId: undefined }
@@ -87,6 +87,8 @@ export async function listTransactions(
     {
       merchants,
       filter: and(eq(t.unconfirmed, false), ...listConditions(others)),
+      from,
+      to,
       only:
         orderId !== undefined
           ? { column: t.orderId, from: orderId, to: orderId }
@@ -98,13 +100,14 @@ export async function listTransactions(
     },
   )
   const rows = await selectWithPayments(db.with(newest)).prepare('list_transactions').execute()
-  return groupPayments(rows)
+  const read = cutRead(groupPayments(rows), limit)
+  return { rows: read.rows, stoppedAt: read.stoppedAt }
 }
 
-/** The conditions of a filter on a row of `transactions`, all but the accounts. */
+/** The conditions of a filter on a row of `transactions`, all but the accounts and the times. */
 export function listConditions(filter: TransactionFilter): SQL[] {
   const t = transactions
-  const { state, orderId, merchantTxnId, amount, from, to } = filter
+  const { state, orderId, merchantTxnId, amount } = filter
   const ofAmount = sql`exists (
     select from (
       select amount from payments as p where ${sql.raw(byKey('p', KEY, 'transactions'))} offset 0
@@ -114,15 +117,13 @@ export function listConditions(filter: TransactionFilter): SQL[] {
     ...(orderId === undefined ? [] : [eq(t.orderId, orderId)]),
     ...(merchantTxnId === undefined ? [] : [eq(t.merchantTxnId, merchantTxnId)]),
     ...(amount === undefined ? [] : [ofAmount]),
-    ...(from === undefined ? [] : [gte(t.firstSeenAt, from)]),
-    ...(to === undefined ? [] : [lt(t.firstSeenAt, to)]),
   ]
 }
 
 function selectWithPayments(db: Pick<Db, 'select'>) {
   const t = transactions
   return db
-    .select({ transaction: t, payment: payments, refundable: refundableColumn })
+    .select({ transaction: t, payment: payments, refundable: refundableColumn, ...EXAMINATION })
     .from(t)
     .leftJoinLateral(
       new Subquery(
@@ -147,15 +148,17 @@ function groupPayments(
     transaction: TransactionRow
     payment: PaymentRow | null
     refundable: string
+    fits: boolean | null
+    stops: boolean | null
   }[],
-): TransactionWithPayments[] {
-  const grouped: TransactionWithPayments[] = []
-  for (const { transaction, payment, refundable } of rows) {
+) {
+  const grouped: (TransactionWithPayments & Pick<(typeof rows)[number], 'fits' | 'stops'>)[] = []
+  for (const { transaction, payment, refundable, ...examination } of rows) {
     const last = grouped.at(-1)
     const same =
       last?.transaction.transactionId === transaction.transactionId &&
       last.transaction.merchantCode === transaction.merchantCode
-    const entry = same ? last : { transaction, payments: [] }
+    const entry = same ? last : { transaction, payments: [], ...examination }
     if (!same) grouped.push(entry)
     if (payment) entry.payments.push({ payment, refundable })
   }

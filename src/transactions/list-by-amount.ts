@@ -1,9 +1,10 @@
-import { and, desc, sql } from 'drizzle-orm'
-import { payments } from '../db/schema.ts'
+import { and, desc, gte, lt, sql } from 'drizzle-orm'
+import { payments, transactions } from '../db/schema.ts'
 import { formatTransactionKey } from '../db/transaction-key.ts'
 import type { Position } from '../platform/http/page.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { pickNewest } from '../platform/postgres/keyset-page.ts'
+import { cutRead, EXAMINATION, type PageRead } from '../platform/postgres/page-read.ts'
 import type { TransactionsContext } from './context.ts'
 import { listConditions, readTransactions, type TransactionFilter } from './find-transactions.ts'
 import type { TransactionWithPayments } from './types.ts'
@@ -12,6 +13,9 @@ import type { TransactionWithPayments } from './types.ts'
 export type FoundByAmount = { found: TransactionWithPayments; position: Position }
 
 const KEY = ['merchant_code', 'transaction_id']
+
+/** Of each payment that is compared, its transaction and that one's other payments are read. */
+const EXAMINED_BY_AMOUNT = 1_000
 
 /** Of several payments of a transaction, the newest stands for it. */
 const IS_NEWEST = sql`not exists (
@@ -23,26 +27,32 @@ const IS_NEWEST = sql`not exists (
 /**
  * Lists the transactions that have a payment of an amount, the one whose payment was seen last first: no index has the
  * amounts of payments in the order of their transactions.
- * @returns more than `limit` transactions if there is a next page
  */
 export async function listByAmount(
   { db, sql: pool }: Pick<TransactionsContext, 'db' | 'sql'>,
   { amount, ...filter }: TransactionFilter & { amount: string },
   limit: number,
   after: Position | undefined,
-): Promise<FoundByAmount[]> {
+): Promise<PageRead<FoundByAmount>> {
   const p = payments
-  const conditions = and(...listConditions(filter)) ?? sql`true`
+  const { from, to } = filter
+  const t = transactions
+  const conditions = and(
+    ...listConditions(filter),
+    from === undefined ? undefined : gte(t.firstSeenAt, from),
+    to === undefined ? undefined : lt(t.firstSeenAt, to),
+  )
   const isWanted = sql`exists (
     select from (
       select * from transactions as t where ${sql.raw(byKey('t', KEY, 'payments'))} limit 1
-    ) as transactions where ${conditions})`
+    ) as transactions where ${conditions ?? sql`true`})`
   const newest = pickNewest(
     db,
     { merchantCode: p.merchantCode, time: p.firstSeenAt, id: p.paymentId },
     {
       merchants: filter.merchants,
       filter: and(IS_NEWEST, isWanted),
+      examined: EXAMINED_BY_AMOUNT,
       only: { sorted: p.amount, value: amount },
       limit,
       after,
@@ -55,14 +65,16 @@ export async function listByAmount(
       transactionId: p.transactionId,
       time: p.firstSeenAt,
       id: p.paymentId,
+      ...EXAMINATION,
     })
     .from(p)
     .orderBy(desc(p.firstSeenAt), desc(p.paymentId), desc(p.merchantCode))
     .prepare('list_transactions_by_amount')
     .execute()
   const known = await readTransactions(pool, rows)
-  return rows.flatMap(({ merchantCode, transactionId, time, id }) => {
+  const listed = rows.flatMap(({ merchantCode, transactionId, time, id, ...examination }) => {
     const found = known.get(formatTransactionKey({ merchantCode, transactionId }))
-    return found ? [{ found, position: { time, id, merchantCode } }] : []
+    return found ? [{ found, position: { time, id, merchantCode }, ...examination }] : []
   })
+  return cutRead(listed, limit)
 }

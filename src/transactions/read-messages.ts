@@ -41,15 +41,19 @@ export async function readMessages(
   limit: number,
 ): Promise<ReceivedMessage[]> {
   const key = selectKey(sql, transaction)
+  // A literal: for a parameter the planner expects many rows.
+  const most = sql.unsafe(String(limit))
   const rows = await sql<Row[]>`
     select id::text, at::text, type, left(text, ${MAX_TEXT}) as text from (
       select first_received_at as at, id, 'notification' as type, body as text
       from ${key} cross join lateral (
-        select * from ipn_events as e where ${sql.unsafe(byKey('e', KEY, 'k'))} offset 0) as e
+        select * from ipn_events as e where ${sql.unsafe(byKey('e', KEY, 'k'))} desc, e.first_received_at desc
+        fetch first ${most} rows with ties) as e
       union all
       select sent_at, id, 'query', concat_ws(E'\n', received, jsonb_pretty(answer))
       from ${key} cross join lateral (
-        select * from gateway_calls as g where ${sql.unsafe(byKey('g', KEY, 'k'))} offset 0) as g
+        select * from gateway_calls as g where ${sql.unsafe(byKey('g', KEY, 'k'))} desc, g.sent_at desc
+        fetch first ${most} rows with ties) as g
       ${withRefunds ? selectOfRefunds(sql, transaction, key) : sql``}
     ) as messages
     order by messages.at desc, messages.id desc limit ${limit}`

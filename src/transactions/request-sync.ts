@@ -7,7 +7,17 @@ import { DomainError } from '../errors.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Tx } from '../platform/postgres/types.ts'
 import { makeDue } from './make-due.ts'
+
+/**
+ * How many transactions that no notification has named may wait for their query: of one key, and of an account. They are
+ * queried after all others (`planUnconfirmed`), so more would only grow the queue.
+ */
+export const MAX_WAITING = { ofKey: 200, ofAccount: 1_000 }
+
+/** When about as many have been queried that another finds room (seconds). */
+const RETRY_AFTER_S = 5
 
 const OPERATION = 'POST /v1/transactions/{transactionId}/sync'
 
@@ -17,7 +27,7 @@ const OPERATION = 'POST /v1/transactions/{transactionId}/sync'
  * @param merchants the merchant accounts the caller may act for
  * @returns the merchant code under which the transaction was found or registered
  * @throws DomainError `ambiguous_merchant` when several accounts have the id, `invalid_request` when it is
- *   new and the caller holds several accounts, `merchant_not_found` when it holds none or the account is not
+ *   new and the caller holds several accounts, `too_many_unconfirmed`, `merchant_not_found` when it holds none or the account is not
  *   in the settings
  */
 export async function requestSync(
@@ -27,12 +37,12 @@ export async function requestSync(
   transactionId: string,
 ): Promise<string> {
   return await runInTransaction(sql, async (tx) => {
-    const known = await tx<{ merchantCode: string }[]>`
-      select t.merchant_code as "merchantCode" from (
+    const known = await tx<{ merchantCode: string; unconfirmed: boolean }[]>`
+      select t.merchant_code as "merchantCode", t.unconfirmed from (
         select merchant_code, ${transactionId}::text as transaction_id
         from json_array_elements_text(${JSON.stringify(merchants)}::json) as merchant_code
       ) as k cross join lateral (
-        select merchant_code from transactions as t
+        select merchant_code, unconfirmed from transactions as t
         where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1) as t`
     if (known.length > 1) {
       throw new DomainError(
@@ -57,13 +67,36 @@ export async function requestSync(
         `The merchant account ${merchantCode} is no longer in the settings: the gateway cannot be queried`,
       )
     }
+    if (known[0]?.unconfirmed !== false) await requireRoom(tx, access, merchantCode)
     tracing.remember(formatTransactionKey({ merchantCode, transactionId }))
     await tx`
-      insert into transactions as t (merchant_code, transaction_id, unconfirmed, due_at)
-      values (${merchantCode}, ${transactionId}, true, now())
-      on conflict (merchant_code, transaction_id) do update set ${makeDue(sql)}`
+      insert into transactions as t (merchant_code, transaction_id, unconfirmed, asked_by, due_at)
+      values (${merchantCode}, ${transactionId}, true, ${access.chainId}, now())
+      on conflict (merchant_code, transaction_id) do update set ${makeDue(sql)}, asked_by = excluded.asked_by`
     notifyAfterCommit(tx, SYNC_DUE)
     await recordWrite(tx, access, { operation: OPERATION, merchantCode, objectId: transactionId })
     return merchantCode
   })
+}
+
+/**
+ * Checks that a transaction that no notification and no answer has named may wait for its query. Requests at the same
+ * moment do not see each other, so a few more may wait.
+ * @throws DomainError `too_many_unconfirmed`
+ */
+async function requireRoom(tx: Tx, { chainId }: Access, merchantCode: string): Promise<void> {
+  const [waiting] = await tx<{ ofKey: number; ofAccount: number }[]>`
+    select count(*) filter (where asked_by = ${chainId})::int as "ofKey", count(*)::int as "ofAccount" from (
+      select asked_by from transactions as t
+      where t.merchant_code = ${merchantCode} and t.due_at <= now() and t.unconfirmed
+      order by t.due_at limit ${MAX_WAITING.ofAccount}) as t`
+  const { ofKey = 0, ofAccount = 0 } = waiting ?? {}
+  if (ofKey < MAX_WAITING.ofKey && ofAccount < MAX_WAITING.ofAccount) return
+  const whose = ofKey < MAX_WAITING.ofKey ? 'The account' : 'This key'
+  const count = ofKey < MAX_WAITING.ofKey ? ofAccount : ofKey
+  throw new DomainError(
+    'too_many_unconfirmed',
+    `${whose} has ${count} transactions waiting for their query that no notification has named`,
+    { retryAfterS: RETRY_AFTER_S },
+  )
 }

@@ -106,7 +106,12 @@ const sync = createRoute({
   },
   responses: {
     202: describeResponse('The query is due', Transaction),
-    ...describeRefusals(...BODY_REFUSALS, 'merchant_not_found', 'ambiguous_merchant'),
+    ...describeRefusals(
+      ...BODY_REFUSALS,
+      'merchant_not_found',
+      'ambiguous_merchant',
+      'too_many_unconfirmed',
+    ),
   },
 })
 
@@ -150,12 +155,15 @@ export function transactionRoutes(ctx: TransactionsContext) {
       const { limit = DEFAULT_LIMIT, cursor, merchantCode, ...filter } = c.req.valid('query')
       const merchants = narrowMerchants(c.get('access'), merchantCode)
       const { amount, orderId, merchantTxnId } = filter
+      const { chainId: holder } = c.get('access')
       const after = readCursor(cursor)
       if (amount !== undefined && orderId === undefined && merchantTxnId === undefined) {
-        const found = await listByAmount(ctx, { ...filter, amount, merchants }, limit, after)
+        const wanted = { ...filter, amount, merchants }
+        const found = await ctx.reads.run(holder, (db) => listByAmount(db, wanted, limit, after))
         return respondPage(c, cutPage(found, limit, locateByAmount, showByAmount), Transaction)
       }
-      const rows = await listTransactions(ctx, { ...filter, merchants }, limit, after)
+      const wanted = { ...filter, merchants }
+      const rows = await ctx.reads.run(holder, (db) => listTransactions(db, wanted, limit, after))
       return respondPage(c, cutPage(rows, limit, locate, showTransaction), Transaction)
     })
     .openapi(sync, async (c) => {
@@ -175,9 +183,13 @@ export function transactionRoutes(ctx: TransactionsContext) {
       const merchants = narrowMerchants(c.get('access'), merchantCode)
       const { transactionId } = c.req.valid('param')
       const { transaction } = await findTransaction(ctx, merchants, transactionId)
-      const withRefunds = c.get('access').scopes.includes('refunds:read')
-      const rows = await readTimeline(ctx, transaction, withRefunds, limit, readCursor(cursor))
-      const page = cutPage(rows, limit, locateEntry, showEntry)
+      const { scopes, chainId } = c.get('access')
+      const withRefunds = scopes.includes('refunds:read')
+      const after = readCursor(cursor)
+      const rows = await ctx.reads.run(chainId, ({ sql }) =>
+        readTimeline({ ...ctx, sql }, transaction, withRefunds, limit, after),
+      )
+      const page = cutPage({ rows }, limit, locateEntry, showEntry)
       return respondPage(c, page, TimelineEntry)
     })
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { listMerchants, parseBearer } from '../access/authenticate.ts'
+import { describeAllowance } from '../access/key-limits.ts'
 import { explainError, writeProblem } from '../platform/http/problems.ts'
 import { chooseRequestId } from '../platform/http/request-id.ts'
 import { SECURITY_HEADERS } from '../platform/http/security-headers.ts'
@@ -10,6 +11,13 @@ import { formatEtag, matchesEtag, showTransaction } from './view.ts'
 
 /** Serves a request, unless it returns `false`: then it has done nothing, and the framework serves it. */
 export type ReadServer = (request: IncomingMessage, response: ServerResponse) => boolean
+
+type AdmittedRead = {
+  id: string
+  merchants: readonly string[]
+  /** The headers with what is left of the key's rate. */
+  limits: Record<string, string>
+}
 
 type ReadResponse = { status: number; headers: Record<string, string>; body?: string }
 
@@ -22,7 +30,7 @@ const ROUTE = '/v1/transactions/{transactionId}'
  * Serves the plain read of a transaction by its id on the server's own requests, exactly as the framework
  * would: its routing, middleware and response objects cost more than the rest of such a read. Whatever is
  * unusual about a request is left to the framework: a query string, a key that is not in the cache, has no
- * scope or is limited, a body, a host that has to be checked, tracing.
+ * scope, is bound to networks or has no request reserved, a body, a host that has to be checked, tracing.
  */
 export function createReadServer(ctx: TransactionsContext): ReadServer {
   const isValidHost = createHostCheck()
@@ -31,8 +39,7 @@ export function createReadServer(ctx: TransactionsContext): ReadServer {
   async function serve(
     request: IncomingMessage,
     response: ServerResponse,
-    merchants: readonly string[],
-    transactionId: string,
+    { merchants, id: transactionId, limits }: AdmittedRead,
   ): Promise<void> {
     const startedAt = performance.now()
     const { headers, url: path = '' } = request
@@ -45,6 +52,7 @@ export function createReadServer(ctx: TransactionsContext): ReadServer {
       const explained = explainError(ctx.log, error, { requestId, method: 'GET', path })
       read = writeProblem(explained.code, explained.detail, requestId, explained.options)
     }
+    read.headers = { ...read.headers, ...limits }
     send(response, read, requestId, ctx.stopping.aborted)
     meter(read.status, performance.now() - startedAt)
   }
@@ -54,8 +62,13 @@ export function createReadServer(ctx: TransactionsContext): ReadServer {
     if (id === undefined || !isValidHost(request.headers.host)) return false
     const text = parseBearer(request.headers.authorization)
     const key = text === undefined ? undefined : ctx.keys.peek(text)
-    if (!key || key.ratePerMinute !== null || !key.scopes.includes('payments:read')) return false
-    void serve(request, response, listMerchants(key, ctx.merchants), id)
+    if (!key?.scopes.includes('payments:read') || key.networks) return false
+    const admission = ctx.keyLimits.admitNow(key)
+    if (admission?.kind !== 'admitted') return false
+    ctx.keyUses.note(key.id, request)
+    const merchants = listMerchants(key, ctx.merchants)
+    const limits = describeAllowance(key, admission.allowance)
+    void serve(request, response, { id, merchants, limits }).finally(admission.leave)
     return true
   }
 }

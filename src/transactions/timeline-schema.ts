@@ -36,7 +36,10 @@ const Query = z.strictObject({
   message: z.string().nullable(),
   httpStatus: z.int().nullable(),
   durationMs: z.int(),
-  bodySha256: z.string().openapi({ description: 'SHA-256 of the bytes sent, hexadecimal' }),
+  bodyHmac: z.string().nullable().openapi({
+    description:
+      'HMAC-SHA-256 of the bytes sent under a key of this service, hexadecimal; null until the record of an earlier release has been replaced',
+  }),
   received: Received,
 })
 
@@ -60,7 +63,7 @@ const RefundAttempt = z.strictObject({
   message: z.string().nullable(),
   httpStatus: z.int().nullable(),
   durationMs: z.int().nullable(),
-  bodySha256: z.string(),
+  bodyHmac: z.string().nullable(),
   received: Received.openapi({
     description: 'The first 2,000 characters of what was received, as JSON',
   }),

@@ -1,10 +1,11 @@
 import { Card, DataTable, Field } from '../../platform/html/components.tsx'
-import type { Page } from '../../platform/http/page.ts'
+import { DEFAULT_LIMIT, type Page } from '../../platform/http/page.ts'
 import { TEXTS } from '../texts/en.ts'
 import type { ListKind } from './list-kind.ts'
 import type { Filter, ReadFilters } from './read-filters.ts'
 
 const { titles, fields, any, submit, csv, none, next, first, rows: order } = TEXTS.lists
+const { noneSoFar, shortened } = TEXTS.lists
 
 type Props<T extends object> = {
   kind: ListKind<T>
@@ -17,6 +18,7 @@ type Props<T extends object> = {
 /** The filters of a list, and a page of it. */
 export function ListPage<T extends object>({ kind, given, problems, accounts, page }: Props<T>) {
   const { data, nextCursor } = page
+  const isShortened = nextCursor !== null && data.length > 0 && data.length < DEFAULT_LIMIT
   const { cursor, format: _, notice: __, ...filters } = given
   const link = (more: Record<string, string>) => `?${new URLSearchParams({ ...filters, ...more })}`
   const choices = Object.fromEntries(accounts.map((code) => [code, code]))
@@ -32,7 +34,7 @@ export function ListPage<T extends object>({ kind, given, problems, accounts, pa
       </form>
       <Card title={titles[kind.name]} note={order}>
         {data.length === 0 ? (
-          <p>{none}</p>
+          <p>{nextCursor === null ? none : noneSoFar}</p>
         ) : (
           <DataTable
             caption={titles[kind.name]}
@@ -40,6 +42,7 @@ export function ListPage<T extends object>({ kind, given, problems, accounts, pa
             rows={data.map((row) => kind.show(row))}
           />
         )}
+        {isShortened ? <p>{shortened}</p> : null}
         <div class="row">
           {cursor === undefined ? null : <a href={link({})}>{first}</a>}
           {nextCursor === null ? null : <a href={link({ cursor: nextCursor })}>{next}</a>}

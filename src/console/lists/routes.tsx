@@ -45,7 +45,9 @@ async function respondList<T extends object>(
   // A filter that cannot be read leaves everything out: more than was asked for would be misleading.
   const page = isWrong
     ? { data: [], nextCursor: null }
-    : await kind.load(ctx, { merchants, values, limit: DEFAULT_LIMIT, after })
+    : await ctx.reads.run(access.chainId, (database) =>
+        kind.load({ ...ctx, ...database }, { merchants, values, limit: DEFAULT_LIMIT, after }),
+      )
   if (given.format === 'csv' && !isWrong) {
     c.header('content-disposition', `attachment; filename="${kind.name}.csv"`)
     return respondCsv(c, writeCsv(kind.schema, page.data), page.nextCursor, 'cursor')

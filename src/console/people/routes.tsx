@@ -7,6 +7,7 @@ import { DomainError } from '../../errors.ts'
 import { isUuid } from '../../platform/http/fields.ts'
 import { runInTransaction } from '../../platform/postgres/transaction.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
+import { endEndpointsOfPerson } from '../../webhooks/end-endpoints.ts'
 import type { ConsoleContext } from '../context.ts'
 import type { ConsoleEnv, ConsoleRequest } from '../env.ts'
 import { readDraft } from '../forms/draft.ts'
@@ -77,9 +78,15 @@ export function peopleRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
       return redirectWith(c, pathOf(person), 'sessionEnded')
     })
     .post(`${PATH}/:personId/end`, async (c) => {
-      await change(c, 'end', (tx, person) => endPerson(tx, person.id))
+      await change(c, 'end', endAccess)
       return redirectWith(c, PATH, 'personEnded')
     })
+}
+
+/** Ends the access of a person, and the webhook endpoints that belong to the person. */
+async function endAccess(tx: Tx, { id }: Person): Promise<void> {
+  await endPerson(tx, id)
+  await endEndpointsOfPerson(tx, id)
 }
 
 /** @throws DomainError `not_found`, also for a person with accounts that the admin does not have */

@@ -69,6 +69,7 @@ const ABOVE: Partial<Record<RefusalCode, string>> = {
   refunds_disabled: alerts.disabled,
   merchant_not_found: alerts.accountMissing,
   idempotency_key_reused: alerts.keyReused,
+  too_many_open_refunds: alerts.tooManyOpen,
 }
 
 /** The page is read anew after the refusal, so that the reason it shows is the present one. */

@@ -12,8 +12,8 @@ export async function listNewestRefunds(
   ctx: ConsoleContext,
   filter: RefundFilter,
 ): Promise<RefundView[]> {
-  const found = await listRefunds(ctx, filter, SHOWN_REFUNDS, undefined)
-  return found.slice(0, SHOWN_REFUNDS).map((one) => showRefund(ctx.encryption, one))
+  const { rows } = await listRefunds(ctx, filter, SHOWN_REFUNDS, undefined)
+  return rows.slice(0, SHOWN_REFUNDS).map((one) => showRefund(ctx.encryption, one))
 }
 
 /** Explains what would keep a refund from being requested, although something is left. */

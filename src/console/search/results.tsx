@@ -8,7 +8,7 @@ import { TEXTS } from '../texts/en.ts'
 import { pathOf } from './choose-target.ts'
 import type { Hit } from './find-hits.ts'
 
-const { groups, columns, matched, newest, nothingYet } = TEXTS.search
+const { groups, columns, matched, newest, nothingYet, shortened } = TEXTS.search
 
 /** What was found, grouped by kind. */
 export function Results({ hits }: { hits: readonly Hit[] }) {
@@ -62,12 +62,19 @@ function amountOf({ of, payment, refund }: Hit): string {
   return (refund ?? payment)?.amount ?? of.paidAmount
 }
 
-/** The newest transactions: where work begins. */
-export function Newest({ rows }: { rows: readonly TransactionWithPayments[] }) {
+/**
+ * The newest transactions: where work begins.
+ * @param isShortened older ones may fit the filter as well
+ */
+export function Newest(props: { rows: readonly TransactionWithPayments[]; isShortened: boolean }) {
+  const { rows, isShortened } = props
   return (
     <Card title={newest}>
+      {isShortened ? <p>{shortened}</p> : null}
       {rows.length === 0 ? (
-        <p>{nothingYet}</p>
+        isShortened ? null : (
+          <p>{nothingYet}</p>
+        )
       ) : (
         <DataTable
           caption={newest}

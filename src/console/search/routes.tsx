@@ -65,8 +65,11 @@ async function respondNewest(
 ) {
   const { from, to } = toRange(query)
   const filter = { merchants, state: query.state, from, to }
-  const rows = await listTransactions(ctx, filter, MAX_NEWEST, undefined)
-  return renderSearch(c, problems, <Newest rows={rows.slice(0, MAX_NEWEST)} />)
+  const { rows, stoppedAt } = await ctx.reads.run(c.get('access').chainId, (db) =>
+    listTransactions(db, filter, MAX_NEWEST, undefined),
+  )
+  const newest = <Newest rows={rows.slice(0, MAX_NEWEST)} isShortened={stoppedAt !== undefined} />
+  return renderSearch(c, problems, newest)
 }
 
 async function respondHits(
@@ -75,7 +78,10 @@ async function respondHits(
   merchants: readonly string[],
   { query, problems }: ReadQuery & { query: SearchQuery & { q: string } },
 ) {
-  const hits = await findHits(ctx, c.get('access'), merchants, query)
+  const access = c.get('access')
+  const hits = await ctx.reads.run(access.chainId, (database) =>
+    findHits({ ...ctx, ...database }, access, merchants, query),
+  )
   const { shown, ignoredFilters, leftOut, isCut } = hits
   const target = chooseTarget(shown)
   if (target !== undefined) {

@@ -5,7 +5,7 @@ import { listOfTransaction } from '../../discrepancies/list-of-transaction.ts'
 import type { DiscrepancyRow } from '../../discrepancies/types.ts'
 import { readAccountHold } from '../../holds/read-account-hold.ts'
 import type { StoredHold } from '../../payments/view.ts'
-import { cutPage, type Page, readCursor } from '../../platform/http/page.ts'
+import { cutPage, type Page, type Position, readCursor } from '../../platform/http/page.ts'
 import { listExternalOfTransaction } from '../../refunds/external/find-external-refunds.ts'
 import type { ExternalRecord } from '../../refunds/external-view.ts'
 import { type FoundRefund, listRefunds } from '../../refunds/find-refunds.ts'
@@ -53,13 +53,24 @@ const LIMITS = {
  */
 export async function loadStory(
   ctx: ConsoleContext,
-  { scopes }: Pick<Access, 'scopes'>,
+  { scopes, chainId }: Pick<Access, 'scopes' | 'chainId'>,
   found: FoundTransaction,
   cursor: string | undefined,
 ): Promise<Story> {
+  const after = readCursor(cursor)
+  return await ctx.reads.run(chainId, (database) =>
+    readStory({ ...ctx, ...database }, scopes, found, after),
+  )
+}
+
+async function readStory(
+  ctx: ConsoleContext,
+  scopes: Access['scopes'],
+  found: FoundTransaction,
+  after: Position | undefined,
+): Promise<Story> {
   const { transaction: key } = found
   const withRefunds = scopes.includes('refunds:read')
-  const after = readCursor(cursor)
   const [accountHold, refunds, surplus, discrepancies, entries, messages, webhooks, sameOrder] =
     await Promise.all([
       readAccountHold(ctx.sql, key.merchantCode),
@@ -71,7 +82,7 @@ export async function loadStory(
       listSent(ctx, key, withRefunds, LIMITS.webhooks),
       loadSameOrder(ctx, key),
     ])
-  const timeline = cutPage(entries, LIMITS.timeline, locate, show)
+  const timeline = cutPage({ rows: entries }, LIMITS.timeline, locate, show)
   const ids = [
     key.transactionId,
     ...found.payments.map(({ payment }) => payment.paymentId),
@@ -84,7 +95,7 @@ export async function loadStory(
 
 async function loadRefunds(ctx: ConsoleContext, { merchantCode, transactionId }: TransactionKey) {
   const filter = { merchants: [merchantCode], transactionId }
-  const [rows, external] = await Promise.all([
+  const [{ rows }, external] = await Promise.all([
     listRefunds(ctx, filter, LIMITS.refunds, undefined),
     listExternalOfTransaction(ctx, { merchantCode, transactionId }, LIMITS.external),
   ])
@@ -99,7 +110,7 @@ async function loadSameOrder(
 ): Promise<TransactionWithPayments[]> {
   if (orderId === null) return []
   const filter = { merchants: [merchantCode], orderId }
-  const rows = await listTransactions(ctx, filter, LIMITS.sameOrder, undefined)
+  const { rows } = await listTransactions(ctx, filter, LIMITS.sameOrder, undefined)
   return rows
     .filter(({ transaction }) => transaction.transactionId !== transactionId)
     .slice(0, LIMITS.sameOrder)

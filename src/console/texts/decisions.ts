@@ -69,7 +69,7 @@ export const decisionTexts = {
   attempts: {
     at: 'Sent at',
     answer: 'Answer',
-    hash: 'SHA-256 of what was sent',
+    hash: 'HMAC of what was sent',
     none: 'It was never sent.',
     answered: (code: string | null, message: string) =>
       `code ${code ?? '–'}${message ? `: ${message}` : ''}`,

@@ -25,6 +25,9 @@ export const listTexts = {
   submit: 'Show',
   csv: 'Download these rows (CSV)',
   none: 'Nothing fits.',
+  noneSoFar:
+    'Nothing fits among the rows that were looked through. Go on with older ones, or choose days.',
+  shortened: 'Older rows may fit as well: go on with them, or choose days.',
   next: 'Older ones',
   first: 'Back to the newest',
   rows: 'newest first',

@@ -154,6 +154,8 @@ export const refundFormTexts = {
     accountMissing:
       'This account is no longer set up, so the gateway cannot be called. Ask the people who run the service.',
     notNow: 'This payment cannot be refunded at the moment. Open its story to see why.',
+    tooManyOpen:
+      'Too many refunds of this payment have not ended. Nothing was refunded. Wait until one of them has.',
     keyReused:
       'This form was already used for another refund. Nothing more was refunded. Look at that refund before you go on.',
     openRefund: 'Open that refund',

@@ -15,6 +15,8 @@ export const searchTexts = {
   invalidDay: 'Enter a day like 2026-11-22.',
   invalidState: 'Choose one of the states.',
   newest: 'Newest transactions',
+  shortened:
+    'Only the newest transactions were looked through. Choose days, or go on page by page in the list of transactions.',
   nothingYet: 'There are no transactions here yet.',
   found: (count: number) => (count === 1 ? '1 result' : `${count} results`),
   cut: (count: number) =>

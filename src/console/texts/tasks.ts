@@ -77,6 +77,7 @@ export const taskTexts = {
     disabled: {
       gone: 'Disabled: the address answered that it is gone (410).',
       failing: 'Disabled: nothing was accepted for five days.',
+      key_ended: 'Disabled: its API key, or the person whose it is, has no access any more.',
     },
     status: (status: number) => `Status ${status}`,
     noAnswer: 'No answer',

@@ -11,6 +11,7 @@ import { DomainError } from '../../errors.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
 import type { Sql, Tx } from '../../platform/postgres/types.ts'
 import type { RefundRecord } from '../find-refunds.ts'
+import { isRequestedBy } from '../is-requested-by.ts'
 
 /** Whether the row `k` of `api_keys` asked for the refund `r`, or is named as the one it was asked for. */
 const ASKED = `(coalesce(r.requested_principal = ${PRINCIPAL_SQL}, r.requested_by = k.name) or ${namesKeySql('r.on_behalf_of')})`
@@ -23,10 +24,7 @@ type AskedRefund = Pick<RefundRecord['refund'], 'requestedPrincipal' | 'requeste
  * approve it. It decides what is offered; every decision checks it again.
  */
 export function isOwnRequest(key: NamedKey, refund: AskedRefund): boolean {
-  const { requestedPrincipal, requestedBy, onBehalfOf } = refund
-  const asked =
-    requestedPrincipal === null ? requestedBy === key.name : requestedPrincipal === key.principal
-  return asked || namesKey(key, onBehalfOf)
+  return isRequestedBy(key, refund) || namesKey(key, refund.onBehalfOf)
 }
 
 /** Whether a live key of another principal may decide the outcome of a refund; only without one may whoever asked. */

@@ -22,6 +22,7 @@ export async function endLateAttempt(
   if (isRecorded) return true
   const { outcome, httpStatus, code, message, durationMs, received } = describeOutcome(sent)
   const { merchantCode, refundId, lastSentAt } = attempt.recorded
+  const { bodyHmac } = attempt.prepared
   const [row] = found
     ? await tx<{ endedAt: string }[]>`
         update refund_attempts set outcome = ${outcome}, http_status = ${httpStatus}, code = ${code},
@@ -29,9 +30,9 @@ export async function endLateAttempt(
         where id = ${attempt.attemptId} and merchant_code = ${merchantCode}
         returning clock_timestamp()::text as "endedAt"`
     : await tx<{ endedAt: string }[]>`
-        insert into refund_attempts (merchant_code, refund_id, body_sha256, snapshot_call_id, recorded_at,
-          outcome, http_status, code, message, duration_ms, received)
-        values (${merchantCode}, ${refundId}, ${attempt.prepared.bodySha256}, ${attempt.snapshotCallId},
+        insert into refund_attempts (merchant_code, refund_id, body_sha256, body_key_id, snapshot_call_id,
+          recorded_at, outcome, http_status, code, message, duration_ms, received)
+        values (${merchantCode}, ${refundId}, ${bodyHmac.value}, ${bodyHmac.keyId}, ${attempt.snapshotCallId},
           ${lastSentAt}, ${outcome}, ${httpStatus}, ${code}, ${message}, ${durationMs}, ${received})
         returning clock_timestamp()::text as "endedAt"`
   if (!found) restoreAttempt(draft, attempt, outcome)

@@ -1,3 +1,4 @@
+import type { BodyHmac } from '../../gateway/body-hmac.ts'
 import { compareAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
@@ -128,7 +129,7 @@ async function recordAttempt(
     amount,
     receiver,
   })
-  const recorded = await insertAttempt(ctx, tx, before, prepared.bodySha256, snapshot)
+  const recorded = await insertAttempt(ctx, tx, before, prepared.bodyHmac, snapshot)
   if (!recorded) return undefined
   const { attemptId, recordedAt } = recorded
   const isFirst = before.firstSentAt === null
@@ -171,13 +172,13 @@ async function insertAttempt(
   { config }: Pick<AttemptContext, 'config'>,
   tx: Tx,
   { merchantCode, transactionId, paymentId, refundId }: RefundRow,
-  bodySha256: Buffer,
+  { value, keyId }: BodyHmac,
   { callId }: SnapshotRef,
 ): Promise<{ attemptId: number; recordedAt: string } | undefined> {
   // The lease must outlast the call, or another worker could send while this call is in flight.
   const [row] = await tx<{ attemptId: number; recordedAt: string }[]>`
-    insert into refund_attempts (merchant_code, refund_id, body_sha256, snapshot_call_id, recorded_at)
-    select k.merchant_code, k.refund_id, ${bodySha256}, ${callId}, clock_timestamp()
+    insert into refund_attempts (merchant_code, refund_id, body_sha256, body_key_id, snapshot_call_id, recorded_at)
+    select k.merchant_code, k.refund_id, ${value}, ${keyId}, ${callId}, clock_timestamp()
     from transactions as t join (
       select ${merchantCode}::text as merchant_code, ${paymentId}::text as payment_id,
         ${refundId}::uuid as refund_id) as k using (merchant_code)

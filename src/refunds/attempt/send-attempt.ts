@@ -12,7 +12,7 @@ export async function sendAttempt(attempt: Attempt, signal: AbortSignal): Promis
   }
   permit.breaker.release()
   const reason = 'the lease would have expired during the call'
-  const record = { command: 'REFUND' as const, bodySha256: prepared.bodySha256, durationMs: 0 }
+  const record = { command: 'REFUND' as const, bodyHmac: prepared.bodyHmac, durationMs: 0 }
   return {
     attempt,
     call: {

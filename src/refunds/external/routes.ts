@@ -83,8 +83,10 @@ export function externalRefundRoutes(ctx: Context) {
       const merchants = narrowMerchants(c.get('access'), merchantCode)
       const after = readCursor(cursor, z.uuid())
       const { payment } = await findPayment(ctx, merchants, c.req.valid('param').paymentId)
-      const rows = await listExternalRefunds(ctx, payment, limit, after)
-      return respondPage(c, cutPage(rows, limit, locate, showExternalRefund), ExternalRefund)
+      const rows = await ctx.reads.run(c.get('access').chainId, (db) =>
+        listExternalRefunds(db, payment, limit, after),
+      )
+      return respondPage(c, cutPage({ rows }, limit, locate, showExternalRefund), ExternalRefund)
     })
     .openapi(resolve, async (c) => {
       const access = c.get('access')

@@ -6,6 +6,12 @@ import type { RefundParams } from './types.ts'
 /** The idempotency key was stored by a concurrent request while this one waited for its locks. */
 export class KeyTakenError extends Error {}
 
+/**
+ * Refunds of one payment that have not ended: each is asked about, and every answer of the gateway is compared with all of
+ * them. Goods come back in fewer parts.
+ */
+export const MAX_OPEN = 100
+
 /** The payment as the refusing statement read it. */
 export type RefusingPayment = {
   status: string
@@ -17,6 +23,8 @@ export type RefusingPayment = {
   accountHeld: string | null
   /** Decimal string. */
   refundable: string
+  /** Its refunds that have not ended, counted up to `MAX_OPEN`. */
+  open: number
   /** It is no longer as the caller expected it. */
   stale: boolean
 }
@@ -54,6 +62,10 @@ export function explainRefusal(
     return new DomainError('exceeds_refundable', `Only ${refundable} is left to refund`, {
       extra: { refundableAmount: refundable },
     })
+  }
+  if (payment.open >= MAX_OPEN) {
+    const detail = `${MAX_OPEN} refunds of payment ${paymentId} have not ended; repeat the request with the same key when one has`
+    return new DomainError('too_many_open_refunds', detail)
   }
   return new KeyTakenError()
 }

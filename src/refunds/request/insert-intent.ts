@@ -8,7 +8,7 @@ import { byKey } from '../../platform/postgres/by-key.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { makeDue } from '../../transactions/make-due.ts'
 import type { Caps } from './caps.ts'
-import type { RefusingPayment } from './explain-refusal.ts'
+import { MAX_OPEN, type RefusingPayment } from './explain-refusal.ts'
 import type { RefundTarget } from './find-target.ts'
 import { selectPriorEvidence } from './prior-evidence.ts'
 import { selectStatus } from './select-status.ts'
@@ -31,14 +31,20 @@ const PROVEN = 'the gateway notified its success before the refund was stored; i
 const KNOWN =
   'the gateway notified this request id before the refund was stored, and not as its success; it is not sent again'
 
+/** The refunds of the payment that have not ended, in SQL: as many as may be, at most. */
+const OPEN_SQL = `(select count(*) from (
+    select from refunds as r
+    where r.status not in ('succeeded', 'failed', 'returned') and ${byKey('r', ['merchant_code', 'payment_id'], 'payments')}
+    limit ${MAX_OPEN}) as own)`
+
 /** A refund to store, and who requests it. */
 export type IntentToStore = {
   access: Access
   target: RefundTarget
   params: RefundParams
   intent: RefundIntent
-  /** It refunds what was paid beyond one success, and was requested so. */
-  surplus?: boolean
+  /** All that was paid beyond one success, of which it was requested: a decimal string. */
+  surplus?: string
 }
 
 export type InsertedIntent = Omit<RefusingPayment, 'status'> & {
@@ -46,6 +52,8 @@ export type InsertedIntent = Omit<RefusingPayment, 'status'> & {
   order: OrderFacts
   /** As verified notifications name it; null also where no cap depends on it. */
   verifiedCurrency: string | null
+  /** Something is known of a refund with this request id, whose row was lost. */
+  isKnown: boolean
   /** Null when nothing was stored. */
   amount: string | null
   /** Of the refund; null when nothing was stored. */
@@ -90,7 +98,7 @@ export function insertIntent(
   toStore: IntentToStore,
   { encrypted, shown, caps }: { encrypted: Buffer | null; shown: Buffer | null; caps: Caps },
 ): PromiseLike<InsertedIntent[]> {
-  const { access, target, params, intent, surplus = false } = toStore
+  const { access, target, params, intent, surplus } = toStore
   const { merchantCode, transactionId, paymentId } = target
   const { refundId, idempotencyKey, fingerprint } = intent
   const { amount = null, reason = null, onBehalfOf = null, metadata = {} } = params
@@ -100,7 +108,7 @@ export function insertIntent(
       with payment as (
         select status, missing, unreadable, payment_method, hold ->> 'reason' as held, (
             select m.hold ->> 'reason' from merchant_accounts as m where m.merchant_code = k.merchant_code
-          ) as account_held, ${tx.unsafe(REFUNDABLE_SQL)} as refundable,
+          ) as account_held, ${tx.unsafe(REFUNDABLE_SQL)} as refundable, ${tx.unsafe(OPEN_SQL)} as open,
           ${isStale(tx, toStore)} as stale
         from ${keys} cross join lateral (
           select * from payments as p where p.transaction_id = k.transaction_id
@@ -117,7 +125,7 @@ export function insertIntent(
           in_first_sight, success_notified_at, review, cap_key_id, cap_day, cap_currency)
         select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId}, amount, ${reason}, ${JSON.stringify(metadata)}::text::jsonb,
           case when next <> 'succeeded' then ${encrypted}::bytea end,
-          ${shown}, ${surplus}, ${idempotencyKey}, ${fingerprint.value}, ${fingerprint.keyId}, ${access.name}, ${selectPrincipal(tx, access.id)}, ${onBehalfOf}, next = 'awaiting_approval', next,
+          ${shown}, ${surplus !== undefined}, ${idempotencyKey}, ${fingerprint.value}, ${fingerprint.keyId}, ${access.name}, ${selectPrincipal(tx, access.id)}, ${onBehalfOf}, next = 'awaiting_approval', next,
           case when next = 'pending' then now() end,
           proves, matched, in_first_sight, case when proves then notified_at end,
           case when next = 'needs_review' then 'contradicted' end,
@@ -125,13 +133,13 @@ export function insertIntent(
           case when not found then verified.currency end
         from wanted, verified
         where amount > 0 and (found or (not stale and status = 'SUCCESS' and not missing and not unreadable
-          and held is null and account_held is null
+          and held is null and account_held is null and open < ${tx.unsafe(String(MAX_OPEN))}
           and (payment_method <> 'QR' or ${encrypted !== null}) and amount <= refundable))
         on conflict do nothing
         returning refund_id, amount, status
       ), ${recordIntent(sql, tx, toStore)}
       select payment.status as "paymentStatus", missing, unreadable, held, account_held as "accountHeld", payment_method as "paymentMethod",
-        refundable::text as refundable, stale, (select amount::text from stored) as amount,
+        refundable::text as refundable, open, stale, coalesce((select found from judged), false) as "isKnown", (select amount::text from stored) as amount,
         (select status from stored) as status, (select currency from verified) as "verifiedCurrency", (
           select json_build_object('currency', t.currency, 'orderId', t.order_id, 'merchantTxnId', t.merchant_txn_id)
           from ${keys} cross join lateral (
@@ -152,7 +160,7 @@ function isStale(tx: Tx, { target, params: { expectedVersion } }: IntentToStore)
 
 function describeRequest({ access, params, surplus }: IntentToStore): string {
   const { reason, onBehalfOf } = params
-  const what = surplus ? 'what was paid beyond one success, ' : ''
+  const what = surplus !== undefined ? 'what was paid beyond one success, ' : ''
   const forWhom = onBehalfOf === undefined ? '' : ` on behalf of ${onBehalfOf}`
   return `${what}requested ${describeActor(access)}${forWhom}${reason ? `: ${reason}` : ''}`
 }
@@ -161,7 +169,8 @@ function describeRequest({ access, params, surplus }: IntentToStore): string {
 function recordIntent(sql: Context['sql'], tx: Tx, toStore: IntentToStore) {
   const { access, target, intent, surplus } = toStore
   const { refundId } = intent
-  const operation = OPERATIONS[access.isPerson ? 'person' : 'key'][surplus ? 'surplus' : 'payment']
+  const operation =
+    OPERATIONS[access.isPerson ? 'person' : 'key'][surplus === undefined ? 'payment' : 'surplus']
   const { merchantCode, transactionId, paymentId } = target
   return tx`
     taken as (

@@ -20,7 +20,7 @@ const NOTIFIED = byExpressions(
  *
  * - `evidence`: verified notifications, and external refunds, which are kept for longer;
  * - `judged`, one row: whether there is any evidence (`found`), whether all of it is a success of this payment
- *   and amount (`proves`), and what it says.
+ *   and amount (`proves`), and its content.
  *
  * The caller holds the payment's row.
  */

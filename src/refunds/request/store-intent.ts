@@ -1,7 +1,6 @@
 import type { Context } from '../../context.ts'
 import { SYNC_DUE } from '../../db/channels.ts'
 import { DomainError } from '../../errors.ts'
-import { exceedsDecimals } from '../../money.ts'
 import { notifyAfterCommit } from '../../platform/postgres/notify.ts'
 import { pipeline } from '../../platform/postgres/pipeline.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
@@ -12,6 +11,7 @@ import { type Caps, lockCaps } from './caps.ts'
 import { refuseReceiver } from './check-receiver.ts'
 import { explainRefusal } from './explain-refusal.ts'
 import { type IntentToStore, insertIntent, lockPayment } from './insert-intent.ts'
+import { refuseAmount } from './refuse-amount.ts'
 import type { RefundAmounts } from './types.ts'
 
 /**
@@ -38,7 +38,7 @@ export async function storeWithCaps(
   toStore: IntentToStore,
   caps: Caps,
 ): Promise<RefundAmounts & { stored: ShownRefund }> {
-  const { access, target, params, intent } = toStore
+  const { access, target, params, intent, surplus = '0' } = toStore
   const { receiver, paymentId } = params
   const { refundId } = intent
   const encrypted = receiver
@@ -56,7 +56,9 @@ export async function storeWithCaps(
   }
   const { amount, refundable, order, now, status } = found
   const { currency } = order
-  if (currency !== null) refuseDecimals(params.amount, currency)
+  // What the gateway is known to have refunded is stored whatever its amount is.
+  if (!found.isKnown)
+    refuseAmount({ amount: params.amount, currency, whole: [refundable, surplus] })
   if (amount === null || status === null) {
     throw explainRefusal({ ...found, status: found.paymentStatus }, params)
   }
@@ -101,14 +103,6 @@ const NEW_REFUND = {
   approvedAt: null,
   declinedAt: null,
   selfDecided: false,
-}
-
-function refuseDecimals(amount: string | undefined, currency: string): void {
-  if (amount === undefined || !exceedsDecimals(amount, currency)) return
-  const message = `has more decimals than ${currency} has`
-  throw new DomainError('invalid_request', `amount: ${message}`, {
-    errors: [{ path: 'amount', message }],
-  })
 }
 
 /** Refuses refunds that could not be sent now: stored, they would be sent unexpectedly later. */

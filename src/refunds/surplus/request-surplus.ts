@@ -76,7 +76,7 @@ async function storeSurplus(
     // The order's version was compared, which is not that of the one transaction.
     params: { ...params, paymentId, amount, expectedVersion: undefined },
     intent,
-    surplus: true,
+    surplus,
   }
   const stored = await storeWithCaps(ctx, tx, toStore, caps)
   return { ...stored, paymentId, surplus }

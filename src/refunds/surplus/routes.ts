@@ -5,10 +5,11 @@ import { Id, MerchantCode } from '../../platform/http/fields.ts'
 import { BODY_REFUSALS, describeRefusals } from '../../platform/http/refusals.ts'
 import { describeResponse } from '../../platform/http/responses.ts'
 import { createRouter } from '../../platform/http/router.ts'
-import { findRefund } from '../find-refunds.ts'
 import { maskReceiver } from '../receiver.ts'
 import { findReceiverHints } from '../request/check-receiver.ts'
+import { findReplayed } from '../request/find-replayed.ts'
 import { readIdempotencyKey } from '../request/idempotency.ts'
+import { withDryRun } from '../request/mark-dry-run.ts'
 import {
   DryRunParameter,
   IdempotencyHeaders,
@@ -30,7 +31,7 @@ const request = createRoute({
   description:
     'Counts all payments of the transaction, and of the other transactions in `sameOrder` if their currency is the same. Without `amount`, refunds all of the surplus that one payment of this transaction holds. Before it is sent, the service checks that one success is left without it. The same `Idempotency-Key` with the same body always returns the same refund.',
   tags: ['Refunds'],
-  ...withScope('refunds:write'),
+  ...withDryRun(withScope('refunds:write')),
   request: {
     params: z.object({ transactionId: Id }),
     query: z.strictObject({ dryRun: DryRunParameter, merchantCode: MerchantCode }),
@@ -58,6 +59,7 @@ const request = createRoute({
       'ambiguous_merchant',
       'payment_not_refundable',
       'exceeds_refundable',
+      'too_many_open_refunds',
       'held',
       'receiver_required',
       'idempotency_key_reused',
@@ -86,7 +88,7 @@ export function surplusRoutes(ctx: Context) {
     const { name, requestId } = access
     const facts = { merchantCode, transactionId, refundId, key: name, requestId, replayed }
     ctx.log.info(facts, 'surplus refund requested')
-    const shown = replayed ? await findRefund(ctx, [merchantCode], refundId) : requested.stored
+    const shown = replayed ? await findReplayed(ctx, access, requested) : requested.stored
     const headers = { location: `/v1/refunds/${refundId}` }
     return c.json(
       showRefund(ctx.encryption, shown),

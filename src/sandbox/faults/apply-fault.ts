@@ -23,7 +23,7 @@ export function isErrorStatus(code: number): boolean {
   return code >= 400 && code <= 599
 }
 
-/** Answers a request: as the fault requires, or, without one, with its result, which the journal's entry says. */
+/** Answers a request: as the fault requires, or, without one, with its result, which the journal's entry has. */
 export async function answerRequest<T>(
   fault: Fault | undefined,
   entry: { outcome: 'received' | 'answered' | FaultKind },

@@ -114,7 +114,7 @@ async function readRefunds(
   const locate = ({ waitingSince: time, refundId: id, merchantCode }: WaitingRefund): Position => {
     return { time, id, merchantCode }
   }
-  const { data: rows, nextCursor } = cutPage(found, WAITING_PAGE, locate, (row) => row)
+  const { data: rows, nextCursor } = cutPage({ rows: found }, WAITING_PAGE, locate, (row) => row)
   return { rows, next: nextCursor === null ? null : { cursor: nextCursor } }
 }
 
@@ -128,7 +128,7 @@ async function readDiscrepancies(
   const locate = ({ at: time, id, merchantCode }: DiscrepancyRow): Position => {
     return { time, id: String(id), merchantCode }
   }
-  const { data: rows, nextCursor } = cutPage(found, OPEN_PAGE, locate, (row) => row)
+  const { data: rows, nextCursor } = cutPage({ rows: found }, OPEN_PAGE, locate, (row) => row)
   const last = rows.at(-1)
   return {
     rows,

@@ -32,7 +32,9 @@ export async function showTasks(ctx: ConsoleContext, c: ConsoleRequest): Promise
   const names: readonly SectionName[] = only === undefined ? visible : [only]
   const start = only === undefined ? {} : { cursor, kind }
   const viewer = await readViewer(ctx, access)
-  const sections = await Promise.all(names.map((name) => readSection(ctx, access, name, start)))
+  const sections = await ctx.reads.run(access.chainId, (database) =>
+    Promise.all(names.map((name) => readSection({ ...ctx, ...database }, access, name, start))),
+  )
   const isFirst = cursor === undefined
   const of = {
     ctx,

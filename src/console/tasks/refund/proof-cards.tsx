@@ -75,7 +75,7 @@ function Attempts({ proof: { attempts } }: { proof: RefundProof }) {
       rows={attempts.map((one) => [
         <Time iso={one.at} />,
         describeAnswer(one),
-        <Identifier>{one.bodySha256}</Identifier>,
+        <Identifier>{one.bodyHmac ?? '–'}</Identifier>,
       ])}
     />
   )

@@ -1,0 +1,139 @@
+import type { Config } from '../config/config.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
+import type { Position } from '../platform/http/page.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import { countRowsRead } from '../platform/postgres/page-read.ts'
+import type { Sql } from '../platform/postgres/types.ts'
+import { selectKey } from './select-key.ts'
+import { selectRefundNotifications } from './select-refund-notifications.ts'
+
+/** What a page of a timeline is read by. */
+export type EntriesRequest = {
+  config: Pick<Config, 'RETENTION_DAYS'>
+  transaction: TransactionKey
+  withRefunds: boolean
+  limit: number
+  after: Position | undefined
+}
+
+/** Characters of a received answer in an entry. */
+const MAX_SHOWN = 2_000
+
+const KEY = ['merchant_code', 'transaction_id']
+
+/** Of a row of `ipn_events`, without its message, which is in its body. */
+const IPN_FACTS = `json_build_object('kind', kind, 'code', code, 'amount', amount::text, 'paymentId', payment_id,
+  'requestId', request_id, 'deliveries', deliveries, 'lastReceivedAt', last_received_at::text, 'signature', verdict,
+  'recut', recut, 'address', address)`
+
+/**
+ * Builds a query for the entries of a timeline, as `at`, `id`, `type` and `facts`, in no order. Of notifications, queries
+ * and changes, of which a transaction can have any number, it selects no more than a page needs, oldest first; of the
+ * others, which follow from its refunds, all.
+ */
+export function selectEntries(sql: Sql, request: EntriesRequest) {
+  const { transaction, withRefunds, after } = request
+  const key = selectKey(sql, transaction)
+  return sql`
+    select first_received_at as at, '1-' || lpad(id::text, 19, '0') as id, 'ipn' as type,
+      ${sql.unsafe(IPN_FACTS)} as facts
+    from ${key} cross join lateral (
+      ${selectOldest(sql, request, { table: 'ipn_events', time: 'first_received_at', rank: 1 })}) as e
+    union all
+    select sent_at, '2-' || lpad(id::text, 19, '0'), 'query',
+      json_build_object('outcome', outcome, 'code', code, 'message', message, 'httpStatus', http_status,
+        'durationMs', duration_ms, 'bodyHmac', case when body_key_id is not null then encode(body_sha256, 'hex') end,
+        'received', left(received, ${MAX_SHOWN}))
+    from ${key} cross join lateral (
+      ${selectOldest(sql, request, { table: 'gateway_calls', time: 'sent_at', rank: 2 })}) as g
+    union all
+    select at, '3-' || lpad(id::text, 19, '0'), 'change',
+      json_build_object('paymentId', payment_id, 'refundId', refund_id, 'field', field, 'before', before, 'after', after,
+        'cause', cause)
+    from ${key} cross join lateral (
+      ${selectOldest(sql, request, { table: 'changes', time: 'at', rank: 3 })}) as c
+    union all
+    select at, '5-' || lpad(id::text, 19, '0'), 'discrepancy',
+      json_build_object('kind', kind, 'paymentId', payment_id, 'refundId', refund_id, 'ours', ours,
+        'theirs', theirs)
+    from ${key} cross join lateral (
+      select * from discrepancies as d where ${sql.unsafe(byKey('d', KEY, 'k'))} offset 0) as d
+    where ${withRefunds} or not ${sql.unsafe(NAMES_REFUND_SQL)}
+    ${after ? sql`` : selectRemoved(sql, request)}
+    ${withRefunds ? selectRefundSteps(sql, transaction) : sql``}`
+}
+
+/** Rows of one kind: the table, the column of their time, and the digit that their ids begin with. */
+type Source = { table: 'ipn_events' | 'gateway_calls' | 'changes'; time: string; rank: number }
+
+/**
+ * Selects the oldest rows of the transaction behind a position, by an index that goes on with the time. Rows of the same
+ * time as the last one are selected, too: their order is that of their ids. The row of columns is where the scan begins.
+ */
+function selectOldest(
+  sql: Sql,
+  { after, limit, withRefunds }: EntriesRequest,
+  { table, time, rank }: Source,
+) {
+  const at = sql.unsafe(`o.${time}`)
+  const behind = after
+    ? sql`(o.transaction_id, ${at}) >= (k.transaction_id, ${after.time}::timestamptz)
+        and (${at}, ${sql.unsafe(`'${rank}-' || lpad(o.id::text, 19, '0')`)}) > (${after.time}::timestamptz, ${after.id}) and`
+    : sql``
+  const readable =
+    table === 'changes' && !withRefunds
+      ? sql`o.refund_id is null and o.field <> 'external_refund' and`
+      : sql``
+  return sql`
+    select * from ${sql(table)} as o where ${behind} ${readable} ${sql.unsafe(byKey('o', KEY, 'k'))}, ${at}
+    fetch first ${sql.unsafe(String(countRowsRead(limit)))} rows with ties`
+}
+
+/** Of more notifications the deliveries are counted only where some may have been deleted. */
+const MAX_COUNTED = 100
+
+/**
+ * Counters and changes are never deleted: they show that notifications and queries once stored were deleted
+ * since. The oldest are deleted first, so the first query of which a change is known decides.
+ */
+function selectRemoved(sql: Sql, { transaction, config }: EntriesRequest) {
+  const key = selectKey(sql, transaction)
+  return sql`
+    union all
+    select t.first_seen_at, '0-', 'removed', json_build_object('deliveries', greatest(0, t.ipn_count - kept.n))
+    from ${key} cross join lateral (
+      select * from transactions as t where ${sql.unsafe(byKey('t', KEY, 'k'))} limit 1
+    ) as t cross join lateral (
+      select t.first_seen_at < now() - ${config.RETENTION_DAYS} * interval '1 day' as is_old
+    ) as age cross join lateral (
+      select coalesce(sum(deliveries), 0) as n, count(*) as rows from (
+        select deliveries from ipn_events as e where ${sql.unsafe(byKey('e', KEY, 'k'))}
+        limit case when not is_old then ${sql.unsafe(String(MAX_COUNTED))} end) as e
+    ) as kept
+    where (t.ipn_count > kept.n and (is_old or kept.rows < ${sql.unsafe(String(MAX_COUNTED))})) or exists (
+      select from (
+        select call_id from changes as c where c.call_id is not null and ${sql.unsafe(byKey('c', KEY, 'k'))}, c.at
+        limit 1) as c
+      where not exists (select from gateway_calls g where g.id = c.call_id))`
+}
+
+/** Notifications and attempts of the transaction's refunds. */
+function selectRefundSteps(sql: Sql, transaction: TransactionKey) {
+  return sql`
+    union all
+    select first_received_at, '1-' || lpad(id::text, 19, '0'), 'ipn',
+      ${sql.unsafe(IPN_FACTS)}
+    from (${selectRefundNotifications(sql, transaction)}) as e
+    union all
+    select a.recorded_at, '4-' || lpad(a.id::text, 19, '0'), 'refund_attempt',
+      json_build_object('refundId', a.refund_id, 'outcome', a.outcome, 'code', a.code, 'message', a.message,
+        'httpStatus', a.http_status, 'durationMs', a.duration_ms,
+        'bodyHmac', case when a.body_key_id is not null then encode(a.body_sha256, 'hex') end,
+        'received', left(a.received, ${MAX_SHOWN}))
+    from ${selectKey(sql, transaction)} cross join lateral (
+      select merchant_code, refund_id from refunds as r where ${sql.unsafe(byKey('r', KEY, 'k'))} offset 0
+    ) as r cross join lateral (
+      select * from refund_attempts as a
+      where ${sql.unsafe(byKey('a', ['merchant_code', 'refund_id'], 'r'))} offset 0) as a`
+}
