@@ -1,7 +1,8 @@
 import { createServer } from 'node:http'
 
 /**
- * A gateway that does nothing but answer after `DELAY_MS`, so that only the work of who asks is measured.
+ * A gateway that does nothing but answer after `DELAY_MS`, so that only the work of who asks is measured: every payment is
+ * paid, except those whose id begins with `UNKNOWN`.
  * `GET /calls` returns the calls since `POST /calls`: their number by command, and when each thousandth
  * query came (ms).
  */
@@ -37,6 +38,9 @@ function answer(params: Record<string, unknown>) {
   }
   calls.QUERY_PT += 1
   if (calls.QUERY_PT % MARK_EVERY === 0) calls.marks.push(performance.now())
+  if (String(params.svc_TransactionID).startsWith('UNKNOWN')) {
+    return { svc_ResponseCode: 32, svc_ResponseMsg: 'No such transaction' }
+  }
   const payment = {
     id: `P-${params.svc_TransactionID}`,
     status: 'SUCCESS',

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
-import { makeNotification, makeStripeEvent } from './notifications.ts'
+import { type ACCOUNT, makeNotification, makeStripeEvent } from './notifications.ts'
 
 /** What the load process is asked to do. */
 export type Job = {
@@ -9,6 +9,8 @@ export type Job = {
   /** `ipn` and `stripe` post a notification of its own each time; `get` reads the paths in turn. */
   kind: 'ipn' | 'stripe' | 'get'
   paths?: readonly string[]
+  /** Whose notifications `ipn` posts. */
+  account?: typeof ACCOUNT
   headers?: Record<string, string>
   connections: number
   /** How many requests, or for how long (ms). */
@@ -93,7 +95,7 @@ async function runJob(job: Job): Promise<LoadResult> {
 
 /** Signs the messages before the clock starts; should they not suffice, more are made on the way. */
 function prepare(job: Job): (n: number) => Message {
-  const { kind, paths = ['/'], headers = {}, count, forMs = 0, rate = READY_PER_S } = job
+  const { kind, paths = ['/'], account, headers = {}, count, forMs = 0, rate = READY_PER_S } = job
   if (kind === 'get') {
     return (n) => ({ path: paths[n % paths.length] ?? '/', body: null, headers })
   }
@@ -102,7 +104,7 @@ function prepare(job: Job): (n: number) => Message {
   return (n) => ready[n] ?? make()
 
   function make(): Message {
-    if (kind === 'ipn') return { path: '/ipn', body: makeNotification().body, headers: json }
+    if (kind === 'ipn') return { path: '/ipn', body: makeNotification(account).body, headers: json }
     const event = makeStripeEvent()
     return { path: '/webhook', body: event.body, headers: { ...json, ...event.headers } }
   }

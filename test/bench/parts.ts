@@ -1,3 +1,4 @@
+import { measureAttacks } from './attacks/measure.ts'
 import { measureBacklog } from './backlog.ts'
 import { measureConsole } from './console.ts'
 import { measureIndexes } from './indexes.ts'
@@ -65,6 +66,13 @@ export const AT_EACH_SIZE: readonly Part[] = [
 
 /** Once, with the most stored; what changes the tables comes last. */
 export const LAST: readonly Part[] = [
+  {
+    names: ['attacks'],
+    measure: async (stage, size) => {
+      await settleAll(stage)
+      return await measureAttacks(stage, size)
+    },
+  },
   { names: ['stripe'], measure: measureStripe },
   { names: ['processes'], measure: measureSeveral },
   { names: ['memory'], measure: async (stage, size) => [await measureMemory(stage, size)] },

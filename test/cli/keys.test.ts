@@ -26,6 +26,11 @@ const Listed = z.array(
     person: z.string().nullable(),
     expiresAt: z.string().nullable(),
     replaces: z.string().nullable(),
+    networks: z.array(z.string()).nullable(),
+    origin: z.string(),
+    lastUsedAt: z.string().nullable(),
+    lastUsedFrom: z.string().nullable(),
+    expiresSoon: z.boolean(),
   }),
 )
 
@@ -132,6 +137,51 @@ it('a revoked key is refused from the next write on, and a second revocation is 
   expect((await keys('revoke', id)).out).toContain('was already revoked')
   expect((await keys('rotate', id)).err).toContain('expired or revoked')
   expect(await findListed(id)).toMatchObject({ state: 'revoked' })
+})
+
+it('the list shows where a key comes from, when and from where it was last used, and what ends soon', async () => {
+  const { id, key } = await make('used', '--expires', '3d', '--network', '127.0.0.0/8')
+  expect(await findListed(id)).toMatchObject({ lastUsedAt: null, origin: 'command_line' })
+  expect((await use(key)).status).toBe(202)
+  await rig.service.ctx.keyUses.flush()
+  expect(await findListed(id)).toMatchObject({
+    lastUsedAt: expect.stringMatching(/^20/),
+    lastUsedFrom: '127.0.0.1',
+    networks: ['127.0.0.0/8'],
+    expiresSoon: true,
+  })
+  const { out, err } = await keys('list')
+  expect(err).toContain(`warning: used ends at `)
+  expect(err).toContain(`keys rotate ${id}`)
+  expect(out).toMatch(/first .+ API_KEY /)
+  const { body } = await readMetric()
+  expect(body).toMatch(/^api_keys_expiring [1-9]\d*$/m)
+  const successor = Rotated.parse(JSON.parse((await keys('rotate', id, '--json')).out))
+  expect(await findListed(successor.id)).toMatchObject({
+    origin: 'rotation',
+    networks: ['127.0.0.0/8'],
+  })
+  expect((await keys('list')).err).not.toContain(`keys rotate ${id}`)
+})
+
+const readMetric = async () => ({ body: await (await fetch(`${rig.service.url}/metrics`)).text() })
+
+it('a key bound to networks is refused from others, behind a proxy or not, with an entry in the audit log', async () => {
+  const { id, key } = await make('bound', '--network', '192.0.2.0/24', '--network', '2001:db8::/32')
+  await expectProblem(await use(key), 403, 'network_not_allowed')
+  const headers = { authorization: `Bearer ${key}`, 'x-forwarded-for': '192.0.2.7' }
+  const url = `${rig.service.url}/v1/transactions/T-1`
+  // The proxy is not trusted here: the header is the client's own.
+  await expectProblem(await fetch(url, { headers }), 403, 'network_not_allowed')
+  await expectProblem(await fetch(url, { headers }), 403, 'network_not_allowed')
+  const env = { DATABASE_URL: rig.database.url }
+  const { out } = await runCli(['audit', '--object', id, '--json'], env)
+  expect(JSON.parse(out)).toMatchObject([
+    { outcome: 'network_not_allowed', actor: 'bound', operation: expect.stringMatching('/sync$') },
+    { operation: 'keys create' },
+  ])
+  const wrong = await keys('create', 'x', '--scopes', 'ops', '--merchant', '*', '--network', 'lan')
+  expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('203.0.113.0/24') })
 })
 
 it('changes to keys are audited with the user, and without the key', async () => {

@@ -69,6 +69,23 @@ describe('the list', () => {
     expect(text).not.toContain(hidden)
   })
 
+  it('says where it stopped looking, and goes on from there', async () => {
+    await rig.database.sql`
+      insert into transactions (merchant_code, transaction_id, state, first_seen_at)
+      select ${OTHER.merchantCode}, 'T-' || n, case n when 1 then 'refunded' else 'paid' end, now() + n * interval '1 s'
+      from generate_series(1, 5001) as n`
+    const first = await read(`transactions?account=${OTHER.merchantCode}&state=refunded`, viewer)
+    expect(readText(first)).toContain('Nothing fits among the rows that were looked through')
+    const next = /href="(\?[^"]*cursor=[^"]+)">Older ones/
+      .exec(first)?.[1]
+      ?.replaceAll('&amp;', '&')
+    expect(readText(await read(`transactions${next}`, viewer))).toContain('T-1')
+    const path = `/console?account=${OTHER.merchantCode}&state=refunded`
+    const search = await (await visitAs(rig, viewer, path)).text()
+    expect(readText(search)).toContain('Only the newest transactions were looked through')
+    await rig.database.sql`delete from transactions where first_seen_at > now()`
+  })
+
   it('with a wrong filter comes back filled, with the problem beside it', async () => {
     const html = await read('transactions?amount=lots&from=2026-02-31&state=x', operator, 422)
     expect(html).toMatch(/id="amount"[^>]*aria-invalid="true"[^>]*value="lots"/)

@@ -54,7 +54,7 @@ async function registerAt({ url }: Service): Promise<void> {
       ...withKey(undefined, { 'content-type': 'application/json' }),
       body: JSON.stringify(body),
     })
-  const registered = await post('', { url: 'http://127.0.0.1:9/hook' })
+  const registered = await post('', { url: 'http://127.0.0.1:65535/hook' })
   const { id } = z.object({ id: z.string() }).parse(await registered.json())
   expect((await post(`/${id}/rotate-secret`, {})).status).toBe(200)
 }

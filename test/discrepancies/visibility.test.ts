@@ -24,7 +24,7 @@ beforeAll(async () => {
   await addKey(database, PAYMENTS, ['payments:read', 'webhooks:write'])
   await addKey(database, REFUNDS, ['payments:read', 'refunds:read', 'webhooks:write'])
   for (const key of [PAYMENTS, REFUNDS]) {
-    const asked = { url: 'http://127.0.0.1:9/', types: ['discrepancy.found'] }
+    const asked = { url: 'http://127.0.0.1:65535/', types: ['discrepancy.found'] }
     const response = await callWebhooks(lab, 'POST', '', asked, key)
     endpoints.set(key, JSON.parse(await response.text()).id)
   }
@@ -103,7 +103,7 @@ it.each([
   const { sql } = lab.database
   const [row] = await sql<{ id: string }[]>`
     insert into webhook_endpoints (merchant_code, url, types, secret, planned_up_to)
-    values ('UFLIYL', 'http://127.0.0.1:9/', ${types}, '', ${start}) returning id`
+    values ('UFLIYL', 'http://127.0.0.1:65535/', ${types}, '', ${start}) returning id`
   await fanOut(lab.service.ctx)
   const rows = await sql<{ kind: string }[]>`
     select data ->> 'kind' as kind from webhook_deliveries d join events e on e.id = d.event_id

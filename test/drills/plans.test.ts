@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createReads } from '../../src/db/reads.ts'
 import { type MeasuredConnection, measureConnection } from '../support/buffers.ts'
 import { fillRows } from '../support/fill.ts'
 import type { HotPath } from '../support/hot-reads.ts'
@@ -61,7 +62,8 @@ async function countLeast(path: HotPath) {
 async function countBuffers({ before, run }: HotPath) {
   await before?.(rig.database)
   connection.takeTouched()
-  await run({ ...rig.service.ctx, sql: connection.sql, db: connection.db })
+  const { sql, db } = connection
+  await run({ ...rig.service.ctx, sql, db, reads: createReads(connection, 1) })
   const touched = connection.takeTouched()
   return {
     buffers: touched.reduce((sum, one) => sum + one.buffers, 0),

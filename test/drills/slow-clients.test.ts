@@ -149,8 +149,9 @@ describe('connections', () => {
   const count = Math.min(10_000, Math.floor((readOpenFiles() - 1_000) / 2.2))
 
   it(`that are idle, ${count} of them, do not keep a notification out, and cost little`, async () => {
+    // As from the proxy in front: one network has a bound of its own.
     const patient = await startRig({
-      settings: { ROLE: 'web' },
+      settings: { ROLE: 'web', TRUSTED_PROXIES: '127.0.0.1' },
       serverLimits: { headersMs: 60_000, requestMs: 90_000 },
     })
     onTestFinished(() => patient.stop())

@@ -85,7 +85,16 @@ describe('after a payment', () => {
       1, 0, 0,
     ])
     expect(find(families, 'ipn_processor_build_info')[0]?.labels.version).toMatch(/^\d+\.\d+\.\d+$/)
-    for (const loop of ['sync', 'publishing', 'webhooks', 'tidying', 'reconciling', 'removing']) {
+    const loops = [
+      'sync',
+      'publishing',
+      'webhooks',
+      'tidying',
+      'reconciling',
+      'removing',
+      'chaining',
+    ]
+    for (const loop of loops) {
       const at = value('loop_last_round_timestamp_seconds', { loop }) ?? 0
       expect(Math.abs(Date.now() / 1000 - at)).toBeLessThan(90)
     }

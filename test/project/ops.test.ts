@@ -179,6 +179,7 @@ describe('the dashboard', () => {
       'Feed and webhooks',
       'Order systems',
       'Process',
+      'Audit log',
     ])
     const taken = new Map<string, number>()
     for (const { id, gridPos, targets, type } of panels) {

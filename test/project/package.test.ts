@@ -1,10 +1,15 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { settingsFor } from '../support/process.ts'
+import { useTestDatabase } from '../support/use-started.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const TSC = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc')
@@ -13,6 +18,18 @@ const run = promisify(execFile)
 const COMPILED_WITHIN_MS = 120_000
 const node = (...args: string[]) => run(process.execPath, args, { cwd: folder })
 
+const Lock = z.object({
+  packages: z.record(
+    z.string(),
+    z.object({
+      dev: z.boolean().optional(),
+      optional: z.boolean().optional(),
+      devOptional: z.boolean().optional(),
+    }),
+  ),
+})
+
+const database = useTestDatabase()
 let folder: string
 let installed: string
 beforeAll(async () => {
@@ -67,6 +84,48 @@ async function readSnippets(page: string, title: string): Promise<string[]> {
   const [own = ''] = section.split(/\n##+ /)
   return [...own.matchAll(/```ts\n(.*?)```/gs)].map(([, code = '']) => code)
 }
+
+/** Links the packages that `npm ci --omit=dev --omit=optional` installs. */
+async function linkNeeded(folder: string): Promise<void> {
+  const { packages } = Lock.parse(
+    JSON.parse(await readFile(join(ROOT, 'package-lock.json'), 'utf8')),
+  )
+  const needed = Object.entries(packages).filter(
+    ([path, { dev, optional, devOptional }]) =>
+      /^node_modules\/(@[^/]+\/)?[^/]+$/.test(path) && !dev && !optional && !devOptional,
+  )
+  for (const [path] of needed) {
+    await mkdir(dirname(join(folder, path)), { recursive: true })
+    await symlink(join(ROOT, path), join(folder, path))
+  }
+}
+
+it('runs compiled, with neither tsx nor any other optional package', async () => {
+  const production = join(folder, 'production')
+  await mkdir(production)
+  await cp(join(installed, 'dist'), join(production, 'dist'), { recursive: true })
+  for (const name of ['package.json', 'migrations']) {
+    await cp(join(ROOT, name), join(production, name), { recursive: true })
+  }
+  await linkNeeded(production)
+  const child = spawn(process.execPath, ['dist/main.js'], {
+    cwd: production,
+    env: { PATH: process.env.PATH, ...settingsFor(database.url, 'http://127.0.0.1:9') },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const ended = once(child, 'exit')
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let output = ''
+  child.stdout.on('data', (text) => {
+    output += text
+  })
+  const isReady = () => output.includes('"msg":"ready"') || child.exitCode !== null
+  await waitUntil(isReady, { what: 'the start' })
+  const url = /"url":"([^"]+)"/.exec(output)?.[1] ?? ''
+  expect((await fetch(`${url}/readyz`)).status).toBe(200)
+  child.kill('SIGTERM')
+  expect(await ended).toEqual([0, null])
+})
 
 it('provides the client as JavaScript without dependencies', async () => {
   await writeFile(join(folder, 'client.js'), CLIENT)

@@ -38,7 +38,7 @@ describe('as CSV', () => {
     ['external refunds', '/v1/payments/P-1/external-refunds', 'id,merchantCode,paymentId,', 0],
     ['discrepancies', '/v1/discrepancies', 'id,kind,merchantCode,transactionId,', 1],
     ['hits', '/v1/search?q=P-1', 'type,id,merchantCode,transactionId,matched', 1],
-    ['webhook endpoints', '/v1/webhook-endpoints', 'id,merchantCode,url,', 0],
+    ['webhook endpoints', '/v1/webhook-endpoints', 'id,merchantCode,owner,url,', 0],
     ['the feed', '/v1/events', 'id,type,timestamp,transactionId,merchantCode,', 0],
   ])('%s: a header, and a line for each row', async (_, path, header, rows) => {
     const { lines } = await readCsv(path)

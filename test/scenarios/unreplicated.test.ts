@@ -86,7 +86,10 @@ it('with one cancelled wait every commit in flight of the process is unconfirmed
 it('a commit that waits for too long is not confirmed, and its server process waits no longer', async () => {
   const own = openDatabase(database.url, 1)
   onTestFinished(() => own.close())
-  const { socket } = buildSocketOptions(database.url, 20_000, 300)
+  const { socket } = buildSocketOptions(database.url, 20_000, {
+    sessions: new Set(),
+    silenceMs: 300,
+  })
   Object.assign(own.sql.options, { socket })
   await own.sql`create table if not exists kept (n int)`
   await database.hold()

@@ -5,7 +5,11 @@ import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
 import { createBreakers } from '../../src/gateway/breakers.ts'
 import { createGatewayClient, type GatewaySettings } from '../../src/gateway/client.ts'
+import { createEncryption, deriveDataKeys } from '../../src/platform/crypto/encryption.ts'
 import { MERCHANT } from './service.ts'
+
+/** Makes the HMACs of the clients' requests. */
+export const ENCRYPTION = createEncryption(deriveDataKeys(Buffer.alloc(32, 7), true))
 
 /** Creates a gateway client for an address, closed after the test. */
 export function makeClient(baseUrl: string, settings: Partial<GatewaySettings> = {}) {
@@ -18,6 +22,7 @@ export function makeClient(baseUrl: string, settings: Partial<GatewaySettings> =
     maxConcurrency: 4,
     refundHashExclude: ['RequestID'],
     accounts: [MERCHANT],
+    encryption: ENCRYPTION,
     breakers: createBreakers({ failures: Number.POSITIVE_INFINITY, pauseMs: 1, maxPauseMs: 1 }),
     ...settings,
   })

@@ -6,6 +6,7 @@ import { listOpenDiscrepancies } from '../../src/discrepancies/list-open.ts'
 import { publishEvents } from '../../src/feed/publish-events.ts'
 import { readFeed } from '../../src/feed/read-feed.ts'
 import { findPayment, listPayments } from '../../src/payments/find-payments.ts'
+import { EXAMINED } from '../../src/platform/postgres/page-read.ts'
 import { listExternalOfTransaction } from '../../src/refunds/external/find-external-refunds.ts'
 import { findRefund, listRefunds } from '../../src/refunds/find-refunds.ts'
 import { listWaitingRefunds } from '../../src/refunds/list-waiting.ts'
@@ -40,6 +41,12 @@ const TYPES = ['payment.created', 'payment.updated']
 
 /** Behind most rows of `fillRows`. */
 const LATE = { time: '2020-01-01 00:00:00+00', id: 'T', merchantCode }
+
+/** The times of some ten rows of `fillRows`. */
+const SECONDS = {
+  from: new Date(Date.now() - 110_000).toISOString(),
+  to: new Date(Date.now() - 100_000).toISOString(),
+}
 
 /** How many rows a path that takes several at once works on. */
 export const BATCH = 16
@@ -242,6 +249,58 @@ export const HOT_READS: readonly HotPath[] = [
     rows: 10,
     most: 10,
     run: (ctx) => listDiscrepancies(ctx, { merchants: only }, 10, undefined),
+  },
+  {
+    name: 'transactions in a state that none has',
+    rows: EXAMINED,
+    most: 2,
+    run: (ctx) => listTransactions(ctx, { merchants: only, state: 'refunded' }, 10, undefined),
+  },
+  {
+    name: 'transactions of a few seconds',
+    rows: 10,
+    most: 25,
+    run: (ctx) => listTransactions(ctx, { merchants: only, ...SECONDS }, 10, undefined),
+  },
+  {
+    name: 'payments with a status and a method that none has',
+    rows: EXAMINED,
+    most: 2,
+    run: (ctx) =>
+      listPayments(ctx, { merchants: only, status: 'FAILED', paymentMethod: 'QR' }, 10, undefined),
+  },
+  {
+    name: 'a late page of payments by amount, with a status that none has',
+    rows: EXAMINED,
+    most: 2,
+    run: (ctx) =>
+      listPayments(ctx, { merchants: only, amount: '1000', status: 'FAILED' }, 10, LATE),
+  },
+  {
+    name: 'transactions by an amount that all have, in a state that none has',
+    rows: 1_000,
+    most: 20,
+    run: (ctx) =>
+      listByAmount(ctx, { merchants: only, amount: '1000', state: 'failed' }, 10, undefined),
+  },
+  {
+    name: 'refunds of a name, with an outcome that none has',
+    rows: 2_000,
+    most: 3,
+    run: (ctx) =>
+      listRefunds(
+        ctx,
+        { merchants: only, requestedBy: 'test', status: 'succeeded' },
+        10,
+        undefined,
+      ),
+  },
+  {
+    name: 'discrepancies of a kind that there is none of',
+    rows: 2_000,
+    most: 3,
+    run: (ctx) =>
+      listDiscrepancies(ctx, { merchants: only, kind: 'amount_mismatch' }, 10, undefined),
   },
   { name: 'publishing', rows: 100, most: 20, run: (ctx) => publishEvents(ctx, 100) },
   {

@@ -24,6 +24,7 @@ const ACCESS: Access = {
   refundDailyMaxByCurrency: null,
   refundDailyMax: null,
   ratePerMinute: null,
+  networks: null,
   chainId: '00000000-0000-4000-8000-000000000001',
   merchants: only,
   requestId: 'r',
@@ -73,7 +74,7 @@ async function answerAll(ctx: ServiceContext, claims: readonly Claim[], status: 
         },
         record: {
           command: 'QUERY_PT',
-          bodySha256: Buffer.alloc(32),
+          bodyHmac: { value: Buffer.alloc(32), keyId: 'k' },
           durationMs: 1,
           httpStatus: 200,
         },

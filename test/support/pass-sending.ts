@@ -20,10 +20,10 @@ export async function passSending(
     ...ctx.gateway,
     prepareRefund(order) {
       const prepared = ctx.gateway.prepareRefund(order)
-      const { bodySha256 } = prepared
+      const { bodyHmac } = prepared
       const record = {
         command: 'REFUND' as const,
-        bodySha256,
+        bodyHmac,
         durationMs: 0,
         httpStatus: undefined,
       }

@@ -103,7 +103,8 @@ export async function startTestService(
     ...settings,
   })
   const service = await startService({
-    config: { ...decided, ...config },
+    // Tests read what they have just changed.
+    config: { ...decided, healthReuseMs: 0, ...config },
     databaseUrl: database.url,
     gatewayBaseUrl,
     encryptionKey: decided.DATA_ENCRYPTION_KEY ?? '',
@@ -114,6 +115,8 @@ export async function startTestService(
     breaker,
   })
   await ensureFirstKey(service.ctx.sql, KEY, service.ctx.config.API_KEY_GRACE_MS)
+  // Tests send more requests at once than an order system may.
+  await service.ctx.sql`update api_keys set rate_per_minute = 100000000 where from_setting`
   await watchService(service)
   return service
 }

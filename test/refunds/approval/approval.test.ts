@@ -422,7 +422,7 @@ describe('past the routes, the database', () => {
       ...{ id: rotated.id, name: 'somebody else', scopes: [], merchantCode: '*', merchants: [] },
       ...{ refundMax: null, refundDailyMax: null, ratePerMinute: null, requestId: 'r' },
       ...{ refundMaxByCurrency: null, refundDailyMaxByCurrency: null },
-      chainId: rotated.id,
+      ...{ networks: null, chainId: rotated.id },
     }
     const decided = decideApproval(lab.service.ctx, found, { decision: 'approve' }, access)
     await expect(decided).rejects.toMatchObject({ code: 'same_person' })

@@ -135,10 +135,10 @@ async function sendByFate(
   }
   switch (fate.kind) {
     case 'unreachable': {
-      const { bodySha256 } = prepared
+      const { bodyHmac } = prepared
       return {
         outcome: { kind: 'unavailable' as const, reason: 'ECONNREFUSED' },
-        record: { command: 'REFUND' as const, bodySha256, durationMs: 0, httpStatus: undefined },
+        record: { command: 'REFUND' as const, bodyHmac, durationMs: 0, httpStatus: undefined },
       }
     }
     case 'dieBefore':

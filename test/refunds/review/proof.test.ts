@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Refund } from '../../../src/refunds/view.ts'
 import { readPage, withKey } from '../../support/api.ts'
+import { computeShownHmac } from '../../support/body-hmac.ts'
 import { PATIENT_REFUNDS, type RefundRig, startRefundRig } from '../../support/refunds.ts'
 import { addKey } from '../../support/service.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -27,7 +28,8 @@ async function readProof(refundId: string) {
 async function readCall(refundId: string): Promise<string> {
   const calls = await rig.control('GET', '/calls?command=REFUND')
   const { data } = calls as { data: { requestId: string; rawBodySha256: string }[] }
-  return data.find(({ requestId }) => requestId === refundId)?.rawBodySha256 ?? ''
+  const found = data.find(({ requestId }) => requestId === refundId)
+  return computeShownHmac(rig.service, found?.rawBodySha256)
 }
 
 async function readTimeline(transactionId: string, key?: string) {
@@ -51,7 +53,7 @@ describe('the proof of a refund', () => {
     const listed = { id: payment.id, status: 'SUCCESS', amount: '100', refundedAmount: '0' }
     expect(proof.attempts).toMatchObject([
       {
-        bodySha256: await readCall(body.id),
+        bodyHmac: await readCall(body.id),
         outcome: 'answered',
         code: '0',
         httpStatus: 200,
@@ -123,7 +125,7 @@ describe('the proof of a refund', () => {
     for (const { body } of [one, two]) {
       const { attempts, transitions } = await readProof(body.id)
       expect(attempts).toHaveLength(1)
-      expect(attempts[0]?.bodySha256).toBe(await readCall(body.id))
+      expect(attempts[0]?.bodyHmac).toBe(await readCall(body.id))
       expect(transitions.filter(({ to }) => to === 'succeeded')).toHaveLength(1)
     }
   })
@@ -143,7 +145,7 @@ it("a timeline shows a refund's steps in their order to a key with refunds:read,
   ])
   const attempt = steps.find(({ type }) => type === 'refund_attempt')
   expect(attempt).toMatchObject({ outcome: 'answered', code: '0' })
-  expect(attempt?.bodySha256).toBe(await readCall(body.id))
+  expect(attempt?.bodyHmac).toBe(await readCall(body.id))
   const notified = all.filter(({ kind }) => kind === 'refund')
   expect(notified).toMatchObject([
     { type: 'ipn', requestId: body.id, paymentId: payment.id, code: '0', amount: '30' },
@@ -154,7 +156,7 @@ it("a timeline shows a refund's steps in their order to a key with refunds:read,
   expect(few.some(({ kind, type }) => kind === 'refund' || type === 'refund_attempt')).toBe(false)
 })
 
-it('the hash in the proof is that of the bytes sent', async () => {
+it('the hash in the proof is made of the bytes sent, and no plain hash of them is shown', async () => {
   const payment = await rig.pay({ amount: '100' })
   await rig.database.sql`update transactions set currency = 'USD'`
   const { body } = await rig.refund(payment.id, { amount: '12.50' })
@@ -165,5 +167,8 @@ it('the hash in the proof is that of the bytes sent', async () => {
   const params = data.find(({ requestId }) => requestId === body.id)?.params
   const sent = JSON.stringify(params)
   expect(sent).toContain('"svc_Amount":12.5')
-  expect(attempts[0]?.bodySha256).toBe(createHash('sha256').update(sent).digest('hex'))
+  const hash = createHash('sha256').update(sent).digest('hex')
+  expect(attempts[0]?.bodyHmac).toBe(computeShownHmac(rig.service, hash))
+  const timeline = JSON.stringify(await readTimeline(payment.transactionId))
+  expect(timeline + JSON.stringify(attempts)).not.toContain(hash)
 })

@@ -124,7 +124,7 @@ const REFUNDS: readonly Row<Wish>[] = [
     odd: [
       [{ body: { amount: '40.50' } }, showCall(40.5)],
       [{ body: { amount: 40 } }, showCall(40)],
-      [{ body: { amount: '0.0001' } }, showCall(0.0001)],
+      [{ body: { amount: '0.0001' } }, refuse(422, 'invalid_request')],
       [{ body: {} }, showCall(100)],
       [{ body: { amount: '100.0001' } }, refuse(409, 'exceeds_refundable')],
       [{ body: { amount: '0' } }, refuse(422, 'invalid_request')],
