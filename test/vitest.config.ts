@@ -21,7 +21,7 @@ export default defineConfig({
     // What a file imports is there for the next one: loading it anew for each took half of all the time.
     isolate: false,
     // The driver's first question of a session, cut off by a test: it rejects what nobody can catch, as
-    // src/main.ts says. Whoever waits for the session is told as well.
+    // src/start/serve.ts says. Whoever waits for the session is told as well.
     onUnhandledError: (error) => !('query' in error && String(error.query).includes('typarray')),
   },
 })

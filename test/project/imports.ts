@@ -26,6 +26,7 @@ export const ROWS: readonly (readonly string[])[] = [
   ['app', 'background', 'create-context'],
   ['service'],
   ['cli', 'demo'],
+  ['start'],
   ['main'],
 ]
 

@@ -1,0 +1,25 @@
+import { ConfigError } from '../config/config-error.ts'
+import { EmbeddedPostgresError } from '../platform/postgres/embedded/error.ts'
+import { READ_ONLY } from '../platform/postgres/errors.ts'
+
+/** Describes why the start failed, in lines an operator can act on; an unexpected error in full. */
+export function explainError(error: unknown): string {
+  if (error instanceof ConfigError) {
+    return `The settings are invalid:\n${error.lines.map((line) => `  ${line}`).join('\n')}`
+  }
+  if (error instanceof EmbeddedPostgresError) return error.message
+  const code = error instanceof Error && 'code' in error ? error.code : undefined
+  if (code === 'EADDRINUSE' && error instanceof Error) {
+    return `${error.message}: stop the program that uses this port, or set PORT (METRICS_PORT for the metrics, SANDBOX_PORT for the sandbox)`
+  }
+  if (code === '28P01' || code === '28000' || code === '3D000') {
+    return `The database at DATABASE_URL refused the connection (${code}): check the user, password and database name`
+  }
+  if (code === READ_ONLY) {
+    return `No server of DATABASE_URL accepts writes (${code}): promote a standby, or add the primary to the list of hosts`
+  }
+  if (code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === 'CONNECT_TIMEOUT') {
+    return `The database at DATABASE_URL is unreachable (${code}): check its address and whether it is running`
+  }
+  return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}

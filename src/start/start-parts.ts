@@ -1,0 +1,55 @@
+import { prepareAccess } from '../access/prepare-access.ts'
+import type { Config } from '../config/config.ts'
+import { findWeakSecrets, STRONG_BITS } from '../config/secret-strength.ts'
+import { migrateDatabase } from '../db/migrate.ts'
+import { startEmbeddedPostgres } from '../platform/postgres/embedded/start.ts'
+import type { Log } from '../platform/telemetry/log.ts'
+import { startService } from '../service.ts'
+import type { Part } from './parts.ts'
+
+/**
+ * Starts the database of demo mode, the sandbox and the service. What was started is added to `parts` at once, also
+ * when a later part fails.
+ * @throws Error if a part cannot start
+ */
+export async function startParts(config: Config, log: Log, parts: Part[]): Promise<void> {
+  warnOfWeakSecrets(config, log)
+  const databaseUrl = config.DATABASE_URL ?? (await startDatabase(config, log, parts))
+  await migrateDatabase(databaseUrl)
+  const demo = config.demo ? await import('../demo.ts') : undefined
+  const sandbox = config.GATEWAY_BASE_URL ? undefined : await demo?.startDemoGateway(config)
+  if (sandbox) parts.push(sandbox)
+  const gatewayBaseUrl = config.GATEWAY_BASE_URL ?? sandbox?.url
+  if (!gatewayBaseUrl) throw new Error('GATEWAY_BASE_URL is not set')
+  const encryptionKey =
+    config.DATA_ENCRYPTION_KEY ?? demo?.loadOrCreateEncryptionKey(config.DATA_DIR)
+  if (!encryptionKey) throw new Error('DATA_ENCRYPTION_KEY is not set')
+  const service = await startService({
+    ...{ config, databaseUrl, gatewayBaseUrl, encryptionKey, log },
+    prepare: prepareAccess,
+  })
+  parts.push(service)
+  const { url, metricsUrl } = service
+  log.info({ url, metricsUrl, role: config.ROLE }, 'ready')
+  if (demo) await demo.presentDemo(service, sandbox)
+}
+
+/** Names the accounts whose signing secret may be guessed from one signed message. The demo's own is published. */
+function warnOfWeakSecrets({ accounts, demo }: Config, log: Log): void {
+  if (demo) return
+  for (const weak of findWeakSecrets(accounts)) {
+    log.warn(
+      weak,
+      `this signing secret has at most ${weak.bits} bits, so that it may be guessed from one signed message; have the gateway issue one of ${STRONG_BITS} random bits, for example 32 hexadecimal digits`,
+    )
+  }
+}
+
+async function startDatabase(config: Config, log: Log, parts: Part[]): Promise<string> {
+  const database = await startEmbeddedPostgres({
+    dataDir: config.DATA_DIR,
+    log: (line) => log.info(line),
+  })
+  parts.push(database)
+  return database.url
+}
