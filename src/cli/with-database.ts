@@ -1,6 +1,6 @@
 import { readDatabaseConfig } from '../config/config.ts'
 import { openDatabase } from '../db/client.ts'
-import { isSchemaCurrent } from '../db/migrate.ts'
+import { isSchemaCurrent } from '../db/pending-migrations.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded/error.ts'
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/postgres/embedded/start.ts'
 import { isDatabaseUnavailable } from '../platform/postgres/errors.ts'
@@ -25,11 +25,7 @@ export async function withDatabase<T>(
   const database = await findDatabase(env)
   const { sql, close } = openDatabase(database.url, 1)
   try {
-    const isCurrent = await isSchemaCurrent(sql).catch((error: unknown) => {
-      if (isUndefinedTable(error)) return false
-      throw error
-    })
-    if (!isCurrent) {
+    if (!(await isSchemaCurrent(sql))) {
       throw new UsageError('the database schema is outdated; start the service once to migrate it')
     }
     return await work(sql)
@@ -59,11 +55,6 @@ async function findDatabase(
     if (error instanceof EmbeddedPostgresError) throw new UsageError(error.message)
     throw error
   }
-}
-
-/** Reports whether the migrations table or its schema does not exist. */
-function isUndefinedTable(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && /^(42P01|3F000)$/.test(String(error.code))
 }
 
 function explain(error: unknown): unknown {

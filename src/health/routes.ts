@@ -1,4 +1,4 @@
-import { isSchemaCurrent } from '../db/migrate.ts'
+import { isSchemaCurrent } from '../db/pending-migrations.ts'
 import { DomainError } from '../errors.ts'
 import { shareRuns } from '../platform/concurrency/shared-run.ts'
 import { withTimeout } from '../platform/concurrency/timeout.ts'
