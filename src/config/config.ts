@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net'
 import type { AddressReach } from '../platform/outbound/addresses.ts'
 import { type MerchantAccount, readAccounts } from './accounts.ts'
 import { ConfigError } from './config-error.ts'
@@ -123,6 +124,28 @@ export function readDataKeyConfig(env: Environment = process.env) {
   throw new ConfigError([
     'DATA_ENCRYPTION_KEY is not set; set it, and DATA_ENCRYPTION_KEY_PREVIOUS, as for the service',
   ])
+}
+
+/**
+ * Reads where this process serves its health, for the image's health check: on `METRICS_PORT` if it is set. Other settings
+ * may be invalid.
+ * @returns an origin without a path; a listener on all addresses is asked on the loopback one
+ * @throws ConfigError
+ */
+export function readHealthUrl(env: Environment = process.env): string {
+  const { settings, problems } = parseSettings(env)
+  const relevant = [...problems].flatMap(([name, line]) =>
+    /^(METRICS_)?(HOST|PORT)$/.test(name) ? [line] : [],
+  )
+  if (relevant.length > 0) throw new ConfigError(relevant)
+  const { HOST, PORT, METRICS_HOST = HOST, METRICS_PORT } = settings
+  const host = METRICS_PORT === undefined ? HOST : METRICS_HOST
+  const reachable =
+    new Map([
+      ['0.0.0.0', '127.0.0.1'],
+      ['::', '::1'],
+    ]).get(host) ?? host
+  return `http://${isIPv6(reachable) ? `[${reachable}]` : reachable}:${METRICS_PORT ?? PORT}`
 }
 
 /**

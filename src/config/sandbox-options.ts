@@ -11,6 +11,7 @@ export function describeSandbox(
   return {
     accounts,
     ...(sharedToken ? { sharedToken } : {}),
+    host: settings.SANDBOX_HOST,
     port: settings.SANDBOX_PORT,
     fieldPrefix: settings.GATEWAY_FIELD_PREFIX,
     paygatePath: settings.GATEWAY_PAYGATE_PATH,

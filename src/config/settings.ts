@@ -117,6 +117,7 @@ export const SETTINGS = {
   ]).optional(),
   OTEL_TRACES_SAMPLER_ARG: share(),
   SIGNING_SECRET: secret().optional(),
+  SANDBOX_HOST: text({ example: '127.0.0.1' }).default('127.0.0.1'),
   SANDBOX_PORT: wholeNumber({ max: 65_535 }).default(4010),
   SANDBOX_IPN_URL: webAddress('http://127.0.0.1:3000/ipn').default('http://127.0.0.1:3000/ipn'),
   SANDBOX_REFUND_MS: wholeNumber().default(500),
