@@ -6,11 +6,16 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, it, onTestFinished } from 'vitest'
 import { migrateDatabase } from '../../src/db/migrate.ts'
-import { isSchemaCurrent, readPendingMigrations } from '../../src/db/pending-migrations.ts'
+import {
+  isSchemaCurrent,
+  readJournal,
+  readPendingMigrations,
+} from '../../src/db/pending-migrations.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { waitUntilBlocked } from '../support/locks.ts'
+import { createLines } from '../support/migrations.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
-/** The advisory lock of all migrators: "ipnp". */
+/** The advisory lock of all migrators, also of release 0.1.0: "ipnp". */
 const LOCK = 0x69706e70
 
 async function createEmptyDatabase() {
@@ -19,18 +24,22 @@ async function createEmptyDatabase() {
   return database
 }
 
-it('three processes that start together migrate one after another, and all succeed', async () => {
+it('processes that start together migrate one after another, and each migration is applied once', async () => {
   const database = await createEmptyDatabase()
   const held = await database.sql.reserve()
   await held`select pg_advisory_lock(${LOCK})`
-  const migrators = [1, 2, 3].map(() => migrateDatabase(database.url))
-  await waitUntilBlocked(database, 3)
+  const logs = [1, 2, 3].map(() => createLines())
+  const migrators = logs.map(({ log }) => migrateDatabase(database.url, { log }))
+  await waitUntil(() => logs.every(({ lines }) => lines.some((one) => /waiting for/.test(one))), {
+    what: 'three processes wait for their turn',
+  })
   await held`select pg_advisory_unlock(${LOCK})`
   held.release()
-  await Promise.all(migrators)
+  const applied = (await Promise.all(migrators)).flat().map(({ name }) => name)
+  expect(applied).toEqual((await readJournal()).map(({ tag }) => tag))
   expect(await isSchemaCurrent(database.sql)).toBe(true)
-  const applied = await database.sql`select from drizzle.__drizzle_migrations`
-  expect(applied).toHaveLength(readdirSync('migrations').filter((f) => f.endsWith('.sql')).length)
+  const rows = await database.sql`select from drizzle.__drizzle_migrations`
+  expect(rows).toHaveLength(applied.length)
 })
 
 it('migrating a current database changes nothing', async () => {

@@ -1,0 +1,111 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import postgres from 'postgres'
+import { repoll } from '../platform/concurrency/backoff.ts'
+import { isConnectionLost } from '../platform/postgres/errors.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import { type Blocker, describeBlockers, watchSession } from './blockers.ts'
+import { buildIndexes, createBuildReport } from './build-indexes.ts'
+import type { Migration } from './load-migrations.ts'
+import { MigrationError } from './migration-error.ts'
+import { type MigrationSession, requireSession } from './migration-session.ts'
+
+/** SQLSTATEs: a lock was not available in time, a deadlock. The same statements may succeed a moment later. */
+const LOCK_UNAVAILABLE = ['55P03', '40P01']
+
+/**
+ * Applies a migration and records it: in one transaction, or statement by statement if it builds indexes concurrently.
+ * Attempts that cannot lock their tables at once are repeated.
+ * @throws MigrationError if it failed, or gave up; errors of a lost connection
+ */
+export async function applyMigration(
+  session: MigrationSession,
+  migration: Migration,
+): Promise<void> {
+  const { limits, log } = session
+  const start = performance.now()
+  let blockers: Blocker[] = []
+  for (let attempt = 1; ; attempt += 1) {
+    const watch = watchSession(session.monitor, session.pid, planLooks(session, migration))
+    try {
+      await applyOnce(session, migration)
+      return
+    } catch (error) {
+      if (!isLockUnavailable(error)) throw explain(migration, error)
+      const seen = await watch.stop()
+      if (seen.length > 0) blockers = seen
+      const waitedMs = performance.now() - start
+      if (waitedMs > limits.giveUpAfterMs) throw giveUp(migration, waitedMs, blockers, error)
+      const delayMs = repoll(attempt, { base: limits.retryMs, max: limits.retryMaxMs })
+      log.warn(
+        { migration: migration.name, attempt, delayMs, blockers },
+        `migration ${migration.name} could not lock a table at once${nameHolders(blockers)}; it was rolled back, so that nothing waits behind it, and is tried again in ${delayMs} ms`,
+      )
+      await sleep(delayMs)
+    } finally {
+      await watch.stop()
+    }
+  }
+}
+
+/** A wait in a transaction is short; that of a build is reported while it lasts. */
+function planLooks({ limits, log }: MigrationSession, { name, concurrent }: Migration) {
+  if (!concurrent) return { everyMs: limits.lockTimeoutMs / 4 }
+  const onLook = createBuildReport(log, name, limits.reportEveryMs)
+  return { everyMs: limits.reportEveryMs / 30, onLook }
+}
+
+async function applyOnce(session: MigrationSession, migration: Migration): Promise<void> {
+  if (migration.concurrent) {
+    await buildIndexes(session, migration.name, migration.statements)
+    await record(session.sql, migration)
+    return
+  }
+  await runInTransaction(session.sql, async (tx) => {
+    await requireSession(session, tx)
+    await tx.unsafe(`set local lock_timeout = ${session.limits.lockTimeoutMs}`)
+    for (const statement of migration.statements) await tx.unsafe(statement)
+    await record(tx, migration)
+  })
+}
+
+/** As Drizzle records it: earlier releases read it, and drizzle-kit does. */
+async function record(tx: Tx, { hash, when }: Migration): Promise<void> {
+  await tx`insert into drizzle.__drizzle_migrations (hash, created_at) values (${hash}, ${when})`
+}
+
+function isLockUnavailable(error: unknown): boolean {
+  return error instanceof postgres.PostgresError && LOCK_UNAVAILABLE.includes(error.code)
+}
+
+function nameHolders(blockers: readonly Blocker[]): string {
+  return blockers.length > 0 ? `, held by ${describeBlockers(blockers)}` : ''
+}
+
+function giveUp(
+  { name: migration }: Migration,
+  waitedMs: number,
+  blockers: readonly Blocker[],
+  cause: unknown,
+): MigrationError {
+  const pid = blockers.find((one) => one.pid > 0)?.pid
+  const end =
+    pid === undefined ? 'End it' : `End it, for example with "select pg_terminate_backend(${pid})"`
+  const who =
+    blockers.length > 0
+      ? `held by ${describeBlockers(blockers)}. ${end}`
+      : 'held by a session that was not seen. Look for long transactions in pg_stat_activity'
+  return new MigrationError(
+    `Migration ${migration} could not lock a table within ${Math.round(waitedMs / 1000)} s: it is ${who}, and start again, or run "npm run cli -- migrate" (in the image: node dist/cli/main.js migrate). What was migrated before stays, and the release that runs now understands it.`,
+    { cause },
+  )
+}
+
+function explain({ name: migration }: Migration, error: unknown): unknown {
+  if (!(error instanceof postgres.PostgresError) || isConnectionLost(error)) return error
+  const detail = error.detail ? ` (${error.detail})` : ''
+  return new MigrationError(
+    `Migration ${migration} failed: ${error.message}${detail}, SQLSTATE ${error.code}. The migrations before it stay applied; when the cause is removed, start again to apply the rest.`,
+    { cause: error },
+  )
+}

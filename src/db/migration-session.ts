@@ -1,0 +1,58 @@
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { MigrationError } from './migration-error.ts'
+
+/** Where the progress of a migration is logged. Each text can stand alone. */
+export type MigrationLog = {
+  info(fields: object, text: string): void
+  warn(fields: object, text: string): void
+}
+
+/** Times of a migration, in ms. */
+export type MigrationLimits = {
+  /**
+   * How long a statement may wait for a lock. Whatever needs the same table queues behind it, the intake as well. Below
+   * `deadlock_timeout` (1 s), so that the migration gives way before Postgres ends someone else's transaction.
+   */
+  lockTimeoutMs: number
+  /** The pause after the first attempt; it doubles up to `retryMaxMs`. */
+  retryMs: number
+  retryMaxMs: number
+  /** After this time a migration gives up. A concurrent build may wait for longer: it makes nobody wait. */
+  giveUpAfterMs: number
+  /** How often a wait that goes on is logged, and how far a build is. */
+  reportEveryMs: number
+  /** How often a process that waits for its turn tries again. */
+  pollMs: number
+}
+
+export const MIGRATION_LIMITS: MigrationLimits = {
+  lockTimeoutMs: 500,
+  retryMs: 500,
+  retryMaxMs: 5_000,
+  giveUpAfterMs: 300_000,
+  reportEveryMs: 30_000,
+  pollMs: 100,
+}
+
+/** The one session that migrates, and a second one that watches it. */
+export type MigrationSession = {
+  sql: Sql
+  /** The process id of the session on the server. */
+  pid: number
+  monitor: Sql
+  log: MigrationLog
+  limits: MigrationLimits
+}
+
+/**
+ * Refuses to go on in another session than the one that took the lock: the driver opens one by itself after a loss.
+ * @throws MigrationError
+ */
+export async function requireSession({ pid }: MigrationSession, tx: Tx): Promise<void> {
+  const [now] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`
+  if (now?.pid !== pid) {
+    throw new MigrationError(
+      'the database connection was lost while migrating; start again to apply the rest',
+    )
+  }
+}

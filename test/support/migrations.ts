@@ -1,0 +1,31 @@
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { z } from 'zod'
+import type { MigrationLog } from '../../src/db/migration-session.ts'
+
+const Journal = z.looseObject({ entries: z.array(z.looseObject({ when: z.number() })) })
+
+/** A log that keeps the text of its lines. */
+export function createLines(): { log: MigrationLog; lines: string[] } {
+  const lines: string[] = []
+  const keep = (_: object, text: string) => void lines.push(text)
+  return { log: { info: keep, warn: keep }, lines }
+}
+
+/** Copies this version's migrations into a folder of the test, and adds others behind them: name and text. */
+export function plantMigrations(planted: Record<string, string>): string {
+  const folder = mkdtempSync(join(tmpdir(), 'ipn-migrations-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  cpSync('migrations', folder, { recursive: true })
+  const file = join(folder, 'meta/_journal.json')
+  const journal = Journal.parse(JSON.parse(readFileSync(file, 'utf8')))
+  const newest = Math.max(...journal.entries.map(({ when }) => when))
+  Object.entries(planted).forEach(([tag, text], index) => {
+    writeFileSync(join(folder, `${tag}.sql`), text)
+    journal.entries.push({ idx: 100 + index, when: newest + 1 + index, tag, breakpoints: true })
+  })
+  writeFileSync(file, JSON.stringify(journal))
+  return folder
+}
