@@ -16,6 +16,7 @@ import { createCardGateway } from './gateway/card-gateway.ts'
 import { createGatewayClient } from './gateway/client.ts'
 import type { HealthContext } from './health/context.ts'
 import { createEndedRefundCounter } from './health/count-ended-refunds.ts'
+import { beginLifecycle } from './health/lifecycle.ts'
 import { openTelemetry } from './health/open-telemetry.ts'
 import { createInbox } from './ipn/inbox.ts'
 import { createBatcher } from './platform/concurrency/batcher.ts'
@@ -138,6 +139,7 @@ function createFolderState({ config, streamLimits }: ContextOptions, { sql }: Da
     feedWaiters: createWaiters(),
     streams: createStreams({ ...STREAM_LIMITS, ...streamLimits }),
     countEndedRefunds: createEndedRefundCounter(sql),
+    lifecycle: beginLifecycle(),
     referenceExamples: new Map(),
   } satisfies Omit<ServiceContext, keyof Context | 'webhooks'>
 }

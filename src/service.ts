@@ -25,12 +25,14 @@ export type Service = {
   url: string
   /** Where `METRICS_PORT` serves health and metrics, if it is set. */
   metricsUrl: string | undefined
+  /** Makes `/readyz` 503, and goes on serving everything; new responses end their connections. */
+  drain(): void
   /** Accepts no new work and finishes work in flight, or releases it after `GRACE_MS`. Idempotent. */
   stop(): Promise<void>
 }
 
 export type ServiceOptions = ContextOptions & {
-  /** Runs before the port is bound: what it ends is never served. */
+  /** Runs before `PORT` is bound: what it ends is never served, and what it makes always is. */
   prepare?: (ctx: ServiceContext) => Promise<void>
   /** Replaces the production limits of the HTTP server. */
   serverLimits?: Partial<ServerLimits>
@@ -45,8 +47,9 @@ const PUBLIC_METRICS =
   'METRICS_PORT is not set, so whoever reaches PORT can read /metrics: merchant codes, and how many payments and refunds there are; set METRICS_PORT to serve metrics apart'
 
 /**
- * Runs the service: HTTP, background work, or both, by `ROLE`. It binds the port first and starts background
- * work last, so that a failed start leaves no claims that block until their leases expire.
+ * Runs the service: HTTP, background work, or both, by `ROLE`. It binds the ports first and starts background
+ * work last, so that a failed start leaves no claims that block until their leases expire. `/readyz` is 503 until
+ * everything runs; `METRICS_PORT` answers probes also while access is being prepared.
  * @throws Error if the port is in use or the database is unreachable, after stopping everything started
  */
 export async function startService(options: ServiceOptions): Promise<Service> {
@@ -63,17 +66,23 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const loops: WorkerLoop[] = []
 
   async function start(): Promise<Pick<Service, 'url' | 'metricsUrl'>> {
+    const metricsUrl = await listenForScrapes(metricsServer, ctx)
     await options.prepare?.(ctx)
     const url = await listen(server, config.HOST, config.PORT)
-    const metricsUrl = await listenForScrapes(metricsServer, ctx)
     warnOfUnsigned(ctx)
     await warnOfMissingAccounts(ctx)
     if (config.ROLE !== 'worker') await listenForChanges(ctx)
     if (config.ROLE !== 'web') loops.push(...(await startBackground(ctx)))
+    ctx.lifecycle.phase = 'ready'
     return { url, metricsUrl }
   }
 
+  function drain(): void {
+    ctx.lifecycle.phase = 'stopping'
+  }
+
   async function shutDown(): Promise<void> {
+    drain()
     stopping.abort()
     const giveUpTimer = setTimeout(() => givingUp.abort(), GRACE_MS)
     const closed = new Promise((resolve) => server.close(resolve))
@@ -95,7 +104,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 
   try {
-    return { ctx, ...(await start()), stop }
+    return { ctx, ...(await start()), drain, stop }
   } catch (error) {
     await stop()
     throw error
@@ -116,6 +125,8 @@ function openHttpServer(
   const receives = ctx.config.ROLE !== 'worker'
   const server = openServer(
     (request, response) => {
+      // A client that opens a new connection may be led to another process.
+      if (ctx.lifecycle.phase === 'stopping') response.setHeader('connection', 'close')
       if (receives && isIpnTarget(request.url)) {
         serveNotification(request, response)
         return

@@ -33,6 +33,7 @@ export const SETTINGS = {
   DATA_DIR: text({ example: '.data' }).default('.data'),
   DATABASE_POOL: wholeNumber({ min: 2, max: 1_000 }).default(10),
   DEMO: trueOrFalse(),
+  DRAIN_MS: wholeNumber({ max: 60_000 }).default(0),
   LOG_LEVEL: choice(['info', 'trace', 'debug', 'warn', 'error', 'fatal', 'silent']).default('info'),
   GATEWAY_BASE_URL: webAddress('https://gateway.example'),
   GATEWAY_PAYGATE_PATH: text({

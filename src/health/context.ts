@@ -3,6 +3,7 @@ import type { IpnContext } from '../ipn/context.ts'
 import type { SyncContext } from '../sync/context.ts'
 import type { TransactionsContext } from '../transactions/context.ts'
 import type { EndedRefunds } from './count-ended-refunds.ts'
+import type { Lifecycle } from './lifecycle.ts'
 
 export type HealthContext = FeedContext &
   IpnContext &
@@ -10,4 +11,5 @@ export type HealthContext = FeedContext &
   TransactionsContext & {
     /** Counts succeeded and failed refunds, for the metrics. */
     countEndedRefunds: () => Promise<EndedRefunds>
+    lifecycle: Lifecycle
   }

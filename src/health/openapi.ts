@@ -48,9 +48,9 @@ export const readiness = createRoute({
   method: 'get',
   path: '/readyz',
   operationId: 'checkReadiness',
-  summary: 'Check that the database accepts writes and its schema is current',
+  summary: 'Check that the process can take requests',
   description:
-    'A gateway that does not answer does not make the process unready; it is listed in `paused`.',
+    '200 once everything has started, until the process is asked to stop, while the database accepts writes and its schema is current. A gateway that does not answer does not make the process unready; it is listed in `paused`.',
   tags,
   security: [],
   responses: {

@@ -18,7 +18,7 @@ export async function serve(): Promise<void> {
     if (!isDatabaseUnavailable(reason)) throw reason
     log.warn({ err: reason }, 'a database connection was lost while it was being opened')
   })
-  const stop = createStopHandler(parts, log)
+  const stop = createStopHandler(parts, config.DRAIN_MS, log)
   // `on`, not `once`: Ctrl-C under npm arrives twice, and the second signal must not abort the stop.
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)

@@ -36,6 +36,8 @@ export type RigOptions = {
   breaker?: ServiceOptions['breaker']
   /** Replaces name resolution for webhook endpoints. */
   resolve?: ServiceOptions['resolve']
+  /** Runs before `PORT` is bound, as `prepareAccess` does in production. */
+  prepare?: ServiceOptions['prepare']
   /** A log that the test can read. */
   log?: ServiceOptions['log']
   sandbox?: Partial<SandboxOptions>
@@ -110,6 +112,7 @@ export async function startTestService(
     encryptionKey: decided.DATA_ENCRYPTION_KEY ?? '',
     log: more.log ?? createLog(settings.LOG_LEVEL ?? 'silent'),
     ...(more.resolve ? { resolve: more.resolve } : {}),
+    ...(more.prepare ? { prepare: more.prepare } : {}),
     serverLimits,
     streamLimits,
     breaker,
