@@ -73,7 +73,8 @@ function git(...args: string[]): Buffer {
 
 function compile(work: string): void {
   const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
-  const plain = ['--sourceMap', 'false', '--declaration', 'false', '--removeComments', 'true']
+  const maps = ['--sourceMap', 'false', '--inlineSources', 'false']
+  const plain = [...maps, '--declaration', 'false', '--removeComments', 'true']
   const args = [tsc, '-p', join(work, 'tsconfig.build.json'), '--outDir', join(work, 'dist')]
   execFileSync(process.execPath, [...args, ...plain], { cwd: work, stdio: 'inherit' })
 }

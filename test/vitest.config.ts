@@ -3,6 +3,12 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   root: fileURLToPath(new URL('..', import.meta.url)),
+  // The client is imported by the name of its package, which npm run build makes of the same sources.
+  resolve: {
+    alias: {
+      '@ipn-processor/client': fileURLToPath(new URL('../src/client/entry.ts', import.meta.url)),
+    },
+  },
   // The package's own name leads to its sources; packages are resolved as Node does it: what they offer to
   // bundlers as `module` need not run here.
   ssr: {

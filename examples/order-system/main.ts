@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { serve } from '@hono/node-server'
-import { createClient } from 'ipn-processor/client'
+import { createClient } from '@ipn-processor/client'
 import { createCheckout } from './checkout.ts'
 import { startDemoService } from './demo-service.ts'
 import { createOrderBook } from './orders.ts'

@@ -1,11 +1,11 @@
-import { Big } from 'big.js'
 import type {
   PreparedRefund,
   PreparedSurplusRefund,
   RefundStatus,
   Transaction,
   TransactionState,
-} from 'ipn-processor/client'
+} from '@ipn-processor/client'
+import { Big } from 'big.js'
 
 /** An order of a customer. Amounts are decimal strings. */
 export type Order = {

@@ -1,10 +1,10 @@
-import { Hono } from 'hono'
 import {
   AbortError,
   type Client,
   ExceedsRefundableError,
   IpnProcessorError,
-} from 'ipn-processor/client'
+} from '@ipn-processor/client'
+import { Hono } from 'hono'
 import { z } from 'zod'
 import type { OpenCheckout } from './checkout.ts'
 import type { OrderBook, Return } from './orders.ts'

@@ -1,4 +1,4 @@
-import { type Client, ProblemError, type RequestedRefund } from 'ipn-processor/client'
+import { type Client, ProblemError, type RequestedRefund } from '@ipn-processor/client'
 import { isPaidInFull, type Order, type OrderBook, type Return } from './orders.ts'
 
 export type ShopContext = { orders: OrderBook; ipn: Client }

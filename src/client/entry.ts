@@ -1,5 +1,5 @@
 /**
- * The published entry of `ipn-processor/client`, and the only file that re-exports. In this repository
+ * The published entry of `@ipn-processor/client`, and the only file that re-exports. In this repository
  * only tests and examples import it.
  */
 

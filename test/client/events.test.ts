@@ -6,7 +6,7 @@ import {
   type FollowedEvent,
   type Following,
   ForbiddenError,
-} from 'ipn-processor/client'
+} from '@ipn-processor/client'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { makeFaultyFetch } from '../support/faulty-fetch.ts'
 import { readAllEvents } from '../support/feed.ts'

@@ -1,4 +1,4 @@
-import { createClient, type Page } from 'ipn-processor/client'
+import { createClient, type Page } from '@ipn-processor/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seedPayment, seedTransaction } from '../support/api.ts'
 import { makeFaultyFetch } from '../support/faulty-fetch.ts'

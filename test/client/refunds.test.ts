@@ -6,7 +6,7 @@ import {
   ForbiddenError,
   IdempotencyKeyReusedError,
   InvalidRequestError,
-} from 'ipn-processor/client'
+} from '@ipn-processor/client'
 import { describe, expect, it } from 'vitest'
 import { addPrincipal } from '../support/approvals.ts'
 import { MASKED, RECEIVER } from '../support/ask.ts'

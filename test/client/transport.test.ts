@@ -13,7 +13,7 @@ import {
   TimeoutError,
   UnauthenticatedError,
   UnavailableError,
-} from 'ipn-processor/client'
+} from '@ipn-processor/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seedTransaction } from '../support/api.ts'
 import { answerWith, type Fault, makeFaultyFetch } from '../support/faulty-fetch.ts'

@@ -5,7 +5,7 @@ import {
   ForbiddenError,
   NotFoundError,
   TimeoutError,
-} from 'ipn-processor/client'
+} from '@ipn-processor/client'
 import { describe, expect, it } from 'vitest'
 import { answerWith, makeFaultyFetch } from '../support/faulty-fetch.ts'
 import { KEY, startTestService } from '../support/service.ts'

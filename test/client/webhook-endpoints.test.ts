@@ -1,4 +1,4 @@
-import { ConflictError, createClient, NotFoundError } from 'ipn-processor/client'
+import { ConflictError, createClient, NotFoundError } from '@ipn-processor/client'
 import { Webhook } from 'standardwebhooks'
 import { expect, it } from 'vitest'
 import { serve } from '../support/gateway.ts'

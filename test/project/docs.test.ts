@@ -24,6 +24,7 @@ const PAGES = [
   'CONTRIBUTING.md',
   'CHANGELOG.md',
   'examples/order-system/README.md',
+  'src/client/README.md',
   ...listFiles('docs', '.md'),
 ]
 

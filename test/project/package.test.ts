@@ -1,13 +1,14 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { settingsFor } from '../support/process.ts'
+import { readSnippets } from '../support/read-snippets.ts'
 import { useTestDatabase } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -29,6 +30,8 @@ const Lock = z.object({
   ),
 })
 
+const Packed = z.tuple([z.object({ files: z.array(z.object({ path: z.string() })) })])
+
 const database = useTestDatabase()
 let folder: string
 let installed: string
@@ -41,25 +44,6 @@ beforeAll(async () => {
   await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module' }))
 }, COMPILED_WITHIN_MS)
 afterAll(() => rm(folder, { recursive: true, force: true }))
-
-/** A consumer's compiler options, stricter than most, without the types of any runtime. */
-const STRICT = {
-  compilerOptions: {
-    noEmit: true,
-    module: 'nodenext',
-    target: 'es2022',
-    lib: ['es2022', 'dom', 'dom.asynciterable'],
-    types: [],
-    strict: true,
-    exactOptionalPropertyTypes: true,
-    noUncheckedIndexedAccess: true,
-    verbatimModuleSyntax: true,
-    isolatedModules: true,
-    allowImportingTsExtensions: true,
-    skipLibCheck: false,
-  },
-  include: ['strict'],
-}
 
 const CLIENT = `
 import { ConnectionError, createClient } from 'ipn-processor/client'
@@ -77,14 +61,6 @@ await sandbox.stop()
 console.log(paymentId)
 `
 
-/** Returns the TypeScript snippets of a section of the documentation. */
-async function readSnippets(page: string, title: string): Promise<string[]> {
-  const text = await readFile(join(ROOT, 'docs', page), 'utf8')
-  const [, section = ''] = text.split(new RegExp(`\n##+ ${title}\n`))
-  const [own = ''] = section.split(/\n##+ /)
-  return [...own.matchAll(/```ts\n(.*?)```/gs)].map(([, code = '']) => code)
-}
-
 /** Links the packages that `npm ci --omit=dev --omit=optional` installs. */
 async function linkNeeded(folder: string): Promise<void> {
   const { packages } = Lock.parse(
@@ -99,6 +75,25 @@ async function linkNeeded(folder: string): Promise<void> {
     await symlink(join(ROOT, path), join(folder, path))
   }
 }
+
+it('is packed as compiled code and migrations, with nothing else of the repository', async () => {
+  const args = ['pack', '--dry-run', '--json']
+  const { stdout } = await run('npm', args, { cwd: ROOT, maxBuffer: 2 ** 24 })
+  const [{ files }] = Packed.parse(JSON.parse(stdout))
+  const paths = files.map(({ path }) => path).filter((path) => !path.startsWith('dist/'))
+  const migrations = await readdir(join(ROOT, 'migrations'), {
+    recursive: true,
+    withFileTypes: true,
+  })
+  const expected = migrations
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)))
+  expect(paths.sort()).toEqual(['LICENSE', 'README.md', ...expected, 'package.json'].sort())
+  const compiled = await readdir(join(installed, 'dist'), { recursive: true, withFileTypes: true })
+  const names = compiled.filter((entry) => entry.isFile()).map(({ name }) => name)
+  expect(names.length).toBeGreaterThan(300)
+  expect(names.filter((name) => !/\.(js|js\.map|d\.ts)$/.test(name))).toEqual([])
+})
 
 it('runs compiled, with neither tsx nor any other optional package', async () => {
   const production = join(folder, 'production')
@@ -127,27 +122,11 @@ it('runs compiled, with neither tsx nor any other optional package', async () =>
   expect(await ended).toEqual([0, null])
 })
 
-it('provides the client as JavaScript without dependencies', async () => {
+it('still provides the client under the name of release 0.1.0', async () => {
   await writeFile(join(folder, 'client.js'), CLIENT)
   expect(await node('client.js')).toMatchObject({
     stdout: 'true GET /v1/payments/1: no response (bad port)\n',
   })
-})
-
-it('provides types for strict projects of any runtime, and the snippets of the documentation compile', {
-  timeout: COMPILED_WITHIN_MS,
-}, async () => {
-  const strict = join(folder, 'strict')
-  await mkdir(strict)
-  await writeFile(join(folder, 'tsconfig.json'), JSON.stringify(STRICT))
-  await writeFile(join(strict, 'client.ts'), CLIENT)
-  await cp(join(ROOT, 'src', 'client'), join(strict, 'source'), { recursive: true })
-  const snippets = await readSnippets('webhooks.md', 'The typed client')
-  expect(snippets.length).toBeGreaterThanOrEqual(3)
-  for (const [nth, code] of snippets.entries()) {
-    await writeFile(join(strict, `docs-${nth}.ts`), code)
-  }
-  await node(TSC, '-p', join(folder, 'tsconfig.json')).catch(({ stdout }) => expect.fail(stdout))
 })
 
 it('provides the sandbox as JavaScript with types, and the documented webhook receiver compiles', {

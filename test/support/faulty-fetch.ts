@@ -1,4 +1,4 @@
-import type { Fetch } from 'ipn-processor/client'
+import type { Fetch } from '@ipn-processor/client'
 
 /**
  * What happens to one request: it is never sent, its response is lost after the server did its work, it hangs
