@@ -46,7 +46,8 @@ async function startAuditChain(): Promise<AuditChain> {
   const logged: string[] = []
   const log = createLog('info', { write: (line) => void logged.push(line) })
   const ctx = { sql, log, encryption }
-  return {
+  // Named, because `this` has the type of what an async function returns only by chance of the compiler's order.
+  const started: AuditChain = {
     database,
     encryption,
     logged,
@@ -99,6 +100,7 @@ async function startAuditChain(): Promise<AuditChain> {
     },
     stop: () => database.drop(),
   }
+  return started
 }
 
 /** Starts the audit log for the tests of a file. */
