@@ -3,9 +3,12 @@ import type { AddressReach } from '../platform/outbound/addresses.ts'
 import { type MerchantAccount, readAccounts } from './accounts.ts'
 import { ConfigError } from './config-error.ts'
 import { findConflicts } from './conflicts.ts'
+import { listIgnored } from './find-unknown-names.ts'
+import { parseSettings } from './parse-settings.ts'
 import { isLoopback } from './plain-http.ts'
+import { mergeProblems, refuseProblems } from './problem.ts'
 import { describeSandbox } from './sandbox-options.ts'
-import { type Environment, parseSettings, type Settings } from './settings.ts'
+import type { Environment, Settings } from './settings.ts'
 import type { TokenSource } from './token-source.ts'
 
 export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES' | 'WEBHOOK_ALLOW_PRIVATE'> & {
@@ -32,14 +35,15 @@ const HEALTH_REUSE_MS = 1_000
 export function readConfig(env: Environment = process.env): Config {
   const parsed = parseSettings(env)
   const { DEMO, WEBHOOK_ALLOW_PRIVATE, ...settings } = parsed.settings
-  const demo = DEMO ?? (parsed.problems.has('DEMO') || isDemoByDefault(settings, env))
+  const isUnclear = parsed.problems.some(({ name }) => name === 'DEMO')
+  const demo = DEMO ?? (isUnclear || isDemoByDefault(settings, env))
   // Log lines would clutter the demo's output, so they have to be asked for.
   if (demo && !env.LOG_LEVEL) settings.LOG_LEVEL = 'warn'
   const conflicts = findConflicts(settings, demo)
   const { accounts, sharedToken } = readAccounts(settings, demo, conflicts)
   const [first, ...others] = accounts
-  const problems = mergeProblems(parsed.problems, conflicts)
-  if (problems.length > 0 || !first) throw new ConfigError(problems)
+  refuseProblems(mergeProblems(parsed.problems, conflicts))
+  if (!first) throw new Error('an installation without an account was not refused')
   return {
     ...settings,
     demo,
@@ -62,14 +66,13 @@ export function readSandboxConfig(env: Environment = process.env) {
   const { settings } = parsed
   const conflicts: string[] = []
   const { accounts, sharedToken } = readAccounts(settings, true, conflicts)
-  const problems = mergeProblems(parsed.problems, conflicts)
-  if (problems.length > 0) throw new ConfigError(problems)
+  refuseProblems(mergeProblems(parsed.problems, conflicts))
   const options = describeSandbox(settings, accounts, sharedToken)
   return { ipnUrl: settings.SANDBOX_IPN_URL, options }
 }
 
 const SIGNING_SETTINGS =
-  /^(SIGNING_SECRET|MERCHANTS_FILE|IPN_HASH_EXCLUDE|GATEWAY_(FIELD_PREFIX|MERCHANT_CODE|SECRET|SECRET_PREVIOUS|REFUND_HASH_EXCLUDE)) /
+  /^(SIGNING_SECRET|MERCHANTS_FILE|IPN_HASH_EXCLUDE|GATEWAY_(FIELD_PREFIX|MERCHANT_CODE|SECRET|SECRET_PREVIOUS|REFUND_HASH_EXCLUDE))$/
 
 /**
  * Reads what signing on the command line needs: `SIGNING_SECRET`, or else the configured accounts (the demo's
@@ -82,9 +85,7 @@ export function readSigningConfig(env: Environment = process.env) {
   const conflicts: string[] = []
   const { accounts } = readAccounts(settings, true, conflicts)
   const secret = settings.SIGNING_SECRET
-  const problems = mergeProblems(parsed.problems, secret ? [] : conflicts)
-  const relevant = problems.filter((line) => SIGNING_SETTINGS.test(line))
-  if (relevant.length > 0) throw new ConfigError(relevant)
+  refuseProblems(mergeProblems(parsed.problems, secret ? [] : conflicts), SIGNING_SETTINGS)
   return {
     secret,
     previousSecret: settings.GATEWAY_SECRET_PREVIOUS,
@@ -101,10 +102,7 @@ export function readSigningConfig(env: Environment = process.env) {
  */
 export function readDatabaseConfig(env: Environment = process.env) {
   const { settings, problems } = parseSettings(env)
-  const relevant = [...problems].flatMap(([name, line]) =>
-    /^DATA(BASE_URL|_DIR)$/.test(name) ? [line] : [],
-  )
-  if (relevant.length > 0) throw new ConfigError(relevant)
+  refuseProblems(problems, /^DATA(BASE_URL|_DIR)$/)
   const { DATABASE_URL: databaseUrl, DATA_DIR: dataDir } = settings
   return { databaseUrl, dataDir }
 }
@@ -115,10 +113,7 @@ export function readDatabaseConfig(env: Environment = process.env) {
  */
 export function readDataKeyConfig(env: Environment = process.env) {
   const { settings, problems } = parseSettings(env)
-  const relevant = [...problems].flatMap(([name, line]) =>
-    name.startsWith('DATA_ENCRYPTION_KEY') ? [line] : [],
-  )
-  if (relevant.length > 0) throw new ConfigError(relevant)
+  refuseProblems(problems, /^DATA_ENCRYPTION_KEY/)
   const { DATA_ENCRYPTION_KEY: current, DATA_ENCRYPTION_KEY_PREVIOUS: previous } = settings
   if (current) return { current, previous }
   throw new ConfigError([
@@ -134,10 +129,7 @@ export function readDataKeyConfig(env: Environment = process.env) {
  */
 export function readHealthUrl(env: Environment = process.env): string {
   const { settings, problems } = parseSettings(env)
-  const relevant = [...problems].flatMap(([name, line]) =>
-    /^(METRICS_)?(HOST|PORT)$/.test(name) ? [line] : [],
-  )
-  if (relevant.length > 0) throw new ConfigError(relevant)
+  refuseProblems(problems, /^(METRICS_)?(HOST|PORT)$/)
   const { HOST, PORT, METRICS_HOST = HOST, METRICS_PORT } = settings
   const host = METRICS_PORT === undefined ? HOST : METRICS_HOST
   const reachable =
@@ -154,10 +146,7 @@ export function readHealthUrl(env: Environment = process.env): string {
  */
 export function readConsoleConfig(env: Environment = process.env): { baseUrl: string } {
   const { settings, problems } = parseSettings(env)
-  const relevant = [...problems].flatMap(([name, line]) =>
-    /^(CONSOLE_BASE_URL|PORT)$/.test(name) ? [line] : [],
-  )
-  if (relevant.length > 0) throw new ConfigError(relevant)
+  refuseProblems(problems, /^(CONSOLE_BASE_URL|PORT)$/)
   return { baseUrl: findConsoleUrl(settings, settings.PORT) }
 }
 
@@ -173,24 +162,25 @@ export function findConsoleUrl(
   return CONSOLE_BASE_URL ?? `http://localhost:${port}`
 }
 
-/** Returns all lines, one per setting: an invalid value is not also reported as missing. */
-function mergeProblems(
-  invalid: ReadonlyMap<string, string>,
-  conflicts: readonly string[],
-): string[] {
-  const others = conflicts.filter((line) => !invalid.has(line.split(' ')[0] ?? ''))
-  return [...invalid.values(), ...others]
-}
-
 /** A demo that only this machine can reach may call back to this machine: receivers are tried there. */
 function decideReach(allowPrivate: boolean | undefined, isLocalDemo: boolean): AddressReach {
   if (allowPrivate !== undefined) return allowPrivate ? 'private' : 'public'
   return isLocalDemo ? 'loopback' : 'public'
 }
 
-/** Reports whether no setting of a production installation is set: someone tries the service on a laptop. */
+/**
+ * Reports whether someone tries the service on a laptop: no setting of a production installation is set, and the
+ * environment does not declare one.
+ */
 function isDemoByDefault(settings: Settings, env: Environment): boolean {
-  const production = /^(DATABASE_URL|MERCHANTS_FILE|API_KEY|GATEWAY_.*)$/
-  const isProduction = Object.entries(env).some(([name, value]) => value && production.test(name))
+  const production = /^(DATABASE_URL(_FILE)?|MERCHANTS_FILE|API_KEY(_FILE)?|GATEWAY_.*)$/
+  const isProduction =
+    env.NODE_ENV === 'production' ||
+    Object.entries(env).some(([name, value]) => value && production.test(name))
   return !isProduction && isLoopback(settings.HOST)
+}
+
+/** Lists the environment variables that begin like a setting and are none: they have no effect. */
+export function listIgnoredVariables(env: Environment = process.env): string[] {
+  return listIgnored(env)
 }

@@ -125,9 +125,14 @@ export const SETTINGS = {
 }
 
 export type SettingName = keyof typeof SETTINGS
+export type Settings = z.infer<z.ZodObject<typeof SETTINGS>>
+export type Environment = Readonly<Record<string, string | undefined>>
 
-/** Settings whose values are never printed, not even when they are invalid. */
-const SECRETS: readonly string[] = [
+/**
+ * Settings that hold a secret. Their values are never printed, not even when they are invalid, and `NAME_FILE` reads each
+ * from a file.
+ */
+export const SECRET_SETTINGS: readonly SettingName[] = [
   'DATABASE_URL',
   'GATEWAY_SECRET',
   'GATEWAY_SECRET_PREVIOUS',
@@ -137,40 +142,9 @@ const SECRETS: readonly string[] = [
   'DATA_ENCRYPTION_KEY',
   'DATA_ENCRYPTION_KEY_PREVIOUS',
   'SIGNING_SECRET',
-] satisfies SettingName[]
+]
 
-export type Environment = Readonly<Record<string, string | undefined>>
-export type Settings = z.infer<ReturnType<typeof buildSchema>>
-
-/**
- * Parses the environment; an empty value counts as unset. `problems` holds one line for each invalid
- * setting; `settings` holds its default instead, so that everything else can be checked too.
- */
-export function parseSettings(env: Environment): {
-  settings: Settings
-  problems: ReadonlyMap<string, string>
-} {
-  const schema = buildSchema()
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''))
-  const parsed = schema.safeParse(given)
-  if (parsed.success) return { settings: parsed.data, problems: new Map() }
-  const problems = new Map<string, string>()
-  for (const { path, message } of parsed.error.issues) {
-    const name = String(path[0])
-    const [requirement, example] = message.split('; ')
-    const value = SECRETS.includes(name) ? '' : ` (got ${quote(given[name] ?? '')})`
-    problems.set(name, `${name} ${requirement}${value}; for example ${name}=${example}`)
-  }
-  const rest = Object.entries(given).filter(([name]) => !problems.has(name))
-  return { settings: schema.parse(Object.fromEntries(rest)), problems }
-}
-
-/** Quotes a value on one line, truncated, without the parts of a URL that can hold a password or a token. */
-function quote(value: string): string {
-  const redacted = value.replace(/^.*@/s, '…@').replace(/[?#].*$/s, '?…')
-  return JSON.stringify(redacted.slice(0, 100))
-}
-
-function buildSchema() {
-  return z.object(SETTINGS)
+/** Returns the names of all settings, in the order of their definition, without the `NAME_FILE` of secrets. */
+export function listSettingNames(): SettingName[] {
+  return z.object(SETTINGS).keyof().options
 }

@@ -169,7 +169,7 @@ describe('a wrong setting', () => {
   it('has a case here, except for settings that accept any text and MERCHANTS_FILE, which has its own tests', () => {
     const tried = new Set([...WRONG, ...WRONG_SECRETS].map(([name]) => name))
     const untried = Object.keys(SETTINGS).filter((name) => !tried.has(name))
-    expect(untried).toEqual(['HOST', 'METRICS_HOST', 'DATA_DIR', 'MERCHANTS_FILE'])
+    expect(untried).toEqual(['HOST', 'METRICS_HOST', 'DATA_DIR', 'MERCHANTS_FILE', 'SANDBOX_HOST'])
   })
 
   it.each([
@@ -363,8 +363,22 @@ describe('demo mode', () => {
     { GATEWAY_ANYTHING: 'x' },
     { HOST: '0.0.0.0' },
     { MERCHANTS_FILE: '/nowhere' },
+    { NODE_ENV: 'production' },
   ])('is off when %j is set, and then a gateway is required', (env) => {
     expect(readProblems(env).join('\n')).toMatch(/^GATEWAY_BASE_URL is not set/)
+  })
+
+  it('is off when a secret is read from a file', () => {
+    const lines = readProblems({ DATABASE_URL_FILE: '/nowhere' }).join('\n')
+    expect(lines).toMatch(/^DATABASE_URL_FILE names a file that cannot be read: it does not exist/)
+    expect(lines).toMatch(/^GATEWAY_BASE_URL is not set/m)
+  })
+
+  it('is off in production without any setting, which lists all that is missing', () => {
+    const names = readProblems({ NODE_ENV: 'production' }).map((line) => line.split(' ')[0])
+    expect(names.toSorted()).toEqual(Object.keys(PRODUCTION).toSorted())
+    expect(isDemo({ NODE_ENV: 'production', DEMO: 'true' })).toBe(true)
+    expect(isDemo({ NODE_ENV: 'development' })).toBe(true)
   })
 
   it('can be switched on and off by name', () => {

@@ -6,9 +6,16 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { SCOPES } from '../../src/access/keys.ts'
 import { verifyMessage } from '../../src/cli/verify-message.ts'
-import { parseSettings, SETTINGS } from '../../src/config/settings.ts'
+import { parseSettings } from '../../src/config/parse-settings.ts'
+import { listSettingNames, SECRET_SETTINGS } from '../../src/config/settings.ts'
 import { EVENT_TYPES } from '../../src/events/event.ts'
 import { runCli } from '../support/cli.ts'
+
+/** What the environment may set: the settings, and the files of secrets. */
+const NAMES = new Set<string>([
+  ...listSettingNames(),
+  ...SECRET_SETTINGS.map((name) => `${name}_FILE`),
+])
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8')
@@ -148,7 +155,7 @@ describe('every page', () => {
       }),
     )
     expect(named.length).toBeGreaterThan(60)
-    expect(named.filter(([, name]) => !(name in SETTINGS))).toEqual([])
+    expect(named.filter(([, name]) => !NAMES.has(name))).toEqual([])
   })
 })
 
@@ -162,7 +169,7 @@ describe('the list of settings', () => {
 
   it('names every setting, once, and no other', () => {
     const named = rows.flatMap(({ names }) => names)
-    expect(named.toSorted()).toEqual(Object.keys(SETTINGS).toSorted())
+    expect(named.toSorted()).toEqual(listSettingNames().toSorted())
   })
 
   it('has the default of every setting', () => {
@@ -183,10 +190,18 @@ describe('the list of settings', () => {
     expect(wrong).toEqual([])
   })
 
+  it('names every secret that can be read from a file', () => {
+    const [, paragraph = ''] =
+      /^\*\*Secrets in files\.\*\* (.+?)\n\n/ms.exec(read('docs/settings.md')) ?? []
+    const named = [...paragraph.matchAll(/`([A-Z_]{7,})`/g)].map(([, name = '']) => name)
+    const secrets = named.filter((name) => name !== 'NAME_FILE')
+    expect(secrets.toSorted()).toEqual(SECRET_SETTINGS.toSorted())
+  })
+
   it('has every setting of .env.example', () => {
     const given = [...read('.env.example').matchAll(/^#?([A-Z_]+)=/gm)].map(([, name = '']) => name)
     expect(given.length).toBeGreaterThan(15)
-    const others = given.filter((name) => !(name in SETTINGS))
+    const others = given.filter((name) => !NAMES.has(name))
     expect(others).toEqual(['NODE_EXTRA_CA_CERTS'])
   })
 })
