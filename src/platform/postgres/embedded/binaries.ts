@@ -79,6 +79,18 @@ export function findPackage(
   }
 }
 
+/** Returns the major version of the programs in the npm package. @throws EmbeddedPostgresError when there is none */
+export function readPackageMajor(): string {
+  return readVersion(findPackage()).split('.')[0] ?? ''
+}
+
+/** Returns the folder of the programs in the npm package, completed. @throws EmbeddedPostgresError when there is none */
+export function findPackagePrograms(): string {
+  const root = findPackage()
+  completeBinaries(root)
+  return join(root, 'native/bin')
+}
+
 function readLinks(root: string) {
   return Links.parse(JSON.parse(readFileSync(join(root, 'native/pg-symlinks.json'), 'utf8')))
 }

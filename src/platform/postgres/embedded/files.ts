@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { prepareBinaries } from './binaries.ts'
+import { findPackagePrograms, prepareBinaries, readPackageMajor } from './binaries.ts'
 import { EmbeddedPostgresError } from './error.ts'
+import { requireSameMajor } from './require-same-major.ts'
 import { canReach, findServerUser, type ServerUser } from './user.ts'
 
 /** The folders of a database, and the user that runs its server. */
@@ -22,7 +23,7 @@ const SHARED_FOLDER = '/var/lib/ipn-processor'
  * Finds the folders of the database of `dataDir` and the programs that run it, and prepares both. For
  * root, the server runs as the owner of the cluster (for a new one `postgres`, else `nobody`), and files
  * that this user cannot reach are kept under /var/lib/ipn-processor, which is logged.
- * @throws EmbeddedPostgresError
+ * @throws EmbeddedPostgresError, before anything in `dataDir` is changed if the database is of another major version
  */
 export function prepareInstallation(dataDir: string, log: (line: string) => void): Installation {
   mkdirSync(dataDir, { recursive: true })
@@ -30,11 +31,15 @@ export function prepareInstallation(dataDir: string, log: (line: string) => void
   const requested = realpathSync(dataDir)
   const isRoot = process.getuid?.() === 0
   const { home, user } = isRoot ? chooseHomeAsRoot(requested) : chooseHomeAsUser(requested)
+  const cluster = join(home, 'postgres')
+  const findBin = () =>
+    isRoot ? join(prepareBinaries(SHARED_FOLDER, user, log), 'bin') : findPackagePrograms()
+  requireSameMajor(cluster, readPackageMajor(), findBin)
   if (home !== requested) {
     log(`the database is kept in ${home}, because its server's user cannot reach ${requested}`)
   }
   const bin = join(prepareBinaries(isRoot ? SHARED_FOLDER : home, user, log), 'bin')
-  return { home, cluster: join(home, 'postgres'), user, bin }
+  return { home, cluster, user, bin }
 }
 
 /** Finds the cluster of `dataDir`, if it was ever created. */
