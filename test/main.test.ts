@@ -116,3 +116,23 @@ it.each([
   expect(lines[0]).toContain(text)
   expect(lines[0]).not.toContain('postgres://')
 })
+
+it('with MIGRATE=off the start is refused while migrations are pending, and goes on when there are none', async () => {
+  const { sql, url } = database
+  const off = { ...settingsFor(url, GATEWAY), MIGRATE: 'off', ROLE: 'worker' }
+  const [newest] = await sql`
+    delete from drizzle.__drizzle_migrations
+    where created_at = (select max(created_at) from drizzle.__drizzle_migrations)
+    returning hash, created_at::float8`
+  const { code, lines } = await runToEnd(off)
+  expect(code).toBe(1)
+  expect(lines).toHaveLength(1)
+  expect(lines[0]).toMatch(
+    /^The database schema is older than this version, and MIGRATE is off: 1 migration is pending \(\d{4}_\w+\)\. Run "npm run cli -- migrate" \(in the image: node dist\/cli\/main\.js migrate\)/,
+  )
+  await sql`insert into drizzle.__drizzle_migrations ${sql({ ...newest })}`
+  const { child, ended, output } = runMain(off)
+  await waitUntil(() => output().out.includes('"ready"'), { what: 'the start' })
+  child.kill('SIGTERM')
+  expect(await ended).toBe(0)
+})

@@ -1,17 +1,19 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { ConfigError } from '../config/config-error.ts'
+import { MigrationError } from '../db/migration-error.ts'
 import { DomainError } from '../errors.ts'
 import { MESSAGE_KINDS } from '../gateway/message-kinds.ts'
 import { addAuditCommand } from './audit-command.ts'
 import { addHoldCommands } from './hold-commands.ts'
 import { addKeyCommands } from './key-commands.ts'
+import { addMigrateCommand } from './migrate-command.ts'
 import { addPeopleCommands } from './people-commands.ts'
 import type { SigningOptions } from './prepare-signing.ts'
 import type { Input } from './read-body.ts'
 import { signMessage } from './sign-message.ts'
 import { UsageError } from './usage-error.ts'
 import { verifyMessage } from './verify-message.ts'
-import { type RunOnDatabase, withDatabase } from './with-database.ts'
+import { type RunOnDatabase, withDatabase, withDatabaseUrl } from './with-database.ts'
 
 const EXIT = { done: 0, invalid: 1, usage: 2, failed: 3 }
 
@@ -78,6 +80,10 @@ function buildProgram(
   addPeopleCommands(program, { print, onDatabase: database, env })
   addHoldCommands(program, print, database)
   addAuditCommand(program, { print, printError, env, onDatabase: database, setExitCode })
+  addMigrateCommand(program, {
+    ...{ print, printError },
+    onUrl: (work, options) => withDatabaseUrl(work, env, options),
+  })
   return program
 }
 
@@ -117,7 +123,8 @@ function describe(error: unknown): { lines: readonly string[]; code: number } {
       .replace(/^(unknown option '[^'=]*)=.*$/s, "$1'")
     return { lines: [`${message}; see npm run -s cli -- --help`], code: EXIT.usage }
   }
-  if (error instanceof DomainError) return { lines: [error.message], code: EXIT.invalid }
+  if (error instanceof DomainError || error instanceof MigrationError)
+    return { lines: [error.message], code: EXIT.invalid }
   if (error instanceof ConfigError) return { lines: error.lines, code: EXIT.usage }
   if (error instanceof UsageError) return { lines: [error.message], code: EXIT.usage }
   return { lines: [`unexpected error: ${error}`], code: EXIT.failed }

@@ -12,6 +12,12 @@ type Environment = Readonly<Record<string, string | undefined>>
 /** Runs work on the service's database, as `withDatabase` does. */
 export type RunOnDatabase = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>
 
+/** Runs work on the service's database, as `withDatabaseUrl` does. */
+export type RunOnUrl = <T>(
+  work: (url: string) => Promise<T>,
+  options?: { create: boolean },
+) => Promise<T>
+
 /**
  * Runs `work` on the service's database: the one at `DATABASE_URL`, or else the embedded one in `DATA_DIR`,
  * whether the service is running or not.
@@ -22,33 +28,52 @@ export async function withDatabase<T>(
   work: (sql: Sql) => Promise<T>,
   env?: Environment,
 ): Promise<T> {
-  const database = await findDatabase(env)
-  const { sql, close } = openDatabase(database.url, 1)
-  try {
-    if (!(await isSchemaCurrent(sql))) {
-      throw new UsageError('the database schema is outdated; start the service once to migrate it')
+  return await withDatabaseUrl(async (url) => {
+    const { sql, close } = openDatabase(url, 1)
+    try {
+      if (await isSchemaCurrent(sql)) return await work(sql)
+      throw new UsageError(
+        'the database schema is outdated; run "npm run -s cli -- migrate", or start the service once',
+      )
+    } finally {
+      await close()
     }
-    return await work(sql)
+  }, env)
+}
+
+/**
+ * Runs `work` on the URL of the service's database, whatever its schema is.
+ * @param options with `create`, an embedded database that does not exist yet is created
+ * @throws UsageError if there is no database; ConfigError
+ */
+export async function withDatabaseUrl<T>(
+  work: (url: string) => Promise<T>,
+  env?: Environment,
+  options = { create: false },
+): Promise<T> {
+  const database = await findDatabase(env, options)
+  try {
+    return await work(database.url)
   } catch (error) {
     throw explain(error)
   } finally {
-    await close()
     await database.stop()
   }
 }
 
 async function findDatabase(
   env: Environment | undefined,
+  { create }: { create: boolean },
 ): Promise<{ url: string; stop(): Promise<void> }> {
   const { databaseUrl, dataDir } = readDatabaseConfig(env)
   if (databaseUrl) return { url: databaseUrl, stop: () => Promise.resolve() }
   const found = findEmbeddedPostgres(dataDir)
-  if (found === 'none') {
+  if (found === 'none' && !create) {
     throw new UsageError(
       'there is no database in DATA_DIR; start the service once to create it, or set DATABASE_URL',
     )
   }
-  if (found !== 'stopped') return { ...found, stop: () => Promise.resolve() }
+  if (typeof found === 'object') return { ...found, stop: () => Promise.resolve() }
   try {
     return await startEmbeddedPostgres({ dataDir })
   } catch (error) {

@@ -32,6 +32,7 @@ export const SETTINGS = {
   DATABASE_URL: databaseUrl(),
   DATA_DIR: text({ example: '.data' }).default('.data'),
   DATABASE_POOL: wholeNumber({ min: 2, max: 1_000 }).default(10),
+  MIGRATE: choice(['auto', 'off']).default('auto'),
   DEMO: trueOrFalse(),
   DRAIN_MS: wholeNumber({ max: 60_000 }).default(0),
   LOG_LEVEL: choice(['info', 'trace', 'debug', 'warn', 'error', 'fatal', 'silent']).default('info'),

@@ -39,7 +39,7 @@ export async function applyMigration(
       const delayMs = repoll(attempt, { base: limits.retryMs, max: limits.retryMaxMs })
       log.warn(
         { migration: migration.name, attempt, delayMs, blockers },
-        `migration ${migration.name} could not lock a table at once${nameHolders(blockers)}; it was rolled back, so that nothing waits behind it, and is tried again in ${delayMs} ms`,
+        `migration ${migration.name} could not lock a table at once${nameHolders(blockers)}; it gives way, so that nothing waits behind it, and is tried again in ${delayMs} ms`,
       )
       await sleep(delayMs)
     } finally {

@@ -48,7 +48,6 @@ export async function migrateDatabase(
     const session = { ...shared, pid: await waitForLock(shared, MIGRATION_TURN_LOCK) }
     await migrateInTurn(session, migrations, (done) => {
       applied.push(done)
-      log.info({ ...done }, `applied migration ${done.name} in ${done.durationMs} ms`)
       onApplied?.(done)
     })
     await sql`select pg_advisory_unlock_all()`

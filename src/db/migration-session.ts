@@ -48,7 +48,10 @@ export type MigrationSession = {
  * Refuses to go on in another session than the one that took the lock: the driver opens one by itself after a loss.
  * @throws MigrationError
  */
-export async function requireSession({ pid }: MigrationSession, tx: Tx): Promise<void> {
+export async function requireSession(
+  { pid }: Pick<MigrationSession, 'pid'>,
+  tx: Tx,
+): Promise<void> {
   const [now] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`
   if (now?.pid !== pid) {
     throw new MigrationError(

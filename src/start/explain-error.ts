@@ -1,4 +1,5 @@
 import { ConfigError } from '../config/config-error.ts'
+import { MigrationError } from '../db/migration-error.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded/error.ts'
 import { READ_ONLY } from '../platform/postgres/errors.ts'
 
@@ -7,7 +8,8 @@ export function explainError(error: unknown): string {
   if (error instanceof ConfigError) {
     return `The settings are invalid:\n${error.lines.map((line) => `  ${line}`).join('\n')}`
   }
-  if (error instanceof EmbeddedPostgresError) return error.message
+  if (error instanceof EmbeddedPostgresError || error instanceof MigrationError)
+    return error.message
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE' && error instanceof Error) {
     return `${error.message}: stop the program that uses this port, or set PORT (METRICS_PORT for the metrics, SANDBOX_PORT for the sandbox)`

@@ -1,7 +1,7 @@
 import { prepareAccess } from '../access/prepare-access.ts'
 import type { Config } from '../config/config.ts'
 import { findWeakSecrets, STRONG_BITS } from '../config/secret-strength.ts'
-import { migrateDatabase } from '../db/migrate.ts'
+import { prepareSchema } from '../db/prepare-schema.ts'
 import { startEmbeddedPostgres } from '../platform/postgres/embedded/start.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { startService } from '../service.ts'
@@ -15,7 +15,7 @@ import type { Part } from './parts.ts'
 export async function startParts(config: Config, log: Log, parts: Part[]): Promise<void> {
   warnOfWeakSecrets(config, log)
   const databaseUrl = config.DATABASE_URL ?? (await startDatabase(config, log, parts))
-  await migrateDatabase(databaseUrl)
+  await prepareSchema(databaseUrl, { mode: config.MIGRATE, log })
   const demo = config.demo ? await import('../demo.ts') : undefined
   const sandbox = config.GATEWAY_BASE_URL ? undefined : await demo?.startDemoGateway(config)
   if (sandbox) parts.push(sandbox)

@@ -34,6 +34,7 @@ const WRONG: [string, string, RegExp][] = [
   ['METRICS_PORT', '3000', /must differ from PORT/],
   ['ROLE', 'both', /one of all, web, worker/],
   ['DATABASE_POOL', '1', /from 2 to 1000/],
+  ['MIGRATE', 'on', /one of auto, off/],
   ['DATABASE_URL', 'postgres://one:5432,two:x/ipn', /starts with postgres:/],
   ['DATABASE_URL', 'postgres://one,two/ipn?target_session_attrs=any', /server that accepts writes/],
   ['DEMO', 'yes', /true or false/],

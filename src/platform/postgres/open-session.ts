@@ -3,7 +3,15 @@ import { buildSocketOptions } from './socket.ts'
 import type { Sql } from './types.ts'
 
 const CONNECT_TIMEOUT_S = 10
-const CLOSE_TIMEOUT_S = 5
+/** A connection that the server has cut off may never close. */
+const CLOSE_TIMEOUT_S = 1
+
+/** As text: the driver does not send a 0. */
+const NO_TIMEOUTS: Record<string, string> = {
+  statement_timeout: '0',
+  lock_timeout: '0',
+  idle_in_transaction_session_timeout: '0',
+}
 
 /**
  * Opens a single connection for work that takes as long as it takes: no statement in it is cancelled for its time,
@@ -25,9 +33,7 @@ export function openSession(
       ...options.connection,
       application_name: applicationName,
       TimeZone: 'UTC',
-      statement_timeout: 0,
-      lock_timeout: 0,
-      idle_in_transaction_session_timeout: 0,
+      ...NO_TIMEOUTS,
     },
   })
   return { sql, close: () => sql.end({ timeout: CLOSE_TIMEOUT_S }) }

@@ -1,0 +1,73 @@
+import type { Command } from 'commander'
+import { type AppliedMigration, migrateDatabase } from '../db/migrate.ts'
+import type { MigrationLog } from '../db/migration-session.ts'
+import { type PlannedMigration, planMigrations } from '../db/plan-migrations.ts'
+import { openSession } from '../platform/postgres/open-session.ts'
+import type { RunOnUrl } from './with-database.ts'
+
+type MigrateStreams = {
+  print: (text: string) => void
+  printError: (text: string) => void
+  onUrl: RunOnUrl
+}
+
+type MigrateFlags = { plan?: true; json?: true }
+
+/** Adds `migrate`, which brings the schema up to this version apart from a start of the service. */
+export function addMigrateCommand(program: Command, streams: MigrateStreams): void {
+  const { print, onUrl } = streams
+  program
+    .command('migrate')
+    .description('apply the pending migrations, each with its time; run it before a new version')
+    .option('--plan', 'only show what would be applied')
+    .option('--json', 'as JSON, for programs')
+    .action(async ({ plan, json }: MigrateFlags) => {
+      if (plan) {
+        const pending = await onUrl(readPlan)
+        const current = pending.length === 0
+        print(json ? formatJson({ current, pending }) : formatPlan(pending))
+        return
+      }
+      const applied = await onUrl((url) => apply(url, streams, json), { create: true })
+      if (json) print(formatJson({ current: true, applied }))
+      else if (applied.length === 0) print('the schema is current: nothing to apply\n')
+    })
+}
+
+async function readPlan(url: string): Promise<PlannedMigration[]> {
+  const { sql, close } = openSession(url, 'ipn-processor')
+  return await planMigrations(sql).finally(close)
+}
+
+async function apply(
+  url: string,
+  { print, printError }: MigrateStreams,
+  json: true | undefined,
+): Promise<AppliedMigration[]> {
+  const say = (_: object, text: string) => printError(`${text}\n`)
+  const log: MigrationLog = { info: say, warn: say }
+  return await migrateDatabase(url, {
+    log,
+    onApplied({ name, durationMs }) {
+      if (!json) print(`applied ${name} in ${durationMs} ms\n`)
+    },
+  })
+}
+
+function formatPlan(pending: readonly PlannedMigration[]): string {
+  if (pending.length === 0) return 'the schema is current: nothing to apply\n'
+  const total = `${pending.length} pending, in this order:\n`
+  return total + pending.map(formatMigration).join('')
+}
+
+function formatMigration({ name, concurrent, statements }: PlannedMigration): string {
+  const how = concurrent
+    ? 'each statement by itself, without blocking writes'
+    : `in a transaction, ${statements.length} ${statements.length === 1 ? 'statement' : 'statements'}`
+  const lines = statements.join('\n').split('\n')
+  return `\n${name} (${how})\n${lines.map((line) => `  ${line}`.trimEnd()).join('\n')}\n`
+}
+
+function formatJson(value: object): string {
+  return `${JSON.stringify(value, null, 2)}\n`
+}

@@ -1,0 +1,39 @@
+import { openSession } from '../platform/postgres/open-session.ts'
+import { migrateDatabase } from './migrate.ts'
+import { MigrationError } from './migration-error.ts'
+import type { MigrationLog } from './migration-session.ts'
+import { readPendingMigrations } from './pending-migrations.ts'
+
+/**
+ * Makes sure that the schema is current before the service starts: applies what is pending, or, with `MIGRATE=off`, only
+ * looks.
+ * @throws MigrationError if a migration failed, or is pending with `off`; errors of the connection
+ */
+export async function prepareSchema(
+  url: string,
+  { mode, log }: { mode: 'auto' | 'off'; log: MigrationLog },
+): Promise<void> {
+  if (mode === 'auto') {
+    await migrateDatabase(url, {
+      log,
+      onApplied: ({ name, durationMs }) =>
+        log.info({ migration: name, durationMs }, 'applied a migration'),
+    })
+    return
+  }
+  const { sql, close } = openSession(url, 'ipn-processor')
+  try {
+    const pending = await readPendingMigrations(sql)
+    if (pending.length > 0) throw new MigrationError(refuse(pending))
+  } finally {
+    await close()
+  }
+}
+
+function refuse(pending: readonly string[]): string {
+  const [first, last] = [pending[0], pending.at(-1)]
+  const names = pending.length > 1 ? `${first} to ${last}` : first
+  const what =
+    pending.length === 1 ? '1 migration is pending' : `${pending.length} migrations are pending`
+  return `The database schema is older than this version, and MIGRATE is off: ${what} (${names}). Run "npm run cli -- migrate" (in the image: node dist/cli/main.js migrate), and start again; or set MIGRATE=auto`
+}

@@ -1,0 +1,98 @@
+import { expect, it, onTestFinished } from 'vitest'
+import { migrateDatabase } from '../../src/db/migrate.ts'
+import { isSchemaCurrent } from '../../src/db/pending-migrations.ts'
+import { createTestDatabase, holdLocks, type TestDatabase } from '../support/database.ts'
+import { waitUntilBlocked } from '../support/locks.ts'
+import { createLines, plantMigrations } from '../support/migrations.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const ADD_COLUMN = { '9001_planted': 'ALTER TABLE "transactions" ADD COLUMN "planted" text;' }
+
+async function createDatabase(): Promise<TestDatabase> {
+  const database = await createTestDatabase()
+  onTestFinished(() => database.drop())
+  return database
+}
+
+const readTable = (database: TestDatabase) =>
+  holdLocks(database, (tx) => tx`select from transactions limit 1`)
+
+const insertRow = ({ sql }: TestDatabase) =>
+  sql`insert into transactions (merchant_code, transaction_id) values ('UFLIYL', 'T-1')`
+
+const countColumns = async ({ sql }: TestDatabase) =>
+  (await sql`select from information_schema.columns where column_name = 'planted'`).length
+
+it('each migration commits for itself: a failed one leaves those before it, and the next run applies the rest', async () => {
+  const { url, sql } = await createDatabase()
+  const folder = plantMigrations({
+    '9001_one': 'CREATE TABLE "one" ("id" int);',
+    '9002_two': 'CREATE TABLE "two" ("id" int);',
+    '9003_three': 'INSERT INTO "two" VALUES (1);--> statement-breakpoint\nDROP TABLE "missing";',
+    '9004_four': 'CREATE TABLE "four" ("id" int);',
+  })
+  await expect(migrateDatabase(url, { folder })).rejects.toThrow(
+    /^Migration 9003_three failed: table "missing" does not exist, SQLSTATE 42P01\. .*start again/,
+  )
+  expect(
+    await sql`select to_regclass('one') is not null as one, to_regclass('four') as four`,
+  ).toEqual([{ one: true, four: null }])
+  expect(await sql`select from two`).toHaveLength(0)
+  await sql`create table missing ()`
+  const applied = await migrateDatabase(url, { folder })
+  expect(applied.map(({ name }) => name)).toEqual(['9003_three', '9004_four'])
+  expect(await isSchemaCurrent(sql)).toBe(true)
+})
+
+it('while a migration cannot lock a table, notifications are stored: they do not queue behind it', async () => {
+  const database = await createDatabase()
+  const folder = plantMigrations(ADD_COLUMN)
+  const reader = await readTable(database)
+  const limits = { retryMs: 50, retryMaxMs: 50 }
+  const migrated = migrateDatabase(database.url, { folder, limits })
+  await waitUntilBlocked(database)
+  // Nothing but the migration's own time-out lets it pass: the reader goes on.
+  await insertRow(database)
+  expect(await countColumns(database)).toBe(0)
+  await reader.release()
+  await migrated
+  expect(await countColumns(database)).toBe(1)
+})
+
+it('a migration is tried again until the table is free, and the log names the session that holds it', async () => {
+  const database = await createDatabase()
+  const folder = plantMigrations(ADD_COLUMN)
+  const reader = await readTable(database)
+  const { log, lines } = createLines()
+  const migrated = migrateDatabase(database.url, { folder, log, limits: { retryMs: 10 } })
+  await waitUntil(() => lines.some((one) => /tried again in 20 ms/.test(one)), {
+    what: 'a second attempt',
+  })
+  await reader.release()
+  await migrated
+  expect(lines.join('\n')).toMatch(
+    /^migration 9001_planted could not lock a table at once, held by pid \d+ \(test, user \w+, idle in transaction since [\d-]+T[\d:]+Z\); it gives way/m,
+  )
+})
+
+it('a migration that gives up names who holds the table and what to do, and changes nothing', async () => {
+  const database = await createDatabase()
+  const folder = plantMigrations(ADD_COLUMN)
+  const reader = await readTable(database)
+  const limits = { giveUpAfterMs: 0, lockTimeoutMs: 2_000 }
+  await expect(migrateDatabase(database.url, { folder, limits })).rejects.toThrow(
+    /^Migration 9001_planted could not lock a table within \d+ s: it is held by pid (\d+) \(test, .*idle in transaction since .*\)\. End it, for example with "select pg_terminate_backend\(\1\)", and start again, or run "npm run cli -- migrate"/,
+  )
+  await reader.release()
+  expect(await countColumns(database)).toBe(0)
+  expect(await isSchemaCurrent(database.sql)).toBe(true)
+})
+
+it('a current database is migrated without any lock: a process starts while a newer release migrates', async () => {
+  const database = await createDatabase()
+  const held = await database.sql.reserve()
+  await held`select pg_advisory_lock(${0x69706e70}), pg_advisory_lock(${0x69706e71})`
+  expect(await migrateDatabase(database.url)).toEqual([])
+  await held`select pg_advisory_unlock_all()`
+  held.release()
+})

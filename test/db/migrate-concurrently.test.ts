@@ -1,0 +1,163 @@
+import { expect, it, onTestFinished } from 'vitest'
+import { loadMigrations } from '../../src/db/load-migrations.ts'
+import { migrateDatabase } from '../../src/db/migrate.ts'
+import { requireSession } from '../../src/db/migration-session.ts'
+import { createTestDatabase, holdLocks, type TestDatabase } from '../support/database.ts'
+import { waitUntilBlocked } from '../support/locks.ts'
+import { createLines, plantMigrations } from '../support/migrations.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+/** The advisory lock of all migrators, also of release 0.1.0: "ipnp". */
+const LOCK = 0x69706e70
+
+const BUILD = 'CREATE INDEX CONCURRENTLY "planted" ON "transactions" USING btree ("order_id");'
+const BREAK = '--> statement-breakpoint\n'
+
+async function createDatabase(): Promise<TestDatabase> {
+  const database = await createTestDatabase()
+  onTestFinished(() => database.drop())
+  return database
+}
+
+const insertRow = (tx: TestDatabase['sql'], id: string) =>
+  tx`insert into transactions (merchant_code, transaction_id) values ('UFLIYL', ${id})`
+
+/** A build waits for an uncommitted write to its table. */
+const writeUncommitted = (database: TestDatabase) =>
+  holdLocks(
+    database,
+    (tx) =>
+      tx`insert into transactions (merchant_code, transaction_id) values ('UFLIYL', 'T-held')`,
+  )
+
+async function findIndex({ sql }: TestDatabase, name: string) {
+  const [row] = await sql<{ oid: number; valid: boolean }[]>`
+    select indexrelid::int8 as oid, indisvalid as valid from pg_index where indexrelid = to_regclass(${name})`
+  return row
+}
+
+it('a build that waits blocks no writes, names what it waits for, and is cut off by no time-out of the database', async () => {
+  const database = await createDatabase()
+  await database.sql.unsafe(`do $$ begin
+    execute format('alter database %I set statement_timeout = 200', current_database());
+    execute format('alter database %I set lock_timeout = 100', current_database());
+  end $$`)
+  const writer = await writeUncommitted(database)
+  const { log, lines } = createLines()
+  const folder = plantMigrations({ '9001_planted': BUILD })
+  const migrated = migrateDatabase(database.url, { folder, log })
+  await waitUntil(() => lines.some((one) => /waits until .* pid \d+ \(test, /.test(one)), {
+    what: 'the wait is logged',
+  })
+  await insertRow(database.sql, 'T-1')
+  await writer.release()
+  expect((await migrated).map(({ name }) => name)).toEqual(['9001_planted'])
+  expect(await findIndex(database, 'planted')).toMatchObject({ valid: true })
+})
+
+it('an interrupted build is resumed: what was built stays, and the invalid index is built again', async () => {
+  const database = await createDatabase()
+  const { sql, url } = database
+  const first = 'CREATE INDEX CONCURRENTLY "planted_first" ON "payments" ("amount");'
+  const folder = plantMigrations({
+    '9001_planted': `${first}${BREAK}${BUILD}`,
+  })
+  const writer = await writeUncommitted(database)
+  const migrated = migrateDatabase(url, { folder })
+  await waitUntilBlocked(database)
+  await Promise.all([
+    expect(migrated).rejects.toThrow(),
+    sql`
+      select pg_terminate_backend(pid, 10000) from pg_stat_activity
+      where datname = current_database() and application_name = 'ipn-processor migrate'`,
+  ])
+  await writer.release()
+  const built = await findIndex(database, 'planted_first')
+  expect(built).toMatchObject({ valid: true })
+  expect(await findIndex(database, 'planted')).toMatchObject({ valid: false })
+  const { log, lines } = createLines()
+  const applied = await migrateDatabase(url, { folder, log })
+  expect(applied.map(({ name }) => name)).toEqual(['9001_planted'])
+  expect(await findIndex(database, 'planted_first')).toEqual(built)
+  expect(await findIndex(database, 'planted')).toMatchObject({ valid: true })
+  expect(lines).toContainEqual(
+    expect.stringMatching(/^the index planted is invalid, .*built again/),
+  )
+})
+
+it('two processes at once build each index once: the one that waits has no snapshot that the build would wait for', async () => {
+  const database = await createDatabase()
+  const folder = plantMigrations({ '9001_planted': BUILD })
+  const writer = await writeUncommitted(database)
+  const first = migrateDatabase(database.url, { folder })
+  await waitUntilBlocked(database)
+  const { log, lines } = createLines()
+  const second = migrateDatabase(database.url, { folder, log })
+  await waitUntil(() => lines.some((one) => /^waiting for another process .*pid \d+/.test(one)), {
+    what: 'the second process waits',
+  })
+  await writer.release()
+  expect(await first).toHaveLength(1)
+  expect(await second).toEqual([])
+})
+
+it('release 0.1.0 may wait for its lock: the build that comes next does not hold it, and both go on', async () => {
+  const database = await createDatabase()
+  const folder = plantMigrations({
+    '9001_planted': 'ALTER TABLE "transactions" ADD COLUMN "planted" text;',
+    '9002_planted': BUILD,
+  })
+  const writer = await writeUncommitted(database)
+  const migrated = migrateDatabase(database.url, {
+    folder,
+    // Holds the lock until the writer ends.
+    limits: { lockTimeoutMs: 60_000 },
+  })
+  await waitUntilBlocked(database)
+  const earlier = await database.sql.reserve()
+  const started = earlier`select pg_advisory_lock(${LOCK})`.execute()
+  await waitUntilBlocked(database, 2)
+  await writer.release()
+  await started
+  await earlier`select pg_advisory_unlock(${LOCK})`
+  earlier.release()
+  expect(await migrated).toHaveLength(2)
+})
+
+it('an index is dropped concurrently, and one that is gone already is no error', async () => {
+  const database = await createDatabase()
+  const drop = 'DROP INDEX CONCURRENTLY "transactions_order";'
+  const folder = plantMigrations({
+    '9001_planted': drop,
+    '9002_planted': `${drop}${BREAK}-- The other one.\nDROP INDEX CONCURRENTLY IF EXISTS "refunds_open";`,
+  })
+  expect(await migrateDatabase(database.url, { folder })).toHaveLength(2)
+  expect(await findIndex(database, 'transactions_order')).toBeUndefined()
+  expect(await findIndex(database, 'refunds_open')).toBeUndefined()
+})
+
+it.each([
+  ['beside another statement', `${BUILD}${BREAK}CREATE TABLE "t" ("id" int);`],
+  ['without a breakpoint', `${BUILD}\n${BUILD}`],
+  ['in a form that cannot be resumed', 'REINDEX INDEX CONCURRENTLY "transactions_order";'],
+  ['without a name', 'CREATE INDEX CONCURRENTLY ON "transactions" ("order_id");'],
+])(
+  'a migration with a concurrent statement %s is refused before anything runs',
+  async (_, text) => {
+    const folder = plantMigrations({ '9001_planted': text })
+    await expect(loadMigrations(folder)).rejects.toThrow(
+      /^migration 9001_planted has CONCURRENTLY beside other statements/,
+    )
+  },
+)
+
+it('the word in a comment or a literal is no concurrent statement', async () => {
+  const text = `-- It isn't built concurrently.\nSELECT 'concurrently -- not' /* CONCURRENTLY */;`
+  const folder = plantMigrations({ '9001_planted': text })
+  expect((await loadMigrations(folder)).at(-1)).toMatchObject({ concurrent: false })
+})
+
+it('a migration never goes on in another session than the one that took the lock', async () => {
+  const { sql } = await createDatabase()
+  await expect(requireSession({ pid: -1 }, sql)).rejects.toThrow('connection was lost')
+})
