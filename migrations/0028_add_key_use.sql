@@ -9,10 +9,6 @@ CREATE TABLE "api_key_minutes" (
 );
 --> statement-breakpoint
 CREATE INDEX "api_key_minutes_minute" ON "api_key_minutes" USING btree ("minute");--> statement-breakpoint
--- Tables in the order in which the service locks them, so that neither waits for the other for ever.
-ALTER TABLE "transactions" ADD COLUMN "asked_by" uuid;--> statement-breakpoint
-ALTER TABLE "gateway_calls" ADD COLUMN "body_key_id" text;--> statement-breakpoint
-ALTER TABLE "refund_attempts" ADD COLUMN "body_key_id" text;--> statement-breakpoint
 ALTER TABLE "api_keys" ADD COLUMN "networks" text[];--> statement-breakpoint
 ALTER TABLE "api_keys" ADD COLUMN "last_used_at" timestamp with time zone;--> statement-breakpoint
 ALTER TABLE "api_keys" ADD COLUMN "last_used_from" text;

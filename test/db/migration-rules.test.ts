@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -41,6 +41,30 @@ it('a migration that only adds what the previous release ignores passes', () => 
 it('npm run check lints the migrations', () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   expect(scripts.check).toMatch(/squawk .*migrations\/\*\.sql/)
+})
+
+const listMigrations = (folder: string) =>
+  readdirSync(join(ROOT, folder)).filter((name) => name.endsWith('.sql'))
+const PREVIOUS = 'test/fixtures/previous-release/migrations'
+
+it('the migrations of the previous release are still what they were', () => {
+  const published = listMigrations(PREVIOUS)
+  expect(published.length).toBeGreaterThan(20)
+  const read = (folder: string, name: string) => readFileSync(join(ROOT, folder, name), 'utf8')
+  const edited = published.filter((name) => read('migrations', name) !== read(PREVIOUS, name))
+  expect(edited).toEqual([])
+})
+
+it('a migration changes one table at most: while it waits for a second one, everything waits for the first', () => {
+  const published = listMigrations(PREVIOUS)
+  const later = listMigrations('migrations').filter((name) => !published.includes(name))
+  const changed = later.map((name) => {
+    const text = readFileSync(join(ROOT, 'migrations', name), 'utf8')
+    const tables = [...text.matchAll(/^ALTER TABLE (?:ONLY )?"(\w+)"/gim)].map(([, table]) => table)
+    const own = tables.filter((table) => !text.includes(`CREATE TABLE "${table}"`))
+    return { name, tables: [...new Set(own)] }
+  })
+  expect(changed.filter(({ tables }) => tables.length > 1)).toEqual([])
 })
 
 /** Primary and unique keys that were published before the rule, or belong to no merchant; each is unique by itself. */

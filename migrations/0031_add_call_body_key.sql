@@ -1,0 +1,1 @@
+ALTER TABLE "gateway_calls" ADD COLUMN "body_key_id" text;
