@@ -45,20 +45,20 @@ it('--plan shows what would be applied and how, and changes nothing', async () =
   const planned = await migrate('--plan')
   expect(planned).toMatchObject({ code: 0, err: '' })
   expect(planned.out).toMatch(
-    /^2 pending, in this order:\n\n0029_add_webhook_owners \(in a transaction, 1 statement\)\n {2}ALTER TABLE /,
+    /^2 pending, in this order:\n\n0032_add_attempt_body_key \(in a transaction, 1 statement\)\n {2}ALTER TABLE /,
   )
   expect(planned.out).toMatch(
-    /^0030_index_filled_tables \(each statement by itself, without blocking writes\)\n {2}CREATE INDEX CONCURRENTLY "/m,
+    /^0033_index_filled_tables \(each statement by itself, without blocking writes\)\n {2}CREATE INDEX CONCURRENTLY "/m,
   )
   const plan = Plan.parse(JSON.parse((await migrate('--plan', '--json')).out))
   expect(plan.current).toBe(false)
   expect(plan.pending.map(({ name, concurrent }) => [name, concurrent])).toEqual([
-    ['0029_add_webhook_owners', false],
-    ['0030_index_filled_tables', true],
+    ['0032_add_attempt_body_key', false],
+    ['0033_index_filled_tables', true],
   ])
   expect(await isSchemaCurrent(sql)).toBe(false)
   // The column is there already.
-  await sql`alter table webhook_endpoints drop column key_chain_id`
+  await sql`alter table refund_attempts drop column body_key_id`
   expect(await migrateDatabase(url)).toHaveLength(2)
 })
 

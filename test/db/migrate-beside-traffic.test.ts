@@ -65,8 +65,9 @@ it('a migration is tried again until the table is free, and the log names the se
   const reader = await readTable(database)
   const { log, lines } = createLines()
   const migrated = migrateDatabase(database.url, { folder, log, limits: { retryMs: 10 } })
-  await waitUntil(() => lines.some((one) => /tried again in 20 ms/.test(one)), {
-    what: 'a second attempt',
+  const has = (pattern: RegExp) => lines.some((one) => pattern.test(one))
+  await waitUntil(() => has(/tried again in 20 ms/) && has(/held by pid/), {
+    what: 'a second attempt, and one that has seen who is in the way',
   })
   await reader.release()
   await migrated

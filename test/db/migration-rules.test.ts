@@ -6,7 +6,9 @@ import { fileURLToPath } from 'node:url'
 import { is } from 'drizzle-orm'
 import { getTableConfig, PgTable } from 'drizzle-orm/pg-core'
 import { expect, it, onTestFinished } from 'vitest'
+import { loadMigrations } from '../../src/db/load-migrations.ts'
 import * as schema from '../../src/db/schema.ts'
+import { findViolations, listArbiters } from '../support/migration-rules.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -38,6 +40,11 @@ it('a migration that only adds what the previous release ignores passes', () => 
   expect(lint('0009_planted.sql', 'ALTER TABLE "payments" ADD COLUMN "note" text;')).toBe(0)
 })
 
+it('a migration that builds an index concurrently passes', () => {
+  const text = 'CREATE INDEX CONCURRENTLY "x" ON "payments" USING btree ("amount");'
+  expect(lint('0099_planted.sql', text)).toBe(0)
+})
+
 it('npm run check lints the migrations', () => {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
   expect(scripts.check).toMatch(/squawk .*migrations\/\*\.sql/)
@@ -65,6 +72,60 @@ it('a migration changes one table at most: while it waits for a second one, ever
     return { name, tables: [...new Set(own)] }
   })
   expect(changed.filter(({ tables }) => tables.length > 1)).toEqual([])
+})
+
+it.each([
+  ['builds an index while writes wait', 'CREATE INDEX "x" ON "payments" ("amount");'],
+  ['drops an index', 'DROP INDEX CONCURRENTLY "payments_amount";'],
+  ['drops a constraint', 'ALTER TABLE "payments" DROP CONSTRAINT "x";'],
+  ['refuses duplicates', 'CREATE UNIQUE INDEX CONCURRENTLY "x" ON "payments" ("amount");'],
+  ['adds a constraint', 'ALTER TABLE "payments" ADD CONSTRAINT "x" CHECK (true) NOT VALID;'],
+  ['takes a default away', 'ALTER TABLE "payments" ALTER COLUMN "missing" DROP DEFAULT;'],
+])(
+  'a migration that %s is found, unless the table is new or it says why the previous release is not concerned',
+  (_, text) => {
+    expect(findViolations('0099_planted.sql', text)).toHaveLength(1)
+    const planted = `CREATE TABLE "other" ();--> statement-breakpoint\n${text}`
+    expect(findViolations('0099_planted.sql', planted)).toHaveLength(1)
+    expect(
+      findViolations('0099_planted.sql', planted.replace('"other"', '"payments"')),
+    ).toHaveLength(text.startsWith('DROP') ? 1 : 0)
+    const marked = `-- contract: unused since 0.2.0\n${text}`
+    expect(findViolations('0099_planted.sql', marked)).toHaveLength(
+      text.includes(' INDEX "x"') ? 1 : 0,
+    )
+  },
+)
+
+it.each([
+  ['ALTER TABLE "ipn_events" DROP CONSTRAINT "ipn_events_fingerprint";'],
+  ['ALTER TABLE "transactions" DROP CONSTRAINT IF EXISTS "transactions_pkey";'],
+  ['DROP INDEX CONCURRENTLY "discrepancies_once";'],
+])('what an ON CONFLICT names is never dropped, whatever the migration says: %s', (text) => {
+  const marked = `-- contract: replaced by another\n${text}`
+  expect(findViolations('0099_planted.sql', marked)).toEqual([
+    expect.stringContaining('an ON CONFLICT of this version names'),
+  ])
+})
+
+it('the migration that once made the previous release refuse every notification would be found', () => {
+  const text = readFileSync(join(ROOT, 'migrations/0002_ipn_events_in_order.sql'), 'utf8')
+  expect(findViolations('0099_replayed.sql', text)).toEqual(
+    expect.arrayContaining([expect.stringContaining('names ipn_events_fingerprint')]),
+  )
+})
+
+it('the migrations of this repository keep the rules, and each can be run', async () => {
+  const files = readdirSync(join(ROOT, 'migrations')).filter((file) => file.endsWith('.sql'))
+  const violations = files.flatMap((file) =>
+    findViolations(file, readFileSync(join(ROOT, 'migrations', file), 'utf8')),
+  )
+  expect(violations).toEqual([])
+  expect(listArbiters().length).toBeGreaterThan(10)
+  const migrations = await loadMigrations()
+  expect(migrations.filter(({ concurrent }) => concurrent).map(({ name }) => name)).toContain(
+    '0033_index_filled_tables',
+  )
 })
 
 /** Primary and unique keys that were published before the rule, or belong to no merchant; each is unique by itself. */
