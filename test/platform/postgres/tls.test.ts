@@ -195,7 +195,7 @@ it('a migration negotiates TLS as the service does', async () => {
   proxy.answer = 'S'
   await migrateDatabase(proxy.url('require'))
   expect(proxy.seen).toMatchObject({ clear: '' })
-  expect(proxy.seen.inside).toContain('pg_advisory_lock')
+  expect(proxy.seen.inside).toContain('drizzle.__drizzle_migrations')
 })
 
 it('a short statement sent on a connection that breaks at that moment does not corrupt its next session', async () => {
