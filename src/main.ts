@@ -1,7 +1,7 @@
-import { explainError } from './start/explain-error.ts'
-import { serve } from './start/serve.ts'
+import { runMain } from './start/run-main.ts'
 
-serve().catch((error: unknown) => {
-  process.stderr.write(`${explainError(error)}\n`)
-  process.exit(1)
+const code = await runMain(process.argv.slice(2), {
+  print: (text) => void process.stdout.write(text),
+  printError: (text) => void process.stderr.write(text),
 })
+if (code !== undefined) process.exit(code)

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { z } from 'zod'
 
@@ -6,3 +7,19 @@ const file: unknown = createRequire(import.meta.url)('ipn-processor/package.json
 
 /** This program's version and licence, from its package.json. */
 export const PACKAGE = z.object({ version: z.string(), license: z.string() }).parse(file)
+
+/** The commit that was built, as the build wrote it beside this file; undefined in the source tree. */
+export const COMMIT: string | undefined = readCommit(new URL('./commit.txt', import.meta.url))
+
+/** Formats the version for people, with the first digits of the commit. */
+export function formatVersion(commit: string | undefined = COMMIT): string {
+  return `ipn-processor ${PACKAGE.version}${commit ? ` (${commit.slice(0, 12)})` : ''}`
+}
+
+function readCommit(from: URL): string | undefined {
+  try {
+    return /^[0-9a-f]{7,64}(?=\s*$)/.exec(readFileSync(from, 'utf8'))?.[0]
+  } catch {
+    return undefined
+  }
+}

@@ -83,7 +83,9 @@ it('a port in use gives one readable line', async () => {
   const { code, lines } = await runToEnd({ ...settingsFor(database.url, GATEWAY), PORT })
   expect(code).toBe(1)
   expect(lines).toHaveLength(1)
-  expect(lines[0]).toMatch(new RegExp(`${PORT}: stop the program that uses this port, or set PORT`))
+  expect(lines[0]).toBe(
+    `PORT: another program listens on 127.0.0.1:${PORT}; stop it, or set PORT to another port`,
+  )
 })
 
 it('a start that fails on its port claims nothing and leaves no connection open', async () => {

@@ -16,7 +16,8 @@ import { isReadable } from './is-readable.ts'
 /** The root keys from the settings, 32 bytes in Base64 each. */
 export type RootKeys = { current: string; previous?: string | undefined }
 
-const WRONG_KEY = new ConfigError([
+/** Neither root key belongs to the database. */
+export const WRONG_KEY = new ConfigError([
   'DATA_ENCRYPTION_KEY is not the key that this database was written with; set that key, or beside a new one DATA_ENCRYPTION_KEY_PREVIOUS=<that key>',
 ])
 
@@ -28,14 +29,14 @@ const WRONG_KEY = new ConfigError([
  * Processes that start together run this one after the other.
  * @throws ConfigError when neither root key opens them, or none opens what an earlier release encrypted
  */
-export async function openDataKeys(sql: Sql, { current, previous }: RootKeys): Promise<Encryption> {
-  const roots = [current, ...(previous === undefined ? [] : [previous])].map((key) =>
-    Buffer.from(key, 'base64'),
-  )
+export async function openDataKeys(sql: Sql, rootKeys: RootKeys): Promise<Encryption> {
+  const roots = decodeRoots(rootKeys)
   return await runInTransaction(sql, async (tx) => {
     await tx`select pg_advisory_xact_lock(${DATA_KEYS_LOCK})`
-    const stored = await tx<StoredKey[]>`select purpose, id, wrapped, active from data_keys`
-    const opened = stored.length > 0 ? await unwrapKeys(tx, stored, roots) : []
+    const stored = await readStoredKeys(tx)
+    const unwrapped = unwrapKeys(stored, roots)
+    await rewrapKeys(tx, unwrapped, roots)
+    const opened = unwrapped.map(({ dataKey }) => dataKey)
     const derived = deriveMissing(roots, opened)
     await storeKeys(tx, derived, roots)
     const sealing = deriveId(roots[0])
@@ -48,6 +49,12 @@ export async function openDataKeys(sql: Sql, { current, previous }: RootKeys): P
     if (stored.length === 0 && !(await isReadable(tx, encryption))) throw WRONG_KEY
     return encryption
   })
+}
+
+/** Decodes the root keys, the current one first. */
+export function decodeRoots({ current, previous }: RootKeys): Buffer[] {
+  const keys = previous === undefined ? [current] : [current, previous]
+  return keys.map((key) => Buffer.from(key, 'base64'))
 }
 
 type StoredKey = Omit<DataKey, 'key'> & { wrapped: Buffer }
@@ -79,25 +86,38 @@ async function activateSealing(tx: Tx, id: string | undefined): Promise<void> {
   await tx`update data_keys set active = true where purpose = 'seal' and not active and id = ${id ?? ''}`
 }
 
-async function unwrapKeys(
-  tx: Tx,
-  stored: readonly StoredKey[],
-  roots: readonly Buffer[],
-): Promise<DataKey[]> {
+/** A data key that was opened; `isCurrent`: it is wrapped with the current root key. */
+type UnwrappedKey = { dataKey: DataKey; isCurrent: boolean }
+
+/** Reads the data keys as they are stored. */
+export async function readStoredKeys(tx: Tx): Promise<StoredKey[]> {
+  return await tx<StoredKey[]>`select purpose, id, wrapped, active from data_keys`
+}
+
+/** Opens the stored keys. @throws ConfigError when no root key opens one of them */
+export function unwrapKeys(stored: readonly StoredKey[], roots: readonly Buffer[]): UnwrappedKey[] {
   const [current, ...others] = roots.map(createKeyWrap)
   if (!current) throw new Error('there is no root key')
-  const opened: DataKey[] = []
-  for (const { wrapped, ...one } of stored) {
+  return stored.map(({ wrapped, ...one }) => {
     const known = current.unwrap(wrapped, one)
     const key = known ?? others.map((wrap) => wrap.unwrap(wrapped, one)).find((found) => found)
     if (!key) throw WRONG_KEY
-    opened.push({ ...one, key })
-    if (known) continue
+    return { dataKey: { ...one, key }, isCurrent: known !== undefined }
+  })
+}
+
+async function rewrapKeys(
+  tx: Tx,
+  unwrapped: readonly UnwrappedKey[],
+  [root]: readonly Buffer[],
+): Promise<void> {
+  if (!root) throw new Error('there is no root key')
+  const { wrap } = createKeyWrap(root)
+  for (const { dataKey } of unwrapped.filter(({ isCurrent }) => !isCurrent)) {
     await tx`
-      update data_keys set wrapped = ${current.wrap({ ...one, key })}
-      where purpose = ${one.purpose} and id = ${one.id}`
+      update data_keys set wrapped = ${wrap(dataKey)}
+      where purpose = ${dataKey.purpose} and id = ${dataKey.id}`
   }
-  return opened
 }
 
 async function storeKeys(

@@ -2,14 +2,14 @@ import { ConfigError } from '../config/config-error.ts'
 import { MigrationError } from '../db/migration-error.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded/error.ts'
 import { READ_ONLY } from '../platform/postgres/errors.ts'
+import { PortError } from './require-free-ports.ts'
 
 /** Describes why the start failed, in lines an operator can act on; an unexpected error in full. */
 export function explainError(error: unknown): string {
   if (error instanceof ConfigError) {
     return `The settings are invalid:\n${error.lines.map((line) => `  ${line}`).join('\n')}`
   }
-  if (error instanceof EmbeddedPostgresError || error instanceof MigrationError)
-    return error.message
+  if (isExplained(error)) return error.message
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === 'EADDRINUSE' && error instanceof Error) {
     return `${error.message}: stop the program that uses this port, or set PORT (METRICS_PORT for the metrics, SANDBOX_PORT for the sandbox)`
@@ -24,4 +24,9 @@ export function explainError(error: unknown): string {
     return `The database at DATABASE_URL is unreachable (${code}): check its address and whether it is running`
   }
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
+}
+
+/** These errors are written for operators. */
+function isExplained(error: unknown): error is Error {
+  return [EmbeddedPostgresError, MigrationError, PortError].some((kind) => error instanceof kind)
 }

@@ -1,16 +1,20 @@
-import { readConfig } from '../config/config.ts'
+import { listIgnoredVariables, readConfig } from '../config/config.ts'
+import type { Environment } from '../config/settings.ts'
 import { isDatabaseUnavailable } from '../platform/postgres/errors.ts'
 import { createLog } from '../platform/telemetry/log.ts'
 import { createStopHandler, type Part, stopParts } from './parts.ts'
 import { startParts } from './start-parts.ts'
+import { warnOfSettings } from './warn-of-settings.ts'
 
 /**
  * Starts everything that the settings ask for, and returns while it runs; a signal stops it and ends the process.
+ * @param env the environment variables; this process's own if left out
  * @throws ConfigError, or the error of the part that could not start, after stopping the others
  */
-export async function serve(): Promise<void> {
-  const config = readConfig()
+export async function serve(env?: Environment): Promise<void> {
+  const config = readConfig(env)
   const log = createLog(config.LOG_LEVEL)
+  warnOfSettings(config, listIgnoredVariables(env), log)
   const parts: Part[] = []
   // If a connection is lost while it opens, the driver leaves a rejection that cannot be caught
   // (porsager/postgres 1223). The query that waits for the connection gets its own error.

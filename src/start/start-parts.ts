@@ -1,11 +1,12 @@
 import { prepareAccess } from '../access/prepare-access.ts'
 import type { Config } from '../config/config.ts'
-import { findWeakSecrets, STRONG_BITS } from '../config/secret-strength.ts'
 import { prepareSchema } from '../db/prepare-schema.ts'
 import { startEmbeddedPostgres } from '../platform/postgres/embedded/start.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { startService } from '../service.ts'
+import { describeStart } from './describe-start.ts'
 import type { Part } from './parts.ts'
+import { requireFreePorts } from './require-free-ports.ts'
 
 /**
  * Starts the database of demo mode, the sandbox and the service. What was started is added to `parts` at once, also
@@ -13,7 +14,7 @@ import type { Part } from './parts.ts'
  * @throws Error if a part cannot start
  */
 export async function startParts(config: Config, log: Log, parts: Part[]): Promise<void> {
-  warnOfWeakSecrets(config, log)
+  await requireFreePorts(config)
   const databaseUrl = config.DATABASE_URL ?? (await startDatabase(config, log, parts))
   await prepareSchema(databaseUrl, { mode: config.MIGRATE, log })
   const demo = config.demo ? await import('../demo.ts') : undefined
@@ -30,19 +31,10 @@ export async function startParts(config: Config, log: Log, parts: Part[]): Promi
   })
   parts.push(service)
   const { url, metricsUrl } = service
-  log.info({ url, metricsUrl, role: config.ROLE }, 'ready')
+  const { sql } = service.ctx
+  const description = await describeStart({ config, sql, gatewayBaseUrl, encryptionKey })
+  log.info({ url, metricsUrl, ...description }, 'ready')
   if (demo) await demo.presentDemo(service, sandbox)
-}
-
-/** Names the accounts whose signing secret may be guessed from one signed message. The demo's own is published. */
-function warnOfWeakSecrets({ accounts, demo }: Config, log: Log): void {
-  if (demo) return
-  for (const weak of findWeakSecrets(accounts)) {
-    log.warn(
-      weak,
-      `this signing secret has at most ${weak.bits} bits, so that it may be guessed from one signed message; have the gateway issue one of ${STRONG_BITS} random bits, for example 32 hexadecimal digits`,
-    )
-  }
 }
 
 async function startDatabase(config: Config, log: Log, parts: Part[]): Promise<string> {

@@ -18,13 +18,20 @@ export type ServiceProcess = {
 type Environment = Record<string, string>
 
 /** Runs `src/main.ts` with exactly this environment; kills it after the test if it still runs. */
-export function runMain(env: Environment): Omit<ServiceProcess, 'url'> {
-  return runProgram('src/main.ts', env)
+export function runMain(
+  env: Environment,
+  args: readonly string[] = [],
+): Omit<ServiceProcess, 'url'> {
+  return runProgram('src/main.ts', env, args)
 }
 
-function runProgram(file: string, env: Environment): Omit<ServiceProcess, 'url'> {
+function runProgram(
+  file: string,
+  env: Environment,
+  args: readonly string[] = [],
+): Omit<ServiceProcess, 'url'> {
   const root = fileURLToPath(new URL('../..', import.meta.url))
-  const child = spawn(process.execPath, ['--import', 'tsx', file], {
+  const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], {
     cwd: root,
     env: { PATH: process.env.PATH ?? '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],

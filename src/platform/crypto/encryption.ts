@@ -121,7 +121,8 @@ function findActive(keys: readonly DataKey[]): DataKey {
   return active
 }
 
-function computeKeyId(key: Buffer): string {
+/** Returns the id that names a root key in stored data and in the log. Nothing of the key follows from it. */
+export function computeKeyId(key: Buffer): string {
   const digest = createHash('sha256').update('ipn-processor key id').update(key).digest()
   return digest.subarray(0, KEY_ID_BYTES).toString('hex')
 }

@@ -1,9 +1,12 @@
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { findPackage, readPackageMajor } from './binaries.ts'
 import { initialiseCluster, readPassword } from './cluster.ts'
 import { EmbeddedPostgresError } from './error.ts'
 import { findCluster, type Installation, prepareInstallation } from './files.ts'
 import { takeOwnership } from './owner.ts'
 import { isSameProcess } from './processes.ts'
+import { requireSameMajor } from './require-same-major.ts'
 import { adoptServer, findServer, launchServer, type Server } from './server.ts'
 
 export type EmbeddedPostgres = {
@@ -72,6 +75,18 @@ export function findEmbeddedPostgres(dataDir: string): { url: string } | 'stoppe
   const running = findServer(cluster)
   if (!running || running.state === 'orphaned') return 'stopped'
   return { url: writeUrl(readPassword(cluster), running.port) }
+}
+
+/**
+ * Checks that the programs of this platform are installed and can run the database of `dataDir`, if there is one. Changes
+ * nothing.
+ * @throws EmbeddedPostgresError
+ */
+export function requireStartable(dataDir: string): void {
+  const major = readPackageMajor()
+  const cluster = findCluster(dataDir)
+  const findBin = () => join(findPackage(), 'native/bin')
+  if (cluster !== undefined) requireSameMajor(cluster, major, findBin)
 }
 
 function writeUrl(password: string, port: number): string {

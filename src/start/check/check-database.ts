@@ -1,0 +1,86 @@
+import type { Config } from '../../config/config.ts'
+import { openDatabase } from '../../db/client.ts'
+import { EmbeddedPostgresError } from '../../platform/postgres/embedded/error.ts'
+import { findEmbeddedPostgres, requireStartable } from '../../platform/postgres/embedded/start.ts'
+import { parseDatabaseUrl } from '../../platform/postgres/hosts.ts'
+import type { Sql } from '../../platform/postgres/types.ts'
+import { explainError } from '../explain-error.ts'
+import { checkClock } from './check-clock.ts'
+import { checkKey } from './check-key.ts'
+import { checkSchema } from './check-schema.ts'
+import type { CheckName, Finding } from './types.ts'
+
+/** The oldest server that docs/operations.md names. */
+const MIN_MAJOR = 15
+
+const DEPENDENT: readonly CheckName[] = ['schema', 'key', 'clock']
+
+/** Checks the database, its schema, whether the encryption key opens what it stores, and its clock. */
+export async function checkDatabase(config: Config): Promise<Finding[]> {
+  const found = findDatabase(config)
+  if ('finding' in found) return [found.finding, ...skipDependent(found.finding)]
+  const database = openDatabase(found.url, 1)
+  // Its sessions are read-only, and begin only on a server that accepts writes.
+  const { sql, close } = database.openReads(1)
+  try {
+    return await checkServer(sql, found.url, config)
+  } catch (error) {
+    const detail = explainError(error).replace(/\n.*/s, '')
+    const finding: Finding = { name: 'database', status: 'failed', detail }
+    return [finding, ...skipDependent(finding)]
+  } finally {
+    await Promise.all([close(), database.close()])
+  }
+}
+
+/** Finds the server to check; an embedded one only if it is running, because it is not started for a check. */
+function findDatabase(config: Config): { url: string } | { finding: Finding } {
+  if (config.DATABASE_URL !== undefined) return { url: config.DATABASE_URL }
+  const name = 'database'
+  try {
+    const found = findEmbeddedPostgres(config.DATA_DIR)
+    if (typeof found === 'object') return found
+    requireStartable(config.DATA_DIR)
+    const action = found === 'none' ? 'creates' : 'starts'
+    const detail = `DATABASE_URL is not set: the start ${action} an embedded PostgreSQL in ${config.DATA_DIR}`
+    return { finding: { name, status: 'skipped', detail } }
+  } catch (error) {
+    if (!(error instanceof EmbeddedPostgresError)) throw error
+    return { finding: { name, status: 'failed', detail: error.message } }
+  }
+}
+
+async function checkServer(sql: Sql, url: string, config: Config): Promise<Finding[]> {
+  const beforeMs = Date.now()
+  const [server] = await sql<{ version: string; major: number; databaseMs: number }[]>`
+    select split_part(current_setting('server_version'), ' ', 1) as version,
+      current_setting('server_version_num')::int / 10000 as major,
+      extract(epoch from clock_timestamp())::float8 * 1000 as "databaseMs"`
+  const afterMs = Date.now()
+  if (!server) throw new Error('the database returned no version')
+  const { version, major, databaseMs } = server
+  const clock = checkClock({ databaseMs, beforeMs, afterMs })
+  const place = `PostgreSQL ${version} at ${describeAddress(url)}`
+  if (major < MIN_MAJOR) {
+    const detail = `${place}: version ${MIN_MAJOR} or newer is required`
+    const finding: Finding = { name: 'database', status: 'failed', detail }
+    return [finding, ...skipDependent(finding).filter(({ name }) => name !== 'clock'), clock]
+  }
+  const schema = await checkSchema(sql, config)
+  const key = await checkKey(sql, config)
+  return [{ name: 'database', status: 'ok', detail: place }, schema, key, clock]
+}
+
+function skipDependent({ status }: Finding): Finding[] {
+  const reason = status === 'failed' ? 'the database cannot be used' : 'there is no database yet'
+  return DEPENDENT.map((name) => ({ name, status: 'skipped', detail: `not checked: ${reason}` }))
+}
+
+/** Returns the servers and the name of the database, without the user and the password. */
+function describeAddress(url: string): string {
+  const hosts = parseDatabaseUrl(url)?.hosts ?? []
+  const servers = hosts.map(({ host, port = 5432 }) =>
+    host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`,
+  )
+  return servers.length > 0 ? servers.join(',') : 'the server of PGHOST'
+}

@@ -1,0 +1,31 @@
+import type { Config } from '../../config/config.ts'
+import type { Environment } from '../../config/settings.ts'
+import { COMMIT, PACKAGE } from '../../version.ts'
+import { checkDatabase } from './check-database.ts'
+import { checkGateway } from './check-gateway.ts'
+import { checkSettings } from './check-settings.ts'
+import type { CheckName, CheckResult, Finding } from './types.ts'
+
+const OTHERS: readonly CheckName[] = ['database', 'schema', 'key', 'clock', 'gateway']
+
+/**
+ * Checks whether a start with these settings would succeed. Nothing is served, bound or written: the database is read in
+ * a read-only transaction, and the gateway gets no request.
+ * @param env the environment variables; this process's own if left out
+ */
+export async function runCheck(env?: Environment): Promise<CheckResult> {
+  const { config, findings } = checkSettings(env)
+  const checks = [...findings, ...(config ? await checkOthers(config) : skipOthers())]
+  const ok = checks.every(({ status }) => status !== 'failed')
+  return { ok, version: PACKAGE.version, commit: COMMIT, checks }
+}
+
+async function checkOthers(config: Config): Promise<Finding[]> {
+  const [database, gateway] = await Promise.all([checkDatabase(config), checkGateway(config)])
+  return [...database, ...gateway]
+}
+
+function skipOthers(): Finding[] {
+  const detail = 'not checked, because the settings are invalid'
+  return OTHERS.map((name) => ({ name, status: 'skipped', detail }))
+}
