@@ -20,7 +20,7 @@ import { startMonitoredLoop, type WorkerLoop } from './platform/concurrency/work
 import { expireApprovals } from './refunds/approval/expire-approvals.ts'
 import type { SyncContext } from './sync/context.ts'
 import { beginSync, findRestMs } from './sync/sync-due.ts'
-import { adoptEndpoints } from './webhooks/adopt-endpoints.ts'
+import { adoptEndpoints, warnOfUnowned } from './webhooks/adopt-endpoints.ts'
 import type { WebhooksContext } from './webhooks/context.ts'
 import { createDeliveryRound } from './webhooks/deliver-events.ts'
 import { endOrphanedEndpoints } from './webhooks/end-endpoints.ts'
@@ -47,6 +47,7 @@ export async function startBackground(
   deliverEveryMs = DELIVER_EVERY_MS,
 ): Promise<WorkerLoop[]> {
   await adoptEndpoints(ctx)
+  await warnOfUnowned(ctx)
   const wakeSync = await listenAndWake(ctx, SYNC_DUE)
   const wakePublisher = await listenAndWake(ctx, EVENT_RECORDED)
   const wakeDelivery = await listenAndWake(ctx, EVENTS_PUBLISHED)
@@ -126,6 +127,7 @@ function startRequeueAndErasure(ctx: BackgroundContext): WorkerLoop {
       await checkOrders(ctx)
       await eraseSecrets(ctx)
       await warnOfExpiringKeys()
+      await adoptEndpoints(ctx)
       await endOrphanedEndpoints(ctx)
       return { count: await eraseReceivers(ctx), finished: Promise.resolve() }
     },

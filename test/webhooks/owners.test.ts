@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { addPerson } from '../../src/access/people.ts'
-import { adoptEndpoints } from '../../src/webhooks/adopt-endpoints.ts'
+import { startBackground } from '../../src/background.ts'
+import { adoptEndpoints, warnOfUnowned } from '../../src/webhooks/adopt-endpoints.ts'
 import { claimDeliveries } from '../../src/webhooks/claim-deliveries.ts'
 import { endOrphanedEndpoints } from '../../src/webhooks/end-endpoints.ts'
 import { fanOut } from '../../src/webhooks/fan-out.ts'
@@ -11,6 +12,7 @@ import { runCli } from '../support/cli.ts'
 import { serve } from '../support/gateway.ts'
 import { addKey, MERCHANT } from '../support/service.ts'
 import { keepLog } from '../support/sync.ts'
+import { waitUntil } from '../support/wait-until.ts'
 import {
   callWebhooks,
   listIds,
@@ -279,7 +281,8 @@ describe('an endpoint of an earlier release', () => {
     for (const { id } of [own, other, old]) await forget(id)
     await rig.database.sql`update api_keys set scopes = '{webhooks:write}' where id = ${narrow.id}`
     await rig.database.sql`update api_keys set revoked_at = now() where id = ${ended.id}`
-    await adoptEndpoints(rig.service.ctx)
+    expect(await adoptEndpoints(rig.service.ctx)).toBe(1)
+    await warnOfUnowned(rig.service.ctx)
     expect(await readOwner(own.id)).toBe(key.id)
     expect([await readOwner(other.id), await readOwner(old.id)]).toEqual([null, null])
     expect(readWarnings().at(-1)).toMatchObject({ endpoints: expect.arrayContaining([old.id]) })
@@ -293,5 +296,22 @@ describe('an endpoint of an earlier release', () => {
     expect((await call('POST', `/${old.id}/enable`, undefined, EVERYTHING)).status).toBe(200)
     expect(await readOwner(old.id)).not.toBeNull()
     for (const { id } of [own, other, old]) await call('DELETE', `/${id}`)
+  })
+
+  it('that is registered while both releases run belongs to its key soon after', async () => {
+    const key = await makeKey()
+    const stopping = new AbortController()
+    const loops = await startBackground({ ...rig.service.ctx, stopping: stopping.signal })
+    try {
+      const { id } = await registerAs(key.text, 'http://127.0.0.1:65535/hook')
+      await forget(id)
+      for (const loop of loops) loop.wake()
+      const isAdopted = async () => (await readOwner(id)) === key.id
+      await waitUntil(isAdopted, { what: 'the endpoint has its owner' })
+      await call('DELETE', `/${id}`)
+    } finally {
+      stopping.abort()
+      await Promise.all(loops.map(({ stopped }) => stopped))
+    }
   })
 })
