@@ -30,10 +30,13 @@ export type LoadOptions = {
   lag: LedgerLag
   /** The address that order systems use, through the proxies. */
   apiUrl: string
+  /** Customers stay away while it returns true; by default they come, however busy the service is. */
+  isBusy?: () => boolean
 }
 
 /** Plays customers who pay, order systems that refund, and people who refund at the gateway's portal. */
-export function startLoad({ seed, perS, gateway, lag, apiUrl }: LoadOptions): Load {
+export function startLoad(options: LoadOptions): Load {
+  const { seed, perS, gateway, lag, apiUrl, isBusy = () => false } = options
   const orders = startOrderSystem(apiUrl)
   const transactions: OwnId[] = []
   const portal: Load['portal'] = []
@@ -98,7 +101,8 @@ export function startLoad({ seed, perS, gateway, lag, apiUrl }: LoadOptions): Lo
   async function come(): Promise<void> {
     for (let n = 0; coming; n += 1) {
       for (const wish of planWishes(seed, n)) act(live(wish))
-      await pause(1_000 / perS)
+      do await pause(1_000 / perS)
+      while (coming && isBusy())
     }
   }
   const source = come()

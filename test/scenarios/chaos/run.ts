@@ -110,7 +110,7 @@ async function runOnStage(
 }
 
 /** Resolves with the ledgers as soon as nothing in them is wrong, or when time is up. */
-async function awaitRest(
+export async function awaitRest(
   sources: Sources,
   healedAt: number,
   quietMs: number,

@@ -1,0 +1,130 @@
+import { randomInt } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { migrateDatabase } from '../../src/db/migrate.ts'
+import { storeKeys } from '../scenarios/chaos/accounts.ts'
+import { createLines, plantMigrations } from '../support/migrations.ts'
+import { waitUntil } from '../support/wait-until.ts'
+import { deleteFill, fillTables } from './rolling-upgrade/fill.ts'
+import { planNext, REPLACED_CONSTRAINT } from './rolling-upgrade/migrations.ts'
+import {
+  auditAtRest,
+  listReadiness,
+  migrateBeside,
+  serve,
+  startTraffic,
+  type Traffic,
+} from './rolling-upgrade/play.ts'
+import { countAcknowledged, listRefused, writeTable } from './rolling-upgrade/refused.ts'
+import { type Stage, startStage } from './rolling-upgrade/stage.ts'
+
+/** Notifications that each process acknowledges in each phase. */
+const ENOUGH = 5
+/** Rows of the tables on which the present release builds indexes. */
+const ROWS = 50_000
+
+type Scene = {
+  stage: Stage
+  traffic: Traffic
+  /** Applies the pending migrations of a folder, by default of the present release. */
+  migrate(folder?: string): () => Promise<void>
+  /** Everything that helps to explain a failure. */
+  report(): string
+}
+
+/** Plays on two processes of the previous release, on its schema, with traffic; keeps the logs when it fails. */
+async function onPreviousRelease(
+  play: (scene: Scene, previous: Awaited<ReturnType<Stage['start']>>) => Promise<void>,
+): Promise<void> {
+  const stage = await startStage()
+  const { log, lines } = createLines()
+  let traffic: Traffic | undefined
+  let isOver = false
+  const seed = randomInt(1_000_000)
+  try {
+    const previous = await stage.start('previous', 2)
+    await storeKeys(stage.database.url)
+    await fillTables(stage.database, ROWS)
+    stage.balancer.pointTo(previous)
+    traffic = await startTraffic(stage, seed)
+    const scene = {
+      stage,
+      traffic,
+      migrate: (folder?: string) => async () => {
+        await migrateDatabase(stage.database.url, { log, folder })
+      },
+      report: () =>
+        [
+          `seed ${seed}`,
+          writeTable(stage.balancer.exchanges),
+          ...lines,
+          ...stage.listErrors(),
+        ].join('\n'),
+    }
+    await serve(stage, 'before', previous, ENOUGH)
+    await play(scene, previous)
+    console.info(scene.report())
+    isOver = true
+  } finally {
+    await traffic?.stop()
+    await stage.stop(!isOver)
+  }
+}
+
+it('the previous release serves before, during and after the migration, and the present one beside it and on the next schema: nothing is refused, lost or doubled', async () => {
+  await onPreviousRelease(async ({ stage, traffic, migrate, report }, previous) => {
+    const { balancer } = stage
+    await migrateBeside(stage, 'migration', previous, ENOUGH, migrate())
+    for (const { name } of previous) {
+      const served = countAcknowledged(balancer.exchanges, 'migration', name)
+      expect(served, report()).toBeGreaterThanOrEqual(ENOUGH)
+    }
+
+    // An orchestrator may still start what it replaces.
+    const late = await stage.start('previous', 1)
+    const present = await stage.start('present', 2)
+    const leaving = [...previous, ...late]
+    await serve(stage, 'beside', [...leaving, ...present], ENOUGH)
+    expect(await listReadiness([...leaving, ...present])).toEqual([200, 200, 200, 200, 200])
+
+    balancer.pointTo(present)
+    expect(await Promise.all(leaving.map((one) => one.stop()))).toEqual([0, 0, 0])
+    await serve(stage, 'after', present, ENOUGH)
+
+    const next = plantMigrations(planNext())
+    await migrateBeside(stage, 'next migration', present, ENOUGH, migrate(next))
+    await serve(stage, 'next schema', present, ENOUGH)
+
+    await deleteFill(stage.database)
+    const { ledgers, ...audited } = await auditAtRest(stage, traffic)
+    expect(audited, report()).toEqual({ problems: [], refusals: [], doubled: [] })
+    expect(listRefused(balancer.exchanges), report()).toEqual([])
+    expect(stage.listErrors(), report()).toEqual([])
+    const { stored, moved, feed } = ledgers
+    const counts = [stored.transactions, stored.refunds, moved.movements, feed.read, feed.taken]
+    for (const one of counts) expect(one?.length, report()).toBeGreaterThan(20)
+  })
+}, 400_000)
+
+it('a migration that replaces the index of an ON CONFLICT is found: notifications are refused', async () => {
+  await onPreviousRelease(async ({ stage, migrate }, previous) => {
+    const { balancer } = stage
+    await migrateBeside(
+      stage,
+      'migration',
+      previous,
+      0,
+      migrate(plantMigrations(REPLACED_CONSTRAINT)),
+    )
+    balancer.begin('replaced')
+    for (const { name } of previous) {
+      const isFound = () =>
+        listRefused(balancer.exchanges).some((one) =>
+          one.startsWith(`replaced: ${name} answered POST /ipn with 5`),
+        )
+      await waitUntil(isFound, { what: `${name} refuses notifications`, everyMs: 50 })
+    }
+    // Nothing else shows it.
+    expect(await listReadiness(previous)).toEqual([200, 200])
+    expect(stage.listErrors().join('\n')).toContain('42P10')
+  })
+}, 200_000)
