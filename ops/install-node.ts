@@ -23,7 +23,10 @@ export async function installNode(line: string): Promise<InstalledNode> {
   const prefix = join(CACHE, line)
   await mkdir(prefix, { recursive: true })
   await writeFile(join(prefix, 'package.json'), '{"private":true}')
-  const options = ['--no-save', '--no-audit', '--no-fund', '--ignore-scripts', '--prefer-offline']
+  const quiet = ['--no-save', '--no-audit', '--no-fund', '--ignore-scripts']
+  // By default npm looks for a network for more than a minute.
+  const brief = ['--prefer-offline', '--fetch-retries=1', '--fetch-retry-mintimeout=1000']
+  const options = [...quiet, ...brief]
   const limits = { timeout: INSTALLED_WITHIN_MS }
   await run('npm', ['install', '--prefix', prefix, ...options, `${name}@${line}`], limits).catch(
     (cause: unknown) => {
