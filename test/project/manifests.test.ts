@@ -1,77 +1,16 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { parse, parseAllDocuments } from 'yaml'
-import { z } from 'zod'
 import { nameFileOf } from '../../src/config/read-secret-files.ts'
 import { SECRET_SETTINGS, SETTINGS } from '../../src/config/settings.ts'
+import { KUBERNETES, readCompose, readKubernetes, readOwn, STOP_S } from '../support/deployments.ts'
 import { findSchemaFaults } from '../support/kubernetes-schemas.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const read = (file: string) => readFileSync(`${ROOT}/${file}`, 'utf8')
-const KUBERNETES = 'deploy/kubernetes'
-
-/** What the service has after SIGTERM (s): DRAIN_MS, and the 10 s of its stop. */
-const STOP_S = 15
-
-const Container = z.object({
-  name: z.string(),
-  image: z.literal('ipn-processor'),
-  command: z.array(z.string()).optional(),
-  env: z.array(z.object({ name: z.string() })).default([]),
-  securityContext: z.object({
-    allowPrivilegeEscalation: z.literal(false),
-    readOnlyRootFilesystem: z.literal(true),
-    capabilities: z.object({ drop: z.tuple([z.literal('ALL')]) }),
-  }),
-  startupProbe: z.object({ httpGet: z.object({ path: z.literal('/healthz') }) }).optional(),
-  livenessProbe: z.object({ httpGet: z.object({ path: z.literal('/healthz') }) }).optional(),
-  readinessProbe: z.object({ httpGet: z.object({ path: z.literal('/readyz') }) }).optional(),
-})
-const Pod = z.object({
-  enableServiceLinks: z.literal(false),
-  automountServiceAccountToken: z.literal(false),
-  terminationGracePeriodSeconds: z.number().min(STOP_S),
-  securityContext: z.object({
-    runAsNonRoot: z.literal(true),
-    runAsUser: z.literal(10_001),
-    seccompProfile: z.object({ type: z.literal('RuntimeDefault') }),
-  }),
-  containers: z.array(Container).length(1),
-})
-const Manifest = z.looseObject({ kind: z.string(), metadata: z.object({ name: z.string() }) })
-const Workload = z.object({ spec: z.object({ template: z.object({ spec: Pod }) }) })
-const Kustomization = z.object({
-  resources: z.array(z.string()),
-  images: z.array(z.object({ name: z.literal('ipn-processor') })).length(1),
-  configMapGenerator: z.array(z.object({ name: z.string(), literals: z.array(z.string()) })),
-})
-const Service = z.looseObject({
-  image: z.string(),
-  user: z.string().optional(),
-  read_only: z.literal(true),
-  cap_drop: z.tuple([z.literal('ALL')]),
-  security_opt: z.tuple([z.literal('no-new-privileges:true')]),
-  environment: z.record(z.string(), z.unknown()).optional(),
-  stop_grace_period: z.string().optional(),
-  entrypoint: z.array(z.string()).optional(),
-})
-const Compose = z.object({ services: z.record(z.string(), Service) })
-
-const kustomization = Kustomization.parse(parse(read(`${KUBERNETES}/kustomization.yaml`)))
-const manifests = kustomization.resources.flatMap((file) =>
-  parseAllDocuments(read(`${KUBERNETES}/${file}`)).map((document) =>
-    Manifest.parse(document.toJS()),
-  ),
-)
-const workloads = manifests.filter(({ kind }) => kind === 'Deployment' || kind === 'Job')
-const pods = workloads.map((one) => Workload.parse(one).spec.template.spec)
-const compose = Compose.parse(parse(read('compose.yaml'), { merge: true }))
-const ours = Object.entries(compose.services).filter(([, { image }]) =>
-  image.startsWith('ipn-processor:'),
-)
+const { kustomization, manifests, pods } = readKubernetes()
+const { services, ours } = readCompose()
 const units = ['ipn-processor', 'ipn-processor-migrate'].map((name) =>
-  read(`deploy/systemd/${name}.service`),
+  readOwn(`deploy/systemd/${name}.service`),
 )
 
 /** Names that are neither a setting nor the file of a secret. */
@@ -135,11 +74,11 @@ describe('compose.yaml', () => {
   })
 
   it('lets only the proxy speak for clients, and only at its own address', () => {
-    const text = read('compose.yaml')
+    const text = readOwn('compose.yaml')
     const [, trusted] = /TRUSTED_PROXIES: (.+)/.exec(text) ?? []
     const [, address] = /ipv4_address: ([\d.]+)/.exec(text) ?? []
     expect(trusted).toBe(address)
-    expect(read('deploy/compose/Caddyfile')).toContain('@private path /metrics')
+    expect(readOwn('deploy/compose/Caddyfile')).toContain('@private path /metrics')
   })
 })
 
@@ -160,13 +99,13 @@ describe('the systemd units', () => {
 })
 
 describe('every deployment', () => {
-  const image = [...read('Containerfile').matchAll(/^ENV (.*)$/gm)].flatMap(([, line = '']) =>
+  const image = [...readOwn('Containerfile').matchAll(/^ENV (.*)$/gm)].flatMap(([, line = '']) =>
     line.split(' '),
   )
   const names = {
     image: image.map(nameOf),
     compose: ours.flatMap(([, { environment }]) => Object.keys(environment ?? {})),
-    sandbox: [...read('deploy/compose/sandbox.env').matchAll(/^([A-Z_]+)=/gm)].map(
+    sandbox: [...readOwn('deploy/compose/sandbox.env').matchAll(/^([A-Z_]+)=/gm)].map(
       ([, name = '']) => name,
     ),
     kubernetes: [
@@ -175,7 +114,7 @@ describe('every deployment', () => {
         containers.flatMap(({ env }) => env.map(({ name }) => name)),
       ),
     ],
-    systemd: [...units, read('deploy/systemd/settings.env')].flatMap((text) =>
+    systemd: [...units, readOwn('deploy/systemd/settings.env')].flatMap((text) =>
       [...text.matchAll(/^(?:Environment=)?([A-Z_]+=.*)$/gm)].flatMap(([, line = '']) =>
         line.split(' ').map(nameOf),
       ),
@@ -190,18 +129,18 @@ describe('every deployment', () => {
 
   it('drains for as long as the grace periods count with', () => {
     const drains = [
-      ...['Containerfile', 'compose.yaml', `${KUBERNETES}/kustomization.yaml`].map(read),
+      ...['Containerfile', 'compose.yaml', `${KUBERNETES}/kustomization.yaml`].map(readOwn),
       ...units.slice(0, 1),
     ].map((text) => /DRAIN_MS[=:] ?(\d+)/.exec(text)?.[1])
     expect(drains).toEqual(['5000', '5000', '5000', '5000'])
   })
 
   it('migrates apart from the start', () => {
-    expect(read('compose.yaml')).toContain('MIGRATE: "off"')
-    expect(read(`${KUBERNETES}/kustomization.yaml`)).toContain('- MIGRATE=off')
+    expect(readOwn('compose.yaml')).toContain('MIGRATE: "off"')
+    expect(readOwn(`${KUBERNETES}/kustomization.yaml`)).toContain('- MIGRATE=off')
     expect(units[0]).toContain('MIGRATE=off')
     const migrate = ['node', 'dist/cli/main.js', 'migrate']
-    expect(compose.services.migrate?.entrypoint).toEqual(migrate)
+    expect(services.migrate?.entrypoint).toEqual(migrate)
     expect(pods[0]?.containers[0]?.command).toEqual(migrate)
     expect(units[1]).toContain(`ExecStart=/usr/bin/${migrate.join(' ')}`)
   })
