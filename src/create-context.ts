@@ -127,7 +127,7 @@ function createFolderState({ config, streamLimits }: ContextOptions, { sql }: Da
     cardCache: createCardCache(config.CARDS_CACHE_MS),
     inbox: createInbox(sql),
     limiter: createConcurrencyLimiter(config.GATEWAY_MAX_CONCURRENCY, {
-      reserved: countReserved(config),
+      reserved: () => countReserved(config),
       // They share commits, so that their number does not depend on the connections.
       maxCommits: 2 * config.GATEWAY_MAX_CONCURRENCY,
     }),
@@ -171,7 +171,7 @@ function openGateways(
     prefix: config.GATEWAY_FIELD_PREFIX,
     timeoutMs: config.GATEWAY_TIMEOUT_MS,
     maxConcurrency: config.GATEWAY_MAX_CONCURRENCY,
-    accounts: config.accounts,
+    directory: config,
     breakers,
     tracing,
   }
@@ -186,7 +186,6 @@ function openGateways(
   })
   const cards = createCardGateway({
     ...shared,
-    sharedToken: config.sharedToken,
     successCode: config.GATEWAY_CARDS_SUCCESS_CODE,
     notFoundCodes: config.GATEWAY_CARDS_NOT_FOUND_CODES,
     signal,

@@ -27,7 +27,7 @@ export function authenticate(ctx: {
   keyLimits: KeyLimits
   merchants: readonly string[]
 }) {
-  const { keys, keyUses, keyLimits: limits, merchants: all } = ctx
+  const { keys, keyUses, keyLimits: limits } = ctx
   const checkNetwork = createNetworkCheck(ctx)
 
   /** @throws DomainError `rate_limited` */
@@ -61,7 +61,7 @@ export function authenticate(ctx: {
     const leave = await admit(c, key)
     try {
       keyUses.note(key.id, incoming)
-      const merchants = listMerchants(key, all)
+      const merchants = listMerchants(key, ctx.merchants)
       c.set('access', { ...key, merchants, requestId: c.get('requestId') })
       await next()
     } finally {

@@ -17,6 +17,21 @@ const REVOKE = 'npm run -s cli -- keys revoke'
  * this database. Logs what ended. Call it before the process serves requests.
  */
 export async function prepareAccess({ sql, log, config }: PrepareContext): Promise<void> {
+  await prepareFirstKey({ sql, log, config })
+  if (config.demo) return
+  const { keys, admin } = await retireDemo(sql)
+  if (keys.length === 0 && !admin) return
+  log.warn(
+    { keyIds: keys, demoAdmin: admin },
+    'a demo ran on this database before: its API keys, and the sessions and links of its admin, have ended',
+  )
+}
+
+/**
+ * Stores the key of `API_KEY` and ends the keys before it after `API_KEY_GRACE_MS`; without the setting nothing ends. Logs
+ * what ends, or what stays valid.
+ */
+export async function prepareFirstKey({ sql, log, config }: PrepareContext): Promise<void> {
   if (config.API_KEY) {
     logEnded(log, await ensureFirstKey(sql, config.API_KEY, config.API_KEY_GRACE_MS))
   } else {
@@ -27,13 +42,6 @@ export async function prepareAccess({ sql, log, config }: PrepareContext): Promi
       )
     }
   }
-  if (config.demo) return
-  const { keys, admin } = await retireDemo(sql)
-  if (keys.length === 0 && !admin) return
-  log.warn(
-    { keyIds: keys, demoAdmin: admin },
-    'a demo ran on this database before: its API keys, and the sessions and links of its admin, have ended',
-  )
 }
 
 function logEnded(log: Log, ended: readonly EndedKey[]): void {

@@ -20,9 +20,10 @@ export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES' | 'WEBHOOK
   bodyTimeoutMs: number
   /** How long what a probe or a scrape read from the database is reused (ms). */
   healthReuseMs: number
+  /** Replaced by a reload, as is `sharedToken`: read it when it is needed. */
   accounts: readonly [MerchantAccount, ...MerchantAccount[]]
   /** One token for the cards of several accounts: then only keys for all accounts can read cards. */
-  sharedToken?: TokenSource
+  sharedToken?: TokenSource | undefined
 }
 
 const BODY_TIMEOUT_MS = 10_000
@@ -38,7 +39,7 @@ export function readConfig(env: Environment = process.env): Config {
   const isUnclear = parsed.problems.some(({ name }) => name === 'DEMO')
   const demo = DEMO ?? (isUnclear || isDemoByDefault(settings, env))
   // Log lines would clutter the demo's output, so they have to be asked for.
-  if (demo && !env.LOG_LEVEL) settings.LOG_LEVEL = 'warn'
+  if (demo && !env.LOG_LEVEL && !env.LOG_LEVEL_FILE) settings.LOG_LEVEL = 'warn'
   const conflicts = findConflicts(settings, demo)
   const { accounts, sharedToken } = readAccounts(settings, demo, conflicts)
   const [first, ...others] = accounts

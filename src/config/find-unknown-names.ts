@@ -1,7 +1,7 @@
 import { closest, distance } from 'fastest-levenshtein'
 import type { Problem } from './problem.ts'
 import { nameFileOf } from './read-secret-files.ts'
-import { type Environment, listSettingNames, SECRET_SETTINGS } from './settings.ts'
+import { type Environment, FILE_SETTINGS, listSettingNames } from './settings.ts'
 
 /** Letters that may differ between a setting and what is taken for a misspelling of it. */
 const MAX_EDITS = 2
@@ -19,7 +19,7 @@ const SERVICE_LINK = /^(tcp|udp|sctp):\/\//
 
 /**
  * Finds the names in the environment that were probably meant as settings: one within two letters of a setting (in
- * names of less than eight letters within one), and `NAME_FILE` of a setting that is no secret.
+ * names of less than eight letters within one), and `NAME_FILE` of a setting that is not read from files.
  */
 export function findMisspelt(env: Environment): Problem[] {
   return listUnknown(env).flatMap((name): Problem[] => {
@@ -32,7 +32,7 @@ export function findMisspelt(env: Environment): Problem[] {
     }
     const base = name.replace(/_FILE$/, '')
     if (base === name || !base.includes('_') || !KNOWN.includes(base)) return []
-    const line = `${name} is not a setting, because only secrets are read from files; set ${base}`
+    const line = `${name} is not a setting, because only secrets and LOG_LEVEL are read from files; set ${base}`
     return [{ name: base, line }]
   })
 }
@@ -45,7 +45,7 @@ export function listIgnored(env: Environment): string[] {
   return listUnknown(env).filter((name) => PREFIXES.some((prefix) => name.startsWith(prefix)))
 }
 
-const FILE_NAMES = new Map<string, string>(SECRET_SETTINGS.map((name) => [nameFileOf(name), name]))
+const FILE_NAMES = new Map<string, string>(FILE_SETTINGS.map((name) => [nameFileOf(name), name]))
 const KNOWN: readonly string[] = [...listSettingNames(), ...FILE_NAMES.keys()]
 const PREFIXES = [
   ...new Set(

@@ -1,6 +1,6 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import type { Problem } from './problem.ts'
-import { type Environment, SECRET_SETTINGS, type SettingName } from './settings.ts'
+import { type Environment, FILE_SETTINGS, type SettingName } from './settings.ts'
 
 /** More than any secret has (bytes): a larger file is another one than was meant. */
 const MAX_BYTES = 65_536
@@ -11,7 +11,7 @@ export function nameFileOf(name: SettingName): `${SettingName}_FILE` {
 }
 
 /**
- * Reads every secret `NAME` whose `NAME_FILE` is set, as orchestrators mount them. One newline at the end of a file is
+ * Reads every secret `NAME`, and the log level, whose `NAME_FILE` is set, as orchestrators mount them. One newline at the end of a file is
  * not part of the secret. Each call reads the files again.
  * @returns the secrets by setting, and one line for each file that cannot be used; what a file contains is in none
  */
@@ -21,7 +21,7 @@ export function readSecretFiles(env: Environment): {
 } {
   const secrets = new Map<SettingName, string>()
   const problems: Problem[] = []
-  for (const name of SECRET_SETTINGS) {
+  for (const name of FILE_SETTINGS) {
     const variable = nameFileOf(name)
     const file = env[variable]
     if (!file) continue

@@ -130,8 +130,7 @@ export type Settings = z.infer<z.ZodObject<typeof SETTINGS>>
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Settings that hold a secret. Their values are never printed, not even when they are invalid, and `NAME_FILE` reads each
- * from a file.
+ * Settings that hold a secret. Their values are never printed, not even when they are invalid.
  */
 export const SECRET_SETTINGS: readonly SettingName[] = [
   'DATABASE_URL',
@@ -145,7 +144,13 @@ export const SECRET_SETTINGS: readonly SettingName[] = [
   'SIGNING_SECRET',
 ]
 
-/** Returns the names of all settings, in the order of their definition, without the `NAME_FILE` of secrets. */
+/**
+ * Settings that `NAME_FILE` reads from a file: the secrets, and the log level, since the environment of a running process
+ * does not change.
+ */
+export const FILE_SETTINGS: readonly SettingName[] = [...SECRET_SETTINGS, 'LOG_LEVEL']
+
+/** Returns the names of all settings, in the order of their definition, without any `NAME_FILE`. */
 export function listSettingNames(): SettingName[] {
   return z.object(SETTINGS).keyof().options
 }

@@ -58,7 +58,7 @@ export function createReads(
   limits: Partial<ReadLimits> = {},
 ): Reads {
   const { maxWaitingPerHolder, maxWaiting, maxWaitMs } = { ...LIMITS, ...limits }
-  const limiter = createConcurrencyLimiter(slots, { reserved: (slots + 1) >> 1 })
+  const limiter = createConcurrencyLimiter(slots, { reserved: () => (slots + 1) >> 1 })
   let underWay = 0
 
   async function takeTurn(holder: string): Promise<void> {

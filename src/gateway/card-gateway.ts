@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Pool } from 'undici'
+import { type AccountDirectory, deriveFromAccounts } from '../accounts/derive-from-accounts.ts'
 import type { TokenSource } from '../config/token-source.ts'
 import { type ExchangeRequest, exchange, openPool } from '../platform/outbound/exchange.ts'
 import { NO_TRACING, type SpanOptions, type Tracing } from '../platform/telemetry/tracing.ts'
@@ -18,9 +20,8 @@ export type CardGatewaySettings = CardEnvelopeRules & {
   /** Limit of one call in ms, waiting for a connection included. */
   timeoutMs: number
   maxConcurrency: number
-  accounts: readonly { merchantCode: string; token?: TokenSource | undefined }[]
-  /** Replaces the tokens of the accounts. */
-  sharedToken?: TokenSource | undefined
+  /** A `sharedToken` replaces the tokens of the accounts. */
+  directory: AccountDirectory & { sharedToken?: TokenSource | undefined }
   /** Reads are paused while the gateway does not answer; those with a shared token use one breaker, `*`. */
   breakers: Breakers
   tracing?: Tracing
@@ -60,14 +61,14 @@ export function createCardGateway(settings: CardGatewaySettings): CardGateway {
   const base = new URL(settings.baseUrl)
   const root = base.pathname.replace(/\/$/, '') + CARDS_PATH
   const pool = openPool(base.origin, { connections: maxConcurrency, timeoutMs })
-  const providers = createTokenProviders(settings)
+  const providers = openTokenProviders(settings)
   const read = (request: CardRequest, provider: TokenProvider) =>
     runGuarded(settings, base.hostname, request, () =>
       readOnce(settings, { pool, root }, request, provider),
     )
   return {
     async readCards(request) {
-      const provider = providers.get(request.merchantCode)
+      const provider = providers.find(request.merchantCode)
       if (!provider) throw new Error('the account has no access token')
       if (isDotSegment(request.virtualCardRequestId)) return { kind: 'missing', message: '' }
       const first = await read(request, provider)
@@ -75,46 +76,54 @@ export function createCardGateway(settings: CardGatewaySettings): CardGateway {
       return mayRetry ? await read(request, provider) : first
     },
     async close() {
-      const closing = [...providers.values()].map((provider) => provider.close())
-      await Promise.all([pool.destroy(), ...closing])
+      await Promise.all([pool.destroy(), providers.close()])
     },
   }
 }
 
-/** Returns the token provider of each account; a shared one is also that of requests without an account. */
-function createTokenProviders({
-  baseUrl,
-  timeoutMs,
-  signal,
-  accounts,
-  sharedToken,
-  onCall,
-}: CardGatewaySettings): Map<string | undefined, TokenProvider> {
-  const create = (source: TokenSource) =>
-    createTokenProvider(source, {
-      baseUrl,
-      timeoutMs,
-      signal,
-      onFetch: (...fetched) => onCall('token', ...fetched),
+/**
+ * Provides the tokens of the present accounts; a shared one is also that of requests without an account. A provider
+ * whose source stays the same through a reload keeps its token. One that was replaced may be in use: it is closed with
+ * all others.
+ */
+function openTokenProviders({ directory, ...settings }: CardGatewaySettings) {
+  const opened: { owner: string | undefined; source: TokenSource; provider: TokenProvider }[] = []
+  function provide(owner: string | undefined, source: TokenSource): TokenProvider {
+    const known = opened.find((one) => one.owner === owner && isDeepStrictEqual(one.source, source))
+    if (known) return known.provider
+    const provider = createTokenProvider(source, {
+      baseUrl: settings.baseUrl,
+      timeoutMs: settings.timeoutMs,
+      signal: settings.signal,
+      onFetch: (...fetched) => settings.onCall('token', ...fetched),
     })
-  const shared = sharedToken && create(sharedToken)
-  const providers = new Map<string | undefined, TokenProvider>()
-  for (const { merchantCode, token } of accounts) {
-    const provider = shared ?? (token && create(token))
-    if (provider) providers.set(merchantCode, provider)
+    opened.push({ owner, source, provider })
+    return provider
   }
-  if (shared) providers.set(undefined, shared)
-  return providers
+  const readProviders = deriveFromAccounts(directory, ({ accounts, sharedToken }) => {
+    const providers = new Map<string | undefined, TokenProvider>()
+    if (sharedToken) providers.set(undefined, provide(undefined, sharedToken))
+    for (const { merchantCode, token } of accounts) {
+      const provider = providers.get(undefined) ?? (token && provide(merchantCode, token))
+      if (provider) providers.set(merchantCode, provider)
+    }
+    return providers
+  })
+  return {
+    find: (merchantCode: string | undefined) => readProviders().get(merchantCode),
+    close: () => Promise.all(opened.map(({ provider }) => provider.close())),
+  }
 }
 
 /** Runs a read under its circuit breaker and a span. Only a missing answer counts as a failure. */
 async function runGuarded(
-  { breakers, sharedToken, signal, tracing = NO_TRACING }: CardGatewaySettings,
+  { breakers, directory, signal, tracing = NO_TRACING }: CardGatewaySettings,
   hostname: string,
   { merchantCode }: CardRequest,
   readOnce: () => Promise<CardOutcome>,
 ): Promise<CardOutcome> {
-  const permit = breakers.of(sharedToken ? '*' : (merchantCode ?? '*'), 'cards').tryAcquire()
+  const owner = directory.sharedToken ? '*' : (merchantCode ?? '*')
+  const permit = breakers.of(owner, 'cards').tryAcquire()
   if (!permit) return { kind: 'paused' }
   // The path stays out of the trace: it holds the card's id, which may be confidential.
   const describe = (): SpanOptions => ({

@@ -1,3 +1,4 @@
+import { deriveFromAccounts } from '../accounts/derive-from-accounts.ts'
 import type { Config } from '../config/config.ts'
 import { findExcess } from '../gateway/find-excess.ts'
 import { createMaskNotification } from '../gateway/mask-notification.ts'
@@ -32,7 +33,7 @@ export function createReceiveNotification({
   const { GATEWAY_FIELD_PREFIX: prefix, IPN_SIGNATURE: rule } = config
   const { GATEWAY_REFUND_HASH_EXCLUDE: refundHashExclude } = config
   const form = { prefix, known: config.IPN_KNOWN_MEMBERS, refundHashExclude }
-  const findAccount = indexAccounts(config)
+  const readIndex = deriveFromAccounts(config, indexAccounts)
   const readNotification = createReadNotification(prefix)
   const signatureRules = describeSignatures(config)
   const describeKind = (kind: Notification['kind']) =>
@@ -53,7 +54,7 @@ export function createReceiveNotification({
     const notification = readNotification(params)
     if ('problem' in notification) return { verdict: 'malformed', why: notification.problem }
 
-    const account = findAccount(notification.merchantCode, params[`${prefix}_MerchantCode`])
+    const account = readIndex()(notification.merchantCode, params[`${prefix}_MerchantCode`])
     if ('verdict' in account) return account
     const { merchantCode, secrets } = account
     const { kind } = notification

@@ -2,12 +2,15 @@ import { listIgnoredVariables, readConfig } from '../config/config.ts'
 import type { Environment } from '../config/settings.ts'
 import { isDatabaseUnavailable } from '../platform/postgres/errors.ts'
 import { createLog } from '../platform/telemetry/log.ts'
+import { createHangUpHandler } from './hang-up.ts'
 import { createStopHandler, type Part, stopParts } from './parts.ts'
+import { createReloader } from './reload.ts'
 import { startParts } from './start-parts.ts'
 import { warnOfSettings } from './warn-of-settings.ts'
 
 /**
- * Starts everything that the settings ask for, and returns while it runs; a signal stops it and ends the process.
+ * Starts everything that the settings ask for, and returns while it runs; SIGTERM and SIGINT stop it and end the process,
+ * and SIGHUP reads the settings again.
  * @param env the environment variables; this process's own if left out
  * @throws ConfigError, or the error of the part that could not start, after stopping the others
  */
@@ -26,8 +29,11 @@ export async function serve(env?: Environment): Promise<void> {
   // `on`, not `once`: Ctrl-C under npm arrives twice, and the second signal must not abort the stop.
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
+  const reloader = createReloader(log, () => readConfig(env))
+  process.on('SIGHUP', createHangUpHandler(reloader.request, stop))
   try {
-    await startParts(config, log, parts)
+    const { ctx } = await startParts(config, log, parts)
+    reloader.attach(ctx)
   } catch (error) {
     await stopParts(parts)
     throw error

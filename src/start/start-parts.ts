@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts'
 import { prepareSchema } from '../db/prepare-schema.ts'
 import { startEmbeddedPostgres } from '../platform/postgres/embedded/start.ts'
 import type { Log } from '../platform/telemetry/log.ts'
-import { startService } from '../service.ts'
+import { type Service, startService } from '../service.ts'
 import { describeStart } from './describe-start.ts'
 import type { Part } from './parts.ts'
 import { requireFreePorts } from './require-free-ports.ts'
@@ -11,9 +11,10 @@ import { requireFreePorts } from './require-free-ports.ts'
 /**
  * Starts the database of demo mode, the sandbox and the service. What was started is added to `parts` at once, also
  * when a later part fails.
+ * @returns the service
  * @throws Error if a part cannot start
  */
-export async function startParts(config: Config, log: Log, parts: Part[]): Promise<void> {
+export async function startParts(config: Config, log: Log, parts: Part[]): Promise<Service> {
   await requireFreePorts(config)
   const databaseUrl = config.DATABASE_URL ?? (await startDatabase(config, log, parts))
   await prepareSchema(databaseUrl, { mode: config.MIGRATE, log })
@@ -35,6 +36,7 @@ export async function startParts(config: Config, log: Log, parts: Part[]): Promi
   const description = await describeStart({ config, sql, gatewayBaseUrl, encryptionKey })
   log.info({ url, metricsUrl, ...description }, 'ready')
   if (demo) await demo.presentDemo(service, sandbox)
+  return service
 }
 
 async function startDatabase(config: Config, log: Log, parts: Part[]): Promise<string> {

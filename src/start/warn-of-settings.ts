@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts'
-import { findWeakSecrets, STRONG_BITS } from '../config/secret-strength.ts'
 import type { Log } from '../platform/telemetry/log.ts'
+import { warnOfWeakSecrets } from './warn-of-weak-secrets.ts'
 
 /**
  * Logs what is doubtful about valid settings: signing secrets that may be guessed from one signed message (the demo's own
@@ -8,7 +8,7 @@ import type { Log } from '../platform/telemetry/log.ts'
  * @param ignored names in the environment that begin like a setting and are none
  */
 export function warnOfSettings(
-  { accounts, demo }: Pick<Config, 'accounts' | 'demo'>,
+  config: Pick<Config, 'accounts' | 'demo'>,
   ignored: readonly string[],
   log: Log,
 ): void {
@@ -18,10 +18,5 @@ export function warnOfSettings(
       'these environment variables are not settings, and have no effect; if Kubernetes sets them for a service of this namespace, add enableServiceLinks: false to the specification of the pod',
     )
   }
-  for (const weak of demo ? [] : findWeakSecrets(accounts)) {
-    log.warn(
-      weak,
-      `this signing secret has at most ${weak.bits} bits, so that it may be guessed from one signed message; have the gateway issue one of ${STRONG_BITS} random bits, for example 32 hexadecimal digits`,
-    )
-  }
+  warnOfWeakSecrets(config, log)
 }

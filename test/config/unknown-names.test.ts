@@ -84,7 +84,7 @@ describe('a misspelt setting', () => {
 
   it('is also the file of a setting that is no secret', () => {
     expect(readProblems({ GATEWAY_BASE_URL_FILE: '/run/secrets/url' })).toEqual([
-      'GATEWAY_BASE_URL_FILE is not a setting, because only secrets are read from files; set GATEWAY_BASE_URL',
+      'GATEWAY_BASE_URL_FILE is not a setting, because only secrets and LOG_LEVEL are read from files; set GATEWAY_BASE_URL',
     ])
   })
 })

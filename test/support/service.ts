@@ -77,6 +77,28 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   }
 }
 
+/** Builds the environment of a test service. */
+export function buildTestEnvironment(
+  gatewayBaseUrl: string,
+  settings: Record<string, string>,
+): Record<string, string> {
+  return {
+    PORT: '0',
+    DEMO: 'false',
+    ...(settings.LOG_LEVEL_FILE ? {} : { LOG_LEVEL: 'silent' }),
+    GATEWAY_BASE_URL: gatewayBaseUrl,
+    ...(settings.MERCHANTS_FILE
+      ? {}
+      : { GATEWAY_MERCHANT_CODE: MERCHANT.merchantCode, GATEWAY_SECRET: MERCHANT.secret }),
+    DATA_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString('base64'),
+    GATEWAY_REFUND_DEDUPES: 'true',
+    GATEWAY_TIMEOUT_MS: '1000',
+    SYNC_BACKOFF_MS: '20',
+    SYNC_REPOLL_MS: '20',
+    ...settings,
+  }
+}
+
 export async function startTestService(
   database: Pick<TestDatabase, 'url'>,
   gatewayBaseUrl: string,
@@ -89,21 +111,7 @@ export async function startTestService(
     ...more
   }: RigOptions = {},
 ): Promise<Service> {
-  const decided = readConfig({
-    PORT: '0',
-    DEMO: 'false',
-    LOG_LEVEL: 'silent',
-    GATEWAY_BASE_URL: gatewayBaseUrl,
-    ...(settings.MERCHANTS_FILE
-      ? {}
-      : { GATEWAY_MERCHANT_CODE: MERCHANT.merchantCode, GATEWAY_SECRET: MERCHANT.secret }),
-    DATA_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString('base64'),
-    GATEWAY_REFUND_DEDUPES: 'true',
-    GATEWAY_TIMEOUT_MS: '1000',
-    SYNC_BACKOFF_MS: '20',
-    SYNC_REPOLL_MS: '20',
-    ...settings,
-  })
+  const decided = readConfig(buildTestEnvironment(gatewayBaseUrl, settings))
   const service = await startService({
     // Tests read what they have just changed.
     config: { ...decided, healthReuseMs: 0, ...config },

@@ -1,7 +1,7 @@
 /** Limits how many calls may be in flight at once. A caller that acquires a slot must release it. */
 export type ConcurrencyLimiter = {
   /** The most slots that one holder may have at once. */
-  maxPerHolder: number
+  readonly maxPerHolder: number
   /** Acquires every free slot; returns how many. */
   acquireAll(): number
   /** Releases slots that are not assigned to a holder. */
@@ -47,8 +47,8 @@ export type SlotRequest = {
 }
 
 export type LimiterOptions = {
-  /** Slots that no single holder may take, as far as the total allows. */
-  reserved?: number
+  /** Returns the slots that no single holder may take, as far as the total allows; it may change. */
+  reserved?: () => number
   /** The most commits beside the calls: it bounds the answers that wait in memory. By default `total`. */
   maxCommits?: number
   /** Milliseconds on a monotonic clock. */
@@ -57,9 +57,9 @@ export type LimiterOptions = {
 
 export function createConcurrencyLimiter(
   total: number,
-  { reserved = 0, maxCommits = total, now = () => performance.now() }: LimiterOptions = {},
+  { reserved = () => 0, maxCommits = total, now = () => performance.now() }: LimiterOptions = {},
 ): ConcurrencyLimiter {
-  const maxPerHolder = Math.max(1, total - reserved)
+  const findMaxPerHolder = () => Math.max(1, total - reserved())
   const limit = createAdaptiveLimit(total, now)
   const slots = createAssignments()
   const waiting = createWaiters()
@@ -68,7 +68,7 @@ export function createConcurrencyLimiter(
   const countFree = () => Math.max(0, limit.current() - acquired)
   function startWaiting(): void {
     while (countFree() > 0) {
-      const holder = waiting.startNext(slots.count, maxPerHolder)
+      const holder = waiting.startNext(slots.count, findMaxPerHolder())
       if (holder === undefined) return
       acquired += 1
       slots.assign(holder)
@@ -83,7 +83,9 @@ export function createConcurrencyLimiter(
     release(1)
   }
   return {
-    maxPerHolder,
+    get maxPerHolder() {
+      return findMaxPerHolder()
+    },
     acquireAll() {
       const free = countFree()
       acquired += free

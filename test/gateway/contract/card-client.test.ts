@@ -32,7 +32,7 @@ async function read(request: Partial<CardRequest>, answer: unknown) {
     notFoundCodes: [],
     timeoutMs: 5_000,
     maxConcurrency: 1,
-    accounts: [{ merchantCode, token }],
+    directory: { accounts: [{ merchantCode, secret: MERCHANT.secret, token }] },
     signal: new AbortController().signal,
     onCall: () => {},
   })

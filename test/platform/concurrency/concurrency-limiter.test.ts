@@ -65,7 +65,7 @@ describe('holders that wait for a slot', () => {
   })
 
   it('do not get one that is reserved against them', async () => {
-    const limiter = createConcurrencyLimiter(3, { reserved: 1 })
+    const limiter = createConcurrencyLimiter(3, { reserved: () => 1 })
     for (let n = 0; n < 2; n += 1) limiter.acquire('A')
     const third = limiter.acquire('A')
     expect([await settle(third.ready), limiter.countFree()]).toEqual(['waits', 1])
