@@ -35,6 +35,7 @@ const WRONG: [string, string, RegExp][] = [
   ['ROLE', 'both', /one of all, web, worker/],
   ['DATABASE_POOL', '1', /from 2 to 1000/],
   ['MIGRATE', 'on', /one of auto, off/],
+  ['DRAIN_MS', '60001', /whole number from 0 to 60000/],
   ['DATABASE_URL', 'postgres://one:5432,two:x/ipn', /starts with postgres:/],
   ['DATABASE_URL', 'postgres://one,two/ipn?target_session_attrs=any', /server that accepts writes/],
   ['DEMO', 'yes', /true or false/],

@@ -7,14 +7,14 @@ import { z } from 'zod'
 import { SCOPES } from '../../src/access/keys.ts'
 import { verifyMessage } from '../../src/cli/verify-message.ts'
 import { parseSettings } from '../../src/config/parse-settings.ts'
-import { listSettingNames, SECRET_SETTINGS } from '../../src/config/settings.ts'
+import { FILE_SETTINGS, listSettingNames } from '../../src/config/settings.ts'
 import { EVENT_TYPES } from '../../src/events/event.ts'
 import { runCli } from '../support/cli.ts'
 
 /** What the environment may set: the settings, and the files of secrets. */
 const NAMES = new Set<string>([
   ...listSettingNames(),
-  ...SECRET_SETTINGS.map((name) => `${name}_FILE`),
+  ...FILE_SETTINGS.map((name) => `${name}_FILE`),
 ])
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -190,12 +190,12 @@ describe('the list of settings', () => {
     expect(wrong).toEqual([])
   })
 
-  it('names every secret that can be read from a file', () => {
+  it('names every setting that can be read from a file', () => {
     const [, paragraph = ''] =
       /^\*\*Secrets in files\.\*\* (.+?)\n\n/ms.exec(read('docs/settings.md')) ?? []
     const named = [...paragraph.matchAll(/`([A-Z_]{7,})`/g)].map(([, name = '']) => name)
     const secrets = named.filter((name) => name !== 'NAME_FILE')
-    expect(secrets.toSorted()).toEqual(SECRET_SETTINGS.toSorted())
+    expect(secrets.toSorted()).toEqual(FILE_SETTINGS.toSorted())
   })
 
   it('has every setting of .env.example', () => {

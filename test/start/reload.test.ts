@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { prepareAccess } from '../../src/access/prepare-access.ts'
 import { readConfig } from '../../src/config/config.ts'
 import { openDatabase } from '../../src/db/client.ts'
+import { FIRST_KEY_LOCK } from '../../src/db/locks.ts'
 import { createLog } from '../../src/platform/telemetry/log.ts'
 import { type Sandbox, startSandbox } from '../../src/sandbox/start-sandbox.ts'
 import { createReloader, reloadSettings } from '../../src/start/reload.ts'
@@ -229,16 +230,19 @@ describe('a reload', () => {
 
 describe('the reloader', () => {
   it('runs one reload after the other, and those requested before the start when it is over', async () => {
-    const { service, configure, read, find, lines, log } = await start({})
+    const { service, configure, write, read, find, lines, log } = await start({
+      API_KEY: makeKey(),
+    })
     const reloads = () => lines.filter((line) => line.includes('settings reloaded')).length
     const reloader = createReloader(log, read)
     reloader.request()
     configure([MERCHANT, OTHER])
+    write('API_KEY', makeKey())
     const { accounts } = service.ctx.config
     expect(accounts).toEqual([MERCHANT])
     await whileUncommitted(
       database,
-      (held) => held`lock table merchant_accounts in access exclusive mode`,
+      (held) => held`select pg_advisory_xact_lock(${FIRST_KEY_LOCK})`,
       async () => {
         reloader.attach(service.ctx)
         await waitUntilBlocked(database)
