@@ -4,6 +4,10 @@ import { EmbeddedPostgresError } from '../platform/postgres/embedded/error.ts'
 import { READ_ONLY } from '../platform/postgres/errors.ts'
 import { PortError } from './require-free-ports.ts'
 
+/** Codes of the system and of the driver. Only the database is connected to during the start. */
+const UNREACHABLE =
+  /^(ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN|ETIMEDOUT|CONNECT_TIMEOUT|CONNECTION_CLOSED)$/
+
 /** Describes why the start failed, in lines an operator can act on; an unexpected error in full. */
 export function explainError(error: unknown): string {
   if (error instanceof ConfigError) {
@@ -20,8 +24,11 @@ export function explainError(error: unknown): string {
   if (code === READ_ONLY) {
     return `No server of DATABASE_URL accepts writes (${code}): promote a standby, or add the primary to the list of hosts`
   }
-  if (code === 'ECONNREFUSED' || code === 'ENOTFOUND' || code === 'CONNECT_TIMEOUT') {
+  if (typeof code === 'string' && UNREACHABLE.test(code)) {
     return `The database at DATABASE_URL is unreachable (${code}): check its address and whether it is running`
+  }
+  if (typeof code === 'string' && /CERT|ISSUER|SIGNATURE/.test(code)) {
+    return `The certificate of the database at DATABASE_URL is not accepted (${code}): check the name in the URL, and add an authority of your own with NODE_EXTRA_CA_CERTS`
   }
   return error instanceof Error ? (error.stack ?? error.message) : String(error)
 }

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import { createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -108,6 +108,18 @@ describe('--check', () => {
     },
   )
 
+  it('reports a server that closes every connection, and does not wait for another one', async () => {
+    const server = createTcpServer((socket) => socket.on('error', () => {}).destroy())
+    const url = `postgres://u:hunter2@127.0.0.1:${await listen(server)}/x`
+    const env = settingsFor(url, 'http://127.0.0.1:9')
+    const { checks } = await runCheck(env, 300)
+    const found = checks.find(({ name }) => name === 'database')
+    expect(found).toMatchObject({ status: 'failed' })
+    expect(found?.detail).toMatch(/^The database at DATABASE_URL (did not answer|is unreachable) /)
+    const tls = await findings({ ...env, DATABASE_URL: `${url}?sslmode=require` })
+    expect(tls.byName('database')?.detail).toMatch(/ is unreachable \(CONNECTION_CLOSED\): /)
+  })
+
   it('reports a server that accepts no writes', async () => {
     const readOnly = await createTestDatabase()
     onTestFinished(() => readOnly.drop())
@@ -202,6 +214,27 @@ describe("the gateway's TLS", () => {
     expect(found).toMatchObject({ status: 'failed' })
     expect(found?.detail).toMatch(/certificate that is not trusted .+ NODE_EXTRA_CA_CERTS/)
     expect(gateway.count()).toBe(0)
+  })
+
+  it('passes with an authority that was added, for the name of the certificate alone', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'ca-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const NODE_EXTRA_CA_CERTS = join(folder, 'ca.pem')
+    writeFileSync(NODE_EXTRA_CA_CERTS, authority.cert)
+    const run = async (host: string) => {
+      const gateway = await serve(host)
+      const settings = settingsFor(database.url, gateway.url)
+      const { ended, output } = runMain({ ...settings, NODE_EXTRA_CA_CERTS }, ['--check'])
+      return { code: await ended, out: output().out, requests: gateway.count() }
+    }
+    const right = await run('127.0.0.1')
+    expect(right).toMatchObject({ code: 0, requests: 0 })
+    expect(right.out).toMatch(
+      /^ok {4}gateway {3}TLSv1\.3 with 127\.0\.0\.1:\d+, certificate valid until/m,
+    )
+    const wrong = await run('gateway.example')
+    expect(wrong).toMatchObject({ code: 1, requests: 0 })
+    expect(wrong.out).toMatch(/^FAIL {2}gateway .+ has a certificate for another name/m)
   })
 
   it('is reported when nothing listens, or nothing responds', async () => {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config/config.ts'
 import { openDatabase } from '../../db/client.ts'
 import { EmbeddedPostgresError } from '../../platform/postgres/embedded/error.ts'
@@ -15,20 +16,34 @@ const MIN_MAJOR = 15
 
 const DEPENDENT: readonly CheckName[] = ['schema', 'key', 'clock']
 
-/** Checks the database, its schema, whether the encryption key opens what it stores, and its clock. */
-export async function checkDatabase(config: Config): Promise<Finding[]> {
+/**
+ * For everything (ms): the driver connects again and again to a server that accepts connections and closes them, as a load
+ * balancer without a server behind it does.
+ */
+export const DATABASE_TIMEOUT_MS = 20_000
+
+const NO_ANSWER = 'The database at DATABASE_URL did not answer'
+const WHAT_TO_CHECK = 'check its address, and whether a server runs behind a proxy there'
+
+/**
+ * Checks the database, its schema, whether the encryption key opens what it stores, and its clock.
+ * @param timeoutMs for all of it
+ */
+export async function checkDatabase(config: Config, timeoutMs: number): Promise<Finding[]> {
   const found = findDatabase(config)
   if ('finding' in found) return [found.finding, ...skipDependent(found.finding)]
+  const done = new AbortController()
   const database = openDatabase(found.url, 1)
   // Its sessions are read-only, and begin only on a server that accepts writes.
   const { sql, close } = database.openReads(1)
   try {
-    return await checkServer(sql, found.url, config)
+    const late = sleep(timeoutMs, undefined, { signal: done.signal }).catch(() => undefined)
+    const findings = await Promise.race([checkServer(sql, found.url, config), late])
+    return findings ?? fail(`${NO_ANSWER} within ${timeoutMs} ms: ${WHAT_TO_CHECK}`)
   } catch (error) {
-    const detail = explainError(error).replace(/\n.*/s, '')
-    const finding: Finding = { name: 'database', status: 'failed', detail }
-    return [finding, ...skipDependent(finding)]
+    return fail(explainError(error).replace(/^Error: |\n.*/gs, ''))
   } finally {
+    done.abort()
     await Promise.all([close(), database.close()])
   }
 }
@@ -69,6 +84,11 @@ async function checkServer(sql: Sql, url: string, config: Config): Promise<Findi
   const schema = await checkSchema(sql, config)
   const key = await checkKey(sql, config)
   return [{ name: 'database', status: 'ok', detail: place }, schema, key, clock]
+}
+
+function fail(detail: string): Finding[] {
+  const finding: Finding = { name: 'database', status: 'failed', detail }
+  return [finding, ...skipDependent(finding)]
 }
 
 function skipDependent({ status }: Finding): Finding[] {
