@@ -135,7 +135,8 @@ async function findLost({ sql }: TestDatabase, ids: readonly string[]): Promise<
 async function findUnpaid(url: string, ids: readonly string[]): Promise<string[]> {
   const states = ids.map(async (id) => {
     const answer = await fetch(`${url}/v1/transactions/${id}?wait=30`, withKey())
-    return [id, Transaction.parse(await answer.json()).state] as const
+    const state = answer.ok ? Transaction.parse(await answer.json()).state : answer.status
+    return [id, state] as const
   })
   return (await Promise.all(states)).flatMap(([id, state]) => (state === 'paid' ? [] : [id]))
 }
