@@ -78,6 +78,8 @@ async function untilServed(
 /**
  * Migrates while the processes serve. Nothing that waits for the transactions before it, as the build of an index beside
  * writers does, ends before each process has acknowledged so many notifications.
+ * @param during what else happens before that
+ * @returns whether the migration was under way until then
  */
 export async function migrateBeside(
   { balancer, database }: Stage,
@@ -85,12 +87,19 @@ export async function migrateBeside(
   members: readonly Member[],
   least: number,
   migrate: () => Promise<void>,
-): Promise<void> {
+  during: () => Promise<void> = async () => {},
+): Promise<boolean> {
   balancer.begin(phase)
   const release = await holdSnapshot(database)
-  const migrated = migrate()
+  let isUnderWay = true
+  const migrated = migrate().finally(() => {
+    isUnderWay = false
+  })
   try {
-    await Promise.race([migrated, untilServed(balancer, phase, members, least)])
+    const served = untilServed(balancer, phase, members, least).then(during)
+    // A migration that fails ends the wait.
+    await Promise.race([served, migrated.then(() => served)])
+    return isUnderWay
   } finally {
     await release()
     await migrated
