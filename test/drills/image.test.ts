@@ -11,7 +11,7 @@ import { type Builder, createBuilder, type ImageConfig, requireTools } from './i
 import { playStop } from './image/play-stop.ts'
 import { runToEnd } from './image/run-image.ts'
 
-const BUILT_WITHIN_MS = 600_000
+const BUILT_WITHIN_MS = 1_200_000
 const LARGEST_BYTES = 120_000_000
 const revision = execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8' }).trim()
 
