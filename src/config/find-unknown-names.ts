@@ -1,6 +1,6 @@
 import { closest, distance } from 'fastest-levenshtein'
 import type { Problem } from './problem.ts'
-import { nameFileOf } from './read-secret-files.ts'
+import { nameFileOf } from './read-setting-files.ts'
 import { type Environment, FILE_SETTINGS, listSettingNames } from './settings.ts'
 
 /** Letters that may differ between a setting and what is taken for a misspelling of it. */

@@ -159,11 +159,13 @@ describe('a file that cannot be used', () => {
     expect(readProblems({ ...PRODUCTION, API_KEY: '', API_KEY_FILE: write(API_KEY) })).toEqual([])
   })
 
-  it('never shows what it holds', () => {
-    const lines = readProblems({ ...PRODUCTION, API_KEY_FILE: write('hunter2') })
+  it('never shows what it holds, also when the setting is no secret and the path is that of one', () => {
+    const file = write('hunter2')
+    const lines = readProblems({ ...PRODUCTION, API_KEY_FILE: file, LOG_LEVEL_FILE: file })
     expect(lines).toEqual([
+      expect.stringMatching(/^LOG_LEVEL must .* \(read from LOG_LEVEL_FILE\); for/),
       expect.stringMatching(/^API_KEY must .* \(read from API_KEY_FILE\); for/),
     ])
-    expect(lines[0]).not.toContain('hunter2')
+    expect(lines.join()).not.toContain('hunter2')
   })
 })

@@ -1,7 +1,7 @@
 import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { nameFileOf } from '../../src/config/read-secret-files.ts'
+import { nameFileOf } from '../../src/config/read-setting-files.ts'
 import { SECRET_SETTINGS, SETTINGS } from '../../src/config/settings.ts'
 import { KUBERNETES, readCompose, readKubernetes, readOwn, STOP_S } from '../support/deployments.ts'
 import { findSchemaFaults } from '../support/kubernetes-schemas.ts'

@@ -2,24 +2,24 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import type { Problem } from './problem.ts'
 import { type Environment, FILE_SETTINGS, type SettingName } from './settings.ts'
 
-/** More than any secret has (bytes): a larger file is another one than was meant. */
+/** More than any value has (bytes): a larger file is another one than was meant. */
 const MAX_BYTES = 65_536
 
-/** Returns the name of the setting that reads a secret from a file. */
+/** Returns the name of the setting that reads a value from a file. */
 export function nameFileOf(name: SettingName): `${SettingName}_FILE` {
   return `${name}_FILE`
 }
 
 /**
- * Reads every secret `NAME`, and the log level, whose `NAME_FILE` is set, as orchestrators mount them. One newline at the end of a file is
- * not part of the secret. Each call reads the files again.
- * @returns the secrets by setting, and one line for each file that cannot be used; what a file contains is in none
+ * Reads the value of every setting whose `NAME_FILE` is set, as orchestrators mount them: the secrets, and the log level.
+ * One newline at the end of a file is not part of the value. Each call reads the files again.
+ * @returns the values by setting, and one line for each file that cannot be used; what a file contains is in none
  */
-export function readSecretFiles(env: Environment): {
-  secrets: ReadonlyMap<SettingName, string>
+export function readSettingFiles(env: Environment): {
+  values: ReadonlyMap<SettingName, string>
   problems: readonly Problem[]
 } {
-  const secrets = new Map<SettingName, string>()
+  const values = new Map<SettingName, string>()
   const problems: Problem[] = []
   for (const name of FILE_SETTINGS) {
     const variable = nameFileOf(name)
@@ -27,14 +27,14 @@ export function readSecretFiles(env: Environment): {
     if (!file) continue
     const result = env[name]
       ? { failure: `cannot be combined with ${name}; unset one of them` }
-      : readSecret(file)
-    if ('secret' in result) secrets.set(name, result.secret)
+      : readValue(file)
+    if ('value' in result) values.set(name, result.value)
     else problems.push({ name, line: `${variable} ${result.failure}` })
   }
-  return { secrets, problems }
+  return { values, problems }
 }
 
-function readSecret(file: string): { secret: string } | { failure: string } {
+function readValue(file: string): { value: string } | { failure: string } {
   const shown = JSON.stringify(file.slice(0, 200))
   try {
     const bytes = readAtMost(file, MAX_BYTES + 1)
@@ -43,8 +43,8 @@ function readSecret(file: string): { secret: string } | { failure: string } {
       return { failure: `must name a file of at most 64 KiB (got ${shown})` }
     }
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-    const secret = text.replace(/\r?\n$/, '')
-    return secret === '' ? { failure: `names an empty file (got ${shown})` } : { secret }
+    const value = text.replace(/\r?\n$/, '')
+    return value === '' ? { failure: `names an empty file (got ${shown})` } : { value }
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
     if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') {
