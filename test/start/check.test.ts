@@ -117,7 +117,9 @@ describe('--check', () => {
     expect(found).toMatchObject({ status: 'failed' })
     expect(found?.detail).toMatch(/^The database at DATABASE_URL (did not answer|is unreachable) /)
     const tls = await findings({ ...env, DATABASE_URL: `${url}?sslmode=require` })
-    expect(tls.byName('database')?.detail).toMatch(/ is unreachable \(CONNECTION_CLOSED\): /)
+    expect(tls.byName('database')?.detail).toMatch(
+      / is unreachable \((CONNECTION_CLOSED|ECONNRESET)\): /,
+    )
   })
 
   it('reports a server that accepts no writes', async () => {
