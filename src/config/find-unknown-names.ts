@@ -7,9 +7,14 @@ import { type Environment, FILE_SETTINGS, listSettingNames } from './settings.ts
 const MAX_EDITS = 2
 /** Shorter names may differ in fewer: one for each so many letters. */
 const LETTERS_PER_EDIT = 4
+/** In names this short, such as `PORT`, any other letter makes another common name: `PORT1`, `HOSTS`, `VHOST`. */
+const MAX_SHORT = 4
 
-/** Names so close to a setting that common programs use: Laravel's key, and the port beside `DATABASE_HOST`. */
-const FOREIGN = ['APP_KEY', 'DATABASE_PORT']
+/**
+ * Names so close to a setting that common programs use: Laravel's key, what stands beside `DATABASE_HOST`, and the address
+ * of a client.
+ */
+const FOREIGN = ['APP_KEY', 'DATABASE_PORT', 'DATABASE_SSL', 'GATEWAY_CLIENT_IP']
 
 /** First words of settings that are too general to claim, or whose other names belong to a standard. */
 const SHARED_WORDS = ['API', 'DATA', 'LOG', 'OTEL']
@@ -19,7 +24,8 @@ const SERVICE_LINK = /^(tcp|udp|sctp):\/\//
 
 /**
  * Finds the names in the environment that were probably meant as settings: one within two letters of a setting (in
- * names of less than eight letters within one), and `NAME_FILE` of a setting that is not read from files.
+ * names of less than eight letters within one, in those of four with two neighbours swapped), and `NAME_FILE` of a setting
+ * that is not read from files.
  */
 export function findMisspelt(env: Environment): Problem[] {
   return listUnknown(env).flatMap((name): Problem[] => {
@@ -64,7 +70,16 @@ function listUnknown(env: Environment): string[] {
 
 /** A single word in lower case is too common a name to be taken for a setting. */
 function isMisspelling(name: string, known: string): boolean {
+  if (known.length <= MAX_SHORT) return isTransposition(name, known)
   const edits = Math.min(MAX_EDITS, Math.floor(known.length / LETTERS_PER_EDIT))
   if (Math.abs(name.length - known.length) > edits) return false
   return distance(known.includes('_') ? name.toUpperCase() : name, known) <= edits
+}
+
+/** Returns whether two neighbouring letters are swapped. */
+function isTransposition(name: string, known: string): boolean {
+  return Array.from(known.slice(1), (_, at) => {
+    const [first = '', second = ''] = known.slice(at, at + 2)
+    return known.slice(0, at) + second + first + known.slice(at + 2)
+  }).includes(name)
 }

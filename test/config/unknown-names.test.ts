@@ -33,7 +33,12 @@ describe('a misspelt setting', () => {
     ['SYNC_MAX_GAP_M', 'SYNC_MAX_GAP_MS'],
     ['REFUND_ENABLED', 'REFUNDS_ENABLED'],
     ['METRICS_PROT', 'METRICS_PORT'],
-    ['ROLES', 'ROLE'],
+    ['LOGLEVEL', 'LOG_LEVEL'],
+    ['DATABASE_URI', 'DATABASE_URL'],
+    ['API_KEYS', 'API_KEY'],
+    ['PROT', 'PORT'],
+    ['ROEL', 'ROLE'],
+    ['ROLES', undefined],
     ['ROOL', undefined],
   ])('%s is refused with the setting that was meant', (name, meant) => {
     const expected = meant ? [`${name} is not a setting; did you mean ${meant}?`] : []
@@ -115,7 +120,7 @@ const PLATFORMS: Record<string, string> = {
   telemetry:
     'OTEL_SERVICE_NAME OTEL_RESOURCE_ATTRIBUTES OTEL_EXPORTER_OTLP_HEADERS OTEL_EXPORTER_OTLP_PROTOCOL OTEL_EXPORTER_OTLP_TRACES_ENDPOINT OTEL_TRACES_EXPORTER OTEL_LOG_LEVEL OTEL_SDK_DISABLED DD_AGENT_HOST DD_ENV SENTRY_DSN',
   neighbours:
-    'APP_KEY API_URL API_HOST APP_ENV APP_PORT DATABASE_HOST DATABASE_NAME DATABASE_USER DATABASE_PASSWORD DATABASE_PORT DATA_PATH LOG_FORMAT LOG_FILE LOG_DIR SECRET_KEY REDIS_HOST TEST_DATABASE_URL',
+    'PORT0 PORT1 PORTS HTTP_PORT VHOST RHOST HOSTS DATABASE_SSL GATEWAY_CLIENT_IP APP_KEY API_URL API_HOST APP_ENV APP_PORT DATABASE_HOST DATABASE_NAME DATABASE_USER DATABASE_PASSWORD DATABASE_PORT DATA_PATH LOG_FORMAT LOG_FILE LOG_DIR SECRET_KEY REDIS_HOST TEST_DATABASE_URL',
 }
 
 describe('the environment of a platform', () => {
@@ -138,6 +143,11 @@ describe('a variable that begins like a setting and is none', () => {
     expect(listIgnoredVariables(names(ours))).toEqual(ours.split(' '))
     const others = `${PLATFORMS.telemetry} ${PLATFORMS.npm} ${PLATFORMS.docker} API_URL DATA_PATH LOG_FORMAT HOST_IP ROLE_ARN`
     expect(listIgnoredVariables(names(others))).toEqual([])
+  })
+
+  it('does not stop the start', () => {
+    expect(readProblems({ METRICS_PATH: '/metrics', GATEWAY_CLIENT_IP: '10.0.0.1' })).toEqual([])
+    expect(listIgnoredVariables({ GATEWAY_CLIENT_IP: 'x' })).toEqual(['GATEWAY_CLIENT_IP'])
   })
 
   it('is not one without a value, nor a setting, nor the file of a secret', () => {
