@@ -14,7 +14,7 @@ import { countAcknowledged } from './refused.ts'
 import type { Stage } from './stage.ts'
 
 /** New customers per second, of one account or of both. */
-const PER_S = 2
+const PER_S = 4
 /** With so many requests in flight no further customer comes: what is refused then is not the upgrade's doing. */
 const BUSY = 4
 /** How long order systems wait for their answers, and everything may take to become idle (ms). */
