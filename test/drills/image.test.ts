@@ -1,9 +1,17 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import {
+  copyFileSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { PACKAGE } from '../../src/version.ts'
 import { buildBase, buildImage, IMAGE } from './image/build.ts'
@@ -172,13 +180,16 @@ describe('the image of the Containerfile', () => {
 })
 
 it.each([
-  ['the service', []],
-  ['the service with the sandbox', ['--profile', 'sandbox']],
+  ['the service', ''],
+  ['the service with the sandbox', 'COMPOSE_PROFILES=sandbox'],
 ])('compose.yaml for %s can be read by docker-compose', (_, profile) => {
-  const files = ['-f', 'compose.yaml', '--env-file', 'deploy/compose/sandbox.env']
-  const { status, stderr } = spawnSync('docker-compose', [...files, ...profile, 'config', '-q'], {
-    cwd: ROOT,
-    encoding: 'utf8',
-  })
+  const folder = mkdtempSync(join(tmpdir(), 'ipn-compose-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const settings = readFileSync(join(ROOT, 'deploy/compose/sandbox.env'), 'utf8')
+  writeFileSync(join(folder, '.env'), settings.replace('COMPOSE_PROFILES=sandbox', profile))
+  copyFileSync(join(ROOT, 'compose.yaml'), join(folder, 'compose.yaml'))
+  const options = { cwd: folder, encoding: 'utf8' } as const
+  const { status, stdout, stderr } = spawnSync('docker-compose', ['config'], options)
   expect([status, stderr]).toEqual([0, ''])
+  expect(/^ {2}sandbox:$/m.test(stdout)).toBe(profile !== '')
 })

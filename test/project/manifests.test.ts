@@ -20,6 +20,7 @@ function findStrangers(names: readonly string[]): string[] {
     ...SECRET_SETTINGS.map(nameFileOf),
     'NODE_ENV',
     'MIGRATE',
+    'COMPOSE_PROFILES',
   ])
   return names.filter((name) => !known.has(name))
 }
@@ -59,26 +60,6 @@ describe('the Kubernetes manifests', () => {
         ...[one.name, false, false, false],
       ])
     }
-  })
-})
-
-describe('compose.yaml', () => {
-  it('runs the image without privileges, and waits longer than the service takes to stop', () => {
-    expect(ours.map(([name]) => name)).toEqual(['migrate', 'web', 'worker', 'sandbox'])
-    for (const [name, { user, stop_grace_period: grace }] of ours) {
-      expect([name, user]).toEqual([name, '10001:10001'])
-      if (name === 'web' || name === 'worker') {
-        expect(Number.parseInt(grace ?? '', 10)).toBeGreaterThanOrEqual(STOP_S)
-      }
-    }
-  })
-
-  it('lets only the proxy speak for clients, and only at its own address', () => {
-    const text = readOwn('compose.yaml')
-    const [, trusted] = /TRUSTED_PROXIES: (.+)/.exec(text) ?? []
-    const [, address] = /ipv4_address: ([\d.]+)/.exec(text) ?? []
-    expect(trusted).toBe(address)
-    expect(readOwn('deploy/compose/Caddyfile')).toContain('@private path /metrics')
   })
 })
 

@@ -55,8 +55,14 @@ const Service = z.looseObject({
   environment: z.record(z.string(), z.unknown()).optional(),
   stop_grace_period: z.string().optional(),
   entrypoint: z.array(z.string()).optional(),
+  env_file: z.string().optional(),
+  healthcheck: z.looseObject({ test: z.array(z.string()).optional() }).optional(),
 })
-const Compose = z.object({ services: z.record(z.string(), Service) })
+const Network = z.looseObject({ subnet: z.string(), ip_range: z.string() })
+const Compose = z.object({
+  services: z.record(z.string(), Service),
+  networks: z.object({ edge: z.object({ ipam: z.object({ config: z.tuple([Network]) }) }) }),
+})
 
 /** The kustomization, and the documents of the files that it names. */
 export function readKubernetes() {
@@ -71,11 +77,11 @@ export function readKubernetes() {
   return { kustomization, manifests, pods }
 }
 
-/** The services of compose.yaml; `ours` are those that run the image. */
+/** The services of compose.yaml, those of them that run the image (`ours`), and the network of the proxy. */
 export function readCompose() {
-  const { services } = Compose.parse(parse(readOwn('compose.yaml'), { merge: true }))
+  const { services, networks } = Compose.parse(parse(readOwn('compose.yaml'), { merge: true }))
   const ours = Object.entries(services).filter(([, { image }]) =>
     image.startsWith('ipn-processor:'),
   )
-  return { services, ours }
+  return { services, ours, edge: networks.edge.ipam.config[0] }
 }
