@@ -69,6 +69,20 @@ describe('the systemd units', () => {
     expect(Number(seconds)).toBeGreaterThanOrEqual(STOP_S)
   })
 
+  it('start again after every end, and whatever became of the migrations', () => {
+    expect(units[0]).toMatch(/^Restart=always$/m)
+    expect(units[0]).toMatch(/^StartLimitIntervalSec=0$/m)
+    // A failed migration would leave the service dead, and a restart migrate while nothing serves.
+    expect(units[0]).not.toMatch(/^(Requires|Requisite|BindsTo|Wants)=.*ipn-processor-migrate/m)
+  })
+
+  it('name documentation that exists', () => {
+    for (const unit of units) {
+      expect(unit).toMatch(/^# [^[]*docs\/deployment\.md/)
+      expect(unit).not.toContain('Documentation=')
+    }
+  })
+
   it('get as a credential every secret that they read from a file', () => {
     for (const unit of units) {
       const loaded = [...unit.matchAll(/^LoadCredential=(\w+):/gm)].map(([, name]) => name)
