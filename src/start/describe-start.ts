@@ -9,7 +9,7 @@ import { COMMIT, PACKAGE } from '../version.ts'
 export type StartDescription = {
   version: string
   commit: string | undefined
-  /** The newest migration that the database has. */
+  /** The newest migration that the database has; undefined if it could not be read. */
   schema: string | undefined
   role: Config['ROLE']
   demo: boolean
@@ -32,11 +32,13 @@ type Started = {
   encryptionKey: string
 }
 
-/** Describes a start that succeeded. @throws database errors */
+/** Describes a start that succeeded. Never rejects: without the database, what it stores is left out. */
 export async function describeStart(started: Started): Promise<StartDescription> {
   const { config, sql, gatewayBaseUrl, encryptionKey } = started
   const { DATA_ENCRYPTION_KEY_PREVIOUS: previous } = config
-  const [schema, api] = await Promise.all([readSchemaName(sql), findKeyId(sql, config.API_KEY)])
+  // The process serves already: a connection that is lost now must not end it.
+  const reading = Promise.all([readSchemaName(sql), findKeyId(sql, config.API_KEY)])
+  const [schema, api] = await reading.catch(() => [undefined, undefined] as const)
   return {
     version: PACKAGE.version,
     commit: COMMIT,

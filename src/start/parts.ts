@@ -7,19 +7,56 @@ export type Part = {
   stop(): Promise<void>
 }
 
+/** The parts of this process that have been started. */
+export type Parts = {
+  /** Adds a part as soon as it is started. After a stop has begun it is stopped, too. */
+  add(part: Part): void
+  /** Returns those that are running, in the order of their start. */
+  list(): readonly Part[]
+  /** Stops them, the last one started first. May be called again. */
+  stop(): Promise<void>
+}
+
+/** Creates an empty list of parts. */
+export function createParts(): Parts {
+  const running: Part[] = []
+  let stopped: Promise<void> | undefined
+  async function stopAll(): Promise<void> {
+    for (let part = running.pop(); part; part = running.pop()) await part.stop()
+  }
+  return {
+    add(part) {
+      running.push(part)
+      if (stopped) stopped = stopped.then(stopAll)
+    },
+    list: () => running,
+    stop() {
+      stopped ??= stopAll()
+      return stopped
+    },
+  }
+}
+
+/** The stop of this process that SIGTERM and SIGINT request. */
+export type Stop = {
+  /** Begins the stop, and ends the process with 0 after it. Further requests change nothing. */
+  request(): void
+  /** The stop that has begun, if one has; never rejects. */
+  begun(): Promise<void> | undefined
+}
+
 /** After this time, counted from the end of `DRAIN_MS`, the process exits even if it has not stopped cleanly (ms). */
 const STOP_TIMEOUT_MS = 9_500
 
 /**
- * Returns the handler of SIGTERM and SIGINT: it drains and stops the parts once, and ends the process with 0. Further
- * signals change nothing.
+ * Creates what drains and stops the parts once, and then ends the process with 0.
  * @param drainMs how long everything is still served while the process reports that it is not ready; skipped by a
  *   process that never was
  */
-export function createStopHandler(parts: Part[], drainMs: number, log: Log): () => void {
-  let isStopping = false
+export function createStop(parts: Parts, drainMs: number, log: Log): Stop {
+  let begun: Promise<void> | undefined
   async function drainAndStop(): Promise<void> {
-    const drained = parts.filter((part) => part.drain)
+    const drained = parts.list().filter((part) => part.drain)
     for (const part of drained) part.drain?.()
     if (drainMs > 0 && drained.length > 0) {
       log.info({ drainMs }, 'draining: not ready any more, everything is still served')
@@ -27,22 +64,17 @@ export function createStopHandler(parts: Part[], drainMs: number, log: Log): () 
     }
     log.info('stopping: finishing work in flight, accepting no new work')
     setTimeout(() => process.exit(0), STOP_TIMEOUT_MS).unref()
-    await stopParts(parts)
+    await parts.stop()
   }
-  return () => {
-    if (isStopping) return
-    isStopping = true
-    drainAndStop().then(
-      () => process.exit(0),
-      (error: unknown) => {
-        log.error({ err: error }, 'the stop failed; work in flight is resumed at the next start')
-        process.exit(0)
-      },
-    )
+  return {
+    request() {
+      begun ??= drainAndStop()
+        .catch((error: unknown) => {
+          const message = 'the stop failed; work in flight is resumed at the next start'
+          log.error({ err: error }, message)
+        })
+        .then(() => process.exit(0))
+    },
+    begun: () => begun,
   }
-}
-
-/** Stops the parts, the last one started first, and empties the list. */
-export async function stopParts(parts: Part[]): Promise<void> {
-  for (const part of parts.splice(0).reverse()) await part.stop()
 }

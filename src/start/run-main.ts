@@ -1,7 +1,9 @@
 import type { Environment } from '../config/settings.ts'
+import { tolerateLostConnections } from '../platform/postgres/lost-connections.ts'
 import { formatVersion } from '../version.ts'
 import { explainError } from './explain-error.ts'
 import { HELP, readArguments } from './read-arguments.ts'
+import { catchSignals } from './signals.ts'
 
 /** What the program reads and writes besides the log. */
 export type MainStreams = {
@@ -35,6 +37,8 @@ export async function runMain(
         print(`${formatVersion()}\n`)
         return 0
       case 'check': {
+        // The check that waits for the connection reports its loss.
+        tolerateLostConnections()
         const { runCheck } = await import('./check/run-check.ts')
         const { presentCheck } = await import('./check/present-check.ts')
         const result = await runCheck(env)
@@ -42,8 +46,10 @@ export async function runMain(
         return result.ok ? 0 : 1
       }
       case 'serve': {
+        // First: loading the service takes most of a second, and it may be stopped meanwhile.
+        const handle = catchSignals()
         const { serve } = await import('./serve.ts')
-        await serve(env)
+        await serve(handle, env)
         return undefined
       }
     }

@@ -5,7 +5,7 @@ import { startEmbeddedPostgres } from '../platform/postgres/embedded/start.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { type Service, startService } from '../service.ts'
 import { describeStart } from './describe-start.ts'
-import type { Part } from './parts.ts'
+import type { Parts } from './parts.ts'
 import { requireFreePorts } from './require-free-ports.ts'
 
 /**
@@ -14,23 +14,27 @@ import { requireFreePorts } from './require-free-ports.ts'
  * @returns the service
  * @throws Error if a part cannot start
  */
-export async function startParts(config: Config, log: Log, parts: Part[]): Promise<Service> {
+export async function startParts(config: Config, log: Log, parts: Parts): Promise<Service> {
   await requireFreePorts(config)
   const databaseUrl = config.DATABASE_URL ?? (await startDatabase(config, log, parts))
   await prepareSchema(databaseUrl, { mode: config.MIGRATE, log })
   const demo = config.demo ? await import('../demo.ts') : undefined
   const sandbox = config.GATEWAY_BASE_URL ? undefined : await demo?.startDemoGateway(config)
-  if (sandbox) parts.push(sandbox)
+  if (sandbox) parts.add(sandbox)
   const gatewayBaseUrl = config.GATEWAY_BASE_URL ?? sandbox?.url
   if (!gatewayBaseUrl) throw new Error('GATEWAY_BASE_URL is not set')
   const encryptionKey =
     config.DATA_ENCRYPTION_KEY ?? demo?.loadOrCreateEncryptionKey(config.DATA_DIR)
   if (!encryptionKey) throw new Error('DATA_ENCRYPTION_KEY is not set')
   const service = await startService({
-    ...{ config, databaseUrl, gatewayBaseUrl, encryptionKey, log },
+    config,
+    databaseUrl,
+    gatewayBaseUrl,
+    encryptionKey,
+    log,
     prepare: prepareAccess,
   })
-  parts.push(service)
+  parts.add(service)
   const { url, metricsUrl } = service
   const { sql } = service.ctx
   const description = await describeStart({ config, sql, gatewayBaseUrl, encryptionKey })
@@ -39,11 +43,11 @@ export async function startParts(config: Config, log: Log, parts: Part[]): Promi
   return service
 }
 
-async function startDatabase(config: Config, log: Log, parts: Part[]): Promise<string> {
+async function startDatabase(config: Config, log: Log, parts: Parts): Promise<string> {
   const database = await startEmbeddedPostgres({
     dataDir: config.DATA_DIR,
     log: (line) => log.info(line),
   })
-  parts.push(database)
+  parts.add(database)
   return database.url
 }

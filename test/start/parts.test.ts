@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import { createLog } from '../../src/platform/telemetry/log.ts'
-import { createStopHandler, type Part } from '../../src/start/parts.ts'
+import { createParts, createStop, type Part } from '../../src/start/parts.ts'
 
 afterEach(() => {
   vi.useRealTimers()
@@ -22,7 +22,9 @@ function prepare({ drains }: { drains: boolean }) {
       return new Promise(() => {})
     },
   }
-  return { asked, stop: createStopHandler([part], 60_000, createLog('silent')) }
+  const parts = createParts()
+  parts.add(part)
+  return { asked, stop: createStop(parts, 60_000, createLog('silent')).request }
 }
 
 it('the time after which a process exits anyway begins when it has drained, and a second signal changes nothing', async () => {
@@ -44,4 +46,28 @@ it('a process that was never ready does not drain', async () => {
   stop()
   await vi.advanceTimersByTimeAsync(0)
   expect(asked).toEqual(['stop'])
+})
+
+it('a part that is started after the stop began, or after it ended, is stopped as well', async () => {
+  const stopped: string[] = []
+  let release = () => {}
+  const gate = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  const parts = createParts()
+  const part = (name: string, until?: Promise<void>): Part => ({
+    async stop() {
+      await until
+      stopped.push(name)
+    },
+  })
+  parts.add(part('database', gate))
+  const stop = parts.stop()
+  parts.add(part('gateway'))
+  release()
+  await stop
+  expect(stopped).toEqual(['database', 'gateway'])
+  parts.add(part('service'))
+  await parts.stop()
+  expect(stopped).toEqual(['database', 'gateway', 'service'])
 })

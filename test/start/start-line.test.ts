@@ -3,6 +3,9 @@ import { fileURLToPath } from 'node:url'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { hashKey } from '../../src/access/keys.ts'
+import { readConfig } from '../../src/config/config.ts'
+import { openDatabase } from '../../src/db/client.ts'
+import { describeStart } from '../../src/start/describe-start.ts'
 import { PACKAGE } from '../../src/version.ts'
 import { settingsFor, startServiceProcess } from '../support/process.ts'
 import { KEY, MERCHANT } from '../support/service.ts'
@@ -50,4 +53,17 @@ it('a start logs in one line what runs, and of keys and secrets only ids', async
   const [warning] = lines.filter(({ names }) => names !== undefined)
   expect(warning?.names).toEqual(['GATEWAY_PORT', 'GATEWAY_SERVICE_HOST'])
   expect(warning?.msg).toContain('enableServiceLinks: false')
+})
+
+it('a database that is lost when everything runs costs the line what only the database knows', async () => {
+  const config = readConfig(settingsFor(database.url, 'http://127.0.0.1:9'))
+  const { sql, close } = openDatabase(database.url, 1)
+  await close()
+  const encryptionKey = config.DATA_ENCRYPTION_KEY ?? ''
+  const started = { config, sql, gatewayBaseUrl: 'http://127.0.0.1:9', encryptionKey }
+  expect(await describeStart(started)).toMatchObject({
+    version: PACKAGE.version,
+    schema: undefined,
+    keyIds: { dataEncryption: expect.stringMatching(/^[0-9a-f]{16}$/), api: undefined },
+  })
 })
