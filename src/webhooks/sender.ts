@@ -133,7 +133,7 @@ export function createWebhookSender(
 }
 
 /** Ports below this belong to the services of a machine, which no webhook is for. */
-const FIRST_FREE_PORT = 1_024
+export const FIRST_FREE_PORT = 1_024
 
 /** @throws AddressError for a port below 1024 other than those of HTTP and HTTPS, which an empty one stands for */
 function requireUsualPort({ port }: URL): void {

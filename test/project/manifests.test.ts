@@ -3,6 +3,8 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { nameFileOf } from '../../src/config/read-setting-files.ts'
 import { SECRET_SETTINGS, SETTINGS } from '../../src/config/settings.ts'
+import { PACKAGE } from '../../src/version.ts'
+import { FIRST_FREE_PORT } from '../../src/webhooks/sender.ts'
 import { KUBERNETES, readCompose, readKubernetes, readOwn, STOP_S } from '../support/deployments.ts'
 import { findSchemaFaults } from '../support/kubernetes-schemas.ts'
 
@@ -60,6 +62,35 @@ describe('the Kubernetes manifests', () => {
         ...[one.name, false, false, false],
       ])
     }
+  })
+})
+
+describe('a release on Kubernetes', () => {
+  const read = (file: string) => readOwn(`${KUBERNETES}/${file}`)
+
+  it('takes no pod away before its successor is ready, which it is only after the migrations', () => {
+    const strategies = ['web.yaml', 'worker.yaml'].map(
+      (file) => /rollingUpdate: (.+)$/m.exec(read(file))?.[1],
+    )
+    expect(strategies).toEqual(strategies.map(() => '{ maxUnavailable: 0, maxSurge: 1 }'))
+    const component = 'app.kubernetes.io/component=migrate'
+    expect(read('migrate-job.yaml')).toContain(`labels:\n    ${component.replace('=', ': ')}`)
+    expect(readOwn('docs/deployment.md')).toContain(`apply -k deploy/kubernetes -l ${component}`)
+  })
+
+  it('lets webhooks out to each port that the service accepts, and to public addresses alone', () => {
+    const policy = read('network-policy.yaml')
+    expect(policy).toContain('{ protocol: TCP, port: 443 }')
+    expect(policy).toContain(`{ protocol: TCP, port: ${FIRST_FREE_PORT}, endPort: 65535 }`)
+    expect(policy).toMatch(/cidr: ::\/0\n +except: \["fc00::\/7", "fe80::\/10"\]/)
+  })
+
+  it('believes no proxy until one is named: the network is one of documentation', () => {
+    expect(read('kustomization.yaml')).toContain('- TRUSTED_PROXIES=192.0.2.0/24')
+  })
+
+  it('runs the image of the release', () => {
+    expect(kustomization.images[0]?.newTag).toBe(PACKAGE.version)
   })
 })
 

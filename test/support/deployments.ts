@@ -43,7 +43,7 @@ const Manifest = z.looseObject({ kind: z.string(), metadata: z.object({ name: z.
 const Workload = z.object({ spec: z.object({ template: z.object({ spec: Pod }) }) })
 const Kustomization = z.object({
   resources: z.array(z.string()),
-  images: z.array(z.object({ name: z.literal('ipn-processor') })).length(1),
+  images: z.tuple([z.object({ name: z.literal('ipn-processor'), newTag: z.string() })]),
   configMapGenerator: z.array(z.object({ name: z.string(), literals: z.array(z.string()) })),
 })
 const Service = z.looseObject({
