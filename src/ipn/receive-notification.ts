@@ -96,7 +96,7 @@ export function createReceiveNotification({
 
 type FoundAccount = { merchantCode: string; secrets: string[] }
 
-/** Prepares the look-up of the account that a notification names; without a name it is the only account. */
+/** Prepares the look-up of the account that a notification names; without a name it is the only configured account. */
 function indexAccounts({ accounts, GATEWAY_FIELD_PREFIX: prefix }: Config) {
   const describe = ({ merchantCode, secret, previousSecret }: (typeof accounts)[number]) => ({
     merchantCode,
@@ -105,7 +105,8 @@ function indexAccounts({ accounts, GATEWAY_FIELD_PREFIX: prefix }: Config) {
   const known = new Map<string | undefined, FoundAccount>(
     accounts.map((account) => [account.merchantCode, describe(account)]),
   )
-  if (accounts.length === 1) known.set(undefined, describe(accounts[0]))
+  const [only, another] = accounts.filter(({ removed }) => !removed)
+  if (only && !another) known.set(undefined, describe(only))
   return (merchantCode: string | undefined, given: unknown): FoundAccount | Receipt => {
     const found = known.get(merchantCode)
     if (found) return found

@@ -52,12 +52,15 @@ export function compareConfigs(current: Config, next: Config): ConfigChanges {
 
 /**
  * Selects what a reload replaces in the configuration. Accounts that are no longer configured stay: there may be refunds
- * under way that only their secrets can resolve.
+ * under way that only their secrets can resolve. A token of the settings
+ * is shared with them, so that only keys for all accounts read with it.
  */
 export function selectReloaded(current: Config, next: Config): Reloaded {
   const [first, ...others] = next.accounts
   const codes = next.accounts.map(({ merchantCode }) => merchantCode)
-  const kept = current.accounts.filter(({ merchantCode }) => !codes.includes(merchantCode))
+  const kept = current.accounts
+    .filter(({ merchantCode }) => !codes.includes(merchantCode))
+    .map((account) => ({ ...account, removed: true as const }))
   return {
     LOG_LEVEL: next.LOG_LEVEL,
     API_KEY: next.API_KEY,
@@ -66,8 +69,14 @@ export function selectReloaded(current: Config, next: Config): Reloaded {
     GATEWAY_ACCESS_TOKEN: next.GATEWAY_ACCESS_TOKEN,
     GATEWAY_CLIENT_SECRET: next.GATEWAY_CLIENT_SECRET,
     accounts: [first, ...others, ...kept],
-    sharedToken: next.sharedToken,
+    sharedToken:
+      kept.length > 0 ? (next.sharedToken ?? readTokenOfSettings(next)) : next.sharedToken,
   }
+}
+
+/** Returns the token of the settings: beside an account that is kept, it is again one for several accounts. */
+function readTokenOfSettings({ GATEWAY_ACCESS_TOKEN, GATEWAY_CLIENT_ID, accounts }: Config) {
+  return GATEWAY_ACCESS_TOKEN || GATEWAY_CLIENT_ID ? accounts[0].token : undefined
 }
 
 /** Lists the settings whose values differ; the other members of a configuration follow from them. */

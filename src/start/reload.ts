@@ -57,8 +57,15 @@ export async function reloadSettings(ctx: ReloadContext, read: () => Config): Pr
   const merchants =
     changes.added.length > 0 ? await registerMerchantCodes(ctx.sql, next) : ctx.merchants
   if (changes.reloaded.includes('API_KEY')) await prepareFirstKey({ ...ctx, config: next })
+  const hadOne = ctx.config.accounts.filter(({ removed }) => !removed).length === 1
   apply(ctx, next, merchants)
   logChanges(ctx.log, changes, next.LOG_LEVEL)
+  if (hadOne && next.accounts.length > 1) {
+    const name = `${next.GATEWAY_FIELD_PREFIX}_MerchantCode`
+    ctx.log.warn(
+      `notifications without ${name} are refused with 400 from now on, because several accounts are configured; have the gateway send ${name}`,
+    )
+  }
   const renewed = [...changes.added, ...changes.changed]
   warnOfWeakSecrets(next, ctx.log, ({ merchantCode }) => renewed.includes(merchantCode))
 }

@@ -164,6 +164,47 @@ describe('a reload', () => {
     expect(await notify(service.url, 'T-KEPT', OTHER)).toBe(401)
   })
 
+  it('has one account again when another replaces it: notifications without a merchant code are those of the new one', async () => {
+    const { service, configure, reload, find } = await start({})
+    const post = async ({ secret }: { secret: string }, id: string) =>
+      (
+        await postIpn(
+          service.url,
+          signIpn({ svc_TransactionID: id, svc_MerchantCode: '' }, { secret }),
+        )
+      ).status
+    expect(await post(MERCHANT, 'T-UNNAMED')).toBe(200)
+    configure([OTHER])
+    await reload()
+    expect(find('are refused with 400')).toBeUndefined()
+    expect(await post(OTHER, 'T-UNNAMED-2')).toBe(200)
+    expect(await post(MERCHANT, 'T-UNNAMED-3')).toBe(401)
+    expect(await notify(service.url, 'T-NAMED', MERCHANT)).toBe(200)
+    configure([OTHER, MERCHANT])
+    await reload()
+    expect(await post(OTHER, 'T-UNNAMED-4')).toBe(400)
+    expect(find('are refused with 400')).toMatchObject({
+      level: 40,
+      msg: expect.stringContaining('without svc_MerchantCode'),
+    })
+  })
+
+  it.each([
+    ['an account is removed', [MERCHANT, OTHER], [MERCHANT]],
+    ['an account is replaced', [MERCHANT], [OTHER]],
+  ])('keeps one token shared when %s', async (_, accounts, next) => {
+    const token = { GATEWAY_ACCESS_TOKEN: 'access-token-1' }
+    const { service, configure, write, reload } = await start(token, { accounts })
+    write('GATEWAY_ACCESS_TOKEN', 'access-token-2')
+    configure(next)
+    await reload()
+    const shared = { kind: 'static', accessToken: 'access-token-2' }
+    expect(Object.values(service.ctx.config.sharedToken ?? {})).toEqual(Object.values(shared))
+    configure([MERCHANT, OTHER])
+    await reload()
+    expect(Object.values(service.ctx.config.sharedToken ?? {})).toEqual(Object.values(shared))
+  })
+
   it('rotates API_KEY as a restart does: the new key is valid at once, the old one ends', async () => {
     const [oldKey, newKey] = [makeKey(), makeKey()]
     const keys = { API_KEY: oldKey }
