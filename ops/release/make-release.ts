@@ -10,6 +10,8 @@ const run = promisify(execFile)
 
 /** Where the drill of an upgrade finds the release that is deployed. */
 const PREVIOUS_RELEASE = 'test/fixtures/previous-release'
+/** Where the image that Kubernetes runs has its version. */
+const KUSTOMIZATION = 'deploy/kubernetes/kustomization.yaml'
 const BRANCH = 'main'
 const INCREMENTS = ['patch', 'minor', 'major'] as const
 
@@ -79,6 +81,7 @@ export async function makeRelease(
     const changelog = join(root, 'CHANGELOG.md')
     const text = await readFile(changelog, 'utf8')
     await writeFile(changelog, releaseUnreleased(text, version, date))
+    await deployImage(join(root, KUSTOMIZATION), version)
     // Also in the lock file.
     await run('npm', ['version', version, '--no-git-tag-version', '--ignore-scripts'], {
       cwd: root,
@@ -97,6 +100,13 @@ export async function makeRelease(
     throw error
   }
   return before
+}
+
+async function deployImage(file: string, version: string): Promise<void> {
+  const text = await readFile(file, 'utf8')
+  const tag = /(?<=^ +newTag: ).*$/m
+  if (!tag.test(text)) throw new Error(`${file} has no newTag, which is the version of the image`)
+  await writeFile(file, text.replace(tag, version))
 }
 
 async function git(root: string, ...args: string[]): Promise<string> {

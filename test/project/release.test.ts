@@ -10,6 +10,7 @@ import { makeRelease, planRelease } from '../../ops/release/make-release.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const FIXTURE = 'test/fixtures/previous-release'
+const KUBERNETES = 'deploy/kubernetes'
 const run = promisify(execFile)
 
 const CHANGELOG = `# Changelog
@@ -48,6 +49,8 @@ async function makeProject(changelog = CHANGELOG) {
   await write('CHANGELOG.md', changelog)
   await mkdir(join(root, FIXTURE), { recursive: true })
   await write(`${FIXTURE}/release.json`, '1.4.8')
+  await mkdir(join(root, KUBERNETES), { recursive: true })
+  await write(`${KUBERNETES}/kustomization.yaml`, 'images:\n  - name: project\n    newTag: 1.4.9\n')
   await git('add', '--all')
   await git('commit', '--quiet', '--message', 'Begin')
   return { root, git, write, read }
@@ -145,7 +148,10 @@ describe('a release', () => {
       'v1.5.0\n\n### Added\n\n- Refunds by pigeon.',
     )
     const changed = await git('show', '--format=', '--name-only', commit)
-    expect(changed.split('\n')).toEqual(['CHANGELOG.md', 'package-lock.json', 'package.json'])
+    const kustomization = `${KUBERNETES}/kustomization.yaml`
+    const versioned = ['package-lock.json', 'package.json']
+    expect(changed.split('\n')).toEqual(['CHANGELOG.md', kustomization, ...versioned])
+    expect(await read(kustomization)).toBe('images:\n  - name: project\n    newTag: 1.5.0\n')
     expect(await read('CHANGELOG.md')).toContain(
       '## Unreleased\n\n## 1.5.0 - 2026-11-30\n\n### Added',
     )
