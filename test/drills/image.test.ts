@@ -1,29 +1,19 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import {
-  copyFileSync,
-  lstatSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { PACKAGE } from '../../src/version.ts'
 import { buildBase, buildImage, IMAGE } from './image/build.ts'
 import { type Builder, createBuilder, type ImageConfig, requireTools } from './image/builder.ts'
-import { playStop } from './image/play-stop.ts'
+import { configure } from './image/configure.ts'
+import { playStop, readDrainMs } from './image/play-stop.ts'
 import { runToEnd } from './image/run-image.ts'
 
 const BUILT_WITHIN_MS = 1_200_000
 const LARGEST_BYTES = 120_000_000
 const revision = execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8' }).trim()
-
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 const Named = z.object({ name: z.string(), version: z.string() })
 const Bill = z.object({
@@ -152,6 +142,14 @@ describe('the image of the Containerfile', () => {
     expect(tried).not.toContain('written')
   })
 
+  it('prints its version, with the commit from which it was built', async () => {
+    const command = [...config.Entrypoint, '--version']
+    expect(await runToEnd(folder, config, {}, command)).toEqual({
+      code: 0,
+      output: `ipn-processor ${PACKAGE.version} (${revision.slice(0, 12)})\n`,
+    })
+  })
+
   it('started without settings, names each that is missing and starts no demo', async () => {
     const { code, output } = await runToEnd(folder, config, {})
     expect(code).toBe(1)
@@ -164,7 +162,7 @@ describe('the image of the Containerfile', () => {
   }, async () => {
     const played = await playStop(folder, config)
     console.info(JSON.stringify(played))
-    const drainMs = Number(config.Env.find((line) => line.startsWith('DRAIN_MS='))?.slice(9))
+    const drainMs = readDrainMs(config)
     expect(played).toMatchObject({
       migrate: 0,
       probe: 0,
@@ -172,9 +170,12 @@ describe('the image of the Containerfile', () => {
       probeAfterStop: 1,
       lost: [],
       unpaid: [],
+      drain: { refused: [], readiness: [503] },
     })
     expect(played.inFlight).toBeGreaterThan(0)
     expect(played.acknowledged).toBeGreaterThan(10)
+    expect(played.drain.sent).toBeGreaterThan(10)
+    expect(played.stoppedWithinMs).toBeGreaterThanOrEqual(drainMs)
     expect(played.stoppedWithinMs).toBeLessThan(drainMs + 10_000)
   })
 })
@@ -183,13 +184,5 @@ it.each([
   ['the service', ''],
   ['the service with the sandbox', 'COMPOSE_PROFILES=sandbox'],
 ])('compose.yaml for %s can be read by docker-compose', (_, profile) => {
-  const folder = mkdtempSync(join(tmpdir(), 'ipn-compose-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const settings = readFileSync(join(ROOT, 'deploy/compose/sandbox.env'), 'utf8')
-  writeFileSync(join(folder, '.env'), settings.replace('COMPOSE_PROFILES=sandbox', profile))
-  copyFileSync(join(ROOT, 'compose.yaml'), join(folder, 'compose.yaml'))
-  const options = { cwd: folder, encoding: 'utf8' } as const
-  const { status, stdout, stderr } = spawnSync('docker-compose', ['config'], options)
-  expect([status, stderr]).toEqual([0, ''])
-  expect(/^ {2}sandbox:$/m.test(stdout)).toBe(profile !== '')
+  expect(configure(profile)).toEqual({ status: 0, stderr: '' })
 })

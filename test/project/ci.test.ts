@@ -21,6 +21,14 @@ it('the CI runs on every version of Node that is supported', () => {
   expect(ci?.text).toContain('node: [20, 22, 24]')
 })
 
+it('the CI plays the drill of the image as root, and does not leave it out where that is impossible', () => {
+  const [, job = ''] =
+    workflows.find(({ name }) => name === 'ci.yml')?.text.split('\n  image:\n') ?? []
+  expect(job).toMatch(/- run: sudo ops\/install-image-tools\.sh\n/)
+  expect(job).toMatch(/- run: sudo env "PATH=\$PATH" npm run test:drills -- image\n/)
+  expect(job).not.toMatch(/exclude|continue-on-error/)
+})
+
 it('workflows use one version of each action, of GitHub itself, and may change nothing in the repository', () => {
   const used = workflows.flatMap(({ text }) =>
     [...text.matchAll(/\buses: (\S+)/g)].map(([, action = '']) => action),

@@ -1,18 +1,11 @@
-import { performance } from 'node:perf_hooks'
-import { z } from 'zod'
 import { Transaction } from '../../../src/transactions/view.ts'
 import { withKey } from '../../support/api.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { pickPort, settingsFor } from '../../support/process.ts'
-import { MERCHANT, postIpn, signIpn } from '../../support/service.ts'
-import { waitUntil } from '../../support/wait-until.ts'
+import { MERCHANT } from '../../support/service.ts'
 import type { ImageConfig } from './builder.ts'
 import { type Contained, runImage, runToEnd, waitForLine } from './run-image.ts'
-
-const TRANSACTIONS = 40
-
-const Made = z.object({ transactionId: z.string() })
-const Calls = z.object({ data: z.array(z.object({ transactionId: z.string().nullish() })) })
+import { control, type Drain, stopUnderLoad } from './stop-under-load.ts'
 
 export type Played = {
   /** The exit code of the migrations, which run apart from the start. */
@@ -23,6 +16,8 @@ export type Played = {
   acknowledged: number
   /** Queries that the gateway had not answered when the stop was requested. */
   inFlight: number
+  /** What the service did for `DRAIN_MS` after the signal. */
+  drain: Drain
   exitCode: number | null
   stoppedWithinMs: number
   /** Acknowledged notifications that the database does not have. */
@@ -75,7 +70,8 @@ export async function playStop(folder: string, config: ImageConfig): Promise<Pla
     const service = start(env)
     const url = await waitForLine(service, /"url":"([^"]+)".*"ready"/)
     const whileRunning = await probe()
-    const stopped = await stopUnderLoad(service, url, gateway)
+    const drainMs = readDrainMs(config)
+    const stopped = await stopUnderLoad(service, { url, gateway, drainMs })
     const probeAfterStop = await probe()
     await control(gateway, 'DELETE', '/faults')
 
@@ -96,34 +92,9 @@ export async function playStop(folder: string, config: ImageConfig): Promise<Pla
   }
 }
 
-/** Sends notifications until the service takes no more; half-way through it gets the signal to stop. */
-async function stopUnderLoad(service: Contained, url: string, gateway: string) {
-  const ids: string[] = []
-  for (let n = 0; n < TRANSACTIONS; n += 1) {
-    const payments = [{ amount: '150000', paymentMethod: 'QR', status: 'SUCCESS' }]
-    const made = await control(gateway, 'POST', '/transactions', { payments, ipn: false })
-    ids.push(Made.parse(made).transactionId)
-  }
-  await control(gateway, 'POST', '/faults', { command: 'QUERY_PT', kind: 'delay', delayMs: 60_000 })
-
-  const acknowledged: string[] = []
-  const send = async (id: string) => {
-    const notification = signIpn({ svc_TransactionID: id, svc_OrderID: `O-${id}` })
-    const answer = await postIpn(url, notification).catch(() => undefined)
-    if (answer?.status === 200) acknowledged.push(id)
-  }
-  const half = ids.splice(0, TRANSACTIONS / 2)
-  await Promise.all(half.map(send))
-  const countAsked = async () =>
-    Calls.parse(await control(gateway, 'GET', '/calls?command=QUERY_PT')).data.length
-  await waitUntil(async () => (await countAsked()) > 0, { what: 'a query in flight' })
-
-  const inFlight = await countAsked()
-  const at = performance.now()
-  service.signal('SIGTERM')
-  for (const id of ids) await send(id)
-  const exitCode = await service.ended
-  return { acknowledged, inFlight, exitCode, stoppedWithinMs: Math.round(performance.now() - at) }
+/** How long the image goes on serving after SIGTERM (ms). */
+export function readDrainMs({ Env }: ImageConfig): number {
+  return Number(Env.find((line) => line.startsWith('DRAIN_MS='))?.slice('DRAIN_MS='.length))
 }
 
 async function findLost({ sql }: TestDatabase, ids: readonly string[]): Promise<string[]> {
@@ -139,21 +110,6 @@ async function findUnpaid(url: string, ids: readonly string[]): Promise<string[]
     return [id, state] as const
   })
   return (await Promise.all(states)).flatMap(([id, state]) => (state === 'paid' ? [] : [id]))
-}
-
-async function control(
-  gateway: string,
-  method: string,
-  path: string,
-  body?: object,
-): Promise<unknown> {
-  const answer = await fetch(`${gateway}/sandbox${path}`, {
-    method,
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  })
-  const text = await answer.text()
-  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
-  return text === '' ? undefined : JSON.parse(text)
 }
 
 async function endAll(started: readonly Contained[]): Promise<void> {
