@@ -1,3 +1,4 @@
+import { doHostsOverlap } from './do-hosts-overlap.ts'
 import { isPlainRemote } from './plain-http.ts'
 import { measureVariety } from './secret-strength.ts'
 import type { Settings } from './settings.ts'
@@ -25,15 +26,15 @@ export function findConflicts(settings: Settings, demo: boolean): string[] {
   ]
 }
 
-function checkMetrics({ PORT, METRICS_HOST: host, METRICS_PORT: port }: Settings): string[] {
+function checkMetrics({ HOST, PORT, METRICS_HOST: host, METRICS_PORT: port }: Settings): string[] {
   if (port === undefined) {
     if (host === undefined) return []
     return ['METRICS_PORT is not set, but METRICS_HOST requires it; for example METRICS_PORT=9464']
   }
   // With 0 the system picks a free port for each.
-  if (port !== PORT || port === 0) return []
+  if (port !== PORT || port === 0 || !doHostsOverlap(HOST, host ?? HOST)) return []
   return [
-    `METRICS_PORT must differ from PORT, because metrics get a listener of their own (got "${port}"); for example METRICS_PORT=9464`,
+    `METRICS_PORT must differ from PORT at the same address, because metrics get a listener of their own (got "${port}"); for example METRICS_PORT=9464`,
   ]
 }
 

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import type { Config } from '../config/config.ts'
+import { doHostsOverlap } from '../config/do-hosts-overlap.ts'
 
 /** A setting names an address that cannot be listened on. */
 export class PortError extends Error {}
@@ -18,7 +19,7 @@ export async function requireFreePorts(config: Config): Promise<void> {
   const ports = listPorts(config)
   try {
     for (const one of ports) {
-      const same = ports.slice(0, servers.length).find(({ port }) => port === one.port && port > 0)
+      const same = ports.slice(0, servers.length).find((other) => isSame(one, other))
       if (same) {
         throw new PortError(
           `${one.setting} and ${same.setting} are both ${one.port}; set ${one.setting} to another port`,
@@ -29,6 +30,12 @@ export async function requireFreePorts(config: Config): Promise<void> {
   } finally {
     await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
   }
+}
+
+/** Returns whether both cannot be listened on at once; 0 is any free port. */
+function isSame(one: Port, other: Port): boolean {
+  if (one.port === 0 || one.port !== other.port) return false
+  return doHostsOverlap(one.host, other.host)
 }
 
 function listPorts(config: Config): Port[] {

@@ -38,6 +38,14 @@ describe('a port that is in use', () => {
     )
   })
 
+  it('is free on another address, which every address includes', async () => {
+    const port = await pickPort()
+    const both = { DEMO: 'true', PORT: port, SANDBOX_PORT: '0', METRICS_PORT: port }
+    await check({ ...both, HOST: '127.0.0.1', METRICS_HOST: '127.0.0.2' })
+    const sandbox = { DEMO: 'true', HOST: '0.0.0.0', PORT: port, SANDBOX_PORT: port }
+    await expect(check(sandbox)).rejects.toThrow(`SANDBOX_PORT and PORT are both ${port};`)
+  })
+
   it('counts only where it is used: the sandbox listens in demo mode alone', async () => {
     const SANDBOX_PORT = await takePort()
     await check({ ...settingsFor('postgres://db/ipn', 'http://127.0.0.1:9'), SANDBOX_PORT })
