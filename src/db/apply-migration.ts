@@ -6,6 +6,7 @@ import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { type Blocker, describeBlockers, watchSession } from './blockers.ts'
 import { buildIndexes, createBuildReport } from './build-indexes.ts'
+import { MIGRATE_COMMAND } from './describe-pending.ts'
 import type { Migration } from './load-migrations.ts'
 import { MigrationError } from './migration-error.ts'
 import { type MigrationSession, requireSession } from './migration-session.ts'
@@ -58,6 +59,7 @@ function planLooks({ limits, log }: MigrationSession, { name, concurrent }: Migr
 async function applyOnce(session: MigrationSession, migration: Migration): Promise<void> {
   if (migration.concurrent) {
     await buildIndexes(session, migration.name, migration.statements)
+    await requireSession(session, session.sql)
     await record(session.sql, migration)
     return
   }
@@ -91,12 +93,12 @@ function giveUp(
   const pid = blockers.find((one) => one.pid > 0)?.pid
   const end =
     pid === undefined ? 'End it' : `End it, for example with "select pg_terminate_backend(${pid})"`
-  const who =
+  const advice =
     blockers.length > 0
-      ? `held by ${describeBlockers(blockers)}. ${end}`
-      : 'held by a session that was not seen. Look for long transactions in pg_stat_activity'
+      ? `It is held by ${describeBlockers(blockers)}. ${end}`
+      : 'The session that holds it was not seen. Look for long transactions in pg_stat_activity'
   return new MigrationError(
-    `Migration ${migration} could not lock a table within ${Math.round(waitedMs / 1000)} s: it is ${who}, and start again, or run "npm run cli -- migrate" (in the image: node dist/cli/main.js migrate). What was migrated before stays, and the release that runs now understands it.`,
+    `Migration ${migration} could not lock a table within ${Math.round(waitedMs / 1000)} s. ${advice}, and start again, or run ${MIGRATE_COMMAND}. What was migrated before stays, and the release that runs now understands it.`,
     { cause },
   )
 }

@@ -18,6 +18,9 @@ export type Wait = { blockers: Blocker[]; progress: string | null }
 /** More sessions are not named: the first one explains the others. */
 const MAX_NAMED = 5
 
+/** How long the last look may take (ms): a connection that hangs must not delay the migration. */
+const LAST_LOOK_MS = 1_000
+
 /**
  * Watches a session from another one, until `stop`, which returns what it last waited for. It is a help for the operator:
  * when the watching session fails, nothing is seen.
@@ -42,7 +45,7 @@ export function watchSession(
   return {
     async stop() {
       ended.abort()
-      await looking
+      await Promise.race([looking, sleep(LAST_LOOK_MS, undefined, { ref: false })])
       return seen
     },
   }

@@ -58,7 +58,7 @@ function readIndexStatement(text: string): IndexStatement | undefined {
   return dropped ? { action: 'drop', index: dropped, text: text.trim() } : undefined
 }
 
-/** Returns a statement on one line, without comments and without what its literals say. */
+/** Returns a statement on one line, without comments, and with empty literals. */
 function bare(text: string): string {
   const kept = text.replace(SILENT, (found) => (found.startsWith("'") ? "''" : ''))
   return kept.replace(/\s+/g, ' ').trim()

@@ -4,10 +4,12 @@ import { applyMigration } from './apply-migration.ts'
 import { loadMigrations, type Migration } from './load-migrations.ts'
 import { MIGRATION_LOCK, MIGRATION_TURN_LOCK } from './locks.ts'
 import {
+  createLossError,
   MIGRATION_LIMITS,
   type MigrationLimits,
   type MigrationLog,
   type MigrationSession,
+  requireDirect,
 } from './migration-session.ts'
 import { readNewestApplied, readPendingMigrations } from './pending-migrations.ts'
 import { waitForLock } from './wait-for-lock.ts'
@@ -46,6 +48,7 @@ export async function migrateDatabase(
     if ((await readPendingMigrations(sql, folder)).length === 0) return []
     const shared = { sql, monitor: monitor.sql, log, limits: { ...MIGRATION_LIMITS, ...limits } }
     const session = { ...shared, pid: await waitForLock(shared, MIGRATION_TURN_LOCK) }
+    await requireDirect(sql, session.pid)
     await migrateInTurn(session, migrations, (done) => {
       applied.push(done)
       onApplied?.(done)
@@ -83,7 +86,8 @@ async function migrateInTurn(
 /** Takes the lock that release 0.1.0 knows, and creates the table of migrations as Drizzle does. */
 async function lockAndPrepare(session: MigrationSession): Promise<void> {
   const { sql } = session
-  await waitForLock(session, MIGRATION_LOCK)
+  // The driver may have opened another session meanwhile, which has not the lock of the turn.
+  if ((await waitForLock(session, MIGRATION_LOCK)) !== session.pid) throw createLossError()
   const [table] = await sql`select where to_regclass('drizzle.__drizzle_migrations') is not null`
   if (table) return
   await sql`create schema if not exists drizzle`

@@ -18,7 +18,7 @@ export type MigrationLimits = {
   /** The pause after the first attempt; it doubles up to `retryMaxMs`. */
   retryMs: number
   retryMaxMs: number
-  /** After this time a migration gives up. A concurrent build may wait for longer: it makes nobody wait. */
+  /** After this time a migration gives up. A concurrent build may wait for longer: nothing waits behind it. */
   giveUpAfterMs: number
   /** How often a wait that goes on is logged, and how far a build is. */
   reportEveryMs: number
@@ -46,6 +46,20 @@ export type MigrationSession = {
 }
 
 /**
+ * Refuses a pooler that gives the statements of one connection to several sessions: the lock would belong to another one
+ * than the migration. Asked twice, because a pooler may give two statements in a row to the same session.
+ * @throws MigrationError
+ */
+export async function requireDirect(sql: Sql, pid: number): Promise<void> {
+  for (let asked = 0; asked < 2; asked += 1) {
+    if ((await readPid(sql)) === pid) continue
+    throw new MigrationError(
+      'the session of the database changed while the connection stayed: connect migrations directly, not through a pooler in transaction mode',
+    )
+  }
+}
+
+/**
  * Refuses to go on in another session than the one that took the lock: the driver opens one by itself after a loss.
  * @throws MigrationError
  */
@@ -53,10 +67,17 @@ export async function requireSession(
   { pid }: Pick<MigrationSession, 'pid'>,
   tx: Tx,
 ): Promise<void> {
+  if ((await readPid(tx)) !== pid) throw createLossError()
+}
+
+/** Describes that the session which took the lock is gone. */
+export function createLossError(): MigrationError {
+  return new MigrationError(
+    'the database connection was lost while migrating; start again to apply the rest',
+  )
+}
+
+async function readPid(tx: Tx): Promise<number | undefined> {
   const [now] = await tx<{ pid: number }[]>`select pg_backend_pid() as pid`
-  if (now?.pid !== pid) {
-    throw new MigrationError(
-      'the database connection was lost while migrating; start again to apply the rest',
-    )
-  }
+  return now?.pid
 }

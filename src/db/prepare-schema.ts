@@ -1,4 +1,5 @@
 import { openSession } from '../platform/postgres/open-session.ts'
+import { countPending, MIGRATE_COMMAND } from './describe-pending.ts'
 import { migrateDatabase } from './migrate.ts'
 import { MigrationError } from './migration-error.ts'
 import type { MigrationLog } from './migration-session.ts'
@@ -33,7 +34,5 @@ export async function prepareSchema(
 function refuse(pending: readonly string[]): string {
   const [first, last] = [pending[0], pending.at(-1)]
   const names = pending.length > 1 ? `${first} to ${last}` : first
-  const what =
-    pending.length === 1 ? '1 migration is pending' : `${pending.length} migrations are pending`
-  return `The database schema is older than this version, and MIGRATE is off: ${what} (${names}). Run "npm run cli -- migrate" (in the image: node dist/cli/main.js migrate), and start again; or set MIGRATE=auto`
+  return `The database schema is older than this version, and MIGRATE is off: ${countPending(pending)} (${names}). Run ${MIGRATE_COMMAND}, and start again; or set MIGRATE=auto`
 }

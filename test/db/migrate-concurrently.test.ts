@@ -1,8 +1,13 @@
+import { createServer } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
+import { watchSession } from '../../src/db/blockers.ts'
 import { loadMigrations } from '../../src/db/load-migrations.ts'
 import { migrateDatabase } from '../../src/db/migrate.ts'
-import { requireSession } from '../../src/db/migration-session.ts'
+import { MIGRATION_LIMITS, requireDirect, requireSession } from '../../src/db/migration-session.ts'
+import { waitForLock } from '../../src/db/wait-for-lock.ts'
+import { openSession } from '../../src/platform/postgres/open-session.ts'
 import { createTestDatabase, holdLocks, type TestDatabase } from '../support/database.ts'
+import { listen } from '../support/gateway.ts'
 import { waitUntilBlocked } from '../support/locks.ts'
 import { createLines, plantMigrations } from '../support/migrations.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -160,4 +165,43 @@ it('the word in a comment or a literal is no concurrent statement', async () => 
 it('a migration never goes on in another session than the one that took the lock', async () => {
   const { sql } = await createDatabase()
   await expect(requireSession({ pid: -1 }, sql)).rejects.toThrow('connection was lost')
+})
+
+it('a pooler that gives one connection several sessions is refused by name', async () => {
+  const { sql, url } = await createDatabase()
+  await expect(requireDirect(sql, -1)).rejects.toThrow('not through a pooler in transaction mode')
+  const direct = openSession(url, 'test')
+  onTestFinished(() => direct.close())
+  const [row] = await direct.sql<{ pid: number }[]>`select pg_backend_pid() as pid`
+  await requireDirect(direct.sql, row?.pid ?? 0)
+})
+
+it('a session that watches and hangs does not delay the migration', async () => {
+  const server = createServer()
+  const accepted = new Promise((resolve) => server.once('connection', resolve))
+  const port = await listen(server)
+  const hung = openSession(`postgres://ipn@127.0.0.1:${port}/ipn`, 'test')
+  onTestFinished(() => hung.close())
+  const watch = watchSession(hung.sql, 1, { everyMs: 1 })
+  await accepted
+  const start = performance.now()
+  expect(await watch.stop()).toEqual([])
+  // The driver gives the connection up after 10 s.
+  expect(performance.now() - start).toBeLessThan(5_000)
+})
+
+it('a wait for the lock that goes on for minutes advises how to end the session that has it', async () => {
+  const database = await createDatabase()
+  const { log, lines } = createLines()
+  const limits = { ...MIGRATION_LIMITS, reportEveryMs: 10, pollMs: 1 }
+  const held = await holdLocks(database, (tx) => tx`select pg_advisory_xact_lock(${LOCK})`)
+  const { sql, close } = openSession(database.url, 'test')
+  onTestFinished(() => close())
+  const waiting = waitForLock({ sql, monitor: sql, log, limits }, LOCK)
+  await waitUntil(() => lines.some((one) => /pg_terminate_backend\(\d+\)/.test(one)), {
+    what: 'the advice',
+  })
+  expect(lines[0]).not.toContain('pg_terminate_backend')
+  await held.release()
+  expect(await waiting).toBeGreaterThan(0)
 })

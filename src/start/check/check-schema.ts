@@ -1,4 +1,5 @@
 import type { Config } from '../../config/config.ts'
+import { countPending, MIGRATE_COMMAND } from '../../db/describe-pending.ts'
 import { readPendingMigrations } from '../../db/pending-migrations.ts'
 import { readSchemaName } from '../../db/read-schema-name.ts'
 import type { Sql } from '../../platform/postgres/types.ts'
@@ -13,10 +14,8 @@ export async function checkSchema(
   const schema = await readSchemaName(sql)
   const pending = await readPendingMigrations(sql)
   if (pending.length === 0) return { name, status: 'ok', detail: schema ?? 'empty' }
-  const count =
-    pending.length === 1 ? '1 migration is pending' : `${pending.length} migrations are pending`
-  const what = `${count}, up to ${pending.at(-1)}`
+  const what = `${countPending(pending)}, up to ${pending.at(-1)}`
   if (MIGRATE === 'auto') return { name, status: 'ok', detail: `${what}: the start applies them` }
-  const detail = `${what}, and MIGRATE is off: run "npm run cli -- migrate" (in the image: node dist/cli/main.js migrate), or set MIGRATE=auto`
+  const detail = `${what}, and MIGRATE is off: run ${MIGRATE_COMMAND}, or set MIGRATE=auto`
   return { name, status: 'failed', detail }
 }
