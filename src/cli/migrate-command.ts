@@ -1,9 +1,10 @@
 import type { Command } from 'commander'
 import { type AppliedMigration, migrateDatabase } from '../db/migrate.ts'
+import { MigrationError } from '../db/migration-error.ts'
 import type { MigrationLog } from '../db/migration-session.ts'
 import { type PlannedMigration, planMigrations } from '../db/plan-migrations.ts'
 import { openSession } from '../platform/postgres/open-session.ts'
-import type { RunOnUrl } from './with-database.ts'
+import { ConnectionError, type RunOnUrl } from './with-database.ts'
 
 type MigrateStreams = {
   print: (text: string) => void
@@ -15,7 +16,12 @@ type MigrateFlags = { plan?: true; json?: true }
 
 /** Adds `migrate`, which brings the schema up to this version apart from a start of the service. */
 export function addMigrateCommand(program: Command, streams: MigrateStreams): void {
-  const { print, onUrl } = streams
+  const { print } = streams
+  // Exit code 1: the command was right, and may succeed when it is repeated.
+  const onUrl: RunOnUrl = (work, options) =>
+    streams.onUrl(work, options).catch((error: unknown) => {
+      throw error instanceof ConnectionError ? new MigrationError(error.message) : error
+    })
   program
     .command('migrate')
     .description('apply the pending migrations, each with its time; run it before a new version')

@@ -81,7 +81,8 @@ function buildProgram(
   addHoldCommands(program, print, database)
   addAuditCommand(program, { print, printError, env, onDatabase: database, setExitCode })
   addMigrateCommand(program, {
-    ...{ print, printError },
+    print,
+    printError,
     onUrl: (work, options) => withDatabaseUrl(work, env, options),
   })
   return program

@@ -7,6 +7,9 @@ import { isDatabaseUnavailable } from '../platform/postgres/errors.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { UsageError } from './usage-error.ts'
 
+/** The database is out of reach, or refused the connection. */
+export class ConnectionError extends UsageError {}
+
 type Environment = Readonly<Record<string, string | undefined>>
 
 /** Runs work on the service's database, as `withDatabase` does. */
@@ -85,12 +88,12 @@ async function findDatabase(
 function explain(error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   if (/^(28P01|28000|3D000)$/.test(code)) {
-    return new UsageError(
+    return new ConnectionError(
       `the database refused the connection (${code}); check user, password and database name in DATABASE_URL`,
     )
   }
   if (isDatabaseUnavailable(error) || code === 'ENOTFOUND') {
-    return new UsageError(
+    return new ConnectionError(
       `the database is unreachable (${code}); check DATABASE_URL and whether the database is running`,
     )
   }

@@ -83,6 +83,15 @@ it('a migration that fails is a refusal with one line, and a wrong option is wro
   expect((await migrate('--plane')).code).toBe(2)
 })
 
+it('a database that is unreachable is no wrong use: the same command may succeed later', async () => {
+  const DATABASE_URL = 'postgres://ipn@127.0.0.1:1/ipn'
+  for (const args of [['migrate'], ['migrate', '--plan']]) {
+    const { code, out, err } = await runCli(args, { DATABASE_URL })
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(err).toMatch(/^error: the database is unreachable \(ECONNREFUSED\); check [^\n]+\n$/)
+  }
+})
+
 it('an embedded database that does not exist yet is created, but not for a plan', async () => {
   const DATA_DIR = makeFolder()
   expect(await runCli(['migrate', '--plan'], { DATA_DIR })).toMatchObject({ code: 2 })
