@@ -2,6 +2,7 @@ import { ConfigError } from '../config/config-error.ts'
 import { MigrationError } from '../db/migration-error.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded/error.ts'
 import { READ_ONLY } from '../platform/postgres/errors.ts'
+import { isCertificateCode } from './is-certificate-code.ts'
 import { PortError } from './require-free-ports.ts'
 
 /** Codes of the system and of the driver. Only the database is connected to during the start. */
@@ -27,7 +28,7 @@ export function explainError(error: unknown): string {
   if (typeof code === 'string' && UNREACHABLE.test(code)) {
     return `The database at DATABASE_URL is unreachable (${code}): check its address and whether it is running`
   }
-  if (typeof code === 'string' && /CERT|ISSUER|SIGNATURE/.test(code)) {
+  if (typeof code === 'string' && isCertificateCode(code)) {
     return `The certificate of the database at DATABASE_URL is not accepted (${code}): check the name in the URL, and add an authority of your own with NODE_EXTRA_CA_CERTS`
   }
   return error instanceof Error ? (error.stack ?? error.message) : String(error)

@@ -30,7 +30,9 @@ export function readArguments(args: readonly string[]): Command {
       help: { type: 'boolean' },
     },
     // Strict parsing names an unknown argument in a paragraph about positional arguments.
-    ...{ strict: false, allowPositionals: true, tokens: true },
+    strict: false,
+    allowPositionals: true,
+    tokens: true,
   })
   const names = new Set<string>()
   for (const token of tokens) {

@@ -3,7 +3,7 @@ import type { Finding } from './types.ts'
 /** How far the clocks of this machine and of the database may be apart (ms). */
 export const MAX_CLOCK_SKEW_MS = 30_000
 
-/** When the database told its time: between two times of this machine's clock (ms since 1970). */
+/** The time of the database, read between two times of this machine's clock (ms since 1970). */
 export type ClockReading = { databaseMs: number; beforeMs: number; afterMs: number }
 
 /** Compares the clocks. The time of the round trip counts for neither. */

@@ -1,6 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../../config/config.ts'
+import { ConfigError } from '../../config/config-error.ts'
 import { openDatabase } from '../../db/client.ts'
+import { requireTimeZone } from '../../db/require-time-zone.ts'
 import { EmbeddedPostgresError } from '../../platform/postgres/embedded/error.ts'
 import { findEmbeddedPostgres, requireStartable } from '../../platform/postgres/embedded/start.ts'
 import { parseDatabaseUrl } from '../../platform/postgres/hosts.ts'
@@ -81,9 +83,22 @@ async function checkServer(sql: Sql, url: string, config: Config): Promise<Findi
     const finding: Finding = { name: 'database', status: 'failed', detail }
     return [finding, ...skipDependent(finding).filter(({ name }) => name !== 'clock'), clock]
   }
+  const zone = await checkTimeZone(sql, config)
   const schema = await checkSchema(sql, config)
   const key = await checkKey(sql, config)
-  return [{ name: 'database', status: 'ok', detail: place }, schema, key, clock]
+  const database: Finding = zone ?? { name: 'database', status: 'ok', detail: place }
+  return [database, schema, key, clock]
+}
+
+/** Returns a finding if the database does not know the time zone of the settings: the start would be refused. */
+async function checkTimeZone(sql: Sql, config: Config): Promise<Finding | undefined> {
+  try {
+    await requireTimeZone(sql, config)
+    return undefined
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    return { name: 'database', status: 'failed', detail: error.lines.join('; ') }
+  }
 }
 
 function fail(detail: string): Finding[] {

@@ -1,5 +1,6 @@
 import type { Config } from '../../config/config.ts'
 import { probeTls } from '../../platform/outbound/probe-tls.ts'
+import { isCertificateCode } from '../is-certificate-code.ts'
 import type { CheckName, Finding } from './types.ts'
 
 type Endpoint = { name: CheckName; setting: string; url: URL }
@@ -57,7 +58,7 @@ function explain(code: string, setting: string, timeoutMs: number): string {
   if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID') {
     return `has a certificate that is not valid now (${code}): check the clock of this machine, or ask the gateway's operator`
   }
-  if (/CERT|ISSUER|SIGNATURE/.test(code)) {
+  if (isCertificateCode(code)) {
     return `has a certificate that is not trusted (${code}): for an authority of your own, set NODE_EXTRA_CA_CERTS to its file`
   }
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
