@@ -26,8 +26,8 @@ export default defineConfig({
     maxWorkers: 2,
     // What a file imports is there for the next one: loading it anew for each took half of all the time.
     isolate: false,
-    // The driver's first question of a session, cut off by a test: it rejects what nobody can catch, as
-    // src/start/serve.ts says. Whoever waits for the session is told as well.
+    // The driver's first question of a session, cut off by a test: it rejects what cannot be caught, as
+    // src/platform/postgres/lost-connections.ts describes. What waits for the session gets its own error.
     onUnhandledError: (error) => !('query' in error && String(error.query).includes('typarray')),
   },
 })

@@ -66,11 +66,13 @@ describe.each(Object.entries(ONES))('%s', (route, row) => {
 
   it('the owner is served, whether it names itself or not', async () => {
     const { mine, theirs } = accounts
-    for (const owner of [mine, theirs]) {
+    // Both at once: the test of an endpoint waits until it has found no server.
+    const serve = async (owner: typeof mine) => {
       expect((await send(owner, route, owner, row)).status).toBe(row.owner)
       const named = await send(owner, route, owner, row, name('', owner.merchantCode))
       expect(named.status).toBe(row.owner)
     }
+    await Promise.all([serve(mine), serve(theirs)])
   })
 
   it('a key for all accounts must name one if both may have the id, and gets that one', async () => {
