@@ -103,7 +103,8 @@ export function startOrderSystem(apiUrl: string): OrderSystem {
       log.asked.push({ ...refund, atMs: Date.now() })
     }
     let refusals = 0
-    const stopAsking = () => void log.refused.push({ ...refund, code: 'exceeds_refundable' })
+    let code = ''
+    const stopAsking = () => void log.refused.push({ ...refund, code })
     for (let attempt = 1; waiting; attempt += 1) {
       const beganMs = Date.now()
       const answer = await ask(account, 'POST', path, { headers, body })
@@ -112,23 +113,23 @@ export function startOrderSystem(apiUrl: string): OrderSystem {
         log.refunds.push({ ...refund, refundId, beganMs, atMs: Date.now() })
         return answer.body.id
       }
-      const code = answer?.body.code ?? ''
-      const passes = PASSING.includes(code)
-      if (answer && answer.status < 500 && answer.status !== 429 && !passes) {
+      const isRefused = answer !== undefined && answer.status < 500 && answer.status !== 429
+      if (isRefused) code = answer.body.code ?? ''
+      if (isRefused && !PASSING.includes(code)) {
         log.refusals.push(`${refund.key}: ${answer.status} ${code}`)
         return undefined
       }
       if (wish.isTooMuch && code === 'exceeds_refundable') return undefined
-      if (code === 'exceeds_refundable') refusals += 1
       // An attempt without an answer shows nothing.
-      else if (answer && answer.status < 500) refusals = 0
+      if (isRefused) refusals = code === 'exceeds_refundable' ? refusals + 1 : 0
       if (refusals > REFUSALS) {
         stopAsking()
         return undefined
       }
       await retryLater(attempt, account, transactionId)
     }
-    if (refusals > 0) stopAsking()
+    // Of a payment that is refunded whole the refusal has this code, as when a refund of all of it was lost by the set-back.
+    if (refusals > 0 || code === 'payment_not_refundable') stopAsking()
     return undefined
   }
   return {
