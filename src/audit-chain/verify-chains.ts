@@ -1,10 +1,10 @@
 import type { Encryption } from '../platform/crypto/encryption.ts'
-import { byExpressions } from '../platform/postgres/by-key.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { listChains } from './chains.ts'
 import { WITHOUT_ACCOUNT } from './entry-hash.ts'
 import { addFinding, createFindingList, type FindingList } from './findings.ts'
+import { selectLinked } from './read-batch.ts'
 import { type NotedHead, type VerifiedChain, verifyChain } from './verify-chain.ts'
 
 /** The chains, and the entries that are in none. */
@@ -90,13 +90,7 @@ async function findOutside(
           ${WITHOUT_ACCOUNT}) as "isOurs",
         e.id <= coalesce((select done_up_to from audit_progress), 0) as "isPassed",
         not (e.at between now() - interval '2 minutes' and now() + interval '2 minutes') as "isLate"
-      from (
-        select * from audit_entries where id > ${after} order by id limit ${tx.unsafe(String(batch))}
-      ) as e left join lateral (
-        select l.entry_id from audit_links as l
-        where l.merchant_code = coalesce(e.merchant_code, ${WITHOUT_ACCOUNT})
-          and ${tx.unsafe(byExpressions(['l.entry_id'], ['e.id']))} limit 1
-      ) as l on true
+      from ${selectLinked(tx, after, batch)}
       order by e.id`
     for (const { id, isPassed, isLate } of rows.filter((one) => one.isOurs && !one.chained)) {
       if (isPassed) addFinding(outside, 'inserted', null, id)
