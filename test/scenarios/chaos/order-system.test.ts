@@ -1,5 +1,5 @@
 import { createServer } from 'node:http'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import { listen } from '../../support/gateway.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import { ACCOUNTS } from './accounts.ts'
@@ -28,7 +28,6 @@ async function requestUntilGivenUp(replies: readonly Reply[]) {
     response.end(JSON.stringify({ code: reply?.code }))
   })
   const port = await listen(server)
-  onTestFinished(() => void server.close())
   const orders = startOrderSystem(`http://127.0.0.1:${port}`)
   const requested = orders.request(WISH, 'T1')
   await waitUntil(() => asked > replies.length, { what: 'every reply was given' })
