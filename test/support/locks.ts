@@ -11,8 +11,9 @@ export async function countBlocked({ sql }: TestDatabase): Promise<number> {
   return row?.n ?? 0
 }
 
+/** Waits until at least that many sessions wait for a lock: a worker may wait behind the one that a test watches. */
 export async function waitUntilBlocked(database: TestDatabase, sessions = 1): Promise<void> {
-  const blocked = async () => (await countBlocked(database)) === sessions
+  const blocked = async () => (await countBlocked(database)) >= sessions
   await waitUntil(blocked, { what: `${sessions} session(s) wait for a lock` })
 }
 
