@@ -1,8 +1,10 @@
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
 import { withKey } from './support/api.ts'
-import { runMain, settingsFor } from './support/process.ts'
+import { runMain, runNode, settingsFor } from './support/process.ts'
 import { KEY, startTestService } from './support/service.ts'
 import { useTestDatabase } from './support/use-started.ts'
 import { waitUntil } from './support/wait-until.ts'
@@ -20,15 +22,27 @@ async function takePort(): Promise<number> {
   return typeof address === 'object' && address ? address.port : 0
 }
 
-async function runToEnd(env: Record<string, string>) {
-  const { ended, output } = runMain(env)
+async function waitForEnd({ ended, output }: Pick<ReturnType<typeof runMain>, 'ended' | 'output'>) {
   const code = await ended
   const { out, err } = output()
   return { code, out, lines: err.trimEnd().split('\n') }
 }
 
+const runToEnd = (env: Record<string, string>) => waitForEnd(runMain(env))
+
+const Package = z.object({ scripts: z.object({ start: z.string() }) })
+
+/** Runs what `npm start` runs. */
+function runStart(env: Record<string, string>) {
+  const file = readFileSync(new URL('../package.json', import.meta.url), 'utf8')
+  const { scripts } = Package.parse(JSON.parse(file))
+  const [exec, node, ...args] = scripts.start.split(' ')
+  expect([exec, node]).toEqual(['exec', 'node'])
+  return waitForEnd(runNode(args, env))
+}
+
 it('every invalid setting gives one line that names it, and exit code 1', async () => {
-  const { code, out, lines } = await runToEnd({
+  const { code, out, lines } = await runStart({
     DEMO: 'true',
     PORT: 'http',
     IPN_SIGNATURE: 'maybe',

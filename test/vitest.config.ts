@@ -19,7 +19,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     exclude: ['test/drills/**', 'test/fuzz/**', 'test/scenarios/contract/**'],
-    globalSetup: ['test/support/start-database.ts'],
+    globalSetup: ['test/support/start-database.ts', 'test/support/build-programs.ts'],
     setupFiles: ['test/support/fixed-seed.ts', 'test/support/conformance/setup.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,

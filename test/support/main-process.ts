@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { onTestFinished } from 'vitest'
+import { inject, onTestFinished } from 'vitest'
 import { z } from 'zod'
 
 const Ready = z.object({ msg: z.literal('ready'), url: z.string() })
@@ -10,7 +10,7 @@ const Ready = z.object({ msg: z.literal('ready'), url: z.string() })
 /** Starts the program as an operator would; resolves when it is ready. */
 export async function startMain(env: Record<string, string>) {
   const root = fileURLToPath(new URL('../..', import.meta.url))
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts'], {
+  const child = spawn(process.execPath, [inject('programs').service], {
     cwd: root,
     env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -2,11 +2,11 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { onTestFinished } from 'vitest'
+import { inject, onTestFinished } from 'vitest'
 import { watchProcess } from './conformance/watch.ts'
 import { KEY, MERCHANT } from './service.ts'
 
-/** The service or the sandbox gateway in a separate process, started as `npm start` does. */
+/** The service or the sandbox gateway in a separate process. */
 export type ServiceProcess = {
   url: string
   child: ChildProcess
@@ -17,21 +17,18 @@ export type ServiceProcess = {
 
 type Environment = Record<string, string>
 
-/** Runs `src/main.ts` with exactly this environment; kills it after the test if it still runs. */
+/** Runs the service with exactly this environment; kills it after the test if it still runs. */
 export function runMain(
   env: Environment,
   args: readonly string[] = [],
 ): Omit<ServiceProcess, 'url'> {
-  return runProgram('src/main.ts', env, args)
+  return runNode([inject('programs').service, ...args], env)
 }
 
-function runProgram(
-  file: string,
-  env: Environment,
-  args: readonly string[] = [],
-): Omit<ServiceProcess, 'url'> {
+/** Runs Node with exactly this environment; kills it after the test if it still runs. */
+export function runNode(args: readonly string[], env: Environment): Omit<ServiceProcess, 'url'> {
   const root = fileURLToPath(new URL('../..', import.meta.url))
-  const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], {
+  const child = spawn(process.execPath, args, {
     cwd: root,
     env: { PATH: process.env.PATH ?? '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -77,11 +74,11 @@ export async function startServiceProcess(env: Environment): Promise<ServiceProc
 }
 
 /**
- * Starts the sandbox gateway as `npm run sandbox` does and waits for its address.
+ * Starts the sandbox gateway and waits for its address.
  * @throws Error with its output if it ends before that
  */
 export function startSandboxProcess(env: Environment): Promise<ServiceProcess> {
-  return untilReady(runProgram('src/sandbox/main.ts', env), /^Address +(\S+)/m)
+  return untilReady(runNode([inject('programs').sandbox], env), /^Address +(\S+)/m)
 }
 
 /** @param announced matches the line with the address that it prints once it listens */
