@@ -15,6 +15,9 @@ const startWith = (DRAIN_MS: string) =>
 
 const isReady = async ({ url }: ServiceProcess) => (await fetch(`${url}/readyz`)).status === 200
 
+const readConnection = async ({ url }: ServiceProcess) =>
+  (await fetch(`${url}/healthz`)).headers.get('connection')
+
 const makePayment = (transactionId: string) =>
   rig.control('POST', '/transactions', {
     transactionId,
@@ -32,6 +35,7 @@ async function readLease(transactionId: string) {
 it('after SIGTERM /readyz is 503 first, and for DRAIN_MS everything is served, whatever further signals come', async () => {
   const service = await startWith('60000')
   expect(await isReady(service)).toBe(true)
+  expect(await readConnection(service)).toBe('keep-alive')
   service.child.kill('SIGTERM')
   await waitUntil(async () => !(await isReady(service)), { what: 'not ready' })
   for (const signal of ['SIGTERM', 'SIGINT'] as const) service.child.kill(signal)
@@ -40,6 +44,8 @@ it('after SIGTERM /readyz is 503 first, and for DRAIN_MS everything is served, w
   const read = await fetch(`${service.url}/v1/transactions/T-1?wait=20`, withKey())
   expect(await read.json()).toMatchObject({ state: 'paid', final: true })
   expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
+  // The next request of this client goes over a new connection, perhaps to another process.
+  expect(await readConnection(service)).toBe('close')
   expect(service.child.exitCode).toBeNull()
   expect(service.output().out).toContain('"drainMs":60000')
   expect(service.output().out).not.toContain('"stopping')
