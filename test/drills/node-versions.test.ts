@@ -120,7 +120,7 @@ describe.each(['22', '24'])('on Node %s', { timeout: DONE_WITHIN_MS }, (line) =>
       NO_COLOR: '1',
     }
     const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--config', 'test/vitest.config.ts']
-    const args = [...vitest, '--maxWorkers=1', ...CLOSE_TO_NODE]
+    const args = [...vitest, ...CLOSE_TO_NODE]
     const tests = run(executable, args, { cwd: ROOT, env, maxBuffer: 2 ** 24 })
     const { stdout } = await tests.catch(({ stdout, stderr }) => expect.fail(stdout + stderr))
     expect(stdout).toMatch(/Tests +\d{2,} passed/)

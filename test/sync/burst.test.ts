@@ -29,7 +29,7 @@ describe('notifications during a running query', () => {
     await rig.control('POST', '/faults', {
       command: 'QUERY_PT',
       kind: 'delay',
-      delayMs: 300,
+      delayMs: 800,
       times: 1,
     })
     const running = syncDue(rig.service.ctx)

@@ -93,7 +93,7 @@ describe('a worker in another process', () => {
         insert into transactions (merchant_code, transaction_id, due_at)
         values (${MERCHANT.merchantCode}, 'W-POLL', now() + interval '100 ms')`
       const asked = async () => (await countQueries(rig, 'W-POLL')) === 1
-      await waitUntil(asked, { what: 'the query', timeoutMs: 3_000 })
+      await waitUntil(asked, { what: 'the query' })
     } finally {
       await worker.stop()
     }

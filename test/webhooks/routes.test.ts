@@ -6,6 +6,7 @@ import type { Tx } from '../../src/platform/postgres/types.ts'
 import { expectInvalid, expectProblem, NO_IDS, readAll } from '../support/api.ts'
 import { holdLocks } from '../support/database.ts'
 import { serve } from '../support/gateway.ts'
+import { waitUntilBlocked } from '../support/locks.ts'
 import { addKey, MERCHANT, type Rig, startRig, startTestService } from '../support/service.ts'
 import { keepLog } from '../support/sync.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -173,10 +174,8 @@ describe('a registration', () => {
       await insert(tx, 1)
     })
     const answer = registerWith({ url: URL_HERE }, PAYMENTS)
-    const waits = async () =>
-      (await database.sql`select from pg_locks where locktype = 'advisory' and not granted`).length
     try {
-      await waitUntil(async () => (await waits()) === 1, { what: 'the second to wait' })
+      await waitUntilBlocked(database)
     } finally {
       await other.release()
     }

@@ -35,7 +35,7 @@ describe('a notification of our own refund', () => {
 
   it('that comes before the answer to our own call decides it, whatever the answer is', async () => {
     const payment = await lab.open()
-    await lab.fault('delay', { delayMs: 200 })
+    await lab.fault('delay', { delayMs: 800 })
     const refundId = await lab.ask(payment, '30')
     const sending = lab.pass(payment)
     await waitForSent(lab, refundId)
@@ -102,7 +102,7 @@ describe('a notification of our own refund', () => {
   it('of failure, received after the query was sent, waits for a later query', async () => {
     const payment = await lab.open()
     const refundId = await lab.send(payment, '30')
-    await lab.fault('delay', { command: 'QUERY_PT', delayMs: 200 })
+    await lab.fault('delay', { command: 'QUERY_PT', delayMs: 800 })
     const queries = await countQueries(lab, payment.transactionId)
     const passing = lab.pass(payment)
     await waitForQueries(lab, payment.transactionId, queries + 1)

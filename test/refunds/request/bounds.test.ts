@@ -5,6 +5,7 @@ import { expectInvalid, withKey } from '../../support/api.ts'
 import { ask, expectRefused, expectTaken, moveTo, RECEIVER, seedPaid } from '../../support/ask.ts'
 import { runCli } from '../../support/cli.ts'
 import { holdLocks } from '../../support/database.ts'
+import { waitUntilBlocked } from '../../support/locks.ts'
 import { addKey } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -100,10 +101,8 @@ describe('the open refunds of a payment', () => {
       (tx) => tx`select from payments where payment_id = ${id} for update`,
     )
     const both = [request(id, { amount: '1' }), request(id, { amount: '1' })]
-    const waits = async () =>
-      (await rig.database.sql`select from pg_stat_activity where wait_event_type = 'Lock'`).length
     try {
-      await waitUntil(async () => (await waits()) === 2, { what: 'both to wait' })
+      await waitUntilBlocked(rig.database, 2)
     } finally {
       await holder.release()
     }
