@@ -29,7 +29,7 @@ describe('notifications during a running query', () => {
     await rig.control('POST', '/faults', {
       command: 'QUERY_PT',
       kind: 'delay',
-      delayMs: 800,
+      delayMs: 500,
       times: 1,
     })
     const running = syncDue(rig.service.ctx)

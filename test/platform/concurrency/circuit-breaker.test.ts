@@ -219,7 +219,10 @@ describe('refunds of a gateway that does not answer them', () => {
   })
 
   it('only the probe is sent, and its answer releases the others', async () => {
-    const lab = await startRefundLab({ breaker: { ...LONG, pauseMs: 1, maxPauseMs: 1 } })
+    const lab = await startRefundLab({
+      breaker: { ...LONG, pauseMs: 1, maxPauseMs: 1 },
+      settings: { GATEWAY_TIMEOUT_MS: '5000' },
+    })
     onTestFinished(() => lab.stop())
     const { ctx } = lab.service
     const [first, second] = [await lab.open(), await lab.open()]
@@ -227,7 +230,7 @@ describe('refunds of a gateway that does not answer them', () => {
     const breaker = ctx.breakers.of('UFLIYL', 'refund')
     for (let n = 0; n < 3; n += 1) breaker.tryAcquire()?.fail()
     await waitUntil(() => breaker.state() === 'half-open', { what: 'the end of the pause' })
-    await lab.fault('delay', { delayMs: 800 })
+    await lab.fault('delay', { delayMs: 500 })
     const probe = lab.pass(first)
     await waitUntil(async () => (await lab.sent(ids[0])) === 1, { what: 'the probe' })
     await lab.pass(second)

@@ -11,7 +11,7 @@ import { useRefundLab } from '../../support/use-started.ts'
 const OTHER = { merchantCode: 'OTHER', secret: 'another-secret-of-another-account' }
 const ME = { merchantCode: 'UFLIYL', secret: '311235E7043244EC8306F96720748C56' }
 
-const lab = useRefundLab()
+const lab = useRefundLab({ settings: { GATEWAY_TIMEOUT_MS: '5000' } })
 afterEach(() => lab.clear())
 
 /** The kinds of the notifications in a transaction's timeline. */
@@ -35,7 +35,7 @@ describe('a notification of our own refund', () => {
 
   it('that comes before the answer to our own call decides it, whatever the answer is', async () => {
     const payment = await lab.open()
-    await lab.fault('delay', { delayMs: 800 })
+    await lab.fault('delay', { delayMs: 500 })
     const refundId = await lab.ask(payment, '30')
     const sending = lab.pass(payment)
     await waitForSent(lab, refundId)
@@ -102,7 +102,7 @@ describe('a notification of our own refund', () => {
   it('of failure, received after the query was sent, waits for a later query', async () => {
     const payment = await lab.open()
     const refundId = await lab.send(payment, '30')
-    await lab.fault('delay', { command: 'QUERY_PT', delayMs: 800 })
+    await lab.fault('delay', { command: 'QUERY_PT', delayMs: 500 })
     const queries = await countQueries(lab, payment.transactionId)
     const passing = lab.pass(payment)
     await waitForQueries(lab, payment.transactionId, queries + 1)
