@@ -5,7 +5,7 @@ import { useTestDatabase } from '../support/use-started.ts'
 
 const database = useTestDatabase()
 
-/** Answers `current_setting` in every new session of the database by a function of its own, before Postgres's. */
+/** Makes new sessions of the database call a function of the test instead of Postgres's `current_setting`. */
 async function replaceSettings(language: 'sql' | 'plpgsql', body: string): Promise<void> {
   const name = new URL(database.url).pathname.slice(1)
   await database.sql.unsafe(`
@@ -48,7 +48,7 @@ it('--check can write nothing, whatever a statement of it calls', async () => {
     end`,
   )
   const { database: found } = await checkDatabase()
-  // 25006, read_only_sql_transaction: what it called did not get past its session.
+  // 25006 is read_only_sql_transaction: the session refused what its statement called.
   expect(found).toMatchObject({ status: 'failed' })
   expect(found?.detail).toContain('(25006)')
   expect(await database.sql`select from replaced.written`).toHaveLength(0)

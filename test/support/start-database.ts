@@ -56,8 +56,8 @@ const SHARED_MEMORY = '/dev/shm'
 const ENOUGH = 3 * 1024 ** 3
 
 /**
- * Memory, where there is enough of it: every database consists of some 400 files, and making and removing them on a disk
- * took up to half of the CPU time of the whole suite.
+ * Chooses memory where there is enough of it: every database consists of 500 files, and with those on a disk the same 474
+ * tests took 58 to 64 s instead of 46 s.
  */
 async function chooseParent(): Promise<string> {
   const { bavail, bsize } = await statfs(SHARED_MEMORY).catch(() => ({ bavail: 0, bsize: 0 }))
