@@ -97,6 +97,14 @@ const TABLE = {
     example: { detail: 'Refund 0d7c9a8e-… cannot be cancelled: it is being sent' },
   },
   not_cancellable: { status: 409, title: 'The refund cannot be cancelled' },
+  growth_may_be_its_own: {
+    status: 409,
+    title: 'The money may have moved already',
+    example: {
+      detail:
+        'Refund 0d7c9a8e-… cannot be cancelled: 30000 of the refunded amount are not explained, and may be this refund',
+    },
+  },
   held: {
     status: 409,
     title: 'Refunds are held',

@@ -1,8 +1,5 @@
 import { z } from 'zod'
 
-/** 0 accepts a refund, 9 and 99 leave it open, and 19 is a code for a refund that may be under way. */
-const NEVER_FINAL: readonly string[] = ['0', '9', '19', '99']
-
 const CODE = '(0|-?[1-9]\\d{0,8})'
 const LIST = new RegExp(`^(none|${CODE}(,${CODE})*)$`)
 
@@ -19,11 +16,23 @@ export function responseCodes(example: string) {
     .transform((value) => (value === 'none' ? [] : value.split(',')))
 }
 
-/** A comma-separated list of response codes that prove a refusal; `none` is the empty list. */
-export function finalCodes() {
-  const never = `must not contain ${NEVER_FINAL.join(', ')}, which never prove a refusal; 31,32`
-  return responseCodes('31,32,33,34,37').refine(
-    (codes) => !codes.some((code) => NEVER_FINAL.includes(code)),
-    never,
+/**
+ * A comma-separated list of response codes that may prove a failure; `none` is the empty list.
+ * @param never codes that prove none
+ */
+function failureCodes(example: string, never: readonly string[]) {
+  return responseCodes(example).refine(
+    (codes) => !codes.some((code) => never.includes(code)),
+    `must not contain ${never.join(', ')}, which never prove a failure; 31,32`,
   )
+}
+
+/** Codes of the answer to a refund. 19 may mean that the gateway has the request already. */
+export function refusalCodes() {
+  return failureCodes('31,32,33,34,37', ['0', '9', '19', '99'])
+}
+
+/** Codes of the notification of a refund. */
+export function notifiedFailureCodes() {
+  return failureCodes('-1,1,18,30,31,32,33,34,37', ['0', '9', '99'])
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { finalCodes, responseCode, responseCodes } from './code-settings.ts'
+import { notifiedFailureCodes, refusalCodes, responseCode, responseCodes } from './code-settings.ts'
 import {
   accessToken,
   amountsByCurrency,
@@ -90,7 +90,18 @@ export const SETTINGS = {
   RECONCILE_FINAL_FOR_MS: wholeNumber().default(86_400_000),
   RETENTION_DAYS: wholeNumber({ min: 1, max: 36_500 }).default(400),
   GATEWAY_REFUND_DEDUPES: trueOrFalse(),
-  GATEWAY_REFUND_FINAL_CODES: finalCodes().default(['31', '32', '33', '34', '37']),
+  GATEWAY_REFUND_FINAL_CODES: refusalCodes().default(['31', '32', '33', '34', '37']),
+  IPN_REFUND_FINAL_CODES: notifiedFailureCodes().default([
+    '-1',
+    '1',
+    '18',
+    '30',
+    '31',
+    '32',
+    '33',
+    '34',
+    '37',
+  ]),
   REFUNDS_ENABLED: trueOrFalse().default(true),
   REFUND_BACKOFF_MS: wholeNumber({ min: 1 }).default(2_000),
   REFUND_BACKOFF_MAX_MS: wholeNumber({ min: 1 }).default(900_000),

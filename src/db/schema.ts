@@ -592,6 +592,14 @@ export const payments = pgTable(
     /** When the query was sent whose answer no longer listed the payment; null while it is listed. */
     unlistedSince: time('unlisted_since'),
     paymentMethod: text('payment_method').notNull(),
+    /** SUCCESS while the newest answer gives a succeeded payment a status that nobody knows; otherwise null. */
+    countedStatus: text('counted_status'),
+    /**
+     * The amount that counts for refunds while the newest answers give the succeeded payment another one, and since
+     * when they have shown that one (database time); both null while `amount` counts.
+     */
+    countedAmount: amount('counted_amount'),
+    amountChangedAt: time('amount_changed_at'),
     /** The gateway listed it once and no longer does: two answers at least a minute apart omitted it. */
     missing: boolean('missing').notNull().default(false),
     /** The newest answer lists it with values that cannot be read; the row keeps the last ones that could. */
@@ -719,6 +727,11 @@ export const refunds = pgTable(
     notifiedReference: text('notified_reference'),
     /** The gateway's words in the notification of its failure, until a snapshot confirms it. */
     failureWords: text('failure_words'),
+    /**
+     * Since when answers that are later than its failure show no growth of its amount (database time). Two of them,
+     * `REFUND_CONFIRM_FAILED_MS` apart, confirm the failure; null when the newest one shows growth.
+     */
+    noGrowthSince: time('no_growth_since'),
     /** A notification or an operator has confirmed that it happened. */
     known: boolean('known').notNull().default(false),
     /** Its success was inferred from growth alone. */
@@ -740,8 +753,18 @@ export const refunds = pgTable(
     hold: hold(),
     /** The last decision of a person about its outcome. */
     resolution: jsonb('resolution').$type<StoredResolution>(),
-    /** While it is `returned`: how many answers in a row showed the refunded amount lower by it. Two free its amount. */
+    /** Whose decision that was, and when (database time). */
+    resolvedPrincipal: text('resolved_principal'),
+    resolvedAt: time('resolved_at'),
+    /** The growth that nothing explained when it was decided: the person had it before them. */
+    decidedGrowth: amount('decided_growth'),
+    /**
+     * While it is `returned`: 0, or 1 once an answer showed the refunded amount lower by it; 2 when its amount is
+     * released, by a second such answer or by a second person.
+     */
     returnSightings: integer('return_sightings').notNull().default(0),
+    /** When the first such answer was applied (database time); null also when a second person released it. */
+    returnSeenAt: time('return_seen_at'),
 
     /** When its next check is due; null = it has ended, or waits for approval. */
     dueAt: time('due_at'),
@@ -949,6 +972,8 @@ export const externalRefunds = pgTable(
     ipnEventId: counter('ipn_event_id'),
     /** When its notification was first received; null in rows of earlier releases. */
     notifiedAt: time('notified_at'),
+    /** When a notification of its failure was first received: it contradicts the success, and a person decides. */
+    failureNotifiedAt: time('failure_notified_at'),
     firstSeenAt: time('first_seen_at').notNull().defaultNow(),
   },
   (t) => [

@@ -35,12 +35,18 @@ export async function lockRefundRows(
       failure_words as "failureWords", known, inferred, matched, success_notified_at as "successNotifiedAt",
       in_first_sight as "inFirstSight", review, failure_source as "failureSource",
       failure_reason as "failureReason", failure_message as "failureMessage", resolution,
-      return_sightings as "returnSightings", polls,
+      resolved_principal as "resolvedPrincipal", resolved_at as "resolvedAt", decided_growth as "decidedGrowth",
+      return_sightings as "returnSightings", return_seen_at as "returnSeenAt", no_growth_since as "noGrowthSince", polls,
+      clock_timestamp()::text as "lockedAt",
       (extract(epoch from due_at - now()) * 1000)::float8 as "dueInMs",
       (extract(epoch from clock_timestamp() - coalesce(approved_at, requested_at)) * 1000)::float8 as "sinceRequestedMs",
       (extract(epoch from clock_timestamp() - first_sent_at) * 1000)::float8 as "sinceFirstSentMs",
       (extract(epoch from clock_timestamp() - last_sent_at) * 1000)::float8 as "sinceSentMs",
       (extract(epoch from clock_timestamp() - refused_at) * 1000)::float8 as "sinceRefusedMs",
+      (extract(epoch from clock_timestamp() - failure_notified_at) * 1000)::float8 as "sinceFailureNotifiedMs",
+      (extract(epoch from clock_timestamp() - no_growth_since) * 1000)::float8 as "sinceNoGrowthMs",
+      (extract(epoch from clock_timestamp() - return_seen_at) * 1000)::float8 as "sinceReturnSeenMs",
+      (extract(epoch from clock_timestamp() - resolved_at) * 1000)::float8 as "sinceResolvedMs",
       (extract(epoch from ${asOf}::timestamptz - refused_at) * 1000)::float8 as "refusedToSnapshotMs",
       coalesce(coalesce(approved_at, requested_at) < ${asOf}::timestamptz, false) as "requestedBeforeSnapshot",
       coalesce(first_sent_at < ${asOf}::timestamptz, true) as "sentBeforeSnapshot",
@@ -100,7 +106,8 @@ export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
   const { gatewayRefundId, fee, notifiedReference, known, inferred, matched } = now
   const { successNotifiedAt, inFirstSight, review } = now
   const { failureSource, failureReason, failureMessage, failureWords } = now
-  const { resolution, returnSightings } = now
+  const { resolution, resolvedPrincipal, resolvedAt, decidedGrowth } = now
+  const { returnSightings, returnSeenAt, noGrowthSince } = now
   const key = { merchantCode, transactionId, paymentId, refundId }
   const [saved] = await pipeline(
     build(tx)
@@ -111,7 +118,8 @@ export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
         ...{ gatewayRefundId, fee, notifiedReference, known, inferred, matched },
         ...{ successNotifiedAt, inFirstSight, review },
         ...{ failureSource, failureReason, failureMessage, failureWords },
-        ...{ resolution, returnSightings },
+        ...{ resolution, resolvedPrincipal, resolvedAt, decidedGrowth },
+        ...{ returnSightings, returnSeenAt, noGrowthSince },
         ...(hasVisibleChange(draft) ? { updatedAt: sql`now()` } : {}),
         dueAt: sql`now() + ${dueInMs}::float8 * interval '1 millisecond'`,
       })

@@ -77,8 +77,17 @@ export type RefundRow = {
   failureMessage: string | null
   /** The last decision of a person about its outcome. */
   resolution: StoredResolution | null
-  /** While it is `returned`: how many answers in a row showed the refunded amount lower by it. */
+  /** Whose decision that was, and when (database time). */
+  resolvedPrincipal: string | null
+  resolvedAt: string | null
+  /** The growth that nothing explained when it was decided, a decimal string. */
+  decidedGrowth: string | null
+  /** While it is `returned`: 1 once an answer showed the refunded amount lower by it, 2 once its amount is released. */
   returnSightings: number
+  /** When that answer was applied (database time); null also when a second person released it. */
+  returnSeenAt: string | null
+  /** Since when answers that are later than its failure show no growth of its amount (database time). */
+  noGrowthSince: string | null
   polls: number
   /** Since it was requested or, if it needed approval, approved. */
   sinceRequestedMs: number
@@ -86,6 +95,12 @@ export type RefundRow = {
   sinceFirstSentMs: number | null
   sinceSentMs: number | null
   sinceRefusedMs: number | null
+  sinceFailureNotifiedMs: number | null
+  sinceNoGrowthMs: number | null
+  sinceReturnSeenMs: number | null
+  sinceResolvedMs: number | null
+  /** When it was locked (database time). */
+  lockedAt: string
   dueInMs: number | null
   /** From the refusal until the snapshot's query was sent (ms). */
   refusedToSnapshotMs: number | null

@@ -94,6 +94,9 @@ const WRONG: [string, string, RegExp][] = [
   ['GATEWAY_REFUND_FINAL_CODES', '9', /must not contain 0, 9, 19, 99/],
   ['GATEWAY_REFUND_FINAL_CODES', '19,31', /must not contain 0, 9, 19, 99/],
   ['GATEWAY_REFUND_FINAL_CODES', '99', /must not contain 0, 9, 19, 99/],
+  ['IPN_REFUND_FINAL_CODES', '1,0', /must not contain 0, 9, 99/],
+  ['IPN_REFUND_FINAL_CODES', '9', /must not contain 0, 9, 99/],
+  ['IPN_REFUND_FINAL_CODES', '99,1', /must not contain 0, 9, 99/],
   ['REFUND_APPROVAL_ABOVE', '5000000', /amounts by currency.*VND:5000000,USD:200/],
   ['REFUND_APPROVAL_ABOVE', 'VND:1,VND:2', /each currency once/],
   ['REFUND_APPROVAL_ABOVE', 'VND:-1', /amounts by currency/],
@@ -244,6 +247,14 @@ describe('what a setting becomes', () => {
     expect(read({})).toEqual(['31', '32', '33', '34', '37'])
     expect(read({ GATEWAY_REFUND_FINAL_CODES: '1,-2' })).toEqual(['1', '-2'])
     expect(read({ GATEWAY_REFUND_FINAL_CODES: 'none' })).toEqual([])
+  })
+
+  it('the codes of a notified failure are a list, by default those that gateways publish', () => {
+    const read = (more: Environment) =>
+      readConfig({ ...PRODUCTION, ...more }).IPN_REFUND_FINAL_CODES
+    expect(read({})).toEqual(['-1', '1', '18', '30', '31', '32', '33', '34', '37'])
+    expect(read({ IPN_REFUND_FINAL_CODES: '19,-2' })).toEqual(['19', '-2'])
+    expect(read({ IPN_REFUND_FINAL_CODES: 'none' })).toEqual([])
   })
 
   it('the thresholds of approval are amounts by currency, by default none', () => {
