@@ -55,6 +55,12 @@ export const DISCREPANCY_KINDS = {
     severity: 'medium',
     namesRefund: true,
   },
+  external_refund_contradicted: {
+    ours: 'service',
+    theirs: 'notification',
+    severity: 'high',
+    namesRefund: true,
+  },
   decided_against_evidence: {
     ours: 'person',
     theirs: 'service',

@@ -10,6 +10,7 @@ import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { buildRefundEvent, readRefunds } from '../refunds/build-event.ts'
+import { buildExternalEvents, readExternalRefunds } from '../refunds/build-external-events.ts'
 import { looksDifferent } from '../refunds/draft.ts'
 import { type RefundsContext, reconcileRefunds } from '../refunds/reconcile/reconcile-refunds.ts'
 import { makeDue } from '../transactions/make-due.ts'
@@ -59,7 +60,7 @@ async function reconcileOne(
       limit 1 for update skip locked) as t`
   if (free.length === 0) return []
   const unanswered = { snapshot: undefined, changed: false, answered: false }
-  const { drafts, found, changed } = await reconcileRefunds(ctx, tx, key, {
+  const { drafts, found, changed, externalChanges } = await reconcileRefunds(ctx, tx, key, {
     ...unanswered,
     sending: { pausedMs: 0 },
   })
@@ -72,8 +73,11 @@ async function reconcileOne(
   }
   const different = drafts.filter(looksDifferent).map(({ now }) => now.refundId)
   const shown = await readRefunds(tx, merchantCode, different)
+  const externalIds = externalChanges.map(({ externalId }) => externalId)
+  const external = await readExternalRefunds(tx, merchantCode, externalIds)
   await recordEvents(tx, [
     ...shown.map((one) => buildRefundEvent(ctx.encryption, one.refund, 'refund.updated', one)),
+    ...buildExternalEvents(external, externalChanges),
     ...buildDiscrepancyEvents(found),
   ])
   return found

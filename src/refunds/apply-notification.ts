@@ -1,5 +1,5 @@
 import type { RefundDetails } from '../gateway/read-refund-details.ts'
-import { isDecidedFailed, isUnsent, NO_FAILURE, sendToReview, transition } from './transitions.ts'
+import { isUnsent, NO_FAILURE, sendToReview, transition } from './transitions.ts'
 import type { Disagreement, RefundDraft, RefundRow } from './types.ts'
 
 /** A verified notification of a refund of ours, whose members all match. */
@@ -22,24 +22,20 @@ export function applySuccessNotification(
 ): Disagreement | undefined {
   const { status, failureCode, successNotifiedAt } = draft.now
   learnDetails(draft, details)
-  if (status === 'returned') {
-    keepNotification(draft, { id, code }, 'the gateway notified that the refund succeeded')
-    return undefined
-  }
+  // What was notified before, a person may have decided against: the same once more changes nothing.
+  if (successNotifiedAt !== null) return undefined
+  draft.now = { ...draft.now, successNotifiedAt: receivedAt }
   const cause = { reason: 'the gateway notified that the refund succeeded', ipnEventId: id }
   const theirs = 'success notification'
+  if (status === 'returned') return keepForReturned(draft, { ...cause, code }, theirs)
   const disagreement =
     status === 'failed'
       ? { kind: 'success_after_failure' as const, ours: 'failed', theirs }
       : undefined
-  const isContradicted = failureCode !== null && !isDecidedFailed(draft.now)
-  const isRepeated = failureCode !== null && successNotifiedAt !== null
-  draft.now = { ...draft.now, successNotifiedAt: successNotifiedAt ?? receivedAt }
-  if (isRepeated) return undefined
-  if (isContradicted || (status === 'succeeded' && successNotifiedAt === null)) {
+  if (failureCode !== null || status === 'succeeded') {
     draft.notes.push({ code, cause: cause.reason, ipnEventId: id })
   }
-  if (isContradicted) {
+  if (failureCode !== null) {
     const reason = `the gateway notified both a failure (code ${failureCode}) and a success`
     sendToReview(draft, 'contradicted', { reason, ipnEventId: id })
     return disagreement
@@ -51,9 +47,9 @@ export function applySuccessNotification(
 }
 
 /**
- * Applies a failure notification to its refund. An accepted or unknown refund that was sent once keeps its status
- * until a later snapshot confirms the failure; of several attempts, nobody can say which one it is about. What is
- * known already changes nothing.
+ * Applies a failure notification to its refund. An accepted or unknown refund that was sent once keeps its status until
+ * later answers confirm the failure, or a person decides; of several attempts, nobody can say which one it is about.
+ * What is known already changes nothing.
  * @returns the disagreement when the refund was shown as succeeded
  */
 export function applyFailureNotification(
@@ -63,23 +59,21 @@ export function applyFailureNotification(
   const { status, failureCode } = draft.now
   learnDetails(draft, details)
   const reason = `the gateway notified a failure (code ${code})`
-  if (status === 'returned') {
-    keepNotification(draft, { id, code }, reason)
-    return undefined
-  }
   if (failureCode === code) return undefined
-  draft.notes.push({ code, cause: reason, ipnEventId: id })
   // The first failure is the one a later query has to confirm.
   if (failureCode === null) {
     const failure = { failureNotifiedAt: receivedAt, failureBeforeSnapshot: beforeSnapshot }
     const words = { failureCode: code, failureWords: details.message ?? null }
-    draft.now = { ...draft.now, ...failure, ...words }
+    // Answers from before it confirm nothing.
+    draft.now = { ...draft.now, ...failure, ...words, noGrowthSince: null }
   }
+  const theirs = `failure notification, code ${code}`
+  if (status === 'returned') return keepForReturned(draft, { reason, ipnEventId: id, code }, theirs)
+  draft.notes.push({ code, cause: reason, ipnEventId: id })
   const why = findContradiction(draft.now, failureCode)
   if (why === undefined) return undefined
   sendToReview(draft, 'contradicted', { reason: `${reason} ${why}`, ipnEventId: id })
   if (status !== 'succeeded') return undefined
-  const theirs = `failure notification, code ${code}`
   return { kind: 'failure_after_success', ours: 'succeeded', theirs }
 }
 
@@ -92,18 +86,18 @@ function learnDetails(draft: RefundDraft, { fee, reference }: Partial<RefundDeta
   }
 }
 
-/** A person decided that the refund came back: notifications are kept for the proof and change nothing. */
-function keepNotification(
+/** A person decided that the refund came back: later notifications are kept for whoever decides again. */
+function keepForReturned(
   draft: RefundDraft,
-  { id, code }: Pick<OwnNotification, 'id' | 'code'>,
-  cause: string,
-): void {
-  draft.notes.push({ code, cause, ipnEventId: id })
+  { code, reason, ipnEventId }: { code: string; reason: string; ipnEventId: number },
+  theirs: string,
+): Disagreement {
+  draft.notes.push({ code, cause: reason, ipnEventId })
+  return { kind: 'decided_against_evidence', ours: 'decided as returned', theirs }
 }
 
 /** Why a failure notification cannot simply be confirmed by a query; undefined when it can. */
 function findContradiction(now: RefundRow, otherCode: string | null): string | undefined {
-  if (isDecidedFailed(now)) return undefined
   if (now.status === 'succeeded') return 'after the refund had succeeded'
   if (otherCode !== null) return `and another one (code ${otherCode})`
   if (now.successNotifiedAt !== null) return 'and a success'

@@ -1,9 +1,10 @@
 import { Big } from 'big.js'
 import { explainCode, isOpenCode } from '../gateway/response-codes.ts'
-import { isOpen, type RefundSettings, sendToReview, transition } from './transitions.ts'
+import { mayBeItsOwnGrowth } from './reconcile/measure-unmatched.ts'
+import { type RefundSettings, sendToReview, transition } from './transitions.ts'
 import type { Disagreement, RefundDraft, RefundRow } from './types.ts'
 
-/** What a snapshot shows about a payment once its refunded delta is matched; amounts are decimal strings. */
+/** What an answer shows about a payment once its refunded delta is matched; amounts are decimal strings. */
 export type SnapshotView = {
   callId: number
   /** Change of the refunded amount that matches no refund; `0` for none. */
@@ -15,39 +16,68 @@ export type SnapshotView = {
   returning: string
 }
 
+/** What is stored of the payment of a refund. */
+export type PaymentView = {
+  /** The newest answer lists it, with values that can be read. */
+  listed: boolean
+  /** Growth that no known refund explains: a decimal string. */
+  unmatchedDelta: string
+}
+
 /**
- * Fails a refund that was requested `REFUND_SEND_WITHIN_MS` ago and never sent: whoever requested it no longer
- * expects it. Needs no answer from the gateway.
+ * Ends a refund that was requested `REFUND_SEND_WITHIN_MS` ago and never sent: whoever requested it no longer expects
+ * it. Needs no answer from the gateway. It fails, unless a row of it that is lost may have been sent: then a person
+ * decides.
  */
 export function expireUnsent(
   draft: RefundDraft,
+  payment: PaymentView,
   { REFUND_SEND_WITHIN_MS: withinMs }: Pick<RefundSettings, 'REFUND_SEND_WITHIN_MS'>,
 ): void {
   const { status, attempts, sinceRequestedMs } = draft.now
   if (status !== 'pending' || attempts > 0 || sinceRequestedMs < withinMs) return
   const failureMessage = `not sent within ${withinMs} ms (REFUND_SEND_WITHIN_MS)`
+  const doubt = findDoubt(draft.now, payment)
+  if (doubt !== undefined) {
+    sendToReview(draft, 'contradicted', { reason: `${failureMessage}, but ${doubt}` })
+    return
+  }
   const failure = { failureSource: 'service' as const, failureReason: 'not_sent_in_time' }
   transition(draft, 'failed', { reason: failureMessage }, { ...failure, failureMessage })
 }
 
+/** Why a refund that was never sent from here may have moved all the same; undefined when nothing says so. */
+export function findDoubt(
+  now: Pick<RefundRow, 'amount'>,
+  { listed, unmatchedDelta }: PaymentView,
+): string | undefined {
+  if (!listed) return 'the gateway does not list the payment any more'
+  if (!mayBeItsOwnGrowth(unmatchedDelta, now)) return undefined
+  return `no known refund explains ${unmatchedDelta} of the refunded amount, which may be this one`
+}
+
 /**
- * Ends a refund that was not sent in time, or whose failure the snapshot confirms. Leaves a refund to a person if a
- * refusal does not end it, or if its outcome is still unknown `REFUND_RESOLVE_FOR_MS` after the last attempt.
+ * Ends a refund that was not sent in time, or whose failure two answers confirm. Leaves a refund to a person if what the
+ * gateway says of it does not end it, or if its outcome is still unknown `REFUND_RESOLVE_FOR_MS` after the last attempt.
  * @returns the disagreement when an accepted refund has not ended by then
  */
 export function applyDeadlines(
   draft: RefundDraft,
-  snapshot: SnapshotView | undefined,
+  { payment, snapshot }: { payment: PaymentView; snapshot: SnapshotView | undefined },
   settings: RefundSettings,
 ): Disagreement | undefined {
-  expireUnsent(draft, settings)
-  if (snapshot && confirmFailure(draft, snapshot, settings)) return undefined
+  expireUnsent(draft, payment, settings)
+  if (!isAwaited(draft.now)) return undefined
+  if (snapshot) noteGrowth(draft, snapshot)
+  const ended =
+    draft.now.failureCode !== null
+      ? judgeNotifiedFailure(draft, snapshot, settings)
+      : judgeRefusal(draft, snapshot, settings)
   const { now } = draft
-  const isSent = now.status === 'accepted' || now.status === 'unknown'
-  if (!isSent || (now.sinceSentMs ?? 0) < settings.REFUND_RESOLVE_FOR_MS) return undefined
+  if (ended || (now.sinceSentMs ?? 0) < settings.REFUND_RESOLVE_FOR_MS) return undefined
   // A notified failure that the refunded amount contradicts: no query can decide that.
   const contradicted =
-    snapshot !== undefined && now.failureCode !== null && now.failureBeforeSnapshot
+    snapshot !== undefined && now.failureBeforeSnapshot && now.noGrowthSince === null
   if (now.status === 'unknown' || contradicted) {
     const reason = `still unresolved ${settings.REFUND_RESOLVE_FOR_MS} ms after the last attempt`
     sendToReview(draft, now.failureCode === null ? 'no_evidence' : 'contradicted', { reason })
@@ -56,33 +86,85 @@ export function applyDeadlines(
   return { kind: 'refund_without_end', ours: 'accepted', theirs: 'no notification, no growth' }
 }
 
-/** @returns whether the refund ended, or was left to a person */
-function confirmFailure(
+/** Whether it was sent, and the gateway may still end it. */
+function isAwaited({ status }: RefundRow): boolean {
+  return status === 'accepted' || status === 'unknown'
+}
+
+/** Keeps since when answers that are later than the refund's failure show no growth of its amount. */
+function noteGrowth(draft: RefundDraft, snapshot: SnapshotView): void {
+  const { now } = draft
+  const isLater = now.failureCode !== null ? now.failureBeforeSnapshot : now.refusedBeforeSnapshot
+  if (!isLater) return
+  const noGrowthSince = hasNotGrown(now, snapshot) ? (now.noGrowthSince ?? now.lockedAt) : null
+  if (noGrowthSince !== now.noGrowthSince) draft.now = { ...now, noGrowthSince }
+}
+
+/**
+ * Whether the refund has not grown the refunded amount in this answer and in an earlier one, `REFUND_CONFIRM_FAILED_MS`
+ * apart by the database's clock, both of them later than its failure.
+ */
+function isConfirmed(
+  { before, now }: RefundDraft,
+  snapshot: SnapshotView | undefined,
+  waitMs: number,
+): snapshot is SnapshotView {
+  const isKept = before.noGrowthSince !== null && before.noGrowthSince === now.noGrowthSince
+  return snapshot !== undefined && isKept && (now.sinceNoGrowthMs ?? 0) >= waitMs
+}
+
+/**
+ * Ends a refund whose failure was notified once two later answers show no growth. A code that is not known to be final
+ * may mean that the bank still works on it: a person decides.
+ * @returns whether the refund ended, or was left to a person
+ */
+function judgeNotifiedFailure(
   draft: RefundDraft,
-  snapshot: SnapshotView,
+  snapshot: SnapshotView | undefined,
   settings: RefundSettings,
 ): boolean {
-  const { now } = draft
-  if (now.status === 'needs_review' || !isOpen(now) || !hasNotGrown(now, snapshot)) return false
-  const { callId } = snapshot
-  if (now.failureCode !== null) {
-    if (!now.failureBeforeSnapshot) return false
-    const reason = `the gateway notified a failure (code ${now.failureCode}), and a later query shows no increase of the refunded amount`
-    transition(
-      draft,
-      'failed',
-      { reason, callId },
-      {
-        failureSource: 'gateway',
-        failureReason: now.failureCode,
-        failureMessage: explainFailure(now.failureCode, now.failureWords),
-      },
-    )
+  const { failureCode, failureWords, sinceFailureNotifiedMs } = draft.now
+  const waitMs = settings.REFUND_CONFIRM_FAILED_MS
+  if (failureCode === null || (sinceFailureNotifiedMs ?? 0) < waitMs) return false
+  const notified = `the gateway notified a failure (code ${failureCode})`
+  if (!settings.IPN_REFUND_FINAL_CODES.includes(failureCode)) {
+    const reason = `${notified}, and no success within ${waitMs} ms; the code is not known to be final (IPN_REFUND_FINAL_CODES)`
+    sendToReview(draft, 'contradicted', { reason })
     return true
   }
-  const { refusedCode } = now
-  if (refusedCode === null || !isConfirmedRefusal(now, settings)) return false
-  const refused = `refused with code ${refusedCode}, and the refunded amount did not increase within ${settings.REFUND_CONFIRM_FAILED_MS} ms`
+  if (!isConfirmed(draft, snapshot, waitMs)) return false
+  const { callId } = snapshot
+  const reason = `${notified}, and two later queries, ${waitMs} ms apart, show no increase of the refunded amount`
+  transition(
+    draft,
+    'failed',
+    { reason, callId },
+    {
+      failureSource: 'gateway',
+      failureReason: failureCode,
+      failureMessage: explainFailure(failureCode, failureWords),
+    },
+  )
+  return true
+}
+
+/**
+ * Ends a refund whose only attempt was refused, once two later answers show no growth. With a code that is not known to
+ * be final, a person decides.
+ * @returns whether the refund ended, or was left to a person
+ */
+function judgeRefusal(
+  draft: RefundDraft,
+  snapshot: SnapshotView | undefined,
+  settings: RefundSettings,
+): boolean {
+  const { refusedCode } = draft.now
+  const waitMs = settings.REFUND_CONFIRM_FAILED_MS
+  const isLong = (draft.now.sinceRefusedMs ?? 0) >= waitMs
+  if (!isOnlyRefused(draft.now) || refusedCode === null || !isLong) return false
+  if (!isConfirmed(draft, snapshot, waitMs)) return false
+  const { callId } = snapshot
+  const refused = `refused with code ${refusedCode}, and the refunded amount did not increase within ${waitMs} ms`
   if (settings.GATEWAY_REFUND_FINAL_CODES.includes(refusedCode)) {
     const failure = { failureSource: 'gateway' as const, failureReason: refusedCode }
     transition(draft, 'failed', { reason: refused, callId }, failure)
@@ -97,16 +179,10 @@ function explainFailure(code: string, words: string | null): string {
   return explainCode(code, words ?? '') || 'the gateway notified that the refund failed'
 }
 
-/** Whether the only attempt was refused, `REFUND_CONFIRM_FAILED_MS` or longer before the snapshot. */
-function isConfirmedRefusal(now: RefundRow, settings: RefundSettings): boolean {
-  return (
-    now.status === 'unknown' &&
-    now.attempts === 1 &&
-    !now.unanswered &&
-    now.refusedCode !== null &&
-    !isOpenCode(now.refusedCode) &&
-    (now.refusedToSnapshotMs ?? 0) >= settings.REFUND_CONFIRM_FAILED_MS
-  )
+/** Whether nothing but the refusal of its only attempt is known of the refund. */
+function isOnlyRefused({ status, attempts, unanswered, refusedCode }: RefundRow): boolean {
+  const isRefused = refusedCode !== null && !isOpenCode(refusedCode)
+  return status === 'unknown' && attempts === 1 && !unanswered && isRefused
 }
 
 /**
@@ -115,7 +191,7 @@ function isConfirmedRefusal(now: RefundRow, settings: RefundSettings): boolean {
  * as much growth.
  */
 export function hasNotGrown(
-  { amount, refundedBefore }: RefundRow,
+  { amount, refundedBefore }: Pick<RefundRow, 'amount' | 'refundedBefore'>,
   { refundedNow, refundedAtFirst, unmatchedDelta, returning }: Omit<SnapshotView, 'callId'>,
 ): boolean {
   if (new Big(unmatchedDelta).lt(0)) return false

@@ -28,7 +28,7 @@ export async function lockRefundRows(
       payment_id as "paymentId", amount, receiver, reason, on_behalf_of as "onBehalfOf",
       surplus, needs_approval as "needsApproval", approved_fingerprint as "approvedFingerprint",
       approved_fingerprint_key_id as "approvedFingerprintKeyId", status, attempts, first_sent_at as "firstSentAt",
-      last_sent_at as "lastSentAt", sent_amid_growth as "sentAmidGrowth", unanswered,
+      last_sent_at as "lastSentAt", unanswered,
       refunded_before as "refundedBefore", refused_code as "refusedCode", refused_at as "refusedAt",
       failure_code as "failureCode", failure_notified_at as "failureNotifiedAt",
       gateway_refund_id as "gatewayRefundId", fee, notified_reference as "notifiedReference",
@@ -47,7 +47,7 @@ export async function lockRefundRows(
       (extract(epoch from clock_timestamp() - no_growth_since) * 1000)::float8 as "sinceNoGrowthMs",
       (extract(epoch from clock_timestamp() - return_seen_at) * 1000)::float8 as "sinceReturnSeenMs",
       (extract(epoch from clock_timestamp() - resolved_at) * 1000)::float8 as "sinceResolvedMs",
-      (extract(epoch from ${asOf}::timestamptz - refused_at) * 1000)::float8 as "refusedToSnapshotMs",
+      coalesce(refused_at < ${asOf}::timestamptz, false) as "refusedBeforeSnapshot",
       coalesce(coalesce(approved_at, requested_at) < ${asOf}::timestamptz, false) as "requestedBeforeSnapshot",
       coalesce(first_sent_at < ${asOf}::timestamptz, true) as "sentBeforeSnapshot",
       coalesce(failure_notified_at < ${asOf}::timestamptz, false) as "failureBeforeSnapshot",
@@ -101,7 +101,7 @@ export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
   const { before, now, transitions, notes, dueInMs } = draft
   if (now === before && notes.length === 0 && dueInMs === before.dueInMs) return
   const { merchantCode, transactionId, paymentId, refundId } = now
-  const { status, attempts, firstSentAt, lastSentAt, sentAmidGrowth, unanswered, polls } = now
+  const { status, attempts, firstSentAt, lastSentAt, unanswered, polls } = now
   const { refundedBefore, refusedCode, refusedAt, failureCode, failureNotifiedAt } = now
   const { gatewayRefundId, fee, notifiedReference, known, inferred, matched } = now
   const { successNotifiedAt, inFirstSight, review } = now
@@ -113,7 +113,7 @@ export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
     build(tx)
       .update(refunds)
       .set({
-        ...{ status, attempts, firstSentAt, lastSentAt, sentAmidGrowth, unanswered, polls },
+        ...{ status, attempts, firstSentAt, lastSentAt, unanswered, polls },
         ...{ refundedBefore, refusedCode, refusedAt, failureCode, failureNotifiedAt },
         ...{ gatewayRefundId, fee, notifiedReference, known, inferred, matched },
         ...{ successNotifiedAt, inFirstSight, review },

@@ -27,11 +27,14 @@ function resendAfter(now: RefundRow, settings: RefundSettings): number {
 export function scheduleNextCheck({ now }: RefundDraft, settings: RefundSettings): number {
   const limits = { base: settings.REFUND_BACKOFF_MS, max: settings.REFUND_BACKOFF_MAX_MS }
   const steps = [repoll(now.polls, limits)]
+  if (now.failureCode !== null) {
+    steps.push(...listConfirmations(now, now.sinceFailureNotifiedMs, settings))
+  }
   if (now.status === 'unknown') {
     const sinceSent = now.sinceSentMs ?? 0
     steps.push(settings.REFUND_RESOLVE_FOR_MS - sinceSent)
     if (now.refusedCode !== null && !now.unanswered) {
-      steps.push(settings.REFUND_CONFIRM_FAILED_MS - (now.sinceRefusedMs ?? 0))
+      steps.push(...listConfirmations(now, now.sinceRefusedMs, settings))
     } else if (settings.GATEWAY_REFUND_DEDUPES) {
       steps.push(resendAfter(now, settings) - sinceSent)
     }
@@ -39,4 +42,14 @@ export function scheduleNextCheck({ now }: RefundDraft, settings: RefundSettings
   if (now.status === 'pending') steps.push(settings.REFUND_SEND_WITHIN_MS - now.sinceRequestedMs)
   // Deadlines in the past are ignored; one more millisecond puts the check after the deadline.
   return Math.min(...steps.filter((ms) => ms > 0).map((ms) => Math.ceil(ms) + 1))
+}
+
+/** How long until a failure may be confirmed (ms): since the gateway told it, and since an answer shows no growth. */
+function listConfirmations(
+  { noGrowthSince, sinceNoGrowthMs }: RefundRow,
+  sinceToldMs: number | null,
+  { REFUND_CONFIRM_FAILED_MS: waitMs }: RefundSettings,
+): number[] {
+  const sinceShown = noGrowthSince === null ? [] : [waitMs - (sinceNoGrowthMs ?? 0)]
+  return [waitMs - (sinceToldMs ?? 0), ...sinceShown]
 }

@@ -74,30 +74,31 @@ export function isDecidedFailed({ status, failureReason, failureSource }: Refund
   return status === 'failed' && failureSource === 'service' && failureReason === 'resolved'
 }
 
-/** Whether the refund failed by the gateway's answer alone: growth of its amount shows that it moved. */
-export function isFailedByCode(row: RefundRow): boolean {
-  const { status, failureSource, refusedCode, failureCode } = row
-  const byCode = failureSource === 'gateway' && refusedCode !== null && failureCode === null
-  return status === 'failed' && byCode
+/** Whether it failed after bytes had left: growth of its amount may show that it moved all the same. */
+export function isFailedAfterSending({ status, firstSentAt }: RefundRow): boolean {
+  return status === 'failed' && firstSentAt !== null
 }
 
-/** Whether it came back and the refunded amount shows that: its amount can be refunded again. */
+/** Whether it came back and its amount is released: two answers show that, or a second person says so. */
 export function isFreed({ status, returnSightings }: RefundRow): boolean {
-  return status === 'returned' && returnSightings >= RETURN_SIGHTINGS
+  return status === 'returned' && returnSightings >= RELEASED
 }
 
-/** Answers in a row that have to show the refunded amount lower before the amount of a returned refund is freed. */
-export const RETURN_SIGHTINGS = 2
+/** `returnSightings` of a returned refund whose amount is released. */
+export const RELEASED = 2
 
 /** Whether it came back and the refunded amount, which includes it, does not show that yet. */
 export function mayLeaveRefundedAmount(row: RefundRow): boolean {
   return row.status === 'returned' && !isFreed(row) && (row.matched || row.inFirstSight)
 }
 
-/** Whether the refunded amount shows what is known of the refund: that it happened, or that it came back. */
+/**
+ * Whether the refunded amount shows what is known of the refund: that it happened, or that it came back. A success that
+ * was inferred from it stays as it is until it is known.
+ */
 export function isShownByPayment(row: RefundRow): boolean {
   if (row.status === 'returned') return isFreed(row)
-  return row.status !== 'succeeded' || row.matched || row.inFirstSight
+  return row.status !== 'succeeded' || row.inferred || row.matched || row.inFirstSight
 }
 
 /** Whether its next check is due. */

@@ -41,8 +41,6 @@ export type RefundRow = {
   attempts: number
   firstSentAt: string | null
   lastSentAt: string | null
-  /** The payment had an unmatched delta when the refund was first sent. */
-  sentAmidGrowth: boolean
   /** An attempt ended without a valid answer. */
   unanswered: boolean
   /** `refundedAmount` when it was first sent; null before, and in rows of earlier releases. */
@@ -94,6 +92,7 @@ export type RefundRow = {
   /** Since the first and since the last attempt; null before the first. */
   sinceFirstSentMs: number | null
   sinceSentMs: number | null
+  /** Since its refusal, since its failure was notified, and so on, each null before. */
   sinceRefusedMs: number | null
   sinceFailureNotifiedMs: number | null
   sinceNoGrowthMs: number | null
@@ -102,8 +101,8 @@ export type RefundRow = {
   /** When it was locked (database time). */
   lockedAt: string
   dueInMs: number | null
-  /** From the refusal until the snapshot's query was sent (ms). */
-  refusedToSnapshotMs: number | null
+  /** The refusal was received before the snapshot's query was sent. */
+  refusedBeforeSnapshot: boolean
   sentBeforeSnapshot: boolean
   /** Requested, and approved, before the snapshot's query was sent: only then may it be sent on what the snapshot shows. */
   requestedBeforeSnapshot: boolean
@@ -130,10 +129,16 @@ export type RefundDraft = {
 
 /** A refund made at the gateway's portal, known from its notification, that still counts. */
 export type ExternalRefund = {
+  /** Of its row. */
+  externalId: string
   /** Its request id: with payment and amount the key of its row. */
   id: string
   amount: string
   matched: boolean
+  /** Its failure was notified as well: growth settles nothing about it, a person does. */
+  contradicted: boolean
+  /** Growth has shown another refund that was read from the same signed text: only one of the two can have happened. */
+  isOtherReading: boolean
   /** It was notified before the payment was first seen. */
   notifiedBeforeFirst: boolean
   /** Since it is known here (ms). */
@@ -164,12 +169,14 @@ export type LockedPayment = {
   explainedAtFirst: string
   /** The newest answer lists it, with values that can be read. */
   listed: boolean
-  /** The answer before showed less than what refunds explain. */
-  refundedFell: boolean
+  /** SUCCESS while the newest answer gives the payment a status that nobody knows; otherwise null. */
+  countedStatus: string | null
+  /** The amount that counts for refunds, while answers do not agree about another one; otherwise null. */
+  countedAmount: string | null
   /** The part of it that the newest answers may lack already, because refunds of ours came back. */
   returning: string
   external: ExternalRefund[]
-  /** Amounts of external refunds whose success and failure were both notified. */
+  /** Amounts of external refunds that a person decided never to have happened, or that another reading replaced. */
   released: string[]
   /** Change of the refunded amount that matches no refund; undefined without a snapshot. */
   unmatchedDelta: string | undefined

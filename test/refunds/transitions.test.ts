@@ -6,7 +6,7 @@ import {
 import { applyDeadlines } from '../../src/refunds/deadlines.ts'
 import { mayResend, scheduleNextCheck } from '../../src/refunds/schedule-check.ts'
 import { startDraft } from '../../src/refunds/transitions.ts'
-import type { RefundRow, RefundStatus } from '../../src/refunds/types.ts'
+import type { RefundDraft, RefundRow, RefundStatus } from '../../src/refunds/types.ts'
 import { makeRefundRow, REFUND_SETTINGS } from '../support/refund-row.ts'
 
 const at = (status: RefundStatus, facts: Partial<RefundRow> = {}) =>
@@ -25,16 +25,22 @@ const {
   REFUND_RESEND_AFTER_MS: RESEND,
   REFUND_RESEND_FOR_MS: RESEND_FOR,
 } = REFUND_SETTINGS
+/** An answer showed no growth, long enough ago. */
+const SHOWN = { noGrowthSince: '2026-01-01', sinceNoGrowthMs: CONFIRM }
 /** Refused with a final code, by the answer to the only attempt, long enough ago. */
 const REFUSED = {
   unanswered: false,
   refusedCode: '33',
   sinceRefusedMs: CONFIRM,
-  refusedToSnapshotMs: CONFIRM,
+  refusedBeforeSnapshot: true,
+  ...SHOWN,
 }
+const PAYMENT = { listed: true, unmatchedDelta: '0' }
+const judge = (draft: RefundDraft, snapshot: typeof QUIET | undefined, payment = PAYMENT) =>
+  applyDeadlines(draft, { payment, snapshot }, REFUND_SETTINGS)
 const end = (facts: Partial<RefundRow>, view: typeof QUIET | undefined = QUIET) => {
   const draft = at(facts.status ?? 'unknown', facts)
-  const disagreement = applyDeadlines(draft, view, REFUND_SETTINGS)
+  const disagreement = judge(draft, view)
   return {
     status: draft.now.status,
     kind: disagreement?.kind,
@@ -81,27 +87,48 @@ describe('a notification of success', () => {
 
   it('overrules a person who decided that it failed, and is a disagreement', () => {
     const decided = { failureSource: 'service' as const, failureReason: 'resolved' }
-    const draft = at('failed', { ...decided, failureCode: '1' })
+    const draft = at('failed', decided)
     expect(applySuccessNotification(draft, SUCCESS)).toMatchObject({
       kind: 'success_after_failure',
     })
     expect(draft.now).toMatchObject({ status: 'succeeded', known: true })
   })
 
-  it('repeated after a person has judged both notifications changes nothing', () => {
-    const known = { failureCode: '1', successNotifiedAt: '2026-01-01', known: true }
-    for (const status of ['succeeded', 'needs_review', 'failed'] as const) {
-      const draft = at(status, known)
-      expect(applySuccessNotification(draft, SUCCESS)).toBeUndefined()
-      expect(draft.transitions).toEqual([])
-      expect(draft.now.status).toBe(status)
-    }
+  it('after a failure sends it to review, also if a person decided that it failed', () => {
+    const decided = { failureSource: 'service' as const, failureReason: 'resolved' }
+    const draft = at('failed', { ...decided, failureCode: '1' })
+    expect(applySuccessNotification(draft, SUCCESS)).toMatchObject({
+      kind: 'success_after_failure',
+    })
+    expect(draft.now).toMatchObject({ status: 'needs_review', review: 'contradicted' })
+  })
+
+  it.each([null, '1'])(
+    'repeated after a person has decided against it changes nothing (failure %s)',
+    (failureCode) => {
+      const known = { failureCode, successNotifiedAt: '2026-01-01', known: true }
+      for (const status of ['succeeded', 'needs_review', 'failed', 'returned'] as const) {
+        const draft = at(status, known)
+        expect(applySuccessNotification(draft, SUCCESS)).toBeUndefined()
+        expect(draft.transitions).toEqual([])
+        expect(draft.now.status).toBe(status)
+      }
+    },
+  )
+
+  it('of one that came back is kept, and is a disagreement', () => {
+    const draft = at('returned', { inferred: false })
+    expect(applySuccessNotification(draft, SUCCESS)).toMatchObject({
+      kind: 'decided_against_evidence',
+    })
+    expect(draft.now).toMatchObject({ status: 'returned', successNotifiedAt: '2026-01-02' })
+    expect(draft.notes).toMatchObject([{ code: '0', ipnEventId: 7 }])
   })
 
   it('confirms an inferred success, without a transition, and leaves a trace', () => {
-    const draft = at('succeeded', { inferred: true, matched: true })
+    const draft = at('succeeded', { inferred: true })
     expect(applySuccessNotification(draft, SUCCESS)).toBeUndefined()
-    expect(draft.now).toMatchObject({ known: true, inferred: false, matched: true })
+    expect(draft.now).toMatchObject({ known: true, inferred: false, matched: false })
     expect(draft.transitions).toEqual([])
     expect(draft.notes).toMatchObject([{ code: '0', ipnEventId: 7 }])
   })
@@ -157,22 +184,92 @@ describe('a notification of failure', () => {
     expect(draft.now).toMatchObject({ status: 'succeeded', known: true, matched: true })
   })
 
+  it('of one that came back is kept, and is a disagreement', () => {
+    const draft = at('returned')
+    expect(applyFailureNotification(draft, FAILURE)).toMatchObject({
+      kind: 'decided_against_evidence',
+    })
+    expect(draft.now).toMatchObject({ status: 'returned', failureCode: '1' })
+  })
+
+  it('starts the wait for answers without growth anew', () => {
+    const draft = at('unknown', SHOWN)
+    applyFailureNotification(draft, FAILURE)
+    expect(draft.now.noGrowthSince).toBeNull()
+  })
+
+  const notified = {
+    failureCode: '1',
+    refundedBefore: '10',
+    failureBeforeSnapshot: true,
+    sinceFailureNotifiedMs: CONFIRM,
+    ...SHOWN,
+  }
+
   it.each(['accepted', 'unknown'] as const)(
-    'fails a refund that is %s once a query sent later shows no growth',
+    'fails a refund that is %s once two answers, apart, show no growth',
     (status) => {
-      const before = { refundedBefore: '10', failureBeforeSnapshot: true }
-      const notified = { status, failureCode: '1', ...before }
-      expect(end(notified)).toMatchObject({
+      const facts = { ...notified, status }
+      expect(end(facts)).toMatchObject({
         status: 'failed',
         now: { failureSource: 'gateway', failureReason: '1' },
       })
-      expect(end({ ...notified, failureBeforeSnapshot: false }).status).toBe(status)
-      expect(end(notified, { ...QUIET, refundedNow: '39' }).status).toBe('failed')
-      expect(end(notified, { ...QUIET, refundedNow: '40' }).status).toBe(status)
-      expect(end(notified, { ...QUIET, unmatchedDelta: '-30' }).status).toBe(status)
-      expect(applyDeadlines(at(status, notified), undefined, REFUND_SETTINGS)).toBeUndefined()
+      expect(end(facts, { ...QUIET, refundedNow: '39' }).status).toBe('failed')
+      expect(judge(at(status, facts), undefined)).toBeUndefined()
     },
   )
+
+  it.each([
+    ['the answer was asked for before it', { failureBeforeSnapshot: false, noGrowthSince: null }],
+    ['only one answer shows no growth', { noGrowthSince: null }],
+    ['the two answers are not far enough apart', { sinceNoGrowthMs: CONFIRM - 1 }],
+    ['it was notified too recently', { sinceFailureNotifiedMs: CONFIRM - 1 }],
+  ])('fails nothing while %s', (_, facts) => {
+    expect(end({ ...notified, ...facts }).status).toBe('unknown')
+  })
+
+  it('fails nothing beside growth of its amount, or a stale answer, which start the wait anew', () => {
+    for (const view of [{ refundedNow: '40' }, { unmatchedDelta: '-30' }]) {
+      const { status, now } = end(notified, { ...QUIET, ...view })
+      expect([status, now.noGrowthSince]).toEqual(['unknown', null])
+    }
+  })
+
+  it.each(['24', '5', '-2'])(
+    'with a code that is not known to be final, like %s, never fails it, but goes to review',
+    (failureCode) => {
+      const facts = { ...notified, failureCode }
+      expect(end({ ...facts, sinceFailureNotifiedMs: CONFIRM - 1 }).status).toBe('unknown')
+      expect(end(facts).status).toBe('needs_review')
+      const unanswered = at('accepted', facts)
+      judge(unanswered, undefined)
+      expect(unanswered.now.status).toBe('needs_review')
+    },
+  )
+})
+
+describe('a refund that was never sent', () => {
+  const WITHIN = REFUND_SETTINGS.REFUND_SEND_WITHIN_MS
+  const expire = (payment: typeof PAYMENT) => {
+    const draft = at('pending', { attempts: 0, firstSentAt: null, sinceRequestedMs: WITHIN })
+    judge(draft, undefined, payment)
+    return draft.now
+  }
+
+  it('fails when its time is over', () => {
+    const failed = { status: 'failed', failureReason: 'not_sent_in_time' }
+    expect(expire(PAYMENT)).toMatchObject(failed)
+    expect(expire({ ...PAYMENT, unmatchedDelta: '29.99' })).toMatchObject(failed)
+  })
+
+  it('needs a person instead while growth may be its own, or the payment is not listed', () => {
+    for (const facts of [{ unmatchedDelta: '30' }, { unmatchedDelta: '31' }, { listed: false }]) {
+      expect(expire({ ...PAYMENT, ...facts })).toMatchObject({
+        status: 'needs_review',
+        review: 'contradicted',
+      })
+    }
+  })
 })
 
 describe('a non-zero code', () => {
@@ -184,8 +281,9 @@ describe('a non-zero code', () => {
   })
 
   it.each([
-    ['the window is not over', { refusedToSnapshotMs: CONFIRM - 1 }],
-    ['the last query was sent before the window ended', { refusedToSnapshotMs: null }],
+    ['the window is not over', { sinceRefusedMs: CONFIRM - 1 }],
+    ['no answer before has shown no growth', { noGrowthSince: null }],
+    ['the two answers are not far enough apart', { sinceNoGrowthMs: CONFIRM - 1 }],
     ['it was a second attempt', { attempts: 2 }],
     ['an attempt ended without an answer', { unanswered: true }],
     ['the code is 9', { refusedCode: '9' }],
@@ -202,7 +300,7 @@ describe('a non-zero code', () => {
     expect([grown('39'), grown('40')]).toEqual(['failed', 'unknown'])
   })
 
-  it('proves nothing in a row of an earlier release beside growth since the payment was first seen', () => {
+  it('proves nothing beside growth since the payment was first seen, if nothing is known of the attempt', () => {
     const grown = (refundedNow: string) =>
       end({ ...REFUSED, refundedBefore: null }, { ...QUIET, refundedNow, refundedAtFirst: '5' })
     expect([grown('34').status, grown('35').status]).toEqual(['failed', 'unknown'])
@@ -224,7 +322,7 @@ describe('a non-zero code', () => {
 
   it('proves nothing without a query', () => {
     const draft = at('unknown', REFUSED)
-    applyDeadlines(draft, undefined, REFUND_SETTINGS)
+    judge(draft, undefined)
     expect(draft.now.status).toBe('unknown')
   })
 })
@@ -232,7 +330,7 @@ describe('a non-zero code', () => {
 describe('time', () => {
   it('sends an unknown refund to review, even while the gateway does not answer', () => {
     const draft = at('unknown', { sinceSentMs: RESOLVE })
-    expect(applyDeadlines(draft, undefined, REFUND_SETTINGS)).toBeUndefined()
+    expect(judge(draft, undefined)).toBeUndefined()
     expect(draft.now.status).toBe('needs_review')
     expect(end({ sinceSentMs: RESOLVE - 1 }).status).toBe('unknown')
   })

@@ -32,8 +32,10 @@ export type RefundLab = RefundRig & {
   pass(payment: LabPayment): Promise<void>
   /** Requests a refund, and syncs once to send it. */
   send(payment: LabPayment, amount: string): Promise<string>
+  /** Syncs, and once more `REFUND_CONFIRM_FAILED_MS` later: two answers, apart. */
+  passTwice(payment: LabPayment, refundId: string): Promise<void>
   row(refundId: string): Promise<RefundRow>
-  /** Moves the times of a refund's attempts back by `ms`. */
+  /** Moves the times of a refund's attempts, of its failure and of what answers have shown of it back by `ms`. */
   age(refundId: string, ms: number): Promise<void>
   /** Kinds of the payment's discrepancies, oldest first. */
   disagreements(payment: LabPayment): Promise<string[]>
@@ -69,6 +71,18 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
   }
   await mode({})
   const pass = (payment: LabPayment) => syncOnce(rig, payment)
+  const age = async (refundId: string, ms: number) => {
+    await sql`
+      update refunds set
+        first_sent_at = first_sent_at - ${ms}::float8 * interval '1 millisecond',
+        last_sent_at = last_sent_at - ${ms}::float8 * interval '1 millisecond',
+        refused_at = refused_at - ${ms}::float8 * interval '1 millisecond',
+        failure_notified_at = failure_notified_at - ${ms}::float8 * interval '1 millisecond',
+        no_growth_since = no_growth_since - ${ms}::float8 * interval '1 millisecond',
+        return_seen_at = return_seen_at - ${ms}::float8 * interval '1 millisecond',
+        resolved_at = resolved_at - ${ms}::float8 * interval '1 millisecond'
+      where refund_id = ${refundId}`
+  }
   const ask = async ({ id }: LabPayment, amount: string) =>
     (await rig.refund(id, { amount })).body.id
   return {
@@ -82,13 +96,11 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
       return refundId
     },
     row: (refundId) => readRow(rig, refundId),
-    async age(refundId, ms) {
-      await sql`
-        update refunds set
-          first_sent_at = first_sent_at - ${ms}::float8 * interval '1 millisecond',
-          last_sent_at = last_sent_at - ${ms}::float8 * interval '1 millisecond',
-          refused_at = refused_at - ${ms}::float8 * interval '1 millisecond'
-        where refund_id = ${refundId}`
+    age,
+    async passTwice(payment, refundId) {
+      await pass(payment)
+      await age(refundId, rig.service.ctx.config.REFUND_CONFIRM_FAILED_MS)
+      await pass(payment)
     },
     async disagreements({ id }) {
       const rows = await sql<{ kind: string }[]>`

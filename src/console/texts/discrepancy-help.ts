@@ -41,6 +41,11 @@ export const discrepancyHelp = {
     steps:
       'Ask the gateway’s support whether it happened, or was part of what was refunded before the payment was first seen. Then decide below.',
   },
+  external_refund_contradicted: {
+    meaning:
+      'The gateway notified both the success and the failure of a refund that was made in its portal. The amount stays reserved.',
+    steps: 'Ask the gateway’s support whether the money moved. Then decide below.',
+  },
   decided_against_evidence: {
     meaning:
       'A person decided the outcome of a refund against a notification, the refunded amount or an earlier decision.',

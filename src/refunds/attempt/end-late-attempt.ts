@@ -63,8 +63,8 @@ async function readAttempt(tx: Tx, { attemptId, recorded }: Attempt) {
 function restoreAttempt(draft: RefundDraft, { before, recorded }: Attempt, outcome: string): void {
   const { status, approvedFingerprint, needsApproval } = draft.now
   if (draft.now.attempts !== before.attempts) return
-  const { attempts, firstSentAt, lastSentAt, refundedBefore, sentAmidGrowth } = recorded
-  const sent = { attempts, firstSentAt, lastSentAt, refundedBefore, sentAmidGrowth }
+  const { attempts, firstSentAt, lastSentAt, refundedBefore } = recorded
+  const sent = { attempts, firstSentAt, lastSentAt, refundedBefore }
   const isUndone = status === 'failed' || status === 'awaiting_approval'
   if (isUndone && before.status === 'pending' && outcome !== 'unavailable') {
     const reason = `it was ${status} as never sent, but an attempt had been sent whose record was lost`

@@ -1,7 +1,8 @@
 import { addAmounts, compareAmounts } from '../../money.ts'
 import { computeRefundable } from '../../payments/refundable.ts'
+import { isInferredUnmatched } from '../reconcile/measure-unmatched.ts'
 import { isFreed, isOpen } from '../transitions.ts'
-import type { LockedPayment, RefundDraft } from '../types.ts'
+import type { LockedPayment, RefundDraft, RefundRow } from '../types.ts'
 
 /** Why a refund must not be sent; `left` is the amount left to refund (decimal string) where that is the reason. */
 export type Obstacle = { reason: string; message: string; left?: string }
@@ -25,7 +26,7 @@ export function findObstacle(
   }
   const others = own.filter((one) => one !== draft && !one.now.inFirstSight).map(({ now }) => now)
   const left = computeRefundable({
-    amount: payment.amount,
+    amount: payment.countedAmount ?? payment.amount,
     refundedNow: payment.refundedNow,
     refundedAtFirst: payment.refundedAtFirst,
     matched: [
@@ -39,7 +40,13 @@ export function findObstacle(
     ].map(({ amount }) => amount),
   })
   if (compareAmounts(left, draft.now.amount) >= 0) return undefined
-  return { reason: 'exceeds_refundable', message: `only ${left} is left to refund`, left }
+  const inferred = others.filter(isInferredUnmatched).map(describeInferred)
+  const message = [`only ${left} is left to refund`, ...inferred].join('; ')
+  return { reason: 'exceeds_refundable', message, left }
+}
+
+function describeInferred({ refundId, amount }: RefundRow): string {
+  return `refund ${refundId} of ${amount} was inferred, and stays reserved until it is confirmed`
 }
 
 /**
@@ -54,7 +61,7 @@ export function mayClear(
   unmatchedDelta = '0',
 ): boolean {
   if (left === undefined) return false
-  const open = own.filter(({ now }) => isOpen(now))
+  const open = own.filter(({ now }) => isOpen(now) || isInferredUnmatched(now))
   const reserved = addAmounts(open.map(({ now }) => now.amount))
   const twice = compareAmounts(reserved, unmatchedDelta) < 0 ? reserved : unmatchedDelta
   return compareAmounts(addAmounts([left, twice]), amount) >= 0

@@ -1,14 +1,14 @@
 import type { BodyHmac } from '../../gateway/body-hmac.ts'
-import { compareAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import { hasNotGrown } from '../deadlines.ts'
+import { findDoubt, hasNotGrown } from '../deadlines.ts'
 import { decryptReceiver, type Receiver } from '../receiver.ts'
+import { mayBeItsOwnGrowth, measureUnexplained } from '../reconcile/measure-unmatched.ts'
 import { mayResend } from '../schedule-check.ts'
 import { isStillSurplus } from '../surplus/is-still-surplus.ts'
-import { isDue, mayLeaveRefundedAmount, transition } from '../transitions.ts'
+import { isDue, mayLeaveRefundedAmount, sendToReview, transition } from '../transitions.ts'
 import type { LockedPayment, RefundDraft, RefundRow } from '../types.ts'
-import { findObstacle, mayClear } from './find-obstacle.ts'
+import { findObstacle, mayClear, type Obstacle } from './find-obstacle.ts'
 import { isAsApproved } from './is-as-approved.ts'
 import { NOT_HELD_SQL } from './lock-hold.ts'
 import type { Attempt, AttemptContext, SendPermit } from './types.ts'
@@ -30,6 +30,8 @@ export async function prepareAttempt(
   for (const payment of payments) {
     // Listed before and not now, or unreadably: until that is believed, or over, its refunds wait.
     if (!payment.listed && !payment.missing) continue
+    // One answer of a status that nobody knows changes nothing; nothing is sent meanwhile.
+    if (payment.countedStatus !== null) continue
     const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
     // A fall that one answer showed is not believed yet: growth could not be measured from this answer.
     if (own.some(({ now }) => mayLeaveRefundedAmount(now) && now.returnSightings > 0)) continue
@@ -54,7 +56,7 @@ function* pickSendable(
 ): Generator<RefundDraft> {
   const unknown = own.find(({ now }) => now.status === 'unknown')
   if (unknown) {
-    const fits = showsNothing(payment, unknown) && !findObstacle(payment, own, unknown)
+    const fits = showsNothing(payment, own, unknown) && !findObstacle(payment, own, unknown)
     if (fits && isDue(unknown) && mayResend(unknown.now, config)) yield unknown
     return
   }
@@ -67,41 +69,54 @@ function* pickSendable(
     if (status !== 'pending' || !(isDue(draft) || unblocked)) continue
     if (!config.REFUNDS_ENABLED && attempts === 0) continue
     if (!requestedBeforeSnapshot) continue
-    // It waits with the discrepancy, until the growth is explained or it was not sent in time.
-    if (mayBeItsOwn(payment, draft)) continue
     const obstacle = findObstacle(payment, own, draft)
+    const isPaymentGone = obstacle !== undefined && obstacle.left === undefined
+    // It waits with the discrepancy, until the growth is explained or it was not sent in time.
+    if (mayBeItsOwn(payment, draft) && !isPaymentGone) continue
     if (!obstacle) {
       yield draft
       continue
     }
     const waits = mayClear(obstacle, own, draft, payment.unmatchedDelta)
     if (waits && sinceRequestedMs < config.REFUND_RESOLVE_FOR_MS) continue
-    const reason = `check before sending: ${obstacle.message}; nothing was sent`
-    transition(
-      draft,
-      'failed',
-      { reason, callId },
-      {
-        failureSource: 'service',
-        failureReason: obstacle.reason,
-        failureMessage: obstacle.message,
-      },
-    )
+    failUnsent(payment, draft, obstacle, callId)
   }
+}
+
+/** Fails a refund that can no longer be sent, unless a row of it that is lost may have been sent: a person decides. */
+function failUnsent(
+  payment: LockedPayment,
+  draft: RefundDraft,
+  { reason: failureReason, message }: Obstacle,
+  callId: number,
+): void {
+  const reason = `check before sending: ${message}`
+  const doubt = findDoubt(draft.now, {
+    listed: payment.listed,
+    unmatchedDelta: payment.unmatchedDelta ?? '0',
+  })
+  if (doubt !== undefined) {
+    sendToReview(draft, 'contradicted', { reason: `${reason}; ${doubt}`, callId })
+    return
+  }
+  const failure = { failureSource: 'service' as const, failureReason, failureMessage: message }
+  transition(draft, 'failed', { reason: `${reason}; nothing was sent`, callId }, failure)
 }
 
 /** Whether a snapshot shows no growth that may be the refund, and none that is unexplained. */
 function showsNothing(
-  { unmatchedDelta, refundedNow, refundedAtFirst, returning }: LockedPayment,
+  payment: LockedPayment,
+  own: readonly RefundDraft[],
   { now }: RefundDraft,
 ): boolean {
-  if (unmatchedDelta !== '0') return false
+  const { unmatchedDelta, refundedNow, refundedAtFirst, returning } = payment
+  if (unmatchedDelta === undefined || measureUnexplained(payment, own) !== '0') return false
   return hasNotGrown(now, { refundedNow, refundedAtFirst, unmatchedDelta, returning })
 }
 
 /** Whether the payment has grown by as much without explanation: it may be this refund, sent from a row that was lost. */
 function mayBeItsOwn({ unmatchedDelta = '0' }: LockedPayment, { now }: RefundDraft): boolean {
-  return compareAmounts(unmatchedDelta, now.amount) >= 0
+  return mayBeItsOwnGrowth(unmatchedDelta, now)
 }
 
 type AttemptToRecord = {
@@ -142,7 +157,7 @@ async function recordAttempt(
       refundedBefore: isFirst ? payment.refundedNow : before.refundedBefore,
       firstSentAt: before.firstSentAt ?? recordedAt,
       lastSentAt: recordedAt,
-      sentAmidGrowth: isFirst ? payment.unmatchedDelta !== '0' : before.sentAmidGrowth,
+      noGrowthSince: null,
     },
   )
   const accountNumber = receiver?.accountNumber

@@ -5,29 +5,29 @@ export type OwnRefund = {
   id: string
   amount: string
   /**
-   * `confirmed`: a notification or a person confirmed its success; `inferred`: its success was concluded from
-   * an earlier delta; `none`: sent, outcome unknown; `failure_notified`: sent, and notified as failed;
-   * `refused`: failed by the gateway's answer alone; `contradicted`: a person has to decide; `unsent`: not sent
-   * by this row, but perhaps by one that was lost.
+   * `confirmed`: a notification or a person confirmed its success; `inferred`: its success was concluded from growth,
+   * and it stays reserved; `open`: sent, outcome unknown; `failure_notified`: sent, and notified as failed; `failed`:
+   * failed after bytes had left; `contradicted`: a person has to decide; `unsent`: not sent by this row, but perhaps by
+   * one that was lost.
    */
   evidence:
     | 'confirmed'
     | 'inferred'
-    | 'none'
+    | 'open'
     | 'failure_notified'
-    | 'refused'
+    | 'failed'
     | 'contradicted'
     | 'unsent'
   /** Its amount is already matched. */
   matched: boolean
   /** It was sent before the snapshot's query: only then can the snapshot show it. */
   sentBefore: boolean
-  /** The payment had an unmatched delta when it was sent, which could be mistaken for its own. */
-  sentAmidGrowth: boolean
-  /** An attempt of it is on record. Without one it can only have been sent by a row that was lost. */
-  sent: boolean
+  /** The refunded amount has grown by its amount since it was first sent. */
+  hasGrown: boolean
   /** It was never sent from here, and its success was notified before the payment was first seen. */
   notifiedBeforeFirst: boolean
+  /** The unmatched growth that a person had before them when they decided about it. */
+  decidedGrowth: string | null
 }
 
 export type RefundedDelta = {
@@ -36,17 +36,13 @@ export type RefundedDelta = {
   explainedAtFirst: string
   /** `refundedAmount` in the current snapshot. */
   now: string
-  /** The answer before showed less than what refunds explain. */
-  fellBefore: boolean
-  /** The part of such a fall that is explained: refunds of ours came back, which this answer shows. */
-  returning: string
   /** Both oldest first. */
   own: readonly OwnRefund[]
   external: readonly ExternalRefund[]
-  /** Amounts of external refunds whose success and failure were both notified: the delta may be theirs. */
+  /** Amounts of external refunds that do not count: the delta may be theirs all the same. */
   released: readonly string[]
-  /** A refund of the payment has contradictory evidence: nothing is inferred until a person has decided. */
-  underReview: boolean
+  /** An external refund of the payment has just appeared or changed: what was inferred is judged again. */
+  externalChanged: boolean
 }
 
 /** The result of matching; refunds of ours by their ids. */
@@ -57,17 +53,15 @@ export type DeltaMatch = {
   /** Refunds that are part of what was refunded when the payment was first seen. */
   firstSightOwn: string[]
   firstSightExternal: ExternalRefund[]
-  /** Open refunds that must have happened, because their sum equals the remaining delta. */
-  inferred: string[]
-  /** Refunds inferred earlier whose delta is gone or may belong to another refund. */
+  /** The open refund that must have happened, because the unmatched delta equals its amount. It stays reserved. */
+  inferred: string | undefined
+  /** Refunds inferred earlier from a delta that may belong to another refund. */
   doubtful: string[]
-  /** Refunds failed by the gateway's answer whose amount the remaining delta equals. */
+  /** Refunds that failed after bytes had left, and whose amount the unmatched delta equals. */
   contradicted: string[]
   /**
-   * The part of the delta that matches no refund, `0` for none; negative when the refunded amount fell below what
+   * The part of the delta that matches no known refund, `0` for none; negative when the refunded amount fell below what
    * is matched.
    */
   unmatchedDelta: string
-  /** The refunded amount is below what refunds explain. */
-  fell: boolean
 }

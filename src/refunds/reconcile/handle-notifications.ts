@@ -36,7 +36,10 @@ export async function handleNotifications(
     const own = drafts.find(({ now }) => now.refundId === one.requestId.toLowerCase())
     const finding = own && applyToOwn(ctx, own, one)
     if (finding) findings.push(finding)
-    if (!own) externalChanges.push(...(await recordExternal(tx, key, one, readResult(one.code))))
+    if (own) continue
+    const external = await recordExternal(tx, key, one, readResult(one.code))
+    externalChanges.push(...external.changes)
+    findings.push(...external.findings)
   }
   if (notifications.length === 0) return findings
   const ids = notifications.map(({ id }) => id)
@@ -101,10 +104,10 @@ function readDetails(
   return { message, fee: details.fee, reference: ambiguous ? undefined : details.reference }
 }
 
-/** Whether request id, payment and amount of a notification are those of the refund. */
+/** Whether request id (a UUID, in whatever case), payment and amount of a notification are those of the refund. */
 export function namesRefund(one: RefundNotification, own: RefundRow): boolean {
   return (
-    one.requestId === own.refundId &&
+    one.requestId.toLowerCase() === own.refundId &&
     one.paymentId === own.paymentId &&
     one.amount !== null &&
     compareAmounts(one.amount, own.amount) === 0

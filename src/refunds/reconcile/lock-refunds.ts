@@ -99,7 +99,8 @@ async function lockPaymentRows(
 ): Promise<PaymentRow[]> {
   return await tx<PaymentRow[]>`
     select payment_id as "paymentId", status, payment_method as "paymentMethod", missing, amount,
-      refunded_amount as "refundedNow", refunded_at_first as "refundedAtFirst", refunded_fell as "refundedFell",
+      refunded_amount as "refundedNow", refunded_at_first as "refundedAtFirst",
+      counted_status as "countedStatus", counted_amount as "countedAmount",
       not missing and unlisted_since is null and not unreadable
         and as_of = coalesce(${asOf}::timestamptz, as_of) as listed
     from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k
@@ -109,12 +110,25 @@ async function lockPaymentRows(
     order by payment_id`
 }
 
+/**
+ * Whether growth has shown an external refund that was read from the same signed text as `f`, on whichever payment: only
+ * one of the two can have happened.
+ */
+const OTHER_IS_MATCHED = `exists (
+  select from ipn_events e
+    join ipn_events r on r.merchant_code = e.merchant_code and r.signed_key = e.signed_key and r.id <> e.id
+    join foreign_refunds o on o.merchant_code = r.merchant_code and o.request_id = r.request_id
+      and o.payment_id = r.payment_id and o.amount = r.amount
+  where e.id = f.ipn_event_id and o.matched and o.outcome is null)`
+
 async function lockExternalRefunds(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
 ): Promise<ExternalRow[]> {
   return await tx<ExternalRow[]>`
-    select f.request_id as id, f.payment_id as "paymentId", f.amount, f.matched, f.outcome,
+    select f.id as "externalId", f.request_id as id, f.payment_id as "paymentId", f.amount, f.matched, f.outcome,
+      f.failure_notified_at is not null as contradicted,
+      f.outcome is null and not f.matched and ${tx.unsafe(OTHER_IS_MATCHED)} as "isOtherReading",
       coalesce(f.notified_at < coalesce(p.first_as_of, p.first_seen_at), false) as "notifiedBeforeFirst",
       (extract(epoch from clock_timestamp() - f.first_seen_at) * 1000)::float8 as "sinceSeenMs"
     from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k

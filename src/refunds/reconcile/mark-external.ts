@@ -1,10 +1,9 @@
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq, inArray, sql } from 'drizzle-orm'
 import { externalRefunds } from '../../db/schema.ts'
 import type { TransactionKey } from '../../db/transaction-key.ts'
 import { build } from '../../platform/postgres/query-builder.ts'
-import { rowSet } from '../../platform/postgres/row-set.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import type { ExternalChange, ExternalRefund } from '../types.ts'
+import type { ExternalChange, ExternalRefund, LockedPayment } from '../types.ts'
 
 export type ExternalEnd = { matched: true } | { outcome: 'part_of_first_sight' }
 
@@ -47,33 +46,25 @@ export async function markExternalRefunds(
   })
 }
 
-const SHOWN_COLUMNS = { id: 'text', amount: 'numeric' }
-
 /**
- * Ends the external refunds that were read from the same signed text as these, which growth has shown: only one
- * of them can have happened.
- * @returns the changed states of those of the payment
+ * Releases the external refunds of a payment of which growth has shown another reading of the same signed text. Each
+ * transaction does that for its own, so that a change is recorded with its payment.
+ * @returns the changed states
  */
 export async function releaseOtherReadings(
   tx: Tx,
   { merchantCode }: TransactionKey,
-  paymentId: string,
-  shown: readonly ExternalRefund[],
+  { paymentId, external }: Pick<LockedPayment, 'paymentId' | 'external'>,
 ): Promise<ExternalChange[]> {
-  if (shown.length === 0) return []
-  const released = await tx<{ externalId: string; paymentId: string; requestId: string }[]>`
-    update foreign_refunds o set outcome = 'released'
-    from ${rowSet(tx, 's', SHOWN_COLUMNS, shown)}
-      join foreign_refunds f on f.merchant_code = ${merchantCode} and f.payment_id = ${paymentId}
-        and f.request_id = s.id and f.amount = s.amount
-      join ipn_events e on e.id = f.ipn_event_id
-      join ipn_events r on r.merchant_code = ${merchantCode} and r.signed_key = e.signed_key and r.id <> e.id
-    where o.merchant_code = ${merchantCode} and o.ipn_event_id = r.id and not o.matched and o.outcome is null
-    returning o.id as "externalId", o.payment_id as "paymentId", o.request_id as "requestId"`
-  return released
-    .filter((one) => one.paymentId === paymentId)
-    .map(({ externalId, requestId }) => {
-      const reason = `another reading of its notification was matched (request ${requestId})`
-      return { externalId, paymentId, before: 'reserved', after: 'released', cause: { reason } }
-    })
+  const others = external.filter(({ isOtherReading }) => isOtherReading)
+  if (others.length === 0) return []
+  const ids = others.map(({ externalId }) => externalId)
+  await build(tx)
+    .update(externalRefunds)
+    .set({ outcome: 'released' })
+    .where(and(eq(externalRefunds.merchantCode, merchantCode), inArray(externalRefunds.id, ids)))
+  return others.map(({ externalId, id }) => {
+    const reason = `another reading of its notification was matched (request ${id})`
+    return { externalId, paymentId, before: 'reserved', after: 'released', cause: { reason } }
+  })
 }

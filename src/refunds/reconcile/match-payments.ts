@@ -1,18 +1,20 @@
+import type { Config } from '../../config/config.ts'
 import type { TransactionKey } from '../../db/transaction-key.ts'
 import { addAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
+import { hasNotGrown } from '../deadlines.ts'
 import {
-  isFailedByCode,
+  isFailedAfterSending,
   isFreed,
   isOpen,
   isUnsent,
-  mayLeaveRefundedAmount,
   NO_FAILURE,
   sendToReview,
   transition,
 } from '../transitions.ts'
 import type {
+  Cause,
   ExternalChange,
   ExternalRefund,
   Finding,
@@ -20,10 +22,11 @@ import type {
   RefundDraft,
   RefundRow,
 } from '../types.ts'
-import type { DeltaMatch, OwnRefund } from './delta-types.ts'
+import type { DeltaMatch, OwnRefund, RefundedDelta } from './delta-types.ts'
 import type { LockedRefunds } from './lock-refunds.ts'
-import { type ExternalEnd, markExternalRefunds, releaseOtherReadings } from './mark-external.ts'
-import { matchRefundedDelta } from './match-refunded-delta.ts'
+import { type ExternalEnd, markExternalRefunds } from './mark-external.ts'
+import { findDoubtful, matchRefundedDelta } from './match-refunded-delta.ts'
+import { measureUnexplained, measureUnmatched } from './measure-unmatched.ts'
 import { trackReturns } from './track-returns.ts'
 
 /** The result of matching the payments of a transaction. */
@@ -35,39 +38,55 @@ export type MatchedPayments = {
   externalChanged: boolean
 }
 
+/** An answer whose payments are matched. */
+export type SnapshotToMatch = SnapshotRef & {
+  /** It differs from the one before. */
+  changed: boolean
+}
+
 /**
  * Matches the refunded delta of each payment that the answer lists to its refunds, and applies the result to them.
  * Sets each such payment's `unmatchedDelta`.
- * @param changed the snapshot differs from the one before
  */
 export async function matchPayments(
+  { REFUND_CONFIRM_FAILED_MS: waitMs }: Pick<Config, 'REFUND_CONFIRM_FAILED_MS'>,
   tx: Tx,
   key: TransactionKey,
   { drafts, payments, externalChanges }: LockedRefunds,
-  snapshot: SnapshotRef,
-  changed: boolean,
+  { changed, ...snapshot }: SnapshotToMatch,
 ): Promise<MatchedPayments> {
   const matched: MatchedPayments = { findings: [], rematched: [], externalChanged: false }
   for (const payment of payments.filter(({ listed }) => listed)) {
-    const freed = await trackReturns(tx, key, payment, drafts, snapshot)
-    const match = matchPayment(payment, drafts)
+    const freed = await trackReturns(tx, key, payment, drafts, { ...snapshot, waitMs })
+    const externalChanged = externalChanges.some((one) => one.paymentId === payment.paymentId)
+    const match = matchRefundedDelta(describeDelta(payment, drafts, externalChanged))
     payment.unmatchedDelta = match.unmatchedDelta
     applyMatch(match, payment, drafts, snapshot)
-    matched.findings.push(...describeDelta(payment, match.unmatchedDelta))
-    if (changed || freed || changesAnything(match)) matched.rematched.push(payment.paymentId)
+    externalChanges.push(...(await saveMatch(tx, key, payment, match, snapshot)))
+    matched.findings.push(...findGrowth(payment, drafts))
+    if (changed || freed || externalChanged || changesAnything(match)) {
+      matched.rematched.push(payment.paymentId)
+    }
     if (match.matchedExternal.length + match.firstSightExternal.length > 0) {
       matched.externalChanged = true
     }
-    externalChanges.push(...(await saveMatch(tx, key, payment, match, snapshot)))
   }
   return matched
+}
+
+/**
+ * Judges again what was inferred on a payment, after an external refund of it has appeared or changed: where the stored
+ * refunded amount does not show it any more, a person decides. Needs no answer.
+ */
+export function rejudgeInferred(payment: LockedPayment, drafts: readonly RefundDraft[]): void {
+  doubt(findDoubtful(describeDelta(payment, drafts, true)), drafts, {})
 }
 
 async function saveMatch(
   tx: Tx,
   key: TransactionKey,
   payment: LockedPayment,
-  { matchedExternal, firstSightExternal, fell }: DeltaMatch,
+  { matchedExternal, firstSightExternal }: DeltaMatch,
   { callId }: SnapshotRef,
 ): Promise<ExternalChange[]> {
   const { paymentId, external, explainedAtFirst } = payment
@@ -75,7 +94,6 @@ async function saveMatch(
     markExternalRefunds(tx, key, paymentId, marked, end, callId)
   const changes = [
     ...(await mark(matchedExternal, { matched: true })),
-    ...(await releaseOtherReadings(tx, key, paymentId, matchedExternal)),
     ...(await mark(firstSightExternal, { outcome: 'part_of_first_sight' })),
   ]
   payment.external = external
@@ -83,47 +101,47 @@ async function saveMatch(
     .map((one) => ({ ...one, matched: one.matched || matchedExternal.includes(one) }))
   const explained = firstSightExternal.map(({ amount }) => amount)
   payment.explainedAtFirst = addAmounts([explainedAtFirst, ...explained])
-  if (fell === payment.refundedFell) return changes
-  await tx`
-    update payments set refunded_fell = ${fell}
-    where merchant_code = ${key.merchantCode} and payment_id = ${paymentId}`
   return changes
 }
 
-function matchPayment(payment: LockedPayment, drafts: readonly RefundDraft[]): DeltaMatch {
+function describeDelta(
+  payment: LockedPayment,
+  drafts: readonly RefundDraft[],
+  externalChanged: boolean,
+): RefundedDelta {
   const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
   const inFirstSight = own.filter(({ now }) => now.inFirstSight).map(({ now }) => now.amount)
-  const returning = own.filter(({ now }) => mayLeaveRefundedAmount(now) && now.returnSightings > 0)
-  return matchRefundedDelta({
+  const unmatchedDelta = measureUnmatched(payment, own)
+  const hasGrown = (now: RefundRow) =>
+    !hasNotGrown(now, { ...payment, unmatchedDelta, returning: '0' })
+  return {
     atFirst: payment.refundedAtFirst,
     explainedAtFirst: addAmounts([payment.explainedAtFirst, ...inFirstSight]),
     now: payment.refundedNow,
-    fellBefore: payment.refundedFell,
-    returning: addAmounts(returning.map(({ now }) => now.amount)),
-    own: own.flatMap(describeOwn),
+    own: own.flatMap((draft) => describeOwn(draft, hasGrown(draft.now))),
     external: payment.external,
     released: payment.released,
-    underReview: own.some(({ now }) => now.status === 'needs_review' && !isOpen(now)),
-  })
+    externalChanged,
+  }
 }
 
 /** Describes a refund for matching; empty for one that cannot have moved money, or not since first sight. */
-function describeOwn({ now }: RefundDraft): OwnRefund[] {
+function describeOwn({ now }: RefundDraft, hasGrown: boolean): OwnRefund[] {
   if (now.inFirstSight || isFreed(now)) return []
   const evidence = describeEvidence(now)
   if (evidence === undefined) return []
-  const { refundId: id, amount, matched, sentAmidGrowth, attempts } = now
+  const { refundId: id, amount, matched, attempts, decidedGrowth } = now
   const notifiedBeforeFirst = attempts === 0 && now.notifiedBeforeFirst
   const sentBefore = now.sentBeforeSnapshot
-  const row = { id, amount, matched, sentAmidGrowth, sentBefore, sent: attempts > 0 }
+  const row = { id, amount, matched, sentBefore, hasGrown, decidedGrowth }
   return [{ ...row, notifiedBeforeFirst, evidence }]
 }
 
 function describeEvidence(now: RefundRow): OwnRefund['evidence'] | undefined {
   if (now.status === 'returned') return 'confirmed'
   if (now.status === 'succeeded') return now.inferred ? 'inferred' : 'confirmed'
-  if (isOpen(now)) return now.failureCode === null ? 'none' : 'failure_notified'
-  if (isFailedByCode(now)) return 'refused'
+  if (isOpen(now)) return now.failureCode === null ? 'open' : 'failure_notified'
+  if (isFailedAfterSending(now)) return 'failed'
   if (isUnsent(now)) return 'unsent'
   return now.status === 'needs_review' ? 'contradicted' : undefined
 }
@@ -135,41 +153,50 @@ function applyMatch(
   { callId }: SnapshotRef,
 ): void {
   for (const draft of drafts) {
-    const { refundId, refusedCode } = draft.now
+    const { refundId } = draft.now
     if (matchedOwn.includes(refundId)) draft.now = { ...draft.now, matched: true }
     if (firstSightOwn.includes(refundId)) draft.now = { ...draft.now, inFirstSight: true }
-    if (inferred.includes(refundId)) {
-      const reason = `inferred: the payment's refunded amount grew to ${payment.refundedNow}, which matches its open refunds exactly`
-      const patch = { matched: true, inferred: true, ...NO_FAILURE }
-      transition(draft, 'succeeded', { reason, callId }, patch)
-    }
-    if (doubtful.includes(refundId)) {
-      const reason = 'the increase it was inferred from is gone, or may belong to another refund'
-      sendToReview(draft, 'contradicted', { reason, callId })
+    if (inferred === refundId) {
+      const reason = `inferred: the payment's refunded amount grew to ${payment.refundedNow}, by the amount of its only open refund`
+      transition(draft, 'succeeded', { reason, callId }, { inferred: true, ...NO_FAILURE })
     }
     if (contradicted.includes(refundId)) {
-      const reason = `refused with code ${refusedCode}, but the refunded amount grew by its amount since`
+      const reason = `it had failed, but nothing else explains ${draft.now.amount} of the refunded amount, which is its amount`
       sendToReview(draft, 'contradicted', { reason, callId })
     }
+  }
+  doubt(doubtful, drafts, { callId })
+}
+
+function doubt(
+  doubtful: readonly string[],
+  drafts: readonly RefundDraft[],
+  of: Omit<Cause, 'reason'>,
+): void {
+  const reason = 'the increase that it was inferred from may belong to another refund'
+  for (const draft of drafts) {
+    if (doubtful.includes(draft.now.refundId))
+      sendToReview(draft, 'contradicted', { reason, ...of })
   }
 }
 
-function describeDelta(
-  { paymentId, refundedNow }: LockedPayment,
-  unmatchedDelta: string,
-): Finding[] {
-  if (unmatchedDelta === '0') return []
+/** Finds growth that nothing explains, and a refunded amount below what refunds explain. */
+export function findGrowth(payment: LockedPayment, drafts: readonly RefundDraft[]): Finding[] {
+  const { paymentId, refundedNow } = payment
+  const unexplained = measureUnexplained(payment, drafts)
+  if (unexplained === '0') return []
   const theirs = `refundedAmount ${refundedNow}`
-  if (unmatchedDelta.startsWith('-')) {
-    const ours = `${unmatchedDelta.slice(1)} more is explained by refunds`
+  if (unexplained.startsWith('-')) {
+    const ours = `${unexplained.slice(1)} more is explained by refunds`
     return [{ kind: 'refunded_amount_fell', ours, theirs, paymentId }]
   }
-  const ours = `no refund explains ${unmatchedDelta} of it`
+  const ours = `no refund explains ${unexplained} of it`
   return [{ kind: 'unexplained_growth', ours, theirs, paymentId }]
 }
 
 function changesAnything(match: DeltaMatch): boolean {
   const { matchedOwn, matchedExternal, firstSightOwn, firstSightExternal, inferred } = match
-  const changed = [matchedOwn, matchedExternal, firstSightOwn, firstSightExternal, inferred]
-  return [...changed, match.doubtful, match.contradicted].some((ids) => ids.length > 0)
+  const changed = [matchedOwn, matchedExternal, firstSightOwn, firstSightExternal]
+  const lists = [...changed, match.doubtful, match.contradicted]
+  return inferred !== undefined || lists.some((ids) => ids.length > 0)
 }

@@ -2,77 +2,64 @@ import { Big } from 'big.js'
 import type { ExternalRefund } from '../types.ts'
 import type { DeltaMatch, OwnRefund, RefundedDelta } from './delta-types.ts'
 
-/** What is not matched yet of the delta and of the first sight, and what is decided so far. */
-type Matching = Omit<DeltaMatch, 'unmatchedDelta' | 'inferred' | 'contradicted'> & {
-  left: Big
-  firstSight: Big
-  inferredBefore: OwnRefund[]
-  /** The delta fits an open refund of ours and an external one that may belong to the first sight. */
-  torn: boolean
-}
+/** What is not matched yet of the delta and of the first sight, and what is matched so far. */
+type Matching = Pick<
+  DeltaMatch,
+  'matchedOwn' | 'matchedExternal' | 'firstSightOwn' | 'firstSightExternal'
+> & { left: Big; firstSight: Big }
 
 /**
- * Matches the increase of a payment's refunded amount to refunds, every unit once:
+ * Matches the increase of a payment's refunded amount to the refunds that are known to have happened, every unit once:
  *
  * 1. what was refunded at first sight, to refunds notified before it;
- * 2. the delta to confirmed refunds, ours first, then external ones, oldest first, each only as a whole. One that
- *    fits an open refund of ours and an external one that may belong to the first sight settles neither;
- * 3. by inference, to all open refunds of ours, if their sum equals the remainder and the payment had no
- *    unmatched delta when they were sent.
+ * 2. the delta to confirmed refunds, ours first, then external ones, oldest first, each only as a whole. An external one
+ *    that may repeat one of the first sight is not matched while the delta may be a refund of ours.
  *
- * Any other remainder stays unmatched. Inferred matches are withdrawn for an external refund, or one of ours that was
- * sent by a row that is lost, that finds no delta of its own but would have found theirs, and when two answers show that
- * the refunded amount fell: a person has to decide.
+ * Then it judges the rest, which stays unmatched whatever comes of it: if it equals the amount of the only refund of ours
+ * that is open, and nothing else can have caused it, that refund's success is inferred; if it equals the amount of one
+ * that failed after bytes had left, a person decides. What was inferred is judged again when an external refund appears
+ * or changes, or when a known refund takes part of the delta.
  */
 export function matchRefundedDelta(delta: RefundedDelta): DeltaMatch {
   const matching = startMatching(delta)
   consumeFirstSight(matching, delta)
-  // What one match leaves, or withdraws, may decide about another.
-  for (let before = ''; before !== matching.left.toFixed(); ) {
-    before = matching.left.toFixed()
-    matchCertain(matching, delta)
-  }
-  const { left, firstSight: _, inferredBefore: __, torn, ...match } = matching
-  const isDisputed = torn || delta.released.some((amount) => left.gte(amount))
-  const mayInfer = !delta.underReview && !isDisputed && match.doubtful.length === 0
-  const inferred = mayInfer ? inferOpen(left, delta.own) : []
-  const contradicted = delta.own
-    .filter((one) => one.evidence === 'refused' && one.sentBefore && left.eq(one.amount))
-    .map(({ id }) => id)
-  const unmatchedDelta = inferred.length > 0 ? '0' : left.toFixed()
-  return { ...match, inferred, contradicted, unmatchedDelta }
-}
-
-function matchCertain(matching: Matching, { own, external }: RefundedDelta): void {
-  matching.torn = false
-  matchConfirmed(matching, own)
+  matchConfirmed(matching, delta.own)
   const mayBeFirst = (one: ExternalRefund) => mayBelongToFirstSight(one, matching)
-  const certain = external.filter((one) => !mayBeFirst(one))
-  for (const one of [...certain, ...external.filter(mayBeFirst)]) matchExternal(matching, one, own)
+  const certain = delta.external.filter((one) => !mayBeFirst(one))
+  for (const one of [...certain, ...delta.external.filter(mayBeFirst)]) {
+    matchExternal(matching, one, delta.own)
+  }
+  const { left, firstSight: _, ...match } = matching
+  const shown = findShown(matching, delta)
+  const externalChanged = delta.externalChanged || match.matchedExternal.length > 0
+  const isDoubtful = (one: OwnRefund) =>
+    externalChanged ? one !== shown : match.matchedOwn.length > 0 && left.lt(one.amount)
+  return {
+    ...match,
+    inferred: shown?.evidence === 'open' ? shown.id : undefined,
+    doubtful: delta.own.filter((one) => isInferred(one) && isDoubtful(one)).map(({ id }) => id),
+    contradicted: delta.own.filter((one) => isContradicted(one, left)).map(({ id }) => id),
+    unmatchedDelta: left.toFixed(),
+  }
 }
 
-/** Subtracts what is matched already. Where two answers show less, doubts the newest inferred refunds first. */
-function startMatching(delta: RefundedDelta): Matching {
-  const { atFirst, explainedAtFirst, now, own, external, fellBefore, returning } = delta
+/**
+ * Finds the refunds inferred earlier that the stored delta does not show any more, because an external refund appeared
+ * or changed. Matches nothing: only an answer does.
+ * @returns their ids
+ */
+export function findDoubtful(delta: RefundedDelta): string[] {
+  const shown = findShown(startMatching(delta), delta)
+  return delta.own.filter((one) => isInferred(one) && one !== shown).map(({ id }) => id)
+}
+
+/** Subtracts what is matched already. */
+function startMatching({ atFirst, explainedAtFirst, now, own, external }: RefundedDelta): Matching {
   const matched = [...own, ...external].filter((one) => one.matched)
   const grown = new Big(now).minus(atFirst)
-  let left = matched.reduce((rest, { amount }) => rest.minus(amount), grown)
-  const fell = left.lt(0)
-  const inferredBefore = own.filter(({ matched, evidence }) => matched && evidence === 'inferred')
-  const doubtful: string[] = []
-  while (fellBefore && left.plus(returning).lt(0)) {
-    const newest = inferredBefore.pop()
-    if (!newest) break
-    doubtful.push(newest.id)
-    left = left.plus(newest.amount)
-  }
   return {
-    left,
+    left: matched.reduce((rest, { amount }) => rest.minus(amount), grown),
     firstSight: new Big(atFirst).minus(explainedAtFirst),
-    inferredBefore,
-    doubtful,
-    fell,
-    torn: false,
     matchedOwn: [],
     matchedExternal: [],
     firstSightOwn: [],
@@ -92,16 +79,13 @@ function consumeFirstSight(matching: Matching, { own, external }: RefundedDelta)
   matching.firstSightOwn = early(confirmed)
     .filter(fits)
     .map(({ id }) => id)
-  matching.firstSightExternal = early(external).filter(fits)
+  matching.firstSightExternal = early(external.filter(isCertain)).filter(fits)
 }
 
 function matchConfirmed(matching: Matching, own: readonly OwnRefund[]): void {
-  for (const { id, amount, evidence, matched, sentBefore, sent } of own) {
-    const isDone = matched || [...matching.firstSightOwn, ...matching.matchedOwn].includes(id)
-    if (evidence !== 'confirmed' || isDone) continue
-    if (!sentBefore) continue
-    if (!sent && matching.left.lt(amount)) withdrawInferred(matching, amount)
-    if (matching.left.lt(amount)) continue
+  for (const { id, amount, evidence, matched, sentBefore } of own) {
+    const isDone = matched || matching.firstSightOwn.includes(id)
+    if (evidence !== 'confirmed' || isDone || !sentBefore || matching.left.lt(amount)) continue
     matching.matchedOwn.push(id)
     matching.left = matching.left.minus(amount)
   }
@@ -113,16 +97,17 @@ function matchExternal(
   own: readonly OwnRefund[],
 ): void {
   const { amount } = external
-  const isDone = [...matching.firstSightExternal, ...matching.matchedExternal].includes(external)
-  if (external.matched || isDone) return
-  if (matching.left.lt(amount)) withdrawInferred(matching, amount)
-  if (matching.left.lt(amount)) return
-  if (mayBelongToFirstSight(external, matching) && own.some((one) => mayBeShown(one, matching))) {
-    matching.torn = true
-    return
-  }
+  const isDone = external.matched || matching.firstSightExternal.includes(external)
+  if (isDone || !isCertain(external) || matching.left.lt(amount)) return
+  const mayBeOurs = () => own.some((one) => mayBeShown(one, matching))
+  if (mayBelongToFirstSight(external, matching) && mayBeOurs()) return
   matching.matchedExternal.push(external)
   matching.left = matching.left.minus(amount)
+}
+
+/** Of one whose failure was notified as well, and of another reading of one that happened, growth proves nothing. */
+function isCertain({ contradicted, isOtherReading }: ExternalRefund): boolean {
+  return !contradicted && !isOtherReading
 }
 
 /** Whether a notification received since may repeat one of a refund from before the payment was first seen. */
@@ -134,29 +119,38 @@ function mayBelongToFirstSight(
 }
 
 /** Whether the remaining delta may be a refund of ours whose outcome is not certain. */
-function mayBeShown({ id, amount, evidence, matched, sentBefore }: OwnRefund, matching: Matching) {
-  if (matching.left.lt(amount) || !sentBefore) return false
-  return matching.doubtful.includes(id) || (evidence !== 'confirmed' && !matched)
+function mayBeShown({ amount, evidence, matched, sentBefore }: OwnRefund, { left }: Matching) {
+  return left.gte(amount) && sentBefore && evidence !== 'confirmed' && !matched
 }
 
-/** Withdraws the inferred matches, if with their delta a refund of this amount would have found its own. */
-function withdrawInferred(matching: Matching, amount: string): void {
-  const { inferredBefore, left } = matching
-  const before = inferredBefore.reduce((sum, one) => sum.plus(one.amount), left)
-  if (inferredBefore.length === 0 || before.lt(amount)) return
-  matching.doubtful.push(...inferredBefore.splice(0).map(({ id }) => id))
-  matching.left = before
+/**
+ * Finds the refund of ours that the unmatched delta shows: the only one that is open or inferred, of exactly its amount,
+ * grown since it was sent, and no external refund and no failed one that could have caused it instead.
+ */
+function findShown(matching: Matching, { own, external, released }: RefundedDelta) {
+  const { left, matchedExternal, firstSightExternal } = matching
+  const unmatched = own.filter(({ matched }) => !matched)
+  const [candidate, other] = unmatched.filter(({ evidence }) =>
+    ['open', 'failure_notified', 'inferred'].includes(evidence),
+  )
+  if (candidate === undefined || other !== undefined) return undefined
+  const { evidence, amount, sentBefore, hasGrown } = candidate
+  const explained = [...matchedExternal, ...firstSightExternal]
+  const mayBeElsewhere =
+    external.some((one) => !one.matched && !explained.includes(one)) ||
+    released.some((one) => left.gte(one)) ||
+    unmatched.some((one) => one.evidence === 'failed' || one.evidence === 'contradicted')
+  const isShown = evidence !== 'failure_notified' && sentBefore && hasGrown && left.eq(amount)
+  return isShown && !mayBeElsewhere ? candidate : undefined
 }
 
-/** @returns the ids of all open refunds if they make up the remaining delta, otherwise none */
-function inferOpen(left: Big, own: readonly OwnRefund[]): string[] {
-  const open = own.filter(
-    ({ evidence, matched }) =>
-      !matched && !['confirmed', 'contradicted', 'unsent'].includes(evidence),
-  )
-  const sum = open.reduce((total, { amount }) => total.plus(amount), new Big(0))
-  const mayShow = open.every(
-    (one) => one.evidence === 'none' && one.sentBefore && !one.sentAmidGrowth,
-  )
-  return mayShow && left.gt(0) && left.eq(sum) ? open.map(({ id }) => id) : []
+function isInferred({ evidence, matched }: OwnRefund): boolean {
+  return evidence === 'inferred' && !matched
+}
+
+/** Whether the delta shows a refund that failed. What a person had before them when they decided is no news. */
+function isContradicted(one: OwnRefund, left: Big): boolean {
+  const { evidence, amount, sentBefore, decidedGrowth } = one
+  const isNews = decidedGrowth === null || !left.eq(decidedGrowth)
+  return evidence === 'failed' && sentBefore && left.eq(amount) && isNews
 }

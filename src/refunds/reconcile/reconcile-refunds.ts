@@ -12,12 +12,14 @@ import { endAttempt, endInterruptedAttempt } from '../attempt/end-attempt.ts'
 import { endLateAttempt } from '../attempt/end-late-attempt.ts'
 import { prepareAttempt } from '../attempt/prepare-attempt.ts'
 import type { Attempt, AttemptContext, SendPermit, SentAttempt } from '../attempt/types.ts'
-import { applyDeadlines } from '../deadlines.ts'
+import { applyDeadlines, type PaymentView } from '../deadlines.ts'
 import type { ExternalChange, Finding, LockedPayment, RefundDraft } from '../types.ts'
 import { findUnmatchedExternal } from './find-unmatched-external.ts'
 import { handleNotifications } from './handle-notifications.ts'
 import { type LockedRefunds, lockRefunds, refreshExternalRefunds } from './lock-refunds.ts'
-import { type MatchedPayments, matchPayments } from './match-payments.ts'
+import { releaseOtherReadings } from './mark-external.ts'
+import { type MatchedPayments, matchPayments, rejudgeInferred } from './match-payments.ts'
+import { measureUnmatched } from './measure-unmatched.ts'
 import { recordExternalChanges } from './record-external-changes.ts'
 import { type SendingTurn, saveDrafts } from './save-drafts.ts'
 
@@ -123,14 +125,14 @@ async function judgeRefunds(
   { snapshot, changed }: Pick<ReconcileInput, 'snapshot' | 'changed'>,
 ): Promise<JudgedRefunds> {
   const { config } = ctx
-  const { drafts, notifications } = locked
-  const notified = await handleNotifications(ctx, tx, key, locked)
-  const externalNotified =
-    notifications.length > 0 && (await refreshExternalRefunds(tx, key, locked))
-  const matched = snapshot && (await matchPayments(tx, key, locked, snapshot, changed))
+  const { drafts } = locked
+  const { findings: notified, externalNotified } = await handleEvidence(ctx, tx, key, locked)
+  const matched =
+    snapshot && (await matchPayments(config, tx, key, locked, { ...snapshot, changed }))
   const timedOut = drafts.flatMap((draft) => {
     const view = snapshot && viewSnapshot(snapshot, draft, locked)
-    const disagreement = applyDeadlines(draft, view, config)
+    const payment = viewPayment(draft, locked)
+    const disagreement = applyDeadlines(draft, { payment, snapshot: view }, config)
     const { paymentId, refundId } = draft.now
     return disagreement ? [{ ...disagreement, paymentId, refundId }] : []
   })
@@ -140,6 +142,34 @@ async function judgeRefunds(
   const found = await recordFindings(tx, key, locked, findings, { ...matched, externalChanged })
   await recordExternalChanges(tx, key, locked.externalChanges)
   return { found, externalChanged }
+}
+
+/** Handles notifications, and judges again what was inferred where they changed external refunds. */
+async function handleEvidence(
+  ctx: Pick<RefundsContext, 'config' | 'encryption'>,
+  tx: Tx,
+  key: TransactionKey,
+  locked: LockedRefunds,
+): Promise<{ findings: Finding[]; externalNotified: boolean }> {
+  const findings = await handleNotifications(ctx, tx, key, locked)
+  for (const payment of locked.payments) {
+    locked.externalChanges.push(...(await releaseOtherReadings(tx, key, payment)))
+  }
+  if (locked.notifications.length === 0 && locked.externalChanges.length === 0) {
+    return { findings, externalNotified: false }
+  }
+  const externalNotified = await refreshExternalRefunds(tx, key, locked)
+  for (const payment of locked.payments) {
+    const isChanged = locked.externalChanges.some((one) => one.paymentId === payment.paymentId)
+    if (isChanged && !payment.listed) rejudgeInferred(payment, locked.drafts)
+  }
+  return { findings, externalNotified }
+}
+
+function viewPayment({ now: { paymentId } }: RefundDraft, locked: LockedRefunds): PaymentView {
+  const payment = locked.payments.find((one) => one.paymentId === paymentId)
+  if (!payment) return { listed: false, unmatchedDelta: '0' }
+  return { listed: payment.listed, unmatchedDelta: measureUnmatched(payment, locked.drafts) }
 }
 
 /** What the snapshot shows about the payment of a refund, once its refunded delta is matched. */

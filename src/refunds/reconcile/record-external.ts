@@ -2,97 +2,145 @@ import type { TransactionKey } from '../../db/transaction-key.ts'
 import { compareAmounts } from '../../money.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { deriveExternalState } from '../external-view.ts'
-import type { ExternalChange } from '../types.ts'
+import type { ExternalChange, Finding } from '../types.ts'
 import type { RefundNotification } from './read-notifications.ts'
 
-type Before = {
-  externalId: string
-  /** Null when there was no row. */
-  matched: boolean | null
-  outcome: 'part_of_first_sight' | 'released' | 'never_happened' | 'own' | null
-}
+type Outcome = 'part_of_first_sight' | 'released' | 'never_happened' | 'own'
+
+/** What a notification makes of the external refund that it names. */
+export type RecordedExternal = { changes: ExternalChange[]; findings: Finding[] }
+
+const NOTHING: RecordedExternal = { changes: [], findings: [] }
 
 /**
- * Records a verified success as an external refund, which is reserved until growth shows it. A failure that is
- * notified after it releases it, and another success after that, or after a person decided that it never happened,
- * reserves it again.
- * @returns the changed state, if any
+ * Records a verified success as an external refund, which is reserved until growth shows it or a person decides. A
+ * failure of the same refund, in whatever order, contradicts it: it stays as it is, and a person decides. What a person
+ * decided never to have happened stays so.
  */
 export async function recordExternal(
   tx: Tx,
   key: TransactionKey,
   one: RefundNotification,
   result: 'success' | 'failure' | undefined,
-): Promise<ExternalChange[]> {
+): Promise<RecordedExternal> {
   const { paymentId, amount } = one
   // Of two readings nobody can say which one is right: both are reserved, until growth shows one.
-  if (one.hint && !one.published) return []
-  if (!one.verified || result === undefined || paymentId === null || amount === null) return []
-  if (compareAmounts(amount, '0') === 0) return []
-  if (result === 'failure') return one.hint ? [] : await release(tx, key, one)
-  return await reserve(tx, key, one)
+  if (one.hint && !one.published) return NOTHING
+  if (!one.verified || result === undefined || paymentId === null || amount === null) return NOTHING
+  if (compareAmounts(amount, '0') === 0) return NOTHING
+  if (result === 'failure') return one.hint ? NOTHING : await contradict(tx, key, one, paymentId)
+  return await reserve(tx, key, one, paymentId)
 }
 
-async function release(
+async function contradict(
   tx: Tx,
   { merchantCode }: TransactionKey,
   one: RefundNotification,
-): Promise<ExternalChange[]> {
-  const { requestId, paymentId, amount, code } = one
-  const rows = await tx<Before[]>`
-    with old as (
-      select id, matched, outcome from foreign_refunds
-      where merchant_code = ${merchantCode} and request_id = ${requestId} and payment_id = ${paymentId}
-        and amount = ${amount} and (outcome is null or outcome = 'part_of_first_sight') for update
-    )
-    update foreign_refunds f set outcome = 'released', matched = false
-    from old where f.merchant_code = ${merchantCode} and f.id = old.id
-    returning f.id as "externalId", old.matched, old.outcome`
-  return rows.map((before) =>
-    describe(one, before, 'released', `the gateway notified the failure (code ${code}) of`),
-  )
+  paymentId: string,
+): Promise<RecordedExternal> {
+  const rows = await tx<{ matched: boolean; outcome: Outcome | null }[]>`
+    update foreign_refunds set failure_notified_at = ${one.receivedAt}
+    where merchant_code = ${merchantCode} and request_id = ${one.requestId} and payment_id = ${paymentId}
+      and amount = ${one.amount} and failure_notified_at is null
+      and (outcome is null or outcome = 'part_of_first_sight')
+    returning matched, outcome`
+  return { changes: [], findings: rows.map((row) => describeContradiction(one, paymentId, row)) }
+}
+
+type Reserved = {
+  externalId: string
+  /** Null when there was no row. */
+  matched: boolean | null
+  outcome: Outcome | null
+  contradicted: boolean
 }
 
 async function reserve(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
   one: RefundNotification,
-): Promise<ExternalChange[]> {
-  const { id, requestId, paymentId, amount, receivedAt } = one
-  const rows = await tx<Before[]>`
+  paymentId: string,
+): Promise<RecordedExternal> {
+  const { id, requestId, amount, receivedAt } = one
+  const rows = await tx<Reserved[]>`
     with old as (
       select matched, outcome from foreign_refunds
       where merchant_code = ${merchantCode} and request_id = ${requestId} and payment_id = ${paymentId}
         and amount = ${amount}
     ), stored as (
       insert into foreign_refunds as f
-        (merchant_code, request_id, payment_id, amount, ipn_event_id, notified_at)
-      select merchant_code, ${requestId}, payment_id, ${amount}, ${id}, ${receivedAt} from payments
+        (merchant_code, request_id, payment_id, amount, ipn_event_id, notified_at, failure_notified_at)
+      select merchant_code, ${requestId}, payment_id, ${amount}, ${id}, ${receivedAt}, (
+        ${selectFailure(tx, merchantCode, one)}
+      ) from payments
       where merchant_code = ${merchantCode} and payment_id = ${paymentId}
         and transaction_id = ${transactionId}
       on conflict (merchant_code, request_id, payment_id, amount) do update
-        set outcome = null, matched = false
-      where f.outcome in ('released', 'never_happened')
-      returning id
+        set outcome = null, matched = false, ipn_event_id = excluded.ipn_event_id
+      where f.outcome = 'released'
+      returning id, failure_notified_at is not null as contradicted
     )
-    select stored.id as "externalId", old.matched, old.outcome
+    select stored.id as "externalId", old.matched, old.outcome, stored.contradicted
     from stored left join old on true`
-  return rows.map((before) => describe(one, before, 'reserved', 'the gateway notified'))
+  if (rows.length === 0) return await describeKept(tx, merchantCode, one, paymentId)
+  return {
+    changes: rows.map((row) => describeReserved(one, paymentId, row)),
+    findings: rows
+      .filter(({ contradicted }) => contradicted)
+      .map(() => describeContradiction(one, paymentId, { matched: false, outcome: null })),
+  }
 }
 
-function describe(
-  { id, requestId, paymentId, amount }: RefundNotification,
-  { externalId, matched, outcome }: Before,
-  after: ExternalChange['after'],
-  verb: string,
+/** When the failure of the same refund was notified first; null when it was not. */
+function selectFailure(
+  tx: Tx,
+  merchantCode: string,
+  { requestId, paymentId, amount }: RefundNotification,
+) {
+  return tx`
+    select min(e.first_received_at) from ipn_events e
+    where e.merchant_code = ${merchantCode} and e.kind = 'refund' and e.verdict = 'verified' and not e.hint
+      and lower(e.request_id) = ${requestId.toLowerCase()} and e.request_id = ${requestId}
+      and e.payment_id = ${paymentId} and e.amount = ${amount}
+      and e.code ~ '^-?[1-9][0-9]{0,8}$' and e.code not in ('9', '99')`
+}
+
+/** What is known already changes nothing; what a person decided never to have happened is a discrepancy. */
+async function describeKept(
+  tx: Tx,
+  merchantCode: string,
+  { requestId, amount }: RefundNotification,
+  paymentId: string,
+): Promise<RecordedExternal> {
+  const decided = await tx<{ by: string | null }[]>`
+    select resolution ->> 'by' as by from foreign_refunds
+    where merchant_code = ${merchantCode} and request_id = ${requestId} and payment_id = ${paymentId}
+      and amount = ${amount} and outcome = 'never_happened'`
+  const findings = decided.map(({ by }): Finding => {
+    const ours = `external refund ${requestId} of ${amount} decided as never_happened by ${by}`
+    const kind = 'decided_against_evidence'
+    return { kind, ours, theirs: 'another notification of its success', paymentId }
+  })
+  return { changes: [], findings }
+}
+
+function describeReserved(
+  { id, requestId, amount }: RefundNotification,
+  paymentId: string,
+  { externalId, matched, outcome }: Reserved,
 ): ExternalChange {
-  const reason = `${verb} a refund of ${amount} made elsewhere (request ${requestId})`
+  const reason = `the gateway notified a refund of ${amount} made elsewhere (request ${requestId})`
   const before = matched === null ? null : deriveExternalState({ matched, outcome })
-  return {
-    externalId,
-    paymentId: paymentId ?? '',
-    before,
-    after,
-    cause: { reason, ipnEventId: id },
-  }
+  return { externalId, paymentId, before, after: 'reserved', cause: { reason, ipnEventId: id } }
+}
+
+function describeContradiction(
+  { requestId, amount }: RefundNotification,
+  paymentId: string,
+  row: { matched: boolean; outcome: Outcome | null },
+): Finding {
+  const state = deriveExternalState(row)
+  const ours = `external refund ${requestId} of ${amount} is ${state}`
+  const theirs = 'its success and its failure were both notified'
+  return { kind: 'external_refund_contradicted', ours, theirs, paymentId }
 }

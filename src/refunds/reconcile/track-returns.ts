@@ -4,40 +4,68 @@ import { recordChanges } from '../../events/record-changes.ts'
 import { addAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import { isFreed, mayLeaveRefundedAmount, RETURN_SIGHTINGS } from '../transitions.ts'
+import { isFreed, mayLeaveRefundedAmount, RELEASED } from '../transitions.ts'
 import type { LockedPayment, RefundDraft } from '../types.ts'
 import { measureUnmatched } from './measure-unmatched.ts'
 
 /**
- * Frees the refunds of a payment that came back, once two answers in a row show the refunded amount lower by them:
- * an answer from a stale replica frees nothing. Sets the payment's `returning`, the sum of those that are not
- * freed.
- * @returns whether one was freed
+ * Releases the refunds of a payment that came back, once two answers show the refunded amount lower by them,
+ * `REFUND_CONFIRM_FAILED_MS` apart by the database's clock, and nothing of the payment was sent in between: an answer
+ * from a stale replica releases nothing. Sets the payment's `returning`.
+ * @returns whether one was released
  */
 export async function trackReturns(
   tx: Tx,
   key: TransactionKey,
   payment: LockedPayment,
   drafts: readonly RefundDraft[],
-  { callId }: SnapshotRef,
+  { callId, waitMs }: SnapshotRef & { waitMs: number },
 ): Promise<boolean> {
   const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
   const returned = own.filter(({ now }) => mayLeaveRefundedAmount(now))
-  if (returned.length === 0) return false
   let fallen = new Big(measureUnmatched(payment, own)).neg()
+  let released = false
   for (const draft of returned) {
-    const { amount, returnSightings } = draft.now
-    const isShown = fallen.gte(amount)
-    if (isShown) fallen = fallen.minus(amount)
-    const sightings = isShown ? returnSightings + 1 : 0
-    if (sightings !== returnSightings) draft.now = { ...draft.now, returnSightings: sightings }
+    const isShown = fallen.gte(draft.now.amount)
+    if (isShown) fallen = fallen.minus(draft.now.amount)
+    noteReturn(draft, isShown, own)
+    if (isShown && isShownLongEnough(draft, waitMs)) {
+      await free(tx, key, payment, own, draft, callId)
+      released = true
+    }
   }
-  const freed = returned.filter(({ now }) => now.returnSightings >= RETURN_SIGHTINGS)
-  for (const draft of freed) await free(tx, key, payment, own, draft, callId)
-  payment.returning = addAmounts(
-    returned.filter(({ now }) => !isFreed(now)).map(({ now }) => now.amount),
-  )
-  return freed.length > 0
+  payment.returning = measureReturning(own)
+  return released
+}
+
+/** Keeps since when answers show that a refund came back. What was sent in between may hide in them. */
+function noteReturn(draft: RefundDraft, isShown: boolean, own: readonly RefundDraft[]): void {
+  const { returnSightings, sinceReturnSeenMs, lockedAt } = draft.now
+  const since = sinceReturnSeenMs ?? 0
+  const isSentSince = own.some(({ now }) => (now.sinceSentMs ?? Number.POSITIVE_INFINITY) <= since)
+  if (isShown && returnSightings === 1 && !isSentSince) return
+  if (!isShown && returnSightings === 0) return
+  const seen = isShown ? { returnSightings: 1, returnSeenAt: lockedAt } : NOT_SEEN
+  draft.now = { ...draft.now, ...seen, sinceReturnSeenMs: null }
+}
+
+const NOT_SEEN = { returnSightings: 0, returnSeenAt: null }
+
+function isShownLongEnough({ before, now }: RefundDraft, waitMs: number): boolean {
+  const isKept = before.returnSeenAt !== null && before.returnSeenAt === now.returnSeenAt
+  return isKept && (now.sinceReturnSeenMs ?? 0) >= waitMs
+}
+
+/**
+ * The part of the refunded amount that the newest answers may lack, because refunds came back. No answer has to have
+ * shown one that a second person released.
+ */
+export function measureReturning(own: readonly RefundDraft[]): string {
+  const returning = own.filter(({ now }) => {
+    const isReleasedByAPerson = isFreed(now) && now.returnSeenAt === null
+    return mayLeaveRefundedAmount(now) || isReleasedByAPerson
+  })
+  return addAmounts(returning.map(({ now }) => now.amount))
 }
 
 async function free(
@@ -50,7 +78,8 @@ async function free(
 ): Promise<void> {
   const { amount, inFirstSight, refundId } = draft.now
   const { paymentId, refundedNow } = payment
-  draft.now = { ...draft.now, matched: false, inFirstSight: false }
+  const standing = { matched: false, inFirstSight: false, returnSightings: RELEASED }
+  draft.now = { ...draft.now, ...standing }
   if (inFirstSight) {
     payment.refundedAtFirst = new Big(payment.refundedAtFirst).minus(amount).toFixed()
     await tx`
@@ -64,7 +93,7 @@ async function free(
     one.now = { ...one.now, refundedBefore: lowered }
   }
   const { merchantCode, transactionId } = key
-  const cause = `two answers show the refunded amount at ${refundedNow}, lower by the refund that came back: its amount can be refunded again`
+  const cause = `two answers, apart, show the refunded amount at ${refundedNow}, lower by the refund that came back: its amount can be refunded again`
   await recordChanges(tx, [
     {
       merchantCode,
