@@ -103,15 +103,15 @@ describe('a refusal of the only attempt', () => {
     unanswered: false,
     refusedCode: '33',
     sinceRefusedMs: REFUND_SETTINGS.REFUND_CONFIRM_FAILED_MS,
-    refusedToSnapshotMs: REFUND_SETTINGS.REFUND_CONFIRM_FAILED_MS,
+    refusedBeforeSnapshot: true,
+    noGrowthSince: '2026-01-01',
+    sinceNoGrowthMs: REFUND_SETTINGS.REFUND_CONFIRM_FAILED_MS,
   }
   const end = (refundedBefore: string | null, refundedNow: string) => {
     const work = startDraft(makeRefundRow({ ...refused, refundedBefore }))
-    applyDeadlines(
-      work,
-      { callId: 1, unmatchedDelta: '0', refundedNow, refundedAtFirst: '0', returning: '0' },
-      REFUND_SETTINGS,
-    )
+    const amounts = { unmatchedDelta: '0', refundedNow, refundedAtFirst: '0', returning: '0' }
+    const payment = { listed: true, unmatchedDelta: '0' }
+    applyDeadlines(work, { payment, snapshot: { callId: 1, ...amounts } }, REFUND_SETTINGS)
     return work.now.status
   }
 

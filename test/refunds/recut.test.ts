@@ -58,6 +58,7 @@ it('of two readings of an external refund growth shows one, which ends the other
   expect([await refundable(payment.id), await refundable(other.id)]).toEqual(['70', '70'])
   await lab.control('PATCH', `/payments/${payment.id}`, { refundedAmount: '30' })
   await lab.pass(payment)
+  await lab.pass(other)
   expect([await refundable(payment.id), await refundable(other.id)]).toEqual(['70', '100'])
 })
 

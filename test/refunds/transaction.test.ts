@@ -2,7 +2,6 @@ import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { ask, expectRefused, expectTaken, payQuietly } from '../support/ask.ts'
 import { emptyTables } from '../support/database.ts'
-import { ageOmission } from '../support/listing-gateway.ts'
 import { PATIENT_REFUNDS } from '../support/refunds.ts'
 import { postIpn, signIpn } from '../support/service.ts'
 import { syncAgain } from '../support/sync.ts'
@@ -82,17 +81,14 @@ describe('a transaction', () => {
     const payment = await payQuietly(rig, { paymentMethod: 'CC' })
     const refund = await expectTaken(await ask({ url }, payment.id, { amount: '30' }))
     const asked = await read(payment.transactionId)
-    await rig.control('PATCH', `/payments/${payment.id}`, { listed: false })
+    await rig.control('PATCH', `/payments/${payment.id}`, { status: 'FAILED' })
     const ended = rig.api(`/v1/refunds/${refund.id}?wait=20`)
     await untilHeld()
-    await syncAgain(rig, payment.transactionId)
-    await ageOmission(rig, payment.id)
-    await rig.database.sql`update refunds set due_at = now()`
     await syncAgain(rig, payment.transactionId)
     const failure = { source: 'service', code: 'payment_not_refundable' }
     expect(await (await ended).json()).toMatchObject({ status: 'failed', failure })
     expect((await read(payment.transactionId)).etag).not.toBe(asked.etag)
-    await rig.control('PATCH', `/payments/${payment.id}`, { listed: true })
+    await rig.control('PATCH', `/payments/${payment.id}`, { status: 'SUCCESS' })
     await syncAgain(rig, payment.transactionId)
     expect(await read(payment.transactionId)).toMatchObject({ final: true, left: '100' })
   })

@@ -134,7 +134,7 @@ describe('a snapshot', () => {
   it('older than the stored one is dropped, changes and sends nothing, and the transaction is due at once', async () => {
     const payment = await lab.open()
     const first = await lab.send(payment, '30')
-    const second = await lab.ask(payment, '20')
+    const second = await lab.ask(payment, '40')
     await lab.settle(first)
     const { passing } = await beginPass(payment)
     await lab.database.sql`

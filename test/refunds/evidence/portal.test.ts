@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
@@ -10,6 +11,27 @@ const RESOLVE_MS = 259_200_000
 const CONFIRM_MS = 600_000
 const statusOf = async (refundId: string) => (await lab.row(refundId)).status
 const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount
+
+async function listExternal({ id }: LabPayment): Promise<{ id: string; state: string }[]> {
+  const response = await lab.api(`/v1/payments/${id}/external-refunds`)
+  return ExternalList.parse(await response.json()).data
+}
+
+const ExternalList = z.object({ data: z.array(z.object({ id: z.string(), state: z.string() })) })
+
+async function states(payment: LabPayment): Promise<string[]> {
+  return (await listExternal(payment)).map(({ state }) => state)
+}
+
+async function decideExternal(payment: LabPayment, outcome: string): Promise<void> {
+  const [one] = await listExternal(payment)
+  const { status } = await lab.api(`/v1/external-refunds/${one?.id}/resolution`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ outcome, reason: 'asked the portal', againstEvidence: true }),
+  })
+  expect(status).toBe(200)
+}
 
 async function portalRefund(payment: LabPayment, amount: string): Promise<void> {
   await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount })
@@ -125,8 +147,7 @@ describe('what was judged without an external refund', () => {
     const payment = await lab.open()
     await lab.fault('acceptThenCode', { code: 33 })
     const refundId = await lab.send(payment, '30')
-    await lab.age(refundId, CONFIRM_MS)
-    await lab.pass(payment)
+    await lab.passTwice(payment, refundId)
     expect(await statusOf(refundId)).toBe('failed')
     await lab.settle(refundId)
     await lab.pass(payment)
@@ -135,17 +156,16 @@ describe('what was judged without an external refund', () => {
     expect(await left(payment)).toBe('40')
   })
 
-  it('failed by its code goes to review once the external refund that took its growth is released', async () => {
+  it('failed by its code goes to review once the external refund that took its growth did not happen', async () => {
     const payment = await lab.open()
     await lab.fault('acceptThenCode', { code: 33 })
     const refundId = await lab.send(payment, '30')
-    await lab.age(refundId, CONFIRM_MS)
-    await lab.pass(payment)
+    await lab.passTwice(payment, refundId)
     await lab.notify(payment, 'portal-1', '30')
     await lab.settle(refundId)
     await lab.pass(payment)
     expect(await statusOf(refundId)).toBe('failed')
-    await lab.notify(payment, 'portal-1', '30', { code: 5 })
+    await decideExternal(payment, 'never_happened')
     await lab.pass(payment)
     expect(await statusOf(refundId)).toBe('needs_review')
   })
@@ -165,18 +185,41 @@ describe('an external refund', () => {
     expect([await left(payment), await left(other)]).toEqual(['50', '70'])
   })
 
-  it('whose failure is notified after its success is released, and reserved by another success', async () => {
+  it.each([
+    ['after', [0, 5]],
+    ['before', [5, 0]],
+  ])(
+    'whose failure is notified %s its success stays reserved, and a person decides',
+    async (_, codes) => {
+      const payment = await lab.open()
+      await lab.show(payment, '0')
+      for (const code of codes) {
+        await lab.notify(payment, 'portal-1', '30', { code })
+        await lab.pass(payment)
+      }
+      expect(await left(payment)).toBe('70')
+      expect(await lab.disagreements(payment)).toEqual(['external_refund_contradicted'])
+      await lab.show(payment, '30')
+      await lab.pass(payment)
+      expect(await states(payment)).toEqual(['reserved'])
+      expect(await left(payment)).toBe('40')
+      await decideExternal(payment, 'never_happened')
+      await lab.pass(payment)
+      expect(await left(payment)).toBe('70')
+    },
+  )
+
+  it('that a person decided never to have happened stays so, whatever is notified later', async () => {
     const payment = await lab.open()
     await lab.show(payment, '0')
     await lab.notify(payment, 'portal-1', '30')
     await lab.pass(payment)
-    expect(await left(payment)).toBe('70')
-    await lab.notify(payment, 'portal-1', '30', { code: 5 })
-    await lab.pass(payment)
-    expect(await left(payment)).toBe('100')
+    await decideExternal(payment, 'never_happened')
     await lab.notify(payment, 'portal-1', '30', { message: 'once more' })
     await lab.pass(payment)
-    expect(await left(payment)).toBe('70')
+    expect(await states(payment)).toEqual(['never_happened'])
+    expect(await left(payment)).toBe('100')
+    expect(await lab.disagreements(payment)).toEqual(['decided_against_evidence'])
   })
 
   it('notified as succeeded and as failed proves nothing of ours by its growth', async () => {
@@ -191,7 +234,7 @@ describe('an external refund', () => {
     expect(await statusOf(refundId)).toBe('unknown')
   })
 
-  it('that was matched and fails frees nothing while the refunded amount shows it', async () => {
+  it('that was matched and fails stays matched, and a person decides', async () => {
     const payment = await lab.open()
     await portalRefund(payment, '30')
     await lab.notify(payment, 'portal-1', '30')
@@ -199,6 +242,7 @@ describe('an external refund', () => {
     await lab.notify(payment, 'portal-1', '30', { code: 5 })
     await lab.pass(payment)
     expect(await left(payment)).toBe('70')
-    expect(await lab.disagreements(payment)).toEqual(['unexplained_growth'])
+    expect(await states(payment)).toEqual(['matched'])
+    expect(await lab.disagreements(payment)).toEqual(['external_refund_contradicted'])
   })
 })

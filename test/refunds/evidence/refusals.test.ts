@@ -15,8 +15,7 @@ describe('a refusal', () => {
       const payment = await lab.open()
       await lab.fault('acceptThenCode', { code })
       const refundId = await lab.send(payment, '30')
-      await lab.age(refundId, CONFIRM_MS)
-      await lab.pass(payment)
+      await lab.passTwice(payment, refundId)
       expect(await lab.row(refundId)).toMatchObject({
         status: 'needs_review',
         review: 'no_evidence',
@@ -25,14 +24,34 @@ describe('a refusal', () => {
       await lab.settle(refundId)
       await lab.pass(payment)
       expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+      expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '40' })
       expect(await lab.sent(refundId)).toBe(1)
     },
   )
 
-  it.each([31, 37])('with the final code %i fails it after the window', async (code) => {
+  it.each([31, 37])(
+    'with the final code %i fails it once two answers, apart, show no growth',
+    async (code) => {
+      const payment = await lab.open()
+      await lab.fault('code', { code })
+      const refundId = await lab.send(payment, '30')
+      await lab.age(refundId, CONFIRM_MS)
+      await lab.pass(payment)
+      expect(await statusOf(refundId)).toBe('unknown')
+      await lab.passTwice(payment, refundId)
+      expect(await statusOf(refundId)).toBe('failed')
+    },
+  )
+
+  it('is not confirmed by one answer, although the clock of the answers is ahead of that of the waits', async () => {
     const payment = await lab.open()
-    await lab.fault('code', { code })
+    await lab.fault('code', { code: 31 })
     const refundId = await lab.send(payment, '30')
+    await lab.database.sql`
+      update transactions set as_of = as_of + interval '1 hour'
+      where transaction_id = ${payment.transactionId}`
+    for (let answers = 0; answers < 3; answers += 1) await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('unknown')
     await lab.age(refundId, CONFIRM_MS)
     await lab.pass(payment)
     expect(await statusOf(refundId)).toBe('failed')

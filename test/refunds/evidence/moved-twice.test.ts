@@ -1,0 +1,304 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import type { LabPayment } from '../../support/refund-lab.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+/** Sequences of events that moved money twice, lost it, or froze it, under rules that were too clever. */
+
+const lab = useRefundLab()
+afterEach(() => lab.clear())
+
+const CONFIRM_MS = 600_000
+const statusOf = async (refundId: string) => (await lab.row(refundId)).status
+const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount
+const SHORT_MS = 300
+
+async function post(path: string, body: object): Promise<number> {
+  const { status } = await lab.api(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  return status
+}
+
+const decide = (refundId: string, outcome: string) =>
+  post(`/v1/refunds/${refundId}/resolution`, {
+    outcome,
+    reason: 'asked the gateway',
+    againstEvidence: true,
+  })
+
+describe('a notification with a code that is not known to be final (a)', () => {
+  it.each([24, 5, 215])('%i fails nothing, and a person decides in the end', async (code) => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.notify(payment, refundId, '30', { code })
+    await lab.pass(payment)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('accepted')
+    expect(await left(payment)).toBe('70')
+    await lab.age(refundId, CONFIRM_MS)
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({
+      status: 'needs_review',
+      review: 'contradicted',
+    })
+    expect(await left(payment)).toBe('70')
+  })
+
+  it('followed by the same wish under another key and by growth moves nothing unseen', async () => {
+    const payment = await lab.open()
+    const first = await lab.send(payment, '30')
+    await lab.notify(payment, first, '30', { code: 24 })
+    await lab.pass(payment)
+    const second = await lab.send(payment, '30')
+    await lab.settle(first)
+    await lab.pass(payment)
+    expect(await lab.row(second)).toMatchObject({ inferred: false })
+    expect(await lab.disagreements(payment)).toContain('unexplained_growth')
+    expect(await left(payment)).toBe('10')
+  })
+
+  it('beside a success needs a person', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.notify(payment, refundId, '30', { code: 24 })
+    await lab.pass(payment)
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({
+      status: 'needs_review',
+      review: 'contradicted',
+    })
+  })
+})
+
+describe('a failed refund whose bytes had left is judged again by growth (b)', () => {
+  it('that failed by its notification', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.notify(payment, refundId, '30', { code: 1 })
+    await lab.passTwice(payment, refundId)
+    expect(await statusOf(refundId)).toBe('failed')
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.disagreements(payment)).toContain('unexplained_growth')
+  })
+
+  it('that failed by a person', async () => {
+    const payment = await lab.open()
+    await lab.fault('acceptThenReset')
+    const refundId = await lab.send(payment, '30')
+    await lab.age(refundId, CONFIRM_MS)
+    expect(await decide(refundId, 'failed')).toBe(200)
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await left(payment)).toBe('40')
+  })
+
+  it('and not by the growth that the person had before them', async () => {
+    const payment = await lab.open()
+    await lab.fault('acceptThenReset')
+    const refundId = await lab.send(payment, '30')
+    await lab.show(payment, '30')
+    await lab.mode({ ipn: 'normal' })
+    await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '5' })
+    await lab.mode({})
+    await lab.age(refundId, CONFIRM_MS)
+    await lab.pass(payment)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('unknown')
+    expect(await decide(refundId, 'failed')).toBe(200)
+    await lab.pass(payment)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('failed')
+    expect(await lab.disagreements(payment)).toContain('unexplained_growth')
+  })
+})
+
+describe('a refund that a restored database knows as never sent (c)', () => {
+  it('and whose payment is not listed any more is left to a person', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await lab.lose(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await lab.sent(refundId)).toBe(0)
+  })
+
+  it('and whose payment has failed is left to a person while growth may be its own', async () => {
+    const payment = await lab.open()
+    await lab.show(payment, '30')
+    const refundId = await lab.ask(payment, '30')
+    await lab.control('PATCH', `/payments/${payment.id}`, { status: 'FAILED' })
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+  })
+
+  it.each([
+    ['growth may be its own', true],
+    ['its payment is not listed any more', false],
+  ])('is left to a person by its deadline while %s', async (_, listed) => {
+    const payment = await lab.open()
+    if (listed) {
+      await lab.show(payment, '30')
+      await lab.pass(payment)
+    } else {
+      await lab.control('PATCH', `/payments/${payment.id}`, { listed: false })
+    }
+    const refundId = await lab.ask(payment, '30')
+    await lab.database.sql`
+      update refunds set requested_at = requested_at - interval '7 days' where refund_id = ${refundId}`
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({
+      status: 'needs_review',
+      review: 'contradicted',
+    })
+  })
+})
+
+describe('a refund that came back (d)', () => {
+  async function comeBack(payment: LabPayment): Promise<string> {
+    const refundId = await lab.send(payment, '30')
+    await lab.settle(refundId)
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    expect(await decide(refundId, 'returned')).toBe(200)
+    await lab.pass(payment)
+    return refundId
+  }
+
+  it('is not released by two stale answers in a row', async () => {
+    const payment = await lab.open()
+    const refundId = await comeBack(payment)
+    await lab.show(payment, '0')
+    for (let answers = 0; answers < 3; answers += 1) await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    await lab.age(refundId, CONFIRM_MS - 60_000)
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    await lab.show(payment, null)
+    await lab.pass(payment)
+    await lab.show(payment, '0')
+    await lab.age(refundId, 60_000)
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ returnSightings: 1 })
+    expect(await left(payment)).toBe('70')
+    expect((await lab.refund(payment.id, { amount: '100' })).status).toBe(409)
+  })
+
+  it('is released by two answers that are apart', async () => {
+    const payment = await lab.open()
+    const refundId = await comeBack(payment)
+    await lab.show(payment, '0')
+    await lab.passTwice(payment, refundId)
+    expect(await lab.row(refundId)).toMatchObject({ returnSightings: 2, matched: false })
+    expect(await left(payment)).toBe('100')
+  })
+
+  it('is not released by answers between which something of the payment was sent', async () => {
+    const payment = await lab.open()
+    const refundId = await comeBack(payment)
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    await lab.age(refundId, CONFIRM_MS)
+    await lab.database.sql`
+      insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, idempotency_key,
+        fingerprint, requested_by, status, attempts, first_sent_at, last_sent_at, due_at)
+      select merchant_code, gen_random_uuid(), transaction_id, payment_id, 5, 'between', fingerprint, requested_by,
+        'accepted', 1, now(), now(), now()
+      from refunds where refund_id = ${refundId}`
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ returnSightings: 1 })
+    expect(await left(payment)).toBe('65')
+  })
+})
+
+describe('inference never frees money (f)', () => {
+  it('when a portal refund whose notification is lost is taken for ours', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '30' })
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+    expect(await left(payment)).toBe('40')
+    expect((await lab.refund(payment.id, { amount: '70' })).status).toBe(409)
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('10')
+  })
+
+  it('when a portal refund equals the sum of two open ones', async () => {
+    const payment = await lab.open()
+    const refunds = [await lab.send(payment, '30'), await lab.send(payment, '20')]
+    await lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount: '50' })
+    await lab.pass(payment)
+    for (const refundId of refunds) expect(await statusOf(refundId)).toBe('accepted')
+    expect(await lab.disagreements(payment)).toContain('unexplained_growth')
+    expect(await left(payment)).toBe('0')
+  })
+
+  it('until its own notification, or a person, makes it known', async () => {
+    for (const confirm of ['notification', 'person']) {
+      const payment = await lab.open()
+      const refundId = await lab.send(payment, '30')
+      await lab.settle(refundId)
+      await lab.pass(payment)
+      expect(await lab.row(refundId)).toMatchObject({ inferred: true, matched: false })
+      if (confirm === 'person') expect(await decide(refundId, 'succeeded')).toBe(200)
+      else await lab.notify(payment, refundId, '30')
+      await lab.pass(payment)
+      expect(await lab.row(refundId)).toMatchObject({ inferred: false, matched: true })
+      expect(await left(payment)).toBe('70')
+    }
+  })
+})
+
+describe('a portal refund', () => {
+  it('whose success and older failure come out of order is not released silently (g)', async () => {
+    const payment = await lab.open()
+    await lab.show(payment, '0')
+    await lab.notify(payment, 'portal-1', '30', { message: 'the second attempt' })
+    await lab.pass(payment)
+    await lab.notify(payment, 'portal-1', '30', { code: 1, message: 'the first attempt' })
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    expect(await lab.disagreements(payment)).toEqual(['external_refund_contradicted'])
+  })
+})
+
+describe('an answer that is ahead of the clock (j)', () => {
+  it('does not confirm a refusal at once', async () => {
+    const payment = await lab.open()
+    await lab.database.sql`
+      update transactions set as_of = now() + interval '1 day'
+      where transaction_id = ${payment.transactionId}`
+    await lab.fault('acceptThenCode', { code: 31 })
+    const refundId = await lab.send(payment, '30')
+    for (let answers = 0; answers < 3; answers += 1) await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('unknown')
+    expect(await left(payment)).toBe('70')
+  })
+})
+
+describe('a request id in upper case (l)', () => {
+  it('is that of the refund: its success ends it', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.notify(payment, refundId, '30', { requestId: refundId.toUpperCase() })
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('succeeded')
+    expect(await lab.disagreements(payment)).toEqual([])
+  })
+
+  it('stops another send: its failure is not followed by one', async () => {
+    const payment = await lab.open()
+    await lab.fault('reset')
+    const refundId = await lab.send(payment, '30')
+    await lab.notify(payment, refundId, '30', { code: 1, requestId: refundId.toUpperCase() })
+    await lab.age(refundId, 30_000 + SHORT_MS)
+    await lab.pass(payment)
+    expect(await lab.sent(refundId)).toBe(1)
+  })
+})
