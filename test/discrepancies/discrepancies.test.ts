@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { DISCREPANCY_KINDS } from '../../src/discrepancies/kinds.ts'
 import { recordDiscrepancies } from '../../src/discrepancies/record-discrepancies.ts'
 import { Discrepancy } from '../../src/discrepancies/view.ts'
@@ -100,7 +101,12 @@ const PLAYED = {
     expect((await readOnly('answer_went_backwards')).open).toBe(false)
   },
   async success_after_failure() {
-    const refundId = await sendNotified(5, 0)
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.notify(payment, refundId, '30', { code: 1 })
+    await lab.passTwice(payment, refundId)
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
     expect(await readOnly('success_after_failure')).toMatchObject({
       refundId,
       ours: { source: 'service', says: 'failed' },
@@ -164,6 +170,33 @@ const PLAYED = {
     await lab.show(payment, null)
     await lab.pass(payment)
     expect((await readOnly('external_refund_unmatched')).open).toBe(false)
+  },
+  async external_refund_contradicted() {
+    const payment = await lab.open()
+    for (const code of [0, 5]) {
+      await lab.notify(payment, 'portal-1', '30', { code })
+      await lab.pass(payment)
+    }
+    expect(await readOnly('external_refund_contradicted')).toMatchObject({
+      paymentId: payment.id,
+      ours: { source: 'service', says: 'external refund portal-1 of 30' },
+      theirs: {
+        source: 'notification',
+        says: 'its success and its failure were both notified',
+      },
+      open: true,
+    })
+    const listed = await lab.api(`/v1/payments/${payment.id}/external-refunds`)
+    const { data } = z
+      .object({ data: z.array(z.object({ id: z.string() })) })
+      .parse(await listed.json())
+    const { status } = await lab.api(`/v1/external-refunds/${data[0]?.id}/resolution`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ outcome: 'never_happened', reason: 'asked the portal' }),
+    })
+    expect(status).toBe(200)
+    expect((await readOnly('external_refund_contradicted')).open).toBe(false)
   },
   async answer_went_backwards() {
     await finish([{ id: `p-${id}`, amount: '10000.50' }])

@@ -218,9 +218,7 @@ describe('a payment that is no longer listed', () => {
     await rig.database.sql`update refunds set due_at = now()`
     await gateway.sync('T-WAIT')
     expect(await readPayments('T-WAIT')).toMatchObject([{ missing: true }])
-    expect(await readRefund()).toEqual([
-      { status: 'failed', attempts: 0, why: 'payment_not_refundable' },
-    ])
+    expect(await readRefund()).toEqual([{ status: 'needs_review', attempts: 0, why: null }])
   })
 
   it('for a moment only is not gone: an answer that lists it starts the minute anew', async () => {

@@ -14,6 +14,7 @@ import { buildExternalEvents, readExternalRefunds } from '../build-external-even
 import { commitDecision, describeResolution } from '../commit-decision.ts'
 import { deriveExternalState, type ExternalRecord } from '../external-view.ts'
 import { lockRefunds } from '../reconcile/lock-refunds.ts'
+import { nameExternal } from '../reconcile/record-external.ts'
 import { recordExternalChanges } from '../reconcile/record-external-changes.ts'
 import { DECIDED } from '../resolution-schema.ts'
 import type { ExternalChange } from '../types.ts'
@@ -169,7 +170,10 @@ async function recordDecision(
 ): Promise<RecordedDiscrepancy[]> {
   const key = { merchantCode, transactionId, paymentId }
   // Those of other external refunds are found again by the next answer.
-  await resolveDiscrepancies(tx, [{ ...key, kind: 'external_refund_unmatched' }])
+  await resolveDiscrepancies(tx, [
+    { ...key, kind: 'external_refund_unmatched' },
+    { ...key, kind: 'external_refund_contradicted', ours: nameExternal(requestId, amount) },
+  ])
   if (againstEvidence === null) return []
   const ours = `external refund ${requestId} of ${amount} decided as ${outcome} by ${by}`
   const kind = 'decided_against_evidence'

@@ -38,13 +38,13 @@ async function contradict(
   one: RefundNotification,
   paymentId: string,
 ): Promise<RecordedExternal> {
-  const rows = await tx<{ matched: boolean; outcome: Outcome | null }[]>`
+  const rows = await tx`
     update foreign_refunds set failure_notified_at = ${one.receivedAt}
     where merchant_code = ${merchantCode} and request_id = ${one.requestId} and payment_id = ${paymentId}
       and amount = ${one.amount} and failure_notified_at is null
       and (outcome is null or outcome = 'part_of_first_sight')
-    returning matched, outcome`
-  return { changes: [], findings: rows.map((row) => describeContradiction(one, paymentId, row)) }
+    returning id`
+  return { changes: [], findings: rows.map(() => describeContradiction(one, paymentId)) }
 }
 
 type Reserved = {
@@ -87,7 +87,7 @@ async function reserve(
     changes: rows.map((row) => describeReserved(one, paymentId, row)),
     findings: rows
       .filter(({ contradicted }) => contradicted)
-      .map(() => describeContradiction(one, paymentId, { matched: false, outcome: null })),
+      .map(() => describeContradiction(one, paymentId)),
   }
 }
 
@@ -117,7 +117,7 @@ async function describeKept(
     where merchant_code = ${merchantCode} and request_id = ${requestId} and payment_id = ${paymentId}
       and amount = ${amount} and outcome = 'never_happened'`
   const findings = decided.map(({ by }): Finding => {
-    const ours = `external refund ${requestId} of ${amount} decided as never_happened by ${by}`
+    const ours = `${nameExternal(requestId, amount)} decided as never_happened by ${by}`
     const kind = 'decided_against_evidence'
     return { kind, ours, theirs: 'another notification of its success', paymentId }
   })
@@ -137,10 +137,13 @@ function describeReserved(
 function describeContradiction(
   { requestId, amount }: RefundNotification,
   paymentId: string,
-  row: { matched: boolean; outcome: Outcome | null },
 ): Finding {
-  const state = deriveExternalState(row)
-  const ours = `external refund ${requestId} of ${amount} is ${state}`
+  const ours = nameExternal(requestId, amount)
   const theirs = 'its success and its failure were both notified'
   return { kind: 'external_refund_contradicted', ours, theirs, paymentId }
+}
+
+/** Names an external refund in its discrepancies. */
+export function nameExternal(requestId: string, amount: string | null): string {
+  return `external refund ${requestId} of ${amount}`
 }
