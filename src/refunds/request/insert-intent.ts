@@ -11,6 +11,7 @@ import type { Caps } from './caps.ts'
 import { MAX_OPEN, type RefusingPayment } from './explain-refusal.ts'
 import type { RefundTarget } from './find-target.ts'
 import { selectPriorEvidence } from './prior-evidence.ts'
+import type { TakenExternal } from './record-taken.ts'
 import { selectStatus } from './select-status.ts'
 import { transactionVersionSql } from './transaction-version.ts'
 import type { RefundIntent, RefundParams } from './types.ts'
@@ -29,7 +30,7 @@ const OPERATIONS = {
 
 const PROVEN = 'the gateway notified its success before the refund was stored; it is not sent again'
 const KNOWN =
-  'the gateway notified this request id before the refund was stored, and not as its success; it is not sent again'
+  'the gateway notified this request id before the refund was stored, and its success is not known beyond doubt; it is not sent again'
 
 /** The refunds of the payment that have not ended, in SQL: as many as may be, at most. */
 const OPEN_SQL = `(select count(*) from (
@@ -54,6 +55,8 @@ export type InsertedIntent = Omit<RefusingPayment, 'status'> & {
   verifiedCurrency: string | null
   /** Something is known of a refund with this request id, whose row was lost. */
   isKnown: boolean
+  /** The external refund that it takes the place of; null for none. */
+  taken: TakenExternal | null
   /** Null when nothing was stored. */
   amount: string | null
   /** Of the refund; null when nothing was stored. */
@@ -140,7 +143,8 @@ export function insertIntent(
       ), ${recordIntent(sql, tx, toStore)}
       select payment.status as "paymentStatus", missing, unreadable, held, account_held as "accountHeld", payment_method as "paymentMethod",
         refundable::text as refundable, open, stale, coalesce((select found from judged), false) as "isKnown", (select amount::text from stored) as amount,
-        (select status from stored) as status, (select currency from verified) as "verifiedCurrency", (
+        (select status from stored) as status, (
+          select json_build_object('externalId', id, 'before', before) from taken) as taken, (select currency from verified) as "verifiedCurrency", (
           select json_build_object('currency', t.currency, 'orderId', t.order_id, 'merchantTxnId', t.merchant_txn_id)
           from ${keys} cross join lateral (
             select * from transactions as t
@@ -167,16 +171,18 @@ function describeRequest({ access, params, surplus }: IntentToStore): string {
 
 /** Common table expressions that follow `stored`: its history, its audit entry, and the transaction that is due. */
 function recordIntent(sql: Context['sql'], tx: Tx, toStore: IntentToStore) {
-  const { access, target, intent, surplus } = toStore
-  const { refundId } = intent
+  const { access, target, surplus } = toStore
   const operation =
     OPERATIONS[access.isPerson ? 'person' : 'key'][surplus === undefined ? 'payment' : 'surplus']
   const { merchantCode, transactionId, paymentId } = target
   return tx`
     taken as (
-        update foreign_refunds set outcome = 'own', matched = false
-        where merchant_code = ${merchantCode} and request_id = ${refundId}
+        update foreign_refunds f set outcome = 'own', matched = false
+        from external
+        where f.merchant_code = ${merchantCode} and f.id = external.id and external.outcome is distinct from 'own'
           and exists (select from stored where status = 'succeeded')
+        returning f.id,
+          coalesce(external.outcome, case when external.matched then 'matched' else 'reserved' end) as before
       ), recorded as (
         insert into changes
           (merchant_code, transaction_id, payment_id, refund_id, field, before, after, ipn_event_id, cause)

@@ -4,10 +4,9 @@ import type { Context } from '../../context.ts'
 import { subtractAmount } from '../../money.ts'
 import { runInTransaction } from '../../platform/postgres/transaction.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import type { ShownRefund } from '../view.ts'
 import { findTarget } from './find-target.ts'
 import { storeIntent } from './store-intent.ts'
-import type { RefundAmounts, RefundIntent, RefundParams } from './types.ts'
+import type { RefundAmounts, RefundIntent, RefundParams, StoredIntent } from './types.ts'
 
 /** What a refund would do; amounts are decimal strings. */
 export type PreviewedRefund = RefundAmounts & {
@@ -15,8 +14,6 @@ export type PreviewedRefund = RefundAmounts & {
   /** Nothing would be sent before a second person approves. */
   needsApproval: boolean
 }
-
-type StoredIntent = RefundAmounts & { stored: ShownRefund }
 
 /**
  * Computes what a refund would do by storing its intent and rolling back.

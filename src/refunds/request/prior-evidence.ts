@@ -4,6 +4,7 @@ import type { Tx } from '../../platform/postgres/types.ts'
 type Request = {
   merchantCode: string
   paymentId: string
+  /** In lower case, as the gateway may spell it otherwise. */
   refundId: string
   /** Decimal string; null for all that is left to refund. */
   amount: string | null
@@ -15,12 +16,22 @@ const NOTIFIED = byExpressions(
 )
 
 /**
+ * An external refund whose success nothing contradicts: no failure was notified, no other reading of its notification
+ * was matched, and no person decided that it never happened.
+ */
+const UNCONTRADICTED = `f.failure_notified_at is null
+  and (f.outcome is null or f.outcome not in ('released', 'never_happened'))`
+
+/**
  * Builds common table expressions that look up what is known of a request id before its refund is stored. Only a
  * row that was lost can have been sent before:
  *
- * - `evidence`: verified notifications, and external refunds, which are kept for longer;
- * - `judged`, one row: whether there is any evidence (`found`), whether all of it is a success of this payment
- *   and amount (`proves`), and its content.
+ * - `notified`: its verified notifications;
+ * - `external`: its external refunds, which are kept for longer. They are stored under the id as it was notified, so
+ *   that one UUID may have several: they are looked up in lower and upper case, and as the notifications spell it;
+ * - `evidence`: both;
+ * - `judged`, one row: whether there is any evidence (`found`), whether all of it is one uncontradicted success of this
+ *   payment and amount (`proves`), and its content.
  *
  * The caller holds the payment's row.
  */
@@ -30,23 +41,31 @@ export function selectPriorEvidence(
 ) {
   const key = tx`(select ${merchantCode}::text as merchant_code, ${refundId}::text as request_id) as k`
   return tx`
-    evidence as (
-      select e.id as ipn_event_id, e.payment_id, e.amount, e.code, e.first_received_at as notified_at,
-        false as matched, null as outcome, e.hint
+    notified as (
+      select e.id, e.request_id, e.payment_id, e.amount, e.code, e.first_received_at, e.hint
       from ${key} cross join lateral (
         select * from ipn_events as e where e.kind = 'refund' and ${tx.unsafe(NOTIFIED)} offset 0) as e
       where e.verdict = 'verified'
-      union all
-      select f.ipn_event_id, f.payment_id, f.amount, case when f.outcome = 'released' then null else '0' end,
-        f.notified_at, f.matched, f.outcome, false
-      from ${key} cross join lateral (
+    ), external as (
+      select f.*, ${tx.unsafe(UNCONTRADICTED)} as uncontradicted
+      from (
+        select ${merchantCode}::text as merchant_code, request_id from (
+          values (${refundId}::text), (upper(${refundId}::text))
+          union select request_id from notified) as spelt (request_id)
+      ) as k cross join lateral (
         select * from foreign_refunds as f
         where ${tx.unsafe(byKey('f', ['merchant_code', 'request_id'], 'k'))} offset 0) as f
+    ), evidence as (
+      select id as ipn_event_id, payment_id, amount, coalesce(code = '0', false) and not hint as succeeded,
+        first_received_at as notified_at, false as matched, null as outcome
+      from notified
+      union all
+      select ipn_event_id, payment_id, amount, uncontradicted, notified_at, matched, outcome from external
     ), judged as (
       select count(*) > 0 as found,
-        count(*) > 0 and count(distinct amount) = 1 and coalesce(bool_and(payment_id = ${paymentId}
-          and code is not null and code = '0' and amount is not null and not hint
-          and amount = coalesce(${amount}::numeric, amount)), false) as proves,
+        count(*) > 0 and count(distinct amount) = 1 and (select count(*) <= 1 from external)
+          and bool_and(coalesce(payment_id = ${paymentId} and succeeded
+            and amount = coalesce(${amount}::numeric, amount), false)) as proves,
         max(amount) filter (where payment_id = ${paymentId} and amount > 0) as amount,
         max(ipn_event_id) as ipn_event_id, min(notified_at) as notified_at,
         coalesce(bool_or(matched), false) as matched,

@@ -7,14 +7,13 @@ import { confirmCommits } from '../../platform/postgres/confirm-commits.ts'
 import { runPipelined } from '../../platform/postgres/transaction.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { buildRefundEvent } from '../build-event.ts'
-import type { ShownRefund } from '../view.ts'
 import { deriveRefundId } from './derive-refund-id.ts'
 import { KeyTakenError } from './explain-refusal.ts'
 import { findTarget, type RefundTarget, replayRefund } from './find-target.ts'
 import { formatParams } from './idempotency.ts'
 import { storeIntent } from './store-intent.ts'
 import { StaleVersionError } from './transaction-version.ts'
-import type { RefundIntent, RefundParams, RequestedRefund } from './types.ts'
+import type { RefundIntent, RefundParams, RequestedRefund, StoredIntent } from './types.ts'
 
 /**
  * Accepts a refund: one transaction checks and stores the intent, whose id is the wire's request id from then
@@ -44,7 +43,7 @@ export type AcceptedRequest<T> = {
   /** Finds what is to be refunded, and the refund of the idempotency key. */
   find: (sql: Tx) => Promise<T>
   /** Locks, checks and stores the intent. */
-  store: (tx: Tx, target: T, intent: RefundIntent) => Promise<{ stored: ShownRefund }>
+  store: (tx: Tx, target: T, intent: RefundIntent) => Promise<Pick<StoredIntent, 'stored' | 'more'>>
 }
 
 /**
@@ -68,10 +67,10 @@ export async function acceptRefund<T extends Omit<RefundTarget, 'paymentId'>>(
         const refundId = deriveRefundId(merchantCode, idempotencyKey)
         const intent = { refundId, idempotencyKey, fingerprint: ctx.encryption.fingerprint(asked) }
         ctx.tracing.remember(formatTransactionKey(target))
-        const { stored } = await store(tx, target, intent)
+        const { stored, more } = await store(tx, target, intent)
         const event = buildRefundEvent(ctx.encryption, target, 'refund.created', stored)
         const value = { refundId, merchantCode, replayed: false as const, stored }
-        return { value, last: prepareRecording(tx, [event]) }
+        return { value, last: prepareRecording(tx, [event, ...more]) }
       },
     })
   } catch (error) {

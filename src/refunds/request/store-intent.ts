@@ -6,13 +6,13 @@ import { pipeline } from '../../platform/postgres/pipeline.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { notifyTransactionChanged } from '../../transactions/notify-changed.ts'
 import { encryptReceiver, maskReceiver } from '../receiver.ts'
-import type { ShownRefund } from '../view.ts'
 import { type Caps, lockCaps } from './caps.ts'
 import { refuseReceiver } from './check-receiver.ts'
 import { explainRefusal } from './explain-refusal.ts'
 import { type IntentToStore, insertIntent, lockPayment } from './insert-intent.ts'
+import { recordTaken } from './record-taken.ts'
 import { refuseAmount } from './refuse-amount.ts'
-import type { RefundAmounts } from './types.ts'
+import type { StoredIntent } from './types.ts'
 
 /**
  * Stores the intent of a refund, with its history and audit entries, and makes its transaction due.
@@ -24,7 +24,7 @@ export async function storeIntent(
   ctx: Pick<Context, 'config' | 'encryption' | 'sql'>,
   tx: Tx,
   toStore: IntentToStore,
-): Promise<RefundAmounts & { stored: ShownRefund }> {
+): Promise<StoredIntent> {
   refuseUnsendable(ctx, toStore.target.merchantCode)
   refuseReceiver(ctx.config, toStore.params.receiver)
   const caps = await lockCaps(tx, toStore.access, ctx.config)
@@ -37,7 +37,7 @@ export async function storeWithCaps(
   tx: Tx,
   toStore: IntentToStore,
   caps: Caps,
-): Promise<RefundAmounts & { stored: ShownRefund }> {
+): Promise<StoredIntent> {
   const { access, target, params, intent, surplus = '0' } = toStore
   const { receiver, paymentId } = params
   const { refundId } = intent
@@ -85,7 +85,8 @@ export async function storeWithCaps(
     requestedAt: now,
     updatedAt: now,
   }
-  return { amount, refundable, currency, stored: { refund, order } }
+  const more = await recordTaken(tx, target, refundId, found.taken)
+  return { amount, refundable, currency, stored: { refund, order }, more }
 }
 
 const NEW_REFUND = {

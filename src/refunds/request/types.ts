@@ -1,3 +1,4 @@
+import type { NewEvent } from '../../events/record-events.ts'
 import type { Fingerprint } from '../../platform/crypto/encryption.ts'
 import type { Receiver } from '../receiver.ts'
 import type { ShownRefund } from '../view.ts'
@@ -32,6 +33,9 @@ export type RefundIntent = {
 
 /** The amounts of a refund that would be, or was, stored; decimal strings. */
 export type RefundAmounts = { amount: string; refundable: string; currency: string | null }
+
+/** A refund whose intent was stored, with the events to record after that of the refund. */
+export type StoredIntent = RefundAmounts & { stored: ShownRefund; more: readonly NewEvent[] }
 
 /** `stored` is the new refund; a replayed refund has to be read. */
 export type RequestedRefund = { refundId: string; merchantCode: string } & (
