@@ -1,6 +1,7 @@
 import { ORDER_COLUMNS } from '../db/order-facts.ts'
 import { externalRefunds } from '../db/schema.ts'
 import type { NewEvent } from '../events/record-events.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { listColumns } from '../platform/postgres/columns.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { type ExternalRecord, showExternalRefund } from './external-view.ts'
@@ -24,8 +25,25 @@ export async function readExternalRefunds(
     order by f.first_seen_at, f.id`
 }
 
+/** Lists the ids of the external refunds of payments. Runs no query for an empty list. */
+export async function listExternalIds(
+  tx: Tx,
+  merchantCode: string,
+  paymentIds: readonly string[],
+): Promise<string[]> {
+  if (paymentIds.length === 0) return []
+  const rows = await tx<{ id: string }[]>`
+    select f.id from (
+      select ${merchantCode}::text as merchant_code, payment_id
+      from unnest(${[...paymentIds]}::text[]) as payment_id
+    ) as k cross join lateral (
+      select * from foreign_refunds as f
+      where ${tx.unsafe(byKey('f', ['merchant_code', 'payment_id'], 'k'))} offset 0) as f`
+  return rows.map(({ id }) => id)
+}
+
 /**
- * Builds one event for each external refund that a commit found or changed.
+ * Builds one event for each external refund that a commit found, changed or moved with its payment.
  * @param changed the external refunds as the commit leaves them
  */
 export function buildExternalEvents(

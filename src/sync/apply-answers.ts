@@ -28,6 +28,8 @@ export type LockedAnswer = QueryAnswer & {
   notified: NotifiedPayment[]
   /** Payments that the answer lists, but that stay under the transaction they are stored under. */
   elsewhere: PaymentElsewhere[]
+  /** Payments that this commit has moved here from another transaction. */
+  moved: string[]
   /** The unreadable entries that a person has set aside. */
   setAside: SetAside
 }
@@ -63,6 +65,7 @@ export async function lockAnswers(
         known: known[index] ?? [],
         notified: notified[index] ?? [],
         elsewhere: [],
+        moved: [],
         setAside: (setAside || [])[index] ?? new Set(),
       }
     )
@@ -80,7 +83,8 @@ export async function adoptPayments(tx: Tx, locked: LockedAnswer): Promise<Locke
   if (!row.newer || unknown.length === 0) return locked
   const elsewhere = await movePayments(tx, claim, unknown)
   const [adopted = []] = await lockPayments(tx, [claim])
-  return { ...locked, known: adopted, elsewhere }
+  const moved = adopted.flatMap(({ paymentId }) => (own.has(paymentId) ? [] : [paymentId]))
+  return { ...locked, known: adopted, elsewhere, moved }
 }
 
 /** Compares answers with the stored payments, where no newer answer is stored. */

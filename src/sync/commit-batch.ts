@@ -65,7 +65,8 @@ async function writeBatch(
   const changes = applied.map(({ claim, applied: payments }) => {
     const { turnsPaid = false, turnsFinal = false } = summaries.get(claim) ?? {}
     const turns = { turnsPaid, turnsFinal }
-    return { claim, changes: payments?.changes ?? [], ...turns, drafts: [], external: [] }
+    const none = { drafts: [], external: [], moved: [] }
+    return { claim, changes: payments?.changes ?? [], ...turns, ...none }
   })
   const written = applied.map(({ claim, call, row, applied: payments }) => ({
     claim,

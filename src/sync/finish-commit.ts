@@ -21,6 +21,8 @@ type CommitParts = {
   row: ClaimedRow
   refunds: ReconciledRefunds
   applied?: AppliedPayments | undefined
+  /** Payments that the commit has moved here from another transaction. */
+  moved?: readonly string[]
   snapshot?: SnapshotRef | undefined
   queryEnd: QueryEnd
   /** The claim does not end with this commit: a refund attempt is sent next. */
@@ -37,8 +39,10 @@ type CommitParts = {
 export async function finishCommit(
   ctx: Pick<SyncContext, 'config' | 'encryption'>,
   tx: Tx,
-  { claim, row, refunds, applied, snapshot, queryEnd, continues = false, found }: CommitParts,
+  parts: CommitParts,
 ): Promise<{ end: ClaimEnd; queryEnd: QueryEnd; last: LastStatement | undefined }> {
+  const { claim, row, refunds, applied, moved = [], snapshot, queryEnd, found } = parts
+  const { continues = false } = parts
   const payments = applied?.payments ?? listFacts(refunds)
   const changed = refunds.changed || applied?.changed === true
   const refundsOpen = refunds.drafts.some((draft) => !isOver(draft))
@@ -53,6 +57,7 @@ export async function finishCommit(
     turnsFinal: isNew && summary.turnsFinal,
     drafts: refunds.drafts,
     external: refunds.externalChanges,
+    moved,
   }
   const waiting = keepOpenForRefunds(queryEnd, refunds)
   const written = {

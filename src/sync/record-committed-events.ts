@@ -10,7 +10,11 @@ import { pipeline } from '../platform/postgres/pipeline.ts'
 import type { LastStatement } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { buildRefundEvent, readRefunds } from '../refunds/build-event.ts'
-import { buildExternalEvents, readExternalRefunds } from '../refunds/build-external-events.ts'
+import {
+  buildExternalEvents,
+  listExternalIds,
+  readExternalRefunds,
+} from '../refunds/build-external-events.ts'
 import { looksDifferent } from '../refunds/draft.ts'
 import type { ExternalRecord } from '../refunds/external-view.ts'
 import type { RefundRecord } from '../refunds/find-refunds.ts'
@@ -29,6 +33,8 @@ export type CommittedChanges = {
   turnsFinal: boolean
   drafts: readonly RefundDraft[]
   external: readonly ExternalChange[]
+  /** Payments that moved here from another transaction: their refunds, own and external, show this one from now on. */
+  moved: readonly string[]
 }
 
 /** The changed objects, as the commit leaves them. */
@@ -49,18 +55,22 @@ export async function readCommittedObjects(
       tx,
       changed.map(({ claim }) => claim),
     ),
-    ...committed.map(({ claim, drafts }) =>
+    ...committed.map(({ claim, drafts, moved }) =>
       readRefunds(
         tx,
         claim.merchantCode,
-        drafts.filter(looksDifferent).map(({ now }) => now.refundId),
+        drafts
+          .filter((one) => looksDifferent(one) || moved.includes(one.now.paymentId))
+          .map(({ now }) => now.refundId),
       ),
     ),
   )
   const external: ExternalRecord[] = []
-  for (const { claim, external: changes } of committed) {
+  for (const { claim, external: changes, moved } of committed) {
+    const { merchantCode } = claim
     const ids = changes.map(({ externalId }) => externalId)
-    external.push(...(await readExternalRefunds(tx, claim.merchantCode, ids)))
+    const shown = new Set([...ids, ...(await listExternalIds(tx, merchantCode, moved))])
+    external.push(...(await readExternalRefunds(tx, merchantCode, [...shown])))
   }
   return { transactions, refunds: refunds.flat(), external }
 }

@@ -149,6 +149,7 @@ async function commitSingle(
         row,
         refunds,
         applied: applied.applied,
+        moved: applied.moved,
         snapshot,
         queryEnd,
         continues,

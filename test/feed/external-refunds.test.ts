@@ -5,8 +5,10 @@ import { z } from 'zod'
 import { ExternalRefund } from '../../src/refunds/external-view.ts'
 import { deriveRefundId } from '../../src/refunds/request/derive-refund-id.ts'
 import { readRecorded } from '../support/feed.ts'
+import { ageOmission, makeEntry, startListingGateway } from '../support/listing-gateway.ts'
 import type { LabPayment } from '../support/refund-lab.ts'
 import { MERCHANT, postIpn, signIpn } from '../support/service.ts'
+import { notifyOf } from '../support/sync.ts'
 import { useRefundLab } from '../support/use-started.ts'
 
 const lab = useRefundLab()
@@ -260,5 +262,30 @@ describe('the last event of an external refund shows it as it is stored', () => 
     expect(await readStates(payment)).toEqual(states)
     await lab.pass(payment)
     expect(await readStates(payment)).toEqual(states)
+  })
+
+  it('after its payment has moved to another transaction', async () => {
+    const gateway = await startListingGateway(lab)
+    const payment = await lab.open()
+    const { id, transactionId: first } = payment
+    const second = `${first}-2`
+    await notifyOf(lab, second, { svc_OrderID: 'DH2', svc_Currency: 'VND' })
+    await lab.notify(payment, 'portal-1', '5')
+    gateway.list(makeEntry(id), makeEntry(`${id}-other`))
+    await gateway.sync(first)
+    gateway.list(makeEntry(`${id}-other`))
+    await gateway.sync(first)
+    await ageOmission(lab, id)
+    await gateway.sync(first)
+    expect(await readStates(payment)).toEqual({ 'portal-1': ['reserved'] })
+    gateway.list(makeEntry(id))
+    await gateway.sync(second)
+    const states = await readStates(payment, [first, second])
+    expect(states).toEqual({ 'portal-1': ['reserved', 'reserved'] })
+    const [last] = (await readEventsOf(payment, second)).slice(-1)
+    expect(last).toMatchObject({
+      type: 'external_refund.updated',
+      data: { transactionId: second, orderId: 'DH2', currency: 'VND' },
+    })
   })
 })
