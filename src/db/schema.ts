@@ -596,7 +596,8 @@ export const payments = pgTable(
     countedStatus: text('counted_status'),
     /**
      * The amount that counts for refunds while the newest answers give the succeeded payment another one, and since
-     * when they have shown that one (database time); both null while `amount` counts.
+     * when they have shown that one as that of a success (database time). While its success is withdrawn, the amount
+     * that it succeeded with. Both null while `amount` counts.
      */
     countedAmount: amount('counted_amount'),
     amountChangedAt: time('amount_changed_at'),

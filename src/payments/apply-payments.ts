@@ -4,9 +4,15 @@ import type { ChangeRow } from '../events/record-changes.ts'
 import type { PaymentList } from '../gateway/types.ts'
 import { compareAmounts } from '../money.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
 import { insertRows, pickColumns, rowSet, setExcluded } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
+import {
+  getCountedAmount,
+  judgeReading,
+  measureAmountWait,
+  measureMs,
+  NOTHING_ODD,
+} from './odd-readings.ts'
 import {
   type AppliedPayments,
   type PaymentChange,
@@ -29,6 +35,9 @@ const COLUMNS = pickColumns(
   'missing',
   'unlistedSince',
   'unreadable',
+  'countedStatus',
+  'countedAmount',
+  'amountChangedAt',
   'firstAsOf',
   'asOf',
   'updatedAt',
@@ -91,6 +100,7 @@ async function upsertPayments(
     on conflict (merchant_code, payment_id) do update set
       ${setExcluded(tx, payments, 'status', 'amount', 'refundedAmount', 'paymentMethod')},
       ${setExcluded(tx, payments, 'missing', 'unlistedSince', 'unreadable', 'asOf')},
+      ${setExcluded(tx, payments, 'countedStatus', 'countedAmount', 'amountChangedAt')},
       updated_at = greatest(target.updated_at, excluded.updated_at)
     where target.transaction_id = excluded.transaction_id`
   return written.count
@@ -114,7 +124,8 @@ export async function lockPayments(
     select p.merchant_code as "merchantCode", p.transaction_id as "transactionId",
       payment_id as "paymentId", status, amount, refunded_amount as "refundedAmount",
       payment_method as "paymentMethod", missing, unlisted_since::text as "unlistedSince", unreadable,
-      as_of::text as "asOf"
+      counted_status as "countedStatus", counted_amount as "countedAmount",
+      amount_changed_at::text as "amountChangedAt", as_of::text as "asOf"
     from ${rowSet(tx, 'k', KEY_COLUMNS, keys)} cross join lateral (
       select * from payments as p
       where ${tx.unsafe(byKey('p', ['merchant_code', 'transaction_id'], 'k'))} for update
@@ -133,11 +144,13 @@ export async function lockPayments(
  * Computes what the stored payments become, and every difference. An amount that is equal by value keeps its
  * stored notation (`10.0` does not become `10.00`).
  * @param asOf when the query was sent (database time)
+ * @param apartMs how far apart two answers are that confirm an amount, at least
  */
 export function comparePayments(
   stored: readonly StoredPayment[],
   { payments: listed, unreadable }: Pick<PaymentList, 'payments' | 'unreadable'>,
   asOf: string,
+  apartMs: number,
 ): AppliedPayments {
   const before = new Map(stored.map((payment) => [payment.paymentId, payment]))
   const after = listed.map(({ id, ...facts }): StoredPayment => {
@@ -145,6 +158,7 @@ export function comparePayments(
     return {
       ...facts,
       ...LISTED,
+      ...(old ? judgeReading(old, facts, asOf, apartMs) : NOTHING_ODD),
       paymentId: id,
       asOf,
       amount: keepNotation(old?.amount, facts.amount),
@@ -162,7 +176,13 @@ export function comparePayments(
     })
   const payments = [...after, ...kept]
   const changes = payments.flatMap((payment) => listChanges(before.get(payment.paymentId), payment))
-  return { payments, changes, changed: changes.length > 0, unapplied: unreadable.length > 0 }
+  return {
+    payments,
+    changes,
+    changed: changes.length > 0,
+    unapplied: unreadable.length > 0,
+    askAgainInMs: measureAmountWait(payments, asOf, apartMs),
+  }
 }
 
 const LISTED = { missing: false, unlistedSince: null, unreadable: false }
@@ -172,8 +192,7 @@ const BELIEVED_AFTER_MS = 60_000
 
 function markUnlisted(payment: StoredPayment, asOf: string): StoredPayment {
   const unlistedSince = payment.unlistedSince ?? asOf
-  const forMs = Date.parse(toIso(asOf)) - Date.parse(toIso(unlistedSince))
-  const missing = payment.missing || forMs >= BELIEVED_AFTER_MS
+  const missing = payment.missing || measureMs(unlistedSince, asOf) >= BELIEVED_AFTER_MS
   return { ...payment, missing, unlistedSince, unreadable: false }
 }
 
@@ -193,10 +212,16 @@ const COMPARED_FIELDS = [
 function listChanges(before: StoredPayment | undefined, after: StoredPayment): PaymentChange[] {
   const { paymentId } = after
   if (!before) return [{ paymentId, field: 'status', before: null, after: after.status }]
-  return COMPARED_FIELDS.filter((field) => before[field] !== after[field]).map((field) => ({
-    paymentId,
-    field,
-    before: String(before[field]),
-    after: String(after[field]),
-  }))
+  const changes = COMPARED_FIELDS.filter((field) => before[field] !== after[field]).map(
+    (field) => ({ paymentId, field, before: String(before[field]), after: String(after[field]) }),
+  )
+  const isConfirmed =
+    before.amount === after.amount &&
+    compareAmounts(getCountedAmount(before), getCountedAmount(after)) !== 0
+  return isConfirmed ? [...changes, confirmAmount(before, after)] : changes
+}
+
+/** Two answers agree: the amount, which was shown before, counts for refunds from now on. */
+function confirmAmount(before: StoredPayment, { paymentId, amount }: StoredPayment): PaymentChange {
+  return { paymentId, field: 'countedAmount', before: getCountedAmount(before), after: amount }
 }

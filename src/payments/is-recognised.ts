@@ -5,6 +5,11 @@ export const METHODS = ['QR', 'ATM', 'CC'] as const
 const KNOWN: readonly string[] = STATUSES
 const KNOWN_METHODS: readonly string[] = METHODS
 
+/** Whether the status of a payment is one that the gateway documents. */
+export function isKnownStatus(status: string): boolean {
+  return KNOWN.includes(status)
+}
+
 /** Whether a payment's status and method are both among those that the gateway documents. */
 export function isRecognised({
   status,
@@ -13,5 +18,5 @@ export function isRecognised({
   status: string
   paymentMethod: string
 }): boolean {
-  return KNOWN.includes(status) && KNOWN_METHODS.includes(paymentMethod)
+  return isKnownStatus(status) && KNOWN_METHODS.includes(paymentMethod)
 }

@@ -32,9 +32,9 @@ export function computeRefundable(facts: BalanceFacts): string {
  * The same formula in SQL, for statements that read `payments` without an alias. Under concurrency it is
  * correct only in a statement that starts after the payment's row was locked. `foreign_refunds` holds the
  * external refunds. A refund that is part of the first sight is in neither sum, nor is one that came back once two
- * answers have shown it (`return_sightings`).
+ * answers have shown it (`return_sightings`). While an amount that changed is not confirmed, the lower one counts.
  */
-export const REFUNDABLE_SQL = `greatest(0, payments.amount
+export const REFUNDABLE_SQL = `greatest(0, least(payments.amount, payments.counted_amount)
   - greatest(payments.refunded_amount, payments.refunded_at_first
     + ${sumOf('refunds', 'r.matched and not r.in_first_sight')}
     + ${sumOf('foreign_refunds', 'r.matched and r.outcome is null')})

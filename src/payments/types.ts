@@ -11,6 +11,12 @@ export type StoredPayment = Omit<ListedPayment, 'id'> & {
   unlistedSince: string | null
   /** Listed, but with values that cannot be read. */
   unreadable: boolean
+  /** SUCCESS while a succeeded payment has a status that nobody knows; otherwise null. */
+  countedStatus: string | null
+  /** The amount that counts for refunds while that is not `amount`, or its success is withdrawn; otherwise null. */
+  countedAmount: string | null
+  /** When the query was sent whose answer showed `amount` first (database time), while it waits for another one. */
+  amountChangedAt: string | null
   /** When the query was sent whose answer it was last read from (database time). */
   asOf: string
 }
@@ -33,4 +39,6 @@ export type AppliedPayments = {
   changed: boolean
   /** The answer has an entry that was not applied. */
   unapplied: boolean
+  /** When an answer may confirm the amount of a payment (ms); undefined when none waits for that. */
+  askAgainInMs: number | undefined
 }

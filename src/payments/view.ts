@@ -59,13 +59,13 @@ export const Payment = z
     merchantTxnId: MerchantTxnId,
     status: z.string().openapi({
       description:
-        'SUCCESS, FAILED or PROCESSING; any other value is returned as received, with `unrecognised`',
+        'SUCCESS, FAILED or PROCESSING; any other value is returned as received, with `unrecognised`. A success that gets such a value still counts for the transaction, and cannot be refunded',
     }),
     amount: Amount,
     refundedAmount: Amount,
     refundableAmount: Amount.openapi({
       description:
-        'What can still be refunded: the amount less refunds made and refunds in progress',
+        'What can still be refunded: the amount less refunds made and refunds in progress. An amount that changes after the payment succeeded allows no more until a later answer confirms it',
     }),
     currency: z.string().nullable(),
     paymentMethod: z.string().openapi({

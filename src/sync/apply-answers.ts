@@ -1,3 +1,4 @@
+import type { Config } from '../config/config.ts'
 import { type ChangeRow, recordChanges } from '../events/record-changes.ts'
 import { describeCode, isOpenCode } from '../gateway/response-codes.ts'
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
@@ -88,14 +89,17 @@ export async function adoptPayments(tx: Tx, locked: LockedAnswer): Promise<Locke
 }
 
 /** Compares answers with the stored payments, where no newer answer is stored. */
-export function compareAnswers(locked: readonly LockedAnswer[]): AppliedAnswer[] {
+export function compareAnswers(
+  { REFUND_CONFIRM_FAILED_MS: apartMs }: Pick<Config, 'REFUND_CONFIRM_FAILED_MS'>,
+  locked: readonly LockedAnswer[],
+): AppliedAnswer[] {
   return locked.map((one) => {
     const { row, call } = one
     if (!row.newer || call.outcome.kind !== 'answered') {
       return { ...one, snapshot: undefined, applied: undefined }
     }
     const snapshot = { asOf: row.asOf, callId: row.callId }
-    return { ...one, snapshot, applied: compareAnswer(one) }
+    return { ...one, snapshot, applied: compareAnswer(one, apartMs) }
   })
 }
 
@@ -123,9 +127,12 @@ export async function writeAnswers(
  * The payments that stay under another transaction count as entries that were not applied; unreadable ones that
  * a person has set aside do not.
  */
-function compareAnswer({ row, call, known, elsewhere, setAside }: LockedAnswer): AppliedPayments {
+function compareAnswer(
+  { row, call, known, elsewhere, setAside }: LockedAnswer,
+  apartMs: number,
+): AppliedPayments {
   const listed = listAnswered(call)
-  const applied = comparePayments(known, omitElsewhere(listed, elsewhere), row.asOf)
+  const applied = comparePayments(known, omitElsewhere(listed, elsewhere), row.asOf, apartMs)
   const isUnapplied = listed.unreadable.some((entry) => !isSetAside(setAside, entry))
   return { ...applied, unapplied: isUnapplied || elsewhere.length > 0 }
 }
@@ -140,7 +147,7 @@ function omitElsewhere(list: PaymentList, elsewhere: readonly PaymentElsewhere[]
 export function classifyAnswer(
   { outcome }: GatewayCall<PaymentList>,
   newer: boolean,
-  applied: Pick<AppliedPayments, 'payments' | 'unapplied'> | undefined,
+  applied: Pick<AppliedPayments, 'payments' | 'unapplied' | 'askAgainInMs'> | undefined,
 ): QueryEnd {
   if (outcome.kind === 'rejected') {
     const reason = describeCode(outcome.code, outcome.message)
@@ -150,11 +157,12 @@ export function classifyAnswer(
   }
   if (outcome.kind !== 'answered') return { kind: 'failed', reason: outcome.reason }
   if (!newer) return { kind: 'superseded' }
-  const { payments = [], unapplied = false } = applied ?? {}
+  const { payments = [], unapplied = false, askAgainInMs } = applied ?? {}
   const { final, state } = summarisePayments(payments)
-  if (unapplied) return { kind: 'open', reason: 'an entry of the answer could not be applied' }
+  const open = (reason: string): QueryEnd => ({ kind: 'open', reason, askAgainInMs })
+  if (unapplied) return open('an entry of the answer could not be applied')
   if (payments.some(({ missing, unlistedSince }) => missing || unlistedSince !== null)) {
-    return { kind: 'open', reason: 'the gateway no longer lists a payment' }
+    return open('the gateway no longer lists a payment')
   }
-  return final ? { kind: 'final' } : { kind: 'open', reason: `${state}, not final` }
+  return final ? { kind: 'final', askAgainInMs } : open(`${state}, not final`)
 }

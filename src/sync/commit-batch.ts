@@ -53,6 +53,7 @@ async function writeBatch(
   [locked, concernRefunds]: [(LockedAnswer | undefined)[], boolean[]],
 ) {
   const applied = compareAnswers(
+    ctx.config,
     locked.flatMap((one, index) => (one && !concernRefunds[index] ? [one] : [])),
   )
   const summaries = new Map(

@@ -2,8 +2,12 @@ import { Big } from 'big.js'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { NewDiscrepancy, ResolvedDiscrepancy } from '../discrepancies/types.ts'
 import { compareAmounts } from '../money.ts'
-import { isRecognised } from '../payments/is-recognised.ts'
-import { type PaymentFacts, summarisePayments } from '../transactions/summarise-payments.ts'
+import {
+  hasOpen,
+  listPaid,
+  type PaymentFacts,
+  summarisePayments,
+} from '../transactions/summarise-payments.ts'
 
 /**
  * Compares what was paid with the order's amount, once no payment is open. Too much that was refunded since, or all of
@@ -26,9 +30,8 @@ export function findAmountMismatch(
 
 /** @returns what was paid instead of the order's amount; undefined if that agrees, or is not known yet */
 function describeMismatch(expected: string, payments: readonly PaymentFacts[]): string | undefined {
-  const paid = payments.filter(({ status }) => status === 'SUCCESS').length
-  const isOpen = payments.some((one) => one.status === 'PROCESSING' || !isRecognised(one))
-  if (paid === 0 || isOpen) return undefined
+  const paid = listPaid(payments).length
+  if (paid === 0 || hasOpen(payments)) return undefined
   const { paidAmount, refundedAmount } = summarisePayments(payments)
   if (compareAmounts(paidAmount, expected) === 0) return undefined
   const kept = new Big(paidAmount).minus(refundedAmount)

@@ -5,9 +5,14 @@ import type { NewDiscrepancy, ResolvedDiscrepancy } from '../discrepancies/types
 import { isOpenCode } from '../gateway/response-codes.ts'
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import { compareAmounts } from '../money.ts'
+import { getCountedAmount, getCountedStatus } from '../payments/odd-readings.ts'
 import type { AppliedPayments, PaymentChange, StoredPayment } from '../payments/types.ts'
 import type { PaymentElsewhere } from '../transactions/move-payments.ts'
-import { type PaymentFacts, summarisePayments } from '../transactions/summarise-payments.ts'
+import {
+  listPaid,
+  type PaymentFacts,
+  summarisePayments,
+} from '../transactions/summarise-payments.ts'
 import { findAmountMismatch } from './find-amount-mismatch.ts'
 import { findOrderConflicts, findOtherCurrencies } from './find-order-conflicts.ts'
 import { listAnswered } from './list-answered.ts'
@@ -47,7 +52,7 @@ export function findDisagreements(answer: AnswerToJudge): Disagreements {
   const { merchantCode, transactionId } = claim
   const key = { merchantCode, transactionId }
   const { payments, changes } = applied
-  const judged = changes.map((change) => judgeChange(key, change, payments))
+  const judged = changes.map((change) => judgeChange(key, change, known, payments))
   const found = [
     ...judged.flatMap((one) => one.found),
     ...findOddEntries(key, answer),
@@ -68,7 +73,7 @@ export function findDisagreements(answer: AnswerToJudge): Disagreements {
   const wasSurplus = row.duplicatePayment && isSurplusLeft(known)
   const isSurplus = isSurplusLeft(payments)
   if (isSurplus && !wasSurplus) {
-    const paid = payments.filter(({ status }) => status === 'SUCCESS').length
+    const paid = listPaid(payments).length
     const theirs = `${paid} payments succeeded, together ${paidAmount}`
     found.push({ ...key, kind: 'duplicate_payment', ours: 'one payment is expected', theirs })
   }
@@ -90,7 +95,7 @@ export function findDisagreements(answer: AnswerToJudge): Disagreements {
 function isSurplusLeft(payments: readonly PaymentFacts[]): boolean {
   const { duplicatePayment, paidAmount, refundedAmount } = summarisePayments(payments)
   if (!duplicatePayment) return false
-  const paid = payments.filter(({ status }) => status === 'SUCCESS').map(({ amount }) => amount)
+  const paid = listPaid(payments).map(({ amount }) => amount)
   const kept = new Big(paidAmount).minus(refundedAmount)
   return paid.every((amount) => kept.gt(amount))
 }
@@ -119,9 +124,12 @@ function findOddEntries(key: TransactionKey, { call, elsewhere }: AnswerToJudge)
 function judgeChange(
   key: TransactionKey,
   { paymentId, field, before, after }: PaymentChange,
+  known: readonly StoredPayment[],
   payments: readonly StoredPayment[],
 ): Disagreements {
-  if (before === null) return { found: [], resolved: [] }
+  const old = known.find((one) => one.paymentId === paymentId)
+  // That an amount counts from now on is no news: its change is a discrepancy since it was first shown.
+  if (!old || before === null || field === 'countedAmount') return { found: [], resolved: [] }
   const subject = { ...key, paymentId }
   // Its entry is a discrepancy of its own.
   if (field === 'unreadable') return { found: [], resolved: [] }
@@ -133,10 +141,20 @@ function judgeChange(
     return { found: [{ ...subject, kind, ours, theirs: 'not listed' }], resolved: [] }
   }
   const kind = 'answer_went_backwards'
-  const resolved = [{ ...subject, kind, ours: `${field} ${after}` } as const]
-  if (!wentBackwards(field, before, after)) return { found: [], resolved }
-  const sides = { ours: `${field} ${before}`, theirs: `${field} ${after}` }
+  // What was odd in between is over with this answer, whatever it says.
+  const counted = readCounted(old, field) ?? before
+  const resolved = [after, counted].map((value) => {
+    return { ...subject, kind, ours: `${field} ${value}` } as const
+  })
+  if (!wentBackwards(field, counted, after)) return { found: [], resolved }
+  const sides = { ours: `${field} ${counted}`, theirs: `${field} ${after}` }
   return { found: [{ ...subject, kind, ...sides }], resolved }
+}
+
+/** What counted of a payment before; undefined for what always counts as it is shown. */
+function readCounted(old: StoredPayment, field: string): string | undefined {
+  if (field === 'status') return getCountedStatus(old)
+  return field === 'amount' ? getCountedAmount(old) : undefined
 }
 
 /** Whether the answer changes a transaction of which payments were known before. */
@@ -147,8 +165,8 @@ function revisesPayments({ payments, changes }: AnswerToJudge['applied']): boole
 
 /** Whether the change takes back an earlier answer: a success, an amount, or refunded money. */
 function wentBackwards(field: string, before: string, after: string): boolean {
-  if (field === 'status') return before === 'SUCCESS'
-  if (field === 'amount') return true
+  if (field === 'status') return before === 'SUCCESS' && after !== 'SUCCESS'
+  if (field === 'amount') return compareAmounts(before, after) !== 0
   return field === 'refundedAmount' && compareAmounts(after, before) < 0
 }
 

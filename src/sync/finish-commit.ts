@@ -84,7 +84,8 @@ function keepOpenForRefunds(end: QueryEnd, { drafts, payments }: ReconciledRefun
   const unseen =
     drafts.some(({ now }) => !isShownByPayment(now)) ||
     payments.some(({ external }) => external.some(({ matched }) => !matched))
-  return unseen ? { kind: 'open', reason: 'a refund does not show in its payment yet' } : end
+  const reason = 'a refund does not show in its payment yet'
+  return unseen ? { kind: 'open', reason, askAgainInMs: end.askAgainInMs } : end
 }
 
 /** What this commit frees of payments, because refunds came back: the refunds themselves show nothing new. */
@@ -95,8 +96,9 @@ function listFreed({ drafts }: ReconciledRefunds): PaymentChange[] {
 }
 
 function listFacts({ payments }: ReconciledRefunds): PaymentFacts[] {
-  return payments.map(({ status, paymentMethod, amount, refundedNow }) => ({
+  return payments.map(({ status, countedStatus, paymentMethod, amount, refundedNow }) => ({
     status,
+    countedStatus,
     paymentMethod,
     amount,
     refundedAmount: refundedNow,

@@ -4,12 +4,15 @@ import { backoff, repoll } from '../platform/concurrency/backoff.ts'
 /** How a query ended, for the schedule. `reason` is shown to readers as `sync.lastError`. */
 export type QueryEnd =
   /** A valid answer, with which the transaction is final. */
-  | { kind: 'final' }
+  | ({ kind: 'final' } & AskAgain)
   /** A valid answer, with which the transaction is not final; `lastError` of one without a list of payments. */
-  | { kind: 'open'; reason: string; lastError?: string }
+  | ({ kind: 'open'; reason: string; lastError?: string } & AskAgain)
   | { kind: 'failed'; reason: string }
   /** The answer to a later query is stored already. This one is dropped, and the query repeated. */
   | { kind: 'superseded' }
+
+/** When another answer may confirm what this one shows (ms): the transaction is asked about then at the latest. */
+type AskAgain = { askAgainInMs?: number | undefined }
 
 export type Progress = {
   /** Failures in a row before this query. */
@@ -50,9 +53,19 @@ type SyncSettings = Pick<
 /**
  * Schedules the next query: none for a final transaction, on the poll schedule for an open one, with backoff
  * after a failure. Abandons an open transaction that has not been requested for `SYNC_REPOLL_FOR_MS`, and a
- * transaction after `SYNC_MAX_ATTEMPTS` failures in a row, but never an unconfirmed one.
+ * transaction after `SYNC_MAX_ATTEMPTS` failures in a row, but never an unconfirmed one, nor one whose answer waits to
+ * be confirmed.
  */
-export function scheduleNext(
+export function scheduleNext(end: QueryEnd, progress: Progress, settings: SyncSettings): NextStep {
+  const step = scheduleByEnd(end, progress, settings)
+  const againInMs = 'askAgainInMs' in end ? end.askAgainInMs : undefined
+  if (againInMs === undefined) return step
+  const { attempts, polls } = step
+  const inMs = step.kind === 'query_later' ? Math.min(step.inMs, againInMs) : againInMs
+  return { kind: 'query_later', attempts, polls, inMs, lastError: null }
+}
+
+function scheduleByEnd(
   end: QueryEnd,
   { attempts, polls, sinceRequestedMs, unconfirmed }: Progress,
   settings: SyncSettings,

@@ -128,7 +128,7 @@ async function commitSingle(
       pipeline(permit !== undefined && lockHold(tx, merchantCode), lockAnswers(tx, [answer]))
     const work = async (tx: Tx, [, [locked]]: [unknown, (LockedAnswer | undefined)[]]) => {
       if (!locked) return { value: { end: LOST, findings: NO_FINDINGS } }
-      const [applied] = compareAnswers([await adoptPayments(tx, locked)])
+      const [applied] = compareAnswers(ctx.config, [await adoptPayments(tx, locked)])
       if (!applied) throw new Error('the answer was not compared')
       const { claim, call, row, snapshot } = applied
       const [, { found, ipnDelaysS }] = await pipeline(

@@ -1,10 +1,13 @@
 import { addAmounts, compareAmounts } from '../money.ts'
 import { isRecognised } from '../payments/is-recognised.ts'
+import { getCountedStatus } from '../payments/odd-readings.ts'
 
 export type TransactionState = 'pending' | 'paid' | 'partially_refunded' | 'refunded' | 'failed'
 
 export type PaymentFacts = {
   status: string
+  /** The status that counts instead, if any: that of a success whose status nobody knows. */
+  countedStatus: string | null
   amount: string
   refundedAmount: string
   paymentMethod: string
@@ -25,8 +28,8 @@ export type PaymentsSummary = {
  * as final.
  */
 export function summarisePayments(payments: readonly PaymentFacts[]): PaymentsSummary {
-  const paid = payments.filter(({ status }) => status === 'SUCCESS')
-  const open = payments.some((one) => one.status === 'PROCESSING' || !isRecognised(one))
+  const paid = listPaid(payments)
+  const open = hasOpen(payments)
   const paidAmount = addAmounts(paid.map(({ amount }) => amount))
   const refundedAmount = addAmounts(paid.map((payment) => payment.refundedAmount))
   if (paid.length === 0) {
@@ -46,6 +49,18 @@ export function summarisePayments(payments: readonly PaymentFacts[]): PaymentsSu
     refundedAmount,
     duplicatePayment: paid.length > 1,
   }
+}
+
+/** The payments that count as successful. */
+export function listPaid<T extends Pick<PaymentFacts, 'status' | 'countedStatus'>>(
+  payments: readonly T[],
+): T[] {
+  return payments.filter((one) => getCountedStatus(one) === 'SUCCESS')
+}
+
+/** Whether what the gateway says of some payment is not its last word. */
+export function hasOpen(payments: readonly PaymentFacts[]): boolean {
+  return payments.some((one) => one.status === 'PROCESSING' || !isRecognised(one))
 }
 
 /** Whether a payment of a transaction in this state has succeeded. */

@@ -24,6 +24,7 @@ const payment: fc.Arbitrary<PaymentFacts> = fc
   .tuple(status, units, fc.double({ min: 0, max: 1, noNaN: true }), method)
   .map(([word, amount, share, paymentMethod]) => ({
     status: word,
+    countedStatus: null,
     paymentMethod,
     amount: write(amount),
     refundedAmount: write((amount * BigInt(Math.round(share * 100))) / 100n),
@@ -32,6 +33,7 @@ const payments = fc.array(payment, { maxLength: 6 })
 
 const pay = (word: string, amount = '10', refundedAmount = '0', paymentMethod = 'CC') => ({
   status: word,
+  countedStatus: null,
   paymentMethod,
   amount,
   refundedAmount,
@@ -40,6 +42,17 @@ const count = (list: readonly PaymentFacts[], word: string) =>
   list.filter((one) => one.status === word).length
 const isOpen = (one: PaymentFacts) =>
   !['SUCCESS', 'FAILED'].includes(one.status) || !['QR', 'ATM', 'CC'].includes(one.paymentMethod)
+
+it('a success whose status nobody knows any more counts, and keeps the transaction open', () => {
+  const odd = { ...pay('ARCHIVED', '10', '4'), countedStatus: 'SUCCESS' }
+  expect(summarisePayments([odd, pay('FAILED')])).toEqual({
+    state: 'partially_refunded',
+    final: false,
+    paidAmount: '10',
+    refundedAmount: '4',
+    duplicatePayment: false,
+  })
+})
 
 describe("the contract's table of states", () => {
   it.each([

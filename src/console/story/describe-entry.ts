@@ -102,6 +102,8 @@ function describeChange(
   return words.changed(of, field, from, to ?? words.nothing)
 }
 
+const AMOUNTS: readonly string[] = ['amount', 'refundedAmount', 'countedAmount']
+
 /** The states that people know by other names, and amounts as they are written elsewhere. */
 function nameValue(
   { field, refundId }: Extract<Entry, { type: 'change' }>,
@@ -110,7 +112,7 @@ function nameValue(
 ): string | null {
   if (value === null || value === '') return null
   const { states } = TEXTS
-  if (field === 'amount' || field === 'refundedAmount') return formatMoney(value, currency)
+  if (AMOUNTS.includes(field)) return formatMoney(value, currency)
   if (field === 'state') return pick(states.transaction, value)
   if (field === 'status') {
     return pick(refundId === null ? states.payment : { ...states.refund, ...words.steps }, value)

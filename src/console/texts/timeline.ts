@@ -50,6 +50,7 @@ export const timelineTexts = {
     state: 'State',
     amount: 'Amount',
     refundedAmount: 'Refunded amount',
+    countedAmount: 'Amount that counts for refunds',
     paymentMethod: 'Method',
     missing: 'No longer listed',
     unreadable: 'Unreadable',

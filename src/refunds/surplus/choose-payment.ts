@@ -44,8 +44,8 @@ export async function choosePayment(
     throw new StaleVersionError()
   }
   const own = payments.filter((one) => one.own)
-  if (unpaid || own.length === 0) {
-    const detail = `No payment of transaction ${key.transactionId} has succeeded`
+  if (unpaid || own.every(({ unrecognised }) => unrecognised)) {
+    const detail = `No payment of transaction ${key.transactionId} is shown as SUCCESS`
     throw new DomainError('payment_not_refundable', detail)
   }
   const [best] = rankPayments(own, surplus, amount)
@@ -64,6 +64,7 @@ export function rankPayments(
 ): { paymentId: string; isWhole: boolean; most: string }[] {
   const fits = (most: string) => amount === undefined || compareAmounts(amount, most) <= 0
   return own
+    .filter(({ unrecognised }) => !unrecognised)
     .map(({ paymentId, refundable }) => {
       const isWhole = compareAmounts(refundable, surplus) <= 0
       return { paymentId, isWhole, most: isWhole ? refundable : surplus }

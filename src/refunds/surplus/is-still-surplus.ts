@@ -14,7 +14,8 @@ type LockedOrder = { drafts: readonly RefundDraft[]; payments: readonly LockedPa
 /**
  * Whether one success of the order is left without a surplus refund that is about to be sent: a success may have been
  * withdrawn since it was requested. If none is left, the refund fails. While only another transaction's answer from
- * before the request speaks for it, that transaction is queried, and the refund waits.
+ * before the request speaks for it, that transaction is queried, and the refund waits; so it does while anything about a
+ * payment of the order is doubtful.
  *
  * Refunds that were requested later do not count: a customer who returns the goods does not lose what was paid twice.
  */
@@ -32,7 +33,7 @@ export async function isStillSurplus(
     return !unpaid && compareAmounts(amount, '0') >= 0
   }
   if (isSurplus(payments.filter(({ confirmed }) => confirmed))) return true
-  if (isSurplus(payments)) {
+  if (isSurplus(payments) || payments.some(({ doubtful }) => doubtful)) {
     if (await requestConfirmation(tx, now, MAKE_DUE)) notifyAfterCommit(tx, SYNC_DUE)
     return false
   }
@@ -60,9 +61,10 @@ function measureOwn(
     [...refunds, ...payment.external]
       .filter((one) => one.matched === matched)
       .map(({ amount }) => amount)
-  const { amount, refundedNow, refundedAtFirst } = payment
+  const { refundedNow, refundedAtFirst } = payment
+  const amount = compareAmounts(payment.amount, stored.amount) < 0 ? payment.amount : stored.amount
   const facts = { amount, refundedNow, refundedAtFirst }
   const refundable = computeRefundable({ ...facts, matched: list(true), reserved: list(false) })
   const refundedLater = addAmounts(later.map(({ now }) => now.amount))
-  return [{ ...stored, amount, refundable, refundedLater }]
+  return [{ ...stored, refundable, refundedLater }]
 }

@@ -4,7 +4,7 @@ import { byKey } from '../../platform/postgres/by-key.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { transactionVersionSql } from '../request/transaction-version.ts'
 
-/** A payment of an order that succeeded, and that the newest answer lists readably. Amounts are decimal strings. */
+/** A payment of an order that counts as successful, and that the newest answer lists readably. Amounts are decimal strings. */
 export type OrderPayment = {
   transactionId: string
   paymentId: string
@@ -18,7 +18,11 @@ export type OrderPayment = {
   expectedAmount: string | null
   /** It belongs to the transaction asked about, not to another one of the order. */
   own: boolean
-  /** A query sent after the surplus refund was requested, or approved, has shown it. */
+  /** The newest answer gives it a status that nobody knows: it counts, and cannot be refunded. */
+  unrecognised: boolean
+  /** Its status is unrecognised, or its amount changed and is not confirmed yet. */
+  doubtful: boolean
+  /** A query sent after the surplus refund was requested, or approved, has shown it, and nothing about it is doubtful. */
   confirmed: boolean
 }
 
@@ -49,6 +53,9 @@ const OTHERS = `
     and t.order_id_verified and o.order_id_verified and t.currency_verified and o.currency_verified
     and upper(btrim(o.currency)) = upper(btrim(t.currency))
     and not ${isDisputed('t')} and not ${isDisputed('o')}`
+
+const IS_DOUBTFUL =
+  '(payments.counted_status is not null or payments.amount_changed_at is not null)'
 
 /** The transaction itself, and the others of its order. */
 const MEMBERS = `select t.* from ${ITSELF} union all ${OTHERS}`
@@ -107,7 +114,8 @@ export async function readOrderPayments(
         select * from refunds as r where ${byKey('r', ['merchant_code', 'refund_id'], 'k')} limit 1) as r
     ), members as materialized (${MEMBERS})
     select m.transaction_id as "transactionId", payments.payment_id as "paymentId",
-      payments.payment_method as "paymentMethod", payments.amount, ${REFUNDABLE_SQL} as refundable,
+      payments.payment_method as "paymentMethod", coalesce(payments.counted_amount, payments.amount) as amount,
+      ${REFUNDABLE_SQL} as refundable,
       coalesce((
         select sum(r.amount) from (
           select amount, status, surplus, return_sightings, requested_at from refunds as r
@@ -115,10 +123,11 @@ export async function readOrderPayments(
         where r.requested_at > (select requested_at from asked) and not r.surplus
           and r.status <> 'failed' and r.return_sightings < 2), 0)::text as "refundedLater",
       m.expected_amount as "expectedAmount", m.transaction_id = $2 as own,
-      m.transaction_id = $2 or coalesce(m.as_of > (select since from asked), true) as confirmed
+      payments.counted_status is not null as unrecognised, ${IS_DOUBTFUL} as doubtful,
+      not ${IS_DOUBTFUL} and (m.transaction_id = $2 or coalesce(m.as_of > (select since from asked), true)) as confirmed
     from members as m cross join lateral (
       select * from payments as p where ${byKey('p', TRANSACTION, 'm')} offset 0) as payments
-    where payments.status = 'SUCCESS' and not payments.missing and payments.unlisted_since is null
+    where coalesce(payments.counted_status, payments.status) = 'SUCCESS' and not payments.missing and payments.unlisted_since is null
       and not payments.unreadable
     order by payments.first_seen_at, payments.payment_id`,
     [merchantCode, transactionId, refundId],

@@ -12,6 +12,8 @@ import { readOrderPayments } from './read-order-payments.ts'
 export async function readSurplus(sql: Sql, key: TransactionKey): Promise<string | undefined> {
   const payments = await readOrderPayments(sql, key)
   const { amount } = countSurplus(payments)
-  const isHere = payments.some(({ own, refundable }) => own && isPositive(refundable))
+  const isHere = payments.some(
+    ({ own, unrecognised, refundable }) => own && !unrecognised && isPositive(refundable),
+  )
   return isHere && !amount.startsWith('-') && isPositive(amount) ? amount : undefined
 }

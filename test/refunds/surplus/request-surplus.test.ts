@@ -45,6 +45,17 @@ describe('of two payments of one transaction', () => {
     expect(await lab.moved(older?.id ?? '')).toEqual([])
   })
 
+  it('one whose status nobody knows any more counts as a success, and is not the one refunded', async () => {
+    const { transactionId, payments } = await payOrder(lab, 'DH1', TWICE)
+    const [older, newer] = payments
+    await lab.control('PATCH', `/payments/${newer?.id}`, { status: 'ARCHIVED' })
+    await syncAgain(lab, transactionId)
+    expect((await preview(transactionId)).wouldSend.paymentId).toBe(older?.id)
+    await lab.control('PATCH', `/payments/${older?.id}`, { status: 'ARCHIVED' })
+    await syncAgain(lab, transactionId)
+    await expectRefused(await askSurplus(lab, transactionId), 409, 'payment_not_refundable')
+  })
+
   it('the smaller one is refunded, whichever is newer', async () => {
     const { transactionId, payments } = await payOrder(lab, 'DH1', [
       { amount: '100' },

@@ -32,6 +32,25 @@ describe('before a surplus refund is sent', () => {
     expect((await lab.payment(pick(order, 1).id)).refundableAmount).toBe('100')
   })
 
+  it.each([
+    ['status', { status: 'ARCHIVED' }, { status: 'SUCCESS' }],
+    ['amount', { amount: '10' }, { amount: '100' }],
+  ])(
+    'an odd %s of the other success makes it wait, neither sent nor failed',
+    async (_, odd, back) => {
+      const order = await payOrder(lab, 'DH1', TWICE)
+      const { id } = await expectTaken(await askSurplus(lab, order.transactionId))
+      const { status } = await lab.readRefund(id)
+      await lab.control('PATCH', `/payments/${pick(order, 0).id}`, odd)
+      await lab.pass(pick(order, 1))
+      expect([status, (await lab.readRefund(id)).status]).toEqual(['pending', 'pending'])
+      expect(await lab.sent(id)).toBe(0)
+      await lab.control('PATCH', `/payments/${pick(order, 0).id}`, back)
+      await lab.pass(pick(order, 1))
+      expect(await lab.sent(id)).toBe(1)
+    },
+  )
+
   it('another transaction of the order is asked about, and then it is sent', async () => {
     const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
     const { id } = await expectTaken(await askSurplus(lab, second.transactionId))
