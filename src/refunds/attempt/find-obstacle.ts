@@ -26,7 +26,7 @@ export function findObstacle(
   }
   const others = own.filter((one) => one !== draft && !one.now.inFirstSight).map(({ now }) => now)
   const left = computeRefundable({
-    amount: payment.countedAmount ?? payment.amount,
+    amount: payment.amount,
     refundedNow: payment.refundedNow,
     refundedAtFirst: payment.refundedAtFirst,
     matched: [

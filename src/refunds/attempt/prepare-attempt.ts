@@ -30,8 +30,7 @@ export async function prepareAttempt(
   for (const payment of payments) {
     // Listed before and not now, or unreadably: until that is believed, or over, its refunds wait.
     if (!payment.listed && !payment.missing) continue
-    // One answer of a status that nobody knows changes nothing; nothing is sent meanwhile.
-    if (payment.countedStatus !== null) continue
+    if (isReadOddly(payment)) continue
     const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
     // A fall that one answer showed is not believed yet: growth could not be measured from this answer.
     if (own.some(({ now }) => mayLeaveRefundedAmount(now) && now.returnSightings > 0)) continue
@@ -45,6 +44,11 @@ export async function prepareAttempt(
     }
   }
   return undefined
+}
+
+/** Whether what the newest answer shows of a succeeded payment does not count yet: nothing is sent or failed meanwhile. */
+function isReadOddly({ status, countedStatus, countedAmount }: LockedPayment): boolean {
+  return countedStatus !== null || (status === 'SUCCESS' && countedAmount !== null)
 }
 
 /** Yields the refunds of a payment that may be sent now, oldest first; fails those that can no longer be sent. */
