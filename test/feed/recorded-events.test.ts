@@ -7,6 +7,7 @@ import { readPage } from '../support/api.ts'
 import { addCappedKey, ask, expectRefused, MASKED, RECEIVER } from '../support/ask.ts'
 import { encryptEarlier } from '../support/earlier-release.ts'
 import { findEnd, readAllEvents } from '../support/feed.ts'
+import { ageOmission, makeEntry, startListingGateway } from '../support/listing-gateway.ts'
 import { type RefundLab, startRefundLab } from '../support/refund-lab.ts'
 import { makeTransaction, notifyOf, registerDue } from '../support/sync.ts'
 
@@ -182,6 +183,26 @@ describe('a refund', () => {
     expect(events[1]?.data).toMatchObject({ status: 'unknown', failure: { code: '33' } })
     await lab.pass(payment)
     expect(await takeEvents()).toEqual([])
+  })
+
+  it('has an event when its payment moves with it to another transaction', async () => {
+    const gateway = await startListingGateway(lab)
+    const { id, transactionId: first } = await lab.open()
+    const second = `${first}-2`
+    const refundId = (await lab.refund(id, { amount: '3' })).body.id
+    await lab.database.sql`update refunds set due_at = now() + interval '1 h'`
+    gateway.list()
+    await gateway.sync(first)
+    await ageOmission(lab, id)
+    await gateway.sync(first)
+    await takeEvents()
+    gateway.list(makeEntry(id))
+    await gateway.sync(second)
+    const shown = (await takeEvents()).filter(({ type }) => type.startsWith('refund.'))
+    expect(shown.map(({ type, data }) => [type, data])).toEqual([
+      ['refund.updated', await lab.readRefund(refundId)],
+    ])
+    expect(shown).toMatchObject([{ transactionId: second, data: { transactionId: second } }])
   })
 
   it('has an event for a person’s decision', async () => {

@@ -34,6 +34,7 @@ export function writeReport({ counts, ledgers, problems, refusals, ...result }: 
     ['portal refunds stored', stored.external.length],
     ['  matched', external('matched')],
     ['  part of what was refunded at first sight', external('part_of_first_sight')],
+    ['  ours, from rows that were lost', external('own')],
     ['requests refused until their order system gave up', sent.refused.length],
     ['lost by the set-back: notifications', lost.notifications],
     ['lost by the set-back: refunds not stored again', lost.refunds],
