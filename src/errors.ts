@@ -4,8 +4,8 @@ import type { ContentfulStatusCode } from 'hono/utils/http-status'
 type Refusal = {
   status: ContentfulStatusCode
   title: string
-  /** An additional member of the problem: an amount or an id. */
-  member?: { name: string; example: string; always: boolean }
+  /** Additional members of the problem: an amount, an id or a state. */
+  members?: readonly { name: string; example: string; always: boolean }[]
   /** For the OpenAPI document: an example detail, if the title is not enough, and an invalid field. */
   example?: { detail?: string; error?: FieldError }
 }
@@ -59,18 +59,20 @@ const TABLE = {
   idempotency_key_reused: {
     status: 422,
     title: 'The idempotency key belongs to another request',
-    member: {
-      name: 'refundId',
-      example: '0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11',
-      always: true,
-    },
+    members: [{ name: 'refundId', example: '0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11', always: true }],
   },
   payment_not_refundable: { status: 409, title: 'The payment cannot be refunded' },
   exceeds_refundable: {
     status: 409,
     title: 'The amount exceeds what is left to refund',
-    member: { name: 'refundableAmount', example: '5000', always: true },
-    example: { detail: 'Only 5000 is left to refund' },
+    members: [
+      { name: 'refundableAmount', example: '5000', always: true },
+      { name: 'inferredRefundId', example: '0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11', always: false },
+    ],
+    example: {
+      detail:
+        'Only 5000 is left to refund. The success of refund 0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11 of 10000 was inferred, and its amount stays reserved until it is known: confirm it with POST /v1/refunds/0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11/resolution {"outcome":"succeeded","reason":"…"}, or wait for its notification',
+    },
   },
   too_many_open_refunds: {
     status: 409,
@@ -88,7 +90,7 @@ const TABLE = {
   refund_cap_exceeded: {
     status: 403,
     title: 'The refund exceeds the cap of this key',
-    member: { name: 'leftToday', example: '250000', always: false },
+    members: [{ name: 'leftToday', example: '250000', always: false }],
     example: { detail: 'This key may refund 250000 more today (UTC), of 2000000 a day' },
   },
   already_sent: {
@@ -116,13 +118,13 @@ const TABLE = {
   not_decidable: {
     status: 409,
     title: 'A person cannot decide this now',
-    member: { name: 'state', example: 'pending', always: true },
+    members: [{ name: 'state', example: 'pending', always: true }],
     example: { detail: 'Refund 0d7c9a8e-… is pending: it was not sent yet and can be cancelled' },
   },
   against_evidence: {
     status: 409,
     title: 'The decision contradicts the evidence',
-    member: { name: 'state', example: 'needs_review', always: true },
+    members: [{ name: 'state', example: 'needs_review', always: true }],
     example: { detail: 'the gateway notified a failure (code 5)' },
   },
   external_refund_not_found: { status: 404, title: 'No such external refund' },
@@ -152,7 +154,7 @@ const TABLE = {
   card_refused: {
     status: 502,
     title: 'The gateway refused to show cards',
-    member: { name: 'gatewayCode', example: '7', always: true },
+    members: [{ name: 'gatewayCode', example: '7', always: true }],
     example: { detail: 'The gateway refused the request with code 7: the account is suspended' },
   },
   cards_token_shared: { status: 403, title: 'Cards require a key for all accounts' },

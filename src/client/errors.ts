@@ -109,6 +109,12 @@ export class ExceedsRefundableError extends ConflictError {
     const { refundableAmount } = this.extra
     return typeof refundableAmount === 'string' ? refundableAmount : undefined
   }
+
+  /** A refund whose success was inferred, and whose amount stays reserved until it is known; undefined without one. */
+  get inferredRefundId(): string | undefined {
+    const { inferredRefundId } = this.extra
+    return typeof inferredRefundId === 'string' ? inferredRefundId : undefined
+  }
 }
 
 /** 410: the cursor is older than the retained events. Start without one, and read the missed changes from the lists. */

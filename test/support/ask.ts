@@ -46,6 +46,7 @@ export async function expectTaken(response: Response, replayed = false): Promise
 
 const Refusal = Problem.extend({
   refundableAmount: z.string().optional(),
+  inferredRefundId: z.uuid().optional(),
   leftToday: z.string().optional(),
   refundId: z.string().optional(),
   state: z.string().optional(),

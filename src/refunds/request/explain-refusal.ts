@@ -1,5 +1,6 @@
 import { DomainError } from '../../errors.ts'
 import { compareAmounts } from '../../money.ts'
+import type { InferredRefund } from './find-inferred.ts'
 import { StaleVersionError } from './transaction-version.ts'
 import type { RefundParams } from './types.ts'
 
@@ -29,10 +30,14 @@ export type RefusingPayment = {
   stale: boolean
 }
 
-/** Why a refund was not stored, the reason most relevant to the caller first. */
+/**
+ * Why a refund was not stored, the reason most relevant to the caller first.
+ * @param inferred a refund of the payment that was inferred and is still reserved, if any
+ */
 export function explainRefusal(
   payment: RefusingPayment,
   { paymentId, amount, receiver }: RefundParams,
+  inferred: InferredRefund | undefined,
 ): DomainError | KeyTakenError | StaleVersionError {
   if (payment.stale) return new StaleVersionError()
   const { status, missing, unreadable, paymentMethod, refundable, held, accountHeld } = payment
@@ -59,13 +64,31 @@ export function explainRefusal(
   }
   const isNothingLeft = compareAmounts(refundable, '0') === 0
   if (isNothingLeft || compareAmounts(amount ?? refundable, refundable) > 0) {
-    return new DomainError('exceeds_refundable', `Only ${refundable} is left to refund`, {
-      extra: { refundableAmount: refundable },
-    })
+    return refuseExceeding(`Only ${refundable} is left to refund`, refundable, inferred)
   }
   if (payment.open >= MAX_OPEN) {
     const detail = `${MAX_OPEN} refunds of payment ${paymentId} have not ended; repeat the request with the same key when one has`
     return new DomainError('too_many_open_refunds', detail)
   }
   return new KeyTakenError()
+}
+
+/**
+ * Refuses a refund of more than is left. Where an inferred refund is still reserved it is named, with what makes it known.
+ * @param refundable decimal string
+ */
+export function refuseExceeding(
+  detail: string,
+  refundable: string,
+  inferred: InferredRefund | undefined,
+): DomainError {
+  const extra = { refundableAmount: refundable }
+  if (!inferred) return new DomainError('exceeds_refundable', detail, { extra })
+  const { refundId, amount } = inferred
+  const route = `POST /v1/refunds/${refundId}/resolution {"outcome":"succeeded","reason":"…"}`
+  return new DomainError(
+    'exceeds_refundable',
+    `${detail}. The success of refund ${refundId} of ${amount} was inferred, and its amount stays reserved until it is known: confirm it with ${route}, or wait for its notification`,
+    { extra: { ...extra, inferredRefundId: refundId } },
+  )
 }

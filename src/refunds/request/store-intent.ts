@@ -9,6 +9,7 @@ import { encryptReceiver, maskReceiver } from '../receiver.ts'
 import { type Caps, lockCaps } from './caps.ts'
 import { refuseReceiver } from './check-receiver.ts'
 import { explainRefusal } from './explain-refusal.ts'
+import { findInferred } from './find-inferred.ts'
 import { type IntentToStore, insertIntent, lockPayment } from './insert-intent.ts'
 import { recordTaken } from './record-taken.ts'
 import { refuseAmount } from './refuse-amount.ts'
@@ -60,7 +61,8 @@ export async function storeWithCaps(
   if (!found.isKnown)
     refuseAmount({ amount: params.amount, currency, whole: [refundable, surplus] })
   if (amount === null || status === null) {
-    throw explainRefusal({ ...found, status: found.paymentStatus }, params)
+    const inferred = await findInferred(tx, target.merchantCode, [target.paymentId])
+    throw explainRefusal({ ...found, status: found.paymentStatus }, params, inferred)
   }
   notifyAfterCommit(tx, SYNC_DUE)
   notifyTransactionChanged(tx, target)

@@ -3,6 +3,8 @@ import type { TransactionKey } from '../../db/transaction-key.ts'
 import { DomainError } from '../../errors.ts'
 import { compareAmounts } from '../../money.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
+import { refuseExceeding } from '../request/explain-refusal.ts'
+import { findInferred, type InferredRefund } from '../request/find-inferred.ts'
 import { selectPriorEvidence } from '../request/prior-evidence.ts'
 import { StaleVersionError } from '../request/transaction-version.ts'
 import type { RequestParams } from '../request/types.ts'
@@ -49,7 +51,11 @@ export async function choosePayment(
     throw new DomainError('payment_not_refundable', detail)
   }
   const [best] = rankPayments(own, surplus, amount)
-  if (!best) throw explainNothingLeft(own, surplus)
+  if (!best) {
+    const ids = payments.map(({ paymentId }) => paymentId)
+    const inferred = await findInferred(tx, key.merchantCode, ids)
+    throw explainNothingLeft(own, surplus, inferred)
+  }
   return { paymentId: best.paymentId, amount: amount ?? best.most, surplus }
 }
 
@@ -74,16 +80,21 @@ export function rankPayments(
     .sort((a, b) => compareAmounts(b.most, a.most) || Number(b.isWhole) - Number(a.isWhole))
 }
 
-function explainNothingLeft(own: readonly OrderPayment[], surplus: string): DomainError {
+/** @param inferred a refund of the order that was inferred and is still reserved: it is named if a surplus is left once it is known */
+function explainNothingLeft(
+  own: readonly OrderPayment[],
+  surplus: string,
+  inferred: InferredRefund | undefined,
+): DomainError {
   const positive = compareAmounts(surplus, '0') > 0 ? surplus : '0'
   const [best] = rankPayments(own, positive, undefined)
   const most = best?.most ?? '0'
-  const extra = { refundableAmount: new Big(most).toFixed() }
+  const isHeldBack = inferred && new Big(surplus).plus(inferred.amount).gt(0)
   const detail =
     compareAmounts(most, '0') === 0
       ? 'Nothing that was paid beyond one success of the order is left to refund in this transaction'
       : `Only ${most} of what was paid beyond one success can be refunded at once`
-  return new DomainError('exceeds_refundable', detail, { extra })
+  return refuseExceeding(detail, new Big(most).toFixed(), isHeldBack ? inferred : undefined)
 }
 
 /** The payment of the transaction that notifications of this refund's id name, if they name one. */
