@@ -68,7 +68,8 @@ export type Refunds = {
   get(refundId: string, options?: CallOptions & { proof?: boolean | undefined }): Promise<Refund>
   /**
    * Cancels a refund that was never sent: it fails, with `failure.source` `merchant`.
-   * @throws ConflictError `already_sent` or `not_cancellable`; its `detail` is what is possible instead
+   * @throws ConflictError `already_sent`, `not_cancellable` or `growth_may_be_its_own`; its `detail` is what is possible
+   * instead
    */
   cancel(refundId: string, reason: string, options?: CallOptions): Promise<Refund>
   /**
@@ -78,7 +79,8 @@ export type Refunds = {
   approve(refundId: string, reason?: string, options?: CallOptions): Promise<Refund>
   /**
    * Declines a refund that another principal requested. It then fails.
-   * @throws ForbiddenError (`same_person`), ConflictError (`not_awaiting_approval`), NotFoundError
+   * @throws ForbiddenError (`same_person`), ConflictError (`not_awaiting_approval`, `growth_may_be_its_own`),
+   * NotFoundError
    */
   decline(refundId: string, reason?: string, options?: CallOptions): Promise<Refund>
   /** Lists refunds, newest first. */

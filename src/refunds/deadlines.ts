@@ -1,6 +1,5 @@
 import { Big } from 'big.js'
 import { explainCode, isOpenCode } from '../gateway/response-codes.ts'
-import { mayBeItsOwnGrowth } from './reconcile/measure-unmatched.ts'
 import { type RefundSettings, sendToReview, transition } from './transitions.ts'
 import type { Disagreement, RefundDraft, RefundRow } from './types.ts'
 
@@ -16,44 +15,26 @@ export type SnapshotView = {
   returning: string
 }
 
-/** What is stored of the payment of a refund. */
-export type PaymentView = {
-  /** The newest answer lists it, with values that can be read. */
-  listed: boolean
-  /** Growth that no known refund explains: a decimal string. */
-  unmatchedDelta: string
-}
-
 /**
  * Ends a refund that was requested `REFUND_SEND_WITHIN_MS` ago and never sent: whoever requested it no longer expects
  * it. Needs no answer from the gateway. It fails, unless a row of it that is lost may have been sent: then a person
  * decides.
+ * @param mayHaveMoved why it may have been, from `explainMayHaveMoved`
  */
 export function expireUnsent(
   draft: RefundDraft,
-  payment: PaymentView,
+  mayHaveMoved: string | undefined,
   { REFUND_SEND_WITHIN_MS: withinMs }: Pick<RefundSettings, 'REFUND_SEND_WITHIN_MS'>,
 ): void {
   const { status, attempts, sinceRequestedMs } = draft.now
   if (status !== 'pending' || attempts > 0 || sinceRequestedMs < withinMs) return
   const failureMessage = `not sent within ${withinMs} ms (REFUND_SEND_WITHIN_MS)`
-  const doubt = findDoubt(draft.now, payment)
-  if (doubt !== undefined) {
-    sendToReview(draft, 'contradicted', { reason: `${failureMessage}, but ${doubt}` })
+  if (mayHaveMoved !== undefined) {
+    sendToReview(draft, 'contradicted', { reason: `${failureMessage}, but ${mayHaveMoved}` })
     return
   }
   const failure = { failureSource: 'service' as const, failureReason: 'not_sent_in_time' }
   transition(draft, 'failed', { reason: failureMessage }, { ...failure, failureMessage })
-}
-
-/** Why a refund that was never sent from here may have moved all the same; undefined when nothing says so. */
-export function findDoubt(
-  now: Pick<RefundRow, 'amount'>,
-  { listed, unmatchedDelta }: PaymentView,
-): string | undefined {
-  if (!listed) return 'the gateway does not list the payment any more'
-  if (!mayBeItsOwnGrowth(unmatchedDelta, now)) return undefined
-  return `no known refund explains ${unmatchedDelta} of the refunded amount, which may be this one`
 }
 
 /**
@@ -63,10 +44,13 @@ export function findDoubt(
  */
 export function applyDeadlines(
   draft: RefundDraft,
-  { payment, snapshot }: { payment: PaymentView; snapshot: SnapshotView | undefined },
+  {
+    mayHaveMoved,
+    snapshot,
+  }: { mayHaveMoved: string | undefined; snapshot: SnapshotView | undefined },
   settings: RefundSettings,
 ): Disagreement | undefined {
-  expireUnsent(draft, payment, settings)
+  expireUnsent(draft, mayHaveMoved, settings)
   if (!isAwaited(draft.now)) return undefined
   if (snapshot) noteGrowth(draft, snapshot)
   const ended =

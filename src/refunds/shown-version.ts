@@ -31,7 +31,7 @@ export async function readShownVersion(
 ): Promise<string> {
   const rows = await sql<{ facts: string }[]>`
     select jsonb_build_array(r.status, r.updated_at, r.attempts, r.hold, r.resolution, r.failure_code,
-      r.success_notified_at, r.matched, r.in_first_sight, r.decided_principal, p.status, p.missing, p.hold, p.amount,
+      r.success_notified_at, r.matched, r.in_first_sight, r.return_sightings, r.decided_principal, p.status, p.missing, p.hold, p.amount,
       p.refunded_amount, p.refunded_at_first, ${sql.unsafe(sumOf('refunds', 'm.matched and not m.in_first_sight'))},
       ${sql.unsafe(sumOf('foreign_refunds', 'm.matched and m.outcome is null'))}, (
         select json_agg(e.id order by e.id) from (

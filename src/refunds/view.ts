@@ -52,7 +52,7 @@ export const Refund = z
     receiver: ShownReceiver.nullable(),
     inferred: z.boolean().openapi({
       description:
-        'Its success was concluded from the refunded amount of the payment; no notification confirmed it',
+        'Its success was concluded from the refunded amount of the payment. Its amount stays reserved until a notification or a person confirms it',
     }),
     gatewayRefundId: z.string().nullable(),
     gatewayReference: z.string().nullable().openapi({
@@ -81,7 +81,8 @@ export const Refund = z
     metadata: z.record(z.string(), z.string()).openapi({ description: 'As given in the request' }),
     approval: Approval.nullable().openapi({ description: 'Null for one that needs no approval' }),
     selfDecided: z.boolean().openapi({
-      description: 'Its outcome was decided by whoever requested it, because nobody else could',
+      description:
+        'Its outcome was decided by whoever requested it, or had decided it before, because nobody else could',
     }),
     requestedAt: Time,
     updatedAt: Time,

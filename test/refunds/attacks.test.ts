@@ -110,8 +110,8 @@ describe('a refusal of the only attempt', () => {
   const end = (refundedBefore: string | null, refundedNow: string) => {
     const work = startDraft(makeRefundRow({ ...refused, refundedBefore }))
     const amounts = { unmatchedDelta: '0', refundedNow, refundedAtFirst: '0', returning: '0' }
-    const payment = { listed: true, unmatchedDelta: '0' }
-    applyDeadlines(work, { payment, snapshot: { callId: 1, ...amounts } }, REFUND_SETTINGS)
+    const snapshot = { callId: 1, ...amounts }
+    applyDeadlines(work, { mayHaveMoved: undefined, snapshot }, REFUND_SETTINGS)
     return work.now.status
   }
 

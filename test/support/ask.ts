@@ -114,6 +114,12 @@ export async function countRows({ sql }: TestDatabase): Promise<Record<string, n
   return row ?? {}
 }
 
+/** The decision of somebody who is nobody of the test. */
+const RETURNED = JSON.stringify({
+  ...{ outcome: 'returned', reason: 'the account is closed', by: 'nobody', againstEvidence: null },
+  decidedAt: '2026-11-24T09:12:00.000Z',
+})
+
 /** Sets the status of a stored refund in SQL, regardless of how it would get there. */
 export async function moveTo(
   { sql }: TestDatabase,
@@ -129,7 +135,7 @@ export async function moveTo(
       due_at = ${over ? null : sql`now() + interval '1 hour'`},
       failure_source = ${failed ? 'gateway' : null}, failure_reason = ${failed ? '33' : null},
       failure_message = ${failed ? (more.failureMessage ?? 'refused') : null},
-      resolution = ${status === 'returned' ? sql`'{}'::jsonb` : null}
+      resolution = ${status === 'returned' ? sql`${RETURNED}::text::jsonb` : null}
     where refund_id = ${refundId}`
 }
 

@@ -99,6 +99,7 @@ function describeChange(
   const to = nameValue(entry, after, currency)
   if (from === null && to === null) return words.touched(of, field)
   if (from === null) return words.first(of, field, to ?? '')
+  if (from === to) return words.confirmed(of, field, from)
   return words.changed(of, field, from, to ?? words.nothing)
 }
 

@@ -1,6 +1,7 @@
 import type { Child } from 'hono/jsx'
 import { Badge, Card, Facts, Identifier, Time } from '../../platform/html/components.tsx'
 import type { FoundRefund } from '../../refunds/find-refunds.ts'
+import { ANYBODY, findObstacle, OUTCOMES } from '../../refunds/review/check-decision.ts'
 import { type RefundView, showRefund } from '../../refunds/view.ts'
 import type { ConsoleContext } from '../context.ts'
 import type { ConsoleRequest } from '../env.ts'
@@ -117,13 +118,14 @@ const isOpen = ({ status }: RefundView) => OPEN.includes(status)
 
 function RefundActions({
   c,
+  ctx,
   found,
   shown,
   draft,
 }: Props & { found: FoundRefund; shown: RefundView }) {
   const { id, merchantCode, hold } = shown
   const anchor = nameAnchor('refund', id)
-  const offer = nameOffer(c, found)
+  const offer = nameOffer(c, ctx, found)
   return (
     <div class="row">
       {offer === undefined ? null : (
@@ -150,10 +152,20 @@ function RefundActions({
 /** What the person may do on the refund's own page. */
 function nameOffer(
   c: ConsoleRequest,
-  { refund: { status, attempts } }: FoundRefund,
+  { config }: ConsoleContext,
+  { refund }: FoundRefund,
 ): keyof typeof TEXTS.refunds.offers | undefined {
+  const { status, attempts, inferred } = refund
   if (status === 'needs_review' && hasScope(c, 'ops')) return 'decide'
+  if (ENDED.includes(status) && hasScope(c, 'ops')) {
+    const decidable = { ...refund, sinceSentMs: null, sinceResolvedMs: null }
+    const isOver = OUTCOMES.every((one) => findObstacle(decidable, one, config, ANYBODY))
+    return isOver ? undefined : inferred ? 'confirm' : 'correct'
+  }
   if (status === 'awaiting_approval' && hasScope(c, 'refunds:approve')) return 'approve'
   const isUnsent = (status === 'awaiting_approval' || status === 'pending') && attempts === 0
   return isUnsent && hasScope(c, 'refunds:write') ? 'cancel' : undefined
 }
+
+/** Statuses that a person may decide otherwise. */
+const ENDED: readonly FoundRefund['refund']['status'][] = ['succeeded', 'failed', 'returned']

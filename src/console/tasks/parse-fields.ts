@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Reason } from '../../refunds/request/params.ts'
+import { OUTCOMES } from '../../refunds/review/check-decision.ts'
 import type { FormFields } from '../env.ts'
 import { TEXTS } from '../texts/en.ts'
 
@@ -35,7 +36,7 @@ export const ApprovalFields = z.object({
 })
 
 export const ResolutionFields = z.object({
-  outcome: z.enum(['succeeded', 'failed', 'returned'], problems.outcome),
+  outcome: z.enum(OUTCOMES, problems.outcome),
   reason: requireText(problems.reason),
   againstEvidence: z.string().optional(),
   version: Version,

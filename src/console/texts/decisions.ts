@@ -42,7 +42,7 @@ export const decisionTexts = {
     failed:
       'The amount can be refunded again. Choose this only if the gateway confirmed that nothing was paid.',
     returned:
-      'For example because the receiver’s account is closed. The amount is free once the gateway’s figures are lower by it.',
+      'For example because the receiver’s account is closed. The amount is free once a second person says so too, or the gateway’s figures are lower by it.',
   },
   proof: {
     title: 'The evidence',
@@ -105,8 +105,19 @@ export const decisionTexts = {
     submit: 'Record the decision',
     against: 'This decision contradicts the evidence:',
     againstLabel: 'I decide it all the same; this is recorded as a discrepancy',
-    selfDecided:
-      'You asked for this refund yourself. No other person may decide it for this account, so you can; that is recorded.',
+    alone: {
+      asked:
+        'You asked for this refund yourself. No other person may decide it for this account, so you can; that is recorded.',
+      decided:
+        'You decided this refund before. No other person may decide it for this account, so you can decide it again; that is recorded.',
+    },
+  },
+  confirm: {
+    title: 'Did it happen?',
+    lead: 'That the money moved was only concluded from the gateway’s figures, so its amount stays taken. If you know from the gateway or the bank that it happened, say so: it then counts as refunded.',
+    submit: 'It happened',
+    /** Recorded as the reason. */
+    reason: 'confirmed in the console that it happened',
   },
   cancel: {
     title: 'Cancel it',
@@ -125,10 +136,17 @@ export const decisionTexts = {
     being_sent: 'It is being sent at this moment. Reload the page for the result.',
     failed_unsent:
       'It failed before anything was sent. Nothing is left to decide; ask for a new refund.',
-    failed_already: 'It has failed. You can only decide that the money moved after all.',
-    succeeded_already: 'It has succeeded. You can only decide that the money came back.',
-    not_succeeded: 'Only a refund that succeeded can come back.',
-    ended: 'It has ended. Nothing is left to decide; ask for a new refund.',
+    failed_already: 'It has failed. You can decide that the money moved after all.',
+    succeeded_already:
+      'It has succeeded. You can decide that the money came back, or did not move.',
+    not_succeeded: 'Only a refund that has ended can have come back.',
+    released: 'The money came back, and its amount can be refunded again.',
+    same_person:
+      'You decided this refund as it is now. What is not offered here, another person can decide.',
+    too_early_alone: (duration: string) =>
+      `You decided this refund, and no other person may decide it for this account. You can decide it again in ${duration}.`,
+    growth:
+      'More of this payment was refunded than is known of, and that may be this refund: it can neither be cancelled nor declined. First open the refund that was concluded from it and say whether it happened, or resolve the discrepancy.',
     noScope: 'Your roles let you read it. Decisions are up to people with the roles for them.',
     hold: 'It is held, so it is not sent, also after an approval.',
   },
@@ -157,12 +175,15 @@ export const decisionTexts = {
   refused: {
     changed:
       'Nothing was decided: this has changed since you opened it. What you see now is the current state.',
-    same_person: 'Nothing was decided: you asked for this refund, so another person has to decide.',
+    same_person:
+      'Nothing was decided: you asked for this refund or decided it before, so another person has to decide.',
     not_awaiting_approval:
       'Nothing was decided: this refund does not wait for an approval any more.',
     not_decidable: 'Nothing was decided: this cannot be decided now.',
     already_sent: 'It was not cancelled: it may have been sent already.',
     not_cancellable: 'It was not cancelled: it has ended, or needs a decision.',
+    growth_may_be_its_own:
+      'It was neither cancelled nor declined: more of its payment was refunded than is known of, and that may be this refund.',
     unavailable: 'Nothing was decided: it is busy at this moment. Try again.',
     discrepancy_resolved: 'Nothing was changed: this discrepancy is resolved already.',
     invalid_request:

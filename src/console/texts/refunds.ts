@@ -34,13 +34,14 @@ export const refundTexts = {
     failed: (by: string, reason: string) => `${by} decided that it failed: ${reason}`,
     returned: (by: string, reason: string) => `${by} decided that the money came back: ${reason}`,
     other: (by: string, reason: string) => `${by} decided: ${reason}`,
-    self: 'Decided by the person who asked for it, because no other person could.',
+    self: 'Decided by the person who asked for it or had decided it before, because no other person could.',
   },
   referenceSource: {
     notification: 'from its notification',
     answer: 'from the answer to the request',
   },
-  inferred: 'Concluded from the refunded amount of the payment; no notification confirmed it.',
+  inferred:
+    'Concluded from the refunded amount of the payment. Its amount stays taken until a notification or a person confirms it.',
   failure: {
     gateway: (code: string, message: string) =>
       message === ''
@@ -56,6 +57,8 @@ export const refundTexts = {
   /** What can be done on the page of the refund. */
   offers: {
     decide: 'Decide what happened',
+    confirm: 'Say whether it happened',
+    correct: 'Decide it otherwise',
     approve: 'Approve or decline',
     cancel: 'Cancel this refund',
   },

@@ -71,6 +71,9 @@ export const timelineTexts = {
   changed: (subject: string, field: string, before: string, after: string) =>
     `${subject}: ${field}: ${before} → ${after}`,
   first: (subject: string, field: string, after: string) => `${subject}: ${field}: ${after}`,
+  /** Decided as what it was already. */
+  confirmed: (subject: string, field: string, after: string) =>
+    `${subject}: ${field}: ${after}, confirmed`,
   touched: (subject: string, field: string) => `${subject}: ${field}`,
   /** Steps of a refund that its status does not show. */
   steps: { sending: 'Being sent' },

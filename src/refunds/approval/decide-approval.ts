@@ -14,10 +14,12 @@ import type { Tx } from '../../platform/postgres/types.ts'
 import { makeDue } from '../../transactions/make-due.ts'
 import { notifyTransactionChanged } from '../../transactions/notify-changed.ts'
 import { buildRefundEvent, readRefunds } from '../build-event.ts'
-import { lockRefundRows } from '../draft.ts'
 import type { RefundRecord } from '../find-refunds.ts'
 import { isNotified } from '../is-notified.ts'
+import { lockTransaction } from '../lock-transaction.ts'
+import { refuseOwnGrowth } from '../own-growth.ts'
 import { decryptReceiver } from '../receiver.ts'
+import { type LockedRefunds, lockRefunds } from '../reconcile/lock-refunds.ts'
 import { scheduleReceiverErasure } from '../schedule-receiver-erasure.ts'
 import { requireShownVersion } from '../shown-version.ts'
 import { startDraft } from '../transitions.ts'
@@ -47,7 +49,8 @@ const BY_ANOTHER = 'refunds_decided_by_another'
  * now; a declined one has failed. The database refuses the principal that asked for it, and whoever it was asked
  * for.
  * @throws DomainError `not_awaiting_approval`, with what was decided, or as `ChangedSinceShownError`; `same_person`;
- *   `unauthenticated` when the key was revoked meanwhile; or `unavailable` when its receiver cannot be read or its payment is moving to another transaction
+ *   `growth_may_be_its_own` for a decline while its payment has grown by its amount without a known refund that explains
+ *   it; `unauthenticated` when the key was revoked meanwhile; or `unavailable` when its receiver cannot be read or its payment is moving to another transaction
  */
 export async function decideApproval(
   ctx: Context,
@@ -58,13 +61,13 @@ export async function decideApproval(
   const { merchantCode, refundId } = refund
   try {
     await runInTransaction(ctx.sql, async (tx) => {
-      const row = await lockAwaiting(ctx, tx, refund)
+      const { row, locked } = await lockAwaiting(ctx, tx, refund)
       await requireShownVersion(tx, row, shown, 'not_awaiting_approval')
       const key = await lockLiveKey(tx, access.id)
       if (namesKey(key, row.onBehalfOf)) throw refuseSame(refundId, decision)
       await (decision === 'approve'
         ? approve(ctx, tx, row, { access, reason })
-        : decline(ctx, tx, row, { access, reason }))
+        : decline(ctx, tx, row, { access, reason }, locked))
       await recordDecision(ctx, tx, row, { access, operation: OPERATIONS[decision] })
     })
   } catch (error) {
@@ -83,24 +86,22 @@ function refuseSame(refundId: string, decision: ApprovalDecision['decision']): D
   return new DomainError('same_person', detail)
 }
 
-/** Locks the transaction, the payment and the refund, and reads the refund. */
+/** Locks the transaction with its payments and refunds, and reads the refund. */
 async function lockAwaiting(
   { config }: Pick<Context, 'config'>,
   tx: Tx,
-  { merchantCode, transactionId, paymentId, refundId }: RefundRecord['refund'],
-): Promise<RefundRow> {
-  await tx`
-    select from transactions t join payments p using (merchant_code, transaction_id)
-    where t.merchant_code = ${merchantCode} and t.transaction_id = ${transactionId}
-      and p.payment_id = ${paymentId} for update of t, p`
-  const rows = await lockRefundRows(tx, { merchantCode, transactionId }, null)
-  const row = rows.find((one) => one.refundId === refundId)
+  { merchantCode, transactionId, refundId }: RefundRecord['refund'],
+): Promise<{ row: RefundRow; locked: LockedRefunds }> {
+  const key = { merchantCode, transactionId }
+  await lockTransaction(tx, key)
+  const locked = await lockRefunds(tx, key, null)
+  const row = locked.drafts.find(({ now }) => now.refundId === refundId)?.now
   if (!row) {
     const detail = `Refund ${refundId} has changed in this moment; repeat the request`
     throw new DomainError('unavailable', detail)
   }
   const why = await explainOver(config, tx, row)
-  if (why === undefined) return row
+  if (why === undefined) return { row, locked }
   throw new DomainError('not_awaiting_approval', `Refund ${refundId} does not await approval${why}`)
 }
 
@@ -159,7 +160,9 @@ async function decline(
   tx: Tx,
   row: RefundRow,
   { access, reason }: Decider,
+  locked: LockedRefunds,
 ): Promise<void> {
+  refuseOwnGrowth(locked, row, 'declined')
   const { merchantCode, refundId } = row
   await tx`
     update refunds set status = 'failed', updated_at = now(), declined_at = now(), failure_source = 'merchant',

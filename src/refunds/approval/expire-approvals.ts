@@ -6,30 +6,29 @@ import { runInTransaction } from '../../platform/postgres/transaction.ts'
 import { makeDue } from '../../transactions/make-due.ts'
 import { notifyTransactionChanged } from '../../transactions/notify-changed.ts'
 import { buildRefundEvent, readRefunds } from '../build-event.ts'
-import { lockRefundRows, saveDraft } from '../draft.ts'
+import { saveDraft } from '../draft.ts'
 import { isNotified } from '../is-notified.ts'
+import { lockTransaction } from '../lock-transaction.ts'
+import { explainMayHaveMoved } from '../own-growth.ts'
+import { type LockedRefunds, lockRefunds } from '../reconcile/lock-refunds.ts'
 import { scheduleReceiverErasure } from '../schedule-receiver-erasure.ts'
-import { startDraft, transition } from '../transitions.ts'
+import { sendToReview, transition } from '../transitions.ts'
+import type { RefundDraft } from '../types.ts'
 
 const BATCH = 100
 
 type ExpiringContext = Pick<Context, 'config' | 'encryption' | 'sql'>
-type Expiring = {
-  merchantCode: string
-  transactionId: string
-  paymentId: string
-  refundId: string
-}
+type Expiring = { merchantCode: string; transactionId: string; refundId: string }
 
 /**
  * Fails the refunds that nobody approved or declined within `REFUND_APPROVAL_WITHIN_MS`. It needs no answer of the
- * gateway, because nothing was sent. One that the gateway has notified is left to its notification.
+ * gateway, because nothing was sent. One that a lost row may have sent is left to a person instead: its payment has grown
+ * by its amount, or is not listed. One that the gateway has notified is left to its notification.
  * @returns the number of refunds that expired
  */
 export async function expireApprovals(ctx: ExpiringContext): Promise<number> {
   const found = await ctx.sql<Expiring[]>`
-    select merchant_code as "merchantCode", transaction_id as "transactionId",
-      payment_id as "paymentId", refund_id as "refundId"
+    select merchant_code as "merchantCode", transaction_id as "transactionId", refund_id as "refundId"
     from refunds where status = 'awaiting_approval'
       and requested_at <= now() - ${ctx.config.REFUND_APPROVAL_WITHIN_MS}::float8 * interval '1 millisecond'
     limit ${BATCH}`
@@ -40,22 +39,16 @@ export async function expireApprovals(ctx: ExpiringContext): Promise<number> {
 
 async function expire(
   { config, encryption, sql }: ExpiringContext,
-  { merchantCode, transactionId, paymentId, refundId }: Expiring,
+  { merchantCode, transactionId, refundId }: Expiring,
 ): Promise<boolean> {
   const key = { merchantCode, transactionId }
   return await runInTransaction(sql, async (tx) => {
-    await tx`
-      select from transactions t join payments p using (merchant_code, transaction_id)
-      where t.merchant_code = ${merchantCode} and t.transaction_id = ${transactionId}
-        and p.payment_id = ${paymentId} for update of t, p`
-    const rows = await lockRefundRows(tx, key, null)
-    const row = rows.find((one) => one.refundId === refundId)
+    await lockTransaction(tx, key)
+    const locked = await lockRefunds(tx, key, null)
+    const draft = locked.drafts.find(({ now }) => now.refundId === refundId)
     // The notification has made the transaction due: its commit decides.
-    if (row?.status !== 'awaiting_approval' || (await isNotified(tx, row))) return false
-    const draft = startDraft(row)
-    const message = `not approved within ${config.REFUND_APPROVAL_WITHIN_MS} ms`
-    const failure = { failureSource: 'service' as const, failureReason: 'approval_expired' }
-    transition(draft, 'failed', { reason: message }, { ...failure, failureMessage: message })
+    if (draft?.now.status !== 'awaiting_approval' || (await isNotified(tx, draft.now))) return false
+    end(config, draft, locked)
     await saveDraft(tx, draft)
     await scheduleReceiverErasure(tx, config, draft)
     await tx`
@@ -70,4 +63,19 @@ async function expire(
     await recordEvents(tx, events)
     return true
   })
+}
+
+function end(
+  { REFUND_APPROVAL_WITHIN_MS: withinMs }: Pick<Context['config'], 'REFUND_APPROVAL_WITHIN_MS'>,
+  draft: RefundDraft,
+  locked: LockedRefunds,
+): void {
+  const failureMessage = `not approved within ${withinMs} ms`
+  const mayHaveMoved = explainMayHaveMoved(locked, draft.now)
+  if (mayHaveMoved !== undefined) {
+    sendToReview(draft, 'contradicted', { reason: `${failureMessage}, but ${mayHaveMoved}` })
+    return
+  }
+  const failure = { failureSource: 'service' as const, failureReason: 'approval_expired' }
+  transition(draft, 'failed', { reason: failureMessage }, { ...failure, failureMessage })
 }

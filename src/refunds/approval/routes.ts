@@ -25,19 +25,22 @@ const shared = {
   },
 }
 
-const refusals = describeRefusals(
+const refusals = [
   ...BODY_REFUSALS,
   'refund_not_found',
   'same_person',
   'not_awaiting_approval',
-)
+] as const
 
 const approval = createRoute({
   ...shared,
   path: '/v1/refunds/{refundId}/approval',
   operationId: 'approveRefund',
   summary: 'Approve a refund that someone else requested',
-  responses: { 200: describeResponse('The approved refund, `pending`', Refund), ...refusals },
+  responses: {
+    200: describeResponse('The approved refund, `pending`', Refund),
+    ...describeRefusals(...refusals),
+  },
 })
 
 const decline = createRoute({
@@ -45,7 +48,12 @@ const decline = createRoute({
   path: '/v1/refunds/{refundId}/decline',
   operationId: 'declineRefund',
   summary: 'Decline a refund that someone else requested',
-  responses: { 200: describeResponse('The declined refund, `failed`', Refund), ...refusals },
+  description:
+    'Refused with `growth_may_be_its_own` while the payment has grown by its amount or more and no known refund explains that: the money may have moved already. The problem says what to explain first.',
+  responses: {
+    200: describeResponse('The declined refund, `failed`', Refund),
+    ...describeRefusals(...refusals, 'growth_may_be_its_own'),
+  },
 })
 
 /** Routes by which a second person approves or declines a refund. */

@@ -12,6 +12,8 @@ import { byKey } from '../../platform/postgres/by-key.ts'
 import type { Sql, Tx } from '../../platform/postgres/types.ts'
 import type { RefundRecord } from '../find-refunds.ts'
 import { isRequestedBy } from '../is-requested-by.ts'
+import { type Decider, isDecidedByPerson } from '../review/check-decision.ts'
+import type { RefundRow } from '../types.ts'
 
 /** Whether the row `k` of `api_keys` asked for the refund `r`, or is named as the one it was asked for. */
 const ASKED = `(coalesce(r.requested_principal = ${PRINCIPAL_SQL}, r.requested_by = k.name) or ${namesKeySql('r.on_behalf_of')})`
@@ -27,21 +29,48 @@ export function isOwnRequest(key: NamedKey, refund: AskedRefund): boolean {
   return isRequestedBy(key, refund) || namesKey(key, refund.onBehalfOf)
 }
 
-/** Whether a live key of another principal may decide the outcome of a refund; only without one may whoever asked. */
+/** Whether a live key of another principal may decide the outcome of a refund, and did not ask for it. */
 export async function canAnotherDecide(
   sql: Sql | Tx,
-  { merchantCode, refundId }: { merchantCode: string; refundId: string },
+  { merchantCode, refundId }: RefundKey,
+  { principal }: NamedKey,
 ): Promise<boolean> {
   const [row] = await sql<{ others: boolean }[]>`
     select exists (
       select from (${selectRefund(sql, merchantCode, refundId)}) as r, api_keys as k
-      where ${sql.unsafe(MAY_DECIDE)}) as others`
+      where ${sql.unsafe(MAY_DECIDE)} and ${sql.unsafe(PRINCIPAL_SQL)} <> ${principal}) as others`
   return row?.others ?? false
 }
+
+type RefundKey = { merchantCode: string; refundId: string }
 
 /** Whether the row `k` of `api_keys` is live, may decide about the refund `r`, and did not ask for it. */
 const MAY_DECIDE = `'ops' = any(k.scopes) and ${coversSql('r.merchant_code')}
   and k.revoked_at is null and (k.expires_at is null or k.expires_at > now()) and not ${ASKED}`
+
+/** What of a refund shows who decided what it is now. */
+type DecidedRefund = RefundKey &
+  Pick<RefundRow, 'status' | 'inferred' | 'resolution' | 'resolvedPrincipal'>
+
+/**
+ * Reads how the principal of a key stands to the decision before. It decides what is offered; of a decision, the caller
+ * holds the refund's row.
+ */
+export async function readDecider(
+  sql: Sql | Tx,
+  refund: DecidedRefund,
+  key: NamedKey,
+): Promise<Decider> {
+  const decidedLast = isDecidedByPerson(refund) && isDecidedBy(key, refund)
+  return { decidedLast, alone: decidedLast && !(await canAnotherDecide(sql, refund, key)) }
+}
+
+/** Whether the last decision is of this principal; those of earlier releases have only a name. */
+function isDecidedBy(key: NamedKey, { resolvedPrincipal, resolution }: DecidedRefund): boolean {
+  return resolvedPrincipal === null
+    ? namesKey(key, resolution?.by ?? null)
+    : resolvedPrincipal === key.principal
+}
 
 function selectRefund(sql: Sql | Tx, merchantCode: string, refundId: string) {
   return sql`
@@ -60,28 +89,29 @@ function selectRefund(sql: Sql | Tx, merchantCode: string, refundId: string) {
  */
 export async function checkSelfDecision(
   tx: Tx,
-  {
-    merchantCode,
-    refundId,
-    onBehalfOf,
-  }: { merchantCode: string; refundId: string; onBehalfOf: string | null },
+  { merchantCode, refundId, onBehalfOf }: RefundKey & { onBehalfOf: string | null },
   access: Access,
 ): Promise<boolean> {
-  const [row] = await tx<{ asked: boolean; others: boolean }[]>`
-    with refund as (${selectRefund(tx, merchantCode, refundId)})
-    select
-      (select ${tx.unsafe(ASKED)} from refund as r, api_keys as k where k.id = ${access.id}) as asked,
-      exists (
-        select from refund as r, api_keys as k where ${tx.unsafe(MAY_DECIDE)}
-      ) as others`
-  const isNamed = namesKey(await lockLiveKey(tx, access.id), onBehalfOf)
-  if (!row?.asked && !isNamed) return false
-  if (row?.others) {
+  const key = await lockLiveKey(tx, access.id)
+  const [row] = await tx<{ asked: boolean }[]>`
+    select ${tx.unsafe(ASKED)} as asked
+    from (${selectRefund(tx, merchantCode, refundId)}) as r, api_keys as k where k.id = ${access.id}`
+  if (!row?.asked && !namesKey(key, onBehalfOf)) return false
+  if (await canAnotherDecide(tx, { merchantCode, refundId }, key)) {
     const detail = `Refund ${refundId} was requested by you or for you: another person has to decide about it`
     throw new DomainError('same_person', detail)
   }
-  await tx`
-    update refunds set self_decided = true
-    where merchant_code = ${merchantCode} and refund_id = ${refundId}`
+  await recordSelfDecided(tx, { merchantCode, refundId }, true)
   return true
+}
+
+/** Records whether what the refund is now was decided by somebody who may only because nobody else can. */
+export async function recordSelfDecided(
+  tx: Tx,
+  { merchantCode, refundId }: RefundKey,
+  selfDecided: boolean,
+): Promise<void> {
+  await tx`
+    update refunds set self_decided = ${selfDecided}
+    where merchant_code = ${merchantCode} and refund_id = ${refundId}`
 }

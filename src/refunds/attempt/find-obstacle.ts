@@ -1,6 +1,6 @@
 import { addAmounts, compareAmounts } from '../../money.ts'
 import { computeRefundable } from '../../payments/refundable.ts'
-import { isInferredUnmatched } from '../reconcile/measure-unmatched.ts'
+import { isInferredUnmatched } from '../measure-unmatched.ts'
 import { isFreed, isOpen } from '../transitions.ts'
 import type { LockedPayment, RefundDraft, RefundRow } from '../types.ts'
 

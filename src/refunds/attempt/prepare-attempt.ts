@@ -1,9 +1,10 @@
 import type { BodyHmac } from '../../gateway/body-hmac.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import { findDoubt, hasNotGrown } from '../deadlines.ts'
+import { hasNotGrown } from '../deadlines.ts'
+import { mayBeItsOwnGrowth, measureUnexplained } from '../measure-unmatched.ts'
+import { explainMayHaveMoved } from '../own-growth.ts'
 import { decryptReceiver, type Receiver } from '../receiver.ts'
-import { mayBeItsOwnGrowth, measureUnexplained } from '../reconcile/measure-unmatched.ts'
 import { mayResend } from '../schedule-check.ts'
 import { isStillSurplus } from '../surplus/is-still-surplus.ts'
 import { isDue, mayLeaveRefundedAmount, sendToReview, transition } from '../transitions.ts'
@@ -83,24 +84,21 @@ function* pickSendable(
     }
     const waits = mayClear(obstacle, own, draft, payment.unmatchedDelta)
     if (waits && sinceRequestedMs < config.REFUND_RESOLVE_FOR_MS) continue
-    failUnsent(payment, draft, obstacle, callId)
+    failUnsent(payment, own, draft, { ...obstacle, callId })
   }
 }
 
 /** Fails a refund that can no longer be sent, unless a row of it that is lost may have been sent: a person decides. */
 function failUnsent(
   payment: LockedPayment,
+  own: readonly RefundDraft[],
   draft: RefundDraft,
-  { reason: failureReason, message }: Obstacle,
-  callId: number,
+  { reason: failureReason, message, callId }: Obstacle & { callId: number },
 ): void {
   const reason = `check before sending: ${message}`
-  const doubt = findDoubt(draft.now, {
-    listed: payment.listed,
-    unmatchedDelta: payment.unmatchedDelta ?? '0',
-  })
-  if (doubt !== undefined) {
-    sendToReview(draft, 'contradicted', { reason: `${reason}; ${doubt}`, callId })
+  const mayHaveMoved = explainMayHaveMoved({ payments: [payment], drafts: own }, draft.now)
+  if (mayHaveMoved !== undefined) {
+    sendToReview(draft, 'contradicted', { reason: `${reason}; ${mayHaveMoved}`, callId })
     return
   }
   const failure = { failureSource: 'service' as const, failureReason, failureMessage: message }

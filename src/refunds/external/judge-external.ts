@@ -3,7 +3,7 @@ import { DomainError } from '../../errors.ts'
 import { addAmounts, compareAmounts } from '../../money.ts'
 import { AgainstEvidenceError } from '../against-evidence.ts'
 import { deriveExternalState, type ExternalRecord } from '../external-view.ts'
-import { measureUnmatched } from '../reconcile/measure-unmatched.ts'
+import { measureUnmatched } from '../measure-unmatched.ts'
 import type { LockedPayment, RefundDraft } from '../types.ts'
 
 export type ExternalOutcome = 'matched' | 'part_of_first_sight' | 'never_happened'

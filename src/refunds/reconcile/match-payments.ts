@@ -4,6 +4,7 @@ import { addAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { hasNotGrown } from '../deadlines.ts'
+import { measureUnexplained, measureUnmatched } from '../measure-unmatched.ts'
 import {
   isFailedAfterSending,
   isFreed,
@@ -26,7 +27,6 @@ import type { DeltaMatch, OwnRefund, RefundedDelta } from './delta-types.ts'
 import type { LockedRefunds } from './lock-refunds.ts'
 import { type ExternalEnd, markExternalRefunds } from './mark-external.ts'
 import { findDoubtful, matchRefundedDelta } from './match-refunded-delta.ts'
-import { measureUnexplained, measureUnmatched } from './measure-unmatched.ts'
 import { trackReturns } from './track-returns.ts'
 
 /** The result of matching the payments of a transaction. */

@@ -12,14 +12,14 @@ import { endAttempt, endInterruptedAttempt } from '../attempt/end-attempt.ts'
 import { endLateAttempt } from '../attempt/end-late-attempt.ts'
 import { prepareAttempt } from '../attempt/prepare-attempt.ts'
 import type { Attempt, AttemptContext, SendPermit, SentAttempt } from '../attempt/types.ts'
-import { applyDeadlines, type PaymentView } from '../deadlines.ts'
+import { applyDeadlines } from '../deadlines.ts'
+import { explainMayHaveMoved } from '../own-growth.ts'
 import type { ExternalChange, Finding, LockedPayment, RefundDraft } from '../types.ts'
 import { findUnmatchedExternal } from './find-unmatched-external.ts'
 import { handleNotifications } from './handle-notifications.ts'
 import { type LockedRefunds, lockRefunds, refreshExternalRefunds } from './lock-refunds.ts'
 import { releaseOtherReadings } from './mark-external.ts'
 import { type MatchedPayments, matchPayments, rejudgeInferred } from './match-payments.ts'
-import { measureUnmatched } from './measure-unmatched.ts'
 import { recordExternalChanges } from './record-external-changes.ts'
 import { type SendingTurn, saveDrafts } from './save-drafts.ts'
 
@@ -131,8 +131,8 @@ async function judgeRefunds(
     snapshot && (await matchPayments(config, tx, key, locked, { ...snapshot, changed }))
   const timedOut = drafts.flatMap((draft) => {
     const view = snapshot && viewSnapshot(snapshot, draft, locked)
-    const payment = viewPayment(draft, locked)
-    const disagreement = applyDeadlines(draft, { payment, snapshot: view }, config)
+    const mayHaveMoved = explainMayHaveMoved(locked, draft.now)
+    const disagreement = applyDeadlines(draft, { mayHaveMoved, snapshot: view }, config)
     const { paymentId, refundId } = draft.now
     return disagreement ? [{ ...disagreement, paymentId, refundId }] : []
   })
@@ -164,12 +164,6 @@ async function handleEvidence(
     if (isChanged && !payment.listed) rejudgeInferred(payment, locked.drafts)
   }
   return { findings, externalNotified }
-}
-
-function viewPayment({ now: { paymentId } }: RefundDraft, locked: LockedRefunds): PaymentView {
-  const payment = locked.payments.find((one) => one.paymentId === paymentId)
-  if (!payment) return { listed: false, unmatchedDelta: '0' }
-  return { listed: payment.listed, unmatchedDelta: measureUnmatched(payment, locked.drafts) }
 }
 
 /** What the snapshot shows about the payment of a refund, once its refunded delta is matched. */

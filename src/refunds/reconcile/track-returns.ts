@@ -4,9 +4,9 @@ import { recordChanges } from '../../events/record-changes.ts'
 import { addAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
+import { measureUnmatched } from '../measure-unmatched.ts'
 import { isFreed, mayLeaveRefundedAmount, RELEASED } from '../transitions.ts'
 import type { LockedPayment, RefundDraft } from '../types.ts'
-import { measureUnmatched } from './measure-unmatched.ts'
 
 /**
  * Releases the refunds of a payment that came back, once two answers show the refunded amount lower by them,

@@ -5,6 +5,7 @@ import { DomainError } from '../../errors.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import type { RefundRecord } from '../find-refunds.ts'
 import { isNotified } from '../is-notified.ts'
+import { refuseOwnGrowth } from '../own-growth.ts'
 import { requireShownVersion } from '../shown-version.ts'
 import { transition } from '../transitions.ts'
 import type { RefundRow, RefundStatus } from '../types.ts'
@@ -26,7 +27,8 @@ export type Cancellation = {
  * not count as sent. Either the cancellation or an attempt is recorded first, under the lock of the payment; the
  * other one then finds the refund sent or failed.
  * @throws DomainError `already_sent` once an attempt may have written a byte or the gateway has notified the refund,
- *   `not_cancellable` when it has ended unsent or a person has to decide, or as `ChangedSinceShownError`
+ *   `not_cancellable` when it has ended unsent or a person has to decide, or as `ChangedSinceShownError`,
+ *   `growth_may_be_its_own` while its payment has grown by its amount without a known refund that explains it
  */
 export async function cancelRefund(
   ctx: Context,
@@ -34,9 +36,10 @@ export async function cancelRefund(
   { reason, shown }: Cancellation,
   access: Access,
 ): Promise<void> {
-  await changeRefund(ctx, found, access, OPERATION, async (tx, draft) => {
+  await changeRefund(ctx, found, access, OPERATION, async (tx, draft, locked) => {
     await refuseSent(tx, draft.now)
     await requireShownVersion(tx, draft.now, shown, 'not_cancellable')
+    refuseOwnGrowth(locked, draft.now, 'cancelled')
     const cause = { reason: `cancelled ${describeActor(access)}: ${reason}` }
     const failure = { failureSource: 'merchant' as const, failureReason: 'cancelled' }
     transition(draft, 'failed', cause, { ...failure, failureMessage: reason })

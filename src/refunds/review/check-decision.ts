@@ -1,27 +1,36 @@
-import { Big } from 'big.js'
 import type { Config } from '../../config/config.ts'
 import { DomainError } from '../../errors.ts'
 import { AgainstEvidenceError } from '../against-evidence.ts'
-import { hasNotGrown } from '../deadlines.ts'
-import { isDecidedFailed } from '../transitions.ts'
+import { RELEASED } from '../transitions.ts'
 import type { RefundRow } from '../types.ts'
 
-export type RefundOutcome = 'succeeded' | 'failed' | 'returned'
+export const OUTCOMES = ['succeeded', 'failed', 'returned'] as const
+export type RefundOutcome = (typeof OUTCOMES)[number]
 
 type DecisionSettings = Pick<Config, 'REFUND_RESOLVE_FOR_MS' | 'REFUND_CONFIRM_FAILED_MS'>
 
-/** What is known about the payment of a refund when a person decides; amounts are decimal strings. */
-export type DecisionFacts = {
-  refundedNow: string
-  refundedAtFirst: string
-  /** The part of the refunded amount that matches no refund. */
-  unmatchedDelta: string
-  /** Results of verified notifications of the refund that are not handled yet. */
-  unhandled: readonly ('success' | 'failure')[]
+/** What of a refund decides whether a person may decide its outcome. */
+export type DecidableRefund = Pick<
+  RefundRow,
+  | 'status'
+  | 'firstSentAt'
+  | 'sinceSentMs'
+  | 'inferred'
+  | 'returnSightings'
+  | 'resolution'
+  | 'sinceResolvedMs'
+>
+
+/** How the principal that decides stands to the decision before. */
+export type Decider = {
+  /** It decided what the refund is now. */
+  decidedLast: boolean
+  /** No other principal may decide for the merchant. */
+  alone: boolean
 }
 
-/** What of a refund decides whether a person may decide its outcome. */
-export type DecidableRefund = Pick<RefundRow, 'status' | 'firstSentAt' | 'sinceSentMs'>
+/** Whoever did not decide what the refund is now. */
+export const ANYBODY: Decider = { decidedLast: false, alone: false }
 
 /** Why an outcome cannot be decided. */
 export type Obstacle =
@@ -33,22 +42,27 @@ export type Obstacle =
         | 'failed_already'
         | 'succeeded_already'
         | 'not_succeeded'
-        | 'ended'
+        | 'released'
+        | 'same_person'
     }
-  /** Evidence may still end it; `leftMs` until a person may decide. */
-  | { why: 'too_early'; leftMs: number }
+  /** Evidence may still end it; or, for whoever decided last, nobody else can. `leftMs` until a person may decide. */
+  | { why: 'too_early' | 'too_early_alone'; leftMs: number }
 
 /**
  * Checks that a person may decide this outcome of a refund now. The caller holds its row.
- * @throws DomainError `not_decidable`, with what is possible instead
+ * @throws DomainError `not_decidable` or `same_person`, with what is possible instead
  */
 export function checkDecidable(
   row: RefundRow,
   outcome: RefundOutcome,
   settings: DecisionSettings,
+  decider: Decider,
 ): void {
-  const obstacle = findObstacle(row, outcome, settings)
-  if (obstacle !== undefined) throw refuseDecision(row, describeObstacle(obstacle, row.refundId))
+  const obstacle = findObstacle(row, outcome, settings, decider)
+  if (obstacle === undefined) return
+  const detail = describeObstacle(obstacle, row, outcome)
+  if (obstacle.why === 'same_person') throw new DomainError('same_person', detail)
+  throw refuseDecision(row, detail)
 }
 
 /** Creates the refusal of a decision that contradicts the evidence, with the state of the refund. */
@@ -82,25 +96,39 @@ export function findObstacle(
   row: DecidableRefund,
   outcome: RefundOutcome,
   settings: DecisionSettings,
+  decider: Decider,
 ): Obstacle | undefined {
-  const { status } = row
-  if (outcome === 'returned' && status !== 'succeeded') {
-    return { why: status === 'returned' ? 'ended' : 'not_succeeded' }
-  }
-  switch (status) {
+  const obstacle = findObstacleOfState(row, outcome, settings)
+  if (obstacle || !needsAnother(row, outcome, decider)) return obstacle
+  if (!decider.alone) return { why: 'same_person' }
+  const waitMs = settings.REFUND_CONFIRM_FAILED_MS
+  // Decisions of earlier releases have no time in the database: they are older than any wait.
+  const leftMs = waitMs - (row.sinceResolvedMs ?? waitMs)
+  return leftMs <= 0 ? undefined : { why: 'too_early_alone', leftMs }
+}
+
+function findObstacleOfState(
+  row: DecidableRefund,
+  outcome: RefundOutcome,
+  settings: DecisionSettings,
+): Obstacle | undefined {
+  switch (row.status) {
     case 'needs_review':
-      return undefined
+      return requireSuccessBefore(outcome)
     case 'accepted':
-      return findWait(row, settings.REFUND_RESOLVE_FOR_MS)
+      return requireSuccessBefore(outcome) ?? findWait(row, settings.REFUND_RESOLVE_FOR_MS)
     case 'unknown':
-      return findWait(row, settings.REFUND_CONFIRM_FAILED_MS)
+      return requireSuccessBefore(outcome) ?? findWait(row, settings.REFUND_CONFIRM_FAILED_MS)
     case 'failed':
-      if (row.firstSentAt === null) return { why: 'failed_unsent' }
+      // What a person decided may have been sent by a row that was lost.
+      if (row.firstSentAt === null && !isDecidedByPerson(row)) return { why: 'failed_unsent' }
       return outcome === 'failed' ? { why: 'failed_already' } : undefined
     case 'succeeded':
-      return outcome === 'returned' ? undefined : { why: 'succeeded_already' }
-    case 'returned':
-      return { why: 'ended' }
+      return outcome === 'succeeded' && !row.inferred ? { why: 'succeeded_already' } : undefined
+    case 'returned': {
+      const isReleased = row.returnSightings >= RELEASED
+      return outcome === 'returned' && isReleased ? { why: 'released' } : undefined
+    }
     case 'sending':
       return { why: 'being_sent' }
     default:
@@ -108,16 +136,49 @@ export function findObstacle(
   }
 }
 
+function requireSuccessBefore(outcome: RefundOutcome): Obstacle | undefined {
+  return outcome === 'returned' ? { why: 'not_succeeded' } : undefined
+}
+
 function findWait({ sinceSentMs }: DecidableRefund, waitMs: number): Obstacle | undefined {
   const leftMs = waitMs - (sinceSentMs ?? 0)
   return leftMs <= 0 ? undefined : { why: 'too_early', leftMs }
 }
 
+/** Whether what the refund is now was decided by a person, and not by evidence since. */
+export function isDecidedByPerson({
+  status,
+  inferred,
+  resolution,
+}: Pick<RefundRow, 'status' | 'inferred' | 'resolution'>): boolean {
+  return !inferred && resolution?.outcome === status
+}
+
+/**
+ * Whether the decision needs another principal than this one: nobody takes back alone what they decided, unless that only
+ * reserves the amount again.
+ */
+export function needsAnother(
+  { status }: Pick<RefundRow, 'status'>,
+  outcome: RefundOutcome,
+  { decidedLast }: Decider,
+): boolean {
+  if (!decidedLast) return false
+  if (status === 'returned') return true
+  return status === 'succeeded' ? outcome === 'failed' : outcome === 'returned'
+}
+
 /** Why the outcome cannot be decided, and what is possible instead. */
-function describeObstacle(obstacle: Obstacle, refundId: string): string {
+function describeObstacle(
+  obstacle: Obstacle,
+  { refundId, status }: Pick<RefundRow, 'refundId' | 'status'>,
+  outcome: RefundOutcome,
+): string {
   switch (obstacle.why) {
     case 'too_early':
-      return `a notification or the refunded amount may still end it; it can be decided in ${Math.ceil(obstacle.leftMs / 1000)} s`
+      return `a notification or the refunded amount may still end it; it can be decided in ${formatSeconds(obstacle.leftMs)}`
+    case 'too_early_alone':
+      return `you decided it, and no other principal may decide for its merchant; you can decide it again in ${formatSeconds(obstacle.leftMs)}`
     case 'not_sent':
       return `it was not sent yet; cancel it with POST /v1/refunds/${refundId}/cancellation`
     case 'being_sent':
@@ -125,39 +186,29 @@ function describeObstacle(obstacle: Obstacle, refundId: string): string {
     case 'failed_unsent':
       return 'nothing of it was sent; request it again under a new key'
     case 'failed_already':
-      return 'only `succeeded` can be decided'
+      return 'only `succeeded` or `returned` can be decided'
     case 'succeeded_already':
-      return 'only `returned` can be decided'
+      return 'only `failed` or `returned` can be decided'
     case 'not_succeeded':
-      return 'only a refund that succeeded can come back; if it did, decide `succeeded` first'
-    case 'ended':
-      return 'nothing is left to decide; request another refund under a new key'
+      return 'only a refund that ended can have come back; if it did, decide `succeeded` first'
+    case 'released':
+      return 'its amount is released already; only `succeeded` or `failed` can be decided'
+    case 'same_person':
+      return `Refund ${refundId} is ${status} because you decided so: ${describeOther(status, outcome)}`
   }
 }
 
-/** Lists the evidence that contradicts an outcome; empty when there is none. The caller holds the rows. */
-export function findContraryEvidence(
-  row: RefundRow,
-  outcome: RefundOutcome,
-  { unmatchedDelta, refundedNow, refundedAtFirst, unhandled }: DecisionFacts,
-): string[] {
-  const evidence: string[] = []
-  if (outcome === 'succeeded') {
-    if (row.failureCode !== null) {
-      evidence.push(`the gateway notified a failure (code ${row.failureCode})`)
-    } else if (unhandled.includes('failure')) evidence.push('the gateway notified a failure')
-    if (isDecidedFailed(row)) evidence.push('a person decided that it failed')
+/** Who else may decide, and what whoever decided last may. */
+function describeOther(status: RefundRow['status'], outcome: RefundOutcome): string {
+  if (status === 'returned' && outcome === 'returned') {
+    return 'a second person releases its amount at once; otherwise two answers that show the refunded amount lower by it do'
   }
-  if (outcome === 'failed') {
-    if (row.successNotifiedAt !== null || unhandled.includes('success')) {
-      evidence.push('the gateway notified that it succeeded')
-    }
-    const view = { unmatchedDelta, refundedNow, refundedAtFirst, returning: '0' }
-    if (new Big(unmatchedDelta).gte(row.amount) && !hasNotGrown(row, view)) {
-      evidence.push(
-        `the refunded amount grew to ${refundedNow} since it was sent, and no other refund explains ${unmatchedDelta} of it`,
-      )
-    }
-  }
-  return evidence
+  const possible = { succeeded: 'returned', failed: 'succeeded' }
+  const instead =
+    status === 'succeeded' || status === 'failed' ? `. You can decide \`${possible[status]}\`` : ''
+  return `another person has to decide \`${outcome}\`${instead}`
+}
+
+function formatSeconds(ms: number): string {
+  return `${Math.ceil(ms / 1000)} s`
 }

@@ -77,7 +77,7 @@ function describeNotification(
   const one = { kind: 'notification' as const, at: toIso(receivedAt) }
   const text = `code ${code}, payment ${paymentId}, amount ${amount}`
   if (!verified) return { ...one, supports: 'neither', text: `${text}; its hash is not verified` }
-  const same = requestId === refund.refundId && paymentId === refund.paymentId
+  const same = requestId.toLowerCase() === refund.refundId && paymentId === refund.paymentId
   if (!same || amount === null || !new Big(amount).eq(refund.amount)) {
     return { ...one, supports: 'neither', text: `${text}; not those of the refund` }
   }

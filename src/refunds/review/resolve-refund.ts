@@ -1,4 +1,5 @@
 import { describeActor } from '../../access/describe-actor.ts'
+import { lockLiveKey } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import type { StoredResolution } from '../../db/schema.ts'
@@ -8,27 +9,27 @@ import {
 } from '../../discrepancies/record-discrepancies.ts'
 import type { RecordedDiscrepancy } from '../../discrepancies/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import { checkSelfDecision } from '../approval/self-decision.ts'
+import { checkSelfDecision, readDecider, recordSelfDecided } from '../approval/self-decision.ts'
 import { buildUpdatedEvents } from '../build-event.ts'
 import { commitDecision, describeResolution } from '../commit-decision.ts'
 import { saveDraft } from '../draft.ts'
 import type { RefundRecord } from '../find-refunds.ts'
+import { measureUnmatched } from '../measure-unmatched.ts'
 import { namesRefund, readResult } from '../reconcile/handle-notifications.ts'
 import { type LockedRefunds, lockRefunds } from '../reconcile/lock-refunds.ts'
-import { measureUnmatched } from '../reconcile/measure-unmatched.ts'
-import { DECIDED } from '../resolution-schema.ts'
 import { scheduleReceiverErasure } from '../schedule-receiver-erasure.ts'
 import { requireShownVersion } from '../shown-version.ts'
-import { NO_FAILURE, transition } from '../transitions.ts'
-import type { RefundDraft } from '../types.ts'
+import type { RefundDraft, RefundRow } from '../types.ts'
+import { applyDecision } from './apply-decision.ts'
 import {
   checkDecidable,
-  type DecisionFacts,
-  findContraryEvidence,
+  type Decider,
+  needsAnother,
   type RefundOutcome,
   refuseAgainstEvidence,
   refuseDecision,
 } from './check-decision.ts'
+import { type DecisionFacts, findContraryEvidence } from './find-contrary-evidence.ts'
 
 const OPERATION = 'POST /v1/refunds/{refundId}/resolution'
 
@@ -41,10 +42,10 @@ export type ResolutionRequest = {
 }
 
 /**
- * Applies a person's decision about the outcome of a refund, and records it with the API key's name and the
- * reason. `succeeded` keeps the amount reserved until the refunded amount of the payment shows it; `failed`
- * releases it; `returned` frees it once two answers show the refunded amount lower by it. A decision that
- * contradicts the evidence is recorded as a discrepancy.
+ * Applies a person's decision about the outcome of a refund, and records it with the principal, the API key's name and
+ * the reason. `succeeded` keeps the amount reserved until the refunded amount of the payment shows it; `failed`
+ * releases it; `returned` frees it once a second principal says so too, or two answers show the refunded amount lower
+ * by it. A decision that contradicts the evidence is recorded as a discrepancy.
  * @param record the refund as the caller read it: of two decisions at once, the second finds it changed
  * @throws DomainError `not_decidable`, also as `ChangedSinceShownError`, `against_evidence`, `same_person`
  */
@@ -65,10 +66,15 @@ export async function resolveRefund(
         throw refuseDecision(refund, 'its payment has just moved to another transaction; try again')
       }
       await requireShownVersion(tx, draft.now, request.shown, 'not_decidable')
-      const contrary = judgeDecision(ctx, draft, refund.status, locked, request).join('; ')
-      const selfDecided = await checkSelfDecision(tx, draft.now, access)
+      const { principal, ...decider } = await readPrincipal(tx, draft.now, access)
+      const contrary = judgeDecision(ctx, draft, refund, locked, request, decider).join('; ')
+      const isAsker = await checkSelfDecision(tx, draft.now, access)
+      const isAgain = needsAnother(draft.now, request.outcome, decider)
+      if (!isAsker) await recordSelfDecided(tx, draft.now, isAgain)
       const resolution = describeResolution(ctx, request, access, contrary || null)
-      applyDecision(draft, request.outcome, resolution, describeDecider(access, selfDecided))
+      const name = describeDecider(access, isAsker, isAgain)
+      const decision = { outcome: request.outcome, resolution, principal, decider: name }
+      await applyDecision(tx, draft, locked, decision)
       await saveDraft(tx, draft)
       await scheduleReceiverErasure(tx, ctx.config, draft)
       return await recordDecision(tx, draft, resolution)
@@ -83,20 +89,38 @@ export async function resolveRefund(
 }
 
 /**
+ * Reads who decides, and how they stand to the decision before.
+ * @throws DomainError `unauthenticated` when the key was revoked meanwhile
+ */
+async function readPrincipal(
+  tx: Tx,
+  row: RefundRow,
+  access: Access,
+): Promise<Decider & { principal: string }> {
+  const key = await lockLiveKey(tx, access.id)
+  return { ...(await readDecider(tx, row, key)), principal: key.principal }
+}
+
+/**
+ * @param read the refund as the caller read it
  * @returns the evidence that the decision contradicts
  * @throws DomainError when it is refused
  */
 function judgeDecision(
   { config }: Pick<Context, 'config'>,
   { now }: RefundDraft,
-  readStatus: string,
+  read: Pick<RefundRow, 'status' | 'resolution'>,
   locked: LockedRefunds,
   { outcome, againstEvidence = false }: ResolutionRequest,
+  decider: Decider,
 ): string[] {
-  if (now.status !== readStatus) {
-    throw refuseDecision(now, `it was ${readStatus} when the decision was requested`)
+  if (now.status !== read.status) {
+    throw refuseDecision(now, `it was ${read.status} when the decision was requested`)
   }
-  checkDecidable(now, outcome, config)
+  if (now.resolution?.decidedAt !== read.resolution?.decidedAt) {
+    throw refuseDecision(now, 'another decision was made at the same moment')
+  }
+  checkDecidable(now, outcome, config, decider)
   const contrary = findContraryEvidence(now, outcome, readFacts(now.refundId, locked))
   if (contrary.length > 0 && !againstEvidence) {
     throw refuseAgainstEvidence(now, outcome, contrary)
@@ -139,27 +163,11 @@ async function recordDecision(
   return await recordDiscrepancies(tx, [{ ...key, paymentId, kind, ours, theirs: againstEvidence }])
 }
 
-function describeDecider(access: Access, selfDecided: boolean): string {
-  const also = `, ${access.isPerson ? 'who' : 'which'} also requested it`
-  return `${describeActor(access)}${selfDecided ? also : ''}`
-}
-
-function applyDecision(
-  draft: RefundDraft,
-  outcome: RefundOutcome,
-  resolution: StoredResolution,
-  decider: string,
-): void {
-  const { reason, againstEvidence } = resolution
-  const against = againstEvidence === null ? '' : ` (against evidence: ${againstEvidence})`
-  const cause = { reason: `${DECIDED} ${decider}: ${reason}${against}` }
-  const failed = {
-    failureSource: 'service' as const,
-    failureReason: 'resolved',
-    failureMessage: reason,
-  }
-  const happened = { known: true, inferred: false, ...NO_FAILURE }
-  const patch = outcome === 'failed' ? failed : happened
-  transition(draft, outcome, cause, { ...patch, resolution })
-  draft.dueInMs = null
+function describeDecider(access: Access, isAsker: boolean, isAgain: boolean): string {
+  const which = access.isPerson ? 'who' : 'which'
+  const also = [
+    ...(isAsker ? [`, ${which} also requested it`] : []),
+    ...(isAgain ? [`, ${which} also decided before`] : []),
+  ]
+  return `${describeActor(access)}${also.join('')}`
 }

@@ -9,6 +9,7 @@ import { type FoundRefund, findRefund } from '../find-refunds.ts'
 import { Reason, RefundId } from '../request/params.ts'
 import { Refund, showRefund } from '../view.ts'
 import { cancelRefund } from './cancel-refund.ts'
+import { OUTCOMES } from './check-decision.ts'
 import { resolveRefund } from './resolve-refund.ts'
 
 const tags = ['Refunds']
@@ -16,12 +17,12 @@ const params = z.object({ refundId: RefundId })
 
 const ResolutionRequest = z
   .strictObject({
-    outcome: z.enum(['succeeded', 'failed', 'returned']),
+    outcome: z.enum(OUTCOMES),
     reason: Reason.min(1, 'must not be empty'),
-    againstEvidence: z
-      .boolean()
-      .optional()
-      .openapi({ description: 'Required to contradict a notification or the refunded amount' }),
+    againstEvidence: z.boolean().optional().openapi({
+      description:
+        'Required to contradict a notification, the refunded amount or an earlier decision',
+    }),
   })
   .openapi('ResolutionRequest', {
     example: { outcome: 'succeeded', reason: 'gateway support, ticket 4711: paid out' },
@@ -37,7 +38,7 @@ const resolve = createRoute({
   operationId: 'resolveRefund',
   summary: 'Decide the outcome of a refund',
   description:
-    'Possible in `needs_review`; in `accepted` after `REFUND_RESOLVE_FOR_MS`; in `unknown` after `REFUND_CONFIRM_FAILED_MS`; in `failed`, if it was sent, as `succeeded`; in `succeeded`, as `returned`.',
+    '`succeeded` or `failed`: in `needs_review`, in `accepted` after `REFUND_RESOLVE_FOR_MS`, in `unknown` after `REFUND_CONFIRM_FAILED_MS`. `succeeded` also of one whose success is `inferred`, and of one that failed after it was sent. `returned`: in `succeeded`; said once more by another principal, it releases the amount at once. Whatever was decided, by a person or by evidence, another principal can decide otherwise; where none may decide for the merchant, the same one can after `REFUND_CONFIRM_FAILED_MS` (`selfDecided`).',
   tags,
   ...withScope('ops'),
   request: {
@@ -69,6 +70,8 @@ const cancel = createRoute({
   path: '/v1/refunds/{refundId}/cancellation',
   operationId: 'cancelRefund',
   summary: 'Cancel a refund that was never sent',
+  description:
+    'Refused with `growth_may_be_its_own` while the payment has grown by its amount or more and no known refund explains that: the money may have moved already. The problem says what to explain first.',
   tags,
   ...withScope('refunds:write'),
   request: {
@@ -78,7 +81,13 @@ const cancel = createRoute({
   },
   responses: {
     200: describeResponse('The refund, `failed` with `failure.source` `merchant`', Refund),
-    ...describeRefusals(...BODY_REFUSALS, 'refund_not_found', 'already_sent', 'not_cancellable'),
+    ...describeRefusals(
+      ...BODY_REFUSALS,
+      'refund_not_found',
+      'already_sent',
+      'not_cancellable',
+      'growth_may_be_its_own',
+    ),
   },
 })
 

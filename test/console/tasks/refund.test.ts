@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
+import { readShownVersion } from '../../../src/refunds/shown-version.ts'
 import { addPrincipal } from '../../support/approvals.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
 import { addVisitor, addVisitors, submitAs, type Visitor } from '../../support/console.ts'
@@ -177,9 +178,9 @@ describe('the outcomes that an operator is offered', () => {
     ['accepted', ['succeeded', 'failed']],
     ['unknown', ['succeeded', 'failed']],
     ['needs_review', ['succeeded', 'failed']],
-    ['succeeded', ['returned']],
-    ['failed', ['succeeded']],
-    ['returned', []],
+    ['succeeded', ['failed', 'returned']],
+    ['failed', ['succeeded', 'returned']],
+    ['returned', ['succeeded', 'failed', 'returned']],
   ] as const)('of a refund that is %s are %j', async (state, offered) => {
     const { id } = await request(state === 'awaiting_approval' ? '60' : '30')
     if (state !== 'awaiting_approval' && state !== 'pending') {
@@ -222,7 +223,9 @@ describe('the outcomes that an operator is offered', () => {
     ['accepted', 'succeeded'],
     ['unknown', 'failed'],
     ['failed', 'succeeded'],
+    ['succeeded', 'failed'],
     ['succeeded', 'returned'],
+    ['returned', 'returned'],
   ] as const)('are carried out: %s becomes %s', async (state, outcome) => {
     const { id } = await makeSent(state)
     const { status: answer } = await act(people.operator, id, 'resolution', {
@@ -235,6 +238,126 @@ describe('the outcomes that an operator is offered', () => {
       resolution: { outcome, reason: 'ticket 4711', by: people.operator.name },
     })
   })
+})
+
+describe('a refund whose success was only concluded', () => {
+  async function makeInferred(): Promise<string> {
+    const payment = await lab.open()
+    const id = await lab.send(payment, '30')
+    await lab.show(payment, '30')
+    await lab.pass(payment)
+    await lab.database.sql`update refunds set matched = false where refund_id = ${id}`
+    expect(await lab.row(id)).toMatchObject({ status: 'succeeded', inferred: true })
+    return id
+  }
+
+  it('is confirmed with one click', async () => {
+    const id = await makeInferred()
+    const page = await open(people.operator, id)
+    expect(page.text).toContain('Did it happen?')
+    const done = await sendForm(lab, people.operator, page, `${pathOf(id)}/resolution`, {})
+    expect(done.status).toBe(303)
+    expect(await lab.row(id)).toMatchObject({
+      ...{ status: 'succeeded', known: true, inferred: false },
+      resolution: { outcome: 'succeeded', by: people.operator.name },
+    })
+    expect((await open(people.operator, id)).text).not.toContain('Did it happen?')
+  })
+
+  it('is denied beside it, against the evidence', async () => {
+    const id = await makeInferred()
+    const form = `${pathOf(id)}/resolution`
+    const decision = { outcome: 'failed', reason: 'their support says no' }
+    const page = await open(people.operator, id)
+    const refused = await sendForm(lab, people.operator, page, form, decision)
+    expect(refused.text).toContain('the refunded amount grew to 30')
+    const confirmed = { ...decision, againstEvidence: 'true' }
+    expect((await sendForm(lab, people.operator, refused, form, confirmed)).status).toBe(303)
+    expect(await status(id)).toBe('failed')
+  })
+
+  it('leads there from the transaction, and not for people who may not decide', async () => {
+    const id = await makeInferred()
+    const { transactionId } = await lab.row(id)
+    const path = `/console/transactions/${MERCHANT.merchantCode}/${transactionId}`
+    expect((await openAs(lab, people.operator, path)).text).toContain('Say whether it happened')
+    expect((await openAs(lab, people.viewer, path)).text).not.toContain('Say whether it happened')
+  })
+})
+
+describe('what a person decided before', () => {
+  it.each([
+    ['succeeded', ['returned'], 'failed'],
+    ['failed', ['succeeded'], 'returned'],
+    ['returned', [], 'returned'],
+  ] as const)(
+    'as %s offers that person only %j: another one can decide the rest',
+    async (state, offered, outcome) => {
+      const { id } = await makeSent(state === 'returned' ? 'succeeded' : 'needs_review')
+      await act(people.operator, id, 'resolution', { outcome: state, reason: 'ticket 4711' })
+      const { html, text } = await open(people.operator, id)
+      const values = [...html.matchAll(/<input type="radio" name="outcome" value="(\w+)"/g)]
+      expect(values.map(([, value]) => value)).toEqual(offered)
+      expect(text).toContain('What is not offered here, another person can decide.')
+      const path = `${pathOf(id)}/resolution`
+      const hidden = readHidden((await open(people.admin, id)).html, path)
+      const decided = { outcome, reason: 'once more', againstEvidence: 'true' }
+      const fields = { version: hidden?.version ?? '', ...decided }
+      expect((await submitAs(lab, people.operator, path, fields)).status).toBe(403)
+      expect(await status(id)).toBe(state)
+      const page = await open(people.admin, id)
+      expect((await sendForm(lab, people.admin, page, path, decided)).status).toBe(303)
+      expect(await status(id)).toBe(outcome)
+    },
+  )
+
+  it('is decided again alone where nobody else may, after a wait that the page names', async () => {
+    const { id } = await makeSent('succeeded')
+    await act(people.operator, id, 'resolution', { outcome: 'returned', reason: 'ticket 4711' })
+    const { sql } = lab.database
+    const { personId } = people.operator
+    await sql`
+      update api_keys set revoked_at = now()
+      where 'ops' = any(scopes) and id not in (select key_id from people where id = ${personId})`
+    try {
+      expect((await open(people.operator, id)).text).toContain(
+        'You can decide it again in 10 minutes.',
+      )
+      await sql`
+        update refunds set resolved_at = resolved_at - interval '10 min' where refund_id = ${id}`
+      const page = await open(people.operator, id)
+      expect(page.text).toContain('so you can decide it again; that is recorded.')
+      const fields = { outcome: 'returned', reason: 'the bank says so' }
+      const done = await sendForm(lab, people.operator, page, `${pathOf(id)}/resolution`, fields)
+      expect(done.status).toBe(303)
+    } finally {
+      await sql`update api_keys set revoked_at = null`
+    }
+    expect(await lab.row(id)).toMatchObject({ status: 'returned', returnSightings: 2 })
+    expect((await lab.readRefund(id)).selfDecided).toBe(true)
+  })
+})
+
+describe('a refund that growth of its payment may be', () => {
+  it.each(['30', '60'])(
+    'of %s is neither cancelled nor declined, and the page says why',
+    async (amount) => {
+      const { payment, id } = await request(amount)
+      await lab.database.sql`
+        update payments set refunded_amount = ${amount} where payment_id = ${payment.id}`
+      const { html, text } = await open(people.admin, id)
+      expect(text).toContain('that may be this refund')
+      expect(html).not.toContain('/cancellation"')
+      expect(html).not.toContain('value="decline"')
+      const key = { merchantCode: MERCHANT.merchantCode, refundId: id }
+      const version = await readShownVersion(lab.service.ctx.sql, key)
+      const forced = { cancelReason: 'x', version }
+      const refused = await submitAs(lab, people.admin, `${pathOf(id)}/cancellation`, forced)
+      expect(refused.status).toBe(409)
+      expect(await refused.text()).toContain('It was neither cancelled nor declined')
+      expect((await lab.row(id)).failureSource).toBeNull()
+    },
+  )
 })
 
 describe('the evidence beside the decision', () => {

@@ -123,18 +123,18 @@ describe('a person decides', () => {
   })
 
   it.each([
-    ['pending', 'cancellation'],
-    ['accepted', 'it can be decided in'],
-    ['succeeded', '`returned`'],
+    ['pending', 'failed', 'cancellation'],
+    ['accepted', 'failed', 'it can be decided in'],
+    ['succeeded', 'succeeded', 'only `failed` or `returned`'],
   ] as const)(
-    'nothing else about one that is %s, and gets what is possible instead',
-    async (state, hint) => {
+    'nothing else about one that is %s, as %s, and gets what is possible instead',
+    async (state, outcome, hint) => {
       const { refundId } = state === 'succeeded' ? await makeSucceeded() : await makeAccepted()
       if (state === 'pending') {
         await lab.database.sql`
         update refunds set status = 'pending', attempts = 0, first_sent_at = null, last_sent_at = null`
       }
-      const problem = await expectRefused(await decide(refundId, 'failed'), 409, 'not_decidable')
+      const problem = await expectRefused(await decide(refundId, outcome), 409, 'not_decidable')
       expect(problem.state).toBe(state)
       expect(problem.detail).toContain(hint)
     },
@@ -418,13 +418,14 @@ describe('a refund that came back', () => {
     expect(proof?.notifications).toMatchObject([{ notification: { code: String(code) } }])
   })
 
-  it('is decided only of one that succeeded, and then is over', async () => {
+  it('is decided only of one that has ended, and alone only after a wait', async () => {
     const { refundId } = await makeUnknown(CONFIRM_MS)
     await expectRefused(await decide(refundId, 'returned'), 409, 'not_decidable')
     const { refundId: other } = await makeSucceeded()
     await decide(other, 'returned')
     for (const outcome of ['returned', 'failed', 'succeeded'] as const) {
-      await expectRefused(await decide(other, outcome), 409, 'not_decidable')
+      const refused = await expectRefused(await decide(other, outcome), 409, 'not_decidable')
+      expect(refused.detail).toContain('you can decide it again in')
     }
   })
 

@@ -52,15 +52,7 @@ describe("a person's decision", () => {
     for (const id of NO_IDS) await expectProblem(await resolve(id), 404, 'refund_not_found')
   })
 
-  it.each([
-    'pending',
-    'sending',
-    'accepted',
-    'unknown',
-    'succeeded',
-    'failed',
-    'returned',
-  ] as const)(
+  it.each(['pending', 'sending', 'accepted', 'unknown', 'failed'] as const)(
     'that it failed is refused while the refund is %s, and changes nothing',
     async (status) => {
       const { id } = await makeDoubtful()
@@ -69,6 +61,17 @@ describe("a person's decision", () => {
       const problem = await expectRefused(await resolve(id), 409, 'not_decidable')
       expect(problem.state).toBe(status === 'sending' ? 'pending' : status)
       expect(await rig.database.sql`select * from refunds`).toEqual(before)
+    },
+  )
+
+  it.each(['succeeded', 'returned'] as const)(
+    'that it failed is possible also while the refund is %s, and releases the amount',
+    async (status) => {
+      const { id, payment } = await makeDoubtful()
+      await moveTo(rig.database, id, status)
+      const against = { outcome: 'failed', reason: 'asked them', againstEvidence: true }
+      expect((await resolve(id, against)).status).toBe(200)
+      expect(await readLeft(payment.id)).toBe('100')
     },
   )
 

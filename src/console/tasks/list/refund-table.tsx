@@ -3,7 +3,7 @@ import { DataTable, Time } from '../../../platform/html/components.tsx'
 import { toIso } from '../../../platform/postgres/iso-time.ts'
 import { isOwnRequest } from '../../../refunds/approval/self-decision.ts'
 import type { WaitingRefund } from '../../../refunds/list-waiting.ts'
-import { findObstacle } from '../../../refunds/review/check-decision.ts'
+import { ANYBODY, findObstacle } from '../../../refunds/review/check-decision.ts'
 import type { ConsoleContext } from '../../context.ts'
 import { formatDuration, formatTimeLeft } from '../../format-duration.ts'
 import { formatMoney } from '../../format-money.ts'
@@ -126,10 +126,11 @@ function explainApproval(row: WaitingRefund, { viewer }: Environment): string {
 }
 
 function explainWait(row: WaitingRefund, { ctx }: Environment): string {
-  const { status, firstSentAt, lastSentAt } = row
+  const { lastSentAt } = row
   const sinceSentMs =
     lastSentAt === null ? null : ctx.now().getTime() - Date.parse(toIso(lastSentAt))
-  const obstacle = findObstacle({ status, firstSentAt, sinceSentMs }, 'succeeded', ctx.config)
+  const decidable = { ...row, sinceSentMs, sinceResolvedMs: null }
+  const obstacle = findObstacle(decidable, 'succeeded', ctx.config, ANYBODY)
   if (obstacle?.why !== 'too_early') return TEXTS.tasks.decidable
   return TEXTS.tasks.decidableIn(formatTimeLeft(obstacle.leftMs))
 }

@@ -8,6 +8,7 @@ import { TextArea } from '../../forms/text-area.tsx'
 import { TEXTS } from '../../texts/en.ts'
 import { AgainstEvidence } from '../against-evidence.tsx'
 import type { FormState } from '../page-state.ts'
+import type { Offers } from './find-offers.ts'
 import type { ShownRefundPage } from './read-refund.ts'
 
 const texts = TEXTS.decisions
@@ -21,8 +22,8 @@ export type DecisionForms = {
 }
 
 /** To approve or decline, with what will be sent. */
-export function ApproveCard(props: { of: DecisionForms; state: FormState }) {
-  const { of, state } = props
+export function ApproveCard(props: { of: DecisionForms; decline: boolean; state: FormState }) {
+  const { of, decline: mayDecline, state } = props
   const { c, path, version, shown } = of
   const { view, payment } = shown
   const { title, preview, reason, reasonHint, approve, decline } = texts.approve
@@ -61,10 +62,26 @@ export function ApproveCard(props: { of: DecisionForms; state: FormState }) {
           <button type="submit" name="decision" value="approve">
             {approve}
           </button>
-          <button class="danger" type="submit" name="decision" value="decline">
-            {decline}
-          </button>
+          {mayDecline ? (
+            <button class="danger" type="submit" name="decision" value="decline">
+              {decline}
+            </button>
+          ) : null}
         </div>
+      </Form>
+    </Card>
+  )
+}
+
+/** To say that a refund happened whose success was only concluded: one click. */
+export function ConfirmCard({ of: { c, path, version } }: { of: DecisionForms }) {
+  const { title, lead, submit, reason } = texts.confirm
+  const fields = { version, outcome: 'succeeded', reason }
+  return (
+    <Card title={title} id="confirm">
+      <p>{lead}</p>
+      <Form c={c} action={`${path}/resolution`} fields={fields}>
+        <button type="submit">{submit}</button>
       </Form>
     </Card>
   )
@@ -74,17 +91,18 @@ export function ApproveCard(props: { of: DecisionForms; state: FormState }) {
 export function DecideCard(props: {
   of: DecisionForms
   outcomes: readonly RefundOutcome[]
+  alone: Offers['alone']
   evidence: readonly string[]
   state: FormState
 }) {
-  const { of, outcomes, evidence, state } = props
-  const { c, path, version, shown } = of
+  const { of, outcomes, alone, evidence, state } = props
+  const { c, path, version } = of
   const { fields, problems } = state
-  const { title, lead, outcome, reason, reasonHint, submit, selfDecided } = texts.decide
+  const { title, lead, outcome, reason, reasonHint, submit } = texts.decide
   return (
     <Card title={title} id="decide">
       <p>{lead}</p>
-      {shown.onlyOneself ? <p class="warn">{selfDecided}</p> : null}
+      {alone ? <p class="warn">{texts.decide.alone[alone]}</p> : null}
       <Form c={c} action={`${path}/resolution`} fields={{ version }} stacked>
         <Choices
           name="outcome"

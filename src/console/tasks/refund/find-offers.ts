@@ -1,5 +1,11 @@
 import { isUnsent } from '../../../refunds/review/cancel-refund.ts'
-import { findObstacle, type RefundOutcome } from '../../../refunds/review/check-decision.ts'
+import {
+  findObstacle,
+  needsAnother,
+  type Obstacle,
+  OUTCOMES,
+  type RefundOutcome,
+} from '../../../refunds/review/check-decision.ts'
 import type { ConsoleContext } from '../../context.ts'
 import type { ConsoleRequest } from '../../env.ts'
 import { formatTimeLeft } from '../../format-duration.ts'
@@ -12,8 +18,13 @@ const { notNow } = TEXTS.decisions
 /** What the page of a refund offers to a person, and why it does not offer the rest. */
 export type Offers = {
   approve: boolean
+  decline: boolean
   cancel: boolean
+  /** To say that it happened, of a refund whose success was only concluded. */
+  confirm: boolean
   outcomes: RefundOutcome[]
+  /** Nobody else can decide, so the person may: it is recorded. */
+  alone: 'asked' | 'decided' | undefined
   annotate: boolean
   showsProof: boolean
   obstacles: string[]
@@ -24,24 +35,31 @@ const SHOWS_PROOF = ['accepted', 'unknown', 'needs_review']
 
 /** Finds what a person may do with a refund now. The domain checks each of it again. */
 export function findOffers(ctx: ConsoleContext, c: ConsoleRequest, shown: ShownRefundPage): Offers {
-  const { found, view, decidable, isOwn, onlyOneself } = shown
+  const { found, view, decidable, decider, isOwn, onlyOneself, mayBeGrowth } = shown
   const waits = view.status === 'awaiting_approval'
+  const unsent = isUnsent(found.refund)
   const isOperator = hasScope(c, 'ops')
   const mayDecide = isOperator && (!isOwn || onlyOneself)
   const outcomes = mayDecide ? listOutcomes(ctx, shown) : []
   const approve = waits && hasScope(c, 'refunds:approve') && !isOwn
-  const cancel = hasScope(c, 'refunds:write') && isUnsent(found.refund)
+  const mayCancel = hasScope(c, 'refunds:write') && unsent
+  const cancel = mayCancel && !mayBeGrowth
   const obstacles = [
     ...(waits && isOwn ? [notNow.own] : []),
     ...(isOperator && isOwn && !onlyOneself && !waits ? [notNow.ownDecision] : []),
-    ...(mayDecide && outcomes.length === 0 ? explainObstacle(ctx, shown) : []),
-    ...(isUnsent(found.refund) && (view.hold || view.accountHold) ? [notNow.hold] : []),
+    ...(mayDecide ? explainObstacles(ctx, shown, outcomes) : []),
+    ...((mayCancel || approve) && mayBeGrowth ? [notNow.growth] : []),
+    ...(unsent && (view.hold || view.accountHold) ? [notNow.hold] : []),
   ]
   const isIdle = !approve && !cancel && outcomes.length === 0 && obstacles.length === 0
+  const again = outcomes.some((outcome) => needsAnother(decidable, outcome, decider))
   return {
     approve,
+    decline: approve && !mayBeGrowth,
     cancel,
+    confirm: view.inferred && outcomes.includes('succeeded'),
     outcomes,
+    alone: onlyOneself ? 'asked' : again ? 'decided' : undefined,
     annotate:
       isOperator && (SHOWS_PROOF.includes(decidable.status) || shown.review.notes.length > 0),
     showsProof: SHOWS_PROOF.includes(decidable.status) || outcomes.length > 0,
@@ -49,15 +67,39 @@ export function findOffers(ctx: ConsoleContext, c: ConsoleRequest, shown: ShownR
   }
 }
 
-function listOutcomes({ config }: ConsoleContext, { decidable }: ShownRefundPage): RefundOutcome[] {
-  const all: readonly RefundOutcome[] = ['succeeded', 'failed', 'returned']
-  return all.filter((outcome) => findObstacle(decidable, outcome, config) === undefined)
+function listOutcomes(ctx: ConsoleContext, shown: ShownRefundPage): RefundOutcome[] {
+  return OUTCOMES.filter((outcome) => findObstacleTo(ctx, shown, outcome) === undefined)
 }
 
-function explainObstacle({ config }: ConsoleContext, { decidable }: ShownRefundPage): string[] {
+function findObstacleTo(
+  { config }: ConsoleContext,
+  { decidable, decider }: ShownRefundPage,
+  outcome: RefundOutcome,
+): Obstacle | undefined {
+  return findObstacle(decidable, outcome, config, decider)
+}
+
+/** Why nothing can be decided; beside what can, only what another person can decide, or the same one later. */
+function explainObstacles(
+  ctx: ConsoleContext,
+  shown: ShownRefundPage,
+  offered: readonly RefundOutcome[],
+): string[] {
+  const ofOthers = OUTCOMES.flatMap((outcome) => {
+    const obstacle = findObstacleTo(ctx, shown, outcome)
+    const isOfOthers = obstacle?.why === 'same_person' || obstacle?.why === 'too_early_alone'
+    return isOfOthers ? [explainObstacle(obstacle)] : []
+  })
+  if (ofOthers.length > 0) return [...new Set(ofOthers)]
+  const first = findObstacleTo(ctx, shown, 'succeeded')
   // Before it is sent there are the approval and the cancellation, which explain themselves.
-  const obstacle = findObstacle(decidable, 'succeeded', config)
-  if (obstacle === undefined || obstacle.why === 'not_sent') return []
-  if (obstacle.why === 'too_early') return [notNow.too_early(formatTimeLeft(obstacle.leftMs))]
-  return [notNow[obstacle.why]]
+  if (offered.length > 0 || first === undefined || first.why === 'not_sent') return []
+  return [explainObstacle(first)]
+}
+
+function explainObstacle(obstacle: Obstacle): string {
+  if (obstacle.why === 'too_early' || obstacle.why === 'too_early_alone') {
+    return notNow[obstacle.why](formatTimeLeft(obstacle.leftMs))
+  }
+  return notNow[obstacle.why]
 }

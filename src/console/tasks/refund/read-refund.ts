@@ -5,11 +5,21 @@ import { listOfTransaction } from '../../../discrepancies/list-of-transaction.ts
 import type { DiscrepancyRow } from '../../../discrepancies/types.ts'
 import { type FoundPayment, findPayment } from '../../../payments/find-payments.ts'
 import { toIso } from '../../../platform/postgres/iso-time.ts'
-import { canAnotherDecide, isOwnRequest } from '../../../refunds/approval/self-decision.ts'
+import {
+  canAnotherDecide,
+  isOwnRequest,
+  readDecider,
+} from '../../../refunds/approval/self-decision.ts'
 import { type FoundRefund, findRefund } from '../../../refunds/find-refunds.ts'
+import { mayBeItsOwnGrowth } from '../../../refunds/measure-unmatched.ts'
 import type { RefundProof } from '../../../refunds/proof-schema.ts'
 import { type RefundReview, readRefundReview } from '../../../refunds/review/annotate-refund.ts'
-import type { DecidableRefund } from '../../../refunds/review/check-decision.ts'
+import {
+  ANYBODY,
+  type DecidableRefund,
+  type Decider,
+} from '../../../refunds/review/check-decision.ts'
+import { readGrowth } from '../../../refunds/review/read-indications.ts'
 import { readProof } from '../../../refunds/review/read-proof.ts'
 import { readShownVersion } from '../../../refunds/shown-version.ts'
 import { type RefundView, showRefund } from '../../../refunds/view.ts'
@@ -31,6 +41,10 @@ export type ShownRefundPage = {
   /** Open discrepancies about this refund. */
   discrepancies: DiscrepancyRow[]
   decidable: DecidableRefund
+  /** How the person stands to the decision before. */
+  decider: Decider
+  /** The refunded amount grew by its amount or more, and no known refund explains that. */
+  mayBeGrowth: boolean
   /** The person asked for it, or it was asked for in their name. */
   isOwn: boolean
   /** No other person may decide its outcome. */
@@ -68,14 +82,20 @@ export async function readRefundPage(
     listDeciders(ctx.sql, merchantCode),
   ])
   const isOwn = principal !== undefined && isOwnRequest(principal, refund)
-  const onlyOneself = isOwn && !(await canAnotherDecide(ctx.sql, key))
-  const { status, firstSentAt, lastSentAt } = refund
-  const sinceSentMs =
-    lastSentAt === null ? null : ctx.now().getTime() - Date.parse(toIso(lastSentAt))
+  const onlyOneself = isOwn && !(await canAnotherDecide(ctx.sql, key, principal))
+  const growth = await readGrowth(ctx.sql, refund)
+  const since = (at: string | null) =>
+    at === null ? null : ctx.now().getTime() - Date.parse(toIso(at))
   return {
     ...{ found, payment, version, proof, review, isOwn, onlyOneself, deciders },
+    decider: principal ? await readDecider(ctx.sql, refund, principal) : ANYBODY,
+    mayBeGrowth: growth !== undefined && mayBeItsOwnGrowth(growth.unmatched, refund),
     view: showRefund(ctx.encryption, found),
     discrepancies: all.filter((one) => one.refundId === refundId && one.resolvedAt === null),
-    decidable: { status, firstSentAt, sinceSentMs },
+    decidable: {
+      ...refund,
+      sinceSentMs: since(refund.lastSentAt),
+      sinceResolvedMs: since(refund.resolvedAt),
+    },
   }
 }

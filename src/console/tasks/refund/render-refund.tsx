@@ -9,7 +9,7 @@ import { discrepancyPath, refundPagePath } from '../../paths.ts'
 import { TEXTS } from '../../texts/en.ts'
 import { AnnotationCard } from '../annotation-card.tsx'
 import { type PageState, pickForm } from '../page-state.ts'
-import { ApproveCard, CancelCard, DecideCard } from './decision-cards.tsx'
+import { ApproveCard, CancelCard, ConfirmCard, DecideCard } from './decision-cards.tsx'
 import { findOffers } from './find-offers.ts'
 import { ObstacleCard } from './obstacle-card.tsx'
 import { ProofCard, StepsCard, SupportCard } from './proof-cards.tsx'
@@ -42,14 +42,20 @@ export async function renderRefundPage(
       ))}
       <RefundFactsCard shown={shown} />
       {offers.approve ? (
-        <ApproveCard of={forms} state={pickForm(forms, state, 'approval')} />
+        <ApproveCard
+          of={forms}
+          decline={offers.decline}
+          state={pickForm(forms, state, 'approval')}
+        />
       ) : null}
       {offers.showsProof ? <ProofCard proof={shown.proof} /> : null}
       {offers.showsProof ? <SupportCard shown={shown} /> : null}
+      {offers.confirm ? <ConfirmCard of={forms} /> : null}
       {offers.outcomes.length > 0 ? (
         <DecideCard
           of={forms}
           outcomes={offers.outcomes}
+          alone={offers.alone}
           evidence={state.evidence ?? []}
           state={pickForm(forms, state, 'resolution')}
         />

@@ -1,6 +1,6 @@
 import { Big } from 'big.js'
-import { addAmounts } from '../../money.ts'
-import type { LockedPayment, RefundDraft, RefundRow } from '../types.ts'
+import { addAmounts } from '../money.ts'
+import type { LockedPayment, RefundDraft, RefundRow } from './types.ts'
 
 /**
  * Measures the part of a payment's growth that is matched to no refund, a decimal string; negative when the

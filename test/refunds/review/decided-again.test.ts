@@ -1,0 +1,489 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { Refund } from '../../../src/refunds/view.ts'
+import { withKey } from '../../support/api.ts'
+import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import { expectRefused } from '../../support/ask.ts'
+import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import type { LabPayment } from '../../support/refund-lab.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const CONFIRM_MS = 600_000
+const AGAINST = { againstEvidence: true }
+
+const lab = useRefundLab()
+
+let [anh, binh]: TestKey[] = []
+beforeEach(async () => {
+  await lab.clear()
+  anh = await addPrincipal(lab.database)
+  binh = await addPrincipal(lab.database)
+})
+
+type Outcome = 'succeeded' | 'failed' | 'returned'
+type Made = { payment: LabPayment; refundId: string }
+
+const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount
+
+const post = (who: TestKey | undefined, refundId: string, outcome: Outcome, more: object = {}) =>
+  fetch(`${lab.service.url}/v1/refunds/${refundId}/resolution`, {
+    method: 'POST',
+    ...withKey(who?.key ?? '', { 'content-type': 'application/json' }),
+    body: JSON.stringify({ outcome, reason: 'ticket 4711', ...more }),
+  })
+
+async function decide(who: TestKey | undefined, refundId: string, outcome: Outcome, more = {}) {
+  const response = await post(who, refundId, outcome, more)
+  const text = await response.text()
+  expect({ status: response.status, text }).toMatchObject({ status: 200 })
+  const refund = Refund.strict().parse(JSON.parse(text))
+  expect(refund.status).toBe(outcome)
+  return refund
+}
+
+/** A payment of 100 whose refund of 30 was notified as a success, and that the refunded amount shows. */
+async function makeSucceeded(): Promise<Made> {
+  const made = await makeNotified()
+  await lab.show(made.payment, '30')
+  await lab.pass(made.payment)
+  expect(await lab.row(made.refundId)).toMatchObject({ status: 'succeeded', matched: true })
+  return made
+}
+
+/** The same before the ledger books it: reserved. */
+async function makeNotified(): Promise<Made> {
+  const payment = await lab.open()
+  const refundId = await lab.send(payment, '30')
+  await lab.show(payment, '0')
+  await lab.notify(payment, refundId, '30')
+  await lab.pass(payment)
+  expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: false })
+  return { payment, refundId }
+}
+
+/** A refund of 30 out of 100 whose success only the refunded amount shows: still reserved. */
+async function makeInferred(): Promise<Made> {
+  const payment = await lab.open()
+  const refundId = await lab.send(payment, '30')
+  await lab.show(payment, '30')
+  await lab.pass(payment)
+  await lab.database.sql`update refunds set matched = false where refund_id = ${refundId}`
+  expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+  return { payment, refundId }
+}
+
+/** A refund of 30 out of 100 without an answer, which a person has to decide. */
+async function makeDoubtful(): Promise<Made> {
+  const payment = await lab.open()
+  await lab.fault('reset')
+  const refundId = await lab.send(payment, '30')
+  await lab.age(refundId, CONFIRM_MS)
+  return { payment, refundId }
+}
+
+/** A refund of which Anh decided this last. */
+async function makeDecided(outcome: Outcome): Promise<Made> {
+  const made = outcome === 'returned' ? await makeSucceeded() : await makeDoubtful()
+  await decide(anh, made.refundId, outcome)
+  return made
+}
+
+describe('an inferred success', () => {
+  it('is confirmed by anybody at once: it is known, and matched by the next answer', async () => {
+    const { payment, refundId } = await makeInferred()
+    expect(await left(payment)).toBe('40')
+    const shown = await decide(anh, refundId, 'succeeded')
+    expect(shown).toMatchObject({ inferred: false, selfDecided: false })
+    expect(await lab.row(refundId)).toMatchObject({ known: true, matched: false })
+    expect(await left(payment)).toBe('40')
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ known: true, matched: true })
+    expect(await left(payment)).toBe('70')
+  })
+
+  it('is confirmed once', async () => {
+    const { refundId } = await makeInferred()
+    await decide(anh, refundId, 'succeeded')
+    const refused = await expectRefused(
+      await post(binh, refundId, 'succeeded'),
+      409,
+      'not_decidable',
+    )
+    expect(refused.detail).toContain('only `failed` or `returned` can be decided')
+  })
+
+  it('is denied only against the growth, which then speaks against it no more', async () => {
+    const { payment, refundId } = await makeInferred()
+    const refused = await expectRefused(
+      await post(anh, refundId, 'failed'),
+      409,
+      'against_evidence',
+    )
+    expect(refused.detail).toContain('the refunded amount grew to 30')
+    await decide(anh, refundId, 'failed', AGAINST)
+    expect(await lab.row(refundId)).toMatchObject({
+      ...{ known: false, inferred: false, matched: false, decidedGrowth: '30' },
+    })
+    expect(await left(payment)).toBe('70')
+  })
+
+  it('comes back without a word about evidence, and stays reserved', async () => {
+    const { payment, refundId } = await makeInferred()
+    await decide(anh, refundId, 'returned')
+    expect(await lab.row(refundId)).toMatchObject({ known: true, inferred: false, matched: false })
+    expect(await left(payment)).toBe('40')
+  })
+
+  it('that one person confirms and another denies at once is decided once', async () => {
+    const { payment, refundId } = await makeInferred()
+    const [confirmed, denied] = await whileUncommitted(
+      lab.database,
+      (held) => held`select from payments where payment_id = ${payment.id} for update`,
+      async (commit) => {
+        const first = post(anh, refundId, 'succeeded')
+        await waitUntilBlocked(lab.database, 1)
+        const second = post(binh, refundId, 'failed', AGAINST)
+        await waitUntilBlocked(lab.database, 2)
+        await commit()
+        return await Promise.all([first, second])
+      },
+    )
+    expect(confirmed.status).toBe(200)
+    const refused = await expectRefused(denied, 409, 'not_decidable')
+    expect(refused.detail).toContain('another decision was made at the same moment')
+    expect(refused.detail).toContain(`decided as succeeded by ${anh?.name}`)
+  })
+})
+
+describe('a success or a return is no dead end', () => {
+  it('a mis-click on returned: another person decides that it succeeded, and it stays matched', async () => {
+    const { payment, refundId } = await makeDecided('returned')
+    const refused = await post(binh, refundId, 'succeeded')
+    const { detail } = await expectRefused(refused, 409, 'against_evidence')
+    expect(detail).toContain('a person decided that it came back')
+    await decide(binh, refundId, 'succeeded', AGAINST)
+    expect(await lab.row(refundId)).toMatchObject({ matched: true, returnSightings: 0 })
+    expect(await left(payment)).toBe('70')
+    expect(await lab.disagreements(payment)).toContain('decided_against_evidence')
+  })
+
+  it('a mis-click on succeeded: another person decides that it failed', async () => {
+    const { payment, refundId } = await makeDecided('succeeded')
+    await expectRefused(await post(binh, refundId, 'failed'), 409, 'against_evidence')
+    await decide(binh, refundId, 'failed', AGAINST)
+    expect(await lab.row(refundId)).toMatchObject({ known: false, failureReason: 'resolved' })
+    expect(await left(payment)).toBe('100')
+  })
+
+  it('a mis-click on failed about a refund that a lost row may have sent', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await lab.notify(payment, refundId, '30', { code: 5 })
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'needs_review', attempts: 0 })
+    await decide(anh, refundId, 'failed')
+    await decide(binh, refundId, 'succeeded', AGAINST)
+    expect(await left(payment)).toBe('70')
+  })
+
+  it('a bounce before the ledger booked it: a second person releases it at once', async () => {
+    const { payment, refundId } = await makeNotified()
+    await decide(anh, refundId, 'returned')
+    for (let n = 0; n < 3; n += 1) await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    await decide(binh, refundId, 'returned')
+    expect(await lab.row(refundId)).toMatchObject({ returnSightings: 2, returnSeenAt: null })
+    expect(await left(payment)).toBe('100')
+    // The ledger books both later.
+    await lab.show(payment, '30')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('100')
+  })
+
+  it('a bounce and a new refund booked in one night: the second word frees what nobody can see', async () => {
+    const { payment, refundId } = await makeDecided('returned')
+    const other = await lab.send(payment, '30')
+    // It fell by 30 and grew by 30 between two answers.
+    await lab.notify(payment, other, '30')
+    for (let n = 0; n < 3; n += 1) await lab.pass(payment)
+    expect(await left(payment)).toBe('40')
+    await decide(binh, refundId, 'returned')
+    await lab.pass(payment)
+    expect(await lab.row(other)).toMatchObject({ status: 'succeeded', matched: true })
+    expect(await left(payment)).toBe('70')
+  })
+
+  it('a ledger that books 27 of 30, and takes 27 back: the second word releases all of it', async () => {
+    const { payment, refundId } = await makeDecided('returned')
+    await lab.show(payment, '3')
+    for (let n = 0; n < 3; n += 1) await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    await decide(binh, refundId, 'returned')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('97')
+  })
+
+  it('a ledger that books 27 of 30: a person ends the reservation of a success that never shows', async () => {
+    const { payment, refundId } = await makeNotified()
+    await lab.show(payment, '27')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('43')
+    const refused = await expectRefused(
+      await post(anh, refundId, 'failed'),
+      409,
+      'against_evidence',
+    )
+    expect(refused.detail).toContain('the gateway notified that it succeeded')
+    await decide(anh, refundId, 'failed', AGAINST)
+    expect(await left(payment)).toBe('73')
+  })
+})
+
+describe('the second word on a refund that came back', () => {
+  it('releases it at once; the refunded amount decides what is left', async () => {
+    const { payment, refundId } = await makeDecided('returned')
+    await decide(binh, refundId, 'returned')
+    expect(await lab.row(refundId)).toMatchObject({
+      ...{ status: 'returned', matched: false, returnSightings: 2, returnSeenAt: null },
+      decidedGrowth: '30',
+    })
+    expect(await left(payment)).toBe('70')
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('100')
+    const freed = await lab.database.sql`
+      select after, cause from changes where refund_id = ${refundId} and field = 'freed'`
+    expect(freed).toMatchObject([{ after: '30', cause: expect.stringContaining('two people') }])
+  })
+
+  it('between the two answers that show it releases it as well, once', async () => {
+    const { payment, refundId } = await makeDecided('returned')
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    await decide(binh, refundId, 'returned')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('100')
+    const refused = await expectRefused(await post(anh, refundId, 'returned'), 409, 'not_decidable')
+    expect(refused.detail).toContain('its amount is released already')
+  })
+
+  it('measures the growth of what was sent meanwhile from what is left', async () => {
+    const { payment, refundId } = await makeDecided('returned')
+    const other = await lab.send(payment, '20')
+    expect(await lab.row(other)).toMatchObject({ status: 'accepted', refundedBefore: '30' })
+    await decide(binh, refundId, 'returned')
+    expect(await lab.row(other)).toMatchObject({ status: 'accepted', refundedBefore: '0' })
+  })
+
+  it('of one from before the payment was first seen takes it out of that first sight', async () => {
+    const { payment, refundId } = await makeSucceeded()
+    await lab.database.sql`update payments set refunded_at_first = 30`
+    await lab.database.sql`update refunds set matched = false, in_first_sight = true`
+    await decide(anh, refundId, 'returned')
+    await decide(binh, refundId, 'returned')
+    expect(await lab.row(refundId)).toMatchObject({ inFirstSight: false, returnSightings: 2 })
+    expect(await left(payment)).toBe('70')
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('100')
+  })
+
+  it('of two people at once is said once', async () => {
+    const { payment, refundId } = await makeDecided('returned')
+    const third = await addPrincipal(lab.database)
+    const answers = await whileUncommitted(
+      lab.database,
+      (held) => held`select from payments where payment_id = ${payment.id} for update`,
+      async (commit) => {
+        const both = [post(binh, refundId, 'returned'), post(third, refundId, 'returned')]
+        await waitUntilBlocked(lab.database, 2)
+        await commit()
+        return await Promise.all(both)
+      },
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409])
+  })
+})
+
+describe('a released refund', () => {
+  async function makeReleased(): Promise<Made> {
+    const made = await makeDecided('returned')
+    await decide(binh, made.refundId, 'returned')
+    await lab.show(made.payment, '0')
+    await lab.pass(made.payment)
+    expect(await left(made.payment)).toBe('100')
+    return made
+  }
+
+  it('that another person decides to have succeeded is reserved again', async () => {
+    const { payment, refundId } = await makeReleased()
+    await decide(anh, refundId, 'succeeded', AGAINST)
+    expect(await lab.row(refundId)).toMatchObject({ matched: false, returnSightings: 0 })
+    expect(await left(payment)).toBe('70')
+  })
+
+  it('that another person decides to have failed stays free', async () => {
+    const { payment, refundId } = await makeReleased()
+    await decide(anh, refundId, 'failed', AGAINST)
+    expect(await lab.row(refundId)).toMatchObject({ known: false, returnSightings: 0 })
+    expect(await left(payment)).toBe('100')
+  })
+
+  it('that answers released succeeded only against them', async () => {
+    const { payment, refundId } = await makeDecided('returned')
+    await lab.show(payment, '0')
+    for (let n = 0; n < 2; n += 1) await lab.pass(payment)
+    await lab.database.sql`
+      update refunds set return_sightings = 2, return_seen_at = now() where refund_id = ${refundId}`
+    const refused = await post(binh, refundId, 'succeeded')
+    const { detail } = await expectRefused(refused, 409, 'against_evidence')
+    expect(detail).toContain('two answers showed the refunded amount lower by it')
+  })
+})
+
+describe('what a person decided', () => {
+  it.each([
+    ['succeeded', 'failed', 'You can decide `returned`'],
+    ['failed', 'returned', 'You can decide `succeeded`'],
+    ['returned', 'succeeded', 'another person has to decide `succeeded`'],
+    ['returned', 'failed', 'another person has to decide `failed`'],
+    ['returned', 'returned', 'a second person releases its amount at once'],
+  ] as const)(
+    'as %s is decided as %s by another principal only',
+    async (before, outcome, instead) => {
+      const { refundId } = await makeDecided(before)
+      const rows = await lab.database.sql`select * from refunds`
+      const refused = await post(anh, refundId, outcome, AGAINST)
+      const { detail } = await expectRefused(refused, 403, 'same_person')
+      expect(detail).toContain(`is ${before} because you decided so`)
+      expect(detail).toContain(instead)
+      expect(await lab.database.sql`select * from refunds`).toEqual(rows)
+      const decided = await decide(binh, refundId, outcome, AGAINST)
+      expect(decided.selfDecided).toBe(false)
+    },
+  )
+
+  it('is decided otherwise neither with a rotated key nor with another key of the same person', async () => {
+    const { refundId } = await makeDecided('returned')
+    const rotated = await addPrincipal(lab.database, { ...(anh ? { rotates: anh } : {}) })
+    await expectRefused(await post(rotated, refundId, 'returned'), 403, 'same_person')
+    const person = `Chi ${crypto.randomUUID()}`
+    const one = await addPrincipal(lab.database, { person })
+    const other = await addPrincipal(lab.database, { person: person.toUpperCase() })
+    await decide(one, refundId, 'succeeded', AGAINST)
+    await expectRefused(await post(other, refundId, 'failed', AGAINST), 403, 'same_person')
+  })
+
+  it('as failed is decided as succeeded by the same one too: that only reserves again', async () => {
+    const { payment, refundId } = await makeDecided('failed')
+    await expectRefused(await post(anh, refundId, 'succeeded'), 409, 'against_evidence')
+    await decide(anh, refundId, 'succeeded', AGAINST)
+    expect(await left(payment)).toBe('70')
+  })
+
+  it('is kept with its principal, the time of the database, and the growth that it left', async () => {
+    const { refundId } = await makeDecided('failed')
+    const [row] = await lab.database.sql`
+      select resolved_principal, resolved_at <= clock_timestamp() and resolved_at > now() - interval '1 min'
+        as now, decided_growth from refunds where refund_id = ${refundId}`
+    expect(row).toEqual({
+      ...{ resolved_principal: `key:${anh?.id}`, now: true, decided_growth: '0' },
+    })
+  })
+
+  it('in a release that did not keep the principal is recognised by the name', async () => {
+    const { refundId } = await makeDecided('returned')
+    await lab.database.sql`update refunds set resolved_principal = null, resolved_at = null`
+    await expectRefused(await post(anh, refundId, 'returned'), 403, 'same_person')
+    await decide(binh, refundId, 'returned')
+  })
+
+  it('and evidence ended otherwise since is decided by anybody', async () => {
+    const { payment, refundId } = await makeDecided('failed')
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded' })
+    await expectRefused(await post(anh, refundId, 'failed'), 409, 'against_evidence')
+    await decide(anh, refundId, 'failed', AGAINST)
+  })
+})
+
+describe('what evidence decided', () => {
+  it('as succeeded fails only against the notification and the refunded amount that shows it', async () => {
+    const { payment, refundId } = await makeSucceeded()
+    const refused = await expectRefused(
+      await post(anh, refundId, 'failed'),
+      409,
+      'against_evidence',
+    )
+    expect(refused.detail).toContain('the gateway notified that it succeeded')
+    expect(refused.detail).toContain('the refunded amount shows it')
+    await decide(anh, refundId, 'failed', AGAINST)
+    expect(await lab.row(refundId)).toMatchObject({
+      ...{ known: false, inferred: false, matched: false, inFirstSight: false },
+      decidedGrowth: '30',
+    })
+    expect(await left(payment)).toBe('70')
+  })
+
+  it('as failed comes back against the notified failure, and is reserved', async () => {
+    const { payment, refundId } = await makeDoubtful()
+    await lab.notify(payment, refundId, '30', { code: 5 })
+    await lab.database.sql`
+      update refunds set status = 'failed', due_at = null, failure_source = 'gateway', failure_reason = '5',
+        failure_code = '5' where refund_id = ${refundId}`
+    await expectRefused(await post(anh, refundId, 'returned'), 409, 'against_evidence')
+    await decide(anh, refundId, 'returned', AGAINST)
+    expect(await lab.row(refundId)).toMatchObject({ failureSource: null, returnSightings: 0 })
+    expect(await left(payment)).toBe('70')
+  })
+})
+
+/** Anh's key is the only one while this runs. */
+async function whileAlone(run: () => Promise<void>): Promise<void> {
+  const { sql } = lab.database
+  await sql`update api_keys set revoked_at = now() where id <> ${anh?.id ?? null}`
+  await run().finally(() => sql`update api_keys set revoked_at = null`)
+}
+
+describe('where no other principal may decide for the merchant', () => {
+  const waited = (refundId: string, ms: number) => lab.database.sql`
+    update refunds set resolved_at = resolved_at - ${ms}::float8 * interval '1 millisecond'
+    where refund_id = ${refundId}`
+
+  it.each([
+    ['succeeded', 'failed'],
+    ['failed', 'returned'],
+    ['returned', 'succeeded'],
+    ['returned', 'failed'],
+    ['returned', 'returned'],
+  ] as const)(
+    'what was decided as %s is decided as %s by the same one, after REFUND_CONFIRM_FAILED_MS',
+    async (before, outcome) => {
+      const { refundId } = await makeDecided(before)
+      await whileAlone(async () => {
+        await waited(refundId, CONFIRM_MS - 60_000)
+        const early = await post(anh, refundId, outcome, AGAINST)
+        const { detail } = await expectRefused(early, 409, 'not_decidable')
+        expect(detail).toMatch(/you can decide it again in \d+ s/)
+        await waited(refundId, 60_000)
+        const decided = await decide(anh, refundId, outcome, AGAINST)
+        expect(decided.selfDecided).toBe(true)
+      })
+      const { proof } = Refund.parse(
+        await (await lab.api(`/v1/refunds/${refundId}?include=proof`)).json(),
+      )
+      expect(proof?.evidence).toContain('which also decided before')
+    },
+  )
+
+  it('a later decision of another principal is no self-decision any more', async () => {
+    const { refundId } = await makeDecided('succeeded')
+    await lab.database.sql`update refunds set self_decided = true`
+    const decided = await decide(binh, refundId, 'failed', AGAINST)
+    expect(decided.selfDecided).toBe(false)
+  })
+})
