@@ -84,6 +84,12 @@ export const DISCREPANCY_KINDS = {
 
 export type DiscrepancyKind = keyof typeof DISCREPANCY_KINDS
 
+/**
+ * Kinds that stay resolved only while they are not found. Whoever resolves growth enters what explains it: growth that is
+ * found afterwards has lost its explanation.
+ */
+export const NEVER_SETTLED_BY_WORD: readonly DiscrepancyKind[] = ['unexplained_growth']
+
 /** Returns the severity of a kind; one of another release is not harmless. */
 export function rateKind(kind: string): Severity {
   return (

@@ -6,6 +6,7 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { listColumns } from '../platform/postgres/columns.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
+import { NEVER_SETTLED_BY_WORD } from './kinds.ts'
 import type {
   DiscrepancyRow,
   NewDiscrepancy,
@@ -30,7 +31,7 @@ const NEW = { ...RESOLVED, ...pickColumns(discrepancies, 'theirs') }
 /**
  * Records discrepancies in the commit of the answer or notification that revealed them. One that is already
  * recorded is counted again, and reopened if it was resolved, unless a person resolved it and the sides have not
- * agreed since. The caller holds the transactions' rows.
+ * agreed since; what no word settles is reopened even so. The caller holds the transactions' rows.
  * @returns those recorded for the first time: pass them to `buildDiscrepancyEvents` within the commit and to
  *   `logDiscrepancies` after it
  */
@@ -41,7 +42,8 @@ export async function recordDiscrepancies(
   const rows = [...new Map(found.map((one) => [formatIdentity(one), one])).values()]
   if (rows.length === 0) return []
   // The sides have not agreed since, other than in this commit, which resolves before it records.
-  const stands = tx`d.resolved_by is not null and coalesce(d.over_at = now(), true)`
+  const stands = tx`d.resolved_by is not null and coalesce(d.over_at = now(), true)
+    and d.kind <> all(${[...NEVER_SETTLED_BY_WORD]}::text[])`
   const recorded = await tx<(DiscrepancyRow & { place: number; isNew: boolean })[]>`
     with found as materialized (
       select * from ${rowSet(tx, 'f', NEW, rows)}

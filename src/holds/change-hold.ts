@@ -12,11 +12,19 @@ import type { Encryption } from '../platform/crypto/encryption.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
+import {
+  buildSelfDecidedEvents,
+  describeSelfDecided,
+  listTransactionsOf,
+  type OwnRefund,
+} from '../refunds/approval/require-another.ts'
 import { buildRefundEvent, readRefunds } from '../refunds/build-event.ts'
+import { recheckTransaction } from '../refunds/lock-transaction.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 import { makeDue } from '../transactions/make-due.ts'
 import { notifyTransactionChanged } from '../transactions/notify-changed.ts'
 import type { HoldSubject } from './find-subject.ts'
+import { requireAnotherToRelease } from './whose-hold.ts'
 
 /** A hold to set or to release, and why. */
 export type HoldChange = { held: boolean; reason: string; operation: string }
@@ -26,9 +34,10 @@ type HoldContext = { sql: Sql; encryption: Pick<Encryption, 'decrypt'> }
 /**
  * Sets or releases a hold, with its history, its audit entry and its event. Once a hold is set, no further attempt to
  * send what is held can be recorded: commits that record one lock the account's row, and this waits for them. What
- * was sent before is not affected, and deadlines continue. Setting a hold again replaces its reason.
+ * was sent before is not affected, and deadlines continue. Setting a hold again replaces its reason. Whoever asked for a
+ * refund does not release the hold on it that somebody else set, while another may decide.
  * @returns the hold as it is now
- * @throws DomainError `not_held`, or `unavailable` when the payment is moving to another transaction
+ * @throws DomainError `not_held`, `same_person`, or `unavailable` when the payment is moving to another transaction
  */
 export async function changeHold(
   ctx: HoldContext,
@@ -45,6 +54,7 @@ export async function changeHold(
     if (!change.held && before.hold === null) {
       throw new DomainError('not_held', `${describe(subject)} is not held; nothing to release`)
     }
+    const own = change.held ? [] : await requireAnotherToRelease(tx, actor, subject)
     const hold = await writeHold(tx, actor, subject, change)
     await tx`
       insert into hold_changes (merchant_code, target, target_id, held, reason, actor)
@@ -52,9 +62,10 @@ export async function changeHold(
         ${actor.name})`
     const { merchantCode, id: objectId } = subject
     await recordWrite(tx, actor, { operation: change.operation, merchantCode, objectId })
-    if (subject.target !== 'merchant') {
-      await recordInTransaction(ctx, tx, subject, { before: before.hold, hold, change, actor })
-    }
+    const recorded = { before: before.hold, hold, change, actor, own }
+    await (subject.target === 'merchant'
+      ? recordOwnOfAccount(ctx, tx, recorded)
+      : recordInTransaction(ctx, tx, subject, recorded))
     return hold
   })
 }
@@ -110,19 +121,45 @@ async function writeHold(
   return row?.hold ?? null
 }
 
-type Recorded = { before: StoredHold; hold: StoredHold; change: HoldChange; actor: Actor }
+type Recorded = {
+  before: StoredHold
+  hold: StoredHold
+  change: HoldChange
+  actor: Actor
+  /** Refunds of the actor that are marked, because nobody else could release the hold on them. */
+  own: readonly OwnRefund[]
+}
+
+function describeBy({ actor, own }: Recorded): string {
+  const by = actor.id === null ? `with ${actor.name}` : describeActor(actor)
+  return `${by}${describeSelfDecided(actor, own)}`
+}
+
+/** The hold of an account belongs to no transaction: only the refunds that are marked show its release. */
+async function recordOwnOfAccount(ctx: HoldContext, tx: Tx, recorded: Recorded): Promise<void> {
+  const { before, change, own } = recorded
+  const cause = `hold of the account released ${describeBy(recorded)}: ${change.reason}`
+  const rows = own.map(({ merchantCode, transactionId, paymentId, refundId }) => {
+    const key = { merchantCode, transactionId, paymentId, refundId }
+    return { ...key, field: 'hold', before: before?.reason ?? null, after: null, cause }
+  })
+  await recordChanges(tx, rows)
+  for (const key of listTransactionsOf(own)) await recheckTransaction(tx, key)
+  await recordEvents(tx, await buildSelfDecidedEvents(ctx, tx, own))
+}
 
 /** Records the change in the timeline and the feed. Released refunds are checked, and sent, at once. */
 async function recordInTransaction(
   ctx: HoldContext,
   tx: Tx,
   subject: Exclude<HoldSubject, { target: 'merchant' }>,
-  { before, hold, change: { held, reason }, actor }: Recorded,
+  recorded: Recorded,
 ): Promise<void> {
   const { merchantCode, transaction, paymentId } = subject
+  const { before, hold, own } = recorded
+  const { held, reason } = recorded.change
   const refund = subject.target === 'refund' ? { refundId: subject.id } : {}
-  const by = actor.id === null ? `with ${actor.name}` : describeActor(actor)
-  const cause = `${held ? 'held' : 'hold released'} ${by}: ${reason}`
+  const cause = `${held ? 'held' : 'hold released'} ${describeBy(recorded)}: ${reason}`
   const field = 'hold'
   const change = { field, before: before?.reason ?? null, after: hold?.reason ?? null, cause }
   await recordChanges(tx, [{ ...transaction, paymentId, ...refund, ...change }])
@@ -136,7 +173,10 @@ async function recordInTransaction(
     update transactions t set version = version + 1, updated_at = now() ${held ? tx`` : tx`, ${makeDue(ctx.sql)}`}
     where merchant_code = ${merchantCode} and transaction_id = ${transaction.transactionId}`
   notifyTransactionChanged(tx, transaction)
-  await recordEvents(tx, await buildEvents(ctx, tx, transaction, subject))
+  // The event of a refund that is held shows its mark.
+  const marked = subject.target === 'payment' ? own : []
+  const events = await buildEvents(ctx, tx, transaction, subject)
+  await recordEvents(tx, [...events, ...(await buildSelfDecidedEvents(ctx, tx, marked))])
 }
 
 async function buildEvents(

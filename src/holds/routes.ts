@@ -65,7 +65,13 @@ const release = createRoute({
   ...shared,
   responses: {
     200: describeResponse('`hold` is null', HoldState),
-    ...describeRefusals(...BODY_REFUSALS, ...UNKNOWN, 'ambiguous_merchant', 'not_held'),
+    ...describeRefusals(
+      ...BODY_REFUSALS,
+      ...UNKNOWN,
+      'ambiguous_merchant',
+      'not_held',
+      'same_person',
+    ),
   },
 })
 

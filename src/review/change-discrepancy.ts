@@ -19,6 +19,8 @@ export type DiscrepancyStep = {
   after: string | null
   /** What was done, without the key that did it. */
   verb: string
+  /** What else is to be said of whoever did it. */
+  also?: string
   reason: string
   /** What else happened, in order. */
   events?: readonly NewEvent[]
@@ -46,8 +48,8 @@ export async function changeDiscrepancy(
     if (!step) throw new DomainError('discrepancy_resolved', describeResolution(before))
     const after = await findDiscrepancy(tx, [merchantCode], String(id))
     const { paymentId, refundId, kind } = after
-    const { verb, reason, events = [], ...change } = step
-    const cause = `discrepancy ${id} (${kind}) ${verb} ${describeActor(access)}: ${reason}`
+    const { verb, also = '', reason, events = [], ...change } = step
+    const cause = `discrepancy ${id} (${kind}) ${verb} ${describeActor(access)}${also}: ${reason}`
     await recordChanges(tx, [
       { merchantCode, transactionId, paymentId, refundId, ...change, cause },
     ])

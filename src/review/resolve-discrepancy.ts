@@ -4,7 +4,16 @@ import { SYNC_DUE } from '../db/channels.ts'
 import type { DiscrepancyRow } from '../discrepancies/types.ts'
 import { compareAmounts } from '../money.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import {
+  buildSelfDecidedEvents,
+  describeSelfDecided,
+  listTransactionsOf,
+  type OwnRefund,
+  requireAnother,
+} from '../refunds/approval/require-another.ts'
 import { enterExternalRefund } from '../refunds/external/enter-external-refund.ts'
+import { recheckTransaction } from '../refunds/lock-transaction.ts'
 import { ChangedSinceShownError } from '../refunds/shown-version.ts'
 import { makeDue } from '../transactions/make-due.ts'
 import { changeDiscrepancy } from './change-discrepancy.ts'
@@ -24,45 +33,64 @@ export type DiscrepancyDecision = {
 }
 
 /**
- * Resolves a discrepancy by a person's decision. It stays resolved while both sides stay the same.
+ * Resolves a discrepancy by a person's decision. It stays resolved while both sides stay the same. Whoever asked for a
+ * refund of its payment that has not ended does not resolve it, while another may decide.
  *
  * Resolving `payment_unreadable` sets the entry aside until its text changes: it no longer keeps the transaction
- * from becoming final. Resolving `unexplained_growth` enters the growth as an external refund.
- * @throws DomainError `discrepancy_resolved`, or `not_decidable` as `ChangedSinceShownError`
+ * from becoming final. Resolving `unexplained_growth` enters the growth as an external refund; nothing is left of it then.
+ * @throws DomainError `discrepancy_resolved`, `same_person`, or `not_decidable` as `ChangedSinceShownError`
  */
 export async function resolveDiscrepancy(
-  ctx: Pick<Context, 'sql' | 'log'>,
+  ctx: Pick<Context, 'encryption' | 'sql' | 'log'>,
   access: Access,
   found: DiscrepancyRow,
   { reason, shownAmount }: DiscrepancyDecision,
 ): Promise<DiscrepancyRow> {
   const resolved = await changeDiscrepancy(ctx, access, found, OPERATION, async (tx, row) => {
-    const { merchantCode, transactionId, id, kind } = row
+    const { id, kind, paymentId } = row
+    if (row.resolvedAt !== null) return undefined
     const decision = { access, reason, decidedAt: new Date() }
     const entered =
-      kind === 'unexplained_growth' && row.paymentId !== null
-        ? await enterExternalRefund(tx, row, row.paymentId, decision)
+      kind === 'unexplained_growth' && paymentId !== null
+        ? await enterExternalRefund(tx, row, paymentId, decision)
         : undefined
-    if (row.resolvedAt === null) requireShownAmount(row, shownAmount, entered?.amount ?? '0')
-    const written = await tx`
+    requireShownAmount(row, shownAmount, entered?.amount ?? '0')
+    const own = await requireAnother(tx, access, row, `resolve discrepancy ${id}`)
+    await tx`
       update discrepancies set resolved_at = now(), resolved_by = ${access.name}, resolution = ${reason},
         over_at = null
       where id = ${id} and resolved_at is null`
-    if (written.count === 0) return undefined
-    if (QUERIED_AGAIN.includes(kind)) {
-      await tx`
-        update transactions t set ${makeDue(tx)}
-        where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
-      notifyAfterCommit(tx, SYNC_DUE)
+    await recheck(tx, row, own)
+    const also = describeSelfDecided(access, own)
+    const events = [...(entered?.events ?? []), ...(await buildSelfDecidedEvents(ctx, tx, own))]
+    return {
+      field: 'discrepancy',
+      before: 'open',
+      after: 'resolved',
+      verb: 'resolved',
+      also,
+      reason,
+      events,
     }
-    const verb = 'resolved'
-    const step = { field: 'discrepancy', before: 'open', after: 'resolved', verb, reason } as const
-    return { ...step, events: entered?.events ?? [] }
   })
   const { merchantCode, id, kind } = found
   const { name: key, requestId } = access
   ctx.log.info({ merchantCode, id, kind, key, requestId }, 'discrepancy resolved')
   return resolved
+}
+
+/** Makes the transaction due where the resolution changes what the next answer makes of it, or marks refunds. */
+async function recheck(
+  tx: Tx,
+  { merchantCode, transactionId, kind }: DiscrepancyRow,
+  own: readonly OwnRefund[],
+): Promise<void> {
+  for (const marked of listTransactionsOf(own)) await recheckTransaction(tx, marked)
+  if (!QUERIED_AGAIN.includes(kind)) return
+  await tx`
+    update transactions t set ${makeDue(tx)}
+    where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
+  notifyAfterCommit(tx, SYNC_DUE)
 }
 
 /** @throws ChangedSinceShownError when another amount is entered than was shown */

@@ -35,10 +35,9 @@ function requestOf<B extends z.ZodType>(schema: B) {
   }
 }
 
-const responses = {
-  200: describeResponse('The discrepancy as it is now', Discrepancy),
-  ...describeRefusals(...BODY_REFUSALS, 'discrepancy_not_found', 'discrepancy_resolved'),
-}
+const REFUSALS = [...BODY_REFUSALS, 'discrepancy_not_found', 'discrepancy_resolved'] as const
+const shown = { 200: describeResponse('The discrepancy as it is now', Discrepancy) }
+const responses = { ...shown, ...describeRefusals(...REFUSALS) }
 
 const resolve = createRoute({
   ...shared,
@@ -46,7 +45,7 @@ const resolve = createRoute({
   operationId: 'resolveDiscrepancy',
   summary: 'Resolve a discrepancy; it stays resolved while both sides are the same',
   request: requestOf(DiscrepancyResolution),
-  responses,
+  responses: { ...shown, ...describeRefusals(...REFUSALS, 'same_person') },
 })
 
 const note = createRoute({

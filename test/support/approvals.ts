@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import { seedCurrency } from './ask.ts'
 import type { TestDatabase } from './database.ts'
+import type { LabPayment, RefundLab } from './refund-lab.ts'
 import { MERCHANT } from './service.ts'
 
 /** The scopes of someone who asks for refunds, approves them and decides about them. */
@@ -29,4 +31,15 @@ export async function addPrincipal(
     returning id`
   if (!row) throw new Error('no key was stored')
   return { id: row.id, key, name }
+}
+
+/** Creates a payment in a currency that a verified notification names: refunds of it are compared with its threshold. */
+export async function openIn(
+  lab: RefundLab,
+  currency: string,
+  options?: Parameters<RefundLab['open']>[0],
+): Promise<LabPayment> {
+  const payment = await lab.open(options)
+  await seedCurrency(lab.database, payment.transactionId, currency)
+  return payment
 }

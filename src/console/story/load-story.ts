@@ -4,8 +4,10 @@ import type { TransactionKey } from '../../db/transaction-key.ts'
 import { listOfTransaction } from '../../discrepancies/list-of-transaction.ts'
 import type { DiscrepancyRow } from '../../discrepancies/types.ts'
 import { readAccountHold } from '../../holds/read-account-hold.ts'
+import { findMayRelease } from '../../holds/whose-hold.ts'
 import type { StoredHold } from '../../payments/view.ts'
 import { cutPage, type Page, type Position, readCursor } from '../../platform/http/page.ts'
+import type { MayEnd } from '../../refunds/approval/require-another.ts'
 import { listExternalOfTransaction } from '../../refunds/external/find-external-refunds.ts'
 import type { ExternalRecord } from '../../refunds/external-view.ts'
 import { type FoundRefund, listRefunds } from '../../refunds/find-refunds.ts'
@@ -21,6 +23,8 @@ import type { ConsoleContext } from '../context.ts'
 export type Story = {
   found: FoundTransaction
   accountHold: StoredHold
+  /** Whether the person may release the holds of payments and refunds, by `nameHeld`; empty without the scope `ops`. */
+  mayRelease: ReadonlyMap<string, MayEnd>
   /** Undefined without the scope `refunds:read`. */
   refunds: { listed: FoundRefund[]; hasMore: boolean; external: ExternalRecord[] } | undefined
   /** A decimal string; undefined when there is none to refund. */
@@ -53,19 +57,19 @@ const LIMITS = {
  */
 export async function loadStory(
   ctx: ConsoleContext,
-  { scopes, chainId }: Pick<Access, 'scopes' | 'chainId'>,
+  access: Pick<Access, 'id' | 'scopes' | 'chainId'>,
   found: FoundTransaction,
   cursor: string | undefined,
 ): Promise<Story> {
   const after = readCursor(cursor)
-  return await ctx.reads.run(chainId, (database) =>
-    readStory({ ...ctx, ...database }, scopes, found, after),
+  return await ctx.reads.run(access.chainId, (database) =>
+    readStory({ ...ctx, ...database }, access, found, after),
   )
 }
 
 async function readStory(
   ctx: ConsoleContext,
-  scopes: Access['scopes'],
+  { id: keyId, scopes }: Pick<Access, 'id' | 'scopes'>,
   found: FoundTransaction,
   after: Position | undefined,
 ): Promise<Story> {
@@ -89,8 +93,41 @@ async function readStory(
     ...(refunds?.listed ?? []).map(({ refund }) => refund.refundId),
   ]
   const requests = await listWrites(ctx.sql, key.merchantCode, ids, LIMITS.requests)
-  const rest = { requests, discrepancies, timeline, messages, webhooks, sameOrder }
+  const held = scopes.includes('ops') ? listHeld(found, refunds?.listed ?? []) : []
+  const mayRelease = await loadMayRelease(ctx, keyId, held)
+  const rest = { requests, discrepancies, timeline, messages, webhooks, sameOrder, mayRelease }
   return { found, accountHold, refunds, surplus, ...rest }
+}
+
+type Held = { merchantCode: string; target: 'payment' | 'refund'; id: string }
+
+/** Names what is held among all that a story shows. */
+export const nameHeld = (target: Held['target'], id: string) => `${target} ${id}`
+
+/** The payments and refunds of the page that are held. */
+function listHeld(
+  { transaction: { merchantCode }, payments }: FoundTransaction,
+  refunds: readonly FoundRefund[],
+): Held[] {
+  const ofPayments = payments.flatMap(({ payment: { paymentId: id, hold } }): Held[] =>
+    hold === null ? [] : [{ merchantCode, target: 'payment', id }],
+  )
+  const ofRefunds = refunds.flatMap(({ refund: { refundId: id, hold } }): Held[] =>
+    hold === null ? [] : [{ merchantCode, target: 'refund', id }],
+  )
+  return [...ofPayments, ...ofRefunds]
+}
+
+async function loadMayRelease(
+  { sql }: ConsoleContext,
+  keyId: string,
+  held: readonly Held[],
+): Promise<ReadonlyMap<string, MayEnd>> {
+  const found = held.map(async (one) => {
+    const may = await findMayRelease(sql, keyId, one)
+    return [nameHeld(one.target, one.id), may] as const
+  })
+  return new Map(await Promise.all(found))
 }
 
 async function loadRefunds(ctx: ConsoleContext, { merchantCode, transactionId }: TransactionKey) {

@@ -4,17 +4,23 @@ import { Badge, Card, Facts, Identifier, Time } from '../../platform/html/compon
 import type { TransactionView } from '../../transactions/view.ts'
 import type { ConsoleRequest } from '../env.ts'
 import { formatMoney } from '../format-money.ts'
-import { actionPath, nameAnchor, refundPath } from '../paths.ts'
+import { nameAnchor, refundPath } from '../paths.ts'
 import { hasScope } from '../permissions.ts'
 import { describeMethod, PaymentStatus } from '../states.tsx'
 import { TEXTS } from '../texts/en.ts'
 import { HoldFacts } from './hold-facts.tsx'
-import { type Draft, ReasonForm } from './reason-form.tsx'
+import { HoldForm, type MayRelease } from './hold-form.tsx'
+import type { Draft } from './reason-form.tsx'
 
 const { sections, paymentFacts, actions } = TEXTS.story
 
 type Payment = TransactionView['payments'][number]
-type Props = { c: ConsoleRequest; accountHold: StoredHold; draft: Draft | undefined }
+type Props = {
+  c: ConsoleRequest
+  accountHold: StoredHold
+  mayRelease: MayRelease
+  draft: Draft | undefined
+}
 
 /** The payments of a transaction, each with what a person may do with it. */
 export function Payments(props: Props & { payments: readonly Payment[] }) {
@@ -54,7 +60,8 @@ function PaymentItem(props: Props & { payment: Payment }) {
   )
 }
 
-function PaymentActions({ c, payment, accountHold, draft }: Props & { payment: Payment }) {
+function PaymentActions(props: Props & { payment: Payment }) {
+  const { c, payment, accountHold, mayRelease, draft } = props
   const { id, merchantCode, hold, refundableAmount } = payment
   const isFree = hold === null && accountHold === null
   return (
@@ -65,15 +72,11 @@ function PaymentActions({ c, payment, accountHold, draft }: Props & { payment: P
         </a>
       ) : null}
       {hasScope(c, 'ops') ? (
-        <ReasonForm
-          c={c}
-          id={`hold-${nameAnchor('payment', id)}`}
-          action={actionPath('payments', { merchantCode, id }, 'hold')}
-          fields={{ held: String(hold === null) }}
-          title={hold === null ? actions.hold : actions.release}
-          submit={hold === null ? actions.holdPayment : actions.release}
-          hint={hold === null ? actions.holdHint : actions.releaseHint}
-          draft={draft}
+        <HoldForm
+          {...{ c, merchantCode, id, draft }}
+          target="payment"
+          isHeld={hold !== null}
+          mayRelease={mayRelease('payment', id)}
         />
       ) : null}
     </div>

@@ -1,5 +1,5 @@
 import { narrowMerchants } from '../../access/authenticate.ts'
-import { DomainError } from '../../errors.ts'
+import { DomainError, REFUSALS } from '../../errors.ts'
 import { changeHold } from '../../holds/change-hold.ts'
 import { findSubject } from '../../holds/find-subject.ts'
 import { Reason } from '../../refunds/request/params.ts'
@@ -50,14 +50,14 @@ export async function postHold(
     const change = { held, reason: reason.data, operation: OPERATIONS[done] }
     await changeHold(ctx, access, subject, change)
   } catch (error) {
-    const refusal = explain(error)
-    if (refusal === undefined) throw error
-    return await respond({ status: 409, refusal })
+    const refusal = error instanceof DomainError ? explain(error) : undefined
+    if (!(error instanceof DomainError) || refusal === undefined) throw error
+    c.set('refusal', error.code)
+    return await respond({ status: REFUSALS[error.code].status, refusal })
   }
   return redirectWith(c, storyPath(transaction, anchor), done)
 }
 
-function explain(error: unknown): string | undefined {
-  if (!(error instanceof DomainError)) return undefined
+function explain(error: DomainError): string | undefined {
   return Object.entries(refusals).find(([code]) => code === error.code)?.[1]
 }

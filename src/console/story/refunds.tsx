@@ -6,17 +6,18 @@ import { type RefundView, showRefund } from '../../refunds/view.ts'
 import type { ConsoleContext } from '../context.ts'
 import type { ConsoleRequest } from '../env.ts'
 import { formatMoney } from '../format-money.ts'
-import { actionPath, nameAnchor, refundPagePath } from '../paths.ts'
+import { nameAnchor, refundPagePath } from '../paths.ts'
 import { hasScope } from '../permissions.ts'
 import { RefundStatus } from '../states.tsx'
 import { TEXTS } from '../texts/en.ts'
 import { describeNext } from './describe-next.ts'
 import { HoldFacts } from './hold-facts.tsx'
+import { HoldForm, type MayRelease } from './hold-form.tsx'
 import type { Story } from './load-story.ts'
-import { type Draft, ReasonForm } from './reason-form.tsx'
+import type { Draft } from './reason-form.tsx'
 import { describeApproval, describeFailure, describeResolution } from './refund-words.ts'
 
-const { sections, actions } = TEXTS.story
+const { sections } = TEXTS.story
 const { facts, requester, receiver, referenceSource, decision } = TEXTS.refunds
 
 type Props = {
@@ -25,6 +26,7 @@ type Props = {
   draft: Draft | undefined
   /** Whether its account or its payment is held. */
   isHeld: (paymentId: string) => boolean
+  mayRelease: MayRelease
 }
 
 /** The refunds of a transaction: each with its story, and what happens to it next. */
@@ -121,10 +123,10 @@ function RefundActions({
   ctx,
   found,
   shown,
+  mayRelease,
   draft,
 }: Props & { found: FoundRefund; shown: RefundView }) {
   const { id, merchantCode, hold } = shown
-  const anchor = nameAnchor('refund', id)
   const offer = nameOffer(c, ctx, found)
   return (
     <div class="row">
@@ -134,15 +136,11 @@ function RefundActions({
         </a>
       )}
       {hasScope(c, 'ops') && (isOpen(shown) || hold !== null) ? (
-        <ReasonForm
-          c={c}
-          id={`hold-${anchor}`}
-          action={actionPath('refunds', { merchantCode, id }, 'hold')}
-          fields={{ held: String(hold === null) }}
-          title={hold === null ? actions.hold : actions.release}
-          submit={hold === null ? actions.holdRefund : actions.release}
-          hint={hold === null ? actions.holdHint : actions.releaseHint}
-          draft={draft}
+        <HoldForm
+          {...{ c, merchantCode, id, draft }}
+          target="refund"
+          isHeld={hold !== null}
+          mayRelease={mayRelease('refund', id)}
         />
       ) : null}
     </div>

@@ -4,7 +4,8 @@ import type { ConsoleContext } from '../context.ts'
 import type { ConsoleRequest } from '../env.ts'
 import { Discrepancies } from './discrepancies.tsx'
 import { ExternalRefunds } from './external-refunds.tsx'
-import type { Story } from './load-story.ts'
+import type { MayRelease } from './hold-form.tsx'
+import { nameHeld, type Story } from './load-story.ts'
 import { Messages } from './messages.tsx'
 import { Payments } from './payments.tsx'
 import type { Draft } from './reason-form.tsx'
@@ -27,6 +28,7 @@ export type StoryProps = {
 export function StoryParts({ c, ctx, story, cursor, draft }: StoryProps) {
   const { accountHold, refunds, sameOrder } = story
   const shown = showTransaction(story.found)
+  const mayRelease: MayRelease = (target, id) => story.mayRelease.get(nameHeld(target, id))
   const isHeld = (paymentId: string) => accountHold !== null || holds(shown, paymentId)
   return (
     <>
@@ -34,10 +36,10 @@ export function StoryParts({ c, ctx, story, cursor, draft }: StoryProps) {
         <Summary c={c} story={story} shown={shown} />
       </Part>
       <Part name="payments">
-        <Payments c={c} payments={shown.payments} accountHold={accountHold} draft={draft} />
+        <Payments {...{ c, accountHold, mayRelease, draft }} payments={shown.payments} />
       </Part>
       <Part name="refunds">
-        <Refunds c={c} ctx={ctx} refunds={refunds} isHeld={isHeld} draft={draft} />
+        <Refunds {...{ c, ctx, refunds, isHeld, mayRelease, draft }} />
         <ExternalRefunds rows={refunds?.external ?? []} />
       </Part>
       <Part name="discrepancies">

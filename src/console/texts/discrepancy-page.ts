@@ -61,7 +61,14 @@ export const discrepancyPageTexts = {
     reason: 'Reason',
     submit: 'Record the decision',
   },
+  ownRefund: {
+    another:
+      'You asked for a refund that this holds back, or it was asked for in your name: another person has to decide this.',
+    self: 'You asked for a refund that this holds back yourself. No other person may decide for this account, so you can; that is recorded.',
+  },
   refused: {
+    same_person:
+      'Nothing was decided: you asked for a refund that this holds back, so another person has to decide.',
     notFitting:
       'This does not fit the gateway’s figures: no such amount is left unexplained. Choose another outcome.',
   },

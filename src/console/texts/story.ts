@@ -68,6 +68,10 @@ export const storyTexts = {
     reason: 'Reason',
     holdHint: 'Nothing is sent while the hold is set. What was sent before is not affected.',
     releaseHint: 'Refunds that wait are sent at once.',
+    releaseByAnother:
+      'You asked for a refund that is held, and somebody else set the hold: another person has to release it.',
+    releaseBySelf:
+      'You asked for a refund that is held yourself. No other person may decide for this account, so you can; that is recorded.',
   },
   invalidReason: 'Enter a reason of at most 500 characters, on one line.',
   sections: {
@@ -163,6 +167,8 @@ export const storyTexts = {
   refusals: {
     not_held: 'There is no hold any more: it was released meanwhile.',
     unavailable: 'The payment has just changed. Try again.',
+    same_person:
+      'The hold was not released: you asked for a refund that it holds back, and somebody else set it, so another person has to release it.',
   },
 } as const
 

@@ -38,14 +38,14 @@ export async function canAnotherDecide(
   const [row] = await sql<{ others: boolean }[]>`
     select exists (
       select from (${selectRefund(sql, merchantCode, refundId)}) as r, api_keys as k
-      where ${sql.unsafe(MAY_DECIDE)} and ${sql.unsafe(PRINCIPAL_SQL)} <> ${principal}) as others`
+      where ${sql.unsafe(MAY_DECIDE_SQL)} and ${sql.unsafe(PRINCIPAL_SQL)} <> ${principal}) as others`
   return row?.others ?? false
 }
 
 type RefundKey = { merchantCode: string; refundId: string }
 
 /** Whether the row `k` of `api_keys` is live, may decide about the refund `r`, and did not ask for it. */
-const MAY_DECIDE = `'ops' = any(k.scopes) and ${coversSql('r.merchant_code')}
+export const MAY_DECIDE_SQL = `'ops' = any(k.scopes) and ${coversSql('r.merchant_code')}
   and k.revoked_at is null and (k.expires_at is null or k.expires_at > now()) and not ${ASKED}`
 
 /** What of a refund shows who decided what it is now. */

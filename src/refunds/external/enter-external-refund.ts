@@ -9,7 +9,7 @@ import { build } from '../../platform/postgres/query-builder.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { buildExternalEvents, readExternalRefunds } from '../build-external-events.ts'
 import { lockTransaction, recheckTransaction } from '../lock-transaction.ts'
-import { measureUnmatched } from '../measure-unmatched.ts'
+import { measureUnexplained } from '../measure-unmatched.ts'
 import { lockRefunds } from '../reconcile/lock-refunds.ts'
 import { recordExternalChanges } from '../reconcile/record-external-changes.ts'
 import { DECIDED } from '../resolution-schema.ts'
@@ -23,8 +23,9 @@ export type EnteredBy = {
 }
 
 /**
- * Enters the growth of a payment that matches no refund as a refund made elsewhere, on the word of the person who
- * resolves the discrepancy `unexplained_growth`. It is matched at once, so what is left to refund stays the same.
+ * Enters the growth of a payment that nothing explains as a refund made elsewhere, on the word of the person who
+ * resolves the discrepancy `unexplained_growth`. It is matched at once, so what is left to refund stays the same. Growth
+ * from which the success of a refund of ours was inferred is not entered: that refund stays reserved.
  * Locks the transaction, its payments and its refunds, in this order: call it before any statement that locks
  * another row of them or a discrepancy.
  * @returns the amount (decimal string) and the events to record as the last statement of the unit of work; undefined
@@ -40,7 +41,7 @@ export async function enterExternalRefund(
   await lockTransaction(tx, key)
   const { payments, drafts } = await lockRefunds(tx, { merchantCode, transactionId }, null)
   const payment = payments.find((one) => one.paymentId === paymentId)
-  const amount = payment ? measureUnmatched(payment, drafts) : '0'
+  const amount = payment ? measureUnexplained(payment, drafts) : '0'
   if (compareAmounts(amount, '0') <= 0) return undefined
   const resolution: StoredResolution = {
     outcome: 'matched',

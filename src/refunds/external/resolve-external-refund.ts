@@ -10,6 +10,13 @@ import {
 import type { RecordedDiscrepancy } from '../../discrepancies/types.ts'
 import { build } from '../../platform/postgres/query-builder.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
+import {
+  buildSelfDecidedEvents,
+  describeSelfDecided,
+  type OwnRefund,
+  requireAnother,
+} from '../approval/require-another.ts'
+import { buildRefundEvent, readRefunds } from '../build-event.ts'
 import { buildExternalEvents, readExternalRefunds } from '../build-external-events.ts'
 import { commitDecision, describeResolution } from '../commit-decision.ts'
 import { deriveExternalState, type ExternalRecord } from '../external-view.ts'
@@ -27,6 +34,7 @@ import {
   refuseContrary,
   refuseExternal,
 } from './judge-external.ts'
+import { judgeGrowthAgain } from './judge-growth-again.ts'
 
 const OPERATION = 'POST /v1/external-refunds/{externalRefundId}/resolution'
 
@@ -40,9 +48,10 @@ export type ExternalResolution = {
  * Applies a person's decision about a refund made elsewhere, and records it with the API key's name and the
  * reason. `matched` uses up growth that nothing explains, or takes the place of what a person entered for it;
  * `part_of_first_sight` uses up what was refunded when the payment was first seen; `never_happened` deducts
- * nothing more. The next answer is judged with it.
+ * nothing more. Growth that nothing explains any more is a discrepancy at once. Whoever asked for a refund of the payment
+ * that has not ended does not decide, while another may.
  * @param found as the caller read it: of two decisions at once, the second finds it changed
- * @throws DomainError `not_decidable`, `against_evidence`
+ * @throws DomainError `not_decidable`, `against_evidence`, `same_person`
  */
 export async function resolveExternalRefund(
   ctx: Context,
@@ -53,23 +62,34 @@ export async function resolveExternalRefund(
   const { merchantCode, transactionId, paymentId, id } = found
   const key = { merchantCode, transactionId }
   const changes: ExternalChange[] = []
+  const own: OwnRefund[] = []
+  const doubted: string[] = []
   await commitDecision(ctx, {
     ...{ key, access, operation: OPERATION, objectId: id },
     async apply(tx) {
       const { contrary, replaced } = await judge(tx, found, request)
+      const heldBack = { merchantCode, paymentId, refundId: null }
+      own.push(...(await requireAnother(tx, access, heldBack, `decide external refund ${id}`)))
       const resolution = describeResolution(ctx, request, access, contrary)
-      changes.push(
-        ...replaced,
-        await applyDecision(tx, found, { outcome: request.outcome, resolution, access }),
-      )
+      const decider = `${describeActor(access)}${describeSelfDecided(access, own)}`
+      const { outcome } = request
+      changes.push(...replaced, await applyDecision(tx, found, { outcome, resolution, decider }))
       await recordExternalChanges(tx, key, changes)
-      return await recordDecision(tx, found, resolution)
+      const recorded = await recordDecision(tx, found, resolution)
+      const judged = await judgeGrowthAgain(tx, key, paymentId)
+      doubted.push(...judged.doubted.map(({ refundId }) => refundId))
+      return [...recorded, ...judged.found]
     },
     async buildEvents(tx) {
       const ids = changes.map(({ externalId }) => externalId)
       const changed = await readExternalRefunds(tx, merchantCode, ids)
       const payment = await buildPaymentEvent(tx, key, paymentId)
-      return [...payment, ...buildExternalEvents(changed, changes)]
+      const marked = await buildSelfDecidedEvents(ctx, tx, own)
+      const shown = await readRefunds(tx, merchantCode, doubted)
+      const reviewed = shown.map((one) =>
+        buildRefundEvent(ctx.encryption, one.refund, 'refund.updated', one),
+      )
+      return [...payment, ...buildExternalEvents(changed, changes), ...marked, ...reviewed]
     },
   })
   const { name, requestId } = access
@@ -143,12 +163,12 @@ async function takeEntered(
   })
 }
 
-type AppliedDecision = { outcome: ExternalOutcome; resolution: StoredResolution; access: Access }
+type AppliedDecision = { outcome: ExternalOutcome; resolution: StoredResolution; decider: string }
 
 async function applyDecision(
   tx: Tx,
   found: ExternalRecord,
-  { outcome, resolution, access }: AppliedDecision,
+  { outcome, resolution, decider }: AppliedDecision,
 ): Promise<ExternalChange> {
   const { merchantCode, id, paymentId, amount, requestId } = found
   const matched = outcome === 'matched'
@@ -158,7 +178,7 @@ async function applyDecision(
     .where(and(eq(externalRefunds.merchantCode, merchantCode), eq(externalRefunds.id, id)))
   const { reason, againstEvidence } = resolution
   const against = againstEvidence === null ? '' : ` (against evidence: ${againstEvidence})`
-  const cause = `${DECIDED} ${describeActor(access)}: ${reason}${against}; refund of ${amount} made elsewhere (request ${requestId})`
+  const cause = `${DECIDED} ${decider}: ${reason}${against}; refund of ${amount} made elsewhere (request ${requestId})`
   const before = deriveExternalState(found)
   return { externalId: id, paymentId, before, after: outcome, cause: { reason: cause } }
 }

@@ -71,6 +71,7 @@ const resolve = createRoute({
       'external_refund_not_found',
       'not_decidable',
       'against_evidence',
+      'same_person',
     ),
   },
 })

@@ -4,6 +4,7 @@ import { addAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { hasNotGrown } from '../deadlines.ts'
+import { describeGrowth } from '../describe-growth.ts'
 import { measureUnexplained, measureUnmatched } from '../measure-unmatched.ts'
 import {
   isFailedAfterSending,
@@ -181,17 +182,14 @@ function doubt(
 }
 
 /** Finds growth that nothing explains, and a refunded amount below what refunds explain. */
-export function findGrowth(payment: LockedPayment, drafts: readonly RefundDraft[]): Finding[] {
-  const { paymentId, refundedNow } = payment
+function findGrowth(payment: LockedPayment, drafts: readonly RefundDraft[]): Finding[] {
   const unexplained = measureUnexplained(payment, drafts)
   if (unexplained === '0') return []
+  if (!unexplained.startsWith('-')) return [describeGrowth(payment, unexplained)]
+  const { paymentId, refundedNow } = payment
   const theirs = `refundedAmount ${refundedNow}`
-  if (unexplained.startsWith('-')) {
-    const ours = `${unexplained.slice(1)} more is explained by refunds`
-    return [{ kind: 'refunded_amount_fell', ours, theirs, paymentId }]
-  }
-  const ours = `no refund explains ${unexplained} of it`
-  return [{ kind: 'unexplained_growth', ours, theirs, paymentId }]
+  const ours = `${unexplained.slice(1)} more is explained by refunds`
+  return [{ kind: 'refunded_amount_fell', ours, theirs, paymentId }]
 }
 
 function changesAnything(match: DeltaMatch): boolean {

@@ -89,7 +89,8 @@ function selectKey(tx: Tx, { merchantCode, transactionId, paymentId }: RefundTar
 /**
  * Stores the intent, with the audit entry, only if all conditions hold; the payment it read shows which one did
  * not. It sums what is left, so it has to be a later statement than the one that locked the payment: a sum
- * computed before the wait would be stale. The same holds for the version that the caller expects.
+ * computed before the wait would be stale. The same holds for the version that the caller expects, and for the refunds
+ * of the transaction that count together for the approval.
  *
  * A request id of which something is known already belongs to a refund whose row was lost: it is stored whatever is
  * left of the payment, as succeeded or for review, and is not sent. One that succeeded keeps its receiver masked only.

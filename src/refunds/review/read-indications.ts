@@ -87,7 +87,14 @@ function describeNotification(
   return { ...one, supports: result === 'success' ? 'succeeded' : 'failed', text: cut }
 }
 
-type Growth = { asOf: string; refundedNow: string; refundedAtFirst: string; unmatched: string }
+type Growth = {
+  asOf: string
+  refundedNow: string
+  refundedAtFirst: string
+  unmatched: string
+  /** Less what the success of refunds was inferred from. */
+  unexplained: string
+}
 
 /** Reads the refunded amount of a payment, and how much of its growth no refund explains (decimal strings). */
 export async function readGrowth(
@@ -95,17 +102,24 @@ export async function readGrowth(
   { merchantCode, paymentId }: Pick<StoredRefund, 'merchantCode' | 'paymentId'>,
 ): Promise<Growth | undefined> {
   const [row] = await sql<Growth[]>`
-    select as_of as "asOf", refunded_amount as "refundedNow", refunded_at_first as "refundedAtFirst",
-      refunded_amount - refunded_at_first - (
+    select g.*, g.unmatched - (
         select coalesce(sum(r.amount), 0) from refunds r
-        where r.merchant_code = p.merchant_code and r.payment_id = p.payment_id and r.matched
-          and not r.in_first_sight
-      ) - (
-        select coalesce(sum(f.amount), 0) from foreign_refunds f
-        where f.merchant_code = p.merchant_code and f.payment_id = p.payment_id and f.matched
-          and f.outcome is null
-      ) as unmatched
-    from payments p where merchant_code = ${merchantCode} and payment_id = ${paymentId}`
+        where r.merchant_code = ${merchantCode} and r.payment_id = ${paymentId} and r.status = 'succeeded'
+          and r.inferred and not r.matched
+      ) as unexplained
+    from (
+      select as_of as "asOf", refunded_amount as "refundedNow", refunded_at_first as "refundedAtFirst",
+        refunded_amount - refunded_at_first - (
+          select coalesce(sum(r.amount), 0) from refunds r
+          where r.merchant_code = p.merchant_code and r.payment_id = p.payment_id and r.matched
+            and not r.in_first_sight
+        ) - (
+          select coalesce(sum(f.amount), 0) from foreign_refunds f
+          where f.merchant_code = p.merchant_code and f.payment_id = p.payment_id and f.matched
+            and f.outcome is null
+        ) as unmatched
+      from payments p where merchant_code = ${merchantCode} and payment_id = ${paymentId}
+    ) as g`
   return row
 }
 

@@ -1,5 +1,12 @@
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { ask, countRows, findInTables, RECEIVER, seedPaid } from '../../support/ask.ts'
+import {
+  ask,
+  countRows,
+  findInTables,
+  RECEIVER,
+  seedCurrency,
+  seedPaid,
+} from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
 import { findForm, readProblems, readText } from '../../support/forms.ts'
 import {
@@ -51,6 +58,7 @@ describe('the form of a payment', () => {
 
   it('shows what was paid, what is left, and the refunds so far', async () => {
     const paid = await seedPaid(rig.database, { amount: '1000' })
+    await seedCurrency(rig.database, paid.transactionId, 'CLF')
     await ask({ url: rig.service.url }, paid.id, { amount: '250.5' })
     const text = readText(await agent.read(refundPathOf(paid)))
     expect(text).toContain('Paid 1,000 CLF')
@@ -75,6 +83,7 @@ describe('the form of a payment', () => {
 describe('a refund in three steps', () => {
   it('of a part: the preview stores nothing, the confirmation leads to its story', async () => {
     const paid = await seedPaid(rig.database)
+    await seedCurrency(rig.database, paid.transactionId, 'CLF')
     const before = await countRows(rig.database)
     const preview = await prepareRefund(agent, refundPathOf(paid), {
       ...PART,

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { TEXTS } from '../../../src/console/texts/en.ts'
 import { DISCREPANCY_KINDS } from '../../../src/discrepancies/kinds.ts'
 import { addPrincipal } from '../../support/approvals.ts'
-import { ask, expectTaken, moveTo, seedPaid } from '../../support/ask.ts'
+import { ask, expectTaken, moveTo, seedCurrency, seedPaid } from '../../support/ask.ts'
 import { addVisitor, addVisitors, submitAs, type Visitor } from '../../support/console.ts'
 import { openAs, sendForm } from '../../support/console-pages.ts'
 import { emptyTables } from '../../support/database.ts'
@@ -41,6 +41,7 @@ function readSection(html: string, name: keyof typeof sections): string | undefi
 
 async function request(amount: string, key?: string): Promise<string> {
   const payment = await seedPaid(rig.database)
+  await seedCurrency(rig.database, payment.transactionId, 'CLF')
   const asked = { url: rig.service.url, ...(key === undefined ? {} : { key }) }
   return (await expectTaken(await ask(asked, payment.id, { amount }))).id
 }

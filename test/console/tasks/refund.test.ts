@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { readShownVersion } from '../../../src/refunds/shown-version.ts'
-import { addPrincipal } from '../../support/approvals.ts'
+import { addPrincipal, openIn } from '../../support/approvals.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
 import { addVisitor, addVisitors, submitAs, type Visitor } from '../../support/console.ts'
 import { openAs, readHidden, sendForm } from '../../support/console-pages.ts'
@@ -28,7 +28,7 @@ const open = (visitor: Visitor, id: string) => openAs(lab, visitor, pathOf(id))
 
 /** Requests a refund with an API key; more than 50 awaits approval. */
 async function request(amount: string, { key, body = {} }: { key?: string; body?: object } = {}) {
-  const payment = await lab.open()
+  const payment = await openIn(lab, 'VND')
   const asked = { url: lab.service.url, ...(key === undefined ? {} : { key }) }
   const { id } = await expectTaken(await ask(asked, payment.id, { amount, ...body }))
   return { payment, id }
@@ -362,7 +362,7 @@ describe('a refund that growth of its payment may be', () => {
 
 describe('the evidence beside the decision', () => {
   it('shows what speaks for each outcome, what to ask, and the request id to quote', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     await lab.fault('code', { code: 5 })
     const id = await lab.send(payment, '30')
     await moveTo(lab.database, id, 'needs_review')
@@ -376,7 +376,7 @@ describe('the evidence beside the decision', () => {
   })
 
   it('has to be contradicted on purpose: the page shows it, and a box to confirm', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const id = await lab.send(payment, '30')
     await moveTo(lab.database, id, 'needs_review')
     await lab.notify(payment, id, '30')

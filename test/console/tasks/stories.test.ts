@@ -1,6 +1,6 @@
 import type { BrowserContext, Page } from 'playwright-core'
 import { beforeEach, expect, it } from 'vitest'
-import { addPrincipal } from '../../support/approvals.ts'
+import { addPrincipal, openIn } from '../../support/approvals.ts'
 import { ask, expectTaken, moveTo, RECEIVER } from '../../support/ask.ts'
 import { describeInBrowser, openProfile, openSessionIn, watchPage } from '../../support/browser.ts'
 import { findBarriers, findMisfits } from '../../support/check-page.ts'
@@ -30,7 +30,7 @@ const readMain = async (page: Page) => await page.locator('main').innerText()
 
 describeInBrowser.each([[true], [false]])('with scripts %s', (script) => {
   it('a refund that needs a decision is decided with the proof beside it', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const id = await lab.send(payment, '30')
     await moveTo(lab.database, id, 'needs_review')
     await lab.notify(payment, id, '30')

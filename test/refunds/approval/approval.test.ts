@@ -3,7 +3,7 @@ import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.
 import { lockRefundRows } from '../../../src/refunds/draft.ts'
 import { Refund, type RefundView } from '../../../src/refunds/view.ts'
 import { expectProblem, readPage, withKey } from '../../support/api.ts'
-import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import { addPrincipal, openIn, type TestKey } from '../../support/approvals.ts'
 import { ask, expectRefused, expectTaken, RECEIVER, seedCurrency } from '../../support/ask.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
@@ -56,7 +56,7 @@ const name = ({ transactionId }: LabPayment, currency: string, more = {}) =>
 
 describe('a refund above the threshold', () => {
   it('is reserved and not sent until another principal approves it', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id, status, approval } = await request(payment)
     expect({ status, approval }).toEqual({
       status: 'awaiting_approval',
@@ -79,7 +79,7 @@ describe('a refund above the threshold', () => {
   })
 
   it('fails when another principal declines it, and frees its amount', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
     const declined = await expectDecided(await decide(id, approver, 'decline', { reason: 'no' }))
     expect(declined).toMatchObject({
@@ -94,7 +94,7 @@ describe('a refund above the threshold', () => {
   })
 
   it('is not decided by the key that asked for it, and nothing changes', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
     for (const route of ['approval', 'decline'] as const) {
       await expectProblem(await decide(id, asker, route), 403, 'same_person')
@@ -103,21 +103,21 @@ describe('a refund above the threshold', () => {
   })
 
   it('is not decided by the successor of that key, at any number of rotations', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const first = await request(payment)
     const second = await addPrincipal(lab.database, { rotates: asker })
     const third = await addPrincipal(lab.database, { rotates: second })
     for (const key of [second, third]) {
       await expectProblem(await decide(first.id, key), 403, 'same_person')
     }
-    const other = await lab.open()
+    const other = await openIn(lab, 'VND')
     const { id } = await request(other, { amount: '60' }, third)
     await expectProblem(await decide(id, asker), 403, 'same_person')
     await expectDecided(await decide(id, approver))
   })
 
   it('is not decided by the same person with another key', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const own = await addPrincipal(lab.database, { person: 'Tran Thi B' })
     const second = await addPrincipal(lab.database, { person: ' tran thi b' })
     const { id } = await request(payment, { amount: '60' }, own)
@@ -133,7 +133,7 @@ describe('a refund above the threshold', () => {
     ['the person, in letters beyond ASCII', { person: 'Đặng Thị Ánh' }, 'ĐẶNG  THỊ ÁNH'],
     ['the key, in letters beyond ASCII', { name: 'Quầy Ấ' }, 'QUẦY ấ'],
   ])('is not decided by whoever it was asked for: %s', async (_, named, onBehalfOf) => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const key = await addPrincipal(lab.database, named)
     const { id } = await request(payment, { amount: '60', onBehalfOf })
     await expectProblem(await decide(id, key), 403, 'same_person')
@@ -141,7 +141,7 @@ describe('a refund above the threshold', () => {
   })
 
   it('is decided once: a second decision is refused with the state', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
     await expectDecided(await decide(id, approver))
     const again = await expectProblem(await decide(id, approver), 409, 'not_awaiting_approval')
@@ -150,7 +150,7 @@ describe('a refund above the threshold', () => {
   })
 
   it('is decided once when two people decide at the same time', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
     const third = await addPrincipal(lab.database)
     const answers = await whileUncommitted(
@@ -175,7 +175,7 @@ describe('a refund above the threshold', () => {
   })
 
   it('whose payment moves to another transaction meanwhile is to be decided again', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
     const response = await whileUncommitted(
       lab.database,
@@ -200,7 +200,7 @@ describe('a refund above the threshold', () => {
   })
 
   it('is refused to a key without the scope, and to another merchant', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
     const reader = await addPrincipal(lab.database, { scopes: '{refunds:read,refunds:write,ops}' })
     await expectProblem(await decide(id, reader), 403, 'scope_missing')
@@ -212,7 +212,7 @@ describe('a refund above the threshold', () => {
   })
 
   it('fails when nobody decides in time, and is not approved after that', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
     expect(await expireApprovals(lab.service.ctx)).toBe(0)
     await lab.database.sql`
@@ -232,7 +232,7 @@ describe('a refund above the threshold', () => {
   })
 
   it('does not expire when a decision is committed first', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
     await lab.database.sql`update refunds set requested_at = requested_at - interval '1 hour'`
     const expired = await whileUncommitted(
@@ -254,7 +254,7 @@ describe('a refund above the threshold', () => {
   })
 
   it('is checked against what is left when it is sent, not when it was approved', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
     await expectDecided(await decide(id, approver))
     await lab.control('PATCH', `/payments/${payment.id}`, { status: 'FAILED' })
@@ -267,7 +267,7 @@ describe('a refund above the threshold', () => {
   })
 
   it('is sent on what a query shows that was sent after the approval', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
     await expectDecided(await decide(id, approver))
     await lab.database.sql`update refunds set requested_at = requested_at - interval '1 day'`
@@ -295,7 +295,7 @@ describe('a refund above the threshold', () => {
         update refunds r set receiver = null where refund_id = ${id}`,
     ],
   ])('is not sent when its %s is another than was approved', async (_, change) => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment, { amount: '60', receiver: RECEIVER })
     await expectDecided(await decide(id, approver))
     await change(id)
@@ -310,53 +310,46 @@ describe('a refund above the threshold', () => {
 
 describe('the threshold', () => {
   it('is that of the currency that verified notifications name, however they spell it', async () => {
-    const payment = await lab.open()
-    await name(payment, 'USD')
+    const payment = await openIn(lab, 'USD')
     expect((await request(payment, { amount: '60' })).status).toBe('pending')
     expect((await request(payment, { amount: '11' })).status).toBe('awaiting_approval')
-    for (const spelled of [' vnd ', 'd', '']) {
-      const odd = await lab.open()
-      await name(odd, spelled)
-      expect((await request(odd, { amount: '60' })).status).toBe('awaiting_approval')
+    const odd = await openIn(lab, ' vnd ')
+    expect((await request(odd, { amount: '50' })).status).toBe('pending')
+    expect((await request(odd, { amount: '1' })).status).toBe('awaiting_approval')
+    for (const spelled of ['d', '', 'EUR']) {
+      const other = await openIn(lab, spelled)
+      expect((await request(other, { amount: '1' })).status).toBe('awaiting_approval')
     }
-    const without = await lab.open()
-    await name(without, 'EUR')
-    expect(await request(without, { amount: '100' })).toMatchObject({
-      status: 'pending',
-      approval: null,
-    })
   })
 
-  it('is the lowest of all without a verified currency, or with several', async () => {
+  it('is nothing at all without a verified currency, or with several', async () => {
     const unnamed = await lab.open()
-    expect((await request(unnamed, { amount: '50' })).status).toBe('pending')
     expect((await request(unnamed, { amount: '0.01' })).status).toBe('awaiting_approval')
     const unverified = await lab.open()
-    await name(unverified, 'EUR', { verdict: 'missing' })
-    expect((await request(unverified)).status).toBe('awaiting_approval')
+    await name(unverified, 'USD', { verdict: 'missing' })
+    expect((await request(unverified, { amount: '1' })).status).toBe('awaiting_approval')
     const hinted = await lab.open()
-    await name(hinted, 'EUR', { hint: true })
-    expect((await request(hinted)).status).toBe('awaiting_approval')
-    const several = await lab.open()
-    await name(several, 'USD')
-    await name(several, 'EUR')
-    expect((await request(several)).status).toBe('awaiting_approval')
+    await name(hinted, 'USD', { hint: true })
+    expect((await request(hinted, { amount: '1' })).status).toBe('awaiting_approval')
+    const several = await openIn(lab, 'USD')
+    await name(several, 'VND')
+    expect((await request(several, { amount: '1' })).status).toBe('awaiting_approval')
   })
 
-  it('counts all refunds of the payment that have not failed', async () => {
-    const payment = await lab.open()
+  it('counts all refunds of the transaction that have not failed', async () => {
+    const payment = await openIn(lab, 'VND')
     const first = await request(payment, { amount: '30' })
     expect(first.status).toBe('pending')
     const second = await request(payment, { amount: '30' })
     expect(second.status).toBe('awaiting_approval')
     await expectDecided(await decide(second.id, approver, 'decline'))
     expect((await request(payment, { amount: '20' })).status).toBe('pending')
-    const other = await lab.open()
+    const other = await openIn(lab, 'VND')
     expect((await request(other, { amount: '50' })).status).toBe('pending')
   })
 
   it('counts two that are requested at the same time together', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const taken = await whileUncommitted(
       lab.database,
       (held) => held`select from payments where payment_id = ${payment.id} for update`,
@@ -372,7 +365,7 @@ describe('the threshold', () => {
   })
 
   it('applies to all that is left, and a replay shows the same refund', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const asked = { url: lab.service.url, key: asker.key, idempotencyKey: 'all' }
     const refund = await expectTaken(await ask(asked, payment.id, { onBehalfOf: 'B' }))
     expect(refund).toMatchObject({ status: 'awaiting_approval', amount: '100', onBehalfOf: 'B' })
@@ -403,7 +396,7 @@ describe('past the routes, the database', () => {
   ]
 
   it.each(REFUSED)('refuses to set %s', async (assignments) => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment, { amount: '60', onBehalfOf: 'Boss' })
     const { sql } = lab.database
     await expect(
@@ -414,7 +407,7 @@ describe('past the routes, the database', () => {
   it('takes the principal from the key, whatever the caller says that it is', async () => {
     const { decideApproval } = await import('../../../src/refunds/approval/decide-approval.ts')
     const { findRefund } = await import('../../../src/refunds/find-refunds.ts')
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
     const rotated = await addPrincipal(lab.database, { rotates: asker })
     const found = await findRefund(lab.service.ctx, ['UFLIYL'], id)
@@ -432,7 +425,7 @@ describe('past the routes, the database', () => {
 
 describe('while it awaits approval', () => {
   it('the notification of its success ends it, unsent', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
     await lab.notify(payment, id, '60')
     await lab.pass(payment)
@@ -442,7 +435,7 @@ describe('while it awaits approval', () => {
   })
 
   it('the notification of its failure leaves it to a person', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
     await lab.notify(payment, id, '60', { code: 33 })
     await lab.pass(payment)
@@ -451,7 +444,7 @@ describe('while it awaits approval', () => {
   })
 
   it('a notification of its id with another amount leaves it to a person', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
     await lab.notify(payment, id, '61')
     await lab.pass(payment)
@@ -459,7 +452,7 @@ describe('while it awaits approval', () => {
   })
 
   it('growth of its amount settles nothing, and is not sent over once it is approved', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
     await lab.show(payment, '60')
     await lab.pass(payment)
@@ -471,20 +464,19 @@ describe('while it awaits approval', () => {
   })
 
   it('it does not block another refund of the payment', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
-    await lab.database.sql`delete from refunds where refund_id <> ${id}`
-    const small = await addPrincipal(lab.database)
-    await name(payment, 'EUR')
-    const other = await request(payment, { amount: '40' }, small)
+    const other = await request(payment, { amount: '40' })
+    await expectDecided(await decide(other.id, approver))
     await lab.pass(payment)
+    expect(await statusOf(id)).toBe('awaiting_approval')
     expect(await lab.sent(other.id)).toBe(1)
   })
 })
 
 describe('every step', () => {
   it('is in the timeline, the feed and the audit log, with key, person and reason', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const body = { amount: '60', reason: 'returned', onBehalfOf: 'Tran Thi B' }
     const { id } = await request(payment, body)
     await expectDecided(await decide(id, approver, 'approval', { reason: 'checked' }))
@@ -528,7 +520,7 @@ describe('a decision about the outcome', () => {
     })
 
   async function makeDoubtful(body: object = {}) {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const { id } = await request(payment, { amount: '10', ...body })
     await lab.notify(payment, id, '10', { code: 33 })
     await lab.pass(payment)
@@ -576,7 +568,7 @@ describe('a decision about the outcome', () => {
 })
 
 it('a key with every scope may approve', async () => {
-  const payment = await lab.open()
+  const payment = await openIn(lab, 'VND')
   const { id } = await request(payment)
   const key = 'key-that-only-approves-0123456789012345'
   await addKey(lab.database, key, ['refunds:approve'])

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
 import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
-import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import { addPrincipal, openIn, type TestKey } from '../../support/approvals.ts'
 import { passSending } from '../../support/pass-sending.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { useRefundLab } from '../../support/use-started.ts'
@@ -33,7 +33,7 @@ const resolve = (id: string, { key }: TestKey, decision: object) =>
 
 /** Requests a refund of 60 out of 100, which awaits approval. */
 async function request(): Promise<{ payment: LabPayment; id: string }> {
-  const payment = await lab.open()
+  const payment = await openIn(lab, 'VND')
   return { payment, id: await lab.ask(payment, '60') }
 }
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
-import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import { addPrincipal, openIn, type TestKey } from '../../support/approvals.ts'
 import { ask, expectTaken } from '../../support/ask.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
@@ -31,7 +31,7 @@ const decide = (id: string, step: 'approval' | 'decline' | 'cancellation', key?:
 
 /** Requests a refund of 60 out of 100, which awaits approval. */
 async function request(idempotencyKey?: string) {
-  const payment = await lab.open()
+  const payment = await openIn(lab, 'VND')
   const { url } = lab.service
   const asked = idempotencyKey === undefined ? { url } : { url, idempotencyKey }
   const taken = await ask({ ...asked, key: asker.key }, payment.id, { amount: '60' })

@@ -38,7 +38,7 @@ export function discrepancyPageRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
   app.get(PATH, async (c) => {
     requireScope(c, 'ops')
     const found = await findPathDiscrepancy(ctx, c)
-    return await renderDiscrepancyPage(c, await readDiscrepancyPage(ctx, found))
+    return await renderDiscrepancyPage(c, await readDiscrepancyPage(ctx, c, found))
   })
   const forms: FormRoute[] = [
     { form: 'resolution', isDecision: true, carry: resolve(ctx) },
@@ -61,7 +61,7 @@ async function carryOut(
   if (isDecision) requireRecentSignIn(c)
   const fields = await readForm(c)
   const show = async (state: PageState) => {
-    const shown = await readDiscrepancyPage(ctx, await findPathDiscrepancy(ctx, c))
+    const shown = await readDiscrepancyPage(ctx, c, await findPathDiscrepancy(ctx, c))
     const events = state.status === 422 ? [] : describeResolution(shown.row)
     const messages = [...(state.messages ?? []), ...events]
     return await renderDiscrepancyPage(c, shown, { form, fields, ...state, messages })
@@ -81,9 +81,11 @@ async function carryOut(
 
 /** An external refund that cannot be decided so has not changed: its amount does not fit. */
 function explain(error: DomainError, form: string): string | undefined {
+  const { refused } = TEXTS.discrepancyPage
+  if (error.code === 'same_person') return refused.same_person
   const isUnfit = form === 'external' && error.code === 'not_decidable'
   if (!isUnfit || error instanceof ChangedSinceShownError) return explainRefusal(error)
-  return TEXTS.discrepancyPage.refused.notFitting
+  return refused.notFitting
 }
 
 function describeResolution({ resolvedAt, resolvedBy, resolution }: DiscrepancyRow): string[] {

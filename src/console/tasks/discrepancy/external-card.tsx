@@ -1,5 +1,6 @@
 import { Card, DataTable, Identifier, Time } from '../../../platform/html/components.tsx'
 import { toIso } from '../../../platform/postgres/iso-time.ts'
+import type { MayEnd } from '../../../refunds/approval/require-another.ts'
 import {
   type ExternalOutcome,
   findExternalObstacle,
@@ -16,7 +17,7 @@ import { AgainstEvidence } from '../against-evidence.tsx'
 import { type PageState, pickForm } from '../page-state.ts'
 import type { ShownDiscrepancyPage } from './read-discrepancy.ts'
 
-const texts = TEXTS.discrepancyPage.external
+const { external: texts, ownRefund } = TEXTS.discrepancyPage
 
 const OUTCOMES: readonly ExternalOutcome[] = ['matched', 'part_of_first_sight', 'never_happened']
 
@@ -24,7 +25,7 @@ type CardProps = { c: ConsoleRequest; path: string; shown: ShownDiscrepancyPage;
 
 /** The refunds of the payment made elsewhere, with the decision about one of them: by default the oldest reserved one. */
 export function ExternalCard({ c, path, shown, state }: CardProps) {
-  const { external } = shown
+  const { external, mayDecideExternal: mayDecide } = shown
   const named = state.fields?.externalId ?? c.req.query('external')
   const chosen =
     external.find(({ id }) => id === named) ??
@@ -49,7 +50,7 @@ export function ExternalCard({ c, path, shown, state }: CardProps) {
           <ExternalRefundState state={deriveExternalState(one)} />,
         ])}
       />
-      {chosen === undefined ? null : <DecideExternal {...{ c, path, chosen, state }} />}
+      {chosen === undefined ? null : <DecideExternal {...{ c, path, chosen, state, mayDecide }} />}
     </Card>
   )
 }
@@ -59,17 +60,28 @@ function DecideExternal(props: {
   path: string
   chosen: ExternalRecord
   state: PageState
+  mayDecide: MayEnd
 }) {
-  const { c, path, chosen, state } = props
+  const { c, path, chosen, state, mayDecide } = props
   const { fields, problems } = pickForm({ c, path }, state, 'external')
   const judged = OUTCOMES.map((outcome) => ({
     outcome,
     obstacle: findExternalObstacle(chosen, outcome),
   }))
   const possible = judged.filter(({ obstacle }) => obstacle === undefined)
+  const title = texts.decide(formatMoney(chosen.amount, chosen.currency))
+  if (mayDecide === 'another') {
+    return (
+      <>
+        <h3>{title}</h3>
+        <p>{ownRefund.another}</p>
+      </>
+    )
+  }
   return (
     <>
-      <h3>{texts.decide(formatMoney(chosen.amount, chosen.currency))}</h3>
+      <h3>{title}</h3>
+      {mayDecide === 'self' ? <p class="warn">{ownRefund.self}</p> : null}
       {judged.map(({ outcome, obstacle }) =>
         obstacle === undefined ? null : (
           <p class="soft">

@@ -2,6 +2,7 @@ import { narrowMerchants } from '../../../access/authenticate.ts'
 import { listDeciders } from '../../../access/list-deciders.ts'
 import type { DiscrepancyRow } from '../../../discrepancies/types.ts'
 import { type DiscrepancyView, showDiscrepancy } from '../../../discrepancies/view.ts'
+import { findMayEnd, type MayEnd } from '../../../refunds/approval/require-another.ts'
 import { listExternalRefunds } from '../../../refunds/external/find-external-refunds.ts'
 import type { ExternalRecord } from '../../../refunds/external-view.ts'
 import { readGrowth } from '../../../refunds/review/read-indications.ts'
@@ -23,6 +24,9 @@ export type ShownDiscrepancyPage = {
   /** Refunds of the payment made elsewhere. */
   external: ExternalRecord[]
   deciders: string[]
+  /** Whether the person may resolve it, and decide the refunds made elsewhere: what holds their own refunds back is up to another. */
+  mayResolve: MayEnd
+  mayDecideExternal: MayEnd
 }
 
 /**
@@ -40,20 +44,25 @@ export async function findPathDiscrepancy(
 /** Reads everything the page of a discrepancy shows. */
 export async function readDiscrepancyPage(
   ctx: ConsoleContext,
+  c: ConsoleRequest,
   row: DiscrepancyRow,
 ): Promise<ShownDiscrepancyPage> {
+  const { id: keyId } = c.get('access')
   const { merchantCode, paymentId, kind } = row
   const payment = paymentId === null ? undefined : { merchantCode, paymentId }
   const entersGrowth = kind === 'unexplained_growth' && row.resolvedAt === null
-  const [currency, growth, external, deciders] = await Promise.all([
+  const [currency, growth, external, deciders, mayResolve, mayDecideExternal] = await Promise.all([
     readCurrency(ctx, row),
     payment && entersGrowth ? readGrowth(ctx.sql, payment) : undefined,
     payment ? listExternalRefunds(ctx, payment, MAX_EXTERNAL, undefined) : [],
     listDeciders(ctx.sql, merchantCode),
+    findMayEnd(ctx.sql, keyId, row),
+    findMayEnd(ctx.sql, keyId, { merchantCode, paymentId, refundId: null }),
   ])
-  const amount = entersGrowth ? (growth?.unmatched ?? '0') : undefined
+  const amount = entersGrowth ? (growth?.unexplained ?? '0') : undefined
   const view = showDiscrepancy(row)
-  return { row, view, currency, amount, external: external.slice(0, MAX_EXTERNAL), deciders }
+  const shown = { row, view, currency, amount, external: external.slice(0, MAX_EXTERNAL), deciders }
+  return { ...shown, mayResolve, mayDecideExternal }
 }
 
 /** A discrepancy may be about a transaction that is not known. */

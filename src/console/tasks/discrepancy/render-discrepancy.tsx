@@ -117,9 +117,17 @@ function ResolveCard({ of, state }: { of: ResolveForm; state: FormState }) {
   const effect = describeEffect(shown)
   const fields: Record<string, string> =
     shown.amount === undefined ? {} : { shownAmount: shown.amount }
+  if (shown.mayResolve === 'another') {
+    return (
+      <Card title={title} id="resolve">
+        <p>{texts.ownRefund.another}</p>
+      </Card>
+    )
+  }
   return (
     <Card title={title} id="resolve">
       <p>{lead}</p>
+      {shown.mayResolve === 'self' ? <p class="warn">{texts.ownRefund.self}</p> : null}
       {effect === undefined ? null : <p>{effect}</p>}
       {shown.view.refundId === null ? null : <p>{refundFirst}</p>}
       <Form c={c} action={`${path}/resolution`} fields={fields} stacked>

@@ -1,0 +1,170 @@
+import { randomUUID } from 'node:crypto'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { findSession } from '../../../src/access/sessions.ts'
+import type { Config } from '../../../src/config/config.ts'
+import { previewRefund } from '../../../src/refunds/request/preview-refund.ts'
+import type { RefundView } from '../../../src/refunds/view.ts'
+import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import { ask, expectTaken, seedCurrency } from '../../support/ask.ts'
+import { addVisitor, type Visitor } from '../../support/console.ts'
+import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import { askSurplus, payOrder } from '../../support/orders.ts'
+import { MERCHANT } from '../../support/service.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const lab = useRefundLab()
+
+let asker: TestKey
+let visitor: Visitor
+beforeEach(async () => {
+  await lab.clear()
+  visitor = await addVisitor(lab.database, { roles: ['agent'] })
+  asker = await addPrincipal(lab.database)
+})
+
+const approveAbove = (...thresholds: Config['REFUND_APPROVAL_ABOVE']) => {
+  lab.service.ctx.config.REFUND_APPROVAL_ABOVE = thresholds
+}
+
+/** A transaction whose verified notifications name these currencies, with paid payments. */
+async function open(amounts: readonly string[], ...currencies: readonly string[]) {
+  const transactionId = `T-${randomUUID()}`
+  const payments = amounts.map((amount) => {
+    return { id: `P-${randomUUID()}`, amount, paymentMethod: 'CC', status: 'SUCCESS' }
+  })
+  await lab.control('POST', '/transactions', { transactionId, payments, ipn: false })
+  await lab.database.sql`
+    insert into transactions (merchant_code, transaction_id)
+    values (${MERCHANT.merchantCode}, ${transactionId})`
+  await lab.pass({ id: '', transactionId })
+  for (const currency of currencies) await seedCurrency(lab.database, transactionId, currency)
+  return { transactionId, ids: payments.map(({ id }) => id) }
+}
+
+async function request(paymentId: string | undefined, amount: string): Promise<RefundView> {
+  const asked = { url: lab.service.url, key: asker.key }
+  return await expectTaken(await ask(asked, paymentId ?? '', { amount }))
+}
+
+const statusOf = async (paymentId: string | undefined, amount: string) =>
+  (await request(paymentId, amount)).status
+
+/** What the dry run says about the approval, as the console shows it. */
+async function previewNeed(paymentId: string | undefined, amount: string): Promise<boolean> {
+  const session = await findSession(lab.database.sql, visitor.token)
+  if (!session) throw new Error('there is no such session')
+  const merchants = [MERCHANT.merchantCode]
+  const access = { ...session.key, merchants, requestId: randomUUID(), isPerson: true } as const
+  const params = { paymentId: paymentId ?? '', amount, receiver: undefined, reason: undefined }
+  return (await previewRefund(lab.service.ctx, access, merchants, params)).needsApproval
+}
+
+describe('the approval fails closed', () => {
+  it('with VND:500, a refund of 100,000 USD awaits approval, and its dry run says so', async () => {
+    approveAbove({ currency: 'VND', amount: '500' })
+    const { ids } = await open(['100000'], 'USD')
+    expect(await previewNeed(ids[0], '100000')).toBe(true)
+    expect(await statusOf(ids[0], '100000')).toBe('awaiting_approval')
+  })
+
+  it('a currency that the setting does not list needs approval for any amount', async () => {
+    approveAbove({ currency: 'VND', amount: '500' }, { currency: 'USD', amount: '70' })
+    const { ids } = await open(['100'], 'EUR')
+    expect(await statusOf(ids[0], '0.01')).toBe('awaiting_approval')
+  })
+
+  it.each([
+    ['none', []],
+    ['several', ['VND', 'USD']],
+    ['no code of three letters', ['dong']],
+  ])('with %s as its verified currency any amount needs approval', async (_, currencies) => {
+    approveAbove({ currency: 'VND', amount: '500' }, { currency: 'USD', amount: '500' })
+    const { ids } = await open(['100'], ...currencies)
+    expect(await statusOf(ids[0], '1')).toBe('awaiting_approval')
+  })
+
+  it('a currency that only unverified notifications name is none', async () => {
+    approveAbove({ currency: 'VND', amount: '500' })
+    const { ids, transactionId } = await open(['100', '100'])
+    await seedCurrency(lab.database, transactionId, 'VND', { verdict: 'missing' })
+    await seedCurrency(lab.database, transactionId, 'VND', { hint: true })
+    expect(await statusOf(ids[0], '1')).toBe('awaiting_approval')
+  })
+
+  it('without the setting nothing needs approval', async () => {
+    approveAbove()
+    const { ids } = await open(['100000'])
+    expect(await previewNeed(ids[0], '100000')).toBe(false)
+    expect(await statusOf(ids[0], '100000')).toBe('pending')
+  })
+})
+
+describe('refunds of one transaction count together', () => {
+  beforeEach(() => approveAbove({ currency: 'VND', amount: '100' }))
+
+  it('3 x 50 of three payments: the third is above a limit of 100', async () => {
+    const { ids } = await open(['50', '50', '50'], 'VND')
+    expect(await statusOf(ids[0], '50')).toBe('pending')
+    expect(await statusOf(ids[1], '50')).toBe('pending')
+    expect(await previewNeed(ids[2], '50')).toBe(true)
+    expect(await statusOf(ids[2], '50')).toBe('awaiting_approval')
+  })
+
+  it('3 x 50 of one payment: the third is above a limit of 100', async () => {
+    const { ids } = await open(['200'], 'VND')
+    const statuses = [
+      await statusOf(ids[0], '50'),
+      await statusOf(ids[0], '50'),
+      await statusOf(ids[0], '50'),
+    ]
+    expect(statuses).toEqual(['pending', 'pending', 'awaiting_approval'])
+  })
+
+  it('two at once, of two payments, do not both slip under it', async () => {
+    const { ids, transactionId } = await open(['60', '60'], 'VND')
+    const taken = await whileUncommitted(
+      lab.database,
+      (held) => held`select from transactions where transaction_id = ${transactionId} for update`,
+      async (commit) => {
+        const asked = ids.map((id) => request(id, '60'))
+        await waitUntilBlocked(lab.database, 2)
+        await commit()
+        return await Promise.all(asked)
+      },
+    )
+    const statuses = taken.map(({ status }) => status).toSorted()
+    expect(statuses).toEqual(['awaiting_approval', 'pending'])
+  })
+
+  it('one that failed does not count, one that came back does', async () => {
+    const { ids } = await open(['100', '100'], 'VND')
+    const first = await request(ids[0], '60')
+    const end = (status: string) => {
+      const why = status === 'failed' ? 'declined' : null
+      return lab.database.sql`
+        update refunds set status = ${status}, due_at = null, failure_source = ${why && 'merchant'},
+          failure_reason = ${why}, failure_message = ${why},
+          resolution = ${JSON.stringify({ outcome: status })}::text::jsonb
+        where refund_id = ${first.id}`
+    }
+    await end('failed')
+    expect(await previewNeed(ids[1], '60')).toBe(false)
+    await end('returned')
+    expect(await previewNeed(ids[1], '60')).toBe(true)
+  })
+
+  it('those of another transaction do not count', async () => {
+    const [one, other] = [await open(['100'], 'VND'), await open(['100'], 'VND')]
+    expect(await statusOf(one.ids[0], '100')).toBe('pending')
+    expect(await statusOf(other.ids[0], '100')).toBe('pending')
+  })
+
+  it('surplus refunds obey the same rule', async () => {
+    const paid = [{ amount: '100' }, { amount: '100' }, { amount: '100' }]
+    const { transactionId } = await payOrder(lab, 'DH1', paid)
+    const askFor = async (amount: string) =>
+      (await expectTaken(await askSurplus(lab, transactionId, { amount }))).status
+    expect(await askFor('60')).toBe('pending')
+    expect(await askFor('60')).toBe('awaiting_approval')
+  })
+})
