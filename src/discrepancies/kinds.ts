@@ -74,6 +74,7 @@ export const DISCREPANCY_KINDS = {
   amount_mismatch: { ours: 'notification', theirs: 'query', severity: 'high' },
   currency_changed: { ours: 'service', theirs: 'notification', severity: 'high' },
   payment_elsewhere: { ours: 'earlier_query', theirs: 'query', severity: 'medium' },
+  payment_moved: { ours: 'earlier_query', theirs: 'query', severity: 'high' },
   payment_missing: { ours: 'earlier_query', theirs: 'query', severity: 'high' },
   order_paid_twice: { ours: 'service', theirs: 'query', severity: 'medium' },
   duplicate_payment: { ours: 'service', theirs: 'query', severity: 'medium' },

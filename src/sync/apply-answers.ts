@@ -12,7 +12,7 @@ import {
 import type { AppliedPayments, SnapshotRef, StoredPayment } from '../payments/types.ts'
 import { pipeline } from '../platform/postgres/pipeline.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { movePayments, type PaymentElsewhere } from '../transactions/move-payments.ts'
+import type { PaymentElsewhere } from '../transactions/move-payments.ts'
 import { summarisePayments } from '../transactions/summarise-payments.ts'
 import { lockClaimed } from './fence.ts'
 import { listAnswered } from './list-answered.ts'
@@ -71,21 +71,6 @@ export async function lockAnswers(
       }
     )
   })
-}
-
-/**
- * Moves payments that another transaction's answers no longer list to the transaction of this answer, which lists
- * them. Without it, `writeAnswers` throws for a payment that is stored under another transaction.
- */
-export async function adoptPayments(tx: Tx, locked: LockedAnswer): Promise<LockedAnswer> {
-  const { claim, call, row, known } = locked
-  const own = new Set(known.map(({ paymentId }) => paymentId))
-  const unknown = listAnswered(call).payments.flatMap(({ id }) => (own.has(id) ? [] : [id]))
-  if (!row.newer || unknown.length === 0) return locked
-  const elsewhere = await movePayments(tx, claim, unknown)
-  const [adopted = []] = await lockPayments(tx, [claim])
-  const moved = adopted.flatMap(({ paymentId }) => (own.has(paymentId) ? [] : [paymentId]))
-  return { ...locked, known: adopted, elsewhere, moved }
 }
 
 /** Compares answers with the stored payments, where no newer answer is stored. */

@@ -3,6 +3,7 @@ import { runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { needsReconciliation } from '../refunds/reconcile/needs-reconciliation.ts'
 import {
+  type AppliedAnswer,
   classifyAnswer,
   compareAnswers,
   type LockedAnswer,
@@ -14,7 +15,7 @@ import { explainRefusedAnswer, isWorthRepeating } from './explain-refused-answer
 import { listAnswered } from './list-answered.ts'
 import { prepareCommittedEvents, readCommittedObjects } from './record-committed-events.ts'
 import { logFindings, recordFindings } from './record-findings.ts'
-import { listStateChanges, summarise } from './summarise.ts'
+import { listStateChanges, summarise, type TransactionSummary } from './summarise.ts'
 import { type AnswerCommit, LOST, type QueryAnswer } from './types.ts'
 import { writeTransactions } from './write-transactions.ts'
 
@@ -57,22 +58,21 @@ async function writeBatch(
     locked.flatMap((one, index) => (one && !concernRefunds[index] ? [one] : [])),
   )
   const summaries = new Map(
-    applied.flatMap(({ claim, row, applied: payments, snapshot }) =>
-      payments
-        ? [[claim, summarise({ claim, ...payments, refundsOpen: false, snapshot, before: row })]]
-        : [],
-    ),
+    applied.flatMap((one) => {
+      const summary = summariseAnswer(one)
+      return summary ? [[one.claim, summary]] : []
+    }),
   )
   const changes = applied.map(({ claim, applied: payments }) => {
-    const { turnsPaid = false, turnsFinal = false } = summaries.get(claim) ?? {}
-    const turns = { turnsPaid, turnsFinal }
+    const { isRevised = false, turnsPaid = false, turnsFinal = false } = summaries.get(claim) ?? {}
+    const turns = { isRevised, turnsPaid, turnsFinal }
     const none = { drafts: [], external: [], moved: [] }
     return { claim, changes: payments?.changes ?? [], ...turns, ...none }
   })
   const written = applied.map(({ claim, call, row, applied: payments }) => ({
-    claim,
+    key: claim,
     summary: summaries.get(claim),
-    end: classifyAnswer(call, row.newer, payments),
+    ended: { claim, end: classifyAnswer(call, row.newer, payments) },
     withRefunds: false,
   }))
   const [, findings, ended, objects] = await pipeline(
@@ -94,4 +94,19 @@ async function writeBatch(
     return ends.get(claim) ?? LOST
   })
   return { value: { commits, findings }, last }
+}
+
+/** @returns undefined when no answer was applied, and the row is as its payments are */
+function summariseAnswer({
+  claim,
+  row,
+  known,
+  applied,
+  snapshot,
+}: AppliedAnswer): TransactionSummary | undefined {
+  const stored = { payments: known, changed: false, unapplied: row.unappliedEntries }
+  const { payments, changed, unapplied } = applied ?? stored
+  const facts = { payments, changed, unapplied, refundsOpen: false }
+  const summary = summarise({ claim, ...facts, snapshot, before: row })
+  return applied || summary.isRevised ? summary : undefined
 }

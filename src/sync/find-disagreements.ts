@@ -69,15 +69,18 @@ export function findDisagreements(answer: AnswerToJudge): Disagreements {
   // What is found again is recorded after this.
   const hadUnreadable = setAside.size > 0 || known.some(({ unreadable }) => unreadable)
   if (row.unappliedEntries || hadUnreadable) resolved.push({ ...key, kind: 'payment_unreadable' })
-  const { duplicatePayment, final, paidAmount } = summarisePayments(payments)
-  const wasSurplus = row.duplicatePayment && isSurplusLeft(known)
-  const isSurplus = isSurplusLeft(payments)
+  const { final, paidAmount } = summarisePayments(payments)
+  const expected = row.expectedAmount
+  const wasSurplus = row.duplicatePayment && isSurplusLeft(known, expected)
+  const isSurplus = isSurplusLeft(payments, expected)
   if (isSurplus && !wasSurplus) {
     const paid = listPaid(payments).length
     const theirs = `${paid} payments succeeded, together ${paidAmount}`
-    found.push({ ...key, kind: 'duplicate_payment', ours: 'one payment is expected', theirs })
+    const ours = expected === null ? 'one payment is expected' : `amount ${expected} is expected`
+    found.push({ ...key, kind: 'duplicate_payment', ours, theirs })
   }
-  if (!isSurplus && (wasSurplus || (row.duplicatePayment && !duplicatePayment))) {
+  // Also because the amount of the order has become known since.
+  if (!isSurplus && row.duplicatePayment) {
     resolved.push({ ...key, kind: 'duplicate_payment' })
   }
   if (!final || applied.unapplied) return { found, resolved }
@@ -91,13 +94,16 @@ export function findDisagreements(answer: AnswerToJudge): Disagreements {
   return { found, resolved }
 }
 
-/** Whether more than one payment succeeded, and more is left of them than the largest one. */
-function isSurplusLeft(payments: readonly PaymentFacts[]): boolean {
+/**
+ * Whether more than one payment succeeded, and more is left of them than the amount of the order, which a deposit and the
+ * rest are together; or than the largest one, if no verified notification states that amount.
+ */
+function isSurplusLeft(payments: readonly PaymentFacts[], expected: string | null): boolean {
   const { duplicatePayment, paidAmount, refundedAmount } = summarisePayments(payments)
   if (!duplicatePayment) return false
-  const paid = listPaid(payments).map(({ amount }) => amount)
   const kept = new Big(paidAmount).minus(refundedAmount)
-  return paid.every((amount) => kept.gt(amount))
+  if (expected !== null) return kept.gt(expected)
+  return listPaid(payments).every(({ amount }) => kept.gt(amount))
 }
 
 /** The entries that were not applied, and the amounts that were read as the decimal next to them. */

@@ -9,9 +9,13 @@ import { isFreed, isOver, isShownByPayment } from '../refunds/transitions.ts'
 import { notifyTransactionChanged } from '../transactions/notify-changed.ts'
 import type { PaymentFacts } from '../transactions/summarise-payments.ts'
 import type { SyncContext } from './context.ts'
-import { prepareCommittedEvents, readCommittedObjects } from './record-committed-events.ts'
+import {
+  type CommittedChanges,
+  prepareCommittedEvents,
+  readCommittedObjects,
+} from './record-committed-events.ts'
 import type { QueryEnd } from './schedule.ts'
-import { listStateChanges, summarise } from './summarise.ts'
+import { listStateChanges, summarise, type TransactionSummary } from './summarise.ts'
 import { type Claim, type ClaimEnd, type ClaimedRow, LOST } from './types.ts'
 import { writeTransactions } from './write-transactions.ts'
 
@@ -20,6 +24,8 @@ type CommitParts = {
   claim: Claim
   row: ClaimedRow
   refunds: ReconciledRefunds
+  /** Other transactions, of which payments moved to this one. */
+  losing?: readonly TransactionSummary[]
   applied?: AppliedPayments | undefined
   /** Payments that the commit has moved here from another transaction. */
   moved?: readonly string[]
@@ -42,39 +48,44 @@ export async function finishCommit(
   parts: CommitParts,
 ): Promise<{ end: ClaimEnd; queryEnd: QueryEnd; last: LastStatement | undefined }> {
   const { claim, row, refunds, applied, moved = [], snapshot, queryEnd, found } = parts
-  const { continues = false } = parts
+  const { losing = [], continues = false } = parts
   const payments = applied?.payments ?? listFacts(refunds)
   const changed = refunds.changed || applied?.changed === true
   const refundsOpen = refunds.drafts.some((draft) => !isOver(draft))
   const unapplied = applied?.unapplied ?? row.unappliedEntries
   const facts = { claim, payments, changed, refundsOpen, unapplied, snapshot, before: row }
   const summary = summarise(facts)
-  const isNew = applied !== undefined || changed
+  const isNew = applied !== undefined || changed || summary.isRevised
   const changes = {
     claim,
     changes: [...(applied?.changes ?? []), ...listFreed(refunds)],
+    isRevised: summary.isRevised,
     turnsPaid: isNew && summary.turnsPaid,
     turnsFinal: isNew && summary.turnsFinal,
     drafts: refunds.drafts,
     external: refunds.externalChanges,
     moved,
   }
+  const committed = [changes, ...losing.map(describeLosing)]
   const waiting = keepOpenForRefunds(queryEnd, refunds)
   const written = {
-    claim,
+    key: claim,
     summary: isNew ? summary : undefined,
-    end: continues ? undefined : waiting,
+    ended: continues ? undefined : { claim, end: waiting },
     withRefunds: refunds.drafts.length > 0,
   }
   // An attempt that is sent next shows, although the transaction's own row stays as it is.
   if (!isNew && continues) notifyTransactionChanged(tx, claim)
   const [, [end = LOST], objects] = await pipeline(
-    recordChanges(tx, isNew ? listStateChanges([summary]) : []),
-    writeTransactions(tx, ctx.config, isNew || !continues ? [written] : []),
-    readCommittedObjects(tx, [changes]),
+    recordChanges(tx, listStateChanges([...(isNew ? [summary] : []), ...losing])),
+    writeTransactions(tx, ctx.config, [
+      ...(isNew || !continues ? [written] : []),
+      ...losing.map((one) => ({ key: one, summary: one, ended: undefined, withRefunds: false })),
+    ]),
+    readCommittedObjects(tx, committed),
   )
   const abandoned = end.next === 'abandon' ? [claim] : []
-  const last = await prepareCommittedEvents(ctx, tx, [changes], objects, { found, abandoned })
+  const last = await prepareCommittedEvents(ctx, tx, committed, objects, { found, abandoned })
   return { end, queryEnd: waiting, last }
 }
 
@@ -93,6 +104,18 @@ function listFreed({ drafts }: ReconciledRefunds): PaymentChange[] {
   return drafts
     .filter(({ before, now }) => isFreed(now) && !isFreed(before))
     .map(({ now: { paymentId } }) => ({ paymentId, field: 'freed', before: '', after: '' }))
+}
+
+/** Of a transaction that lost a payment: that is told about in any case. */
+function describeLosing({
+  merchantCode,
+  transactionId,
+  turnsPaid,
+  turnsFinal,
+}: TransactionSummary): CommittedChanges {
+  const nothing = { changes: [], drafts: [], external: [], moved: [] }
+  const claim = { merchantCode, transactionId }
+  return { claim, ...nothing, isRevised: true, turnsPaid, turnsFinal }
 }
 
 function listFacts({ payments }: ReconciledRefunds): PaymentFacts[] {

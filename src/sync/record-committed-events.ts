@@ -28,6 +28,8 @@ export type CommittedChanges = {
   claim: TransactionKey
   /** Changes to its payments by the gateway's answer. */
   changes: readonly PaymentChange[]
+  /** Its state or its sums change, or a payment moved away from it. */
+  isRevised: boolean
   /** It is paid for the first time. */
   turnsPaid: boolean
   turnsFinal: boolean
@@ -121,8 +123,8 @@ export async function prepareCommittedEvents(
 }
 
 /** The events of the transaction itself. That it was updated is an event of its own only if no other one shows it. */
-function listTransactionEvents({ changes, turnsPaid, turnsFinal }: CommittedChanges) {
-  const isOnlyUpdated = changes.length > 0 && !turnsPaid && !turnsFinal
+function listTransactionEvents({ changes, isRevised, turnsPaid, turnsFinal }: CommittedChanges) {
+  const isOnlyUpdated = (isRevised || changes.length > 0) && !turnsPaid && !turnsFinal
   return [
     ...(turnsPaid ? (['transaction.paid'] as const) : []),
     ...(isOnlyUpdated ? (['transaction.updated'] as const) : []),

@@ -1,5 +1,6 @@
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { ChangeRow } from '../events/record-changes.ts'
+import { compareAmounts } from '../money.ts'
 import type { SnapshotRef } from '../payments/types.ts'
 import {
   isPaid,
@@ -7,6 +8,7 @@ import {
   type PaymentsSummary,
   summarisePayments,
 } from '../transactions/summarise-payments.ts'
+import type { ClaimedRow } from './types.ts'
 
 /** A transaction to summarise. The caller holds its row. */
 export type SummaryInput = {
@@ -20,7 +22,16 @@ export type SummaryInput = {
   /** The applied answer, if any. */
   snapshot: SnapshotRef | undefined
   /** The transaction before. */
-  before: { state: string; final: boolean; wasPaid: boolean; unappliedEntries: boolean }
+  before: Pick<
+    ClaimedRow,
+    | 'state'
+    | 'final'
+    | 'wasPaid'
+    | 'unappliedEntries'
+    | 'paidAmount'
+    | 'refundedAmount'
+    | 'duplicatePayment'
+  >
 }
 
 /** The summary of a transaction: its state and sums. */
@@ -31,6 +42,8 @@ export type TransactionSummary = PaymentsSummary &
     seen: boolean
     /** A payment of it has succeeded. */
     paid: boolean
+    /** Its state or its sums differ from before, whatever of its payments changed. */
+    isRevised: boolean
     /** It is paid for the first time, or becomes final, in this commit. */
     turnsPaid: boolean
     turnsFinal: boolean
@@ -50,9 +63,19 @@ export function summarise({
   const paid = isPaid(summary.state)
   const turnsPaid = paid && !rest.before.wasPaid
   const seen = payments.length > 0
-  const changed = rest.changed || rest.unapplied !== rest.before.unappliedEntries
-  const turns = { paid, turnsPaid, turnsFinal }
+  const isRevised = differsFrom(rest.before, summary)
+  const changed = rest.changed || isRevised || rest.unapplied !== rest.before.unappliedEntries
+  const turns = { paid, isRevised, turnsPaid, turnsFinal }
   return { merchantCode, transactionId, ...summary, ...rest, changed, final, ...turns, seen }
+}
+
+function differsFrom(before: SummaryInput['before'], now: PaymentsSummary): boolean {
+  return (
+    before.state !== now.state ||
+    before.duplicatePayment !== now.duplicatePayment ||
+    compareAmounts(before.paidAmount, now.paidAmount) !== 0 ||
+    compareAmounts(before.refundedAmount, now.refundedAmount) !== 0
+  )
 }
 
 /** Lists the changed states, as rows of `changes`. */

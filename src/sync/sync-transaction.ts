@@ -5,8 +5,8 @@ import { lockHold } from '../refunds/attempt/lock-hold.ts'
 import { sendAttempt } from '../refunds/attempt/send-attempt.ts'
 import type { Attempt, SentAttempt } from '../refunds/attempt/types.ts'
 import { reconcileRefunds } from '../refunds/reconcile/reconcile-refunds.ts'
+import { adoptPayments } from './adopt-payments.ts'
 import {
-  adoptPayments,
   classifyAnswer,
   compareAnswers,
   type LockedAnswer,
@@ -128,7 +128,8 @@ async function commitSingle(
       pipeline(permit !== undefined && lockHold(tx, merchantCode), lockAnswers(tx, [answer]))
     const work = async (tx: Tx, [, [locked]]: [unknown, (LockedAnswer | undefined)[]]) => {
       if (!locked) return { value: { end: LOST, findings: NO_FINDINGS } }
-      const [applied] = compareAnswers(ctx.config, [await adoptPayments(tx, locked)])
+      const adopted = await adoptPayments(tx, locked)
+      const [applied] = compareAnswers(ctx.config, [adopted.locked])
       if (!applied) throw new Error('the answer was not compared')
       const { claim, call, row, snapshot } = applied
       const [, { found, ipnDelaysS }] = await pipeline(
@@ -141,13 +142,14 @@ async function commitSingle(
         answered: call.outcome.kind === 'answered',
         sending: permit ? { breaker: permit, sendBefore } : { pausedMs: breaker.waitMs() },
       })
-      const findings = { found: [...found, ...refunds.found], ipnDelaysS }
+      const findings = { found: [...adopted.found, ...found, ...refunds.found], ipnDelaysS }
       const queryEnd = classifyAnswer(call, row.newer, applied.applied)
       const continues = refunds.attempt !== undefined
       const finished = await finishCommit(ctx, tx, {
         claim,
         row,
         refunds,
+        losing: adopted.losing,
         applied: applied.applied,
         moved: applied.moved,
         snapshot,

@@ -29,6 +29,8 @@ export type ClaimedRow = {
   final: boolean
   /** An earlier answer showed a success. */
   wasPaid: boolean
+  paidAmount: string
+  refundedAmount: string
   duplicatePayment: boolean
   unappliedEntries: boolean
   /** What notifications name, the verified ones first. */

@@ -1,34 +1,27 @@
 import type { Config } from '../config/config.ts'
 import { transactions } from '../db/schema.ts'
+import { formatTransactionKey, type TransactionKey } from '../db/transaction-key.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { notifyTransactionChanged } from '../transactions/notify-changed.ts'
-import { type QueryEnd, scheduleNext } from './schedule.ts'
+import { type NextStep, type QueryEnd, scheduleNext } from './schedule.ts'
 import type { TransactionSummary } from './summarise.ts'
 import type { Claim, ClaimEnd } from './types.ts'
 
 /** What a commit writes to the row of a transaction. */
 export type TransactionToWrite = {
-  claim: Claim
+  key: TransactionKey
   /** Unset when the query brought nothing new. */
   summary: TransactionSummary | undefined
-  /** Unset when the claim does not end with this commit. */
-  end: QueryEnd | undefined
+  /** The claim that ends with this commit, if one does. */
+  ended: { claim: Claim; end: QueryEnd } | undefined
   /** The transaction may have refunds. */
   withRefunds: boolean
 }
 
 const COLUMNS = {
-  ...pickColumns(
-    transactions,
-    'merchantCode',
-    'transactionId',
-    'leaseId',
-    'state',
-    'final',
-    'asOf',
-  ),
+  ...pickColumns(transactions, 'merchantCode', 'transactionId', 'state', 'final', 'asOf'),
   ...pickColumns(transactions, 'paidAmount', 'refundedAmount', 'duplicatePayment'),
   ...pickColumns(transactions, 'attempts', 'polls', 'lastError'),
   unapplied: 'boolean',
@@ -50,7 +43,8 @@ const ORDER = ['merchant_code', 'order_id']
  *
  * A transaction that becomes final, or changes while final, is queried once more later
  * (`RECONCILE_FINAL_FOR_MS`). A transaction whose claim ends is due again by the schedule or by its refunds' due
- * times, whichever is earlier, and is not abandoned with a due refund. A request during the query leads to one
+ * times, whichever is earlier, and is not abandoned with a due refund, nor when it is final: then it ends quietly as it
+ * is. A request during the query leads to one
  * more query, and so does a superseded answer; both no sooner than the gap of a burst.
  * @returns in the order given; undefined for a claim that continues
  * @throws Error when a row was not written, which the caller's lock excludes
@@ -68,10 +62,8 @@ export async function writeTransactions(
     when not s.final and t.reconcile_at < 'infinity' then null
     when s.final and (s.changed or not t.final) and ${reconcileMs > 0} then ${later}
     else t.reconcile_at end`
-  // A payment that moved away changes the sums without an answer about it.
-  const changed = tx`(s.changed or coalesce(
-    (s.state, s.paid_amount, s.refunded_amount) <> (t.state, t.paid_amount, t.refunded_amount), false))`
-  const abandoned = tx`want = claimed and s.kind = 'abandon' and s.refund_due_at is null`
+  const givenUp = tx`want = claimed and s.kind = 'abandon' and s.refund_due_at is null`
+  const abandoned = tx`${givenUp} and not coalesce(s.final, t.final)`
   const rows = await tx<Written[]>`
     update transactions as t set
       state = coalesce(s.state, t.state), final = coalesce(s.final, t.final),
@@ -82,11 +74,11 @@ export async function writeTransactions(
       unapplied_entries = coalesce(s.unapplied, t.unapplied_entries),
       as_of = coalesce(s.as_of, t.as_of),
       first_paid_at = case when s.paid then coalesce(t.first_paid_at, now()) else t.first_paid_at end,
-      version = case when ${changed} then version + 1 else version end,
-      updated_at = case when ${changed} then now() else updated_at end,
+      version = case when s.changed then version + 1 else version end,
+      updated_at = case when s.changed then now() else updated_at end,
       unconfirmed = t.unconfirmed and not coalesce(s.known, false),
       ipn_measured = t.ipn_measured or coalesce(s.seen, false) and t.ipn_count > 0,
-      reconcile_at = case when ${abandoned} and ${reconcileMs > 0}
+      reconcile_at = case when (${abandoned} or ${givenUp} and s.attempts > 0) and ${reconcileMs > 0}
         then coalesce(${reconcileAt}, ${later}) else ${reconcileAt} end,
       lease_id = case when s.kind is null then t.lease_id end,
       attempts = case when s.kind is null then t.attempts when want = claimed then s.attempts else 0 end,
@@ -99,36 +91,45 @@ export async function writeTransactions(
         else now() + s.in_ms * interval '1 millisecond' end) end
     from ${findRows(tx, given)}
     where t.ctid = s.place
-    returning s.lease_id as "leaseId", t.due_at is not null as "dueAgain", t.order_check_due as "orderCheckDue",
+    returning t.merchant_code as "merchantCode", t.transaction_id as "transactionId", t.due_at is not null as "dueAgain", t.order_check_due as "orderCheckDue",
       case
         when want <> claimed then 'query_now'
         when s.kind = 'abandon' and t.due_at is not null then 'query_later'
+        when s.kind = 'abandon' and t.final then 'idle'
         else s.kind end as next`
-  for (const { claim } of written) notifyTransactionChanged(tx, claim)
-  const ended = new Map(rows.map((row) => [row.leaseId, row]))
-  return given.map(({ step, row: { leaseId } }) => {
-    const row = ended.get(leaseId)
+  for (const { key } of written) notifyTransactionChanged(tx, key)
+  const ended = new Map(rows.map((row) => [formatTransactionKey(row), row]))
+  return given.map(({ key, step }) => {
+    const row = ended.get(formatTransactionKey(key))
     if (!row) throw new Error('a transaction was not written')
     const { next, dueAgain, orderCheckDue } = row
     return step && { next, dueAgain, orderCheckDue, lastError: step.lastError }
   })
 }
 
-type Written = Pick<ClaimEnd, 'next' | 'dueAgain' | 'orderCheckDue'> & { leaseId: string }
+type Written = Pick<ClaimEnd, 'next' | 'dueAgain' | 'orderCheckDue'> & TransactionKey
 
 /** The rows to send, each with the step of its schedule that it takes. */
 function describeRows(config: Config, written: readonly TransactionToWrite[]) {
-  return written.map(({ claim, summary, end, withRefunds }) => {
-    const { merchantCode, transactionId, leaseId } = claim
-    const known = end?.kind === 'open' || end?.kind === 'final'
-    const unconfirmed = claim.unconfirmed && !known
-    const step = end && scheduleNext(end, { ...claim, unconfirmed }, config)
+  return written.map(({ key, summary, ended, withRefunds }) => {
+    const { merchantCode, transactionId } = key
+    const known = ended?.end.kind === 'open' || ended?.end.kind === 'final'
+    const step = ended && scheduleEnded(config, ended, known)
     const asOf = summary?.snapshot?.asOf
     return {
+      key,
       step,
-      row: { merchantCode, transactionId, leaseId, withRefunds, known, ...summary, asOf, ...step },
+      row: { merchantCode, transactionId, withRefunds, known, ...summary, asOf, ...step },
     }
   })
+}
+
+function scheduleEnded(
+  config: Config,
+  { claim, end }: NonNullable<TransactionToWrite['ended']>,
+  known: boolean,
+): NextStep {
+  return scheduleNext(end, { ...claim, unconfirmed: claim.unconfirmed && !known }, config)
 }
 
 /**

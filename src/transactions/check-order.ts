@@ -1,3 +1,4 @@
+import { Big } from 'big.js'
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import {
@@ -9,19 +10,29 @@ import {
 import { shortenSide } from '../discrepancies/shorten-side.ts'
 import type { NewDiscrepancy, RecordedDiscrepancy } from '../discrepancies/types.ts'
 import { recordEvents } from '../events/record-events.ts'
+import { compareAmounts } from '../money.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { notifyTransactionChanged } from './notify-changed.ts'
 import type { TransactionRow } from './types.ts'
 
+const KIND = 'order_paid_twice'
+const OF_TRANSACTION = byKey('d', ['merchant_code', 'transaction_id'], 'transactions')
+
 /** Ids kept with each transaction of an order. */
 const MAX_SHOWN = 20
 
-type OrderRow = TransactionKey & Pick<TransactionRow, 'orderId' | 'state' | 'sameOrder'>
+type OrderRow = TransactionKey &
+  Pick<TransactionRow, 'orderId' | 'state' | 'sameOrder'> &
+  Pick<TransactionRow, 'expectedAmount' | 'paidAmount' | 'refundedAmount' | 'currency'> & {
+    /** It has the discrepancy, open or resolved by a person. */
+    isFlagged: boolean
+  }
 
 /**
- * Determines which transactions of an order are paid, and flags each with the others: `sameOrder`, and the discrepancy
- * `order_paid_twice`. Runs in a commit of its own after the one that changed a transaction: two transactions that are
+ * Determines which transactions of an order are paid, and flags each with the others: `sameOrder`, and, if together they
+ * exceed the amount of the order, the discrepancy `order_paid_twice`. Runs in a commit of its own after the one that changed a transaction: two transactions that are
  * paid in the same instant do not see each other in their own commits, but the later of the two checks sees both.
  * Only order ids from verified notifications count.
  */
@@ -32,11 +43,12 @@ export async function checkOrder(
   const found = await runInTransaction(ctx.sql, async (tx) => {
     const rows = await lockOrder(tx, key)
     const paid = rows.filter(({ state }) => state === 'paid' || state === 'partially_refunded')
+    const facts = measureOrder(paid)
     const recorded: RecordedDiscrepancy[] = []
     for (const row of rows) {
       const others = paid.includes(row) ? paid.filter((one) => one !== row) : []
       const ids = others.slice(0, MAX_SHOWN).map(({ transactionId }) => transactionId)
-      recorded.push(...(await flagRow(tx, row, ids)))
+      recorded.push(...(await flagRow(tx, row, ids, facts)))
     }
     await recordEvents(tx, buildDiscrepancyEvents(recorded))
     return recorded
@@ -54,7 +66,11 @@ async function lockOrder(
 ): Promise<OrderRow[]> {
   return await tx<OrderRow[]>`
     select merchant_code as "merchantCode", transaction_id as "transactionId", order_id as "orderId", state,
-      same_order as "sameOrder"
+      same_order as "sameOrder", expected_amount as "expectedAmount", paid_amount as "paidAmount",
+      refunded_amount as "refundedAmount", currency, exists (
+        select from (select * from discrepancies as d where ${tx.unsafe(OF_TRANSACTION)} offset 0) as d
+        where d.kind = ${KIND} and (d.resolved_at is null or (d.resolved_by is not null and d.over_at is null))
+      ) as "isFlagged"
     from transactions
     where merchant_code = ${merchantCode} and order_id_verified
       and order_id = (select order_id from transactions
@@ -63,23 +79,54 @@ async function lockOrder(
     order by merchant_code, transaction_id for update`
 }
 
+type OrderFacts = {
+  /** Its amount as verified notifications state it, if that can be compared with what was paid. */
+  expected: string | undefined
+  isExceeded: boolean
+}
+
+/**
+ * Compares what was paid for an order and is kept with its amount: a deposit and the rest do not exceed it. Where nobody
+ * can tell, because no notification states an amount, or because its transactions state different amounts or currencies,
+ * it counts as exceeded: a person has to look.
+ */
+function measureOrder(paid: readonly OrderRow[]): OrderFacts {
+  const stated = paid.flatMap(({ expectedAmount }) => expectedAmount ?? [])
+  const [expected] = stated
+  const isClear =
+    expected !== undefined &&
+    stated.every((amount) => compareAmounts(amount, expected) === 0) &&
+    new Set(paid.map(({ currency }) => currency)).size === 1
+  if (!isClear) return { expected: undefined, isExceeded: true }
+  const kept = paid.reduce(
+    (sum, { paidAmount, refundedAmount }) => sum.plus(paidAmount).minus(refundedAmount),
+    new Big(0),
+  )
+  return { expected, isExceeded: kept.gt(expected) }
+}
+
 /** Writes what a transaction is flagged with; a change is visible to readers. */
 async function flagRow(
   tx: Tx,
-  { merchantCode, transactionId, orderId, sameOrder }: OrderRow,
+  { merchantCode, transactionId, orderId, sameOrder, isFlagged }: OrderRow,
   ids: readonly string[],
+  { expected, isExceeded }: OrderFacts,
 ): Promise<RecordedDiscrepancy[]> {
   const changed = ids.join('\n') !== sameOrder.join('\n')
   await tx`
     update transactions set order_check_due = false, same_order = ${[...ids]},
       version = version + ${changed ? 1 : 0}, updated_at = case when ${changed} then now() else updated_at end
     where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
-  if (!changed) return []
-  notifyTransactionChanged(tx, { merchantCode, transactionId })
-  const kind = 'order_paid_twice' as const
+  if (changed) notifyTransactionChanged(tx, { merchantCode, transactionId })
+  const isPaidTwice = ids.length > 0 && isExceeded
+  if (!changed && isPaidTwice === isFlagged) return []
+  const kind = KIND
   await resolveDiscrepancies(tx, [{ merchantCode, transactionId, kind }])
-  if (ids.length === 0) return []
-  const ours = `one paid transaction is expected of order ${orderId}`
+  if (!isPaidTwice) return []
+  const ours =
+    expected === undefined
+      ? `one paid transaction is expected of order ${orderId}`
+      : `amount ${expected} is expected of order ${orderId}`
   const theirs = shortenSide(`also paid: ${ids.join(', ')}`)
   const found: NewDiscrepancy = {
     ...{ merchantCode, transactionId, kind, theirs },

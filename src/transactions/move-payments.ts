@@ -1,85 +1,106 @@
 import { and, eq } from 'drizzle-orm'
 import { payments, refunds } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import { resolveDiscrepancies } from '../discrepancies/record-discrepancies.ts'
-import { recordChanges } from '../events/record-changes.ts'
+import { recordDiscrepancies, resolveDiscrepancies } from '../discrepancies/record-discrepancies.ts'
+import { shortenSide } from '../discrepancies/shorten-side.ts'
+import type {
+  NewDiscrepancy,
+  RecordedDiscrepancy,
+  ResolvedDiscrepancy,
+} from '../discrepancies/types.ts'
+import { type ChangeRow, recordChanges } from '../events/record-changes.ts'
 import { build } from '../platform/postgres/query-builder.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { makeDue } from './make-due.ts'
 
 /** A payment that is stored under another transaction than the one that an answer lists it under. */
 export type PaymentElsewhere = { paymentId: string; transactionId: string }
 
-/**
- * Finds the payments of an answer that are stored under another transaction. One that the other transaction's
- * answers no longer list moves to this one, with its refunds; the others stay where they are. The caller holds
- * this transaction's row. The other transactions are queried again, unless they are due or
- * locked: waiting for their rows could deadlock.
- * @returns the payments that stay under another transaction
- */
-export async function movePayments(
+/** Finds the payments of an answer that are stored under another transaction. Locks nothing. */
+export async function findElsewhere(
   tx: Tx,
   { merchantCode, transactionId }: TransactionKey,
   paymentIds: readonly string[],
 ): Promise<PaymentElsewhere[]> {
-  const found = await tx<(PaymentElsewhere & { missing: boolean })[]>`
-    select payment_id as "paymentId", transaction_id as "transactionId", missing from payments
+  return await tx<PaymentElsewhere[]>`
+    select payment_id as "paymentId", transaction_id as "transactionId" from payments
     where merchant_code = ${merchantCode} and payment_id = any(${[...paymentIds]})
       and transaction_id <> ${transactionId}
+    order by payment_id`
+}
+
+type MovedPayment = PaymentElsewhere & { status: string; amount: string }
+
+/**
+ * Moves payments that the answers about another transaction no longer list to this one, with their refunds. An order may
+ * have been shipped because the other one was paid: it is left with a discrepancy, which a person ends. The caller holds
+ * the rows of this transaction and of `from`.
+ * @returns the payments that moved, and the discrepancies recorded for the first time
+ */
+export async function movePayments(
+  tx: Tx,
+  key: TransactionKey,
+  paymentIds: readonly string[],
+  from: readonly string[],
+): Promise<{ moved: PaymentElsewhere[]; found: RecordedDiscrepancy[] }> {
+  const { merchantCode, transactionId } = key
+  const moved = await tx<MovedPayment[]>`
+    select payment_id as "paymentId", transaction_id as "transactionId", amount,
+      coalesce(counted_status, status) as status
+    from payments
+    where merchant_code = ${merchantCode} and payment_id = any(${[...paymentIds]})
+      and transaction_id = any(${[...from]}) and missing
     order by payment_id for update`
-  if (found.length === 0) return []
-  const others = found.map((one) => one.transactionId)
-  await tx`
-    update transactions t set ${makeDue(tx)} from (
-      select merchant_code, transaction_id from transactions
-      where merchant_code = ${merchantCode} and transaction_id = any(${others}) and due_at is null
-      for update skip locked) as o
-    where t.merchant_code = o.merchant_code and t.transaction_id = o.transaction_id`
-  const moved = found.filter(({ missing }) => missing)
-  for (const one of moved) await movePayment(tx, { merchantCode, transactionId }, one)
-  if (moved.length > 0) await raiseVersions(tx, merchantCode, moved)
-  return found.filter(({ missing }) => !missing)
-}
-
-async function movePayment(
-  tx: Tx,
-  { merchantCode, transactionId }: TransactionKey,
-  { paymentId, transactionId: from }: PaymentElsewhere,
-): Promise<void> {
-  for (const table of [payments, refunds]) {
-    await build(tx)
-      .update(table)
-      .set({ transactionId })
-      .where(and(eq(table.merchantCode, merchantCode), eq(table.paymentId, paymentId)))
+  for (const { paymentId } of moved) {
+    for (const table of [payments, refunds]) {
+      await build(tx)
+        .update(table)
+        .set({ transactionId })
+        .where(and(eq(table.merchantCode, merchantCode), eq(table.paymentId, paymentId)))
+    }
   }
-  await recordChanges(tx, [
-    {
-      merchantCode,
-      transactionId,
-      paymentId,
-      field: 'transactionId',
-      before: from,
-      after: transactionId,
-      cause: 'query',
-    },
-  ])
-  await resolveDiscrepancies(tx, [
-    { merchantCode, transactionId, kind: 'payment_elsewhere', paymentId },
-    { merchantCode, transactionId: from, kind: 'payment_missing', paymentId },
-  ])
+  await recordChanges(
+    tx,
+    moved.flatMap((one) => describeMove(key, one)),
+  )
+  await resolveDiscrepancies(
+    tx,
+    moved.flatMap((one) => listOver(key, one)),
+  )
+  const found = await recordDiscrepancies(
+    tx,
+    moved.map((one) => describeLoss(key, one)),
+  )
+  return { moved, found }
 }
 
-/** Raises the versions of those that lost a payment; one that is locked gets its own with its next answer. */
-async function raiseVersions(
-  tx: Tx,
-  merchantCode: string,
-  moved: readonly PaymentElsewhere[],
-): Promise<void> {
-  const from = moved.map((one) => one.transactionId)
-  await tx`
-    update transactions t set version = version + 1 from (
-      select merchant_code, transaction_id from transactions
-      where merchant_code = ${merchantCode} and transaction_id = any(${from})
-      for update skip locked) as o
-    where t.merchant_code = o.merchant_code and t.transaction_id = o.transaction_id`
+/** The move, in the history of both transactions. */
+function describeMove(
+  { merchantCode, transactionId }: TransactionKey,
+  { paymentId, transactionId: before }: MovedPayment,
+): ChangeRow[] {
+  const change = { field: 'transactionId', before, after: transactionId, cause: 'query' }
+  return [transactionId, before].map((of) => {
+    return { merchantCode, transactionId: of, paymentId, ...change }
+  })
+}
+
+/** What the move ends; a payment that comes back was not lost. */
+function listOver(
+  { merchantCode, transactionId }: TransactionKey,
+  { paymentId, transactionId: from }: MovedPayment,
+): ResolvedDiscrepancy[] {
+  return [
+    { merchantCode, transactionId, kind: 'payment_elsewhere', paymentId },
+    { merchantCode, transactionId, kind: 'payment_moved', paymentId },
+    { merchantCode, transactionId: from, kind: 'payment_missing', paymentId },
+  ]
+}
+
+function describeLoss(
+  { merchantCode, transactionId }: TransactionKey,
+  { paymentId, transactionId: from, status, amount }: MovedPayment,
+): NewDiscrepancy {
+  const ours = shortenSide(`${status} ${amount} of transaction ${from}`)
+  const theirs = `listed under transaction ${transactionId}`
+  return { merchantCode, transactionId: from, kind: 'payment_moved', paymentId, ours, theirs }
 }

@@ -320,6 +320,20 @@ const PLAYED = {
     await gateway.sync(id)
     expect((await readOnly('payment_elsewhere')).open).toBe(false)
   },
+  async payment_moved() {
+    const gateway = await startListingGateway(lab)
+    gateway.list(makeEntry('p1'))
+    await gateway.sync(`${id}-first`)
+    await lab.database.sql`update payments set missing = true`
+    await gateway.sync(id)
+    expect(await readOnly('payment_moved')).toMatchObject({
+      transactionId: `${id}-first`,
+      paymentId: 'p1',
+      ours: { source: 'earlier_query', says: `SUCCESS 10 of transaction ${id}-first` },
+      theirs: { source: 'query', says: `listed under transaction ${id}` },
+      open: true,
+    })
+  },
   async payment_missing() {
     await finish([{ id: `p-${id}`, amount: '10000.50' }])
     await patch(`p-${id}`, { listed: false })
@@ -448,6 +462,32 @@ describe('a discrepancy', () => {
       ['refundedAmount 40', 'refundedAmount 39.99'],
       ['amount 100', 'amount 90'],
     ])
+  })
+
+  it('is none about a deposit and the rest in one transaction: they do not exceed the amount of the order', async () => {
+    await makeTransaction(lab, id, [{ amount: '30' }, { id: `q-${id}`, amount: '70' }])
+    await notifyOf(lab, id, { svc_ResponseCode: 0, svc_Amount: 100 })
+    await syncDue(lab.service.ctx)
+    expect(await kinds()).toEqual([])
+    expect(await lab.transaction(id)).toMatchObject({ duplicatePayment: true })
+    await makeTransaction(lab, id, [{ id: `r-${id}`, amount: '70' }])
+    await syncAgain(lab, id)
+    expect(await readOnly('duplicate_payment')).toMatchObject({
+      ours: { says: 'amount 100 is expected' },
+      theirs: { says: '3 payments succeeded, together 170' },
+      open: true,
+    })
+    await lab.show({ id: `r-${id}`, transactionId: id }, '70')
+    await syncAgain(lab, id)
+    expect((await readOnly('duplicate_payment')).open).toBe(false)
+  })
+
+  it('about two successes is over once their verified amount shows that they are a deposit and the rest', async () => {
+    await finish([{ amount: '30' }, { id: `q-${id}`, amount: '70' }])
+    expect((await readOnly('duplicate_payment')).open).toBe(true)
+    await notifyOf(lab, id, { svc_ResponseCode: 0, svc_Amount: 100 })
+    await syncAgain(lab, id)
+    expect((await readOnly('duplicate_payment')).open).toBe(false)
   })
 
   it('about one of two payments is resolved with that one alone', async () => {

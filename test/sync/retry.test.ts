@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import { recheckFinal } from '../../src/maintenance/recheck-final.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { startTestService } from '../support/service.ts'
 import {
@@ -194,6 +195,68 @@ describe('after SYNC_MAX_ATTEMPTS failures a transaction is abandoned', () => {
     await round
     expect(await read('T-4')).toMatchObject({ abandoned: false, attempts: 0, leased: false })
     expect(errors()).toEqual([])
+  })
+})
+
+describe('what is final is never abandoned: it ends quietly at its final state', () => {
+  const readAbandoned = (id: string) => rig.database.sql`
+    select from event_outbox where type = 'sync.abandoned' and transaction_id = ${id}`
+  const countAbandoned = async () => {
+    const text = await (await fetch(`${rig.service.url}/metrics`)).text()
+    return /sync_queries_total\{result="abandoned"\} (\d+)/.exec(text)?.[1]
+  }
+  async function expectQuiet(
+    id: string,
+    end: () => Promise<unknown>,
+    log: ReturnType<typeof keepLog>,
+  ) {
+    const before = await countAbandoned()
+    await end()
+    expect(await read(id)).toMatchObject({ state: 'paid', abandoned: false, dueInMs: null })
+    expect(await rig.transaction(id)).toMatchObject({ final: true, sync: { status: 'idle' } })
+    expect(await readAbandoned(id)).toEqual([])
+    expect(log.errors()).toEqual([])
+    expect(await countAbandoned()).toBe(before)
+  }
+
+  it('although the query that checks it once more fails SYNC_MAX_ATTEMPTS times', async () => {
+    await makeTransaction(rig, 'T-FINAL')
+    await registerDue(rig, 'T-FINAL')
+    await syncAgain(rig, 'T-FINAL')
+    await rig.database.sql`update transactions set reconcile_at = now()`
+    await recheckFinal(rig.service.ctx)
+    await misbehave({ kind: 'http500', times: 3 })
+    const log = keepLog()
+    const ctx = { ...rig.service.ctx, log: log.log }
+    const fail = async () => {
+      for (let n = 0; n < 3; n += 1) await syncAgain(rig, 'T-FINAL', ctx)
+    }
+    await expectQuiet('T-FINAL', fail, log)
+    const [row] = await rig.database.sql`select reconcile_at > now() as again from transactions`
+    expect(row).toEqual({ again: true })
+  })
+
+  it('although the gateway does not list its payment for SYNC_REPOLL_FOR_MS', async () => {
+    await makeTransaction(rig, 'T-LOST', [{ id: 'lost' }])
+    await registerDue(rig, 'T-LOST')
+    await syncAgain(rig, 'T-LOST')
+    await rig.control('PATCH', '/payments/lost', { listed: false })
+    const makeOld = () => rig.database.sql`
+      update transactions set asked_for_at = now() - interval '259200 s'`
+    await makeOld()
+    const log = keepLog()
+    await expectQuiet(
+      'T-LOST',
+      () => syncAgain(rig, 'T-LOST', { ...rig.service.ctx, log: log.log }),
+      log,
+    )
+    await rig.database.sql`update transactions set reconcile_at = now()`
+    await recheckFinal(rig.service.ctx)
+    await makeOld()
+    await syncAgain(rig, 'T-LOST')
+    expect(await rig.database.sql`select due_at, reconcile_at from transactions`).toEqual([
+      { due_at: null, reconcile_at: null },
+    ])
   })
 })
 

@@ -6,7 +6,14 @@ import { readRecorded } from '../support/feed.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { payOrder } from '../support/orders.ts'
 import { MERCHANT, postIpn } from '../support/service.ts'
-import { claimOne, commitClaim, makeDueNow, notifyOf, syncAgain } from '../support/sync.ts'
+import {
+  claimOne,
+  commitClaim,
+  makeDueNow,
+  makeTransaction,
+  notifyOf,
+  syncAgain,
+} from '../support/sync.ts'
 import { useRefundLab } from '../support/use-started.ts'
 
 const lab = useRefundLab({ settings: { IPN_SIGNATURE: 'optional' } })
@@ -39,7 +46,7 @@ describe('two paid transactions of one order', () => {
     ])
     const { data } = await readPage(await lab.api('/v1/discrepancies'))
     expect(data[0]).toMatchObject({
-      ours: { source: 'service', says: 'one paid transaction is expected of order DH1' },
+      ours: { source: 'service', says: 'amount 100 is expected of order DH1' },
       theirs: { source: 'query', says: `also paid: ${first.transactionId}` },
     })
     const recorded = await readRecorded(lab, first.transactionId, second.transactionId)
@@ -123,6 +130,54 @@ describe('two paid transactions of one order', () => {
     await lab.control('PATCH', `/payments/${orders[1]?.payments[0]?.id}`, { refundedAmount: '100' })
     await syncAgain(lab, b ?? '')
     expect(await readFlags(...orders)).toEqual([[c], [], [a]])
+  })
+})
+
+describe('parts of one order', () => {
+  const PARTS = { svc_Amount: 100 }
+  const pay = (amount: string, named: object = PARTS) =>
+    payOrder(lab, 'DH1', [{ amount }], { ...named })
+
+  it('a deposit and the rest are no order paid twice: together they are its amount', async () => {
+    const parts = [await pay('30'), await pay('70')]
+    const [deposit, rest] = parts.map(({ transactionId }) => transactionId)
+    expect(await readFlags(...parts)).toEqual([[rest], [deposit]])
+    expect(await readFound()).toEqual([])
+  })
+
+  it('are paid twice once they exceed its amount, until that is refunded', async () => {
+    const parts = [await pay('30'), await pay('70')]
+    const third = await pay('30')
+    expect((await readFound()).map(([, open]) => open)).toEqual([true, true, true])
+    const { data } = await readPage(await lab.api('/v1/discrepancies?kind=order_paid_twice'))
+    expect(data[0]).toMatchObject({ ours: { says: 'amount 100 is expected of order DH1' } })
+    await lab.control('PATCH', `/payments/${third.payments[0]?.id}`, { refundedAmount: '30' })
+    await syncAgain(lab, third.transactionId)
+    expect((await readFound()).map(([, open]) => open)).toEqual([false, false, false])
+    expect((await readFlags(...parts)).flat()).toHaveLength(2)
+  })
+
+  it('are paid twice once another payment of one of them exceeds the amount', async () => {
+    const [deposit, rest] = [await pay('30'), await pay('70')]
+    await makeTransaction(lab, rest.transactionId, [{ amount: '1' }])
+    await syncAgain(lab, rest.transactionId)
+    expect(await readFound()).toEqual([
+      [deposit.transactionId, true],
+      [rest.transactionId, true],
+    ])
+    await syncAgain(lab, rest.transactionId)
+    const { data } = await readPage(await lab.api('/v1/discrepancies?kind=order_paid_twice'))
+    expect(data.map(({ times }) => times)).toEqual([1, 1])
+  })
+
+  it.each([
+    ['state different amounts', [{ svc_Amount: 30 }, { svc_Amount: 70 }]],
+    ['are in two currencies', [PARTS, { ...PARTS, svc_Currency: 'USD' }]],
+    ['state no amount', [{ svc_Amount: 0 }, { svc_Amount: 0 }]],
+  ])('whose transactions %s are flagged all the same', async (_, [first, second]) => {
+    await pay('30', first)
+    await pay('70', second)
+    expect((await readFound()).map(([, open]) => open)).toEqual([true, true])
   })
 })
 

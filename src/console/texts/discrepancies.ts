@@ -17,6 +17,7 @@ export const discrepancyTexts = {
     amount_mismatch: 'Another amount was paid than the order states',
     currency_changed: 'The currency changed',
     payment_elsewhere: 'A payment is listed under two transactions',
+    payment_moved: 'A payment moved to another transaction',
     payment_missing: 'The gateway no longer lists a payment',
     order_paid_twice: 'The order was paid by another transaction as well',
     duplicate_payment: 'More than one payment of the transaction succeeded',

@@ -90,6 +90,12 @@ export const discrepancyHelp = {
       'The gateway lists a payment under two transactions. It stays with the one it was stored under.',
     steps: 'Ask the gateway’s support which one it belongs to.',
   },
+  payment_moved: {
+    meaning:
+      'This transaction lost a payment: the gateway lists it under another transaction. The order may have been shipped because this one was paid.',
+    steps:
+      'Check with the shop what was delivered for which order, and ask the gateway’s support which transaction was paid. Then resolve this with the reason.',
+  },
   payment_missing: {
     meaning:
       'The gateway listed a payment before, and no longer does. It cannot be refunded meanwhile.',
@@ -97,12 +103,13 @@ export const discrepancyHelp = {
       'Ask the gateway’s support where the payment is. This ends by itself when it is listed again.',
   },
   order_paid_twice: {
-    meaning: 'Two transactions of the same order are paid.',
+    meaning:
+      'More than one transaction of the order is paid, and together they exceed its amount, or that amount is not clear.',
     steps: 'Ask the customer, then open the transaction and refund the surplus.',
   },
   duplicate_payment: {
     meaning:
-      'More than one payment of this transaction succeeded: the customer paid more than once.',
+      'More than one payment of this transaction succeeded, and together they exceed the amount of the order, or that amount is not known.',
     steps: 'Open the transaction and refund the surplus.',
   },
   ipn_contradicts_query: {
