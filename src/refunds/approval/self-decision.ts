@@ -12,8 +12,6 @@ import { byKey } from '../../platform/postgres/by-key.ts'
 import type { Sql, Tx } from '../../platform/postgres/types.ts'
 import type { RefundRecord } from '../find-refunds.ts'
 import { isRequestedBy } from '../is-requested-by.ts'
-import { type Decider, isDecidedByPerson } from '../review/check-decision.ts'
-import type { RefundRow } from '../types.ts'
 
 /** Whether the row `k` of `api_keys` asked for the refund `r`, or is named as the one it was asked for. */
 const ASKED = `(coalesce(r.requested_principal = ${PRINCIPAL_SQL}, r.requested_by = k.name) or ${namesKeySql('r.on_behalf_of')})`
@@ -47,30 +45,6 @@ type RefundKey = { merchantCode: string; refundId: string }
 /** Whether the row `k` of `api_keys` is live, may decide about the refund `r`, and did not ask for it. */
 export const MAY_DECIDE_SQL = `'ops' = any(k.scopes) and ${coversSql('r.merchant_code')}
   and k.revoked_at is null and (k.expires_at is null or k.expires_at > now()) and not ${ASKED}`
-
-/** What of a refund shows who decided what it is now. */
-type DecidedRefund = RefundKey &
-  Pick<RefundRow, 'status' | 'inferred' | 'resolution' | 'resolvedPrincipal'>
-
-/**
- * Reads how the principal of a key stands to the decision before. It decides what is offered; of a decision, the caller
- * holds the refund's row.
- */
-export async function readDecider(
-  sql: Sql | Tx,
-  refund: DecidedRefund,
-  key: NamedKey,
-): Promise<Decider> {
-  const decidedLast = isDecidedByPerson(refund) && isDecidedBy(key, refund)
-  return { decidedLast, alone: decidedLast && !(await canAnotherDecide(sql, refund, key)) }
-}
-
-/** Whether the last decision is of this principal; those of earlier releases have only a name. */
-function isDecidedBy(key: NamedKey, { resolvedPrincipal, resolution }: DecidedRefund): boolean {
-  return resolvedPrincipal === null
-    ? namesKey(key, resolution?.by ?? null)
-    : resolvedPrincipal === key.principal
-}
 
 function selectRefund(sql: Sql | Tx, merchantCode: string, refundId: string) {
   return sql`

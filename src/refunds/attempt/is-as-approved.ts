@@ -1,4 +1,4 @@
-import { checkApproved } from '../approval/approved-content.ts'
+import { checkApproved } from '../approved-content.ts'
 import type { Receiver } from '../receiver.ts'
 import { transition } from '../transitions.ts'
 import type { RefundDraft } from '../types.ts'

@@ -9,7 +9,7 @@ import {
 } from '../../discrepancies/record-discrepancies.ts'
 import type { RecordedDiscrepancy } from '../../discrepancies/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import { checkSelfDecision, readDecider, recordSelfDecided } from '../approval/self-decision.ts'
+import { checkSelfDecision, recordSelfDecided } from '../approval/self-decision.ts'
 import { buildUpdatedEvents } from '../build-event.ts'
 import { commitDecision, describeResolution } from '../commit-decision.ts'
 import { saveDraft } from '../draft.ts'
@@ -30,6 +30,7 @@ import {
   refuseDecision,
 } from './check-decision.ts'
 import { type DecisionFacts, findContraryEvidence } from './find-contrary-evidence.ts'
+import { readDecider } from './read-decider.ts'
 
 const OPERATION = 'POST /v1/refunds/{refundId}/resolution'
 

@@ -5,11 +5,7 @@ import { listOfTransaction } from '../../../discrepancies/list-of-transaction.ts
 import type { DiscrepancyRow } from '../../../discrepancies/types.ts'
 import { type FoundPayment, findPayment } from '../../../payments/find-payments.ts'
 import { toIso } from '../../../platform/postgres/iso-time.ts'
-import {
-  canAnotherDecide,
-  isOwnRequest,
-  readDecider,
-} from '../../../refunds/approval/self-decision.ts'
+import { canAnotherDecide, isOwnRequest } from '../../../refunds/approval/self-decision.ts'
 import { type FoundRefund, findRefund } from '../../../refunds/find-refunds.ts'
 import { mayBeItsOwnGrowth } from '../../../refunds/measure-unmatched.ts'
 import type { RefundProof } from '../../../refunds/proof-schema.ts'
@@ -19,6 +15,7 @@ import {
   type DecidableRefund,
   type Decider,
 } from '../../../refunds/review/check-decision.ts'
+import { readDecider } from '../../../refunds/review/read-decider.ts'
 import { readGrowth } from '../../../refunds/review/read-indications.ts'
 import { readProof } from '../../../refunds/review/read-proof.ts'
 import { readShownVersion } from '../../../refunds/shown-version.ts'

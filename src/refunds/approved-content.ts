@@ -1,7 +1,7 @@
-import { shortenAmount } from '../../money.ts'
-import type { Encryption, FingerprintCheck } from '../../platform/crypto/encryption.ts'
-import type { Receiver } from '../receiver.ts'
-import type { RefundRow } from '../types.ts'
+import { shortenAmount } from '../money.ts'
+import type { Encryption, FingerprintCheck } from '../platform/crypto/encryption.ts'
+import type { Receiver } from './receiver.ts'
+import type { RefundRow } from './types.ts'
 
 /** What of a refund is approved: whatever decides how much money goes where, and for whom. */
 export type ApprovedContent = Pick<

@@ -1,0 +1,98 @@
+import { beforeEach, describe, expect, it } from 'vitest'
+import { TEXTS } from '../../../src/console/texts/en.ts'
+import { addPrincipal } from '../../support/approvals.ts'
+import { ask, expectTaken } from '../../support/ask.ts'
+import { addVisitor, submitAs, type Visitor } from '../../support/console.ts'
+import { openAs, readHidden } from '../../support/console-pages.ts'
+import type { LabPayment } from '../../support/refund-lab.ts'
+import { MERCHANT } from '../../support/service.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const lab = useRefundLab()
+const { merchantCode } = MERCHANT
+const { ownRefund, refused } = TEXTS.discrepancyPage
+const { actions, refusals } = TEXTS.story
+
+let asker: Visitor
+let other: Visitor
+beforeEach(async () => {
+  await lab.clear()
+  asker = await addVisitor(lab.database, { roles: ['operator'] })
+  other = await addVisitor(lab.database, { roles: ['operator'] })
+})
+
+/** Revokes every key that may decide, but that of the person. */
+const leaveAlone = ({ personId }: Visitor) => lab.database.sql`
+  update api_keys set revoked_at = now() where revoked_at is null and 'ops' = any(scopes)
+    and id <> (select key_id from people where id = ${personId})`
+
+/** A refund of 10 that the asker requested with an API key of theirs. */
+async function request(payment: LabPayment): Promise<string> {
+  const { key } = await addPrincipal(lab.database, { person: asker.name })
+  const asked = { url: lab.service.url, key }
+  return (await expectTaken(await ask(asked, payment.id, { amount: '10' }))).id
+}
+
+describe('a discrepancy that holds back a refund of one’s own', () => {
+  async function make() {
+    const payment = await lab.open()
+    await request(payment)
+    await lab.notify(payment, 'portal-1', '20')
+    await lab.show(payment, '50')
+    await lab.pass(payment)
+    const [row] = await lab.database.sql<{ id: string }[]>`
+      select id::text from discrepancies where kind = 'unexplained_growth'`
+    return `/console/discrepancies/${merchantCode}/${row?.id}`
+  }
+
+  it('offers no decision, says why, and refuses a forged one', async () => {
+    const path = await make()
+    const page = await openAs(lab, asker, path)
+    expect(page.text.split(ownRefund.another)).toHaveLength(2)
+    expect(readHidden(page.html, `${path}/resolution`)).toBeUndefined()
+    expect(readHidden(page.html, `${path}/external`)).toBeUndefined()
+    const forged = await submitAs(lab, asker, `${path}/resolution`, { reason: 'x' })
+    expect(forged.status).toBe(403)
+    expect(await forged.text()).toContain(refused.same_person)
+    expect(readHidden((await openAs(lab, other, path)).html, `${path}/resolution`)).toBeDefined()
+  })
+
+  it('is offered to the only one who may decide, with a warning', async () => {
+    const path = await make()
+    await leaveAlone(asker)
+    const page = await openAs(lab, asker, path)
+    expect(page.text).toContain(ownRefund.self)
+    expect(readHidden(page.html, `${path}/resolution`)).toBeDefined()
+  })
+})
+
+describe('a hold on a refund of one’s own', () => {
+  async function make(setter: Visitor) {
+    const payment = await lab.open()
+    const refundId = await request(payment)
+    const action = `/console/refunds/${merchantCode}/${refundId}/hold`
+    await submitAs(lab, setter, action, { held: 'true', reason: 'stop' })
+    return { action, story: `/console/transactions/${merchantCode}/${payment.transactionId}` }
+  }
+
+  it('that somebody else set is not offered to be released, and a forged release is refused', async () => {
+    const { action, story } = await make(other)
+    const page = await openAs(lab, asker, story)
+    expect(page.text).toContain(actions.releaseByAnother)
+    expect(readHidden(page.html, action)).toBeUndefined()
+    const forged = await submitAs(lab, asker, action, { held: 'false', reason: 'x' })
+    expect(forged.status).toBe(403)
+    expect(await forged.text()).toContain(refusals.same_person)
+    expect(readHidden((await openAs(lab, other, story)).html, action)).toBeDefined()
+  })
+
+  it('that they set themselves is, and so is another to the only one who may decide', async () => {
+    const own = await make(asker)
+    expect((await openAs(lab, asker, own.story)).text).toContain(actions.releaseHint)
+    const theirs = await make(other)
+    await leaveAlone(asker)
+    const page = await openAs(lab, asker, theirs.story)
+    expect(page.text).toContain(actions.releaseBySelf)
+    expect(readHidden(page.html, theirs.action)).toBeDefined()
+  })
+})
