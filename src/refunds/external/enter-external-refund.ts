@@ -11,7 +11,7 @@ import { buildExternalEvents, readExternalRefunds } from '../build-external-even
 import { lockTransaction, recheckTransaction } from '../lock-transaction.ts'
 import { measureUnexplained } from '../measure-unmatched.ts'
 import { lockRefunds } from '../reconcile/lock-refunds.ts'
-import { recordExternalChanges } from '../reconcile/record-external-changes.ts'
+import { recordExternalChanges } from '../record-external-changes.ts'
 import { DECIDED } from '../resolution-schema.ts'
 import type { ExternalChange } from '../types.ts'
 

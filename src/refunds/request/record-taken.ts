@@ -3,7 +3,7 @@ import type { NewEvent } from '../../events/record-events.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { buildExternalEvents, readExternalRefunds } from '../build-external-events.ts'
 import type { ExternalState } from '../external-view.ts'
-import { recordExternalChanges } from '../reconcile/record-external-changes.ts'
+import { recordExternalChanges } from '../record-external-changes.ts'
 import type { ExternalChange } from '../types.ts'
 
 /** An external refund that turned out to be a refund of ours whose row was lost, and its state until then. */

@@ -1,7 +1,7 @@
-import type { TransactionKey } from '../../db/transaction-key.ts'
-import { recordChanges } from '../../events/record-changes.ts'
-import type { Tx } from '../../platform/postgres/types.ts'
-import type { ExternalChange } from '../types.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { recordChanges } from '../events/record-changes.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import type { ExternalChange } from './types.ts'
 
 /** The field of `changes` that holds the states of external refunds. */
 export const EXTERNAL_FIELD = 'external_refund'
