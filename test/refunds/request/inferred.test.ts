@@ -16,11 +16,6 @@ async function infer(payment: LabPayment, amount: string): Promise<string> {
   return refundId
 }
 
-/** The amounts of all refunds stay reserved. */
-async function reserve(): Promise<void> {
-  await lab.database.sql`update refunds set matched = false`
-}
-
 const refuse = async (response: Response) => {
   const { detail, refundableAmount, inferredRefundId } = await expectRefused(
     response,
@@ -37,7 +32,6 @@ describe('a refund of more than is left, while an inferred refund is reserved', 
   it.each(['', '?dryRun=true'])('names that refund and what makes it known (%s)', async (query) => {
     const payment = await lab.open()
     const first = await infer(payment, '30')
-    await reserve()
     const { url } = lab.service
     const expected = {
       detail: `Only 40 is left to refund. ${explain(first, '30')}`,
@@ -50,7 +44,6 @@ describe('a refund of more than is left, while an inferred refund is reserved', 
   it('names the oldest of several', async () => {
     const payment = await lab.open()
     const first = await infer(payment, '30')
-    await reserve()
     const second = await lab.ask(payment, '20')
     await lab.database.sql`
       update refunds set status = 'succeeded', inferred = true, due_at = null where refund_id = ${second}`
@@ -69,7 +62,6 @@ describe('a refund of more than is left, while an inferred refund is reserved', 
   ])('is explained by what is left alone when it %s', async (_, now) => {
     const payment = await lab.open()
     const refundId = await infer(payment, '30')
-    await reserve()
     const { sql } = lab.database
     await sql`update refunds set ${sql(now)} where refund_id = ${refundId}`
     const { detail, inferredRefundId, refundableAmount } = await refuse(
@@ -91,7 +83,6 @@ describe('a surplus request, while an inferred refund is reserved', () => {
       const [payment] = payments
       if (!payment) throw new Error('no payment')
       const first = await infer(payment, '50')
-      await reserve()
       expect(await refuse(await askSurplus(lab, transactionId, {}, { query }))).toEqual({
         detail: `Nothing that was paid beyond one success of the order is left to refund in this transaction. ${explain(first, '50')}`,
         refundableAmount: '0',
@@ -105,7 +96,6 @@ describe('a surplus request, while an inferred refund is reserved', () => {
     const [payment] = payments
     if (!payment) throw new Error('no payment')
     await infer(payment, '50')
-    await reserve()
     expect(await refuse(await askSurplus(lab, transactionId))).toMatchObject({
       refundableAmount: '0',
       inferredRefundId: undefined,

@@ -26,11 +26,14 @@ export const PORTAL: readonly Rule[] = [
       const { sent, stored } = ledgers
       const made = new Set(sent.portal.map(({ requestId }) => requestId))
       const ours = new Set(sent.asked.map(({ key }) => nameRefundOf(key)))
-      const kept = new Set(stored.refunds.map(({ id }) => id))
-      // One whose row was lost is external until it is requested again; then it is ours for good.
+      const kept = new Map(stored.refunds.map(({ id, status }) => [id, status]))
+      // One whose row was lost is external until it is requested again; then it is ours for good, or a person decides.
+      const isOurs = (requestId: string, state: string) =>
+        state === 'own' || kept.get(requestId) === 'needs_review'
       const isExplained = ({ requestId, state }: (typeof stored.external)[number]) =>
         made.has(requestId) ||
-        (ours.has(requestId) && (kept.has(requestId) ? state === 'own' : isLost(requestId)))
+        (ours.has(requestId) &&
+          (kept.has(requestId) ? isOurs(requestId, state) : isLost(requestId)))
       const lost = new Set(sent.refunds.flatMap((one) => (one.isAtRisk ? one.refundId : [])))
       const { shaken } = weighEvidence(ledgers)
       const isLost = (requestId: string) =>

@@ -52,7 +52,8 @@ export const STUCK: readonly Rule[] = [
           const others = sent.asked.filter((one) => one.key !== key)
           // Counted twice where the notification follows the payment: only a person can tell that it is old.
           const before = sent.portal.filter(({ isBefore }) => isBefore)
-          const taken = sumOf(paymentId, others, sent.portal, before)
+          // An inferred refund is in the refunded amount, and stays reserved until it is known.
+          const taken = sumOf(paymentId, others, others, sent.portal, before)
           return compareAmounts(addAmounts([taken, amount]), payment.amount) <= 0
         })
         .map(({ key, code, amount }) => `${key}, ${amount}: ${code}`)

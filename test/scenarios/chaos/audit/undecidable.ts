@@ -56,7 +56,8 @@ export function listWaiting(ledgers: Ledgers): ReadonlySet<string | undefined> {
  * No notification about it was ever acknowledged for certain, and
  * - it failed at the gateway after that had accepted it, or
  * - money of its payment moved without a notification while several refunds of it were open, or one that the
- *   gateway had refused: growth alone does not show which refund it belongs to, or
+ *   gateway had refused: growth alone does not show which refund it belongs to, and one that was not sent waits while the
+ *   growth may be its own, or
  * - the gateway refused it with a code that is not known to be final, and moved nothing, or
  * - evidence about its payment was lost when the database was set back.
  */
