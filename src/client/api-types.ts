@@ -150,7 +150,7 @@ export type Refund = {
   metadata: Record<string, string>
   /** Null for a refund that needs no approval by a second person. */
   approval: RefundApproval | null
-  /** Whether its outcome was decided by whoever requested it, because nobody else could. */
+  /** Whether whoever requested it decided its outcome, or ended what held it back, because nobody else could. */
   selfDecided: boolean
   requestedAt: string
   updatedAt: string

@@ -82,7 +82,7 @@ export const Refund = z
     approval: Approval.nullable().openapi({ description: 'Null for one that needs no approval' }),
     selfDecided: z.boolean().openapi({
       description:
-        'Its outcome was decided by whoever requested it, or had decided it before, because nobody else could',
+        'Whoever requested it, or had decided it before, decided its outcome or ended what held it back, because nobody else could',
     }),
     requestedAt: Time,
     updatedAt: Time,

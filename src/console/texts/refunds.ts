@@ -34,7 +34,7 @@ export const refundTexts = {
     failed: (by: string, reason: string) => `${by} decided that it failed: ${reason}`,
     returned: (by: string, reason: string) => `${by} decided that the money came back: ${reason}`,
     other: (by: string, reason: string) => `${by} decided: ${reason}`,
-    self: 'Decided by the person who asked for it or had decided it before, because no other person could.',
+    self: 'Decided, or no longer held back, by the person who asked for it or had decided it before, because no other person could.',
   },
   referenceSource: {
     notification: 'from its notification',
