@@ -103,8 +103,7 @@ describe('a person decides', () => {
     const payment = await lab.open()
     await lab.fault('code', { code: 33 })
     const refundId = await lab.send(payment, '30')
-    await lab.age(refundId, CONFIRM_MS)
-    await lab.pass(payment)
+    await lab.passTwice(payment, refundId)
     expect((await lab.row(refundId)).status).toBe('failed')
     const shown = await expectDecided(await decide(refundId, 'succeeded'), 'succeeded')
     expect(shown).toMatchObject({
@@ -301,7 +300,7 @@ const readPaymentEvents = (payment: LabPayment) => lab.database.sql<{ type: stri
     and type like 'payment.%' order by id`
 
 describe('a refund that came back', () => {
-  it('keeps its match until two answers show the refunded amount lower by it', async () => {
+  it('keeps its match until two answers, apart, show the refunded amount lower by it', async () => {
     const { payment, refundId } = await makeSucceeded()
     await expectDecided(await decide(refundId, 'returned'), 'returned')
     expect(await left(payment)).toBe('70')
@@ -316,6 +315,7 @@ describe('a refund that came back', () => {
     await lab.pass(payment)
     expect(await left(payment)).toBe('70')
     const before = await readPaymentEvents(payment)
+    await lab.age(refundId, CONFIRM_MS)
     await lab.pass(payment)
     expect(await left(payment)).toBe('100')
     expect(await lab.row(refundId)).toMatchObject({ status: 'returned', matched: false })
@@ -338,15 +338,18 @@ describe('a refund that came back', () => {
     expect(await left(payment)).toBe('70')
   })
 
-  it('leaves the inferred success of another one alone', async () => {
+  it('leaves the success of another one alone', async () => {
     const { payment, refundId } = await makeSucceeded()
     const other = await lab.send(payment, '20')
     await lab.settle(other)
     await lab.pass(payment)
     expect(await lab.row(other)).toMatchObject({ status: 'succeeded', inferred: true })
+    await lab.notify(payment, other, '20')
+    await lab.pass(payment)
     await decide(refundId, 'returned')
     await lab.show(payment, '20')
-    for (let n = 0; n < 2; n += 1) await lab.pass(payment)
+    await lab.age(other, 2 * CONFIRM_MS)
+    await lab.passTwice(payment, refundId)
     expect(await lab.row(other)).toMatchObject({ status: 'succeeded', matched: true })
     expect(await left(payment)).toBe('80')
     const [open] = await lab.database.sql`
@@ -376,9 +379,9 @@ describe('a refund that came back', () => {
     await lab.fault('acceptThenCode', { code: 33 })
     const other = await lab.send(payment, '30')
     await lab.show(payment, '0')
-    for (let n = 0; n < 2; n += 1) await lab.pass(payment)
+    await lab.age(other, 2 * CONFIRM_MS)
+    await lab.passTwice(payment, refundId)
     expect(await left(payment)).toBe('60')
-    await lab.age(other, CONFIRM_MS)
     await lab.show(payment, '30')
     await lab.pass(payment)
     expect((await lab.row(other)).status).toBe('unknown')
@@ -390,33 +393,34 @@ describe('a refund that came back', () => {
     await lab.database.sql`update refunds set matched = false, in_first_sight = true`
     await decide(refundId, 'returned')
     await lab.show(payment, '0')
-    await lab.pass(payment)
-    expect(await left(payment)).toBe('70')
-    await lab.pass(payment)
+    await lab.passTwice(payment, refundId)
     expect(await left(payment)).toBe('100')
     const next = await lab.send(payment, '100')
     expect((await lab.row(next)).status).toBe('accepted')
   })
 
-  it.each([0, 5])('keeps a later notification with code %i and changes nothing', async (code) => {
-    const payment = await lab.open()
-    const refundId = await lab.send(payment, '30')
-    await lab.settle(refundId)
-    await lab.pass(payment)
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
-    await decide(refundId, 'returned')
-    const before = await lab.row(refundId)
-    await lab.notify(payment, refundId, '30', { code })
-    await lab.pass(payment)
-    expect(await lab.row(refundId)).toMatchObject({
-      status: 'returned',
-      matched: before.matched,
-      failureCode: null,
-    })
-    const response = await lab.api(`/v1/refunds/${refundId}?include=proof`)
-    const { proof } = Refund.strict().parse(await response.json())
-    expect(proof?.notifications).toMatchObject([{ notification: { code: String(code) } }])
-  })
+  it.each([0, 5])(
+    'keeps a later notification with code %i, as a discrepancy, and changes nothing',
+    async (code) => {
+      const payment = await lab.open()
+      const refundId = await lab.send(payment, '30')
+      await lab.settle(refundId)
+      await lab.pass(payment)
+      expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+      await decide(refundId, 'returned')
+      await lab.notify(payment, refundId, '30', { code })
+      await lab.pass(payment)
+      expect(await lab.row(refundId)).toMatchObject({
+        status: 'returned',
+        matched: code === 0,
+        failureCode: code === 0 ? null : '5',
+      })
+      expect(await lab.disagreements(payment)).toContain('decided_against_evidence')
+      const response = await lab.api(`/v1/refunds/${refundId}?include=proof`)
+      const { proof } = Refund.strict().parse(await response.json())
+      expect(proof?.notifications).toMatchObject([{ notification: { code: String(code) } }])
+    },
+  )
 
   it('is decided only of one that has ended, and alone only after a wait', async () => {
     const { refundId } = await makeUnknown(CONFIRM_MS)
@@ -440,7 +444,7 @@ describe('a refund that came back', () => {
     await lab.pass(payment)
     expect(await isDue()).toBe(true)
     await lab.show(payment, '0')
-    for (let n = 0; n < 2; n += 1) await lab.pass(payment)
+    await lab.passTwice(payment, refundId)
     expect(await isDue()).toBe(false)
   })
 })

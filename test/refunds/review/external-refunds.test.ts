@@ -121,20 +121,17 @@ describe('the external refunds of a payment', () => {
     expect(await readSteps(payment, PAYMENTS)).toEqual([])
   })
 
-  it('whose failure is notified are released, and another success reserves them again', async () => {
+  it('whose failure is notified stay reserved until a person decides', async () => {
     const { payment, one } = await makeReserved()
     await lab.notify(payment, 'portal-1', '30', { code: 5 })
     await lab.pass(payment)
-    expect(await left(payment)).toBe('100')
     await lab.notify(payment, 'portal-1', '30', { message: 'again' })
     await lab.pass(payment)
     expect(await left(payment)).toBe('70')
-    expect((await readSteps(payment)).map(({ after }) => after)).toEqual([
-      'reserved',
-      'released',
-      'reserved',
-    ])
-    expect((await readOnly(payment)).id).toBe(one.id)
+    expect((await readSteps(payment)).map(({ after }) => after)).toEqual(['reserved'])
+    expect(await lab.disagreements(payment)).toEqual(['external_refund_contradicted'])
+    await expectDecided(await decide(one.id, 'never_happened'), 'never_happened')
+    expect(await left(payment)).toBe('100')
   })
 })
 
@@ -172,13 +169,14 @@ describe("a person's decision about an external refund", () => {
     expect(event).toEqual({ amount: '100' })
   })
 
-  it('that it never happened is overruled by another success notification', async () => {
+  it('that it never happened stands, whatever is notified later', async () => {
     const { payment, one } = await makeReserved()
     await expectDecided(await decide(one.id, 'never_happened'), 'never_happened')
     await lab.notify(payment, 'portal-1', '30', { message: 'again' })
     await lab.pass(payment)
-    expect(await readOnly(payment)).toMatchObject({ state: 'reserved' })
-    expect(await left(payment)).toBe('70')
+    expect(await readOnly(payment)).toMatchObject({ state: 'never_happened' })
+    expect(await left(payment)).toBe('100')
+    expect(await lab.disagreements(payment)).toEqual(['decided_against_evidence'])
   })
 
   it('that it is part of the first sight consumes that, and no more than that', async () => {
