@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
 import { withKey } from '../../support/api.ts'
-import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import { addPrincipal, openIn, type TestKey } from '../../support/approvals.ts'
 import { expectRefused } from '../../support/ask.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { useRefundLab } from '../../support/use-started.ts'
@@ -46,7 +46,7 @@ async function makeGrown(
   amount: string,
   refundedAmount: string,
 ): Promise<{ payment: LabPayment; id: string }> {
-  const payment = await lab.open()
+  const payment = await openIn(lab, 'VND')
   const id = await lab.ask(payment, amount)
   await holdBack(id)
   await lab.show(payment, refundedAmount)
@@ -80,7 +80,7 @@ describe('while growth of the payment may be the refund itself, sent by a row th
   it.each(['cancellation', 'decline'] as const)(
     'its %s is refused, until a person has confirmed the refund that was inferred from the growth',
     async (route) => {
-      const payment = await lab.open({ amount: '200' })
+      const payment = await openIn(lab, 'VND', { amount: '200' })
       const amount = AMOUNTS[route]
       const inferred = await lab.send(payment, amount)
       if (route === 'decline') {
@@ -125,7 +125,7 @@ describe('a refund that nobody approved in time', () => {
     const { payment, id } = await makeGrown('60', '60')
     await age()
     expect(await expireApprovals(lab.service.ctx)).toBe(1)
-    expect(await lab.row(id)).toMatchObject({ status: 'needs_review', review: 'no_evidence' })
+    expect(await lab.row(id)).toMatchObject({ status: 'needs_review', review: 'contradicted' })
     const [step] = await lab.database.sql`
       select cause from changes where refund_id = ${id} and after = 'needs_review'`
     expect(step?.cause).toContain('it may have been sent by a row that was lost')
@@ -152,12 +152,12 @@ describe('a refund that nobody approved in time', () => {
       },
     ],
   ] as const)('goes to a person while its payment %s', async (_, spoil) => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const id = await lab.ask(payment, '60')
     await spoil(payment)
     await age()
     expect(await expireApprovals(lab.service.ctx)).toBe(1)
-    expect(await lab.row(id)).toMatchObject({ status: 'needs_review', review: 'no_evidence' })
+    expect(await lab.row(id)).toMatchObject({ status: 'needs_review', review: 'contradicted' })
     const [step] = await lab.database.sql`
       select cause from changes where refund_id = ${id} and after = 'needs_review'`
     expect(step?.cause).toContain('does not list its payment')
@@ -174,14 +174,14 @@ describe('a refund that nobody approved in time', () => {
 
 describe('a notification whose request id is written in upper case', () => {
   it('keeps the refund from being cancelled', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const id = await lab.ask(payment, '30')
     await lab.notify(payment, id, '30', { requestId: id.toUpperCase() })
     await expectRefused(await end(id, 'cancellation'), 409, 'already_sent')
   })
 
   it('keeps it from being approved, declined or expired', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const id = await lab.ask(payment, '60')
     await lab.notify(payment, id, '60', { requestId: id.toUpperCase() })
     for (const route of ['approval', 'decline'] as const) {
@@ -193,7 +193,7 @@ describe('a notification whose request id is written in upper case', () => {
   })
 
   it('counts as one of the refund in the proof', async () => {
-    const payment = await lab.open()
+    const payment = await openIn(lab, 'VND')
     const id = await lab.ask(payment, '30')
     await lab.notify(payment, id, '30', { requestId: id.toUpperCase() })
     const shown = await (await lab.api(`/v1/refunds/${id}?include=proof`)).text()

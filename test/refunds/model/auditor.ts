@@ -1,80 +1,13 @@
-/** A refund as the service shows it. */
-export type ShownRefund = {
-  id: string
-  paymentId: string
-  amount: number
-  status: string
-  inferred: boolean
-  matched: boolean
-  review: string | null
-  /** Why it failed. */
-  failure: string | null
-  due: boolean
-  /** A discrepancy or a notification against its status is on record. */
-  disputed: boolean
-  /** The outcome that a person decided last. */
-  decided: string | null
-}
-
-/** A refund as the gateway has it; `moving` may still succeed or fail. */
-export type MadeRefund = {
-  requestId: string
-  paymentId: string
-  amount: number
-  status: 'moving' | 'moved' | 'failed'
-}
-
-export type ShownPayment = {
-  id: string
-  amount: number
-  /** What is left of it; it counts once everything is settled. */
-  refundable: number
-  /** What was refunded when it was first seen, and the most that was ever shown to be refunded. */
-  atFirst: number
-  highest: number
-  /** External refunds, by what they count as. */
-  externalMatched: number
-  externalReserved: number
-}
-
-/** An attempt to send a refund, as it was recorded before its bytes could leave; `at` by the clock of `ShownHold`. */
-export type ShownAttempt = { refundId: string; paymentId: string; at: number }
-
-/** What nobody may send from one moment to another; without an end still. */
-export type ShownHold = {
-  target: 'merchant' | 'payment' | 'refund'
-  id: string
-  from: number
-  until?: number
-}
-
-/** Both sides of the wire at one moment. */
-export type Books = {
-  payments: readonly ShownPayment[]
-  shown: readonly ShownRefund[]
-  made: readonly MadeRefund[]
-  /** Request ids that the service was asked for or that the portal made. */
-  known: ReadonlySet<string>
-  /** How often the bytes of a request id may have left, and whether repeating them was allowed. */
-  sends: ReadonlyMap<string, number>
-  /** How many of them nothing is left of in the service's records. */
-  lostSends: ReadonlyMap<string, number>
-  attempts: readonly ShownAttempt[]
-  holds: readonly ShownHold[]
-  /** Refunds whose cancellation was acknowledged. */
-  cancelled: ReadonlySet<string>
-  /** How long ago a refund was requested, or approved (ms). */
-  waitedMs: ReadonlyMap<string, number>
-  mayRepeat: boolean
-  /** Ids sent again later than the service may rely on the gateway's memory. */
-  repeatedLate: ReadonlySet<string>
-  /** Refunds of which the gateway said what is not true, or whose evidence was lost with commits. */
-  misreported: ReadonlySet<string>
-  /** Tables in which a step of another account has changed rows of this one. */
-  changedByOther: readonly string[]
-  /** Everything has settled, was notified, shown and decided. */
-  settled: boolean
-}
+import type {
+  Answer,
+  Books,
+  MadeRefund,
+  ShownAttempt,
+  ShownHold,
+  ShownPayment,
+  ShownRefund,
+  ToldFailure,
+} from './books.ts'
 
 const ENDS: readonly string[] = ['succeeded', 'failed', 'returned']
 
@@ -88,6 +21,13 @@ const UNSENT: Readonly<Record<string, number>> = {
   exceeds_refundable: 0,
   payment_not_refundable: 0,
 }
+/** Codes that may end a refund as failed. */
+const FINAL: Readonly<Record<ToldFailure['by'], readonly string[]>> = {
+  answer: ['31', '32', '33', '34', '37'],
+  notification: ['-1', '1', '18', '30', '31', '32', '33', '34', '37'],
+}
+/** How long nothing that the gateway told is believed. */
+const CONFIRM_MS = 600_000
 /** For the time that passes by itself while a test runs (ms). */
 const SLACK_MS = 60_000
 
@@ -103,20 +43,85 @@ export const RULES = {
     payments.filter(({ id, amount }) => sumTaken(made, id) > amount).map(({ id }) => id),
   moved_unasked: ({ made, known }: Books) =>
     made.map(({ requestId }) => requestId).filter((id) => !known.has(id)),
+  /** At rest it is a person's, or a discrepancy says so; before, only a person or lost records can be wrong. */
   failed_and_moves: (books: Books) =>
     books.shown
-      .filter(({ status, disputed }) => status === 'failed' && !(disputed && !books.settled))
-      .filter(({ id }) => isTaken(books, id) && (books.settled || !books.misreported.has(id)))
+      .filter(({ status, id }) => status === 'failed' && isTaken(books, id))
+      .filter(({ id, disputed }) => {
+        if (books.phase !== 'open') return books.phase === 'settled' || !disputed
+        return !books.misjudged.has(id) && !books.lostSends.get(id)
+      })
       .map(({ id }) => id),
+  /** What was only inferred may be wrong, until everything is at rest. */
   succeeded_and_did_not: (books: Books) =>
     books.shown
       .filter(({ status, id }) => status === 'succeeded' && !hasMoved(books, id))
-      .filter((one) => !books.misreported.has(one.id) || (books.settled && !isOverruled(one)))
+      .filter(({ id, inferred, disputed }) => {
+        if (books.phase === 'settled') return true
+        if (books.misjudged.has(id)) return false
+        return books.phase === 'rest' ? !disputed : !inferred && !books.misreported.has(id)
+      })
       .map(({ id }) => id),
-  returned_and_moved: (books: Books) =>
+  /** One person's word does not release what came back. */
+  released_and_moved: (books: Books) =>
     books.shown
-      .filter(({ status, id }) => status === 'returned' && isTaken(books, id))
+      .filter(({ released, id }) => released && isTaken(books, id))
+      .filter(({ id }) => books.phase === 'settled' || !isReleasedByPeople(books, id))
       .map(({ id }) => id),
+  released_early: (books: Books) =>
+    books.shown
+      .filter(({ released, id }) => released && !isReleasedByPeople(books, id))
+      .filter(({ id }) => {
+        const { at } = books.saidReturned.get(id) ?? { at: Number.POSITIVE_INFINITY }
+        const times = books.answers.map((answer) => answer.at).filter((one) => one >= at)
+        return !areApart(times[0], times.at(-1))
+      })
+      .map(({ id }) => id),
+  /** Only what was notified, or a person knows, is matched. */
+  inference_freed: ({ shown, successes }: Books) =>
+    shown
+      .filter(({ id, inferred, matched }) => matched && (inferred || !successes.has(id)))
+      .map(({ id }) => id),
+  known_by_nobody: ({ shown, successes }: Books) =>
+    shown
+      .filter(
+        ({ id, status, inferred }) => status === 'succeeded' && !inferred && !successes.has(id),
+      )
+      .map(({ id }) => id),
+  failed_early: ({ shown, failures, failedAt }: Books) =>
+    shown
+      .filter(isFailedByGateway)
+      .filter(({ id }) => {
+        const told = failures.filter(({ requestId }) => requestId === id).map(({ at }) => at)
+        return !areApart(Math.min(...told), failedAt.get(id))
+      })
+      .map(({ id }) => id),
+  failed_unconfirmed: (books: Books) =>
+    books.shown
+      .filter(isFailedByGateway)
+      .filter((one) => !isConfirmed(books, one))
+      .map(({ id }) => id),
+  failed_by_open_code: ({ shown, failures }: Books) =>
+    shown
+      .filter(isFailedByGateway)
+      .filter(({ id, failure }) => {
+        const told = failures.filter(({ requestId, code }) => requestId === id && code === failure)
+        return !told.some(({ by, code }) => FINAL[by].includes(code))
+      })
+      .map(({ id }) => id),
+  external_freed: ({ external, neverHappened, firstSight }: Books) =>
+    external
+      .filter(
+        ({ requestId, state }) =>
+          state === 'released' ||
+          (state === 'never_happened' && !neverHappened.has(requestId)) ||
+          (state === 'part_of_first_sight' && !firstSight.has(requestId)),
+      )
+      .map(({ requestId }) => requestId),
+  never_happened_undone: ({ external, neverHappened }: Books) =>
+    external
+      .filter(({ requestId, state }) => neverHappened.has(requestId) && state !== 'never_happened')
+      .map(({ requestId }) => requestId),
   no_exit: ({ shown }: Books) =>
     shown
       .filter(
@@ -125,14 +130,22 @@ export const RULES = {
           (status === 'needs_review' && review === 'no_evidence' && !due),
       )
       .map(({ id }) => id),
-  never_ends: ({ shown, settled }: Books) =>
-    shown.filter(({ status }) => settled && !ENDS.includes(status)).map(({ id }) => id),
-  matched_more_than_shown: ({ payments, shown }: Books) =>
-    payments
-      .filter(({ id, atFirst, highest, externalMatched }) => {
-        const own = shown.filter(({ paymentId, matched }) => paymentId === id && matched)
-        return sum([...own.map(({ amount }) => amount), externalMatched, atFirst]) > highest
-      })
+  never_ends: ({ shown, external, phase }: Books) => [
+    ...shown
+      .filter(({ status }) => phase === 'settled' && !ENDS.includes(status))
+      .map(({ id }) => id),
+    ...external
+      .filter(({ state }) => phase === 'settled' && state === 'reserved')
+      .map(({ requestId }) => requestId),
+  ],
+  matched_more_than_shown: (books: Books) =>
+    books.payments
+      .filter((payment) => payment.highest < sum([payment.atFirst, sumMatched(payment, books)]))
+      .map(({ id }) => id),
+  unexplained_in_silence: (books: Books) =>
+    books.payments
+      .filter((payment) => books.phase !== 'open' && sumUnexplained(payment, books) > 0)
+      .filter(({ unexplained }) => !unexplained)
       .map(({ id }) => id),
   sent_again: ({ sends, mayRepeat }: Books) =>
     [...sends].filter(([, times]) => !mayRepeat && times > 1).map(([id]) => id),
@@ -163,17 +176,16 @@ export const RULES = {
     }),
   changed_by_other: ({ changedByOther }: Books) => [...changedByOther],
   sent_too_late: ({ repeatedLate }: Books) => [...repeatedLate],
-  refundable_twice: ({ payments, made, settled }: Books) =>
-    payments
-      .filter(({ id, amount, refundable }) => settled && sumTaken(made, id) + refundable > amount)
-      .map(({ id }) => id),
-  kept_for_nothing: (books: Books) =>
+  /** What is left is at most what was paid, less all that the service knows to have moved, or that may move. */
+  refundable_twice: (books: Books) =>
     books.payments
-      .filter((payment) => {
-        const { made, settled } = books
-        const { id, amount, refundable, externalReserved } = payment
-        const kept = sum([externalReserved, sumUnmatched(payment, books)])
-        return settled && sum([sumTaken(made, id), refundable, kept]) < amount
+      .filter(({ refundable }) => refundable > 0)
+      .filter((payment) => sum([payment.refundable, sumAtRisk(payment, books)]) > payment.amount)
+      .map(({ id }) => id),
+  kept_for_nothing: ({ payments, made, phase }: Books) =>
+    payments
+      .filter(({ id, amount, refundable }) => {
+        return phase === 'settled' && sum([sumTaken(made, id), refundable]) < amount
       })
       .map(({ id }) => id),
 } satisfies Record<string, (books: Books) => string[]>
@@ -185,35 +197,33 @@ export function audit(books: Books): Violation[] {
   )
 }
 
-/**
- * Whether a person decided that it failed, and a success was notified afterwards, although it never moved: it counts as
- * moved, with a discrepancy.
- */
-function isOverruled({ status, decided, disputed }: ShownRefund): boolean {
-  return status === 'succeeded' && decided === 'failed' && disputed
+/** Whether two moments are known, and apart by the time that nothing is believed before. */
+function areApart(from: number | undefined, to: number | undefined): boolean {
+  return from !== undefined && to !== undefined && to - from >= CONFIRM_MS - SLACK_MS
 }
 
-/**
- * What is kept for refunds of ours whose growth was taken for another: for an external one that may belong to the first
- * sight as much as it takes, and all of it for one that was notified as a success and failed. Only a person can tell
- * them apart.
- */
-function sumUnmatched({ id, atFirst, externalMatched }: ShownPayment, books: Books): number {
-  const { shown, made, misreported } = books
-  const own = shown.filter(
-    ({ paymentId, status, matched }) => paymentId === id && status === 'succeeded' && !matched,
-  )
-  const isOurs = (requestId: string) => shown.some((one) => one.id === requestId)
-  const isOverruledHere = shown.some(
-    (one) => one.paymentId === id && isOverruled(one) && misreported.has(one.id),
-  )
-  const isLiedAbout = made.some(
-    ({ paymentId, requestId, status }) =>
-      paymentId === id && status === 'failed' && misreported.has(requestId) && !isOurs(requestId),
-  )
-  const isLost = isOverruledHere || (isLiedAbout && externalMatched > 0)
-  const most = isLost ? Infinity : Math.min(atFirst, externalMatched)
-  return Math.min(most, sum(own.map(({ amount }) => amount)))
+function isFailedByGateway({ status, failureSource }: ShownRefund): boolean {
+  return status === 'failed' && failureSource === 'gateway'
+}
+
+/** Whether two answers from after a failure was told, apart, and all between them, show no growth of the refund. */
+function isConfirmed({ failures, answers, baselines }: Books, one: ShownRefund): boolean {
+  const { id, paymentId, amount } = one
+  const told = failures.filter(({ requestId }) => requestId === id)
+  const later = answers.slice(Math.min(...told.map((failure) => failure.answers)))
+  const shows = ({ refunded }: Answer) =>
+    sum([refunded.get(paymentId) ?? 0, -(baselines.get(id) ?? 0)])
+  let since: number | undefined
+  for (const answer of later.filter(({ refunded }) => refunded.has(paymentId))) {
+    if (shows(answer) >= amount) since = undefined
+    else if (areApart(since, answer.at)) return true
+    else since ??= answer.at
+  }
+  return false
+}
+
+function isReleasedByPeople({ saidReturned }: Books, id: string): boolean {
+  return (saidReturned.get(id)?.people ?? 0) > 1
 }
 
 /** How often a refund was sent, as far as the service can know. */
@@ -229,8 +239,8 @@ function forbids(
   return covers && at > from && at < until
 }
 
-function hasMoved({ made, settled }: Books, id: string): boolean {
-  const statuses = settled ? ['moved'] : ['moved', 'moving']
+function hasMoved({ made, phase }: Books, id: string): boolean {
+  const statuses = phase === 'open' ? ['moved', 'moving'] : ['moved']
   return made.some(({ requestId, status }) => requestId === id && statuses.includes(status))
 }
 
@@ -241,6 +251,48 @@ function isTaken({ made }: Books, id: string): boolean {
 function sumTaken(made: readonly MadeRefund[], paymentId: string): number {
   const taken = made.filter((one) => one.paymentId === paymentId && one.status !== 'failed')
   return sum(taken.map(({ amount }) => amount))
+}
+
+function sumMatched({ id }: ShownPayment, { shown, external }: Books): number {
+  const own = shown.filter(({ paymentId, matched }) => paymentId === id && matched)
+  const others = external.filter(({ paymentId, state }) => paymentId === id && state === 'matched')
+  return sum([...own, ...others].map(({ amount }) => amount))
+}
+
+/** What the newest answer shows beyond what is matched, and what was inferred from it. */
+function sumUnexplained(payment: ShownPayment, books: Books): number {
+  const inferred = books.shown.filter(
+    ({ paymentId, status, inferred }) =>
+      paymentId === payment.id && status === 'succeeded' && inferred,
+  )
+  const explained = [
+    payment.atFirst,
+    sumMatched(payment, books),
+    ...inferred.map(({ amount }) => amount),
+  ]
+  return sum([payment.refunded, ...explained.map((one) => -one)])
+}
+
+/**
+ * What of a payment has moved, or may move, as far as the service can know: refunds of ours that did not fail and were not
+ * released, refunds made elsewhere that it was notified of or that were there before, and all others once the newest
+ * answer shows as much as has moved.
+ */
+function sumAtRisk({ id, refunded }: ShownPayment, books: Books): number {
+  const { shown, external, made, neverHappened } = books
+  const ours = shown.filter(({ paymentId }) => paymentId === id)
+  const kept = ours.filter(({ id: own, status, matched, released }) => {
+    // What did not move, and was said to have moved, is matched to what somebody else moved.
+    return status !== 'failed' && !released && (!matched || isTaken(books, own))
+  })
+  const moved = made.filter(({ paymentId, status }) => paymentId === id && status === 'moved')
+  const isFresh = refunded >= sum(moved.map(({ amount }) => amount))
+  const elsewhere = moved.filter(({ requestId }) => {
+    if (kept.some((one) => one.id === requestId)) return false
+    const isKnown = external.some((one) => one.requestId === requestId)
+    return isFresh || (isKnown && !neverHappened.has(requestId))
+  })
+  return sum([...kept, ...elsewhere].map(({ amount }) => amount))
 }
 
 /** Adds amounts of at most four decimals exactly. */

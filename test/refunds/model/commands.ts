@@ -1,41 +1,39 @@
 import fc from 'fast-check'
-import { changeKey, decideApproval, expireUnsent, reseal } from './approvals.ts'
+import {
+  type ApprovalStep,
+  changeKey,
+  decideApprovalOf,
+  expireUnsent,
+  reseal,
+} from './approvals.ts'
 import { cancel, cancelDuring } from './cancellations.ts'
-import { decide, readRefunds } from './checks.ts'
-import { comeBack, decideExternal, decideOpen, decideWrongly } from './decisions.ts'
+import {
+  comeBack,
+  confirmInferred,
+  decideAgain,
+  decideExternal,
+  decideOne,
+  decideOpen,
+  decideOwn,
+  decideWrongly,
+} from './decisions.ts'
 import * as gateway from './gateway.ts'
 import { hold, holdDuring, release } from './holds.ts'
 import { loseCommits, pass, query, save, send, sendNew, wakeUp } from './passes.ts'
 import { repeatRequest, request, requestSame, requestTogether } from './requests.ts'
-import { decideLate, hideOutcome, settleUnnotified } from './scenarios.ts'
-import { type Command, hasAsked, inAccount, pick, type Step, sharedStep, step } from './step.ts'
+import {
+  bounce,
+  confirmShown,
+  decideLate,
+  decideTwice,
+  declineAmidGrowth,
+  denyExternal,
+  hideOutcome,
+  settleUnnotified,
+} from './scenarios.ts'
+import { type Command, inAccount, type Step, sharedStep } from './step.ts'
 import type { SendFate } from './wire.ts'
 import { SCHEDULE } from './world.ts'
-
-export function decideOne(which: number): Step {
-  return step(
-    'decideOne',
-    [which],
-    async (world) => {
-      const open = (await readRefunds(world)).filter(({ status }) => status === 'needs_review')
-      const refund = pick(open, which)
-      if (!refund) return undefined
-      return (await decide(world, refund.id)) ? 'decided in review' : undefined
-    },
-    hasAsked,
-  )
-}
-
-type ApprovalStep = readonly ['approval' | 'decline', 'another' | 'same']
-
-export function decideApprovalOf(which: number, ...how: ApprovalStep): Step {
-  return step(
-    'decideApprovalOf',
-    [which, ...how],
-    (world) => decideApproval(world, which, ...how),
-    (world) => world.approvalAbove !== null && hasAsked(world),
-  )
-}
 
 /** The maintenance of the service, which works for both accounts. */
 export function expire(): Step {
@@ -54,6 +52,7 @@ const index = fc.nat(5)
 const payment = fc.nat(1)
 const amount = fc.constantFrom(10, 10, 20, 30, 60)
 const moment = fc.constantFrom('answered' as const, 'recording' as const, 'leaving' as const)
+const outcome = fc.constantFrom('succeeded' as const, 'failed' as const, 'returned' as const)
 const target = fc.constantFrom('merchant' as const, 'payment' as const, 'refund' as const)
 
 const times = fc.constantFrom(
@@ -110,6 +109,13 @@ const scenarios: fc.Arbitrary<Step>[] = [
     .tuple(index, fc.constantFrom(SCHEDULE.confirmMs, SCHEDULE.resolveMs))
     .map((of) => decideLate(...of)),
   payment.map(hideOutcome),
+  fc.tuple(index, outcome).map((of) => decideTwice(...of)),
+  payment.map(denyExternal),
+  payment.map(confirmShown),
+  payment.map(declineAmidGrowth),
+  fc
+    .tuple(payment, fc.constantFrom('answers' as const, 'people' as const))
+    .map((of) => bounce(...of)),
 ]
 
 const merchants: fc.Arbitrary<Step>[] = [
@@ -133,7 +139,12 @@ const people: fc.Arbitrary<Step>[] = [
   index.map(decideOne),
   index.map(decideOpen),
   index.map(decideWrongly),
-  index.map(comeBack),
+  index.map(decideOwn),
+  index.map(confirmInferred),
+  fc.tuple(index, outcome, fc.constantFrom(0 as const, 1 as const)).map((of) => decideAgain(...of)),
+  fc
+    .tuple(index, fc.constantFrom('answers' as const, 'people' as const))
+    .map((of) => comeBack(...of)),
   index.map((which) => decideExternal(which, true)),
   fc.tuple(index, fc.constantFrom(true, false)).map((of) => decideExternal(...of)),
   index.map((which) => decideApprovalOf(which, 'approval', 'another')),
@@ -163,14 +174,18 @@ const service: fc.Arbitrary<Step>[] = [
 const atGateway: fc.Arbitrary<Step>[] = [
   index.map((which) => gateway.settleOne(which, undefined)),
   fc
-    .tuple(index, fc.constantFrom(undefined, 1))
+    .tuple(index, fc.constantFrom(undefined, 1, 5, 24, 30))
     .map(([which, code]) => gateway.settleOne(which, code)),
   fc.tuple(index, fc.constantFrom(1, 1, 2)).map((of) => gateway.notify(...of)),
   index.map(gateway.notifyOpen),
+  fc
+    .tuple(index, fc.constantFrom(5 as const, 24 as const))
+    .map((of) => gateway.notifyUnclear(...of)),
+  index.map(gateway.notifyUpper),
   fc.tuple(payment, amount, fc.boolean()).map((of) => gateway.refundInPortal(...of)),
   fc.tuple(index, fc.boolean()).map((of) => gateway.refundWithTheirId(...of)),
   fc.tuple(payment, fc.boolean()).map((of) => gateway.lag(...of)),
-  index.map(gateway.contradict),
+  fc.tuple(index, fc.constantFrom(1 as const, 5 as const)).map((of) => gateway.contradict(...of)),
   fc.tuple(payment, fc.boolean()).map((of) => gateway.list(...of)),
   fc
     .tuple(payment, fc.constantFrom('SUCCESS', 'SUCCESS', 'FAILED', 'PROCESSING'))

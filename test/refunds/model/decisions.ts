@@ -1,11 +1,35 @@
 import { expect } from 'vitest'
-import { z } from 'zod'
-import { Problem } from '../../../src/platform/http/problems.ts'
-import { ExternalRefund } from '../../../src/refunds/external-view.ts'
 import type { SandboxPayment } from '../../../src/sandbox/state.ts'
-import { decide, listUnexplained, postDecision, readGatewayStatus, readRefunds } from './checks.ts'
+import type { ShownRefund } from './books.ts'
+import {
+  type Decider,
+  decide,
+  findAnother,
+  findRightExternal,
+  type LastDecision,
+  listExternal,
+  type Outcome,
+  postDecision,
+  postExternal,
+} from './people.ts'
+import { readGatewayStatus, readRefunds, readUnmatched } from './read-books.ts'
 import { hasAsked, hasSettled, pick, type Step, step } from './step.ts'
-import { countMoved, inAccountOf, runPass, type World } from './world.ts'
+import type { Deed } from './tally.ts'
+import { countMoved, runPass, SCHEDULE, shiftTime, type World } from './world.ts'
+
+export function decideOne(which: number): Step {
+  return step(
+    'decideOne',
+    [which],
+    async (world) => {
+      const open = (await readRefunds(world)).filter(({ status }) => status === 'needs_review')
+      const refund = pick(open, which)
+      if (!refund) return undefined
+      return (await decide(world, refund.id)) ? 'decided in review' : undefined
+    },
+    hasAsked,
+  )
+}
 
 /** A person does not wait for a review, and is right. Too early, they are refused. */
 export function decideOpen(which: number): Step {
@@ -20,10 +44,27 @@ export function decideOpen(which: number): Step {
       const actual = refund && readGatewayStatus(world, refund.id)
       if (!refund || actual === 'accepted' || world.pause) return undefined
       const outcome = actual === 'succeeded' ? 'succeeded' : 'failed'
-      const refused = await postDecision(world, refund.id, { outcome })
+      const refused = await postDecision(world, refund.id, { outcome }, 0)
       if (refused === 'not_decidable') return 'refused a decision too early'
       if (refused === 'against_evidence') await decide(world, refund.id)
       return `decided while ${refund.status === 'accepted' ? 'accepted' : 'unknown'}`
+    },
+    hasAsked,
+  )
+}
+
+/** Nobody decides about what they asked for, while somebody else can. */
+export function decideOwn(which: number): Step {
+  return step(
+    'decideOwn',
+    [which],
+    async (world) => {
+      const open = (await readRefunds(world)).filter(({ status }) => status === 'needs_review')
+      const refund = pick(open, which)
+      if (!refund) return undefined
+      const decision = { outcome: 'failed', againstEvidence: true } as const
+      expect(await postDecision(world, refund.id, decision, 'asker')).toBe('same_person')
+      return 'refused a decision by the one that asked'
     },
     hasAsked,
   )
@@ -44,45 +85,164 @@ export function decideWrongly(which: number): Step {
       )
       const refund = pick(moved, which)
       if (!refund || world.pause) return undefined
-      const refused = await postDecision(world, refund.id, { outcome: 'failed' })
-      if (refused !== undefined) {
-        expect(refused).toBe('against_evidence')
-        return 'refused a decision against evidence'
-      }
-      world.lies.add(refund.id)
-      world.overdrawn = true
-      return 'decided wrongly'
+      const who = findAnother(world, refund.id)
+      const refused = await postDecision(world, refund.id, { outcome: 'failed' }, who)
+      if (refused === undefined) return 'decided wrongly'
+      expect(refused).toBe('against_evidence')
+      return 'refused a decision against evidence'
     },
     hasSettled,
   )
 }
 
+/** A person who looks it up confirms a success that was only inferred; one click. */
+export function confirmInferred(which: number): Step {
+  return step(
+    'confirmInferred',
+    [which],
+    async (world) => {
+      const inferred = (await readRefunds(world)).filter(
+        ({ id, status, inferred }) =>
+          status === 'succeeded' && inferred && readGatewayStatus(world, id) === 'succeeded',
+      )
+      const refund = pick(inferred, which)
+      if (!refund || world.pause) return undefined
+      const who = findAnother(world, refund.id)
+      const refused = await postDecision(world, refund.id, { outcome: 'succeeded' }, who)
+      // A failure that was notified, and not yet handled, speaks against it.
+      if (refused !== undefined) expect(refused).toBe('against_evidence')
+      return refused === undefined ? 'confirmed an inferred success' : undefined
+    },
+    hasSettled,
+  )
+}
+
+/** Statuses that a person may decide otherwise. */
+const ENDED = ['succeeded', 'failed', 'returned'] as const
+
 /**
- * The money of a refund comes back, and the gateway's ledger shows so. Not while the ledger lags, nor where an increase
- * that nothing explains, from before or at once, hides the fall: the amount would stay taken.
+ * A refund that ended is decided again, rightly or not, by whoever decided it last or by another. Only another one may
+ * release what was reserved.
  */
-export function comeBack(which: number): Step {
+export function decideAgain(which: number, outcome: Outcome, who: 0 | 1): Step {
+  return step(
+    'decideAgain',
+    [which, outcome, who],
+    async (world) => {
+      const ended = (await readRefunds(world)).flatMap((one) => {
+        const status = ENDED.find((end) => end === one.status)
+        return status === undefined ? [] : [{ ...one, status }]
+      })
+      const refund = pick(ended, which)
+      if (!refund || world.pause) return undefined
+      const before = world.decided.get(refund.id)
+      const last = before?.outcome === refund.status && !refund.inferred ? before.who : undefined
+      if (readGatewayStatus(world, refund.id) === 'accepted') return undefined
+      const first = await postDecision(world, refund.id, { outcome }, who)
+      const answer =
+        first === 'against_evidence'
+          ? await postDecision(world, refund.id, { outcome, againstEvidence: true }, who)
+          : first
+      return expectLegal(refund, last, { outcome, who }, answer)
+    },
+    hasAsked,
+  )
+}
+
+const AGAIN = {
+  succeeded: {
+    succeeded: 'confirmed an inferred success',
+    failed: 'decided again: succeeded as failed',
+    returned: 'decided again: succeeded as returned',
+  },
+  failed: {
+    succeeded: 'decided again: failed as succeeded',
+    failed: undefined,
+    returned: 'decided again: failed as returned',
+  },
+  returned: {
+    succeeded: 'decided again: returned as succeeded',
+    failed: 'decided again: returned as failed',
+    returned: 'decided again: returned as returned',
+  },
+} as const satisfies Record<string, Record<Outcome, Deed | undefined>>
+
+const RELEASES_NOTHING: readonly string[] = ['failed as succeeded', 'succeeded as returned']
+
+type EndedRefund = Pick<ShownRefund, 'inferred' | 'released' | 'failure'> & {
+  status: (typeof ENDED)[number]
+}
+
+/**
+ * Checks that the answer to a decision about a refund that had ended is one that the rules allow.
+ * @param last who decided what it was; undefined if evidence did
+ */
+function expectLegal(
+  { status, inferred, released, failure }: EndedRefund,
+  last: Decider | undefined,
+  { outcome, who }: LastDecision,
+  answer: string | undefined,
+): Deed | undefined {
+  const said = `${status} decided as ${outcome} by ${who}, after ${last}: ${answer}`
+  const changesNothing = status === outcome && !inferred && (status !== 'returned' || released)
+  switch (answer) {
+    case undefined:
+      expect(changesNothing, said).toBe(false)
+      // What releases nothing takes no second person.
+      expect(last === who && !RELEASES_NOTHING.includes(`${status} as ${outcome}`), said).toBe(
+        false,
+      )
+      return AGAIN[status][outcome]
+    case 'same_person':
+      expect(last, said).toBe(who)
+      return 'refused to decide again by the same person'
+    case 'not_decidable':
+      expect(changesNothing || (status === 'failed' && failure !== 'resolved'), said).toBe(true)
+      return 'refused to decide again'
+    default:
+      throw new Error(said)
+  }
+}
+
+/**
+ * The money of a refund comes back, and the gateway's ledger shows so; two answers or a second person release it. Not
+ * while the ledger lags, nor where an increase that nothing explains, from before or at once, hides the fall: the amount
+ * would stay taken.
+ */
+export function comeBack(which: number, by: 'answers' | 'people'): Step {
   return step(
     'comeBack',
-    [which],
+    [which, by],
     async (world) => {
       if (world.pause || world.saved || world.restored) return undefined
       if (!world.payments.every(isShownAsIs)) return undefined
       await runPass(world, { ask: true })
-      const hidden = await listUnexplained(world)
+      const unmatched = await readUnmatched(world)
       const shown = (await readRefunds(world)).filter(
         ({ id, status, matched, paymentId }) =>
           status === 'succeeded' &&
           matched &&
           readGatewayStatus(world, id) === 'succeeded' &&
-          !hidden.includes(paymentId),
+          (unmatched.get(paymentId) ?? 0) <= 0,
       )
       const refund = pick(shown, which)
       if (!refund) return undefined
-      expect(await postDecision(world, refund.id, { outcome: 'returned' })).toBeUndefined()
       takeBack(world, refund.id)
-      for (let answers = 0; answers < 2; answers += 1) await runPass(world, { ask: true })
-      return 'came back'
+      const first = findAnother(world, refund.id)
+      const decision = { outcome: 'returned' } as const
+      expect(await postDecision(world, refund.id, decision, first)).toBeUndefined()
+      if (by === 'people') {
+        const again = { ...decision, againstEvidence: true }
+        const second = findAnother(world, refund.id)
+        expect(await postDecision(world, refund.id, again, second)).toBeUndefined()
+        return 'came back: people'
+      }
+      for (let answers = 0; answers < 2; answers += 1) {
+        await runPass(world, { ask: true })
+        await shiftTime(world, SCHEDULE.confirmMs)
+      }
+      await runPass(world, { ask: true })
+      return 'came back: answers'
     },
     hasSettled,
   )
@@ -92,7 +252,8 @@ function isShownAsIs({ refundedAmountShown, listed, status }: SandboxPayment): b
   return refundedAmountShown === null && listed && status === 'SUCCESS'
 }
 
-function takeBack({ payments }: World, id: string): void {
+function takeBack({ payments, cameBack }: World, id: string): void {
+  cameBack.add(id)
   for (const payment of payments) {
     const refund = payment.refunds.find(({ requestId }) => requestId === id)
     if (!refund) continue
@@ -101,48 +262,29 @@ function takeBack({ payments }: World, id: string): void {
   }
 }
 
-const Page = z.object({ data: z.array(ExternalRefund) })
-
-async function listReserved(world: World) {
-  const { rig, payments } = world
-  const all: z.infer<typeof ExternalRefund>[] = []
-  for (const { id } of payments) {
-    const response = await rig.api(`/v1/payments/${id}/external-refunds?${inAccountOf(world)}`)
-    if (response.status === 200) all.push(...Page.parse(await response.json()).data)
-  }
-  return all.filter(({ state }) => state === 'reserved')
-}
-
 /** A person decides about a refund made elsewhere, rightly, or wrongly that it never happened. */
 export function decideExternal(which: number, isRight: boolean): Step {
   return step(
     'decideExternal',
     [which, isRight],
     async (world) => {
-      const reserved = (await listReserved(world)).filter(
-        ({ requestId }) => requestId !== null && world.portal.has(requestId),
+      const reserved = (await listExternal(world)).filter(
+        ({ state, requestId }) =>
+          state === 'reserved' && requestId !== null && world.portal.has(requestId),
       )
       const one = pick(reserved, which)
-      if (!one || world.pause || world.lies.has(one.requestId ?? '')) return undefined
-      const actual = world.early.has(one.requestId ?? '') ? 'part_of_first_sight' : 'matched'
-      const outcome = isRight ? actual : 'never_happened'
-      const response = await world.rig.api(
-        `/v1/external-refunds/${one.id}/resolution?${inAccountOf(world)}`,
-        {
-          method: 'POST',
-          headers: { 'content-type': 'application/json' },
-          body: JSON.stringify({ outcome, reason: 'looked it up in the ledger' }),
-        },
-      )
-      if (response.status === 200) {
-        if (!isRight) world.overdrawn = true
-        return isRight
-          ? 'decided about an external refund'
-          : 'decided wrongly about an external refund'
+      if (!one || world.pause) return undefined
+      const right = findRightExternal(world, one.requestId)
+      const outcome = isRight ? right : 'never_happened'
+      if (outcome === undefined) return undefined
+      const refused = await postExternal(world, one, { outcome })
+      if (refused === undefined) {
+        if (outcome === right) return 'decided about an external refund'
+        world.overdrawn.add(one.paymentId)
+        return 'decided wrongly about an external refund'
       }
       // Nothing that it could be is left without an explanation.
-      expect({ isRight, status: response.status }).toEqual({ isRight: true, status: 409 })
-      expect(Problem.parse(await response.json()).code).toBe('not_decidable')
+      expect({ outcome, refused }).toEqual({ outcome: right, refused: 'not_decidable' })
       return 'refused a decision about an external refund'
     },
     ({ portal }) => portal.size > 0,

@@ -1,5 +1,5 @@
 import { cancel } from './cancellations.ts'
-import { decideOne } from './commands.ts'
+import { decideOne } from './decisions.ts'
 import {
   change,
   contradict,

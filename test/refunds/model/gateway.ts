@@ -1,6 +1,5 @@
 import type { SandboxPayment } from '../../../src/sandbox/state.ts'
-import type { ShownRefund } from './auditor.ts'
-import { readRefunds, sumUnsent } from './checks.ts'
+import { readRefunds, sumUnsent } from './read-books.ts'
 import { hasAsked, hasOpen, hasSettled, pick, type Step, step } from './step.ts'
 import {
   countTaken,
@@ -17,7 +16,6 @@ import {
 } from './world.ts'
 
 const SENDABLE = ['awaiting_approval', 'pending', 'sending', 'unknown']
-const OPEN = ['sending', 'accepted', 'unknown']
 
 export function settleOne(which: number, failureCode: number | undefined): Step {
   return step(
@@ -57,38 +55,28 @@ export function notifyOpen(which: number): Step {
     async (world) => {
       const refund = pick(findOpen(world), which)
       if (!refund) return undefined
-      await deliverNotification(world, refund, 99)
+      await deliverNotification(world, refund, { code: 99 })
       return 'notified of progress'
     },
     hasOpen,
   )
 }
 
-/** Whether growth of its amount is taken for this refund. */
-function mayBeInferred({ status, review }: ShownRefund): boolean {
-  return OPEN.includes(status) || (status === 'needs_review' && review === 'no_evidence')
-}
-
 /**
- * A refund made elsewhere, within what the gateway has left. Two exceptions, both documented as the
- * remaining risk: while the service cannot know of it (the ledger lags, its notification is late, or a
- * process that has queried sleeps before it sends) it leaves alone what the service has reserved; and one whose
- * notification is late, while one of ours is open, has an amount (a fraction) that cannot be taken for ours.
+ * A refund made elsewhere, within what the gateway has left. One exception, documented as the remaining risk: while the
+ * service cannot know of it (the ledger lags, or a process that has queried sleeps before it sends) it leaves alone what
+ * the service has reserved, and its notification is not late.
  */
 export function refundInPortal(of: number, amount: number, late: boolean): Step {
   return step('refundInPortal', [of, amount, late], async (world) => {
     const payment = pick(world.payments, of)
     if (!payment) return undefined
     const lags = payment.refundedAmountShown !== null
-    const hidden = lags || late || world.pause !== undefined
-    const ours = await readRefunds(world)
-    const unsent = hidden ? sumUnsent(world, ours, payment.id, SENDABLE) : 0
-    const open = ours.some((one) => one.paymentId === payment.id && mayBeInferred(one))
-    const odd = late && !lags && (open || world.pause !== undefined)
-    const portion = odd ? amount + 2 ** world.portal.size / 10_000 : amount
-    const wanted = sum([{ amount: countTaken(payment) }, { amount: unsent }, { amount: portion }])
+    const hidden = lags || world.pause !== undefined
+    const unsent = hidden ? sumUnsent(world, await readRefunds(world), payment.id, SENDABLE) : 0
+    const wanted = sum([{ amount: countTaken(payment) }, { amount: unsent }, { amount }])
     if (wanted > Number(payment.amount)) return undefined
-    const refund = await refundElsewhere(world, payment, portion)
+    const refund = await refundElsewhere(world, payment, amount)
     if (late && !lags) return 'refunded elsewhere, notified late'
     await deliverNotification(world, refund)
     return 'refunded elsewhere'
@@ -158,18 +146,55 @@ function hasUnnotified(world: World, { refunds }: SandboxPayment): boolean {
   )
 }
 
-/** A notification that says the opposite of what happened. The ledger does not lag: both cannot be wrong at once. */
-export function contradict(which: number): Step {
+/** The gateway tells a failure, with a code that is not final, of a refund whose money may still move. */
+export function notifyUnclear(which: number, code: 5 | 24): Step {
+  return step(
+    'notifyUnclear',
+    [which, code],
+    async (world) => {
+      const refund = pick(findOpen(world), which)
+      if (!refund) return undefined
+      await deliverNotification(world, refund, { code })
+      return 'notified of an unclear failure'
+    },
+    hasOpen,
+  )
+}
+
+/** A notification of a refund of ours spells its request id in upper case. */
+export function notifyUpper(which: number): Step {
+  return step(
+    'notifyUpper',
+    [which],
+    async (world) => {
+      const own = findSettled(world).filter(({ requestId }) => !world.portal.has(requestId))
+      const refund = pick(own, which)
+      if (!refund) return undefined
+      await deliverNotification(world, refund, { upper: true })
+      return 'notified in upper case'
+    },
+    hasSettled,
+  )
+}
+
+/**
+ * A notification that says the opposite of what happened, a failure with this code. The ledger does not lag: both cannot
+ * be wrong at once.
+ */
+export function contradict(which: number, code: 1 | 5 = 5): Step {
   return step(
     'contradict',
-    [which],
+    [which, code],
     async (world) => {
       const refund = pick(findSettled(world), which)
       if (!refund || refund.payment.refundedAmountShown !== null || world.pause) return undefined
-      world.lies.add(refund.requestId)
-      await deliverNotification(world, refund, refund.status === 'failed' ? 0 : 5)
+      const { requestId, status } = refund
+      const isFirst = !world.notified.has(requestId)
+      world.lies.add(requestId)
+      await deliverNotification(world, refund, { code: status === 'failed' ? 0 : code })
       await runPass(world, { ask: false })
-      return 'contradicted'
+      if (!world.portal.has(requestId)) return 'contradicted'
+      return isFirst ? 'contradicted a portal refund before' : 'contradicted a portal refund after'
     },
     hasSettled,
   )
@@ -206,8 +231,8 @@ export function change(of: number, status: string): Step {
 }
 
 /**
- * One answer from a replica that lags far behind. While nothing is refused or lied about, and no refund made elsewhere
- * is known to the ledger alone: no query can tell then.
+ * One answer from a replica that lags far behind. While no refund was refused that may have been made, and no refund made
+ * elsewhere is known to the ledger alone: no query can tell then.
  */
 export function stale(of: number): Step {
   return step(
@@ -215,7 +240,7 @@ export function stale(of: number): Step {
     [of],
     async (world) => {
       const payment = pick(world.payments, of)
-      const doubtful = world.deniedUntil.size + world.lies.size > 0 || world.pause !== undefined
+      const doubtful = world.deniedUntil.size > 0 || world.pause !== undefined
       if (!payment || doubtful || payment.refundedAmountShown !== null) return undefined
       if (hasUnnotified(world, payment)) return undefined
       payment.refundedAmountShown = '0'

@@ -1,5 +1,7 @@
 import { expect } from 'vitest'
-import { readRefunds } from './checks.ts'
+import { withKey } from '../../support/api.ts'
+import { KEY } from '../../support/service.ts'
+import { readRefunds } from './read-books.ts'
 import { ask, makeRequest } from './requests.ts'
 import { pick, type Step, step } from './step.ts'
 import type { Moment } from './wire.ts'
@@ -39,10 +41,17 @@ async function readClock({ rig }: World): Promise<number> {
   return row.now
 }
 
-async function change(world: World, method: 'PUT' | 'DELETE', target: Target, id: string) {
-  const response = await world.rig.api(`/v1/holds/${target}/${id}?${inAccountOf(world)}`, {
+async function change(
+  world: World,
+  method: 'PUT' | 'DELETE',
+  { target, id }: { target: Target; id: string },
+  key = KEY,
+) {
+  const path = `/v1/holds/${target}/${id}?${inAccountOf(world)}`
+  const { headers } = withKey(key, { 'content-type': 'application/json' })
+  const response = await fetch(world.rig.service.url + path, {
     method,
-    headers: { 'content-type': 'application/json' },
+    headers,
     body: JSON.stringify({ reason: 'somebody doubts it' }),
   })
   await response.text()
@@ -51,7 +60,7 @@ async function change(world: World, method: 'PUT' | 'DELETE', target: Target, id
 
 /** Sets a hold: from its answer on, nothing that it covers may be recorded as being sent. */
 async function setHold(world: World, target: Target, id: string): Promise<void> {
-  expect(await change(world, 'PUT', target, id)).toBe(200)
+  expect(await change(world, 'PUT', { target, id })).toBe(200)
   const key = `${target}/${id}`
   if (!world.holds.has(key)) world.holds.set(key, { target, id, from: await readClock(world) })
 }
@@ -61,7 +70,12 @@ async function releaseHold(world: World, target: Target, id: string): Promise<vo
   const key = `${target}/${id}`
   const held = world.holds.get(key)
   const until = await readClock(world)
-  expect(await change(world, 'DELETE', target, id)).toBe(held ? 200 : 409)
+  const status = await change(world, 'DELETE', { target, id })
+  // A hold whose setting is lost may be anybody's: another one than who asked for a refund releases it.
+  const isRefused = held && world.restored && status === 403
+  const [another] = world.deciders
+  const end = isRefused ? await change(world, 'DELETE', { target, id }, another) : status
+  expect(end).toBe(held ? 200 : 409)
   world.holds.delete(key)
   if (held) world.pastHolds.push({ ...held, until })
 }

@@ -1,4 +1,4 @@
-import { shiftRows, type World } from './world.ts'
+import { shiftRows, type Told, type World } from './world.ts'
 
 const KEY = 'merchant_code = $2 and transaction_id = $1'
 const OF_PAYMENTS = `merchant_code = $2 and payment_id in (select payment_id from payments where ${KEY})`
@@ -22,8 +22,19 @@ const TABLES = [
 /** A transaction's rows at an earlier moment, and what was known of it then. */
 export type Saved = { rows: readonly (readonly [string, string])[] } & Pick<
   World,
-  'clockMs' | 'cancelled' | 'holds'
-> & { sends: Map<string, number> }
+  'clockMs' | 'cancelled' | 'holds' | 'decided'
+> & { sends: Map<string, number>; said: Said }
+
+/** What people said, which is lost with its commits. */
+type Said = Pick<Told, 'saidReturned' | 'neverHappened' | 'firstSight'>
+
+function copySaid({ saidReturned, neverHappened, firstSight }: Said): Said {
+  return {
+    saidReturned: new Map(saidReturned),
+    neverHappened: new Set(neverHappened),
+    firstSight: new Set(firstSight),
+  }
+}
 
 /** Copies the rows of the transaction, as a standby that lags or a backup has them. */
 export async function save(world: World): Promise<Saved> {
@@ -40,8 +51,10 @@ export async function save(world: World): Promise<Saved> {
     rows,
     clockMs,
     cancelled: new Set(cancelled),
+    decided: new Map(world.decided),
     holds: new Map(holds),
     sends: new Map(wire.sends),
+    said: copySaid(world.told),
   }
 }
 
@@ -67,6 +80,8 @@ export async function restore(world: World, saved: Saved): Promise<void> {
     world.lostSends.set(id, (world.lostSends.get(id) ?? 0) + since)
   }
   world.cancelled = saved.cancelled
+  world.decided = saved.decided
+  Object.assign(world.told, saved.said)
   const ofAccount = [...world.holds].filter(([, { target }]) => target === 'merchant')
   const others = [...saved.holds].filter(([, { target }]) => target !== 'merchant')
   world.holds = new Map([...ofAccount, ...others])

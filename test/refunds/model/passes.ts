@@ -1,7 +1,7 @@
 import { repeatCancellations } from './cancellations.ts'
-import { readGatewayStatus, readRefunds } from './checks.ts'
 import { isHeld } from './holds.ts'
 import { restore, save as saveRows } from './lost-commits.ts'
+import { readGatewayStatus, readRefunds } from './read-books.ts'
 import { ask, makeRequest } from './requests.ts'
 import { type Step, step } from './step.ts'
 import type { SendFate } from './wire.ts'
@@ -135,7 +135,7 @@ export function loseCommits(notifiedFirst: boolean): Step {
       }
       if (notifiedFirst) await notifyAgain()
       for (const one of [...world.asked]) {
-        if ((await ask(world, one)) === undefined) world.overdrawn = true
+        if ((await ask(world, one)) === undefined) world.overdrawn.add(one.paymentId)
       }
       await repeatCancellations(
         world,

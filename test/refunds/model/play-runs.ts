@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { checkAccounts, closeAccounts } from './accounts.ts'
-import { finish } from './checks.ts'
 import { commands } from './commands.ts'
+import { finish } from './finish.ts'
 import type { Command, Model } from './step.ts'
 import type { Stage, WorldOptions } from './world.ts'
 

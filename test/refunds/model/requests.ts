@@ -3,8 +3,8 @@ import { expect } from 'vitest'
 import { Problem } from '../../../src/platform/http/problems.ts'
 import { Refund } from '../../../src/refunds/view.ts'
 import { RECEIVER } from '../../support/ask.ts'
-import { readRefunds, sumUnsent } from './checks.ts'
 import { isHeld } from './holds.ts'
+import { readRefunds, sumUnsent } from './read-books.ts'
 import { hasAsked, pick, type Step, step } from './step.ts'
 import { type Asked, countTaken, inAccountOf, note, sum, type World } from './world.ts'
 
@@ -133,7 +133,7 @@ export async function ask(
 
 /** A request is accepted only if there is room, as far as the service knows of refunds made elsewhere. */
 async function expectRoom(world: World, paymentId: string): Promise<void> {
-  if (world.restored || world.overdrawn || world.lies.size > 0) return
+  if (world.restored || world.overdrawn.has(paymentId)) return
   const known = await world.rig.database.sql<{ id: string }[]>`
     select request_id as id from foreign_refunds
     where merchant_code = ${world.account.merchantCode} and payment_id = ${paymentId}`

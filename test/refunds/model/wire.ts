@@ -56,6 +56,10 @@ export type Wire = {
   sends: Map<string, number>
   /** Called before bytes may leave. */
   onSend: (refundId: string) => void
+  /** Called when the gateway has answered with a code that is not 0. */
+  onRefused: (refundId: string, code: string) => void
+  /** Called before a query; what it returns is called with the refunded amounts of the payments that the answer lists. */
+  onQuery: () => (refunded: ReadonlyMap<string, number>) => void
   /** Called when a fate has been met. */
   onFate: (deed: FateDeed) => void
   /** Called by a process that falls asleep. */
@@ -75,6 +79,8 @@ export function makeWire(): Wire {
     sends: new Map(),
     meanwhile: undefined,
     onSend: () => {},
+    onRefused: () => {},
+    onQuery: () => () => {},
     onFate: () => {},
     onPause: () => {},
     onDenied: () => {},
@@ -101,7 +107,12 @@ export function tapGateway(
   return {
     ...gateway,
     async queryPayments(query, signal) {
+      const noteAnswer = wire.onQuery()
       const call = await gateway.queryPayments(query, signal)
+      if (call.outcome.kind === 'answered') {
+        const { payments } = call.outcome.value
+        noteAnswer(new Map(payments.map((one) => [one.id, Number(one.refundedAmount)])))
+      }
       await begin(wire, 'answered', undefined)
       if (wire.pauseQuery) {
         wire.pauseQuery = false
@@ -128,10 +139,12 @@ async function sendByFate(
   wire.fate = { kind: 'through' }
   wire.onFate(`sent: ${fate.kind === 'fault' ? fate.fault : fate.kind}`)
   await begin(wire, 'leaving', refundId)
-  const sendNow = (signal?: AbortSignal) => {
+  const sendNow = async (signal?: AbortSignal) => {
     wire.sends.set(refundId, (wire.sends.get(refundId) ?? 0) + 1)
     wire.onSend(refundId)
-    return prepared.send(signal)
+    const call = await prepared.send(signal)
+    if (call.outcome.kind === 'rejected') wire.onRefused(refundId, call.outcome.code)
+    return call
   }
   switch (fate.kind) {
     case 'unreachable': {

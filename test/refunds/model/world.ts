@@ -12,8 +12,10 @@ import { MERCHANT, postIpn, signIpn } from '../../support/service.ts'
 import { makeTransaction } from '../../support/sync.ts'
 import type { Worlds } from './accounts.ts'
 import type { RootKeys } from './approvals.ts'
+import type { Answer, SaidReturned, ToldFailure } from './books.ts'
 import type { HeldFrom, Hold } from './holds.ts'
 import type { Saved } from './lost-commits.ts'
+import type { LastDecision } from './people.ts'
 import type { Deed, Tally } from './tally.ts'
 import { type Meanwhile, type Moment, makeWire, type Pause, tapGateway, type Wire } from './wire.ts'
 
@@ -60,8 +62,10 @@ export type World = WorldOptions & {
   /** Of this account's work only. */
   ctx: ServiceContext
   wire: Wire
-  /** The key of another principal than the one that asks. */
+  /** The key of another principal than the one that asks, which approves. */
   approver: string
+  /** The keys of two others, which decide about outcomes. */
+  deciders: readonly [string, string]
   roots: RootKeys
   tally: Tally
   transactionId: string
@@ -81,6 +85,18 @@ export type World = WorldOptions & {
   repeatedLate: Set<string>
   /** Refunds of which the gateway notified what is not true. */
   lies: Set<string>
+  /** The code of each refund that failed at the gateway, if not 1. */
+  codes: Map<string, number>
+  /** What the gateway and people have said of each refund, as the auditor is shown it. */
+  told: Told
+  /** When each refund was first seen to have failed (world time). */
+  failedAt: Map<string, number>
+  /** Refunds whose money came back. */
+  cameBack: Set<string>
+  /** The last decision of a person about each refund. */
+  decided: Map<string, LastDecision>
+  /** Refunds that people decided against the ledger. */
+  misjudged: Set<string>
   /** The gateway no longer knows some request ids. */
   forgets: boolean
   /** An earlier moment that the database may be set back to. */
@@ -102,10 +118,24 @@ export type World = WorldOptions & {
   /** A mark of every row of the account, and the tables that steps of the other account have changed. */
   rows: Map<string, string>
   changedByOther: string[]
-  /** A lost refund could not be requested again: nothing keeps its amount reserved. */
-  overdrawn: boolean
+  /**
+   * Payments of which nobody can know what may move: a person decided against the ledger, or a refund whose row is lost
+   * could not be requested again or was cancelled.
+   */
+  overdrawn: Set<string>
   /** The highest refunded amount ever shown, by payment. */
   highest: Map<string, number>
+}
+
+/** What was said of refunds, by request id, and what queries showed. A restore forgets what people said. */
+export type Told = {
+  failures: ToldFailure[]
+  answers: Answer[]
+  baselines: Map<string, number>
+  successes: Set<string>
+  saidReturned: Map<string, SaidReturned>
+  neverHappened: Set<string>
+  firstSight: Set<string>
 }
 
 export type Stage = {
@@ -134,12 +164,11 @@ export async function startStage(): Promise<Stage> {
     },
   })
   const { state } = rig.sandbox
-  // Without `ops`, so that only the one that asks can decide about outcomes.
-  const scopes = '{refunds:approve}'
-  const { key: approver } = await addPrincipal(rig.database, {
-    scopes,
-    merchantCode: EVERY_MERCHANT,
-  })
+  const add = async (scopes: string) =>
+    (await addPrincipal(rig.database, { scopes, merchantCode: EVERY_MERCHANT })).key
+  const approver = await add('{refunds:approve}')
+  const scopes = '{ops,payments:read,refunds:read}'
+  const deciders = [await add(scopes), await add(scopes)] as const
   const roots = { n: 7, current: Buffer.alloc(32, 7).toString('base64'), next: undefined }
   const tally: Tally = new Map()
   return {
@@ -159,7 +188,15 @@ export async function startStage(): Promise<Stage> {
       const { approvalAbove: above } = options
       rig.service.ctx.config.REFUND_APPROVAL_ABOVE =
         above === null ? [] : [{ currency: 'VND', amount: String(above) }]
-      const given = { ...options, rig, approver, roots, tally, transactionId: randomUUID() }
+      const given = {
+        ...options,
+        rig,
+        approver,
+        deciders,
+        roots,
+        tally,
+        transactionId: randomUUID(),
+      }
       const first = await openWorld(given, state, MERCHANT, undefined)
       const ids = first.payments.map(({ id }) => id)
       const second = await openWorld(given, state, OTHER, ids)
@@ -171,7 +208,8 @@ export async function startStage(): Promise<Stage> {
   }
 }
 
-type Given = WorldOptions & Pick<World, 'rig' | 'approver' | 'roots' | 'tally' | 'transactionId'>
+type Given = WorldOptions &
+  Pick<World, 'rig' | 'approver' | 'deciders' | 'roots' | 'tally' | 'transactionId'>
 
 /** @param paymentIds those to use; undefined for new ones */
 async function openWorld(
@@ -223,10 +261,24 @@ function makeWorld(given: Given, account: typeof MERCHANT, payments: SandboxPaym
     firstSends: new Map(),
     repeatedLate: new Set(),
     lies: new Set(),
+    codes: new Map(),
+    told: {
+      failures: [],
+      answers: [],
+      baselines: new Map(),
+      successes: new Set(),
+      saidReturned: new Map(),
+      neverHappened: new Set(),
+      firstSight: new Set(),
+    },
+    failedAt: new Map(),
+    cameBack: new Set(),
+    decided: new Map(),
+    misjudged: new Set(),
     forgets: false,
     saved: undefined,
     restored: false,
-    overdrawn: false,
+    overdrawn: new Set(),
     lostSends: new Map(),
     cancelled: new Set(),
     holds: new Map(),
@@ -244,6 +296,11 @@ function connect(world: World): void {
   const { wire, ctx } = world
   const final: readonly string[] = ctx.config.GATEWAY_REFUND_FINAL_CODES
   wire.onSend = (refundId) => noteSend(world, refundId)
+  wire.onRefused = (requestId, code) => noteFailure(world, requestId, code, 'answer')
+  wire.onQuery = () => {
+    const at = world.clockMs
+    return (refunded) => world.told.answers.push({ at, refunded })
+  }
   wire.onFate = (deed) => note(world, deed)
   wire.onDenied = (refundId, code) => {
     if (!final.includes(code)) return
@@ -255,6 +312,15 @@ function connect(world: World): void {
     await settle(world, refund, undefined)
     await deliverNotification(world, refund)
   }
+}
+
+function noteFailure(
+  { told, clockMs: at }: World,
+  requestId: string,
+  code: string,
+  by: ToldFailure['by'],
+): void {
+  told.failures.push({ requestId, code, by, at, answers: told.answers.length })
 }
 
 /** The query parameter that names the account, where an id exists in both. */
@@ -275,7 +341,10 @@ async function makeEarlyRefunds(world: World): Promise<SandboxRefund[]> {
     if (!payment || countTaken(payment) + amount > Number(payment.amount)) continue
     const refund = await refundElsewhere(world, payment, amount)
     world.early.add(refund.requestId)
-    if (notified === 'before') await deliverNotification(world, refund)
+    if (notified === 'before') {
+      await deliverNotification(world, refund)
+      world.told.firstSight.add(refund.requestId)
+    }
     if (notified === 'after') later.push(refund)
   }
   return later
@@ -284,8 +353,11 @@ async function makeEarlyRefunds(world: World): Promise<SandboxRefund[]> {
 /** The service may rely on the gateway's memory for `REFUND_RESEND_FOR_MS`, except for rows it lost. */
 function noteSend(world: World, refundId: string): void {
   const first = world.firstSends.get(refundId)
-  if (first === undefined) world.firstSends.set(refundId, world.clockMs)
-  else if (!world.restored && world.clockMs - first >= SCHEDULE.resendForMs) {
+  if (first === undefined) {
+    world.firstSends.set(refundId, world.clockMs)
+    const of = world.asked.find(({ id }) => id === refundId)?.paymentId ?? ''
+    world.told.baselines.set(refundId, world.told.answers.at(-1)?.refunded.get(of) ?? 0)
+  } else if (!world.restored && world.clockMs - first >= SCHEDULE.resendForMs) {
     world.repeatedLate.add(refundId)
   }
 }
@@ -366,15 +438,18 @@ export async function shiftRows(world: World, ms: number): Promise<void> {
       update refunds set requested_at = requested_at - ${by}, due_at = due_at - ${by},
         first_sent_at = first_sent_at - ${by}, last_sent_at = last_sent_at - ${by},
         refused_at = refused_at - ${by}, failure_notified_at = failure_notified_at - ${by},
-        success_notified_at = success_notified_at - ${by}, approved_at = approved_at - ${by}
+        success_notified_at = success_notified_at - ${by}, approved_at = approved_at - ${by},
+        no_growth_since = no_growth_since - ${by}, return_seen_at = return_seen_at - ${by},
+        resolved_at = resolved_at - ${by}
       where ${ofTransaction}
     ), moved_payments as (
       update payments set as_of = as_of - ${by}, first_seen_at = first_seen_at - ${by},
-        first_as_of = first_as_of - ${by}, unlisted_since = unlisted_since - ${by}
+        first_as_of = first_as_of - ${by}, unlisted_since = unlisted_since - ${by},
+        amount_changed_at = amount_changed_at - ${by}
       where ${ofTransaction}
     ), moved_external as (
       update foreign_refunds set first_seen_at = first_seen_at - ${by},
-        notified_at = notified_at - ${by}
+        notified_at = notified_at - ${by}, failure_notified_at = failure_notified_at - ${by}
       where ${ofPayments}
     ), moved_events as (
       update ipn_events set first_received_at = first_received_at - ${by} where ${ofPayments}
@@ -396,11 +471,12 @@ export function findSettled({ payments }: World): SandboxRefund[] {
 }
 
 export async function settle(
-  { rig }: World,
+  { rig, codes }: World,
   refund: SandboxRefund,
   failureCode: number | undefined,
 ): Promise<void> {
   await settleRefund(rig.sandbox.state, refund, failureCode)
+  if (failureCode !== undefined) codes.set(refund.requestId, failureCode)
 }
 
 /** A refund made elsewhere: its money moves at once, or never. */
@@ -419,16 +495,28 @@ export async function refundElsewhere(
   return refund
 }
 
+/** What a notification says, and how. */
+type NotificationForm = {
+  /** Instead of the code that is true. */
+  code?: number | undefined
+  /** The request id in upper case. */
+  upper?: boolean | undefined
+}
+
 /** Delivers the notification of a refund as it stands; every copy after the first has other bytes. */
 export async function deliverNotification(
   world: World,
   refund: SandboxRefund,
-  code?: number,
+  { code, upper = false }: NotificationForm = {},
 ): Promise<void> {
   const { requestId, transId, payment, amount, status } = refund
   const times = world.notified.get(requestId) ?? 0
   const isTrue = code === undefined || code === 99
   if (status !== 'accepted' && isTrue) world.notified.set(requestId, times + 1)
+  const failure = world.codes.get(requestId) ?? 1
+  const told = code ?? (status === 'failed' ? failure : 0)
+  if (told === 0) world.told.successes.add(requestId)
+  else if (told !== 99) noteFailure(world, requestId, String(told), 'notification')
   const { status: answer } = await postIpn(
     world.rig.service.url,
     signIpn(
@@ -436,11 +524,11 @@ export async function deliverNotification(
         svc_MerchantCode: world.account.merchantCode,
         svc_Command: 'REFUND',
         svc_PaymentID: payment.id,
-        svc_RequestID: requestId,
+        svc_RequestID: upper ? requestId.toUpperCase() : requestId,
         svc_TransactionID: transId,
         svc_Amount: Number(amount),
         svc_Version: '1',
-        svc_ResponseCode: code ?? (status === 'failed' ? 1 : 0),
+        svc_ResponseCode: told,
         svc_ResponseMsg: `copy ${times}`,
       },
       { secret: world.account.secret, exclude: [] },
