@@ -128,7 +128,7 @@ describe('a refund that nobody approved in time', () => {
     expect(await lab.row(id)).toMatchObject({ status: 'needs_review', review: 'contradicted' })
     const [step] = await lab.database.sql`
       select cause from changes where refund_id = ${id} and after = 'needs_review'`
-    expect(step?.cause).toContain('it may have been sent by a row that was lost')
+    expect(step?.cause).toContain('may be this refund')
     expect((await lab.payment(payment.id)).refundableAmount).toBe('0')
     const against = { outcome: 'failed', againstEvidence: true }
     expect((await post(`/refunds/${id}/resolution`, against)).status).toBe(200)

@@ -412,7 +412,7 @@ describe('a refund that came back', () => {
       await lab.pass(payment)
       expect(await lab.row(refundId)).toMatchObject({
         status: 'returned',
-        matched: code === 0,
+        matched: true,
         failureCode: code === 0 ? null : '5',
       })
       expect(await lab.disagreements(payment)).toContain('decided_against_evidence')
