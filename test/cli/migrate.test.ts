@@ -41,11 +41,11 @@ it('--plan shows what would be applied and how, and changes nothing', async () =
   const { sql, url, migrate } = await createDatabase()
   // The schema of the release before.
   await sql`delete from drizzle.__drizzle_migrations where created_at >=
-    (select created_at from drizzle.__drizzle_migrations order by created_at desc offset 1 limit 1)`
+    (select created_at from drizzle.__drizzle_migrations order by created_at desc offset 4 limit 1)`
   const planned = await migrate('--plan')
   expect(planned).toMatchObject({ code: 0, err: '' })
   expect(planned.out).toMatch(
-    /^2 pending, in this order:\n\n0032_add_attempt_body_key \(in a transaction, 1 statement\)\n {2}ALTER TABLE /,
+    /^5 pending, in this order:\n\n0032_add_attempt_body_key \(in a transaction, 1 statement\)\n {2}ALTER TABLE /,
   )
   expect(planned.out).toMatch(
     /^0033_index_filled_tables \(each statement by itself, without blocking writes\)\n {2}CREATE INDEX CONCURRENTLY "/m,
@@ -55,11 +55,20 @@ it('--plan shows what would be applied and how, and changes nothing', async () =
   expect(plan.pending.map(({ name, concurrent }) => [name, concurrent])).toEqual([
     ['0032_add_attempt_body_key', false],
     ['0033_index_filled_tables', true],
+    ['0034_decided_refunds', false],
+    ['0035_odd_payments', false],
+    ['0036_contradicted_external_refunds', false],
   ])
   expect(await isSchemaCurrent(sql)).toBe(false)
-  // The column is there already.
+  // The columns are there already.
   await sql`alter table refund_attempts drop column body_key_id`
-  expect(await migrateDatabase(url)).toHaveLength(2)
+  await sql`
+    alter table refunds drop column no_growth_since, drop column resolved_principal, drop column resolved_at,
+      drop column decided_growth, drop column return_seen_at`
+  await sql`
+    alter table payments drop column counted_status, drop column counted_amount, drop column amount_changed_at`
+  await sql`alter table foreign_refunds drop column failure_notified_at`
+  expect(await migrateDatabase(url)).toHaveLength(5)
 })
 
 it('--json prints what was applied, and the plan of a current schema', async () => {

@@ -42,7 +42,7 @@ export const STUCK: readonly Rule[] = [
     damage: 'stuck',
     rule: 'no refund that fits is refused',
     find: (ledgers) => {
-      const { sent, moved } = ledgers
+      const { sent, stored, moved } = ledgers
       const { shaken } = weighEvidence(ledgers)
       const paid = new Map(moved.payments.map((payment) => [payment.id, payment]))
       return sent.refused
@@ -53,7 +53,8 @@ export const STUCK: readonly Rule[] = [
           // Counted twice where the notification follows the payment: only a person can tell that it is old.
           const before = sent.portal.filter(({ isBefore }) => isBefore)
           // An inferred refund is in the refunded amount, and stays reserved until it is known.
-          const taken = sumOf(paymentId, others, others, sent.portal, before)
+          const inferred = stored.refunds.filter((one) => one.inferred)
+          const taken = sumOf(paymentId, others, inferred, sent.portal, before)
           return compareAmounts(addAmounts([taken, amount]), payment.amount) <= 0
         })
         .map(({ key, code, amount }) => `${key}, ${amount}: ${code}`)
