@@ -187,6 +187,8 @@ async function unsend(): Promise<void> {
   await putInReview()
   await database.sql`update transactions set due_at = null where lease_id is null`
   await database.sql`delete from ipn_events where kind = 'refund'`
+  // No growth may be its own.
+  await database.sql`update payments set refunded_at_first = refunded_amount`
   await database.sql`
     update refunds set status = 'pending', attempts = 0, known = false, due_at = now() + interval '1 hour'
     where payment_id = ${PAYMENT}`
