@@ -105,6 +105,7 @@ const queries = fc.constantFrom(
 
 const scenarios: fc.Arbitrary<Step>[] = [
   index.map(settleUnnotified),
+  index.map(settleUnnotified),
   fc
     .tuple(index, fc.constantFrom(SCHEDULE.confirmMs, SCHEDULE.resolveMs))
     .map((of) => decideLate(...of)),
@@ -173,9 +174,11 @@ const service: fc.Arbitrary<Step>[] = [
 
 const atGateway: fc.Arbitrary<Step>[] = [
   index.map((which) => gateway.settleOne(which, undefined)),
+  index.map((which) => gateway.settleOne(which, undefined)),
   fc
     .tuple(index, fc.constantFrom(undefined, 1, 5, 24, 30))
     .map(([which, code]) => gateway.settleOne(which, code)),
+  fc.tuple(index, fc.constantFrom(1, 1, 2)).map((of) => gateway.notify(...of)),
   fc.tuple(index, fc.constantFrom(1, 1, 2)).map((of) => gateway.notify(...of)),
   index.map(gateway.notifyOpen),
   fc
@@ -185,6 +188,7 @@ const atGateway: fc.Arbitrary<Step>[] = [
   fc.tuple(payment, amount, fc.boolean()).map((of) => gateway.refundInPortal(...of)),
   fc.tuple(index, fc.boolean()).map((of) => gateway.refundWithTheirId(...of)),
   fc.tuple(payment, fc.boolean()).map((of) => gateway.lag(...of)),
+  fc.tuple(index, fc.constantFrom(1 as const, 5 as const)).map((of) => gateway.contradict(...of)),
   fc.tuple(index, fc.constantFrom(1 as const, 5 as const)).map((of) => gateway.contradict(...of)),
   fc.tuple(payment, fc.boolean()).map((of) => gateway.list(...of)),
   fc

@@ -133,7 +133,8 @@ export function decideAgain(which: number, outcome: Outcome, who: 0 | 1): Step {
         const status = ENDED.find((end) => end === one.status)
         return status === undefined ? [] : [{ ...one, status }]
       })
-      const refund = pick(ended, which)
+      const sent = ended.filter(({ id }) => world.wire.sends.has(id))
+      const refund = pick(sent.length > 0 ? sent : ended, which)
       if (!refund || world.pause) return undefined
       const before = world.decided.get(refund.id)
       const last = before?.outcome === refund.status && !refund.inferred ? before.who : undefined
