@@ -15,8 +15,8 @@ export async function waitForLock(
   { sql, log, limits }: Omit<MigrationSession, 'pid'>,
   key: number,
 ): Promise<number> {
-  const adviseAt = performance.now() + ADVISE_AFTER_REPORTS * limits.reportEveryMs
   let reportAt = 0
+  let reports = 0
   for (;;) {
     const [row] = await sql<{ locked: boolean; pid: number }[]>`
       select pg_try_advisory_lock(${key}) as locked, pg_backend_pid() as pid`
@@ -26,13 +26,14 @@ export async function waitForLock(
       const holder = await findLockHolder(sql, key)
       if (holder) {
         const advice =
-          performance.now() < adviseAt
+          reports < ADVISE_AFTER_REPORTS
             ? ''
             : `; if that process no longer runs, end its session with "select pg_terminate_backend(${holder.pid})"`
         log.info(
           { holder },
           `waiting for another process that migrates the database: ${describeBlockers([holder])}${advice}`,
         )
+        reports += 1
       }
     }
     await sleep(limits.pollMs)
