@@ -688,7 +688,10 @@ export const refunds = pgTable(
     /** HMAC of what was approved, and its data key: it is sent only while that is unchanged. */
     approvedFingerprint: bytes('approved_fingerprint'),
     approvedFingerprintKeyId: text('approved_fingerprint_key_id'),
-    /** Its outcome was decided by the principal that asked for it, because no other could. */
+    /**
+     * Its outcome was decided, or what held it back was ended, by the principal that asked for it, or it was decided again by
+     * the one that had decided it before: because no other could.
+     */
     selfDecided: boolean('self_decided').notNull().default(false),
 
     /** `sending` is shown as `pending`: an attempt is recorded, and its bytes may have been sent. */

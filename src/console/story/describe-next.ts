@@ -10,7 +10,7 @@ type Deadlines = Pick<
 
 type RefundFacts = Pick<
   FoundRefund['refund'],
-  'status' | 'requestedAt' | 'approvedAt' | 'lastSentAt' | 'dueAt'
+  'status' | 'inferred' | 'requestedAt' | 'approvedAt' | 'lastSentAt' | 'dueAt'
 >
 
 /** What happens to a refund next, and when (ISO 8601) where a time follows the text. */
@@ -43,7 +43,7 @@ export function describeNext(refund: RefundFacts, isHeld: boolean, settings: Dea
       return { text: next.unknown, at }
     }
     case 'succeeded':
-      return { text: next.succeeded }
+      return { text: refund.inferred ? next.inferred : next.succeeded }
     case 'failed':
       return { text: next.failed }
     case 'needs_review':

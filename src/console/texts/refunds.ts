@@ -74,6 +74,8 @@ export const refundTexts = {
     unknown:
       'It is not known whether the gateway carries it out. The service asks again; otherwise a person decides from',
     succeeded: 'Nothing. The gateway has paid it out; a bank may need some days to book it.',
+    inferred:
+      'Its notification is awaited. Until it arrives, or a person confirms that the refund happened, its amount stays reserved.',
     failed: 'Nothing. The amount can be refunded again.',
     review: 'A person has to decide what happened to it.',
     returned: 'Nothing. The money came back to the account.',

@@ -94,6 +94,7 @@ describe('what happens to a refund next', () => {
     approvedAt: null,
     lastSentAt: '2026-11-22 09:00:00+00',
     dueAt: null,
+    inferred: false,
   }
   const future = '2126-11-21 09:00:00+00'
 
@@ -111,6 +112,11 @@ describe('what happens to a refund next', () => {
     const step = describeNext({ ...refund, status }, false, settings)
     expect(step.text).toContain(words)
     expect(step.at).toBe(at)
+  })
+
+  it('says what a success that was only inferred waits for', () => {
+    const inferred = { ...refund, status: 'succeeded' as const, inferred: true }
+    expect(describeNext(inferred, false, settings).text).toContain('stays reserved')
   })
 
   it('names the next check, and for one that is held when it fails', () => {

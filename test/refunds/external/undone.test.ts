@@ -144,8 +144,7 @@ describe('growth that is explained', () => {
     const refundId = await lab.send(payment, '20')
     await lab.show(payment, '20')
     await lab.pass(payment)
-    await lab.database.sql`
-      update refunds set matched = false where refund_id = ${refundId} and inferred`
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
     await lab.show(payment, '50')
     await lab.pass(payment)
     const [found] = await readGrowth(payment)
@@ -165,4 +164,38 @@ describe('growth that is explained', () => {
     await lab.pass(payment)
     expect(await isOpen(payment)).toEqual([['no refund explains 30 of it', false]])
   })
+})
+
+it('a success that was inferred from growth is left to a person, in the commit that says the growth was made elsewhere', async () => {
+  const payment = await lab.open()
+  await lab.database.sql`
+    update payments set refunded_at_first = 30, refunded_amount = 30 where payment_id = ${payment.id}`
+  await lab.show(payment, '30')
+  await lab.notify(payment, 'portal-1', '30')
+  await lab.pass(payment)
+  await decide(payment, 'notification', 'part_of_first_sight')
+  const refundId = await lab.send(payment, '30')
+  await lab.show(payment, '60')
+  await lab.pass(payment)
+  expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+  await decide(payment, 'notification', 'matched')
+  expect(await lab.row(refundId)).toMatchObject({ status: 'needs_review', inferred: false })
+  const events = await lab.database.sql`
+    select data ->> 'status' as status from event_outbox
+    where type = 'refund.updated' and data ->> 'id' = ${refundId} order by id desc limit 1`
+  expect(events).toEqual([{ status: 'needs_review' }])
+})
+
+it('growth that a decision leaves to the only open refund of ours shows it with the next answer', async () => {
+  const payment = await lab.open()
+  await lab.notify(payment, 'portal-1', '20')
+  await lab.pass(payment)
+  await decide(payment, 'notification', 'never_happened')
+  const refundId = await lab.send(payment, '30')
+  await lab.show(payment, '50')
+  await lab.pass(payment)
+  expect(await lab.row(refundId)).toMatchObject({ status: 'accepted' })
+  await decide(payment, 'notification', 'matched')
+  await lab.pass(payment)
+  expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
 })
