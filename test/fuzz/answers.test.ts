@@ -152,7 +152,7 @@ describe('whatever the gateway answers', () => {
       const { service, errors } = await startStage(database, url)
       await fuzz({ share: 0.015 }, makeAnswer(RIGHT.refund), async ({ bytes, body }) => {
         errors.splice(0)
-        const { id: paymentId } = await seedPaid(database)
+        const { id: paymentId } = await seedAsListed()
         const { id } = await expectTaken(
           await ask({ url: service.url }, paymentId, { amount: '1' }),
         )
@@ -178,7 +178,7 @@ describe('whatever the gateway answers', () => {
       const { service, errors } = await startStage(database, url)
       let unused = 0
       await fuzz({ share: 0.015 }, makeAnswer(RIGHT.query), async (answer) => {
-        const { id, transactionId } = await seedPaid(database)
+        const { id, transactionId } = await seedAsListed()
         const { bytes } = adapt(answer, id)
         script.answer = () => bytes
         const before = await readStored(transactionId)
@@ -208,6 +208,15 @@ describe('whatever the gateway answers', () => {
 function adapt({ bytes, body }: Answer, paymentId: string): Answer {
   if (!body) return { bytes, body }
   return whole(Buffer.from(body.toString('latin1').replaceAll('P-1', paymentId), 'latin1'))
+}
+
+/** A payment as the right answer lists it, in a transaction with the sums of its payments. */
+async function seedAsListed(): ReturnType<typeof seedPaid> {
+  const amount = '10.5'
+  const seeded = await seedPaid(database, { amount })
+  await database.sql`
+    update transactions set paid_amount = ${amount} where transaction_id = ${seeded.transactionId}`
+  return seeded
 }
 
 /** What the next input makes due is the only thing that is. */
