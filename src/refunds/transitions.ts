@@ -84,6 +84,11 @@ export function isFreed({ status, returnSightings }: RefundRow): boolean {
   return status === 'returned' && returnSightings >= RELEASED
 }
 
+/** Whether people's word alone released it: no answer has to have shown that it came back. */
+export function isFreedByPeople(row: RefundRow): boolean {
+  return isFreed(row) && row.returnSeenAt === null
+}
+
 /** `returnSightings` of a returned refund whose amount is released. */
 export const RELEASED = 2
 

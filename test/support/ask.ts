@@ -144,12 +144,12 @@ export async function seedCurrency(
   { sql }: TestDatabase,
   transactionId: string,
   currency: string,
-  { verdict = 'verified', hint = false } = {},
+  { verdict = 'verified', hint = false, merchantCode = MERCHANT.merchantCode } = {},
 ): Promise<void> {
   await sql`
     insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, currency, verdict, hint, body,
       content_type, address, headers, deliveries)
-    values (${MERCHANT.merchantCode}, sha256(${currency + verdict}::bytea), 'payment', ${transactionId}, ${currency},
+    values (${merchantCode}, sha256(${transactionId + currency + verdict}::bytea), 'payment', ${transactionId}, ${currency},
       ${verdict}, ${hint}, '', '', '', '{}', 1)`
 }
 

@@ -39,7 +39,10 @@ export type RefundedDelta = {
   /** Both oldest first. */
   own: readonly OwnRefund[]
   external: readonly ExternalRefund[]
-  /** Amounts of external refunds that do not count: the delta may be theirs all the same. */
+  /**
+   * Amounts that do not count, of external refunds and of refunds that came back by people's word: the delta may be theirs
+   * all the same.
+   */
   released: readonly string[]
   /** An external refund of the payment has just appeared or changed: what was inferred is judged again. */
   externalChanged: boolean

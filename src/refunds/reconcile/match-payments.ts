@@ -9,6 +9,7 @@ import { measureUnexplained, measureUnmatched } from '../measure-unmatched.ts'
 import {
   isFailedAfterSending,
   isFreed,
+  isFreedByPeople,
   isOpen,
   isUnsent,
   NO_FAILURE,
@@ -113,6 +114,7 @@ function describeDelta(
   const own = drafts.filter(({ now }) => now.paymentId === payment.paymentId)
   const inFirstSight = own.filter(({ now }) => now.inFirstSight).map(({ now }) => now.amount)
   const unmatchedDelta = measureUnmatched(payment, own)
+  const freed = own.filter(({ now }) => isFreedByPeople(now)).map(({ now }) => now.amount)
   const hasGrown = (now: RefundRow) =>
     !hasNotGrown(now, { ...payment, unmatchedDelta, returning: '0' })
   return {
@@ -121,7 +123,7 @@ function describeDelta(
     now: payment.refundedNow,
     own: own.flatMap((draft) => describeOwn(draft, hasGrown(draft.now))),
     external: payment.external,
-    released: payment.released,
+    released: [...payment.released, ...freed],
     externalChanged,
   }
 }

@@ -5,7 +5,7 @@ import { addAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { measureUnmatched } from '../measure-unmatched.ts'
-import { isFreed, mayLeaveRefundedAmount, RELEASED } from '../transitions.ts'
+import { isFreedByPeople, mayLeaveRefundedAmount, RELEASED } from '../transitions.ts'
 import type { LockedPayment, RefundDraft } from '../types.ts'
 
 /**
@@ -61,10 +61,7 @@ function isShownLongEnough({ before, now }: RefundDraft, waitMs: number): boolea
  * shown one that a second person released.
  */
 export function measureReturning(own: readonly RefundDraft[]): string {
-  const returning = own.filter(({ now }) => {
-    const isReleasedByAPerson = isFreed(now) && now.returnSeenAt === null
-    return mayLeaveRefundedAmount(now) || isReleasedByAPerson
-  })
+  const returning = own.filter(({ now }) => mayLeaveRefundedAmount(now) || isFreedByPeople(now))
   return addAmounts(returning.map(({ now }) => now.amount))
 }
 

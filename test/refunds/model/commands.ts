@@ -159,6 +159,7 @@ const service: fc.Arbitrary<Step>[] = [
   fate.map(send),
   fc.tuple(payment, amount, fate).map((of) => sendNew(...of)),
   fc.tuple(payment, fc.constant(10), fate).map((of) => sendNew(...of)),
+  fc.tuple(payment, fc.constant(10), fate).map((of) => sendNew(...of)),
   fc.tuple(payment, fc.constant(20), fate).map((of) => sendNew(...of)),
   queries.map(query),
   fc.constant(query('none')),

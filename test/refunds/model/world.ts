@@ -7,6 +7,7 @@ import type { SandboxPayment, SandboxRefund, SandboxState } from '../../../src/s
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { makeDue } from '../../../src/transactions/make-due.ts'
 import { addPrincipal } from '../../support/approvals.ts'
+import { seedCurrency } from '../../support/ask.ts'
 import { type RefundRig, startRefundRig } from '../../support/refunds.ts'
 import { MERCHANT, postIpn, signIpn } from '../../support/service.ts'
 import { makeTransaction } from '../../support/sync.ts'
@@ -232,6 +233,7 @@ async function openWorld(
   await rig.database.sql`
     insert into transactions (merchant_code, transaction_id, due_at)
     values (${merchantCode}, ${transactionId}, now())`
+  await seedCurrency(rig.database, transactionId, 'VND', { merchantCode })
   await syncDue(world.ctx)
   for (const refund of early) await deliverNotification(world, refund)
   return world

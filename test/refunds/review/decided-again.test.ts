@@ -278,6 +278,26 @@ describe('the second word on a refund that came back', () => {
     expect(await lab.row(other)).toMatchObject({ status: 'unknown', inferred: false })
   })
 
+  it('leaves its growth, from which no refund that was open before is inferred', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    const other = await lab.send(payment, '30')
+    await lab.notify(payment, refundId, '30')
+    await lab.show(payment, '30')
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
+    await decide(anh, refundId, 'returned')
+    await decide(binh, refundId, 'returned')
+    await lab.pass(payment)
+    expect(await lab.row(other)).toMatchObject({ status: 'accepted', inferred: false })
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    await lab.show(payment, '30')
+    await lab.notify(payment, other, '30')
+    await lab.pass(payment)
+    expect(await lab.row(other)).toMatchObject({ status: 'succeeded', matched: true })
+  })
+
   it('of one from before the payment was first seen takes it out of that first sight', async () => {
     const { payment, refundId } = await makeSucceeded()
     await lab.database.sql`update payments set refunded_at_first = 30`
