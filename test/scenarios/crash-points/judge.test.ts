@@ -12,6 +12,7 @@ const MOVED: Observed = {
   stored: [{ id: 'R1', status: 'succeeded' }],
   attempts: ['answered'],
   refundable: '70',
+  isInferred: false,
   isLeased: false,
   isFinal: true,
   events: [
@@ -36,6 +37,14 @@ const LOST: Observed = {
   refundableDecided: '100',
 }
 
+/** The same, which only growth shows. */
+const INFERRED: Observed = {
+  ...MOVED,
+  isInferred: true,
+  refundable: '40',
+  refundableDecided: '70',
+}
+
 const LIES: [string, Damage, Observed][] = [
   ['a movement is doubled', 'moved twice', { ...MOVED, moved: ['30', '30'] }],
   ['another amount moved', 'moved twice', { ...MOVED, moved: ['60'] }],
@@ -57,6 +66,9 @@ const LIES: [string, Damage, Observed][] = [
   ['its transaction stays open', 'stuck', { ...MOVED, isFinal: false }],
   ['its amount can be refunded again', 'disagrees', { ...MOVED, refundable: '100' }],
   ['a person cannot release it', 'stuck', { ...LOST, refundableDecided: null }],
+  ['what was inferred frees its amount', 'disagrees', { ...INFERRED, refundable: '70' }],
+  ['a person cannot confirm it', 'stuck', { ...INFERRED, refundableDecided: null }],
+  ['its confirmation frees nothing', 'stuck', { ...INFERRED, refundableDecided: '40' }],
   ['the feed has it twice', 'disagrees', { ...MOVED, events: [...MOVED.events, ...MOVED.events] }],
   ['the feed lacks its end', 'disagrees', { ...MOVED, events: MOVED.events.slice(0, 1) }],
 ]
@@ -65,6 +77,7 @@ describe('the judge', () => {
   it('finds nothing where the money moved once, or a person decides about what may be lost', () => {
     expect(judge(MOVED)).toEqual([])
     expect(judge({ ...MOVED, dedupes: true })).toEqual([])
+    expect(judge(INFERRED)).toEqual([])
     expect(judge(LOST)).toEqual([])
   })
 

@@ -16,11 +16,16 @@ export type Observed = {
   /** The outcomes of the recorded attempts; null while one is in progress. */
   attempts: readonly (string | null)[]
   refundable: string
+  /** Only growth shows that it succeeded. */
+  isInferred: boolean
   isLeased: boolean
   isFinal: boolean
   /** Types and statuses of the refund's events, oldest first. */
   events: readonly { type: string; status: string }[]
-  /** What is left to refund once a person has decided that a refund in `needs_review` failed; null without one. */
+  /**
+   * What is left to refund once a person has decided that a refund in `needs_review` failed, or confirmed one that was
+   * inferred; null without one, or when the decision was refused.
+   */
   refundableDecided: string | null
 }
 
@@ -62,19 +67,24 @@ export function judge(observed: Observed): Finding[] {
   ]
 }
 
-/** The amount is gone or reserved; a person's decision that it failed releases it. */
+/**
+ * The amount is gone or reserved; a person's decision that it failed releases it. What was inferred is both, until a person
+ * confirms it.
+ */
 function judgeRefundable(
-  { amount, paid, refundable, refundableDecided }: Observed,
+  { amount, paid, refundable, isInferred, refundableDecided }: Observed,
   status: string,
 ): Finding[] {
   const rest = subtractAmount(paid, amount)
+  const expected = isInferred ? subtractAmount(rest, amount) : rest
   const findings: Finding[] = []
-  if (compareAmounts(refundable, rest) !== 0) {
-    findings.push({ damage: 'disagrees', what: `${refundable} is refundable, not ${rest}` })
+  if (compareAmounts(refundable, expected) !== 0) {
+    findings.push({ damage: 'disagrees', what: `${refundable} is refundable, not ${expected}` })
   }
-  if (status !== 'needs_review') return findings
-  if (refundableDecided === null || compareAmounts(refundableDecided, paid) !== 0) {
-    const what = `a person cannot end it: then ${refundableDecided} is refundable, not ${paid}`
+  if (status !== 'needs_review' && !isInferred) return findings
+  const decided = isInferred ? rest : paid
+  if (refundableDecided === null || compareAmounts(refundableDecided, decided) !== 0) {
+    const what = `a person cannot end it: then ${refundableDecided} is refundable, not ${decided}`
     findings.push({ damage: 'stuck', what })
   }
   return findings

@@ -5,13 +5,23 @@ import type { Stage } from './stage.ts'
 
 const PAID = '100'
 
-/** Reads what both sides hold about a refund. Then decides one in `needs_review`, as a person would. */
-export async function observe(stage: Stage, one: Case): Promise<Observed> {
+/**
+ * Reads what both sides hold about a refund. Then decides one in `needs_review`, or confirms one that was inferred, as a
+ * person would.
+ * @param runRound queries the transaction once
+ */
+export async function observe(
+  stage: Stage,
+  one: Case,
+  runRound: () => Promise<void>,
+): Promise<Observed> {
   const { lab, dedupes } = stage
   const { refundId, amount, payment } = one
   const { sql } = lab.database
-  const stored = await sql<{ id: string; status: string }[]>`
-    select refund_id::text as id, status from refunds where payment_id = ${payment.id}`
+  const stored = await sql<{ id: string; status: string; inferred: boolean }[]>`
+    select refund_id::text as id, status, inferred from refunds where payment_id = ${payment.id}`
+  const [own] = stored
+  const outcome = own?.inferred ? 'succeeded' : 'failed'
   const attempts = await sql<{ outcome: string | null }[]>`
     select outcome from refund_attempts where refund_id = ${refundId} order by id`
   const [transaction] = await sql<{ isLeased: boolean; isFinal: boolean }[]>`
@@ -27,16 +37,27 @@ export async function observe(stage: Stage, one: Case): Promise<Observed> {
     moved: listMoved(stage, one),
     arrived: countArrived(stage, one),
     refundable: (await lab.payment(payment.id)).refundableAmount,
-    refundableDecided: stored[0]?.status === 'needs_review' ? await decide(stage, one) : null,
+    isInferred: own?.inferred === true,
+    refundableDecided:
+      own?.inferred || own?.status === 'needs_review'
+        ? await decide(stage, one, outcome, runRound)
+        : null,
   }
 }
 
 /** @returns what is left to refund after the decision; null when it was refused */
-async function decide({ lab }: Stage, { refundId, payment }: Case): Promise<string | null> {
+async function decide(
+  { lab }: Stage,
+  { refundId, payment }: Case,
+  outcome: 'succeeded' | 'failed',
+  runRound: () => Promise<void>,
+): Promise<string | null> {
   const { status } = await lab.api(`/v1/refunds/${refundId}/resolution`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ outcome: 'failed', reason: 'the gateway does not know it' }),
+    body: JSON.stringify({ outcome, reason: 'looked it up in the ledger' }),
   })
-  return status === 200 ? (await lab.payment(payment.id)).refundableAmount : null
+  if (status !== 200) return null
+  if (outcome === 'succeeded') await runRound()
+  return (await lab.payment(payment.id)).refundableAmount
 }

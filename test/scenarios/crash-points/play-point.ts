@@ -128,7 +128,7 @@ async function postRefund(url: string, { payment, key, amount }: Case): Promise<
 
 async function end(stage: Stage, one: Case, { successor }: Subject) {
   await untilEnded(stage, one, successor.ctx)
-  const observed = await observe(stage, one)
+  const observed = await observe(stage, one, () => runRound(stage, one, successor.ctx))
   return { moved: observed.moved.length, findings: judge(observed) }
 }
 
