@@ -601,6 +601,14 @@ export const payments = pgTable(
      */
     countedAmount: amount('counted_amount'),
     amountChangedAt: time('amount_changed_at'),
+    /**
+     * The refunded amount that counts for what is left while the newest answers show less, and since when they have shown
+     * this much less (database time). Both null while `refunded_amount` counts.
+     */
+    countedRefunded: amount('counted_refunded'),
+    refundedFellAt: time('refunded_fell_at'),
+    /** By how much it may fall at once, because two people said that refunds which it includes came back. */
+    expectedFall: amount('expected_fall'),
     /** The gateway listed it once and no longer does: two answers at least a minute apart omitted it. */
     missing: boolean('missing').notNull().default(false),
     /** The newest answer lists it with values that cannot be read; the row keeps the last ones that could. */

@@ -8,6 +8,8 @@ import { insertRows, pickColumns, rowSet, setExcluded } from '../platform/postgr
 import type { Tx } from '../platform/postgres/types.ts'
 import {
   getCountedAmount,
+  getCountedRefunded,
+  judgeFall,
   judgeReading,
   measureAmountWait,
   measureMs,
@@ -38,6 +40,9 @@ const COLUMNS = pickColumns(
   'countedStatus',
   'countedAmount',
   'amountChangedAt',
+  'countedRefunded',
+  'refundedFellAt',
+  'expectedFall',
   'firstAsOf',
   'asOf',
   'updatedAt',
@@ -101,6 +106,7 @@ async function upsertPayments(
       ${setExcluded(tx, payments, 'status', 'amount', 'refundedAmount', 'paymentMethod')},
       ${setExcluded(tx, payments, 'missing', 'unlistedSince', 'unreadable', 'asOf')},
       ${setExcluded(tx, payments, 'countedStatus', 'countedAmount', 'amountChangedAt')},
+      ${setExcluded(tx, payments, 'countedRefunded', 'refundedFellAt', 'expectedFall')},
       updated_at = greatest(target.updated_at, excluded.updated_at)
     where target.transaction_id = excluded.transaction_id`
   return written.count
@@ -125,7 +131,8 @@ export async function lockPayments(
       payment_id as "paymentId", status, amount, refunded_amount as "refundedAmount",
       payment_method as "paymentMethod", missing, unlisted_since::text as "unlistedSince", unreadable,
       counted_status as "countedStatus", counted_amount as "countedAmount",
-      amount_changed_at::text as "amountChangedAt", as_of::text as "asOf"
+      amount_changed_at::text as "amountChangedAt", counted_refunded as "countedRefunded",
+      refunded_fell_at::text as "refundedFellAt", expected_fall as "expectedFall", as_of::text as "asOf"
     from ${rowSet(tx, 'k', KEY_COLUMNS, keys)} cross join lateral (
       select * from payments as p
       where ${tx.unsafe(byKey('p', ['merchant_code', 'transaction_id'], 'k'))} for update
@@ -158,7 +165,9 @@ export function comparePayments(
     return {
       ...facts,
       ...LISTED,
-      ...(old ? judgeReading(old, facts, asOf, apartMs) : NOTHING_ODD),
+      ...NOTHING_ODD,
+      ...(old && judgeReading(old, facts, asOf, apartMs)),
+      ...(old && judgeFall(old, facts, asOf, apartMs)),
       paymentId: id,
       asOf,
       amount: keepNotation(old?.amount, facts.amount),
@@ -215,13 +224,27 @@ function listChanges(before: StoredPayment | undefined, after: StoredPayment): P
   const changes = COMPARED_FIELDS.filter((field) => before[field] !== after[field]).map(
     (field) => ({ paymentId, field, before: String(before[field]), after: String(after[field]) }),
   )
-  const isConfirmed =
-    before.amount === after.amount &&
-    compareAmounts(getCountedAmount(before), getCountedAmount(after)) !== 0
-  return isConfirmed ? [...changes, confirmAmount(before, after)] : changes
+  return [...changes, ...listConfirmed(before, after)]
 }
 
-/** Two answers agree: the amount, which was shown before, counts for refunds from now on. */
-function confirmAmount(before: StoredPayment, { paymentId, amount }: StoredPayment): PaymentChange {
-  return { paymentId, field: 'countedAmount', before: getCountedAmount(before), after: amount }
+/** Two answers agree: the amounts that were shown before, and count for refunds from now on. */
+function listConfirmed(before: StoredPayment, after: StoredPayment): PaymentChange[] {
+  const { paymentId, amount, refundedAmount } = after
+  const counted = [
+    {
+      field: 'countedAmount',
+      isShown: before.amount === amount,
+      before: getCountedAmount(before),
+      after: getCountedAmount(after),
+    },
+    {
+      field: 'countedRefunded',
+      isShown: before.refundedAmount === refundedAmount,
+      before: getCountedRefunded(before),
+      after: getCountedRefunded(after),
+    },
+  ]
+  return counted
+    .filter((one) => one.isShown && compareAmounts(one.before, one.after) !== 0)
+    .map(({ isShown: _, ...change }) => ({ paymentId, ...change }))
 }

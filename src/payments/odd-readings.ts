@@ -1,5 +1,5 @@
 import type { ListedPayment } from '../gateway/types.ts'
-import { compareAmounts } from '../money.ts'
+import { compareAmounts, subtractAmount } from '../money.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
 import { isKnownStatus } from './is-recognised.ts'
 import type { StoredPayment } from './types.ts'
@@ -7,10 +7,24 @@ import type { StoredPayment } from './types.ts'
 /** What counts of a payment where that is not what the newest answer shows. */
 export type OddReading = Pick<StoredPayment, 'countedStatus' | 'countedAmount' | 'amountChangedAt'>
 
-export const NOTHING_ODD: OddReading = {
+const NO_ODD_SUCCESS: OddReading = {
   countedStatus: null,
   countedAmount: null,
   amountChangedAt: null,
+}
+
+/** The refunded amount that counts where the newest answer shows less. */
+export type FallenReading = Pick<
+  StoredPayment,
+  'countedRefunded' | 'refundedFellAt' | 'expectedFall'
+>
+
+const NOT_FALLEN = { countedRefunded: null, refundedFellAt: null }
+
+export const NOTHING_ODD: OddReading & FallenReading = {
+  ...NO_ODD_SUCCESS,
+  ...NOT_FALLEN,
+  expectedFall: null,
 }
 
 /** The status that counts for the state and the sums of the transaction. */
@@ -29,6 +43,39 @@ export function getCountedAmount({
   return countedAmount ?? amount
 }
 
+/** The refunded amount that counts for what is left (decimal string). */
+export function getCountedRefunded({
+  refundedAmount,
+  countedRefunded,
+}: Pick<StoredPayment, 'refundedAmount' | 'countedRefunded'>): string {
+  return countedRefunded ?? refundedAmount
+}
+
+/**
+ * Judges the refunded amount that an answer shows of a known payment: one from a stale replica frees nothing. Less than
+ * before counts once two answers, apart, agree; at once only what people have said to have come back.
+ * @param asOf when the query was sent (database time)
+ * @param apartMs how far apart the two answers are, at least
+ */
+export function judgeFall(
+  old: StoredPayment,
+  { refundedAmount }: Pick<ListedPayment, 'refundedAmount'>,
+  asOf: string,
+  apartMs: number,
+): FallenReading {
+  const counted = getCountedRefunded(old)
+  const { expectedFall } = old
+  if (compareAmounts(refundedAmount, counted) >= 0) return { ...NOT_FALLEN, expectedFall }
+  const fallen = subtractAmount(counted, refundedAmount)
+  if (expectedFall !== null && compareAmounts(fallen, expectedFall) <= 0) {
+    return { ...NOT_FALLEN, expectedFall: subtractAmount(expectedFall, fallen) }
+  }
+  const isSame = compareAmounts(refundedAmount, old.refundedAmount) === 0
+  const since = (isSame ? old.refundedFellAt : null) ?? asOf
+  if (measureMs(since, asOf) >= apartMs) return { ...NOT_FALLEN, expectedFall: null }
+  return { countedRefunded: counted, refundedFellAt: since, expectedFall }
+}
+
 /**
  * Judges what an answer shows of a known payment: odd readings change nothing. A success keeps counting while its status
  * is one that nobody knows. Another amount than the one it succeeded with counts for refunds once two answers, apart,
@@ -45,31 +92,31 @@ export function judgeReading(
   const wasSuccess = getCountedStatus(old) === 'SUCCESS'
   const countedStatus = wasSuccess && !isKnownStatus(status) ? 'SUCCESS' : null
   const counted = wasSuccess ? getCountedAmount(old) : old.countedAmount
-  if (counted === null) return NOTHING_ODD
+  if (counted === null) return NO_ODD_SUCCESS
   const kept = { countedStatus, countedAmount: counted, amountChangedAt: null }
   const isCounted = compareAmounts(amount, counted) === 0
-  if (isCounted && (countedStatus ?? status) === 'SUCCESS') return { ...NOTHING_ODD, countedStatus }
+  if (isCounted && (countedStatus ?? status) === 'SUCCESS')
+    return { ...NO_ODD_SUCCESS, countedStatus }
   if (isCounted || status !== 'SUCCESS') return kept
   const isSame = compareAmounts(amount, old.amount) === 0
   const since = (isSame ? old.amountChangedAt : null) ?? asOf
-  if (measureMs(since, asOf) >= apartMs) return NOTHING_ODD
+  if (measureMs(since, asOf) >= apartMs) return NO_ODD_SUCCESS
   return { ...kept, amountChangedAt: since }
 }
 
 /**
- * How long until an answer may confirm an amount that the newest one, sent at `asOf`, shows and that does not count yet
- * (ms); undefined when no payment waits for that.
+ * How long until an answer may confirm an amount, paid or refunded, that the newest one, sent at `asOf`, shows and that
+ * does not count yet (ms); undefined when no payment waits for that.
  */
 export function measureAmountWait(
   payments: readonly StoredPayment[],
   asOf: string,
   apartMs: number,
 ): number | undefined {
-  const waits = payments.flatMap((one) =>
-    one.amountChangedAt === null || one.asOf !== asOf
-      ? []
-      : [apartMs - measureMs(one.amountChangedAt, asOf)],
-  )
+  const waits = payments
+    .filter((one) => one.asOf === asOf)
+    .flatMap(({ amountChangedAt, refundedFellAt }) => [amountChangedAt, refundedFellAt])
+    .flatMap((since) => (since === null ? [] : [apartMs - measureMs(since, asOf)]))
   return waits.length === 0 ? undefined : Math.min(...waits)
 }
 

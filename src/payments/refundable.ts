@@ -4,7 +4,7 @@ import { byKey } from '../platform/postgres/by-key.ts'
 /** The inputs of a payment's refundable balance. Amounts are decimal strings. */
 export type BalanceFacts = {
   amount: string
-  /** The payment's `refundedAmount` in the newest snapshot, and when the payment was first seen. */
+  /** The payment's refunded amount that counts, and what it was when the payment was first seen. */
   refundedNow: string
   refundedAtFirst: string
   /** Amounts of refunds, own and external, that were matched to the growth between the two. */
@@ -32,10 +32,11 @@ export function computeRefundable(facts: BalanceFacts): string {
  * The same formula in SQL, for statements that read `payments` without an alias. Under concurrency it is
  * correct only in a statement that starts after the payment's row was locked. `foreign_refunds` holds the
  * external refunds. A refund that is part of the first sight is in neither sum, nor is one that came back once two
- * answers have shown it (`return_sightings`). While an amount that changed is not confirmed, the lower one counts.
+ * answers have shown it (`return_sightings`). While an amount that changed is not confirmed, the lower one counts; of
+ * refunded amounts, the higher one.
  */
 export const REFUNDABLE_SQL = `greatest(0, least(payments.amount, payments.counted_amount)
-  - greatest(payments.refunded_amount, payments.refunded_at_first
+  - greatest(payments.refunded_amount, payments.counted_refunded, payments.refunded_at_first
     + ${sumOf('refunds', 'r.matched and not r.in_first_sight')}
     + ${sumOf('foreign_refunds', 'r.matched and r.outcome is null')})
   - ${sumOf('refunds', "not r.matched and not r.in_first_sight and r.status <> 'failed' and r.return_sightings < 2")}

@@ -17,6 +17,12 @@ export type StoredPayment = Omit<ListedPayment, 'id'> & {
   countedAmount: string | null
   /** When the query was sent whose answer showed `amount` first (database time), while it waits for another one. */
   amountChangedAt: string | null
+  /** The refunded amount that counts for what is left while the newest answers show less; otherwise null. */
+  countedRefunded: string | null
+  /** When the query was sent whose answer showed this much less refunded first (database time). */
+  refundedFellAt: string | null
+  /** By how much the refunded amount may fall at once, because people released refunds that it includes; or null. */
+  expectedFall: string | null
   /** When the query was sent whose answer it was last read from (database time). */
   asOf: string
 }

@@ -171,14 +171,14 @@ function isOnlyRefused({ status, attempts, unanswered, refusedCode }: RefundRow)
 
 /**
  * Whether the refunded amount has grown by less than the refund since it was first sent, whoever the growth
- * belongs to. An amount below what refunds explain is a stale answer, and shows nothing. What came back may hide
- * as much growth.
+ * belongs to. An amount below what refunds explain, or below what it was then, is a stale answer, and shows nothing. What
+ * came back may hide as much growth.
  */
 export function hasNotGrown(
   { amount, refundedBefore }: Pick<RefundRow, 'amount' | 'refundedBefore'>,
   { refundedNow, refundedAtFirst, unmatchedDelta, returning }: Omit<SnapshotView, 'callId'>,
 ): boolean {
   if (new Big(unmatchedDelta).lt(0)) return false
-  const grown = new Big(refundedNow).minus(refundedBefore ?? refundedAtFirst)
-  return grown.plus(returning).lt(amount)
+  const grown = new Big(refundedNow).minus(refundedBefore ?? refundedAtFirst).plus(returning)
+  return grown.gte(0) && grown.lt(amount)
 }

@@ -40,6 +40,16 @@ export function measureUnexplained(
   return new Big(measureUnmatched(payment, drafts)).minus(addAmounts(inferred)).toFixed()
 }
 
+/**
+ * Measures the growth of a payment that is matched to no known refund, a decimal string, by the refunded amount that
+ * counts: an answer that shows less takes back no growth before it is confirmed.
+ * @param drafts may include refunds of other payments
+ */
+export function measureCounted(payment: LockedPayment, drafts: readonly RefundDraft[]): string {
+  const refundedNow = payment.countedRefunded ?? payment.refundedNow
+  return measureUnmatched({ ...payment, refundedNow }, drafts)
+}
+
 /** Whether its success was inferred: it stays reserved until it is known. */
 export function isInferredUnmatched({ status, inferred, matched }: RefundRow): boolean {
   return status === 'succeeded' && inferred && !matched

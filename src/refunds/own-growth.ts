@@ -3,8 +3,8 @@ import { DomainError } from '../errors.ts'
 import {
   isInferredUnmatched,
   mayBeItsOwnGrowth,
+  measureCounted,
   measureUnexplained,
-  measureUnmatched,
 } from './measure-unmatched.ts'
 import type { LockedPayment, RefundDraft, RefundRow } from './types.ts'
 
@@ -49,12 +49,15 @@ function findOwnGrowth(
   { drafts }: Locked,
   row: RefundRow,
 ): string | undefined {
-  const unmatched = measureUnmatched(payment, drafts)
+  const unmatched = measureCounted(payment, drafts)
   return mayBeItsOwnGrowth(unmatched, row) ? unmatched : undefined
 }
 
-function describeGrowth(growth: string, { paymentId, refundedNow }: LockedPayment): string {
-  return `${growth} of the refunded amount ${refundedNow} of payment ${paymentId} are not explained by a known refund`
+function describeGrowth(
+  growth: string,
+  { paymentId, refundedNow, countedRefunded }: LockedPayment,
+): string {
+  return `${growth} of the refunded amount ${countedRefunded ?? refundedNow} of payment ${paymentId} are not explained by a known refund`
 }
 
 /** What explains the growth: the refunds that were inferred from it, and what is left beside them. */

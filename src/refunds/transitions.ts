@@ -74,10 +74,22 @@ export function isDecidedFailed({ status, failureReason, failureSource }: Refund
   return status === 'failed' && failureSource === 'service' && failureReason === 'resolved'
 }
 
-/** Whether it failed after bytes had left: growth of its amount may show that it moved all the same. */
-export function isFailedAfterSending({ status, firstSentAt }: RefundRow): boolean {
-  return status === 'failed' && firstSentAt !== null
+/**
+ * Whether it failed after bytes had left, also those of a row that was lost, which a notification or a person's decision
+ * shows: growth of its amount may show that it moved all the same.
+ */
+export function isFailedAfterSending(row: RefundRow): boolean {
+  const { status, firstSentAt, failureCode, successNotifiedAt } = row
+  const isKnown = firstSentAt !== null || failureCode !== null || successNotifiedAt !== null
+  return status === 'failed' && (isKnown || isDecidedFailed(row))
 }
+
+/** Whether it failed because its time was over, which no answer of the gateway confirmed. */
+export function isExpired({ status, failureReason }: RefundRow): boolean {
+  return status === 'failed' && EXPIRED.includes(failureReason ?? '')
+}
+
+const EXPIRED = ['not_sent_in_time', 'approval_expired']
 
 /** Whether it came back and its amount is released: two answers show that, or a second person says so. */
 export function isFreed({ status, returnSightings }: RefundRow): boolean {

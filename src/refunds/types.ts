@@ -173,6 +173,8 @@ export type LockedPayment = {
   countedStatus: string | null
   /** The amount that counts for refunds, while answers do not agree about another one; otherwise null. */
   countedAmount: string | null
+  /** The refunded amount that counts for what is left, while answers show less that is not confirmed; otherwise null. */
+  countedRefunded: string | null
   /** The part of it that the newest answers may lack already, because refunds of ours came back. */
   returning: string
   external: ExternalRefund[]

@@ -135,7 +135,8 @@ function judgeChange(
 ): Disagreements {
   const old = known.find((one) => one.paymentId === paymentId)
   // That an amount counts from now on is no news: its change is a discrepancy since it was first shown.
-  if (!old || before === null || field === 'countedAmount') return { found: [], resolved: [] }
+  const isConfirmed = field === 'countedAmount' || field === 'countedRefunded'
+  if (!old || before === null || isConfirmed) return { found: [], resolved: [] }
   const subject = { ...key, paymentId }
   // Its entry is a discrepancy of its own.
   if (field === 'unreadable') return { found: [], resolved: [] }

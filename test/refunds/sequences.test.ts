@@ -204,6 +204,10 @@ describe('a delta', () => {
       'answer_went_backwards',
       'refunded_amount_fell',
     ])
+    // Reserved, and counted as refunded until two answers agree that it is not.
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '40' })
+    await lab.age(refundId, lab.service.ctx.config.REFUND_CONFIRM_FAILED_MS)
+    await lab.pass(payment)
     expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
   })
 

@@ -82,6 +82,9 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
         return_seen_at = return_seen_at - ${ms}::float8 * interval '1 millisecond',
         resolved_at = resolved_at - ${ms}::float8 * interval '1 millisecond'
       where refund_id = ${refundId}`
+    await sql`
+      update payments set refunded_fell_at = refunded_fell_at - ${ms}::float8 * interval '1 millisecond'
+      where payment_id = (select payment_id from refunds where refund_id = ${refundId})`
   }
   const ask = async ({ id }: LabPayment, amount: string) =>
     (await rig.refund(id, { amount })).body.id

@@ -103,7 +103,7 @@ function describeChange(
   return words.changed(of, field, from, to ?? words.nothing)
 }
 
-const AMOUNTS: readonly string[] = ['amount', 'refundedAmount', 'countedAmount']
+const AMOUNTS: readonly string[] = ['amount', 'refundedAmount', 'countedAmount', 'countedRefunded']
 
 /** The states that people know by other names, and amounts as they are written elsewhere. */
 function nameValue(

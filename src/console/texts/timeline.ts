@@ -51,6 +51,7 @@ export const timelineTexts = {
     amount: 'Amount',
     refundedAmount: 'Refunded amount',
     countedAmount: 'Amount that counts for refunds',
+    countedRefunded: 'Refunded amount that counts for refunds',
     paymentMethod: 'Method',
     missing: 'No longer listed',
     unreadable: 'Unreadable',

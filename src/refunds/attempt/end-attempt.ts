@@ -5,7 +5,7 @@ import type { GatewayOutcome } from '../../gateway/types.ts'
 import { build } from '../../platform/postgres/query-builder.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { maskAccount } from '../receiver.ts'
-import { NO_FAILURE, transition } from '../transitions.ts'
+import { isUnsent, NO_FAILURE, sendToReview, transition } from '../transitions.ts'
 import type { RefundDraft } from '../types.ts'
 import { maskAccountIn } from './mask-account-in.ts'
 import type { SentAttempt } from './types.ts'
@@ -68,6 +68,11 @@ export function applyOutcome(
       const cause = { reason: `not sent: ${outcome.reason}` }
       const restored = { attempts, firstSentAt, lastSentAt, refundedBefore, unanswered }
       transition(draft, before.status, cause, restored)
+      // Somebody sent it, if not this attempt.
+      if (isUnsent(draft.now) && draft.now.failureCode !== null) {
+        const reason = 'its failure was notified, but as far as is known it was not sent'
+        sendToReview(draft, 'contradicted', { reason })
+      }
       break
     }
     case 'unknown':

@@ -37,7 +37,21 @@ export async function endLateAttempt(
         returning clock_timestamp()::text as "endedAt"`
   if (!found) restoreAttempt(draft, attempt, outcome)
   if (row && isLast(draft, attempt)) applyLate(draft, sent, row.endedAt)
+  else applyEarlier(draft, sent)
   return true
+}
+
+/**
+ * Applies the answer of an attempt that another one followed. Code 0 accepts the refund; anything else but that nothing
+ * was sent shows that there was more than one attempt, and then no code proves a failure.
+ */
+function applyEarlier(draft: RefundDraft, { call: { outcome } }: SentAttempt): void {
+  if (draft.now.status !== 'unknown' || outcome.kind === 'unavailable') return
+  draft.now = { ...draft.now, unanswered: true }
+  if (outcome.kind !== 'answered') return
+  const cause = { reason: 'the gateway accepted the refund (code 0) at an earlier attempt' }
+  const accepted = { gatewayRefundId: outcome.value ?? null, ...NO_FAILURE }
+  transition(draft, 'accepted', cause, accepted)
 }
 
 function isLast({ now }: RefundDraft, { recorded }: Attempt): boolean {

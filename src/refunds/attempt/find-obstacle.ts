@@ -27,7 +27,7 @@ export function findObstacle(
   const others = own.filter((one) => one !== draft && !one.now.inFirstSight).map(({ now }) => now)
   const left = computeRefundable({
     amount: payment.amount,
-    refundedNow: payment.refundedNow,
+    refundedNow: payment.countedRefunded ?? payment.refundedNow,
     refundedAtFirst: payment.refundedAtFirst,
     matched: [
       ...others.filter(({ matched }) => matched).map(({ amount }) => amount),

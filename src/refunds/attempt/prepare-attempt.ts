@@ -2,7 +2,7 @@ import type { BodyHmac } from '../../gateway/body-hmac.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { hasNotGrown } from '../deadlines.ts'
-import { mayBeItsOwnGrowth, measureUnexplained } from '../measure-unmatched.ts'
+import { mayBeItsOwnGrowth, measureCounted, measureUnexplained } from '../measure-unmatched.ts'
 import { explainMayHaveMoved } from '../own-growth.ts'
 import { decryptReceiver, type Receiver } from '../receiver.ts'
 import { mayResend } from '../schedule-check.ts'
@@ -77,12 +77,13 @@ function* pickSendable(
     const obstacle = findObstacle(payment, own, draft)
     const isPaymentGone = obstacle !== undefined && obstacle.left === undefined
     // It waits with the discrepancy, until the growth is explained or it was not sent in time.
-    if (mayBeItsOwn(payment, draft) && !isPaymentGone) continue
+    const mayBeItsOwn = mayBeItsOwnGrowth(measureCounted(payment, own), draft.now)
+    if (mayBeItsOwn && !isPaymentGone) continue
     if (!obstacle) {
       yield draft
       continue
     }
-    const waits = mayClear(obstacle, own, draft, payment.unmatchedDelta)
+    const waits = mayClear(obstacle, own, draft, measureCounted(payment, own))
     if (waits && sinceRequestedMs < config.REFUND_RESOLVE_FOR_MS) continue
     failUnsent(payment, own, draft, { ...obstacle, callId })
   }
@@ -111,14 +112,11 @@ function showsNothing(
   own: readonly RefundDraft[],
   { now }: RefundDraft,
 ): boolean {
-  const { unmatchedDelta, refundedNow, refundedAtFirst, returning } = payment
-  if (unmatchedDelta === undefined || measureUnexplained(payment, own) !== '0') return false
+  const { unmatchedDelta, refundedNow, refundedAtFirst, returning, countedRefunded } = payment
+  // Growth that an earlier answer showed and this one does not is not gone before it is confirmed.
+  if (countedRefunded !== null || unmatchedDelta === undefined) return false
+  if (measureUnexplained(payment, own) !== '0') return false
   return hasNotGrown(now, { refundedNow, refundedAtFirst, unmatchedDelta, returning })
-}
-
-/** Whether the payment has grown by as much without explanation: it may be this refund, sent from a row that was lost. */
-function mayBeItsOwn({ unmatchedDelta = '0' }: LockedPayment, { now }: RefundDraft): boolean {
-  return mayBeItsOwnGrowth(unmatchedDelta, now)
 }
 
 type AttemptToRecord = {
@@ -156,7 +154,9 @@ async function recordAttempt(
     { reason: 'attempt recorded before sending', callId: snapshot.callId },
     {
       attempts: before.attempts + 1,
-      refundedBefore: isFirst ? payment.refundedNow : before.refundedBefore,
+      refundedBefore: isFirst
+        ? (payment.countedRefunded ?? payment.refundedNow)
+        : before.refundedBefore,
       firstSentAt: before.firstSentAt ?? recordedAt,
       lastSentAt: recordedAt,
       noGrowthSince: null,

@@ -7,7 +7,8 @@ export type OwnRefund = {
   /**
    * `confirmed`: a notification or a person confirmed its success; `inferred`: its success was concluded from growth,
    * and it stays reserved; `open`: sent, outcome unknown; `failure_notified`: sent, and notified as failed; `failed`:
-   * failed after bytes had left; `contradicted`: a person has to decide; `unsent`: not sent by this row, but perhaps by
+   * failed after bytes had left; `expired`: failed because it was not sent or approved in time, as far as is known from
+   * before a restore; `contradicted`: a person has to decide; `unsent`: not sent by this row, but perhaps by
    * one that was lost.
    */
   evidence:
@@ -16,6 +17,7 @@ export type OwnRefund = {
     | 'open'
     | 'failure_notified'
     | 'failed'
+    | 'expired'
     | 'contradicted'
     | 'unsent'
   /** Its amount is already matched. */
@@ -24,6 +26,8 @@ export type OwnRefund = {
   sentBefore: boolean
   /** The refunded amount has grown by its amount since it was first sent. */
   hasGrown: boolean
+  /** It may have, because as much of it may have come back since. */
+  mayHaveGrown: boolean
   /** It was never sent from here, and its success was notified before the payment was first seen. */
   notifiedBeforeFirst: boolean
   /** The unmatched growth that a person had before them when they decided about it. */

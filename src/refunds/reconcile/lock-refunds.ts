@@ -101,6 +101,7 @@ async function lockPaymentRows(
     select payment_id as "paymentId", status, payment_method as "paymentMethod", missing, amount,
       refunded_amount as "refundedNow", refunded_at_first as "refundedAtFirst",
       counted_status as "countedStatus", counted_amount as "countedAmount",
+      counted_refunded as "countedRefunded",
       not missing and unlisted_since is null and not unreadable
         and as_of = coalesce(${asOf}::timestamptz, as_of) as listed
     from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k
@@ -117,7 +118,8 @@ async function lockPaymentRows(
 const OTHER_IS_MATCHED = `exists (
   select from ipn_events e
     join ipn_events r on r.merchant_code = e.merchant_code and r.signed_key = e.signed_key and r.id <> e.id
-    join foreign_refunds o on o.merchant_code = r.merchant_code and o.request_id = r.request_id
+    join foreign_refunds o on o.merchant_code = r.merchant_code
+      and o.request_id in (r.request_id, lower(r.request_id))
       and o.payment_id = r.payment_id and o.amount = r.amount
   where e.id = f.ipn_event_id and o.matched and o.outcome is null)`
 

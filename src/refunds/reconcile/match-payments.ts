@@ -1,12 +1,13 @@
 import type { Config } from '../../config/config.ts'
 import type { TransactionKey } from '../../db/transaction-key.ts'
-import { addAmounts } from '../../money.ts'
+import { addAmounts, compareAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { hasNotGrown } from '../deadlines.ts'
 import { describeGrowth } from '../describe-growth.ts'
 import { measureUnexplained, measureUnmatched } from '../measure-unmatched.ts'
 import {
+  isExpired,
   isFailedAfterSending,
   isFreed,
   isFreedByPeople,
@@ -64,6 +65,7 @@ export async function matchPayments(
     const match = matchRefundedDelta(describeDelta(payment, drafts, externalChanged))
     payment.unmatchedDelta = match.unmatchedDelta
     applyMatch(match, payment, drafts, snapshot)
+    forgetDecidedGrowth(payment, drafts, match.unmatchedDelta)
     externalChanges.push(...(await saveMatch(tx, key, payment, match, snapshot)))
     matched.findings.push(...findGrowth(payment, drafts))
     if (changed || freed || externalChanged || changesAnything(match)) {
@@ -82,6 +84,20 @@ export async function matchPayments(
  */
 export function rejudgeInferred(payment: LockedPayment, drafts: readonly RefundDraft[]): void {
   doubt(findDoubtful(describeDelta(payment, drafts, true)), drafts, {})
+}
+
+/** Once the growth that a person had before them when they decided is another, growth of as much is news again. */
+function forgetDecidedGrowth(
+  { paymentId }: LockedPayment,
+  drafts: readonly RefundDraft[],
+  unmatchedDelta: string,
+): void {
+  for (const draft of drafts) {
+    const { decidedGrowth } = draft.now
+    if (draft.now.paymentId !== paymentId || decidedGrowth === null) continue
+    if (compareAmounts(decidedGrowth, unmatchedDelta) === 0) continue
+    draft.now = { ...draft.now, decidedGrowth: null }
+  }
 }
 
 async function saveMatch(
@@ -115,13 +131,17 @@ function describeDelta(
   const inFirstSight = own.filter(({ now }) => now.inFirstSight).map(({ now }) => now.amount)
   const unmatchedDelta = measureUnmatched(payment, own)
   const freed = own.filter(({ now }) => isFreedByPeople(now)).map(({ now }) => now.amount)
-  const hasGrown = (now: RefundRow) =>
-    !hasNotGrown(now, { ...payment, unmatchedDelta, returning: '0' })
+  const hasGrown = (now: RefundRow, returning: string) =>
+    !hasNotGrown(now, { ...payment, unmatchedDelta, returning })
   return {
     atFirst: payment.refundedAtFirst,
     explainedAtFirst: addAmounts([payment.explainedAtFirst, ...inFirstSight]),
     now: payment.refundedNow,
-    own: own.flatMap((draft) => describeOwn(draft, hasGrown(draft.now))),
+    own: own.flatMap((draft) => {
+      const { now } = draft
+      const mayHaveGrown = hasGrown(now, payment.returning)
+      return describeOwn(draft, { hasGrown: hasGrown(now, '0'), mayHaveGrown })
+    }),
     external: payment.external,
     released: [...payment.released, ...freed],
     externalChanged,
@@ -129,14 +149,17 @@ function describeDelta(
 }
 
 /** Describes a refund for matching; empty for one that cannot have moved money, or not since first sight. */
-function describeOwn({ now }: RefundDraft, hasGrown: boolean): OwnRefund[] {
+function describeOwn(
+  { now }: RefundDraft,
+  grown: Pick<OwnRefund, 'hasGrown' | 'mayHaveGrown'>,
+): OwnRefund[] {
   if (now.inFirstSight || isFreed(now)) return []
   const evidence = describeEvidence(now)
   if (evidence === undefined) return []
   const { refundId: id, amount, matched, attempts, decidedGrowth } = now
   const notifiedBeforeFirst = attempts === 0 && now.notifiedBeforeFirst
   const sentBefore = now.sentBeforeSnapshot
-  const row = { id, amount, matched, sentBefore, hasGrown, decidedGrowth }
+  const row = { id, amount, matched, sentBefore, decidedGrowth, ...grown }
   return [{ ...row, notifiedBeforeFirst, evidence }]
 }
 
@@ -145,6 +168,7 @@ function describeEvidence(now: RefundRow): OwnRefund['evidence'] | undefined {
   if (now.status === 'succeeded') return now.inferred ? 'inferred' : 'confirmed'
   if (isOpen(now)) return now.failureCode === null ? 'open' : 'failure_notified'
   if (isFailedAfterSending(now)) return 'failed'
+  if (isExpired(now)) return 'expired'
   if (isUnsent(now)) return 'unsent'
   return now.status === 'needs_review' ? 'contradicted' : undefined
 }

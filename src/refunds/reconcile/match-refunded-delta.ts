@@ -12,8 +12,8 @@ type Matching = Pick<
  * Matches the increase of a payment's refunded amount to the refunds that are known to have happened, every unit once:
  *
  * 1. what was refunded at first sight, to refunds notified before it;
- * 2. the delta to confirmed refunds, ours first, then external ones, oldest first, each only as a whole. An external one
- *    that may repeat one of the first sight is not matched while the delta may be a refund of ours.
+ * 2. the delta to confirmed refunds, ours first, then external ones, oldest first, each only as a whole, and one of ours
+ *    only if the refunded amount has grown by it since it was sent. An external one that may repeat one of the first sight is not matched while the delta may be a refund of ours.
  *
  * Then it judges the rest, which stays unmatched whatever comes of it: if it equals the amount of the only refund of ours
  * that is open, and nothing else can have caused it, that refund's success is inferred; if it equals the amount of one
@@ -83,9 +83,11 @@ function consumeFirstSight(matching: Matching, { own, external }: RefundedDelta)
 }
 
 function matchConfirmed(matching: Matching, own: readonly OwnRefund[]): void {
-  for (const { id, amount, evidence, matched, sentBefore } of own) {
+  for (const { id, amount, evidence, matched, sentBefore, mayHaveGrown } of own) {
     const isDone = matched || matching.firstSightOwn.includes(id)
-    if (evidence !== 'confirmed' || isDone || !sentBefore || matching.left.lt(amount)) continue
+    if (evidence !== 'confirmed' || isDone || !sentBefore) continue
+    // Growth from before it was sent is somebody else's.
+    if (!mayHaveGrown || matching.left.lt(amount)) continue
     matching.matchedOwn.push(id)
     matching.left = matching.left.minus(amount)
   }
@@ -139,9 +141,15 @@ function findShown(matching: Matching, { own, external, released }: RefundedDelt
   const mayBeElsewhere =
     external.some((one) => !one.matched && !explained.includes(one)) ||
     released.some((one) => left.gte(one)) ||
-    unmatched.some((one) => one.evidence === 'failed' || one.evidence === 'contradicted')
+    unmatched.some((one) => isRival(one, left))
   const isShown = evidence !== 'failure_notified' && sentBefore && hasGrown && left.eq(amount)
   return isShown && !mayBeElsewhere ? candidate : undefined
+}
+
+/** Whether the growth may be this refund of ours, which is not open, instead. */
+function isRival({ evidence, amount }: OwnRefund, left: Big): boolean {
+  if (evidence === 'expired') return left.eq(amount)
+  return evidence === 'failed' || evidence === 'contradicted'
 }
 
 function isInferred({ evidence, matched }: OwnRefund): boolean {
@@ -152,5 +160,6 @@ function isInferred({ evidence, matched }: OwnRefund): boolean {
 function isContradicted(one: OwnRefund, left: Big): boolean {
   const { evidence, amount, sentBefore, decidedGrowth } = one
   const isNews = decidedGrowth === null || !left.eq(decidedGrowth)
-  return evidence === 'failed' && sentBefore && left.eq(amount) && isNews
+  const mayHaveMoved = evidence === 'failed' || evidence === 'expired'
+  return mayHaveMoved && sentBefore && left.eq(amount) && isNews
 }

@@ -126,7 +126,13 @@ async function judgeRefunds(
 ): Promise<JudgedRefunds> {
   const { config } = ctx
   const { drafts } = locked
-  const { findings: notified, externalNotified } = await handleEvidence(ctx, tx, key, locked)
+  const { findings: notified, externalNotified } = await handleEvidence(
+    ctx,
+    tx,
+    key,
+    locked,
+    snapshot,
+  )
   const matched =
     snapshot && (await matchPayments(config, tx, key, locked, { ...snapshot, changed }))
   const timedOut = drafts.flatMap((draft) => {
@@ -150,6 +156,7 @@ async function handleEvidence(
   tx: Tx,
   key: TransactionKey,
   locked: LockedRefunds,
+  snapshot: SnapshotRef | undefined,
 ): Promise<{ findings: Finding[]; externalNotified: boolean }> {
   const findings = await handleNotifications(ctx, tx, key, locked)
   for (const payment of locked.payments) {
@@ -161,7 +168,8 @@ async function handleEvidence(
   const externalNotified = await refreshExternalRefunds(tx, key, locked)
   for (const payment of locked.payments) {
     const isChanged = locked.externalChanges.some((one) => one.paymentId === payment.paymentId)
-    if (isChanged && !payment.listed) rejudgeInferred(payment, locked.drafts)
+    const isMatchedNext = snapshot !== undefined && payment.listed
+    if (isChanged && !isMatchedNext) rejudgeInferred(payment, locked.drafts)
   }
   return { findings, externalNotified }
 }

@@ -20,9 +20,10 @@ const NOTHING: RecordedExternal = { changes: [], findings: [] }
 export async function recordExternal(
   tx: Tx,
   key: TransactionKey,
-  one: RefundNotification,
+  notification: RefundNotification,
   result: 'success' | 'failure' | undefined,
 ): Promise<RecordedExternal> {
+  const one = { ...notification, requestId: foldUuid(notification.requestId) }
   const { paymentId, amount } = one
   // Of two readings nobody can say which one is right: both are reserved, until growth shows one.
   if (one.hint && !one.published) return NOTHING
@@ -30,6 +31,13 @@ export async function recordExternal(
   if (compareAmounts(amount, '0') === 0) return NOTHING
   if (result === 'failure') return one.hint ? NOTHING : await contradict(tx, key, one, paymentId)
   return await reserve(tx, key, one, paymentId)
+}
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+/** A UUID is the same in any case; of other request ids that is not known. */
+function foldUuid(requestId: string): string {
+  return UUID.test(requestId) ? requestId.toLowerCase() : requestId
 }
 
 async function contradict(
@@ -100,7 +108,8 @@ function selectFailure(
   return tx`
     select min(e.first_received_at) from ipn_events e
     where e.merchant_code = ${merchantCode} and e.kind = 'refund' and e.verdict = 'verified' and not e.hint
-      and lower(e.request_id) = ${requestId.toLowerCase()} and e.request_id = ${requestId}
+      and lower(e.request_id) = ${requestId.toLowerCase()}
+      and (e.request_id = ${requestId} or ${UUID.test(requestId)})
       and e.payment_id = ${paymentId} and e.amount = ${amount}
       and e.code ~ '^-?[1-9][0-9]{0,8}$' and e.code not in ('9', '99')`
 }

@@ -27,8 +27,7 @@ const UNCONTRADICTED = `f.failure_notified_at is null
  * row that was lost can have been sent before:
  *
  * - `notified`: its verified notifications;
- * - `external`: its external refunds, which are kept for longer. They are stored under the id as it was notified, so
- *   that one UUID may have several: they are looked up in lower and upper case, and as the notifications spell it;
+ * - `external`: its external refunds, which are kept for longer, and store a UUID in lower case;
  * - `evidence`: both;
  * - `judged`, one row: whether there is any evidence (`found`), whether all of it is one uncontradicted success of this
  *   payment and amount (`proves`), and its content.
@@ -48,11 +47,7 @@ export function selectPriorEvidence(
       where e.verdict = 'verified'
     ), external as (
       select f.*, ${tx.unsafe(UNCONTRADICTED)} as uncontradicted
-      from (
-        select ${merchantCode}::text as merchant_code, request_id from (
-          values (${refundId}::text), (upper(${refundId}::text))
-          union select request_id from notified) as spelt (request_id)
-      ) as k cross join lateral (
+      from ${key} cross join lateral (
         select * from foreign_refunds as f
         where ${tx.unsafe(byKey('f', ['merchant_code', 'request_id'], 'k'))} offset 0) as f
     ), evidence as (

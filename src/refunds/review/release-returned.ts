@@ -16,6 +16,7 @@ export async function releaseReturned(
 ): Promise<void> {
   const { merchantCode, transactionId, paymentId, refundId, amount } = draft.now
   const { inFirstSight } = draft.now
+  const isIncluded = draft.now.matched || inFirstSight
   const payment = payments.find((one) => one.paymentId === paymentId)
   const freed = { matched: false, inFirstSight: false, returnSeenAt: null }
   draft.now = { ...draft.now, ...freed, returnSightings: RELEASED }
@@ -25,7 +26,31 @@ export async function releaseReturned(
       update payments set refunded_at_first = ${payment.refundedAtFirst}
       where merchant_code = ${merchantCode} and payment_id = ${paymentId}`
   }
+  if (payment && isIncluded) await expectFall(tx, draft.now, payment.countedRefunded !== null)
   const cause = 'two people decided that the refund came back: its amount can be refunded again'
   const change = { merchantCode, transactionId, paymentId, refundId, field: 'freed', after: amount }
   await recordChanges(tx, [{ ...change, cause }])
+}
+
+/**
+ * The refunded amount includes the refund, and may fall by it at once; it is no longer part of the one that counts while
+ * a fall is not confirmed.
+ */
+async function expectFall(
+  tx: Tx,
+  { merchantCode, paymentId, amount }: RefundDraft['now'],
+  hasFallen: boolean,
+): Promise<void> {
+  if (!hasFallen) {
+    await tx`
+      update payments set expected_fall = coalesce(expected_fall, 0) + ${amount}
+      where merchant_code = ${merchantCode} and payment_id = ${paymentId}`
+    return
+  }
+  await tx`
+    update payments as p set counted_refunded = rest, refunded_fell_at = case when rest is not null then refunded_fell_at end
+    from (
+      select case when counted_refunded - ${amount} > refunded_amount then counted_refunded - ${amount} end as rest
+      from payments where merchant_code = ${merchantCode} and payment_id = ${paymentId}) as lowered
+    where merchant_code = ${merchantCode} and payment_id = ${paymentId}`
 }

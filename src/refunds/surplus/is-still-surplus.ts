@@ -61,7 +61,8 @@ function measureOwn(
     [...refunds, ...payment.external]
       .filter((one) => one.matched === matched)
       .map(({ amount }) => amount)
-  const { refundedNow, refundedAtFirst } = payment
+  const { refundedAtFirst, countedRefunded } = payment
+  const refundedNow = countedRefunded ?? payment.refundedNow
   const amount = compareAmounts(payment.amount, stored.amount) < 0 ? payment.amount : stored.amount
   const facts = { amount, refundedNow, refundedAtFirst }
   const refundable = computeRefundable({ ...facts, matched: list(true), reserved: list(false) })

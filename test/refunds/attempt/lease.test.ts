@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Service } from '../../../src/service.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { computeShownHmac } from '../../support/body-hmac.ts'
+import { passSending } from '../../support/pass-sending.ts'
 import {
   type LabPayment,
   type RefundLab,
@@ -69,6 +70,39 @@ describe('a worker that lost its lease', () => {
     await lab.pass(payment)
     expect((await lab.row(refundId)).status).toBe('succeeded')
     expect(await lab.sent(refundId)).toBe(1)
+  })
+
+  it('and whose refund another worker sent again meanwhile: code 0 to the first attempt accepts it', async () => {
+    const payment = await lab.open()
+    await lab.fault('delay', { delayMs: 900 })
+    const refundId = await lab.ask(payment, '30')
+    const passing = lab.pass(payment)
+    await waitForSent(lab, refundId)
+    await loseLease(payment)
+    expect(await syncDue(other.ctx)).toBe(1)
+    await lab.fault('code', { code: 5 })
+    await lab.age(refundId, 30_000)
+    await lab.database.sql`update refunds set due_at = now()`
+    await loseLease(payment)
+    expect(await syncDue(other.ctx)).toBe(1)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', attempts: 2 })
+    await passing
+    expect(await lab.row(refundId)).toMatchObject({ status: 'accepted', unanswered: true })
+  })
+
+  it('and had written no byte, while a failure was notified: somebody else sent it, so a person decides', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await passSending(lab, payment, async () => {
+      await loseLease(payment)
+      expect(await syncDue(other.ctx)).toBe(1)
+      await lab.notify(payment, refundId, '30', { code: 1 })
+      await loseLease(payment)
+      expect(await syncDue(other.ctx)).toBe(1)
+      expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', failureCode: '1' })
+      return { kind: 'unavailable', reason: 'ECONNREFUSED' }
+    })
+    expect(await lab.row(refundId)).toMatchObject({ status: 'needs_review', attempts: 0 })
   })
 
   it('writes its answer while the next one queries', async () => {

@@ -168,7 +168,7 @@ describe('a refunded amount that fell', () => {
     await lab.pass(payment)
     expect(await statusOf(refundId)).toBe('succeeded')
     expect(await lab.disagreements(payment)).toContain('refunded_amount_fell')
-    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '70' })
+    expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '40' })
     await lab.pass(payment)
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
     await lab.show(payment, null)

@@ -447,7 +447,7 @@ export async function shiftRows(world: World, ms: number): Promise<void> {
     ), moved_payments as (
       update payments set as_of = as_of - ${by}, first_seen_at = first_seen_at - ${by},
         first_as_of = first_as_of - ${by}, unlisted_since = unlisted_since - ${by},
-        amount_changed_at = amount_changed_at - ${by}
+        amount_changed_at = amount_changed_at - ${by}, refunded_fell_at = refunded_fell_at - ${by}
       where ${ofTransaction}
     ), moved_external as (
       update foreign_refunds set first_seen_at = first_seen_at - ${by},

@@ -15,6 +15,7 @@ const own = (id: string, amount: string, facts: Partial<OwnRefund> = {}): OwnRef
   matched: false,
   sentBefore: true,
   hasGrown: true,
+  mayHaveGrown: true,
   notifiedBeforeFirst: false,
   decidedGrowth: null,
   ...facts,
@@ -306,6 +307,7 @@ const ownRefund = fc
       'failure_notified',
       'inferred',
       'failed',
+      'expired',
       'contradicted',
       'unsent',
     ),
@@ -313,6 +315,7 @@ const ownRefund = fc
     matched: fc.boolean(),
     sentBefore: fc.boolean(),
     hasGrown: fc.boolean(),
+    mayHaveGrown: fc.boolean(),
     decidedGrowth: fc.constantFrom(null, '0.3'),
   })
   .map(
@@ -429,7 +432,10 @@ describe('whatever happened', () => {
       const after = applyMatch(g, a)
       const rest = tenths(a.unmatchedDelta)
       for (const one of [
-        ...after.own.filter(({ evidence, sentBefore }) => evidence === 'confirmed' && sentBefore),
+        ...after.own.filter(
+          ({ evidence, sentBefore, mayHaveGrown }) =>
+            evidence === 'confirmed' && sentBefore && mayHaveGrown,
+        ),
         ...after.external.filter(
           (one) =>
             !one.contradicted &&

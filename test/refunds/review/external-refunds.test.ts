@@ -243,6 +243,10 @@ describe("a person's decision about an external refund", () => {
     expect(await left(payment)).toBe('70')
     await lab.show(payment, '0')
     await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    await lab.database.sql`
+      update payments set refunded_fell_at = refunded_fell_at - interval '10 min' where payment_id = ${payment.id}`
+    await lab.pass(payment)
     expect(await left(payment)).toBe('100')
   })
 

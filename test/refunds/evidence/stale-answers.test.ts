@@ -1,0 +1,233 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
+import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
+import { deriveRefundId } from '../../../src/refunds/request/derive-refund-id.ts'
+import type { LabPayment } from '../../support/refund-lab.ts'
+import { MERCHANT } from '../../support/service.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+const WEEK_MS = 7 * 86_400_000
+
+const lab = useRefundLab()
+afterEach(() => lab.clear())
+
+const statusOf = async (refundId: string) => (await lab.row(refundId)).status
+const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount
+
+/** A refund at the portal of which no notification arrives; it also stands for what a lost row has sent. */
+const refundSilently = (payment: LabPayment, amount: string) =>
+  lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount })
+
+async function post(path: string, body: object): Promise<number> {
+  const { status } = await lab.api(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  return status
+}
+
+const decide = (refundId: string, outcome: string) =>
+  post(`/v1/refunds/${refundId}/resolution`, { outcome, reason: 'asked', againstEvidence: true })
+
+/** A payment of 100 of which 30 were refunded silently, shown by one answer and not by the next one. */
+async function openStale() {
+  const payment = await lab.open()
+  await refundSilently(payment, '30')
+  await lab.pass(payment)
+  expect(await left(payment)).toBe('70')
+  await lab.show(payment, '0')
+  await lab.pass(payment)
+  return payment
+}
+
+/** The time that two answers have to be apart passes for the payment. */
+const wait = ({ id }: LabPayment, ms = lab.service.ctx.config.REFUND_CONFIRM_FAILED_MS) =>
+  lab.database.sql`
+    update payments set refunded_fell_at = refunded_fell_at - ${ms}::float8 * interval '1 millisecond'
+    where payment_id = ${id}`
+
+describe('an answer from a stale replica', () => {
+  it('frees no growth that nothing explains: not more than is left moves', async () => {
+    const payment = await openStale()
+    expect(await left(payment)).toBe('70')
+    expect((await lab.refund(payment.id, { amount: '100' })).status).toBe(409)
+  })
+
+  it('is believed once another one, apart, shows the same, and told as an event', async () => {
+    const payment = await openStale()
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    await wait(payment)
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('100')
+    const [event] = await lab.database.sql`
+      select data ->> 'refundableAmount' as left from event_outbox
+      where type = 'payment.updated' and data ->> 'id' = ${payment.id} order by id desc limit 1`
+    expect(event).toEqual({ left: '100' })
+  })
+
+  it.each([
+    ['the growth is back', '30', '70'],
+    ['something else is shown', '10', '70'],
+  ])('is not believed when %s in between', async (_, shown, rest) => {
+    const payment = await openStale()
+    await lab.show(payment, shown)
+    await lab.pass(payment)
+    await wait(payment)
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe(rest)
+  })
+
+  it('sends no refund that the growth held back as perhaps its own', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await refundSilently(payment, '30')
+    await lab.pass(payment)
+    expect(await lab.sent(refundId)).toBe(0)
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    expect(await lab.sent(refundId)).toBe(0)
+    const cancelled = await post(`/v1/refunds/${refundId}/cancellation`, { reason: 'not wanted' })
+    expect(cancelled).toBe(409)
+  })
+
+  it('sends nothing of the payment, and confirms no failure, until the fall is believed', async () => {
+    const payment = await lab.open()
+    await refundSilently(payment, '30')
+    await lab.pass(payment)
+    await lab.fault('acceptThenCode', { code: 33 })
+    const refundId = await lab.send(payment, '50')
+    expect(await statusOf(refundId)).toBe('unknown')
+    await lab.show(payment, '0')
+    await lab.passTwice(payment, refundId)
+    expect(await statusOf(refundId)).toBe('unknown')
+  })
+})
+
+describe('growth from before a refund was sent', () => {
+  it('does not match it, although its success is known', async () => {
+    const payment = await lab.open({ amount: '200' })
+    await refundSilently(payment, '30')
+    await lab.pass(payment)
+    const known = await lab.send(payment, '60')
+    const other = await lab.send(payment, '31')
+    expect([await lab.sent(known), await lab.sent(other)]).toEqual([1, 1])
+    await lab.notify(payment, known, '60')
+    await lab.settle(other)
+    await lab.pass(payment)
+    expect(await lab.row(known)).toMatchObject({ status: 'succeeded', matched: false })
+    // 30 at the portal, 60 known and 31 open of 200.
+    expect(Number(await left(payment))).toBeLessThanOrEqual(79)
+    await lab.settle(known)
+    await lab.pass(payment)
+    expect(await lab.row(known)).toMatchObject({ matched: true })
+  })
+})
+
+describe('a refund made elsewhere that is notified while no query is answered', () => {
+  it('makes what was inferred doubtful all the same', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.settle(refundId)
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
+    await lab.notify(payment, 'portal-1', '40')
+    await lab.fault('reset', { command: 'QUERY_PT' })
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+  })
+})
+
+describe('a refund whose time was over, by what was known before a restore', () => {
+  it('not sent in time: growth of its amount leaves it to a person', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await refundSilently(payment, '30')
+    await lab.database.sql`
+      update refunds set requested_at = requested_at - interval '7 days' where refund_id = ${refundId}`
+    await reconcileUnqueried(lab.service.ctx)
+    expect(await statusOf(refundId)).toBe('failed')
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await left(payment)).toBe('40')
+  })
+
+  it('not approved in time: the same', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await refundSilently(payment, '30')
+    await lab.database.sql`
+      update refunds set status = 'awaiting_approval', needs_approval = true, due_at = null,
+        requested_at = requested_at - ${WEEK_MS}::float8 * interval '1 millisecond'
+      where refund_id = ${refundId}`
+    expect(await expireApprovals(lab.service.ctx)).toBe(1)
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+  })
+
+  it('growth that may be an open one of the same amount as well is inferred for neither', async () => {
+    const payment = await lab.open()
+    const expired = await lab.ask(payment, '30')
+    await lab.database.sql`
+      update refunds set requested_at = requested_at - interval '7 days' where refund_id = ${expired}`
+    await lab.pass(payment)
+    expect(await statusOf(expired)).toBe('failed')
+    const open = await lab.send(payment, '30')
+    await lab.show(payment, '30')
+    await lab.pass(payment)
+    expect(await statusOf(open)).toBe('accepted')
+    expect(await statusOf(expired)).toBe('needs_review')
+  })
+})
+
+describe('a refund that a person failed', () => {
+  it('is news again when growth that was there has been entered, and as much comes anew', async () => {
+    const payment = await lab.open()
+    await lab.fault('acceptThenReset')
+    const refundId = await lab.send(payment, '30')
+    await lab.notify(payment, 'portal-9', '50')
+    await lab.show(payment, '30')
+    await lab.age(refundId, 600_000)
+    await lab.pass(payment)
+    expect(await decide(refundId, 'failed')).toBe(200)
+    await lab.pass(payment)
+    const [open] = await lab.database.sql<{ id: number }[]>`
+      select id from discrepancies
+      where payment_id = ${payment.id} and kind = 'unexplained_growth' and resolved_at is null`
+    const entered = await post(`/v1/discrepancies/${open?.id}/resolution`, { reason: 'the portal' })
+    expect(entered).toBe(200)
+    await lab.pass(payment)
+    await lab.show(payment, '60')
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+  })
+
+  it('and that was notified, although it was never sent from here, is judged again by growth', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    await lab.notify(payment, refundId, '30', { code: 1 })
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+    expect(await decide(refundId, 'failed')).toBe(200)
+    await refundSilently(payment, '30')
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('needs_review')
+  })
+})
+
+it('what was notified of a request id in mixed case is found after its notification is deleted', async () => {
+  const payment = await lab.open()
+  const id = deriveRefundId(MERCHANT.merchantCode, 'k9')
+  const requestId = id.slice(0, 18).toUpperCase() + id.slice(18)
+  expect(requestId).not.toBe(id)
+  await refundSilently(payment, '30')
+  await lab.notify(payment, id, '30', { requestId })
+  await lab.pass(payment)
+  await lab.database.sql`delete from ipn_events`
+  const again = await lab.refund(payment.id, { amount: '30' }, 'k9')
+  await lab.pass(payment)
+  expect(await statusOf(again.body.id)).toBe('succeeded')
+  expect(await lab.sent(again.body.id)).toBe(0)
+})
