@@ -60,6 +60,7 @@ export async function matchPayments(
 ): Promise<MatchedPayments> {
   const matched: MatchedPayments = { findings: [], rematched: [], externalChanged: false }
   for (const payment of payments.filter(({ listed }) => listed)) {
+    lowerBaselines(payment, drafts)
     const freed = await trackReturns(tx, key, payment, drafts, { ...snapshot, waitMs })
     const externalChanged = externalChanges.some((one) => one.paymentId === payment.paymentId)
     const match = matchRefundedDelta(describeDelta(payment, drafts, externalChanged))
@@ -84,6 +85,20 @@ export async function matchPayments(
  */
 export function rejudgeInferred(payment: LockedPayment, drafts: readonly RefundDraft[]): void {
   doubt(findDoubtful(describeDelta(payment, drafts, true)), drafts, {})
+}
+
+/** What was sent before the refunded amount fell, and that is believed, is measured from what is left. */
+function lowerBaselines(
+  { paymentId, refundedNow, countedRefunded }: LockedPayment,
+  drafts: readonly RefundDraft[],
+): void {
+  if (countedRefunded !== null) return
+  for (const draft of drafts) {
+    const { refundedBefore } = draft.now
+    if (draft.now.paymentId !== paymentId || refundedBefore === null) continue
+    if (compareAmounts(refundedBefore, refundedNow) <= 0) continue
+    draft.now = { ...draft.now, refundedBefore: refundedNow }
+  }
 }
 
 /** Once the growth that a person had before them when they decided is another, growth of as much is news again. */

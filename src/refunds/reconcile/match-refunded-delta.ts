@@ -13,7 +13,8 @@ type Matching = Pick<
  *
  * 1. what was refunded at first sight, to refunds notified before it;
  * 2. the delta to confirmed refunds, ours first, then external ones, oldest first, each only as a whole, and one of ours
- *    only if the refunded amount has grown by it since it was sent. An external one that may repeat one of the first sight is not matched while the delta may be a refund of ours.
+ *    only if the refunded amount has grown by it since it was sent. An external one that may repeat one of the first sight
+ *    is not matched while the delta may be a refund of ours.
  *
  * Then it judges the rest, which stays unmatched whatever comes of it: if it equals the amount of the only refund of ours
  * that is open, and nothing else can have caused it, that refund's success is inferred; if it equals the amount of one

@@ -126,6 +126,29 @@ describe('growth from before a refund was sent', () => {
   })
 })
 
+describe('a refunded amount that has fallen for good', () => {
+  it('is what the growth of what was sent before is measured from', async () => {
+    const payment = await lab.open()
+    await lab.show(payment, '30')
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    const refundId = await lab.send(payment, '30')
+    await lab.show(payment, '0')
+    await lab.passTwice(payment, refundId)
+    const external = await lab.database.sql<{ id: string }[]>`
+      select id::text from foreign_refunds where payment_id = ${payment.id}`
+    const decided = await post(`/v1/external-refunds/${external[0]?.id}/resolution`, {
+      ...{ outcome: 'never_happened', reason: 'it bounced', againstEvidence: true },
+    })
+    expect(decided).toBe(200)
+    await lab.show(payment, '30')
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', matched: true })
+    expect(await left(payment)).toBe('70')
+  })
+})
+
 describe('a refund made elsewhere that is notified while no query is answered', () => {
   it('makes what was inferred doubtful all the same', async () => {
     const payment = await lab.open()
