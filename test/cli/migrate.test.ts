@@ -41,11 +41,11 @@ it('--plan shows what would be applied and how, and changes nothing', async () =
   const { sql, url, migrate } = await createDatabase()
   // The schema of the release before.
   await sql`delete from drizzle.__drizzle_migrations where created_at >=
-    (select created_at from drizzle.__drizzle_migrations order by created_at desc offset 4 limit 1)`
+    (select created_at from drizzle.__drizzle_migrations order by created_at desc offset 5 limit 1)`
   const planned = await migrate('--plan')
   expect(planned).toMatchObject({ code: 0, err: '' })
   expect(planned.out).toMatch(
-    /^5 pending, in this order:\n\n0032_add_attempt_body_key \(in a transaction, 1 statement\)\n {2}ALTER TABLE /,
+    /^6 pending, in this order:\n\n0032_add_attempt_body_key \(in a transaction, 1 statement\)\n {2}ALTER TABLE /,
   )
   expect(planned.out).toMatch(
     /^0033_index_filled_tables \(each statement by itself, without blocking writes\)\n {2}CREATE INDEX CONCURRENTLY "/m,
@@ -58,6 +58,7 @@ it('--plan shows what would be applied and how, and changes nothing', async () =
     ['0034_decided_refunds', false],
     ['0035_odd_payments', false],
     ['0036_contradicted_external_refunds', false],
+    ['0037_fallen_refunded_amount', false],
   ])
   expect(await isSchemaCurrent(sql)).toBe(false)
   // The columns are there already.
@@ -66,9 +67,10 @@ it('--plan shows what would be applied and how, and changes nothing', async () =
     alter table refunds drop column no_growth_since, drop column resolved_principal, drop column resolved_at,
       drop column decided_growth, drop column return_seen_at`
   await sql`
-    alter table payments drop column counted_status, drop column counted_amount, drop column amount_changed_at`
+    alter table payments drop column counted_status, drop column counted_amount, drop column amount_changed_at,
+      drop column counted_refunded, drop column refunded_fell_at, drop column expected_fall`
   await sql`alter table foreign_refunds drop column failure_notified_at`
-  expect(await migrateDatabase(url)).toHaveLength(5)
+  expect(await migrateDatabase(url)).toHaveLength(6)
 })
 
 it('--json prints what was applied, and the plan of a current schema', async () => {

@@ -62,11 +62,14 @@ export const RULES = {
         return books.phase === 'rest' ? !disputed : !inferred && !books.misreported.has(id)
       })
       .map(({ id }) => id),
-  /** One person's word does not release what came back. */
+  /** One person's word does not release what came back; answers may release it for another one of its amount that did. */
   released_and_moved: (books: Books) =>
     books.shown
       .filter(({ released, id }) => released && isTaken(books, id))
-      .filter(({ id }) => books.phase === 'settled' || !isReleasedByPeople(books, id))
+      .filter((one) => {
+        if (books.phase === 'settled') return true
+        return !isReleasedByPeople(books, one.id) && !isReleasedForAnother(books, one)
+      })
       .map(({ id }) => id),
   released_early: (books: Books) =>
     books.shown
@@ -224,6 +227,18 @@ function isConfirmed({ failures, answers, baselines }: Books, one: ShownRefund):
 
 function isReleasedByPeople({ saidReturned }: Books, id: string): boolean {
   return (saidReturned.get(id)?.people ?? 0) > 1
+}
+
+/** Whether another refund of the amount came back, and waits for its release: nobody can tell which of the two it was. */
+function isReleasedForAnother(books: Books, { paymentId, amount }: ShownRefund): boolean {
+  return books.shown.some(
+    (one) =>
+      one.paymentId === paymentId &&
+      one.amount === amount &&
+      one.status === 'returned' &&
+      !one.released &&
+      !isTaken(books, one.id),
+  )
 }
 
 /** How often a refund was sent, as far as the service can know. */
