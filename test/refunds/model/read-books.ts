@@ -69,13 +69,13 @@ async function readPayments(world: World): Promise<ShownPayment[]> {
 }
 
 /**
- * What the newest answer shows to be refunded of each payment beyond what is matched to a refund, from the rows alone;
- * negative when it shows less.
+ * What counts as refunded of each payment beyond what is matched to a refund, from the rows alone;
+ * negative when less counts.
  */
 export async function readUnmatched(world: World): Promise<Map<string, number>> {
   const { rig, account, transactionId } = world
   const rows = await rig.database.sql<{ id: string; unmatched: string }[]>`
-    select p.payment_id as id, p.refunded_amount - p.refunded_at_first
+    select p.payment_id as id, coalesce(p.counted_refunded, p.refunded_amount) - p.refunded_at_first
       - (select coalesce(sum(r.amount), 0) from refunds r where r.merchant_code = p.merchant_code
           and r.payment_id = p.payment_id and r.matched and not r.in_first_sight)
       - (select coalesce(sum(f.amount), 0) from foreign_refunds f where f.merchant_code = p.merchant_code
