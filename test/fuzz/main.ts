@@ -18,7 +18,7 @@ const vitest = fileURLToPath(new URL('../../node_modules/vitest/vitest.mjs', imp
 const files = ['test/fuzz/notifications.test.ts', 'test/fuzz/answers.test.ts']
 const { status } = spawnSync(
   process.execPath,
-  [vitest, 'run', '--config', 'test/vitest.drills.config.ts', ...files],
+  [vitest, 'run', '--config', 'test/vitest.nightly.config.ts', ...files],
   {
     stdio: 'inherit',
     cwd: fileURLToPath(new URL('../..', import.meta.url)),

@@ -16,17 +16,32 @@ const workflows = readdirSync(WORKFLOWS).map((name) => ({
   text: readFileSync(WORKFLOWS + name, 'utf8'),
 }))
 
-it('the CI runs on every version of Node that is supported', () => {
-  const ci = workflows.find(({ name }) => name === 'ci.yml')
-  expect(ci?.text).toContain('node: [20, 22, 24]')
+const readWorkflow = (name: string) => workflows.find((one) => one.name === name)?.text ?? ''
+
+it('every supported version of Node is tested: the oldest with each change, the others every night', () => {
+  expect(readWorkflow('ci.yml')).toMatch(/node-version: 20\n.*\n {6}- run: bash \.ci\/run\n/)
+  expect(readWorkflow('nightly.yml')).toMatch(/node: \[22, 24\]\n[\s\S]*- run: npm test\n/)
 })
 
-it('the CI plays the drill of the image as root, and does not leave it out where that is impossible', () => {
-  const [, job = ''] =
-    workflows.find(({ name }) => name === 'ci.yml')?.text.split('\n  image:\n') ?? []
-  expect(job).toMatch(/- run: sudo ops\/install-image-tools\.sh\n/)
-  expect(job).toMatch(/- run: sudo env "PATH=\$PATH" npm run test:drills -- image\n/)
-  expect(job).not.toMatch(/exclude|continue-on-error/)
+it('the long tests are played every night as root, which the image needs, and none is left out', () => {
+  const nightly = readWorkflow('nightly.yml')
+  expect(nightly).toMatch(/- run: sudo env "PATH=\$PATH" npm run test:nightly\n/)
+  expect(nightly).not.toMatch(/exclude|continue-on-error/)
+})
+
+const MONEY = [
+  'model',
+  'crash',
+  'killed-workers',
+  'interrupted-attempts',
+  'cut-transactions',
+  'chaos',
+]
+
+it('the drills of money stand between a change and main', () => {
+  const script = readFileSync(SCRIPT, 'utf8')
+  expect(script).toMatch(/^npm test$/m)
+  expect(script).toContain(`npm run test:nightly -- ${MONEY.join(' ')}\n`)
 })
 
 it('workflows use one version of each action, of GitHub itself, and may change nothing in the repository', () => {

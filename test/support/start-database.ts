@@ -33,6 +33,18 @@ export default async function startDatabase(project: TestProject) {
   }
 }
 
+/** Nothing of it has to survive, and no test waits for statistics: those that need them run `analyze`. */
+const CHEAP = {
+  fsync: 'off',
+  full_page_writes: 'off',
+  wal_level: 'minimal',
+  max_wal_senders: '0',
+  autovacuum: 'off',
+  jit: 'off',
+  max_connections: '300',
+  max_wal_size: '512MB',
+}
+
 async function chooseServer(): Promise<{ url: string; stop(): Promise<void> }> {
   const given = process.env.TEST_DATABASE_URL
   if (given) return { url: given, stop: async () => {} }
@@ -40,7 +52,7 @@ async function chooseServer(): Promise<{ url: string; stop(): Promise<void> }> {
   await chmod(folder, 0o755)
   const embedded = await startEmbeddedPostgres({
     dataDir: folder,
-    settings: { fsync: 'off', max_connections: '300', max_wal_size: '512MB' },
+    settings: CHEAP,
   })
   return {
     url: embedded.url,

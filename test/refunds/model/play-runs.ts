@@ -102,7 +102,7 @@ function describeFailure(outcome: fc.RunDetails<unknown>): Error {
     `MODEL_SEED=${outcome.seed}`,
     `MODEL_PATH=${outcome.counterexamplePath}`,
     `MODEL_REPLAY=${replay}`,
-    'npm run test:drills -- model',
+    'npm run test:nightly -- model',
   ].join(' ')
   return new Error(`${JSON.stringify(options)}\n${plan}\nAgain: ${again}`, {
     cause: outcome.errorInstance,

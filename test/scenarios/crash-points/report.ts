@@ -57,7 +57,7 @@ export function listFindings({ accident, play, results }: Drilled): string[] {
   return results.flatMap(({ point, findings }) =>
     findings.map(
       ({ damage, what }) =>
-        `${damage.toUpperCase()}: ${what}\n  CRASH_POINTS='${accident}, ${play}: ${point}' npm run test:drills -- crash`,
+        `${damage.toUpperCase()}: ${what}\n  CRASH_POINTS='${accident}, ${play}: ${point}' npm run test:nightly -- crash`,
     ),
   )
 }

@@ -22,10 +22,15 @@ const Exchange = z.object({
 
 /** Checks every response of this service from now on against the API's document. */
 export async function watchService({ ctx, url }: Pick<Service, 'ctx' | 'url'>): Promise<void> {
-  const served = createApp({ ...ctx, config: { ...ctx.config, ROLE: 'web' } })
-  document ??= await (await served.request('/openapi.json')).text()
+  document ??= await buildDocument(ctx)
   if (watched.size === 0) subscribe('http.server.request.start', listen)
   watched.set(Number(new URL(url).port), shareCheck(document, ctx.config.ROLE === 'worker'))
+}
+
+/** Of the routes of `ROLE=web`, which are those of every role. */
+async function buildDocument(ctx: Service['ctx']): Promise<string> {
+  const served = createApp({ ...ctx, config: { ...ctx.config, ROLE: 'web' } })
+  return await (await served.request('/openapi.json')).text()
 }
 
 function shareCheck(text: string, worker: boolean): Check {

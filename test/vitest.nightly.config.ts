@@ -1,12 +1,12 @@
 import { defineConfig, mergeConfig } from 'vitest/config'
 import suite from './vitest.config.ts'
 
-/** The drills: each loads the whole machine, so they run one after the other, apart from the suite. */
+/** The long tests: each loads the whole machine, so they run one after the other, apart from the suite. */
 export default mergeConfig(
   { ...suite, test: { ...suite.test, include: [], exclude: [] } },
   defineConfig({
     test: {
-      include: ['test/{drills,fuzz,scenarios/contract}/**/*.test.ts'],
+      include: ['test/{nightly,fuzz,scenarios/contract}/**/*.test.ts'],
       maxWorkers: 1,
     },
   }),
