@@ -60,7 +60,10 @@ function describeGrowth(
   return `${growth} of the refunded amount ${countedRefunded ?? refundedNow} of payment ${paymentId} are not explained by a known refund`
 }
 
-/** What explains the growth: the refunds that were inferred from it, and what is left beside them. */
+/**
+ * What explains the growth: the refunds that were inferred from it, and what is left beside them. Growth that the newest
+ * answer does not show is no discrepancy, and only another answer can tell.
+ */
 function listSteps(payment: LockedPayment, { drafts }: Locked): string {
   const inferred = drafts.flatMap(({ now }) =>
     now.paymentId === payment.paymentId && isInferredUnmatched(now) ? [now.refundId] : [],
@@ -69,6 +72,11 @@ function listSteps(payment: LockedPayment, { drafts }: Locked): string {
     (id) =>
       `confirm or deny refund ${id}, which is only inferred, with POST /v1/refunds/${id}/resolution`,
   )
+  if (payment.countedRefunded !== null) {
+    steps.push(
+      `wait for another answer of the gateway: the newest one shows ${payment.refundedNow}, which counts once a second one confirms it`,
+    )
+  }
   if (new Big(measureUnexplained(payment, drafts)).gt(0)) {
     steps.push(
       'resolve the discrepancy `unexplained_growth` of the payment with POST /v1/discrepancies/{id}/resolution',

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
 import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
 import { deriveRefundId } from '../../../src/refunds/request/derive-refund-id.ts'
+import { expectRefused } from '../../support/ask.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
@@ -18,14 +19,14 @@ const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmo
 const refundSilently = (payment: LabPayment, amount: string) =>
   lab.control('POST', `/payments/${payment.id}/portal-refund`, { amount })
 
-async function post(path: string, body: object): Promise<number> {
-  const { status } = await lab.api(path, {
+const send = (path: string, body: object) =>
+  lab.api(path, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify(body),
   })
-  return status
-}
+
+const post = async (path: string, body: object) => (await send(path, body)).status
 
 const decide = (refundId: string, outcome: string) =>
   post(`/v1/refunds/${refundId}/resolution`, { outcome, reason: 'asked', againstEvidence: true })
@@ -89,11 +90,51 @@ describe('an answer from a stale replica', () => {
     await lab.show(payment, '0')
     await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(0)
-    const cancelled = await post(`/v1/refunds/${refundId}/cancellation`, { reason: 'not wanted' })
-    expect(cancelled).toBe(409)
+    const refused = await send(`/v1/refunds/${refundId}/cancellation`, { reason: 'not wanted' })
+    const { detail } = await expectRefused(refused, 409, 'growth_may_be_its_own')
+    expect(detail).toContain('First wait for another answer of the gateway: the newest one shows 0')
   })
 
-  it('sends nothing of the payment, and confirms no failure, until the fall is believed', async () => {
+  it('leaves too little for a refund that was asked for before the growth', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '80')
+    await refundSilently(payment, '30')
+    const { config } = lab.service.ctx
+    config.REFUNDS_ENABLED = false
+    await lab.pass(payment).finally(() => {
+      config.REFUNDS_ENABLED = true
+    })
+    expect(await statusOf(refundId)).toBe('pending')
+    await lab.show(payment, '0')
+    await lab.pass(payment)
+    expect(await lab.sent(refundId)).toBe(0)
+  })
+
+  it('is not what the growth of a refund sent after it is measured from', async () => {
+    const payment = await openStale()
+    const refundId = await lab.send(payment, '40')
+    expect(await lab.sent(refundId)).toBe(1)
+    await lab.show(payment, '40')
+    await lab.pass(payment)
+    expect(await lab.row(refundId)).toMatchObject({ status: 'accepted', inferred: false })
+  })
+
+  it('sends no refund again whose growth an earlier answer may have shown', async () => {
+    const payment = await lab.open({ amount: '200' })
+    await lab.fault('acceptThenReset')
+    const refundId = await lab.send(payment, '30')
+    await lab.notify(payment, 'portal-9', '50')
+    await lab.show(payment, '30')
+    await lab.pass(payment)
+    expect(await statusOf(refundId)).toBe('unknown')
+    await lab.show(payment, '0')
+    await lab.age(refundId, 30_000)
+    await lab.database.sql`update refunds set due_at = now() where refund_id = ${refundId}`
+    await lab.pass(payment)
+    expect(await lab.sent(refundId)).toBe(1)
+  })
+
+  it('confirms no failure before the fall is believed', async () => {
     const payment = await lab.open()
     await refundSilently(payment, '30')
     await lab.pass(payment)

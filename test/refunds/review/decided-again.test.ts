@@ -263,6 +263,7 @@ describe('the second word on a refund that came back', () => {
     await lab.pass(payment)
     expect(await left(payment)).toBe('70')
     await decide(binh, refundId, 'returned')
+    expect(await left(payment)).toBe('100')
     await lab.pass(payment)
     expect(await left(payment)).toBe('100')
     const refused = await expectRefused(await post(anh, refundId, 'returned'), 409, 'not_decidable')

@@ -85,6 +85,22 @@ describe('before a surplus refund is sent', () => {
     expect(await lab.sent(id)).toBe(0)
   })
 
+  it('a stale answer that shows such a refund no more does not bring the surplus back', async () => {
+    const order = await payOrder(lab, 'DH1', TWICE)
+    const { id } = await expectTaken(await askSurplus(lab, order.transactionId))
+    const { config } = lab.service.ctx
+    await lab.show(pick(order, 0), '100')
+    config.REFUNDS_ENABLED = false
+    await lab.pass(pick(order, 1)).finally(() => {
+      config.REFUNDS_ENABLED = true
+    })
+    expect(await lab.readRefund(id)).toMatchObject({ status: 'pending' })
+    await lab.show(pick(order, 0), '0')
+    await lab.pass(pick(order, 1))
+    expect(await lab.readRefund(id)).toMatchObject(NOT_SURPLUS)
+    expect(await lab.sent(id)).toBe(0)
+  })
+
   it('a return of goods that was requested later does not stop it', async () => {
     const order = await payOrder(lab, 'DH1', TWICE)
     const { id } = await expectTaken(await askSurplus(lab, order.transactionId))
