@@ -53,7 +53,7 @@ export function getCountedRefunded({
 
 /**
  * Judges the refunded amount that an answer shows of a known payment: one from a stale replica frees nothing. Less than
- * before counts once two answers, apart, agree; at once only what people have said to have come back.
+ * before counts once two answers, apart, agree. Only a fall by refunds that people have released counts at once.
  * @param asOf when the query was sent (database time)
  * @param apartMs how far apart the two answers are, at least
  */

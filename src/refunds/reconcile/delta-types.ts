@@ -7,8 +7,8 @@ export type OwnRefund = {
   /**
    * `confirmed`: a notification or a person confirmed its success; `inferred`: its success was concluded from growth,
    * and it stays reserved; `open`: sent, outcome unknown; `failure_notified`: sent, and notified as failed; `failed`:
-   * failed after bytes had left; `expired`: failed because it was not sent or approved in time, as far as is known from
-   * before a restore; `contradicted`: a person has to decide; `unsent`: not sent by this row, but perhaps by
+   * failed after bytes had left; `expired`: failed because it was not sent or approved in time, although a row that
+   * a restore has lost may have been sent; `contradicted`: a person has to decide; `unsent`: not sent by this row, but perhaps by
    * one that was lost.
    */
   evidence:

@@ -87,7 +87,7 @@ export function rejudgeInferred(payment: LockedPayment, drafts: readonly RefundD
   doubt(findDoubtful(describeDelta(payment, drafts, true)), drafts, {})
 }
 
-/** What was sent before the refunded amount fell, and that is believed, is measured from what is left. */
+/** Once a fall of the refunded amount is believed, the growth of what was sent before is measured from the lower amount. */
 function lowerBaselines(
   { paymentId, refundedNow, countedRefunded }: LockedPayment,
   drafts: readonly RefundDraft[],
@@ -101,7 +101,7 @@ function lowerBaselines(
   }
 }
 
-/** Once the growth that a person had before them when they decided is another, growth of as much is news again. */
+/** Once the unmatched growth differs from what a person saw when they decided, growth of that amount is news again. */
 function forgetDecidedGrowth(
   { paymentId }: LockedPayment,
   drafts: readonly RefundDraft[],

@@ -147,7 +147,7 @@ function findShown(matching: Matching, { own, external, released }: RefundedDelt
   return isShown && !mayBeElsewhere ? candidate : undefined
 }
 
-/** Whether the growth may be this refund of ours, which is not open, instead. */
+/** Whether this refund of ours, which is not open, may have caused the growth instead. */
 function isRival({ evidence, amount }: OwnRefund, left: Big): boolean {
   if (evidence === 'expired') return left.eq(amount)
   return evidence === 'failed' || evidence === 'contradicted'
