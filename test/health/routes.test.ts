@@ -1,17 +1,17 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { expectProblem, seedTransaction, withKey } from '../support/api.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
 import {
   postIpn,
   type Rig,
   type RigOptions,
   signIpn,
-  startRig,
   startTestService,
 } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 async function start(options?: RigOptions): Promise<Rig> {
-  const rig = await startRig(options)
+  const rig = await borrowRig(options)
   onTestFinished(() => rig.stop())
   return rig
 }

@@ -10,7 +10,7 @@ import type { Service } from '../../src/service.ts'
 import { addPrincipal } from '../support/approvals.ts'
 import { ask, expectTaken } from '../support/ask.ts'
 import { runCli } from '../support/cli.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type BorrowedDatabase, borrowDatabase } from '../support/database.ts'
 import { KEY, startTestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -46,11 +46,11 @@ function splitWords(command: string): string[] {
   )
 }
 
-let database: TestDatabase
+let database: BorrowedDatabase
 let sandbox: Sandbox
 let service: Service
 beforeAll(async () => {
-  database = await createTestDatabase()
+  database = await borrowDatabase()
   sandbox = await startSandbox({ accounts: [DEMO_ACCOUNT], refundMs: 50 })
   service = await startTestService(database, sandbox.url, {
     settings: {
@@ -78,7 +78,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await service.stop()
   await sandbox.stop()
-  await database.drop()
+  await database.release()
 })
 
 /** Runs a curl command. Of a stream it reads the first bytes. */

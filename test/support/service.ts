@@ -7,7 +7,7 @@ import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandb
 import { type Service, type ServiceOptions, startService } from '../../src/service.ts'
 import { Transaction, type TransactionView } from '../../src/transactions/view.ts'
 import { watchService } from './conformance/watch.ts'
-import { createTestDatabase, type TestDatabase } from './database.ts'
+import { borrowDatabase, type TestDatabase } from './database.ts'
 
 export const KEY = 'test-key-with-every-scope-0123456789'
 export const MERCHANT = { merchantCode: 'UFLIYL', secret: '311235E7043244EC8306F96720748C56' }
@@ -41,7 +41,7 @@ export type RigOptions = {
   /** A log that the test can read. */
   log?: ServiceOptions['log']
   sandbox?: Partial<SandboxOptions>
-  /** A database to share with other services. */
+  /** A database to share with other services, instead of a borrowed one. */
   database?: TestDatabase
 }
 
@@ -49,7 +49,9 @@ const NEVER = { failures: Number.POSITIVE_INFINITY, pauseMs: 1, maxPauseMs: 1 }
 
 /** Starts a whole installation over real HTTP: database, sandbox gateway, service. Short schedules, silent log. */
 export async function startRig(options: RigOptions = {}): Promise<Rig> {
-  const database = options.database ?? (await createTestDatabase())
+  const { database, release } = options.database
+    ? { database: options.database, release: async () => {} }
+    : await borrowDatabase().then((one) => ({ database: one, release: one.release }))
   const sandbox = await startSandbox({ accounts: [MERCHANT], refundMs: 50, ...options.sandbox })
   const service = await startTestService(database, sandbox.url, options)
   sandbox.setIpnUrl(`${service.url}/ipn`)
@@ -72,7 +74,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     async stop() {
       await service.stop()
       await sandbox.stop()
-      if (!options.database) await database.drop()
+      await release()
     },
   }
 }
