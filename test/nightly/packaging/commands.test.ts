@@ -2,23 +2,23 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createChainEntries } from '../../src/audit-chain/chain-entries.ts'
-import { listChains } from '../../src/audit-chain/chains.ts'
-import { DEMO_ACCOUNT } from '../../src/config/accounts.ts'
-import { type Sandbox, startSandbox } from '../../src/sandbox/start-sandbox.ts'
-import type { Service } from '../../src/service.ts'
-import { addPrincipal } from '../support/approvals.ts'
-import { ask, expectTaken } from '../support/ask.ts'
-import { runCli } from '../support/cli.ts'
-import { type BorrowedDatabase, borrowDatabase } from '../support/database.ts'
-import { KEY, startTestService } from '../support/service.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { createChainEntries } from '../../../src/audit-chain/chain-entries.ts'
+import { listChains } from '../../../src/audit-chain/chains.ts'
+import { DEMO_ACCOUNT } from '../../../src/config/accounts.ts'
+import { type Sandbox, startSandbox } from '../../../src/sandbox/start-sandbox.ts'
+import type { Service } from '../../../src/service.ts'
+import { addPrincipal } from '../../support/approvals.ts'
+import { ask, expectTaken } from '../../support/ask.ts'
+import { runCli } from '../../support/cli.ts'
+import { type BorrowedDatabase, borrowDatabase } from '../../support/database.ts'
+import { KEY, startTestService } from '../../support/service.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 /** The ids that the documentation uses. */
 const TRANSACTION = '261121093303VBUBPM'
 const PAYMENT = '354564703001'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
 type Shown = { page: string; command: string }
 
