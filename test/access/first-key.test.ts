@@ -14,7 +14,7 @@ let database: BorrowedDatabase
 beforeAll(async () => {
   database = await borrowDatabase()
 })
-beforeEach(() => database.sql`truncate api_keys`)
+beforeEach(() => database.sql`delete from api_keys`)
 afterAll(() => database.release())
 
 const makeText = () => `text-of-the-setting-${randomUUID()}`

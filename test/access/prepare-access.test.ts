@@ -15,7 +15,7 @@ let database: BorrowedDatabase
 beforeAll(async () => {
   database = await borrowDatabase()
 })
-beforeEach(() => database.sql`truncate api_keys`)
+beforeEach(() => database.sql`delete from api_keys`)
 afterAll(() => database.release())
 
 /** Starts with these settings. @returns the lines of the log */

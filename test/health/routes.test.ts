@@ -1,17 +1,18 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { expectProblem, seedTransaction, withKey } from '../support/api.ts'
-import { borrowRig } from '../support/borrow-rig.ts'
+import { createTestDatabase } from '../support/database.ts'
 import {
   postIpn,
   type Rig,
   type RigOptions,
   signIpn,
+  startRig,
   startTestService,
 } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 async function start(options?: RigOptions): Promise<Rig> {
-  const rig = await borrowRig(options)
+  const rig = await startRig(options)
   onTestFinished(() => rig.stop())
   return rig
 }
@@ -91,7 +92,9 @@ describe('health', () => {
   })
 
   it('is not ready on a database whose schema is older', async () => {
-    const { service, database } = await start({ settings: { ROLE: 'web' } })
+    const database = await createTestDatabase()
+    onTestFinished(() => database.drop())
+    const { service } = await start({ settings: { ROLE: 'web' }, database })
     await database.sql`delete from drizzle.__drizzle_migrations`
     expect(await status(`${service.url}/readyz`)).toBe(503)
   })

@@ -1,19 +1,25 @@
 import { vi } from 'vitest'
 import { createBackgroundTasks } from '../../src/sandbox/background-tasks.ts'
 import { addCards } from '../../src/sandbox/cards/make-cards.ts'
-import { makeRefundMode, refundModeInput } from '../../src/sandbox/paygate/refund-mode.ts'
 import { makeRandom } from '../../src/sandbox/random.ts'
 import type { Sandbox } from '../../src/sandbox/start-sandbox.ts'
+import { cleanups } from './cleanups.ts'
 import { deleteRows } from './database.ts'
-import { KEY, MERCHANT, type Rig, type RigOptions, startRig } from './service.ts'
+import { KEY, MERCHANT, type Rig, type RigOptions, setRefundMode, startRig } from './service.ts'
 
 /** A rig that outlives its file, with what its service was started with. */
-type Lendable = { rig: Rig; profile: string; ctx: Rig['service']['ctx']; config: object }
+type Lendable = {
+  rig: Rig
+  profile: string
+  ctx: Rig['service']['ctx']
+  config: object
+  lent: number
+}
 
-/** This worker's rigs that no file uses now, the latest used last. */
+/** This worker's rigs that no file uses now, the one that was lent most often first. */
 const idle: Lendable[] = []
 
-/** Each keeps a dozen sessions. The four profiles that many files ask for are seldom all needed in turn. */
+/** Each keeps a dozen sessions; three are what most files ask for. */
 const MAX_IDLE = 3
 
 /**
@@ -25,12 +31,25 @@ export async function borrowRig(options: RigOptions = {}): Promise<Rig> {
   const profile = describeProfile(options)
   if (profile === undefined) return await startRig(options)
   const place = idle.findIndex((one) => one.profile === profile)
-  const [found] = place < 0 ? [] : idle.splice(place, 1)
-  const lent = found ?? (await startLendable(profile, options))
-  return { ...lent.rig, stop: () => takeBack(lent) }
+  const [known] = place < 0 ? [] : idle.splice(place, 1)
+  const borrowed = known ?? (await startLendable(profile, options))
+  borrowed.lent += 1
+  const cleanUp = () => settle(borrowed.rig, options)
+  await cleanUp()
+  cleanups.add(cleanUp)
+  return {
+    ...borrowed.rig,
+    async stop() {
+      if (cleanups.delete(cleanUp)) await takeBack(borrowed)
+    },
+  }
 }
 
-function describeProfile({ settings = {}, ...more }: RigOptions): string | undefined {
+function describeProfile({
+  settings = {},
+  refundMode: _,
+  ...more
+}: RigOptions): string | undefined {
   // The files that settings name are those of one test file.
   const isOwn = Object.keys(settings).some((name) => name.endsWith('_FILE'))
   if (settings.ROLE !== 'web' || isOwn || Object.keys(more).length > 0) return undefined
@@ -40,11 +59,23 @@ function describeProfile({ settings = {}, ...more }: RigOptions): string | undef
 async function startLendable(profile: string, options: RigOptions): Promise<Lendable> {
   const rig = await startRig(options)
   const { ctx } = rig.service
-  return { rig, profile, ctx: { ...ctx }, config: { ...ctx.config } }
+  return { rig, profile, ctx: { ...ctx }, config: { ...ctx.config }, lent: 0 }
 }
 
-async function takeBack(lent: Lendable): Promise<void> {
-  const { rig, ctx, config } = lent
+/**
+ * Ends what a test leaves behind in a rig: what is due, leases, holds, and how the gateway behaves. Rows stay, as the next
+ * test has other ids.
+ */
+async function settle({ sandbox, database }: Rig, { refundMode }: RigOptions): Promise<void> {
+  sandbox.state.faults.length = 0
+  setRefundMode(sandbox, refundMode)
+  await database.sql.unsafe(`
+    update transactions set due_at = null, lease_id = null where due_at is not null;
+    update merchant_accounts set hold = null where hold is not null`)
+}
+
+async function takeBack(borrowed: Lendable): Promise<void> {
+  const { rig, ctx, config } = borrowed
   vi.restoreAllMocks()
   Object.assign(rig.service.ctx, ctx)
   Object.assign(ctx.config, config)
@@ -52,19 +83,21 @@ async function takeBack(lent: Lendable): Promise<void> {
     await rig.stop()
     return
   }
-  await resetSandbox(rig.sandbox)
-  rig.sandbox.setIpnUrl(`${rig.service.url}/ipn`)
-  await deleteRows(rig.database, ['data_keys', 'api_keys', 'merchant_accounts'])
-  await rig.database.sql.unsafe(`
-    delete from api_keys where not from_setting;
-    update merchant_accounts set hold = null, paid_until = now()`)
-  idle.push(lent)
-  if (idle.length > MAX_IDLE) await idle.shift()?.rig.stop()
+  try {
+    await reset(rig)
+  } catch (error) {
+    await rig.stop().catch(() => {})
+    throw error
+  }
+  idle.push(borrowed)
+  idle.sort((one, other) => other.lent - one.lent)
+  if (idle.length > MAX_IDLE) await idle.pop()?.rig.stop()
 }
 
-/** Whether the service still runs, and has its account and its key alone. */
-async function isReusable({ service: { ctx }, database: { sql } }: Rig): Promise<boolean> {
-  if (ctx.lifecycle.phase !== 'ready') return false
+/** Whether the service still runs and reaches its database, and has its account and its key alone. */
+async function isReusable({ service: { ctx, url }, database: { sql } }: Rig): Promise<boolean> {
+  const ready = ctx.stopping.aborted ? undefined : await fetch(`${url}/readyz`)
+  if (ready?.status !== 200) return false
   const [row] = await sql<{ keys: string[]; accounts: string[] }[]>`
     select array(select encode(hash, 'hex') from api_keys where from_setting and replaces is null
         and revoked_at is null and expires_at is null) as keys,
@@ -74,6 +107,16 @@ async function isReusable({ service: { ctx }, database: { sql } }: Rig): Promise
     row?.keys.join() === Buffer.from(hash).toString('hex') &&
     row.accounts.join() === MERCHANT.merchantCode
   )
+}
+
+/** Deletes what the borrower has stored: only the keys and the account of the service stay. */
+async function reset({ sandbox, service, database }: Rig): Promise<void> {
+  await resetSandbox(sandbox)
+  sandbox.setIpnUrl(`${service.url}/ipn`)
+  await deleteRows(database, ['data_keys', 'api_keys', 'merchant_accounts'])
+  await database.sql.unsafe(`
+    delete from api_keys where not from_setting;
+    update merchant_accounts set hold = null, paid_until = now()`)
 }
 
 /** Forgets everything that was made at the gateway, and cancels what it still waits for. */
@@ -91,7 +134,6 @@ async function resetSandbox({ state }: Sandbox): Promise<void> {
     faults: [],
     ledger: [],
     background: createBackgroundTasks(),
-    refundMode: makeRefundMode(refundModeInput.parse({}), state.settings.refundMs),
     random: makeRandom(1),
     deliveryRandom: makeRandom(1),
   } satisfies Partial<Sandbox['state']>)

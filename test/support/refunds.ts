@@ -56,8 +56,8 @@ export async function startRefundRig(options: RigOptions = {}): Promise<RefundRi
   const rig = await borrowRig({
     ...options,
     settings: { ...QUICK_REFUNDS, ...options.settings },
+    refundMode: options.refundMode ?? { guardsBalance: false, settleMs: 50 },
   })
-  await rig.control('PUT', '/refund-mode', { guardsBalance: false, settleMs: 50 })
   const readRefund = async (refundId: string) => {
     const response = await rig.api(`/v1/refunds/${refundId}`)
     return Refund.strict().parse(await response.json())

@@ -1,8 +1,10 @@
+import type { z } from 'zod'
 import { ensureFirstKey } from '../../src/access/first-key.ts'
 import { EVERY_MERCHANT } from '../../src/access/keys.ts'
 import { type Config, readConfig } from '../../src/config/config.ts'
 import { computeSecureHash } from '../../src/gateway/signature.ts'
 import { createLog } from '../../src/platform/telemetry/log.ts'
+import { makeRefundMode, refundModeInput } from '../../src/sandbox/paygate/refund-mode.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/start-sandbox.ts'
 import { type Service, type ServiceOptions, startService } from '../../src/service.ts'
 import { Transaction, type TransactionView } from '../../src/transactions/view.ts'
@@ -11,6 +13,8 @@ import { borrowDatabase, type TestDatabase } from './database.ts'
 
 export const KEY = 'test-key-with-every-scope-0123456789'
 export const MERCHANT = { merchantCode: 'UFLIYL', secret: '311235E7043244EC8306F96720748C56' }
+
+type RefundModeOptions = Partial<z.output<typeof refundModeInput>>
 
 export type Rig = {
   database: TestDatabase
@@ -41,6 +45,8 @@ export type RigOptions = {
   /** A log that the test can read. */
   log?: ServiceOptions['log']
   sandbox?: Partial<SandboxOptions>
+  /** How the gateway's refunds behave, instead of as the sandbox's defaults do. */
+  refundMode?: RefundModeOptions
   /** A database to share with other services, instead of a borrowed one. */
   database?: TestDatabase
 }
@@ -55,6 +61,7 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
   const sandbox = await startSandbox({ accounts: [MERCHANT], refundMs: 50, ...options.sandbox })
   const service = await startTestService(database, sandbox.url, options)
   sandbox.setIpnUrl(`${service.url}/ipn`)
+  setRefundMode(sandbox, options.refundMode)
   const call = (path: string, init: RequestInit = {}) =>
     fetch(service.url + path, {
       ...init,
@@ -77,6 +84,12 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
       await release()
     },
   }
+}
+
+/** Replaces the mode of the gateway's refunds, as `PUT /sandbox/refund-mode` does. */
+export function setRefundMode({ state }: Sandbox, mode: RefundModeOptions = {}): void {
+  const whole = { ...refundModeInput.parse({}), ...mode }
+  state.refundMode = makeRefundMode(whole, state.settings.refundMs)
 }
 
 /** Builds the environment of a test service. */

@@ -258,7 +258,7 @@ describe('refunds of a gateway that does not answer them', () => {
     await lab.pass(payment)
     // The answer could not be stored: the refund backs off instead of being queried in a loop.
     expect(await lab.row(refundId)).toMatchObject({ status: 'pending', polls: 1 })
-    await lab.database.sql`drop trigger refuse on refund_attempts`
+    await lab.database.sql`drop function refuse cascade`
     await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(1)
     expect(breaker.state()).toBe('closed')
