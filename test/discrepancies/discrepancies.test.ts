@@ -10,6 +10,7 @@ import { contradicts } from '../../src/sync/find-disagreements.ts'
 import { readNotifiedPayments } from '../../src/sync/read-notified-payments.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { expectInvalid, expectProblem, readAll, readPage, withKey } from '../support/api.ts'
+import { emptyTables } from '../support/database.ts'
 import { ageOmission, makeEntry, startListingGateway } from '../support/listing-gateway.ts'
 import { payOrder } from '../support/orders.ts'
 import { addKey, MERCHANT } from '../support/service.ts'
@@ -19,6 +20,7 @@ import { useRefundLab } from '../support/use-started.ts'
 const DAY_MS = 86_400_000
 
 const lab = useRefundLab()
+afterEach(() => emptyTables(lab.database))
 /** The transaction of the current test: the gateway keeps its data between tests. */
 let tests = 0
 let id = ''
@@ -26,7 +28,6 @@ beforeEach(() => {
   tests += 1
   id = `T-D${tests}`
 })
-afterEach(() => lab.clear())
 
 const list = (query = '') => lab.api(`/v1/discrepancies${query}`)
 const read = async (query = '') =>

@@ -5,6 +5,7 @@ import { recheckFinal } from '../../src/maintenance/recheck-final.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { readPage } from '../support/api.ts'
 import { addCappedKey, ask, expectRefused, MASKED, RECEIVER } from '../support/ask.ts'
+import { emptyTables } from '../support/database.ts'
 import { encryptEarlier } from '../support/earlier-release.ts'
 import { findEnd, readAllEvents } from '../support/feed.ts'
 import { ageOmission, makeEntry, startListingGateway } from '../support/listing-gateway.ts'
@@ -22,7 +23,7 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   await takeEvents()
-  await lab.clear()
+  await emptyTables(lab.database)
 })
 afterAll(() => lab.stop())
 

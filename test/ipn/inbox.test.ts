@@ -1,33 +1,33 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/client.ts'
 import { createInbox, type Inbox, InboxFullError } from '../../src/ipn/inbox.ts'
 import type { Arrival } from '../../src/ipn/types.ts'
 import { makeArrival } from '../support/arrivals.ts'
 import {
-  createTestDatabase,
+  type BorrowedDatabase,
+  borrowDatabase,
   holdLocks,
   listBlockedCommits,
-  type TestDatabase,
 } from '../support/database.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 /** However long the test holds its locks. */
 const PATIENT = { staleMs: 60_000, queueTimeoutMs: 60_000, runTimeoutMs: 60_000 }
 
-let database: TestDatabase
+let database: BorrowedDatabase
 /** The pool of the inboxes; the other one holds locks and observes. */
 let pool: Database
 let inbox: Inbox
 let committed = 0
 beforeEach(async () => {
-  database = await createTestDatabase()
+  database = await borrowDatabase()
   pool = openDatabase(database.url, 4)
   countStatements(pool)
   inbox = createInbox(pool.sql, PATIENT)
 })
 afterEach(async () => {
   await pool.close()
-  await database.drop()
+  await database.release()
 })
 
 /** A notification about `transactionId`; `bytes` decides whether it is the same one again, and its position in key order. */
@@ -227,6 +227,9 @@ it('an error of the server itself refuses the whole batch at once, and no row is
     begin perform nextval('tries'); raise 'no room' using errcode = 'disk_full'; end $$;
     create trigger refuse before insert on transactions for each row
       when (new.transaction_id = 'C') execute function refuse()`)
+  onTestFinished(async () => {
+    await database.sql.unsafe('drop function refuse cascade; drop sequence tries')
+  })
   await inbox.store(arrival('GATE'))
   const lock = await lockEvent('GATE')
   const first = inbox.store(arrival('GATE'))

@@ -98,7 +98,7 @@ describe('with several accounts', () => {
 
 describe('a refund notification', () => {
   const lab = useRefundLab()
-  afterEach(() => lab.clear())
+  afterEach(() => emptyTables(lab.database))
 
   /** What is signed stays the same: a copy that a thief of the notification may send first. */
   it.each<[string, (genuine: Record<string, unknown>) => Record<string, unknown>]>([

@@ -12,8 +12,9 @@ import {
   writeMerchantsFile,
 } from '../support/api.ts'
 import { ask, expectRefused, expectTaken, moveTo, seedPaid } from '../support/ask.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
 import { emptyTables } from '../support/database.ts'
-import { addKey, MERCHANT, type Rig, startRig } from '../support/service.ts'
+import { addKey, MERCHANT, type Rig } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const THEIRS = 'key-bound-to-the-other-account-0123456789'
@@ -27,7 +28,7 @@ const file = writeMerchantsFile(accounts)
 let rig: Rig
 let url: string
 beforeAll(async () => {
-  rig = await startRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
+  rig = await borrowRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
   url = rig.service.url
   const { database } = rig
   const all = ['payments:read', 'refunds:write', 'refunds:read', 'ops']

@@ -4,10 +4,11 @@ import { z } from 'zod'
 import { REGISTRATION_LOCK } from '../../src/db/locks.ts'
 import type { Tx } from '../../src/platform/postgres/types.ts'
 import { expectInvalid, expectProblem, NO_IDS, readAll } from '../support/api.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
 import { holdLocks } from '../support/database.ts'
 import { serve } from '../support/gateway.ts'
 import { waitUntilBlocked } from '../support/locks.ts'
-import { addKey, MERCHANT, type Rig, startRig, startTestService } from '../support/service.ts'
+import { addKey, MERCHANT, type Rig, startTestService } from '../support/service.ts'
 import { keepLog } from '../support/sync.ts'
 import { waitUntil } from '../support/wait-until.ts'
 import {
@@ -29,7 +30,7 @@ const kept = keepLog()
 let rig: Rig
 beforeAll(async () => {
   const settings = { ROLE: 'web', WEBHOOK_ALLOW_PRIVATE: 'true' }
-  rig = await startRig({ settings, log: kept.log })
+  rig = await borrowRig({ settings, log: kept.log })
   const { merchantCode } = MERCHANT
   await addKey(rig.database, PAYMENTS, ['payments:read', 'webhooks:write'], merchantCode)
   await addKey(rig.database, ALONE, ['webhooks:write'], merchantCode)

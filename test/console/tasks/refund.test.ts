@@ -1,9 +1,10 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { readShownVersion } from '../../../src/refunds/shown-version.ts'
 import { addPrincipal, openIn } from '../../support/approvals.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
 import { addVisitor, addVisitors, submitAs, type Visitor } from '../../support/console.ts'
 import { openAs, readHidden, sendForm } from '../../support/console-pages.ts'
+import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
@@ -16,10 +17,10 @@ const lab = useRefundLab({
     REFUND_CONFIRM_FAILED_MS: '600000',
   },
 })
+afterEach(() => emptyTables(lab.database))
 
 let people: Awaited<ReturnType<typeof addVisitors>>
 beforeEach(async () => {
-  await lab.clear()
   people = await addVisitors(lab.database)
 })
 

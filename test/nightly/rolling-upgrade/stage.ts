@@ -8,7 +8,7 @@ import { controlGateway, type GatewayControl } from '../../scenarios/chaos/gatew
 import { type Member, prepareMember } from '../../scenarios/chaos/processes.ts'
 import { SETTINGS } from '../../scenarios/chaos/services.ts'
 import { bundle, linkPackage } from '../../support/bundle.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
 import { type Balancer, startBalancer } from './balancer.ts'
 
 /** The compiled code of a release. */
@@ -18,7 +18,7 @@ export type Release = 'previous' | 'present'
 export type Stage = {
   /** For copies of migrations, and the logs of the processes. */
   folder: string
-  database: TestDatabase
+  database: OwnDatabase
   gateway: GatewayControl
   balancer: Balancer
   /** Starts processes that serve and work; resolves when they are ready. */

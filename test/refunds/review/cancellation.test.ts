@@ -1,7 +1,8 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { Refund, type RefundView } from '../../../src/refunds/view.ts'
 import { expectInvalid, expectProblem, NO_IDS, readPage, withKey } from '../../support/api.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
+import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { passSending } from '../../support/pass-sending.ts'
 import { type LabPayment, waitForSent } from '../../support/refund-lab.ts'
@@ -13,11 +14,11 @@ const MERCHANT_KEY = 'key-of-a-shop-that-refunds-0123456789012'
 const READER = 'key-that-only-reads-refunds-012345678901'
 
 const lab = useRefundLab({ settings: { GATEWAY_TIMEOUT_MS: '5000' } })
+afterEach(() => emptyTables(lab.database))
 beforeAll(async () => {
   await addKey(lab.database, MERCHANT_KEY, ['refunds:write'])
   await addKey(lab.database, READER, ['refunds:read', 'ops'])
 })
-beforeEach(() => lab.clear())
 
 function cancel(
   refundId: string,

@@ -6,6 +6,7 @@ import { enterExternalRefund } from '../../../src/refunds/external/enter-externa
 import { ExternalRefund } from '../../../src/refunds/external-view.ts'
 import { expectInvalid, expectProblem, NO_IDS, readPage, withKey } from '../../support/api.ts'
 import { expectRefused } from '../../support/ask.ts'
+import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { addKey, MERCHANT } from '../../support/service.ts'
@@ -15,11 +16,11 @@ const OPERATOR = 'key-of-operations-only-01234567890123456'
 const PAYMENTS = 'key-that-reads-payments-only-0123456789'
 
 const lab = useRefundLab()
+afterEach(() => emptyTables(lab.database))
 beforeAll(async () => {
   await addKey(lab.database, OPERATOR, ['ops'])
   await addKey(lab.database, PAYMENTS, ['payments:read'])
 })
-afterEach(() => lab.clear())
 
 const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount
 const Page = z.strictObject({ data: z.array(ExternalRefund), nextCursor: z.string().nullable() })

@@ -61,7 +61,7 @@ describe('a payment', () => {
 
 describe('a refund', () => {
   const lab = useRefundLab()
-  afterEach(() => lab.clear())
+  afterEach(() => emptyTables(lab.database))
 
   describe.each(REFUND_ROWS)('$row', (row) => {
     it('has at least three odd forms', () => expect(row.odd.length).toBeGreaterThanOrEqual(3))

@@ -1,3 +1,4 @@
+import { emptyTables } from '../../support/database.ts'
 import { afterEach, describe, expect, it } from 'vitest'
 import { makeEntry, startListingGateway } from '../../support/listing-gateway.ts'
 import { useRefundLab } from '../../support/use-started.ts'
@@ -5,7 +6,7 @@ import { matching } from './matching.ts'
 import { REFUND_ANSWER_ROWS } from './refund-tables.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 describe.each(REFUND_ANSWER_ROWS)('$row', ({ documented, odd }) => {
   it('has at least three odd forms', () => expect(odd.length).toBeGreaterThanOrEqual(3))

@@ -6,12 +6,12 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { buildClient } from '../../ops/build-client.ts'
-import { readSnippets } from '../support/read-snippets.ts'
-import { KEY } from '../support/service.ts'
-import { useRefundRig } from '../support/use-started.ts'
+import { buildClient } from '../../../ops/build-client.ts'
+import { readSnippets } from '../../support/read-snippets.ts'
+import { KEY } from '../../support/service.ts'
+import { useRefundRig } from '../../support/use-started.ts'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const TSC = join(ROOT, 'node_modules/typescript/bin/tsc')
 const run = promisify(execFile)
 /** A compiler run and npm on a busy machine (ms). */

@@ -7,12 +7,12 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { settingsFor } from '../support/process.ts'
-import { readSnippets } from '../support/read-snippets.ts'
-import { useTestDatabase } from '../support/use-started.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { settingsFor } from '../../support/process.ts'
+import { readSnippets } from '../../support/read-snippets.ts'
+import { useTestDatabase } from '../../support/use-started.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const TSC = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc')
 const run = promisify(execFile)
 /** A compiler run on a busy machine (ms). */

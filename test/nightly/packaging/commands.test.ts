@@ -2,23 +2,23 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createChainEntries } from '../../src/audit-chain/chain-entries.ts'
-import { listChains } from '../../src/audit-chain/chains.ts'
-import { DEMO_ACCOUNT } from '../../src/config/accounts.ts'
-import { type Sandbox, startSandbox } from '../../src/sandbox/start-sandbox.ts'
-import type { Service } from '../../src/service.ts'
-import { addPrincipal } from '../support/approvals.ts'
-import { ask, expectTaken } from '../support/ask.ts'
-import { runCli } from '../support/cli.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { KEY, startTestService } from '../support/service.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { createChainEntries } from '../../../src/audit-chain/chain-entries.ts'
+import { listChains } from '../../../src/audit-chain/chains.ts'
+import { DEMO_ACCOUNT } from '../../../src/config/accounts.ts'
+import { type Sandbox, startSandbox } from '../../../src/sandbox/start-sandbox.ts'
+import type { Service } from '../../../src/service.ts'
+import { addPrincipal } from '../../support/approvals.ts'
+import { ask, expectTaken } from '../../support/ask.ts'
+import { runCli } from '../../support/cli.ts'
+import { type BorrowedDatabase, borrowDatabase } from '../../support/database.ts'
+import { KEY, startTestService } from '../../support/service.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 /** The ids that the documentation uses. */
 const TRANSACTION = '261121093303VBUBPM'
 const PAYMENT = '354564703001'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
 type Shown = { page: string; command: string }
 
@@ -46,11 +46,11 @@ function splitWords(command: string): string[] {
   )
 }
 
-let database: TestDatabase
+let database: BorrowedDatabase
 let sandbox: Sandbox
 let service: Service
 beforeAll(async () => {
-  database = await createTestDatabase()
+  database = await borrowDatabase()
   sandbox = await startSandbox({ accounts: [DEMO_ACCOUNT], refundMs: 50 })
   service = await startTestService(database, sandbox.url, {
     settings: {
@@ -78,7 +78,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await service.stop()
   await sandbox.stop()
-  await database.drop()
+  await database.release()
 })
 
 /** Runs a curl command. Of a stream it reads the first bytes. */

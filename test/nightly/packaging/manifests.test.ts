@@ -1,14 +1,20 @@
 import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { nameFileOf } from '../../src/config/read-setting-files.ts'
-import { SECRET_SETTINGS, SETTINGS } from '../../src/config/settings.ts'
-import { PACKAGE } from '../../src/version.ts'
-import { FIRST_FREE_PORT } from '../../src/webhooks/sender.ts'
-import { KUBERNETES, readCompose, readKubernetes, readOwn, STOP_S } from '../support/deployments.ts'
-import { findSchemaFaults } from '../support/kubernetes-schemas.ts'
+import { nameFileOf } from '../../../src/config/read-setting-files.ts'
+import { SECRET_SETTINGS, SETTINGS } from '../../../src/config/settings.ts'
+import { PACKAGE } from '../../../src/version.ts'
+import { FIRST_FREE_PORT } from '../../../src/webhooks/sender.ts'
+import {
+  KUBERNETES,
+  readCompose,
+  readKubernetes,
+  readOwn,
+  STOP_S,
+} from '../../support/deployments.ts'
+import { findSchemaFaults } from '../../support/kubernetes-schemas.ts'
 
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 const { kustomization, manifests, pods } = readKubernetes()
 const { services, ours } = readCompose()
 const units = ['ipn-processor', 'ipn-processor-migrate'].map((name) =>

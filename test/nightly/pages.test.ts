@@ -1,13 +1,13 @@
 import { gzipSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
 import { beforeAll, expect, it } from 'vitest'
-import { describeInBrowser, openProfile, openSessionIn, watchPage } from '../../support/browser.ts'
-import { findBarriers, findMisfits, findUnreachable } from '../../support/check-page.ts'
-import { addVisitor, visitAs } from '../../support/console.ts'
-import { MERCHANT } from '../../support/service.ts'
-import { useRefundRig } from '../../support/use-started.ts'
-import { type ListedPage, listPages } from './list-pages.ts'
-import { playSample } from './play-sample.ts'
+import { type ListedPage, listPages } from '../console/pages/list-pages.ts'
+import { playSample } from '../console/pages/play-sample.ts'
+import { describeInBrowser, openProfile, openSessionIn, watchPage } from '../support/browser.ts'
+import { findBarriers, findMisfits, findUnreachable } from '../support/check-page.ts'
+import { addVisitor, visitAs } from '../support/console.ts'
+import { MERCHANT } from '../support/service.ts'
+import { useRefundRig } from '../support/use-started.ts'
 
 const VIEWS = [
   { colorScheme: 'light', width: 1280 },
