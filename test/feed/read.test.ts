@@ -23,7 +23,6 @@ beforeAll(async () => {
   const { merchantCode } = MERCHANT
   await addKey(rig.database, keyOf('payments'), ['payments:read'], merchantCode)
   await addKey(rig.database, keyOf('refunds'), ['payments:read', 'refunds:read'], merchantCode)
-  await addKey(rig.database, keyOf('cards'), ['cards:read', 'refunds:read', 'ops'], merchantCode)
   await addKey(rig.database, keyOf('other'), ['payments:read'], OTHER.merchantCode)
 })
 afterAll(async () => {
@@ -178,13 +177,6 @@ describe('a key', () => {
       await expectProblem(response, 403, 'scope_missing')
     }
   })
-
-  it.each(['/v1/events', '/v1/events/stream'])(
-    'without payments:read is refused at %s',
-    async (path) => {
-      await expectProblem(await rig.api(path, withKey(keyOf('cards'))), 403, 'scope_missing')
-    },
-  )
 })
 
 describe.each(['/v1/events', '/v1/events/stream'])('%s refuses', (path) => {

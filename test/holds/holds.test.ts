@@ -327,17 +327,6 @@ describe('a hold', () => {
     await expectInvalid(await call('PUT', 'transaction/T-1', { reason: 'x' }), 'target')
   })
 
-  it('on what belongs to another account is 404', async () => {
-    const theirs = 'key-of-another-account-0123456789012345'
-    await addKey(lab.database, theirs, ['ops'], 'OTHER1')
-    const { paths, id } = await requestRefund()
-    for (const target of TARGETS) {
-      const response = await call('PUT', paths[target], { reason: 'x' }, theirs)
-      await expectProblem(response, 404, `${target}_not_found`)
-    }
-    expect((await readRefund(id)).hold).toBeNull()
-  })
-
   it('released twice at once is released once', async () => {
     const { paths } = await requestRefund()
     await change('PUT', paths.refund, 'fraud?')

@@ -40,6 +40,7 @@ export type RigOptions = {
   breaker?: ServiceOptions['breaker']
   /** Replaces name resolution for webhook endpoints. */
   resolve?: ServiceOptions['resolve']
+  webhookTimeouts?: ServiceOptions['webhookTimeouts']
   /** Runs before `PORT` is bound, as `prepareAccess` does in production. */
   prepare?: ServiceOptions['prepare']
   /** A log that the test can read. */
@@ -135,6 +136,7 @@ export async function startTestService(
     encryptionKey: decided.DATA_ENCRYPTION_KEY ?? '',
     log: more.log ?? createLog(settings.LOG_LEVEL ?? 'silent'),
     ...(more.resolve ? { resolve: more.resolve } : {}),
+    ...(more.webhookTimeouts ? { webhookTimeouts: more.webhookTimeouts } : {}),
     ...(more.prepare ? { prepare: more.prepare } : {}),
     serverLimits,
     streamLimits,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { REGISTRATION_LOCK } from '../../src/db/locks.ts'
 import type { Tx } from '../../src/platform/postgres/types.ts'
-import { expectInvalid, expectProblem, NO_IDS, readAll } from '../support/api.ts'
+import { expectInvalid, expectProblem, readAll } from '../support/api.ts'
 import { borrowRig } from '../support/borrow-rig.ts'
 import { holdLocks } from '../support/database.ts'
 import { serve } from '../support/gateway.ts'
@@ -283,18 +283,6 @@ it.each([
 ])('an invalid field is named, with what is valid: %j', async (body, field, words) => {
   const { detail } = await expectInvalid(await registerWith(body), field)
   expect(detail).toContain(`${field}: ${words}`)
-})
-
-it('an unknown endpoint is 404, whatever its id looks like', async () => {
-  for (const id of NO_IDS) {
-    const answers = [
-      await call('DELETE', `/${id}`),
-      await call('POST', `/${id}/test`),
-      await call('POST', `/${id}/enable`),
-      await call('POST', `/${id}/replay`, { after: '0' }),
-    ]
-    for (const one of answers) await expectProblem(one, 404, 'webhook_endpoint_not_found')
-  }
 })
 
 it("an id is the same in capitals, and a schema's own messages are kept", async () => {

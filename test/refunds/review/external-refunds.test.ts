@@ -99,14 +99,6 @@ describe('the external refunds of a payment', () => {
     expect(second).toEqual({ data: data.slice(1), nextCursor: null })
   })
 
-  it('take the scope refunds:read, and a payment that exists', async () => {
-    const payment = await lab.open()
-    const path = `${lab.service.url}/v1/payments/${payment.id}/external-refunds`
-    await expectProblem(await fetch(path, withKey(PAYMENTS)), 403, 'scope_missing')
-    const none = await lab.api('/v1/payments/none/external-refunds')
-    await expectProblem(none, 404, 'payment_not_found')
-  })
-
   it('explain the refunded amount in the feed, and in the timeline of keys that read refunds', async () => {
     const { payment } = await makeReserved()
     await lab.show(payment, '30')

@@ -1,5 +1,5 @@
-import { emptyTables } from '../../support/database.ts'
 import { afterEach, describe, expect, it } from 'vitest'
+import { emptyTables } from '../../support/database.ts'
 import { makeEntry, startListingGateway } from '../../support/listing-gateway.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 import { matching } from './matching.ts'

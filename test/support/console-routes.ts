@@ -1,4 +1,4 @@
-import { ROLES, type Role } from '../../../src/access/roles.ts'
+import { ROLES, type Role } from '../../src/access/roles.ts'
 
 /** The ids in the paths of the console's routes, by parameter; `id` stands for the object that the path names. */
 export type RouteIds = {
@@ -41,7 +41,7 @@ const OF_DISCREPANCIES = {
 }
 
 /** Every route behind the sign-in, by method and path as registered: a new one needs a row here. */
-export const ROUTE_ROWS: Readonly<Record<string, RouteRow>> = {
+export const CONSOLE_ROUTES: Readonly<Record<string, RouteRow>> = {
   'GET /console': { roles: ROLES },
   'POST /console/transactions': {
     ...{ roles: ROLES, isNew: true },
