@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/client.ts'
 import { createInbox, type Inbox, InboxFullError } from '../../src/ipn/inbox.ts'
 import type { Arrival } from '../../src/ipn/types.ts'
@@ -27,6 +27,9 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   await pool.close()
+  await database.sql.unsafe(`
+    drop function if exists refuse cascade;
+    drop sequence if exists tries`)
   await database.release()
 })
 
@@ -227,9 +230,6 @@ it('an error of the server itself refuses the whole batch at once, and no row is
     begin perform nextval('tries'); raise 'no room' using errcode = 'disk_full'; end $$;
     create trigger refuse before insert on transactions for each row
       when (new.transaction_id = 'C') execute function refuse()`)
-  onTestFinished(async () => {
-    await database.sql.unsafe('drop function refuse cascade; drop sequence tries')
-  })
   await inbox.store(arrival('GATE'))
   const lock = await lockEvent('GATE')
   const first = inbox.store(arrival('GATE'))

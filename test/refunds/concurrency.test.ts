@@ -216,7 +216,7 @@ describe('a request that meets a concurrent one between its steps', () => {
   /** Removes a stored refund, so that the test can store it again at a chosen moment. */
   async function takeOut(refundId: string): Promise<void> {
     const { sql } = rig.database
-    onTestFinished(async () => void (await sql`drop table taken_out`))
+    onTestFinished(async () => void (await sql`drop table if exists taken_out`))
     await sql`create table taken_out as select * from refunds where refund_id = ${refundId}`
     await sql`delete from refunds where refund_id = ${refundId}`
   }

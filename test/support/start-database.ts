@@ -22,8 +22,7 @@ declare module 'vitest' {
  * databases behind: they go with the embedded server, and are dropped from a given one.
  */
 export default async function startDatabase(project: TestProject) {
-  const given = process.env.TEST_DATABASE_URL
-  const server = given ? { url: given, stop: () => dropDatabases(given) } : await startServer()
+  const server = await chooseServer()
   const template = `${PREFIX}template`
   const admin = postgres(server.url, { max: 1, onnotice: () => {} })
   await admin.unsafe(`create database ${template}`)
@@ -34,7 +33,10 @@ export default async function startDatabase(project: TestProject) {
   project.provide('serverUrl', server.url)
   project.provide('databasePrefix', PREFIX)
   project.provide('template', template)
-  return () => server.stop()
+  return async () => {
+    if (process.env.TEST_DATABASE_URL) await dropDatabases(server.url)
+    await server.stop()
+  }
 }
 
 /** Several runs may share a server. */
@@ -62,7 +64,10 @@ const CHEAP = {
   max_wal_size: '512MB',
 }
 
-async function startServer(): Promise<{ url: string; stop(): Promise<void> }> {
+/** The server for tests, and what stops it if this started it. */
+export async function chooseServer(): Promise<{ url: string; stop(): Promise<void> }> {
+  const given = process.env.TEST_DATABASE_URL
+  if (given) return { url: given, stop: async () => {} }
   const folder = await mkdtemp(join(await chooseParent(), 'ipn-test-'))
   await chmod(folder, 0o755)
   const embedded = await startEmbeddedPostgres({
