@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { computeSecureHash, NotSignableError } from '../../../src/gateway/signature.ts'
-import { type Sandbox, startSandbox } from '../../../src/sandbox/start-sandbox.ts'
-import { MERCHANT } from '../../support/service.ts'
+import { computeSecureHash, NotSignableError } from '../../src/gateway/signature.ts'
+import { type Sandbox, startSandbox } from '../../src/sandbox/start-sandbox.ts'
+import { MERCHANT } from '../support/service.ts'
 import {
   FAILURE_CODES,
   fill,
@@ -14,7 +14,7 @@ import {
   PAYMENT,
   STATUSES,
   TRANSACTION,
-} from './tables.ts'
+} from '../support/specification.ts'
 
 let sandbox: Sandbox
 beforeAll(async () => {
@@ -105,42 +105,40 @@ describe.each(OPERATIONS)('$command ($section)', (operation) => {
     },
   )
 
-  describe.each(required)('$name', ({ name }) => {
+  it.each(required)('without $name is refused, and names it', async ({ name }) => {
     const missing = {
       svc_ResponseCode: 202,
       svc_ResponseMsg: `A required parameter is missing: ${name}`,
     }
-
-    it.each(['json', 'form'] as const)('left out of %s is named as missing', async (encoding) => {
-      const params = sign(omit(fill(request), name), operation)
-      const sent = name === 'svc_SecureHash' ? omit(params, name) : params
-      const answer = await send(sent, encoding)
+    const signed = sign(omit(fill(request), name), operation)
+    const without = name === 'svc_SecureHash' ? omit(signed, name) : signed
+    for (const encoding of ['json', 'form'] as const) {
+      const answer = await send(without, encoding)
       expect(answer).toMatchObject(missing)
+      const isCommand = name === 'svc_Command'
       expectTable(
         answer,
-        response.map((one) => (name === 'svc_Command' ? anyData(one) : one)),
+        response.map((one) => (isCommand ? anyData(one) : one)),
       )
-    })
-
-    it.each([null, ''])('%j counts as missing', async (nothing) => {
-      expect(
-        await send({ ...makeRequest(operation, { [name]: nothing }), [name]: nothing }),
-      ).toMatchObject(missing)
-    })
+    }
+    for (const nothing of [null, '']) {
+      const given = { ...makeRequest(operation, { [name]: nothing }), [name]: nothing }
+      expect(await send(given)).toMatchObject(missing)
+    }
   })
 
-  describe.each(request)('$name', ({ name, type }) => {
-    it.each(listWrong(type))(
-      `is refused by name as $value, which is no ${type}`,
-      async ({ value }) => {
+  it.each(request)(
+    'with $name of another type is refused, and names it',
+    async ({ name, type }) => {
+      for (const { value } of listWrong(type)) {
         const params = { ...makeRequest(operation, { [name]: value }), [name]: value }
         expect(await send(params)).toMatchObject({
           svc_ResponseCode: 202,
           svc_ResponseMsg: `A parameter has the wrong type: ${name} must be a ${type}`,
         })
-      },
-    )
-  })
+      }
+    },
+  )
 
   it('parameters that no table lists are tolerated when they are signed', async () => {
     const more = makeRequest(operation, { svc_New: 'x', note: { any: 'thing' } })
@@ -148,24 +146,28 @@ describe.each(OPERATIONS)('$command ($section)', (operation) => {
     expect(await send({ ...more, svc_New: 'y' })).toMatchObject({ svc_ResponseCode: 204 })
   })
 
-  it.each([
-    ['svc_Command', 'PAY', 201],
-    ['svc_Version', '2', 203],
-    ['svc_MerchantCode', 'NOBODY', 30],
-    ['svc_SecureHash', '0'.repeat(64), 204],
-  ])('%s %s is refused with a code of its own', async (name, value, code) => {
-    const answer = await send({ ...makeRequest(operation, { [name]: value }), [name]: value })
-    expect(answer).toMatchObject({
-      svc_ResponseCode: code,
-      svc_ResponseMsg: expect.stringMatching(/./),
-    })
+  it('a value that is refused has a code of its own', async () => {
+    for (const [name, value, code] of [
+      ['svc_Command', 'PAY', 201],
+      ['svc_Version', '2', 203],
+      ['svc_MerchantCode', 'NOBODY', 30],
+      ['svc_SecureHash', '0'.repeat(64), 204],
+    ] as const) {
+      const answer = await send({ ...makeRequest(operation, { [name]: value }), [name]: value })
+      expect(answer).toMatchObject({
+        svc_ResponseCode: code,
+        svc_ResponseMsg: expect.stringMatching(/./),
+      })
+    }
   })
 
-  it.each(FAILURE_CODES)('can be made to answer the code %i', async (code) => {
-    await control('/faults', { command: operation.command, kind: 'code', code, times: 1 })
-    const answer = await send(makeRequest(operation))
-    expect(answer.svc_ResponseCode).toBe(code)
-    expectTable(answer, response)
+  it('can be made to answer each code of a failure', async () => {
+    for (const code of FAILURE_CODES) {
+      await control('/faults', { command: operation.command, kind: 'code', code, times: 1 })
+      const answer = await send(makeRequest(operation))
+      expect(answer.svc_ResponseCode).toBe(code)
+      expectTable(answer, response)
+    }
   })
 })
 

@@ -1,4 +1,4 @@
-/** The specification's tables as data. A new operation is a new row; the tests beside this file run over all. */
+/** The specification's tables of the gateway's operations as data: a new operation is a new row. */
 
 export type Type = 'string' | 'number' | 'boolean' | 'array' | 'object'
 
@@ -9,10 +9,6 @@ export type Member = {
   /** A value that is right. */
   sample: unknown
   optional?: true
-  /** The client can do without: it decides nothing about the outcome. */
-  tolerated?: true
-  /** Wrong in an entry of a list: that entry cannot be read; the others can. */
-  ofEntry?: true
 }
 
 export type Operation = {
@@ -45,7 +41,7 @@ const common = {
 
 const head = {
   code: { name: 'svc_ResponseCode', type: 'number', sample: 0 },
-  message: { name: 'svc_ResponseMsg', type: 'string', sample: 'Success', tolerated: true },
+  message: { name: 'svc_ResponseMsg', type: 'string', sample: 'Success' },
 } as const
 
 export const OPERATIONS: readonly Operation[] = [
@@ -62,11 +58,11 @@ export const OPERATIONS: readonly Operation[] = [
     hashExclude: [],
     response: [head.code, { name: 'svc_ResponseData', type: 'array', sample: [] }, head.message],
     data: [
-      { name: 'id', type: 'string', sample: PAYMENT, ofEntry: true },
-      { name: 'status', type: 'string', sample: 'SUCCESS', tolerated: true },
-      { name: 'amount', type: 'number', sample: 10000.5, ofEntry: true },
-      { name: 'paymentMethod', type: 'string', sample: 'CC', tolerated: true },
-      { name: 'refundedAmount', type: 'number', sample: 0, ofEntry: true },
+      { name: 'id', type: 'string', sample: PAYMENT },
+      { name: 'status', type: 'string', sample: 'SUCCESS' },
+      { name: 'amount', type: 'number', sample: 10000.5 },
+      { name: 'paymentMethod', type: 'string', sample: 'CC' },
+      { name: 'refundedAmount', type: 'number', sample: 0 },
     ],
   },
   {
@@ -90,13 +86,8 @@ export const OPERATIONS: readonly Operation[] = [
       common.hash,
     ],
     hashExclude: ['RequestID'],
-    // Code 0 alone accepts the refund: a missing id must not make its outcome unknown.
-    response: [
-      head.code,
-      { name: 'svc_ResponseData', type: 'object', sample: {}, tolerated: true },
-      head.message,
-    ],
-    data: [{ name: 'transId', type: 'string', sample: '5SYNM1OELUND', tolerated: true }],
+    response: [head.code, { name: 'svc_ResponseData', type: 'object', sample: {} }, head.message],
+    data: [{ name: 'transId', type: 'string', sample: '5SYNM1OELUND' }],
   },
 ]
 

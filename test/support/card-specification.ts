@@ -1,4 +1,4 @@
-import type { Member } from './tables.ts'
+import type { Member } from './specification.ts'
 
 /** The specification's tables of virtual cards as data; a member inside another is named by its path. */
 

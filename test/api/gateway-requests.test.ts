@@ -1,25 +1,23 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
 import { z } from 'zod'
-import { syncDue } from '../../../src/sync/sync-due.ts'
-import { emptyTables } from '../../support/database.ts'
-import { makeClient, serve } from '../../support/gateway.ts'
-import { MERCHANT } from '../../support/service.ts'
-import { useRig } from '../../support/use-started.ts'
-import { playRows, type Row } from './rows.ts'
+import { syncDue } from '../../src/sync/sync-due.ts'
+import { makeClient, serve } from '../support/gateway.ts'
+import { MERCHANT } from '../support/service.ts'
+import { playRows, type Row } from '../support/specification-rows.ts'
+import { useRig } from '../support/use-started.ts'
 
 const rig = useRig({ settings: { ROLE: 'web' } })
 
 const TRANSACTION = '240830080146NDTISR'
-const PAYMENT = '1439211'
 const Request = z.record(z.string(), z.unknown())
 
-/** A gateway with one payment of 100, which accepts every refund, until the test ends; nothing else is stored. */
+/** A gateway with one payment of 100, which accepts every refund, until the test ends; nothing else is due. */
 async function startGateway(paymentMethod = 'CC') {
   const { sql } = rig.database
-  await emptyTables(rig.database)
+  const paymentId = randomUUID()
   const received: Record<string, unknown>[] = []
-  const entry = { id: PAYMENT, status: 'SUCCESS', amount: 100, refundedAmount: 0, paymentMethod }
+  const entry = { id: paymentId, status: 'SUCCESS', amount: 100, refundedAmount: 0, paymentMethod }
   const { url } = await serve((response, { body }) => {
     const request = Request.parse(JSON.parse(body))
     received.push(request)
@@ -29,8 +27,10 @@ async function startGateway(paymentMethod = 'CC') {
   const ctx = { ...rig.service.ctx, gateway: makeClient(url).client }
   return {
     received,
+    paymentId,
     /** Queries the gateway about a transaction, and sends its refunds. */
-    async sync(transactionId = TRANSACTION) {
+    async sync(transactionId: string) {
+      await sql`update transactions set due_at = now() + interval '1 h' where due_at is not null`
       await sql`
         insert into transactions as t (merchant_code, transaction_id, due_at)
         values (${MERCHANT.merchantCode}, ${transactionId}, now())
@@ -96,7 +96,6 @@ type Wish = { paymentMethod?: string; body: object }
 const CALL = {
   svc_Command: 'REFUND',
   svc_MerchantCode: MERCHANT.merchantCode,
-  svc_PaymentID: PAYMENT,
   svc_Version: '1',
 }
 
@@ -162,18 +161,19 @@ const REFUNDS: readonly Row<Wish>[] = [
 
 playRows('4.3.2, the request REFUND', REFUNDS, async ({ paymentMethod, body }) => {
   const gateway = await startGateway(paymentMethod)
-  await gateway.sync()
-  const response = await rig.api(`/v1/payments/${PAYMENT}/refunds`, {
+  const { paymentId } = gateway
+  await gateway.sync(paymentId)
+  const response = await rig.api(`/v1/payments/${paymentId}/refunds`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'idempotency-key': randomUUID() },
     body: JSON.stringify(body),
   })
   const shown = Request.parse(await response.json())
-  if (response.status === 202) await gateway.sync()
+  if (response.status === 202) await gateway.sync(paymentId)
   const calls = gateway.received.filter(({ svc_Command }) => svc_Command === 'REFUND')
   for (const call of calls) {
     expect(call.svc_SecureHash).toBe(sign(call, ['svc_RequestID']))
-    expect(call.svc_RequestID).toBe(shown.id)
+    expect(call).toMatchObject({ svc_RequestID: shown.id, svc_PaymentID: paymentId })
   }
   return { ...shown, status: response.status, calls }
 })
