@@ -45,7 +45,8 @@ const CHEAP = {
   max_wal_size: '512MB',
 }
 
-async function chooseServer(): Promise<{ url: string; stop(): Promise<void> }> {
+/** The server for tests, and what stops it if this started it. */
+export async function chooseServer(): Promise<{ url: string; stop(): Promise<void> }> {
   const given = process.env.TEST_DATABASE_URL
   if (given) return { url: given, stop: async () => {} }
   const folder = await mkdtemp(join(await chooseParent(), 'ipn-test-'))
