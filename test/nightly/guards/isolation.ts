@@ -1,0 +1,113 @@
+import type { Guard } from './guard.ts'
+
+export const ISOLATION: readonly Guard[] = [
+  {
+    file: 'src/discrepancies/routes.ts',
+    text: "  ...withScope('ops'),",
+    mutation: "  ...withScope('payments:read'),",
+    test: 'test/discrepancies/discrepancies.test.ts',
+    claim: 'GET /v1/discrepancies needs the scope ops',
+    control: 'a discrepancy order_conflict',
+  },
+  {
+    file: 'src/payments/find-payments.ts',
+    text: '  const keys = merchants.map((merchantCode) => ({ merchantCode, paymentId }))',
+    mutation:
+      "  const keys = ['UFLIYL', 'OTHER1', 'A', 'B', ...merchants].map((merchantCode) => ({ merchantCode, paymentId }))",
+    test: 'test/access/authenticate.test.ts',
+    claim:
+      "a key bound to one account finds nothing of another account's, by id or when it names that account",
+    control: "a key bound to one account cannot make another account's transaction due",
+  },
+  {
+    file: 'src/payments/routes.ts',
+    text: "...withScope('payments:read') }",
+    mutation: "...withScope('cards:read') }",
+    test: 'test/access/authenticate.test.ts',
+    claim: 'a key without payments:read is refused on every route, whatever else it may do',
+    control: 'without a valid key the scheme is case-insensitive',
+  },
+  {
+    file: 'src/review/change-discrepancy.ts',
+    text: '      where merchant_code = ${merchantCode} and transaction_id = ${transactionId} for update`',
+    mutation: '      where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`',
+    test: 'test/review/discrepancies.test.ts',
+    claim: 'the resolution of a discrepancy by two people at once is done once',
+    control: 'the resolution of a discrepancy a second time is 409, with what was decided',
+  },
+  {
+    file: 'src/review/find-discrepancy.ts',
+    text: '        where d.id = ${id} and d.merchant_code = any(${[...merchants]}::text[])`',
+    mutation: '        where d.id = ${id} and ${merchants.length > 0}`',
+    test: 'test/review/discrepancies.test.ts',
+    claim: 'the resolution of a discrepancy needs the scope ops, and a discrepancy of the account',
+    control: 'the resolution of a discrepancy a second time is 409, with what was decided',
+  },
+  {
+    file: 'src/review/routes.ts',
+    text: "...withScope('ops') }",
+    mutation: "...withScope('payments:read') }",
+    test: 'test/review/discrepancies.test.ts',
+    claim: 'the resolution of a discrepancy needs the scope ops, and a discrepancy of the account',
+    control:
+      'the resolution of a discrepancy is shown with the key and the reason: in the list, timeline, feed and audit log',
+  },
+  {
+    file: 'src/search/find-objects.ts',
+    text: '      from ${sql.unsafe(table)} where merchant_code = account and ${name} >= ${from} ${until}',
+    mutation: "      from ${sql.unsafe(table)} where account <> '' and ${name} >= ${from} ${until}",
+    test: 'test/search/search.test.ts',
+    claim: 'nobody finds objects of another account',
+    control: 'nobody finds a transaction that the gateway does not know yet',
+  },
+  {
+    file: 'src/search/plan-lookups.ts',
+    text: '    ...(withRefunds ? ofRefunds : []),',
+    mutation: "    ...(withRefunds || text !== '' ? ofRefunds : []),",
+    test: 'test/search/search.test.ts',
+    claim: 'nobody finds refunds without refunds:read',
+    control: 'nobody finds objects of another account',
+  },
+  {
+    file: 'src/transactions/find-transaction.ts',
+    text: '  if (second) {',
+    mutation: "  if (second && transactionId === '') {",
+    test: 'test/access/authenticate.test.ts',
+    claim: 'a key for all accounts has to name the account of an id that several have, and may',
+    control: "a key bound to one account cannot make another account's transaction due",
+  },
+  {
+    file: 'src/transactions/request-sync.ts',
+    text: '    if (known[0]?.unconfirmed !== false) await requireRoom(tx, access, merchantCode)\n',
+    mutation: "    if (merchantCode === '') await requireRoom(tx, access, merchantCode)\n",
+    test: 'test/sync/unconfirmed-share.test.ts',
+    claim:
+      'a key has a bounded number of unknown ids waiting; what is known and other keys are not refused',
+    control:
+      'unknown ids are claimed after all others, however long they have been due, but one is always under way',
+  },
+  {
+    file: 'src/transactions/routes.ts',
+    text: "...withScope('payments:read') }",
+    mutation: "...withScope('cards:read') }",
+    test: 'test/access/authenticate.test.ts',
+    claim: 'a key without payments:read is refused on every route, whatever else it may do',
+    control: 'without a valid key the scheme is case-insensitive',
+  },
+  {
+    file: 'src/transactions/select-entries.ts',
+    text: '    where ${withRefunds} or not ${sql.unsafe(NAMES_REFUND_SQL)}\n',
+    mutation: '    where ${withRefunds} or ${sql.unsafe(NAMES_REFUND_SQL)} or true\n',
+    test: 'test/discrepancies/visibility.test.ts',
+    claim: 'the timeline shows a reader without refunds:read what its kind allows',
+    control: 'the timeline shows a reader with refunds:read what its kind allows',
+  },
+  {
+    file: 'src/transactions/serve-reads.ts',
+    text: "    if (!key?.scopes.includes('payments:read') || key.networks) return false",
+    mutation: "    if (!key?.scopes.includes('payments:read')) return false",
+    test: 'test/transactions/serve-reads.test.ts',
+    claim: 'the framework serves a read with a key that is bound to networks',
+    control: 'the plain read of a transaction that is there is answered as by the framework',
+  },
+]
