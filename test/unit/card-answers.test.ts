@@ -1,7 +1,6 @@
 import { stringify } from 'lossless-json'
 import { describe, expect, it } from 'vitest'
-import { buildCardPath } from '../../src/gateway/card-request.ts'
-import { readCardAnswer, readCardRefusal } from '../../src/gateway/read-card-answer.ts'
+import { readCardAnswer } from '../../src/gateway/read-card-answer.ts'
 import {
   build,
   CARD_STATUSES,
@@ -12,11 +11,11 @@ import {
   OTHER_STATUSES,
   PAGE,
 } from '../support/card-specification.ts'
-import { alike, type Json, playRows } from '../support/specification-rows.ts'
+import type { Json } from '../support/specification-rows.ts'
 
-/** Sections 2.1 to 2.3, 4.1, 4.2 and 7.2. Order systems get a card as the gateway wrote it, card data masked. */
+/** Sections 2.1 to 2.3. Order systems get a card as the gateway wrote it, card data masked. */
 
-const RULES = { prefix: 'svc', successCode: '1', notFoundCodes: ['7'] }
+const RULES = { prefix: 'svc', successCode: '1', notFoundCodes: [] }
 
 type Operation = {
   operation: 'detail' | 'list'
@@ -237,146 +236,4 @@ describe('what looks like the number of a card', () => {
     const masked = write(build(DETAIL, { name: 'cardData.cardCVV', value: '***' }), undefined)
     expect(read('detail', body)).toEqual({ kind: 'answered', text: masked })
   })
-})
-
-describe('7, a code other than success', () => {
-  const refuse = (operation: Operation['operation'], code: string) =>
-    read(
-      operation,
-      write(null, code, { ...build(ENVELOPE), code: MARK, message: 'no card 4111111111111111' }),
-    )
-  const message = 'no card 411111******1111'
-
-  it.each(['0', '404', '-1'])('%s is a refusal with its message, masked', (code) => {
-    for (const operation of ['detail', 'list'] as const) {
-      expect(refuse(operation, code)).toEqual({ kind: 'refused', status: 200, code, message })
-    }
-  })
-
-  it('that the settings list means that there is no such card; a list has no such code', () => {
-    expect(refuse('detail', '7')).toEqual({ kind: 'missing', message })
-    expect(refuse('list', '7')).toMatchObject({ kind: 'refused', code: '7' })
-  })
-
-  it.each(['1.0', '1'])('is none that equals it: %s', (code) => {
-    const body = write(build(DETAIL), code, { ...build(ENVELOPE), code: MARK })
-    expect(read('detail', body)).toEqual({ kind: 'answered', text: body })
-  })
-
-  it('is 1 where the settings name another', () => {
-    const rules = { ...RULES, successCode: '0' }
-    const body = (code: number) =>
-      Buffer.from(write(build(DETAIL), undefined, { ...build(ENVELOPE), code }))
-    expect(readCardAnswer(body(0), rules, 'detail').kind).toBe('answered')
-    expect(readCardAnswer(body(1), rules, 'detail')).toMatchObject({ kind: 'refused', code: '1' })
-  })
-})
-
-type Refusal = { status: number; body: string }
-
-playRows<Refusal>(
-  '7.2, an answer with an error status',
-  [
-    {
-      row: '404',
-      documented: [
-        [
-          { status: 404, body: '' },
-          { kind: 'missing', message: '' },
-        ],
-      ],
-      odd: [
-        [
-          { status: 404, body: '<html>' },
-          { kind: 'missing', message: '' },
-        ],
-        [
-          { status: 404, body: write(build(DETAIL), undefined) },
-          { kind: 'missing', message: 'Successful' },
-        ],
-        [
-          { status: 400, body: '{"code":7,"message":"none"}' },
-          { kind: 'missing', message: 'none' },
-        ],
-      ],
-    },
-    {
-      row: 'another',
-      documented: [
-        [
-          { status: 403, body: '{"code":9,"message":"no"}' },
-          { kind: 'refused', status: 403, code: '9', message: 'no' },
-        ],
-      ],
-      odd: [
-        // With an error status the code of a success means nothing.
-        [
-          { status: 403, body: '{"code":1,"message":"no"}' },
-          { kind: 'refused', message: 'no' },
-        ],
-        ...alike<Refusal>(
-          { kind: 'refused', status: 422, message: '' },
-          { status: 422, body: 'null' },
-          { status: 422, body: '{"code":"9","message":[]}' },
-          { status: 422, body: '\u0000' },
-        ),
-      ],
-    },
-  ],
-  ({ status, body }) => readCardRefusal({ status, body: Buffer.from(body) }, RULES, 'detail'),
-)
-
-describe('what is no answer', () => {
-  it.each(['', 'rubbish', '[]', 'null', '5', '{}', '{"code":1}', '['.repeat(500_000)])(
-    '%.20s',
-    (body) => {
-      for (const operation of ['detail', 'list'] as const) {
-        expect(read(operation, body)).toMatchObject({ kind: 'failed', timedOut: false })
-      }
-    },
-  )
-
-  it('a code all but 1, and a response id of another type under the name of the prefix', () => {
-    const body = write(build(DETAIL), '1e-400', { ...build(ENVELOPE), code: MARK })
-    expect(read('detail', body)).toMatchObject({
-      kind: 'failed',
-      reason: 'code is not a whole number',
-    })
-    const brand = Buffer.from(
-      write(build(DETAIL), undefined).replace('svcResponseId":"RESP-1"', 'brandResponseId":[5]'),
-    )
-    expect(readCardAnswer(brand, RULES, 'detail').kind).toBe('answered')
-    const failed = readCardAnswer(brand, { ...RULES, prefix: 'brand' }, 'detail')
-    expect(failed).toMatchObject({
-      kind: 'failed',
-      reason: expect.stringContaining('brandResponseId'),
-    })
-  })
-})
-
-playRows<string>(
-  '4.1, the path of a card',
-  [
-    {
-      row: 'virtualCardRequestId',
-      documented: [['VC-1', { path: '/cards/VC-1' }]],
-      odd: [
-        ['12345678901234567', { path: '/cards/12345678901234567' }],
-        ['ĐH 1?a=b#c', { path: `/cards/${encodeURIComponent('ĐH 1?a=b#c')}` }],
-        ['%2e%2e%2f', { path: '/cards/%252e%252e%252f' }],
-        ['../secret', { path: '/cards/..%2Fsecret' }],
-      ],
-    },
-  ],
-  (virtualCardRequestId) => ({
-    path: buildCardPath('/cards', { merchantCode: undefined, virtualCardRequestId }),
-  }),
-)
-
-it('4.2, the path of a list has the parameters that are given, in their order', () => {
-  const query = { pageIndex: '2', pageSize: undefined, requestId: 'R&1', status: 'ACTIVED' }
-  expect(buildCardPath('/cards', { merchantCode: undefined, query })).toBe(
-    '/cards?pageIndex=2&requestId=R%261&status=ACTIVED',
-  )
-  expect(buildCardPath('/cards', { merchantCode: undefined })).toBe('/cards')
 })

@@ -1,13 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { readRefundDetails } from '../../src/gateway/read-refund-details.ts'
-import { computeSecureHash, findSignedParams } from '../../src/gateway/signature.ts'
 import { createReader } from '../support/receive.ts'
 import { MERCHANT } from '../support/service.ts'
+import { type Members, signMembers as sign } from '../support/sign-members.ts'
 import { alike, playRows, type Row } from '../support/specification-rows.ts'
 
 /** Section 6: the members that gateways of this family publish. Any but the ids is a hint, and optional. */
-
-type Members = Readonly<Record<string, unknown>>
 
 const ID = '240830080146NDTISR'
 const PAID = {
@@ -35,17 +33,6 @@ const REFUNDED = {
 }
 
 const receive = createReader()
-
-/** Signs the members as a gateway signs them, whatever the types of their values are. */
-function sign(members: Members): Members {
-  const { svc_Command: command } = members
-  const exclude = String(command) === 'REFUND' ? [] : ['TransAmount', 'ExtData']
-  const rule = { prefix: 'svc', exclude }
-  // What no rule can sign has any hash.
-  const isSignable = findSignedParams(members, rule) !== undefined
-  const hash = isSignable ? computeSecureHash(members, MERCHANT.secret, rule) : '0'.repeat(64)
-  return { ...members, svc_SecureHash: hash }
-}
 
 /** What is read of a notification, signed whatever its members are; undefined leaves one out. */
 async function receiveSigned(members: Members) {
