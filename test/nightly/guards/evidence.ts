@@ -43,7 +43,7 @@ export const EVIDENCE: readonly Guard[] = [
   {
     file: 'src/refunds/reconcile/match-refunded-delta.ts',
     text: "  if (evidence === 'expired') return left.eq(amount)",
-    mutation: "  if (evidence === 'expired') return left.lt(0)",
+    mutation: "  if (evidence === 'expired') return left.eq(0) && left.eq(amount)",
     test: 'test/refunds/evidence/stale-answers.test.ts',
     claim:
       'a refund whose time was over, by what was known before a restore growth that may be an open one of the same amount as well is inferred for neither',
