@@ -10,12 +10,12 @@ export const DATABASE: readonly Guard[] = [
     claim:
       'each migration commits for itself: a failed one leaves those before it, and the next run applies the rest',
     control:
-      'while a migration cannot lock a table, notifications are stored: they do not queue behind it',
+      'a current database is migrated without any lock: a process starts while a newer release migrates',
   },
   {
     file: 'src/platform/concurrency/batcher.ts',
     text: "      else reject(result?.reason ?? new Error('the run returned no result for this item'))",
-    mutation: '      else resolve(result?.reason)',
+    mutation: '      else resolve(result?.reason ?? reject)',
     test: 'test/platform/concurrency/batcher.test.ts',
     claim: 'a batcher gives each item its own result, and an error of the run to all of them',
     control:

@@ -12,15 +12,6 @@ export const ENCRYPTION: readonly Guard[] = [
     control: 'another DATA_ENCRYPTION_KEY in processes that start together is stored once',
   },
   {
-    file: 'src/data-keys/open-data-keys.ts',
-    text: '    await tx`select pg_advisory_xact_lock(${DATA_KEYS_LOCK})`\n',
-    mutation: '    void DATA_KEYS_LOCK\n',
-    test: 'test/data-keys/data-keys.test.ts',
-    claim:
-      'another DATA_ENCRYPTION_KEY than the database was written with stops the start, with one line',
-    control: 'another DATA_ENCRYPTION_KEY in processes that start together is stored once',
-  },
-  {
     file: 'src/data-keys/reseal-data.ts',
     text: 'where merchant_code = ${merchantCode} and refund_id = ${refundId} and ${sql(column)} = ${before}`',
     mutation: 'where merchant_code = ${merchantCode} and refund_id = ${refundId}`',

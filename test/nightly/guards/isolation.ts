@@ -46,11 +46,10 @@ export const ISOLATION: readonly Guard[] = [
   {
     file: 'src/review/routes.ts',
     text: "...withScope('ops') }",
-    mutation: "...withScope('payments:read') }",
+    mutation: "...withScope('ops'), middleware: [] }",
     test: 'test/review/discrepancies.test.ts',
     claim: 'the resolution of a discrepancy needs the scope ops, and a discrepancy of the account',
-    control:
-      'the resolution of a discrepancy is shown with the key and the reason: in the list, timeline, feed and audit log',
+    control: 'the resolution of a discrepancy a second time is 409, with what was decided',
   },
   {
     file: 'src/search/find-objects.ts',
@@ -67,6 +66,14 @@ export const ISOLATION: readonly Guard[] = [
     test: 'test/search/search.test.ts',
     claim: 'nobody finds refunds without refunds:read',
     control: 'nobody finds objects of another account',
+  },
+  {
+    file: 'src/search/routes.ts',
+    text: "  ...withScope('payments:read'),",
+    mutation: "  ...{ ...withScope('payments:read'), middleware: [] },",
+    test: 'test/search/search.test.ts',
+    claim: 'nobody finds anything without a text, a scope or a key',
+    control: 'an object is found by an order id, the exact one first',
   },
   {
     file: 'src/transactions/find-transaction.ts',

@@ -12,10 +12,10 @@ export const SERVICE: readonly Guard[] = [
   {
     file: 'src/holds/routes.ts',
     text: "  ...withScope('ops'),",
-    mutation: "  ...withScope('payments:read'),",
+    mutation: "  ...{ ...withScope('ops'), middleware: [] },",
     test: 'test/holds/holds.test.ts',
-    claim: 'a hold on the refund needs a reason and the scope ops',
-    control: 'a hold on the merchant keeps the refund from being sent, until it is released',
+    claim: 'a hold on the payment needs a reason and the scope ops',
+    control: 'a hold survives the answers of the gateway',
   },
   {
     file: 'src/platform/http/client-address.ts',
@@ -54,11 +54,10 @@ export const SERVICE: readonly Guard[] = [
   {
     file: 'src/refunds/review/routes.ts',
     text: "  ...withScope('refunds:write'),",
-    mutation: "  ...withScope('refunds:read'),",
+    mutation: "  ...{ ...withScope('refunds:write'), middleware: [] },",
     test: 'test/refunds/review/cancellation.test.ts',
     claim: 'the cancellation of a refund needs the scope refunds:write, and an existing refund',
-    control:
-      'a cancellation and an attempt at once the attempt recorded first wins: 409, and the refund is sent',
+    control: 'the cancellation of a refund a second time is 409 and shows what was decided',
   },
   {
     file: 'src/refunds/surplus/routes.ts',

@@ -25,7 +25,7 @@ export const SESSIONS: readonly Guard[] = [
     file: 'src/platform/postgres/session.ts',
     text: "    if (failure !== undefined) emit('error', failure)\n    emit('close', failure !== undefined)\n  }\n  socket.emit = (event: string | symbol, ...given: unknown[]): boolean => {\n    const [first] = given\n    if (event === 'error') failure ??= first\n    else if",
     mutation:
-      "    emit('close', failure !== undefined)\n  }\n  socket.emit = (event: string | symbol, ...given: unknown[]): boolean => {\n    const [first] = given\n    if (event === 'error') {\n      failure ??= first\n      return emit(event, ...given)\n    }\n    if",
+      "    if (failure !== undefined && !isTold) emit('error', failure)\n    emit('close', failure !== undefined)\n  }\n  let isTold = false\n  socket.emit = (event: string | symbol, ...given: unknown[]): boolean => {\n    const [first] = given\n    if (event === 'error') {\n      failure ??= first\n      isTold = true\n      return emit(event, ...given)\n    }\n    if",
     test: 'test/platform/postgres/lost-connection.test.ts',
     claim:
       'a statement that is reported as done was done, even one sent on a connection that breaks at that moment, over TLS',

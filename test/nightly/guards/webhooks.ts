@@ -21,12 +21,12 @@ export const WEBHOOKS: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/claim-deliveries.ts',
-    text: 'greatest(0, ${MAX_IN_FLIGHT} - held) end for update skip locked) as d',
-    mutation: 'greatest(0, ${MAX_IN_FLIGHT}) end for update skip locked) as d',
+    text: '        held + row_number() over (partition by open.id',
+    mutation: '        0 * held + row_number() over (partition by open.id',
     test: 'test/webhooks/outage.test.ts',
-    claim: 'calls are shared round-robin: neither of two endpoints gets all free ones',
-    control:
-      'a failing endpoint gets one call at a time until it accepts one; then everything pending is sent at once',
+    claim:
+      'a slow endpoint that has calls in flight waits for one that has none, however long its events have been due',
+    control: 'calls are shared round-robin: neither of two endpoints gets all free ones',
   },
   {
     file: 'src/webhooks/claim-deliveries.ts',
@@ -36,16 +36,7 @@ export const WEBHOOKS: readonly Guard[] = [
     claim:
       'an endpoint whose key ends gets nothing more once the key expires: no new event, none that waits',
     control:
-      'an endpoint whose key ends is disabled and named by the command that revokes the key, and what waits is kept for who takes it over',
-  },
-  {
-    file: 'src/webhooks/claim-deliveries.ts',
-    text: '        held + row_number() over (partition by open.id',
-    mutation: '        0 * held + row_number() over (partition by open.id',
-    test: 'test/webhooks/outage.test.ts',
-    claim:
-      'a slow endpoint that has calls in flight waits for one that has none, however long its events have been due',
-    control: 'calls are shared round-robin: neither of two endpoints gets all free ones',
+      'a key for webhooks alone can neither repeat, list, test nor enable what it may not read',
   },
   {
     file: 'src/webhooks/deliver-events.ts',
