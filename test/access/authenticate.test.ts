@@ -19,7 +19,7 @@ beforeAll(() => addKey(rig.database, MINE, SCOPES, MERCHANT.merchantCode))
 const call = ({ method, path }: { method: string; path: string }, key: string) =>
   fetch(rig.service.url + path, { method, ...withKey(key) })
 
-describe('a key', () => {
+describe('without a valid key', () => {
   it('an expired or revoked key is refused for writes immediately, and for reads shortly after', async () => {
     const { sql } = rig.database
     const read = LIST

@@ -55,9 +55,8 @@ async function expectNothing(what: string, response: Response): Promise<void> {
   ])
 }
 
-const name = (query: string, merchantCode: string) =>
-  `${query}${query === '' ? '?' : '&'}merchantCode=${merchantCode}`
 const add = (query: string, more: string) => `${query}${query === '' ? '?' : '&'}${more}`
+const name = (query: string, merchantCode: string) => add(query, `merchantCode=${merchantCode}`)
 const isSync = (route: string) => route.endsWith('/sync')
 
 it('every route has a row, and every row is a route', () => {
@@ -123,18 +122,19 @@ const ofGateway = Object.entries(ONES).filter(([, { id }]) => OF_GATEWAY.include
 describe.each(Object.entries(ONES))('%s', (route, row) => {
   const { queries = [''] } = row
 
-  it.each(queries)('%s: a key for one account finds nothing of the other', async (query) => {
+  it('a key for one account finds nothing of the other', async () => {
     const { mine, theirs } = accounts
+    const refuse = async (asker: Tenant, owner: Tenant, query: string) => {
+      const named = await send(asker, route, row, owner, name(query, owner.merchantCode))
+      await expectProblem(named, 404, row.naming ?? row.stranger)
+      // Without a name it registers a transaction of that id in the caller's own account.
+      if (isSync(route)) return
+      await expectProblem(await send(asker, route, row, owner, query), 404, row.stranger)
+    }
     await withoutEffect(async () => {
-      for (const [asker, owner] of [
-        [mine, theirs],
-        [theirs, mine],
-      ] as const) {
-        const named = await send(asker, route, row, owner, name(query, owner.merchantCode))
-        await expectProblem(named, 404, row.naming ?? row.stranger)
-        // Without a name it registers a transaction of that id in the caller's own account.
-        if (isSync(route)) continue
-        await expectProblem(await send(asker, route, row, owner, query), 404, row.stranger)
+      for (const query of queries) {
+        await refuse(mine, theirs, query)
+        await refuse(theirs, mine, query)
       }
     })
   })

@@ -146,9 +146,12 @@ async function setUp(
       merchantCode: account.merchantCode,
       payments: [{ id: paymentId, amount, paymentMethod: 'CC', status: 'SUCCESS' }],
     })
-    const known = async () =>
-      (await callAs(rig, { key }, `/v1/payments/${paymentId}`)).status === 200
-    await waitUntil(known, { what: `payment ${paymentId}` })
+    const isKnown = async () => {
+      const rows = await rig.database.sql`
+        select from payments where merchant_code = ${account.merchantCode} and payment_id = ${paymentId}`
+      return rows.length === 1
+    }
+    await waitUntil(isKnown, { what: `payment ${paymentId}` })
   }
   const taken = await askRefund(rig, { key }, own.paymentId, `set-up-${name}`)
   await askRefund(rig, { key }, own.paymentId, `set-up-second-${name}`)
