@@ -3,15 +3,6 @@ import type { Guard } from './guard.ts'
 export const WEBHOOKS: readonly Guard[] = [
   {
     file: 'src/webhooks/claim-deliveries.ts',
-    text: '        order by due_at limit case when open.probes then 1\n          else',
-    mutation: '        order by due_at limit case when false then 1\n          else',
-    test: 'test/webhooks/outage.test.ts',
-    claim:
-      'a failing endpoint gets one call at a time until it accepts one; then everything pending is sent at once',
-    control: 'calls are shared round-robin: neither of two endpoints gets all free ones',
-  },
-  {
-    file: 'src/webhooks/claim-deliveries.ts',
     text: '          and d.event_id = (select event_id from webhook_deliveries as own',
     mutation: '          and d.event_id >= (select event_id from webhook_deliveries as own',
     test: 'test/webhooks/delivery.test.ts',
@@ -46,14 +37,6 @@ export const WEBHOOKS: readonly Guard[] = [
     claim: 'a claim that stalled until its lease had nearly expired is not sent',
     control:
       "an endpoint gets the event, which the library's own verifier accepts, and no other header of ours",
-  },
-  {
-    file: 'src/webhooks/deliver-events.ts',
-    text: '    if (sent.error !== null && ctx.givingUp.aborted) {',
-    mutation: "    if (sent.error !== null && !ctx.givingUp.aborted && sent.error === '') {",
-    test: 'test/webhooks/delivery.test.ts',
-    claim: 'a claim in flight when the process has to end is released, and counts as no failure',
-    control: 'a claim whose process was killed after the send is attempted again under the same id',
   },
   {
     file: 'src/webhooks/deliver-events.ts',
@@ -93,14 +76,6 @@ export const WEBHOOKS: readonly Guard[] = [
     control: 'a registration of http://127.0.0.1:22/ is refused, and names the field',
   },
   {
-    file: 'src/webhooks/list-attempts.ts',
-    text: '    : sql`not type = any(${REFUND_TYPES})`',
-    mutation: '    : sql`(type = any(${REFUND_TYPES}) or true)`',
-    test: 'test/webhooks/deliveries.test.ts',
-    claim: 'a replay is refused while the endpoint is disabled, and names what enables it',
-    control: 'the log of an endpoint shows an answer of no text as a text that is safe to show',
-  },
-  {
     file: 'src/webhooks/list-sent.ts',
     text: '    where e.id = ${sql(alias)}.event_id and e.merchant_code = ${merchantCode} and ${isReadable})`',
     mutation:
@@ -118,16 +93,6 @@ export const WEBHOOKS: readonly Guard[] = [
     claim: 'an endpoint whose key ends of a person ends with the access of the person',
     control:
       'an endpoint whose key ends belongs to whoever gives it other types, so that the owner may read what it gets',
-  },
-  {
-    file: 'src/webhooks/record-result.ts',
-    text: '          when endpoint.failing_since <= now() - ${DISABLE_AFTER_MS}',
-    mutation: '          when endpoint.failing_since > now() - ${DISABLE_AFTER_MS}',
-    test: 'test/webhooks/outage.test.ts',
-    claim:
-      'an endpoint is disabled by a failure five days after the first since its last success, and not before',
-    control:
-      'an endpoint is disabled by a 410 at once: nothing more is sent or fanned out until it is enabled and continues in order',
   },
   {
     file: 'src/webhooks/record-result.ts',
