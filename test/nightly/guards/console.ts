@@ -50,7 +50,7 @@ export const CONSOLE: readonly Guard[] = [
     mutation: "  requireScope(c, 'payments:read')\n",
     test: 'test/console/story/post-hold.test.ts',
     claim: 'who lacks the role cannot post a hold',
-    control: 'who lacks the role or the account, is told that there is nothing',
+    control: 'a hold of a payment is set with a reason, shown with it, and released',
   },
   {
     file: 'src/console/tasks/refund/refund-routes.ts',

@@ -45,27 +45,24 @@ export const SERVICE: readonly Guard[] = [
     file: 'src/refunds/approval/routes.ts',
     text: "  ...withScope('refunds:approve'),",
     mutation: "  ...withScope('refunds:write'),",
-    test: 'test/refunds/approval/approval.test.ts',
-    claim:
-      'a refund above the threshold is refused to a key without the scope, and to another merchant',
-    control:
-      'a refund above the threshold is reserved and not sent until another principal approves it',
+    test: 'test/api/every-route.test.ts',
+    claim: 'POST /v1/refunds/:refundId/approval is refused to every key without its scope, whatever else that may do',
+    control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
     file: 'src/refunds/review/routes.ts',
     text: "  ...withScope('refunds:write'),",
     mutation: "  ...{ ...withScope('refunds:write'), middleware: [] },",
-    test: 'test/refunds/review/cancellation.test.ts',
-    claim: 'the cancellation of a refund needs the scope refunds:write, and an existing refund',
-    control: 'the cancellation of a refund a second time is 409 and shows what was decided',
+    test: 'test/api/every-route.test.ts',
+    claim: 'POST /v1/refunds/:refundId/cancellation is refused to every key without its scope, whatever else that may do',
+    control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
     file: 'src/refunds/surplus/routes.ts',
     text: "withDryRun(withScope('refunds:write'))",
     mutation: "withDryRun(withScope('refunds:read'))",
-    test: 'test/refunds/surplus/request-surplus.test.ts',
-    claim: 'a request needs the scope refunds:write, and cannot see other accounts',
-    control:
-      'of two payments of one transaction the newer one is refunded, after a preview that stores nothing, and nothing more',
+    test: 'test/api/every-route.test.ts',
+    claim: 'POST /v1/transactions/:transactionId/surplus-refund is refused to every key without its scope, whatever else that may do',
+    control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
 ]
