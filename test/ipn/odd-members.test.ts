@@ -123,7 +123,7 @@ describe('a refund notification', () => {
       if (isBetween) await lab.pass(payment)
       expect(await postIpn(lab.service.url, genuine)).toEqual(RECEIVED)
       await lab.pass(payment)
-      expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', known: true })
+      expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: false })
     }
   })
 
@@ -137,7 +137,7 @@ describe('a refund notification', () => {
     const fields = { svc_Command: 'REFUND', ...ids, svc_Amount: 30, svc_ResponseCode: 0 }
     expect(await postIpn(lab.service.url, sign({ ...fields, ...odd }))).toEqual(RECEIVED)
     await lab.pass(payment)
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', known: true })
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: false })
     expect((await lab.api('/v1/transactions/R-1')).status).toBe(404)
   })
 
