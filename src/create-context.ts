@@ -30,7 +30,7 @@ import { createResolver, type ResolveHost } from './platform/outbound/addresses.
 import type { Log } from './platform/telemetry/log.ts'
 import { MAX_LOOKUPS } from './transactions/find-transaction.ts'
 import type { WebhooksContext } from './webhooks/context.ts'
-import { createWebhookSender } from './webhooks/sender.ts'
+import { createWebhookSender, type WebhookTimeouts } from './webhooks/sender.ts'
 
 /** The shared state, with the state of every folder. */
 export type ServiceContext = CardsContext & HealthContext & WebhooksContext & ReferenceContext
@@ -48,6 +48,8 @@ export type ContextOptions = {
   breaker?: CircuitBreakerSettings
   /** Resolves the hosts of webhook endpoints, instead of the machine's name servers. */
   resolve?: ResolveHost
+  /** Replaces the production timeouts of calls to webhook endpoints. */
+  webhookTimeouts?: Partial<WebhookTimeouts>
 }
 
 /** A context, with the controllers that stop it. */
@@ -87,7 +89,8 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
   const shared = { metrics, tracing, breakers, encryption, signal: givingUp.signal }
   const gateways = openGateways(options, shared)
   const { webhookReach: reach } = config
-  const webhooks = createWebhookSender(reach, options.resolve ?? createResolver(reach))
+  const resolve = options.resolve ?? createResolver(reach)
+  const webhooks = createWebhookSender(reach, resolve, options.webhookTimeouts)
   async function close(): Promise<void> {
     await Promise.all([gateways.gateway.close(), gateways.cards.close(), webhooks.close()])
     await Promise.all([database.close(), readDatabase.close(), tracing.stop()])

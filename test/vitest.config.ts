@@ -18,9 +18,9 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: ['test/nightly/**', 'test/fuzz/**', 'test/scenarios/contract/**'],
+    exclude: ['test/nightly/**', 'test/fuzz/**'],
     globalSetup: ['test/support/start-database.ts', 'test/support/build-programs.ts'],
-    setupFiles: ['test/support/fixed-seed.ts', 'test/support/conformance/setup.ts'],
+    setupFiles: ['test/support/fixed-seed.ts', 'test/support/setup.ts'],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     maxWorkers: 2,

@@ -2,6 +2,7 @@ import { Hono } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { methodNotAllowed } from 'hono/method-not-allowed'
 import { auditRefusals } from '../access/audit.ts'
+import { DomainError } from '../errors.ts'
 import type { BodyBudget } from '../platform/http/body.ts'
 import type { HttpEnv } from '../platform/http/env.ts'
 import { accountRoutes } from './account/routes.tsx'
@@ -68,6 +69,7 @@ function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<Consol
     requireSession(ctx),
     explainUnknownPages(),
     auditRefusals(ctx),
+    refuseNul,
     protectForms(ctx),
   )
   app.route('/', accountRoutes(ctx))
@@ -80,6 +82,14 @@ function createConsole(ctx: ConsoleContext, bodyBudget: BodyBudget): Hono<Consol
   app.route('/', refundRoutes(ctx))
   return app
 }
+
+/** No id has a NUL, and Postgres takes none in a text. */
+const refuseNul = createMiddleware<ConsoleEnv>(async (c, next) => {
+  if (new URL(c.req.url).pathname.includes('%00')) {
+    throw new DomainError('not_found', 'No id has a NUL character')
+  }
+  await next()
+})
 
 /** Answers with a page where no route does. */
 function explainUnknownPages() {

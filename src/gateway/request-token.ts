@@ -77,7 +77,7 @@ async function requestToken(
 }
 
 /** Reads a flat answer, or one nested under `data`, as some deployments send it. */
-function readTokenAnswer(body: Buffer): z.infer<typeof tokenAnswer> | undefined {
+export function readTokenAnswer(body: Buffer): z.infer<typeof tokenAnswer> | undefined {
   try {
     const value: unknown = JSON.parse(body.toString())
     const nested = z.object({ data: tokenAnswer }).safeParse(value)

@@ -19,7 +19,7 @@ export class RecutError extends Error {
 /** Kept readings of a hash: the gateway is asked about so many transactions at most. */
 const MAX_READINGS = 2
 
-type KnownReading = Pick<Arrival, 'fingerprint' | 'published' | 'hint'>
+export type KnownReading = Pick<Arrival, 'fingerprint' | 'published' | 'hint'>
 
 /**
  * Stores notifications whose hash was received with another reading. The first one in published form is the one
@@ -37,7 +37,7 @@ export async function storeReadings(sql: Sql, arrivals: readonly Arrival[]): Pro
     const known = await readKnown(tx, arrivals)
     const own = await findOwn(tx, arrivals)
     const kept = arrivals.map((arrival, place) =>
-      judge(arrival, known.get(nameHash(arrival)) ?? [], own.has(place)),
+      judgeReading(arrival, known.get(nameHash(arrival)) ?? [], own.has(place)),
     )
     const stored = kept.flatMap((one) => one ?? [])
     if (stored.length > 0) {
@@ -49,8 +49,16 @@ export async function storeReadings(sql: Sql, arrivals: readonly Arrival[]): Pro
   })
 }
 
-/** Decides about a notification, and adds it to the readings that are known. Undefined: it is not kept. */
-function judge(arrival: Arrival, known: KnownReading[], isOwn: boolean): Arrival | undefined {
+/**
+ * Decides about a notification, and adds it to the readings that are known.
+ * @param isOwn about a refund of ours, with its payment and amount
+ * @returns undefined if it is not kept
+ */
+export function judgeReading(
+  arrival: Arrival,
+  known: KnownReading[],
+  isOwn: boolean,
+): Arrival | undefined {
   const same = known.find(({ fingerprint }) => fingerprint === arrival.fingerprint)
   if (same) return { ...arrival, hint: same.hint, recut: known.length > 1 }
   const { published } = arrival

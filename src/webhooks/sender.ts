@@ -52,6 +52,9 @@ export type SendResult = {
   durationMs: number
 }
 
+/** Timeouts of calls, of address lookups at registration, and of test events (ms). */
+export type WebhookTimeouts = { callMs: number; resolveMs: number; testMs: number }
+
 /** Sends messages to webhook endpoints, at allowed addresses only. */
 export type WebhookSender = {
   /** Sends a message once: no retry, no redirect. Never rejects. */
@@ -73,7 +76,7 @@ export type WebhookSender = {
 export function createWebhookSender(
   reach: AddressReach,
   resolve: ResolveHost,
-  { callMs = CALL_MS, resolveMs = RESOLVE_MS, testMs = TEST_MS } = {},
+  { callMs = CALL_MS, resolveMs = RESOLVE_MS, testMs = TEST_MS }: Partial<WebhookTimeouts> = {},
 ): WebhookSender {
   const agent = new Agent({
     connect: guardConnections(reach, resolve, callMs),

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { listAuditEntries } from '../../src/access/audit.ts'
 import { withKey } from '../support/api.ts'
 import { addCappedKey, ask, expectTaken, moveTo, RECEIVER, seedPaid } from '../support/ask.ts'
-import { addKey, MERCHANT, type Rig, startRig } from '../support/service.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
+import { addKey, MERCHANT, type Rig } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const { merchantCode } = MERCHANT
@@ -13,7 +14,7 @@ let rig: Rig
 let key: string
 let keyId: string
 beforeAll(async () => {
-  rig = await startRig({ settings: { ROLE: 'web' } })
+  rig = await borrowRig({ settings: { ROLE: 'web' } })
 })
 afterAll(() => rig.stop())
 beforeEach(async () => {

@@ -5,17 +5,17 @@ import { ensureFirstKey, replaceDemoKey } from '../../src/access/first-key.ts'
 import { PRINCIPAL_SQL } from '../../src/access/principal.ts'
 import { FIRST_KEY_LOCK } from '../../src/db/locks.ts'
 import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type BorrowedDatabase, borrowDatabase } from '../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 
 const HOUR_MS = 3_600_000
 
-let database: TestDatabase
+let database: BorrowedDatabase
 beforeAll(async () => {
-  database = await createTestDatabase()
+  database = await borrowDatabase()
 })
-beforeEach(() => database.sql`truncate api_keys`)
-afterAll(() => database.drop())
+beforeEach(() => database.sql`delete from api_keys`)
+afterAll(() => database.release())
 
 const makeText = () => `text-of-the-setting-${randomUUID()}`
 const start = (text: string, graceMs = HOUR_MS) => ensureFirstKey(database.sql, text, graceMs)

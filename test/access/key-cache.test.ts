@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { CACHE_TTL_MS, createKeyCache } from '../../src/access/key-cache.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { borrowDatabase } from '../support/database.ts'
 import { addKey } from '../support/service.ts'
 
 const TEXT = 'key-that-is-known-0123456789'
 
-let database: Awaited<ReturnType<typeof createTestDatabase>>
+let database: Awaited<ReturnType<typeof borrowDatabase>>
 beforeAll(async () => {
-  database = await createTestDatabase()
+  database = await borrowDatabase()
 })
-afterAll(() => database.drop())
+afterAll(() => database.release())
 
 async function revoke(text: string): Promise<void> {
   await database.sql`

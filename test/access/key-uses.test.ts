@@ -60,6 +60,8 @@ it('waits for no key that a decision has locked, and an older use never replaces
   const id = await makeKey()
   const late = createKeyUses({ sql: database.sql, log, trusted: [] }, () => 2_000_000)
   const early = createKeyUses({ sql: database.sql, log, trusted: [] }, () => 1_000_000)
+  // The first use is recorded at once, and nothing can wait for that.
+  late.note(await makeKey(), from('192.0.2.1'))
   await whileUncommitted(
     database,
     (held) => held`select from api_keys where id = ${id} for share`,

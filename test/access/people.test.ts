@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { createKey } from '../../src/access/change-keys.ts'
 import { replaceDemoKey } from '../../src/access/first-key.ts'
-import { hashKey, UNLIMITED } from '../../src/access/keys.ts'
+import { hashKey, type Scope, UNLIMITED } from '../../src/access/keys.ts'
 import { listKeys } from '../../src/access/list-keys.ts'
 import { addPerson, endPerson, findPeople, listPeople } from '../../src/access/people.ts'
 import { coversSql, lockLiveKey } from '../../src/access/principal.ts'
-import { listScopes, ROLES, SCOPES_OF_ROLES } from '../../src/access/roles.ts'
+import { listScopes, ROLES, type Role, SCOPES_OF_ROLES } from '../../src/access/roles.ts'
 import { findSession } from '../../src/access/sessions.ts'
 import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
 import { addTestPerson, addVisitor, makeLink } from '../support/console.ts'
@@ -41,6 +41,15 @@ it('roles add up to scopes, and only an admin has all of them', () => {
   expect(listScopes(['someday'])).toEqual([])
   const all = new Set(ROLES.flatMap((role) => SCOPES_OF_ROLES[role]))
   expect(new Set(SCOPES_OF_ROLES.admin)).toEqual(all)
+})
+
+it.each<[Role, Scope[]]>([
+  ['viewer', []],
+  ['agent', ['refunds:write']],
+  ['approver', ['refunds:approve']],
+  ['operator', ['ops', 'webhooks:write', 'cards:read']],
+])('the role %s reads, and besides has only %j', (role, others) => {
+  expect(listScopes([role])).toEqual(['payments:read', 'refunds:read', ...others])
 })
 
 it('two people cannot have the same name or e-mail address, whatever its letters and spaces', async () => {

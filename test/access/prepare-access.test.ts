@@ -8,15 +8,15 @@ import { prepareAccess } from '../../src/access/prepare-access.ts'
 import { signIn } from '../../src/access/sign-in.ts'
 import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
 import { createLog } from '../../src/platform/telemetry/log.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type BorrowedDatabase, borrowDatabase } from '../support/database.ts'
 import { addKey } from '../support/service.ts'
 
-let database: TestDatabase
+let database: BorrowedDatabase
 beforeAll(async () => {
-  database = await createTestDatabase()
+  database = await borrowDatabase()
 })
-beforeEach(() => database.sql`truncate api_keys`)
-afterAll(() => database.drop())
+beforeEach(() => database.sql`delete from api_keys`)
+afterAll(() => database.release())
 
 /** Starts with these settings. @returns the lines of the log */
 async function start(settings: { API_KEY?: string; demo?: boolean; graceMs?: number }) {

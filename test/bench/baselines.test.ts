@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { computeSecureHash } from '../../src/gateway/signature.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type OwnDatabase } from '../support/database.ts'
 import { waitUntil } from '../support/wait-until.ts'
 import { sign } from './baselines/signature.ts'
 import { createBaselineTables, createDueIndex } from './baselines/tables.ts'
@@ -10,7 +10,7 @@ import { findPort, makeEnv, startProcess } from './processes.ts'
 
 const AUTHORIZED = { authorization: `Bearer ${ACCOUNT.apiKey}` }
 
-let database: TestDatabase
+let database: OwnDatabase
 beforeAll(async () => {
   database = await createTestDatabase({ empty: true })
   await createBaselineTables(database.sql)

@@ -8,7 +8,7 @@ import {
   writeDetail,
   writeList,
 } from '../support/cards.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type BorrowedDatabase, borrowDatabase } from '../support/database.ts'
 import { addKey, KEY, MERCHANT } from '../support/service.ts'
 
 const MINE = 'key-bound-to-the-first-account-0123456789'
@@ -16,13 +16,13 @@ const THEIRS = 'key-bound-to-the-other-account-0123456789'
 const NAME_MINE = `merchantCode=${MERCHANT.merchantCode}`
 const NAME_THEIRS = `merchantCode=${OTHER.merchantCode}`
 
-let database: TestDatabase
+let database: BorrowedDatabase
 beforeAll(async () => {
-  database = await createTestDatabase()
+  database = await borrowDatabase()
   await addKey(database, MINE, ['cards:read'], MERCHANT.merchantCode)
   await addKey(database, THEIRS, ['cards:read'], OTHER.merchantCode)
 })
-afterAll(() => database.drop())
+afterAll(() => database.release())
 
 /** A gateway that shows cards of both accounts, and of one that is not ours, whatever the token. */
 async function startWith(accounts: readonly object[], settings: Record<string, string> = {}) {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { DETAIL, ENVELOPE, ITEM, PAGE } from '../gateway/contract/card-tables.ts'
+import { DETAIL, ENVELOPE, ITEM, PAGE } from '../support/card-specification.ts'
 import { startTestService } from '../support/service.ts'
 import { useStarted, useTestDatabase } from '../support/use-started.ts'
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { WRONG_QUERIES } from '../gateway/contract/card-tables.ts'
-import { expectInvalid, expectProblem } from '../support/api.ts'
+import { expectProblem } from '../support/api.ts'
 import { findInTables } from '../support/ask.ts'
 import { CARDS, startCards } from '../support/cards.ts'
 import { serve } from '../support/gateway.ts'
@@ -78,12 +77,6 @@ describe('what the gateway answers about cards', () => {
     expect(await read(CARD, 'en')).toMatchObject({ message: 'Successful' })
     expect(await read('/NOBODY', 'vi')).toMatchObject({ detail: 'Không tìm thấy thẻ ảo' })
     await expectProblem(await get('/NOBODY'), 404, 'card_not_found')
-  })
-
-  it('is not asked for with a parameter of the wrong type', async () => {
-    const { get, countCalls } = await start()
-    for (const { name, query } of WRONG_QUERIES) await expectInvalid(await get(query), name)
-    expect(await countCalls()).toEqual({ cards: 0, token: 0 })
   })
 })
 

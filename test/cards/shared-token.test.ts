@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { expectProblem, OTHER, writeMerchantsFile } from '../support/api.ts'
 import { startCards } from '../support/cards.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type BorrowedDatabase, borrowDatabase } from '../support/database.ts'
 import { useSandbox } from '../support/sandbox.ts'
 import { addKey, MERCHANT } from '../support/service.ts'
 
@@ -10,12 +10,12 @@ const BOUND = 'key-bound-to-the-first-account-0123456789'
 const file = writeMerchantsFile([MERCHANT, OTHER])
 afterAll(() => file.remove())
 
-let database: TestDatabase
+let database: BorrowedDatabase
 beforeAll(async () => {
-  database = await createTestDatabase()
+  database = await borrowDatabase()
   await addKey(database, BOUND, ['cards:read'], MERCHANT.merchantCode)
 })
-afterAll(() => database.drop())
+afterAll(() => database.release())
 
 /** A sandbox of three accounts whose cards one token sees, and the service with two of them. */
 async function start() {

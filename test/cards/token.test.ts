@@ -48,14 +48,10 @@ describe('reads through the service', () => {
     })
   })
 
-  it.each([
-    { token_type: null, expires_in: null, scope: null, refresh_token: null },
-    { token_type: 'bearer', expires_in: '3600', code: null, message: null },
-    { data: null },
-  ])('take a token answer whose other members are null or texts: %j', async (more) => {
+  it('take a token answer whose other members are null or texts', async () => {
     const { get, fetches } = await startWith(
       taking(() => true),
-      giveToken(more),
+      giveToken({ token_type: 'bearer', expires_in: '3600', code: null, message: null }),
     )
     expect((await get('/VC-1')).status).toBe(200)
     expect((await get('/VC-2')).status).toBe(200)

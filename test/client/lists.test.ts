@@ -1,12 +1,13 @@
 import { createClient, type Page } from '@ipn-processor/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seedPayment, seedTransaction } from '../support/api.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
 import { makeFaultyFetch } from '../support/faulty-fetch.ts'
-import { KEY, MERCHANT, type Rig, startRig } from '../support/service.ts'
+import { KEY, MERCHANT, type Rig } from '../support/service.ts'
 
 let rig: Rig
 beforeAll(async () => {
-  rig = await startRig({
+  rig = await borrowRig({
     settings: {
       ROLE: 'web',
       GATEWAY_CLIENT_ID: MERCHANT.merchantCode,

@@ -16,13 +16,14 @@ import {
 } from '@ipn-processor/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seedTransaction } from '../support/api.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
 import { answerWith, type Fault, makeFaultyFetch } from '../support/faulty-fetch.ts'
 import { serve } from '../support/gateway.ts'
-import { addKey, KEY, MERCHANT, type Rig, startRig } from '../support/service.ts'
+import { addKey, KEY, MERCHANT, type Rig } from '../support/service.ts'
 
 let rig: Rig
 beforeAll(async () => {
-  rig = await startRig({ settings: { ROLE: 'web' } })
+  rig = await borrowRig({ settings: { ROLE: 'web' } })
   await seedTransaction(rig.database, { transactionId: 'T1', state: 'paid' })
 })
 afterAll(() => rig.stop())

@@ -1,16 +1,17 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { OTHER, seedPayment, seedTransaction, writeMerchantsFile } from '../support/api.ts'
 import { ask, expectTaken } from '../support/ask.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
 import { addVisitor, type Visitor, visitAs } from '../support/console.ts'
 import { readText } from '../support/read-html.ts'
-import { MERCHANT, type Rig, startRig } from '../support/service.ts'
+import { MERCHANT, type Rig } from '../support/service.ts'
 
 const file = writeMerchantsFile([MERCHANT, OTHER])
 let rig: Rig
 let operator: Visitor
 let viewer: Visitor
 beforeAll(async () => {
-  rig = await startRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
+  rig = await borrowRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
   const { database } = rig
   operator = await addVisitor(database, { roles: ['operator'], merchants: [MERCHANT.merchantCode] })
   viewer = await addVisitor(database)

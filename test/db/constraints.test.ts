@@ -1,8 +1,8 @@
 import postgres from 'postgres'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type OwnDatabase } from '../support/database.ts'
 
-let database: TestDatabase
+let database: OwnDatabase
 beforeAll(async () => {
   database = await createTestDatabase()
   await database.sql`insert into merchant_accounts (merchant_code) values ('M')`

@@ -2,12 +2,13 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { countReadConnections, createReads, type ReadDatabase } from '../../src/db/reads.ts'
 import { DomainError } from '../../src/errors.ts'
 import { expectProblem } from '../support/api.ts'
-import { KEY, type Rig, startRig } from '../support/service.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
+import { KEY, type Rig } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 let rig: Rig
 beforeAll(async () => {
-  rig = await startRig({ settings: { ROLE: 'web' } })
+  rig = await borrowRig({ settings: { ROLE: 'web' } })
 })
 afterAll(() => rig.stop())
 

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { ExternalRefund } from '../../src/refunds/external-view.ts'
 import { deriveRefundId } from '../../src/refunds/request/derive-refund-id.ts'
+import { emptyTables } from '../support/database.ts'
 import { readRecorded } from '../support/feed.ts'
 import { ageOmission, makeEntry, startListingGateway } from '../support/listing-gateway.ts'
 import type { LabPayment } from '../support/refund-lab.ts'
@@ -12,7 +13,7 @@ import { notifyOf } from '../support/sync.ts'
 import { useRefundLab } from '../support/use-started.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 const LOST_KEY = 'lost'
 const LOST = deriveRefundId(MERCHANT.merchantCode, LOST_KEY)

@@ -6,10 +6,11 @@ import { publishEvents } from '../../src/feed/publish-events.ts'
 import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../../src/platform/postgres/types.ts'
 import { seedTransaction } from '../support/api.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
 import { emptyTables, type TestDatabase } from '../support/database.ts'
 import { EVENT_DATA } from '../support/event-data.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
-import { MERCHANT, type Rig, startRig } from '../support/service.ts'
+import { MERCHANT, type Rig } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 /** Only the test publishes here. */
@@ -19,7 +20,7 @@ let database: TestDatabase
 let others: ReturnType<typeof openDatabase>[] = []
 let start = ''
 beforeAll(async () => {
-  rig = await startRig({ settings: { ROLE: 'web' } })
+  rig = await borrowRig({ settings: { ROLE: 'web' } })
   database = rig.database
   others = [1, 2, 3].map(() => openDatabase(database.url, 8))
 })
@@ -28,7 +29,7 @@ beforeEach(async () => {
   start = (await read()).nextCursor
 })
 afterEach(async () => {
-  await database.sql`drop trigger if exists hold on events`
+  await database.sql`drop function if exists hold cascade`
   await publishEvents(database)
 })
 afterAll(async () => {

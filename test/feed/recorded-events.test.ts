@@ -7,6 +7,7 @@ import { placeReceiver } from '../../src/refunds/receiver.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { readPage } from '../support/api.ts'
 import { addCappedKey, ask, expectRefused, MASKED, RECEIVER } from '../support/ask.ts'
+import { emptyTables } from '../support/database.ts'
 import { findEnd, readAllEvents } from '../support/feed.ts'
 import { ageOmission, makeEntry, startListingGateway } from '../support/listing-gateway.ts'
 import { type RefundLab, startRefundLab } from '../support/refund-lab.ts'
@@ -23,7 +24,7 @@ beforeEach(async () => {
 })
 afterEach(async () => {
   await takeEvents()
-  await lab.clear()
+  await emptyTables(lab.database)
 })
 afterAll(() => lab.stop())
 

@@ -6,9 +6,10 @@ import { type NewEvent, recordEvents } from '../../src/events/record-events.ts'
 import { publishEvents } from '../../src/feed/publish-events.ts'
 import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
 import { expectInvalid, expectProblem, withKey } from '../support/api.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
 import { EVENT_DATA } from '../support/event-data.ts'
 import { type Message, type OpenStream, openEventStream } from '../support/feed.ts'
-import { addKey, KEY, MERCHANT, type Rig, startRig, startTestService } from '../support/service.ts'
+import { addKey, KEY, MERCHANT, type Rig, startTestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const LIMITS = { streams: 3, ofOneKey: 2, heartbeatMs: 100, stallMs: 500 }
@@ -17,7 +18,7 @@ const LIMITS = { streams: 3, ofOneKey: 2, heartbeatMs: 100, stallMs: 500 }
 let rig: Rig
 const open: OpenStream[] = []
 beforeAll(async () => {
-  rig = await startRig({ settings: { ROLE: 'web' }, streamLimits: LIMITS })
+  rig = await borrowRig({ settings: { ROLE: 'web' }, streamLimits: LIMITS })
 })
 afterEach(async () => {
   for (const stream of open.splice(0)) stream.leave()

@@ -186,3 +186,46 @@ describe('the outcome', () => {
     expect((await ask(ID)).outcome.kind).toBe('answered')
   })
 })
+
+describe('a response', () => {
+  async function ask(body: string | Buffer, status = 200, headers: Record<string, string> = {}) {
+    const { url, seen } = await serve((response) => response.writeHead(status, headers).end(body))
+    const { outcome } = await makeClient(url).ask()
+    expect(seen).toHaveLength(1)
+    return outcome
+  }
+
+  it.each([201, 299])('of status %i is a success as well', async (status) => {
+    expect(await ask(EMPTY, status)).toEqual({ kind: 'answered', value: NOTHING, message: 'ok' })
+  })
+
+  it.each([302, 400, 401, 404, 429, 500, 503])(
+    'of status %i is unknown, whatever its body',
+    async (status) => {
+      expect(await ask(EMPTY, status)).toEqual({ kind: 'unknown', reason: `HTTP status ${status}` })
+    },
+  )
+
+  it('that is no answer in the sense of the specification is unknown, with the reason', async () => {
+    const reason = 'svc_ResponseCode is not a number'
+    expect(await ask('{"svc_ResponseCode":"0","svc_ResponseData":[]}')).toEqual({
+      kind: 'unknown',
+      reason,
+    })
+  })
+
+  it.each([
+    ['announced', { 'content-length': String(2 * 1024 * 1024) }],
+    ['in pieces', { 'transfer-encoding': 'chunked' }],
+  ])('of 2 MiB, %s, is not read to its end', async (_, headers) => {
+    const big = Buffer.from(EMPTY.padEnd(2 * 1024 * 1024))
+    expect(await ask(big, 200, headers)).toMatchObject({
+      kind: 'unknown',
+      reason: 'the answer exceeds 1048576 bytes',
+    })
+  })
+
+  it('of 1 MiB is read', async () => {
+    expect(await ask(EMPTY.padEnd(1024 * 1024))).toMatchObject({ kind: 'answered' })
+  })
+})

@@ -8,7 +8,7 @@ import { expectProblem, withKey } from '../support/api.ts'
 import { ask, expectTaken } from '../support/ask.ts'
 import { CARDS, CLIENT, writeDetail } from '../support/cards.ts'
 import { makeAuthority } from '../support/certificates.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type BorrowedDatabase, borrowDatabase } from '../support/database.ts'
 import { listen, makeClient } from '../support/gateway.ts'
 import { settingsFor, startServiceProcess } from '../support/process.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -21,12 +21,12 @@ const folder = mkdtempSync(join(tmpdir(), 'ipn-ca-'))
 const caFile = join(folder, 'ca.pem')
 writeFileSync(caFile, authority.cert)
 
-let database: TestDatabase
+let database: BorrowedDatabase
 beforeAll(async () => {
-  database = await createTestDatabase()
+  database = await borrowDatabase()
 })
 afterAll(async () => {
-  await database.drop()
+  await database.release()
   rmSync(folder, { recursive: true })
 })
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { createEndedRefundCounter } from '../../src/health/count-ended-refunds.ts'
 import type { Sql } from '../../src/platform/postgres/types.ts'
-import { createTestDatabase } from '../support/database.ts'
+import { borrowDatabase } from '../support/database.ts'
 import { countBlocked, waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { useStarted } from '../support/use-started.ts'
 
 /** Without a service: a sync of its own would wait for the same lock. */
-const database = useStarted(createTestDatabase, (one) => one.drop())
+const database = useStarted(borrowDatabase, (one) => one.release())
 
 describe('the count of ended refunds', () => {
   const lock = (held: Sql) => held`lock table refunds in access exclusive mode`

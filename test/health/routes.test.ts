@@ -1,5 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { expectProblem, seedTransaction, withKey } from '../support/api.ts'
+import { createTestDatabase } from '../support/database.ts'
 import {
   postIpn,
   type Rig,
@@ -91,7 +92,9 @@ describe('health', () => {
   })
 
   it('is not ready on a database whose schema is older', async () => {
-    const { service, database } = await start({ settings: { ROLE: 'web' } })
+    const database = await createTestDatabase()
+    onTestFinished(() => database.drop())
+    const { service } = await start({ settings: { ROLE: 'web' }, database })
     await database.sql`delete from drizzle.__drizzle_migrations`
     expect(await status(`${service.url}/readyz`)).toBe(503)
   })

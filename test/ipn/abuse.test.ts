@@ -1,13 +1,14 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { createSignatureThrottle } from '../../src/ipn/signature-throttle.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
 import { countRows } from '../support/database.ts'
-import { postIpn, type Rig, type RigOptions, signIpn, startRig } from '../support/service.ts'
+import { postIpn, type Rig, type RigOptions, signIpn } from '../support/service.ts'
 import { countQueries, keepLog, makeTransaction, notifyOf } from '../support/sync.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 async function startHere(options: RigOptions = {}): Promise<Rig> {
-  const rig = await startRig(options)
+  const rig = await borrowRig(options)
   onTestFinished(() => rig.stop())
   return rig
 }

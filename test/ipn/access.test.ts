@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { computeSecureHash } from '../../src/gateway/signature.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
 import { countRows } from '../support/database.ts'
 import {
   MERCHANT,
@@ -10,13 +11,12 @@ import {
   type Rig,
   type RigOptions,
   signIpn,
-  startRig,
   toForm,
 } from '../support/service.ts'
 import { keepLog } from '../support/sync.ts'
 
 async function startHere(options: RigOptions): Promise<Rig> {
-  const rig = await startRig(options)
+  const rig = await borrowRig(options)
   onTestFinished(() => rig.stop())
   return rig
 }

@@ -2,8 +2,9 @@ import { type ClientRequest, request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
 import { json, text as readText } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
+import { borrowRig } from '../support/borrow-rig.ts'
 import { countRows } from '../support/database.ts'
-import { postIpn, signIpn, startRig, toForm } from '../support/service.ts'
+import { postIpn, signIpn, toForm } from '../support/service.ts'
 import { useRig } from '../support/use-started.ts'
 
 const LIMIT = 64 * 1024
@@ -77,7 +78,7 @@ describe('methods', () => {
   })
 
   it('switched on, GET takes the query string, and HEAD and PUT are still refused', async () => {
-    const other = await startRig({ settings: { IPN_ACCEPT_GET: 'true' } })
+    const other = await borrowRig({ settings: { IPN_ACCEPT_GET: 'true' } })
     try {
       const url = `${other.service.url}/ipn`
       const query = toForm(signIpn({ svc_TransactionID: 'T GET', svc_OrderInfo: 'đơn 1+1 & "2"' }))

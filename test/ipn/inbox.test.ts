@@ -4,30 +4,33 @@ import { createInbox, type Inbox, InboxFullError } from '../../src/ipn/inbox.ts'
 import type { Arrival } from '../../src/ipn/types.ts'
 import { makeArrival } from '../support/arrivals.ts'
 import {
-  createTestDatabase,
+  type BorrowedDatabase,
+  borrowDatabase,
   holdLocks,
   listBlockedCommits,
-  type TestDatabase,
 } from '../support/database.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 /** However long the test holds its locks. */
 const PATIENT = { staleMs: 60_000, queueTimeoutMs: 60_000, runTimeoutMs: 60_000 }
 
-let database: TestDatabase
+let database: BorrowedDatabase
 /** The pool of the inboxes; the other one holds locks and observes. */
 let pool: Database
 let inbox: Inbox
 let committed = 0
 beforeEach(async () => {
-  database = await createTestDatabase()
+  database = await borrowDatabase()
   pool = openDatabase(database.url, 4)
   countStatements(pool)
   inbox = createInbox(pool.sql, PATIENT)
 })
 afterEach(async () => {
   await pool.close()
-  await database.drop()
+  await database.sql.unsafe(`
+    drop function if exists refuse cascade;
+    drop sequence if exists tries`)
+  await database.release()
 })
 
 /** A notification about `transactionId`; `bytes` decides whether it is the same one again, and its position in key order. */

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import { computeSecureHash, joinSignedValues } from '../../src/gateway/signature.ts'
 import { seedPaid } from '../support/ask.ts'
+import { emptyTables } from '../support/database.ts'
 import {
   PUBLISHED_QUERY,
   PUBLISHED_REFUND,
@@ -13,14 +14,13 @@ import { useRefundLab } from '../support/use-started.ts'
 
 /** The request id is in no hash of a request, unless `GATEWAY_REFUND_HASH_EXCLUDE` is `none`. */
 const RULE = { prefix: 'svc', exclude: ['RequestID'] }
-const READINGS = 80
+/** test/unit/alternate-readings plays hundreds. */
+const READINGS = 8
 
 const lab = useRefundLab()
 const literal = useRefundLab({ settings: { GATEWAY_REFUND_HASH_EXCLUDE: 'none' } })
-afterEach(async () => {
-  await lab.clear()
-  await literal.clear()
-})
+afterEach(() => emptyTables(lab.database))
+afterEach(() => emptyTables(literal.database))
 
 function signRequest(params: Record<string, unknown>, heads: SignedRequest['heads']) {
   const hash = computeSecureHash(params, MERCHANT.secret, RULE)

@@ -1,14 +1,10 @@
 import { createHash } from 'node:crypto'
 import { connect, createServer, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
-import {
-  countRows,
-  createTestDatabase,
-  holdLocks,
-  listBlockedCommits,
-} from '../support/database.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
+import { borrowDatabase, countRows, holdLocks, listBlockedCommits } from '../support/database.ts'
 import { listen } from '../support/gateway.ts'
-import { postIpn, type Rig, signIpn, startRig } from '../support/service.ts'
+import { postIpn, type Rig, signIpn } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const RECEIVED = { status: 200, answer: { respcode: 0, respmsg: 'received' } }
@@ -23,7 +19,7 @@ const NO_HINTS = {
 
 let rig: Rig
 beforeAll(async () => {
-  rig = await startRig()
+  rig = await borrowRig()
 })
 afterAll(() => rig.stop())
 
@@ -178,7 +174,7 @@ it('a full inbox answers 503 with Retry-After, and everything else is still serv
 })
 
 it('a service that stops answers what it has accepted, after the commit', async () => {
-  const other = await startRig()
+  const other = await borrowRig()
   onTestFinished(() => other.stop())
   const body = signIpn({ svc_TransactionID: 'T-STOP' })
   await postIpn(other.service.url, body)
@@ -198,7 +194,7 @@ it('a service that stops answers what it has accepted, after the commit', async 
 })
 
 it('while the database is unreachable each one is refused soon, and accepted once it is back', async () => {
-  const database = await createTestDatabase()
+  const database = await borrowDatabase()
   const target = new URL(database.url)
   const sockets = new Set<Socket>()
   let isUp = true
@@ -213,10 +209,10 @@ it('while the database is unreachable each one is refused soon, and accepted onc
   })
   const url = new URL(database.url)
   url.host = `127.0.0.1:${await listen(proxy)}`
-  const other = await startRig({ database: { ...database, url: url.href } })
+  const other = await borrowRig({ database: { ...database, url: url.href } })
   onTestFinished(async () => {
     await other.stop()
-    await database.drop()
+    await database.release()
   })
   const body = signIpn({ svc_TransactionID: 'T-OUTAGE' })
   expect(await postIpn(other.service.url, body)).toEqual(RECEIVED)

@@ -5,6 +5,7 @@ import type { Service } from '../../src/service.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { TimelineEntry } from '../../src/transactions/timeline-schema.ts'
 import { readPage } from '../support/api.ts'
+import { emptyTables } from '../support/database.ts'
 import { expectUnblocked, whileUncommitted } from '../support/locks.ts'
 import { type RefundLab, startRefundLab } from '../support/refund-lab.ts'
 import { MERCHANT, startTestService } from '../support/service.ts'
@@ -18,7 +19,7 @@ beforeAll(async () => {
   lab = await startRefundLab()
   other = await startTestService(lab.database, lab.sandbox.url, { settings: { ROLE: 'web' } })
 })
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 afterAll(async () => {
   await other.stop()
   await lab.stop()

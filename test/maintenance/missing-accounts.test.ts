@@ -6,8 +6,9 @@ import { reconcileUnqueried } from '../../src/maintenance/reconcile-unqueried.ts
 import { Refund } from '../../src/refunds/view.ts'
 import { readPage, seedTransaction } from '../support/api.ts'
 import { seedPaid } from '../support/ask.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { MERCHANT, type Rig, startRig } from '../support/service.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
+import { type BorrowedDatabase, borrowDatabase } from '../support/database.ts'
+import { MERCHANT, type Rig } from '../support/service.ts'
 import { keepLog } from '../support/sync.ts'
 
 const LEFT = 'LEFT1'
@@ -16,10 +17,10 @@ const DONE = 'LEFT3'
 
 const Lines = z.array(z.looseObject({ msg: z.string() }))
 const logged = keepLog()
-let database: TestDatabase
+let database: BorrowedDatabase
 let rig: Rig
 beforeAll(async () => {
-  database = await createTestDatabase()
+  database = await borrowDatabase()
   await database.sql`
     insert into merchant_accounts (merchant_code) values (${LEFT}), (${IDLE}), (${DONE})`
   for (const id of ['T-LEFT2', 'T-LEFT2-B']) {
@@ -28,11 +29,11 @@ beforeAll(async () => {
   }
   await seedTransaction(database, { transactionId: 'T-DONE', merchantCode: DONE, state: 'paid' })
   await seedTransaction(database, { transactionId: 'T-OURS', dueAt: '2026-01-01' })
-  rig = await startRig({ database, settings: { ROLE: 'web' }, log: logged.log })
+  rig = await borrowRig({ database, settings: { ROLE: 'web' }, log: logged.log })
 })
 afterAll(async () => {
   await rig.stop()
-  await database.drop()
+  await database.release()
 })
 
 let refunds = 0

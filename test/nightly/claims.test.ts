@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Sandbox, startSandbox } from '../../src/sandbox/start-sandbox.ts'
 import { withKey } from '../support/api.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type OwnDatabase } from '../support/database.ts'
 import { settingsFor, startServiceProcess } from '../support/process.ts'
 import { makeControl } from '../support/sandbox.ts'
 import { KEY, MERCHANT, postIpn, signIpn, startTestService } from '../support/service.ts'
@@ -11,7 +11,7 @@ import { waitUntil } from '../support/wait-until.ts'
 const CLAIMS = 200
 const IDS = Array.from({ length: CLAIMS }, (_, n) => `CLAIM-${n}`)
 
-let database: TestDatabase
+let database: OwnDatabase
 let sandbox: Sandbox
 beforeEach(async () => {
   database = await createTestDatabase()

@@ -8,13 +8,13 @@ import { isDatabaseUnavailable } from '../../src/platform/postgres/errors.ts'
 import { build } from '../../src/platform/postgres/query-builder.ts'
 import { runInTransaction, runPipelined } from '../../src/platform/postgres/transaction.ts'
 import type { Tx } from '../../src/platform/postgres/types.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type OwnDatabase } from '../support/database.ts'
 import { startDatabaseProxy } from '../support/database-proxy.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const AddressInfo = z.object({ port: z.int() })
 
-let database: TestDatabase
+let database: OwnDatabase
 let own: Database
 beforeEach(async () => {
   database = await createTestDatabase()

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Sql } from '../../src/platform/postgres/types.ts'
+import { emptyTables } from '../support/database.ts'
 import { serve } from '../support/gateway.ts'
 import { forward } from '../support/gateway-tap.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
@@ -13,7 +14,7 @@ import { waitUntil } from '../support/wait-until.ts'
 vi.setConfig({ testTimeout: 60_000 })
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 const startWorker = (env: Record<string, string> = {}) =>
   startMain({

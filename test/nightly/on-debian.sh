@@ -31,7 +31,7 @@ once=('test/platform/postgres/embedded/**' 'test/sandbox/**' 'test/project/**' '
   'test/config/**' 'test/refunds/model/**' 'test/scenarios/chaos/**'
   'test/scenarios/crash-points/**' 'test/scenarios/host-list.test.ts' 'test/scenarios/unreplicated.test.ts'
   'test/platform/http/**' 'test/platform/concurrency/**' 'test/platform/telemetry/**' 'test/platform/openapi/**'
-  'test/start/**' 'test/main.test.ts' 'test/console/pages/**' 'test/console/**/stories.test.ts')
+  'test/start/**' 'test/main.test.ts' 'test/console/**/stories.test.ts')
 export TEST_DATABASE_URL="postgres://postgres@127.0.0.1:$port/postgres"
 npm test -- "${once[@]/#/--exclude=}"
 # What statements read depends on the planner, so on the version of the server.

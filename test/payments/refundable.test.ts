@@ -6,14 +6,14 @@ import {
   computeRefundable,
   REFUNDABLE_SQL,
 } from '../../src/payments/refundable.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type BorrowedDatabase, borrowDatabase } from '../support/database.ts'
 
-let database: TestDatabase
+let database: BorrowedDatabase
 beforeAll(async () => {
-  database = await createTestDatabase()
+  database = await borrowDatabase()
   await database.sql`insert into transactions (merchant_code, transaction_id) values ('M', 'T'), ('N', 'T')`
 })
-afterAll(() => database.drop())
+afterAll(() => database.release())
 
 const STATES = [
   'pending',

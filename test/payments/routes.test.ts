@@ -8,11 +8,12 @@ import {
   seedPayment,
   seedTransaction,
 } from '../support/api.ts'
-import { type Rig, startRig } from '../support/service.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
+import type { Rig } from '../support/service.ts'
 
 let rig: Rig
 beforeAll(async () => {
-  rig = await startRig({ settings: { ROLE: 'web' } })
+  rig = await borrowRig({ settings: { ROLE: 'web' } })
   await seedTransaction(rig.database, { transactionId: 'T-1', state: 'paid' })
 })
 afterAll(() => rig.stop())

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createApp } from '../../src/app.ts'
 import { type Answer, type Check, prepareCheck } from '../support/conformance/check.ts'
 import { takeFaults } from '../support/conformance/faults.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { type BorrowedDatabase, borrowDatabase } from '../support/database.ts'
 import { KEY, startTestService } from '../support/service.ts'
 
 const ID = '240830080146NDTISR'
@@ -40,18 +40,18 @@ const PROBLEM = {
 const JSON_TYPE = 'application/json'
 const PROBLEM_TYPE = 'application/problem+json'
 
-let database: TestDatabase
+let database: BorrowedDatabase
 let check: Check
 let service: Awaited<ReturnType<typeof startTestService>>
 beforeAll(async () => {
-  database = await createTestDatabase()
+  database = await borrowDatabase()
   service = await startTestService(database, 'http://127.0.0.1:1', { settings: { ROLE: 'web' } })
   const document = await createApp(service.ctx).request('/openapi.json')
   check = prepareCheck(await document.text(), () => true)
 })
 afterAll(async () => {
   await service.stop()
-  await database.drop()
+  await database.release()
 })
 
 type AnswerOverrides = Partial<Omit<Answer, 'body'>> & { body?: unknown; without?: string }

@@ -7,12 +7,13 @@ import { mayResend } from '../../src/refunds/schedule-check.ts'
 import { startDraft } from '../../src/refunds/transitions.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { findInTables, RECEIVER } from '../support/ask.ts'
+import { emptyTables } from '../support/database.ts'
 import { makeRefundRow, REFUND_SETTINGS } from '../support/refund-row.ts'
 import { MERCHANT, postIpn, signIpn, startTestService } from '../support/service.ts'
 import { useRefundLab } from '../support/use-started.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 const status = async (refundId: string) => (await lab.row(refundId)).status
 

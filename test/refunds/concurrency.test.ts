@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ask, expectRefused, expectTaken, seedPaid } from '../support/ask.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { PATIENT_REFUNDS, type RefundRig, startRefundRig } from '../support/refunds.ts'
@@ -216,7 +216,7 @@ describe('a request that meets a concurrent one between its steps', () => {
   /** Removes a stored refund, so that the test can store it again at a chosen moment. */
   async function takeOut(refundId: string): Promise<void> {
     const { sql } = rig.database
-    await sql`drop table if exists taken_out`
+    onTestFinished(async () => void (await sql`drop table if exists taken_out`))
     await sql`create table taken_out as select * from refunds where refund_id = ${refundId}`
     await sql`delete from refunds where refund_id = ${refundId}`
   }

@@ -1,14 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { listWaitingRefunds } from '../../src/refunds/list-waiting.ts'
 import { type MeasuredConnection, measureConnection } from '../support/buffers.ts'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createTestDatabase, type OwnDatabase } from '../support/database.ts'
 import { fillRows } from '../support/fill.ts'
 import { MERCHANT } from '../support/service.ts'
 
 const merchants = [MERCHANT.merchantCode]
 const DAY_MS = 86_400_000
 
-let database: TestDatabase
+let database: OwnDatabase
 let connection: MeasuredConnection
 beforeEach(async () => {
   database = await createTestDatabase()

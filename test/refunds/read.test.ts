@@ -1,108 +1,21 @@
 import { randomUUID } from 'node:crypto'
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { Refund } from '../../src/refunds/view.ts'
-import {
-  expectInvalid,
-  expectProblem,
-  NO_IDS,
-  OTHER,
-  readAll,
-  readPage,
-  withKey,
-  writeMerchantsFile,
-} from '../support/api.ts'
-import { ask, expectRefused, expectTaken, moveTo, seedPaid } from '../support/ask.ts'
+import { expectInvalid, expectProblem, NO_IDS, readAll, readPage, withKey } from '../support/api.ts'
+import { ask, expectTaken, moveTo, seedPaid } from '../support/ask.ts'
 import { emptyTables } from '../support/database.ts'
-import { addKey, MERCHANT, type Rig, startRig } from '../support/service.ts'
+import { MERCHANT } from '../support/service.ts'
+import { useRig } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-const THEIRS = 'key-bound-to-the-other-account-0123456789'
-const READER = 'key-that-reads-refunds-only-0123456789'
-const WRITER = 'key-that-writes-refunds-only-0123456789'
-const OPERATOR = 'key-of-operations-only-01234567890123456'
-const PAYMENTS = 'key-that-reads-payments-only-0123456789'
-const accounts = [MERCHANT, OTHER]
-const file = writeMerchantsFile(accounts)
-
-let rig: Rig
+const rig = useRig({ settings: { ROLE: 'web' } })
 let url: string
-beforeAll(async () => {
-  rig = await startRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
+beforeAll(() => {
   url = rig.service.url
-  const { database } = rig
-  const all = ['payments:read', 'refunds:write', 'refunds:read', 'ops']
-  await addKey(database, THEIRS, all, OTHER.merchantCode)
-  await addKey(database, READER, ['refunds:read'])
-  await addKey(database, WRITER, ['refunds:write'])
-  await addKey(database, OPERATOR, ['ops'])
-  await addKey(database, PAYMENTS, ['payments:read'])
 })
 beforeEach(() => emptyTables(rig.database))
-afterAll(async () => {
-  await rig.stop()
-  file.remove()
-})
 
-const get = (path: string, key?: string) => fetch(url + path, key ? withKey(key) : withKey())
-const resolve = (refundId: string, key: string) =>
-  fetch(`${url}/v1/refunds/${refundId}/resolution`, {
-    method: 'POST',
-    ...withKey(key, { 'content-type': 'application/json' }),
-    body: JSON.stringify({ outcome: 'failed', reason: 'x' }),
-  })
-
-describe('a key', () => {
-  it('requests refunds and previews only with refunds:write', async () => {
-    const { id } = await seedPaid(rig.database)
-    for (const key of [READER, OPERATOR, PAYMENTS]) {
-      await expectRefused(await ask({ url, key }, id), 403, 'scope_missing')
-      const preview = await ask({ url, key, query: '?dryRun=true' }, id)
-      await expectRefused(preview, 403, 'scope_missing')
-    }
-    await expectTaken(await ask({ url, key: WRITER }, id))
-  })
-
-  it('reads refunds only with refunds:read', async () => {
-    const { id } = await seedPaid(rig.database)
-    const refund = await expectTaken(await ask({ url }, id))
-    for (const path of [`/v1/refunds/${refund.id}`, '/v1/refunds']) {
-      for (const key of [WRITER, OPERATOR, PAYMENTS]) {
-        await expectProblem(await get(path, key), 403, 'scope_missing')
-      }
-      expect((await get(path, READER)).status).toBe(200)
-    }
-  })
-
-  it('decides only with ops', async () => {
-    const { id } = await seedPaid(rig.database)
-    const refund = await expectTaken(await ask({ url }, id))
-    await moveTo(rig.database, refund.id, 'needs_review')
-    for (const key of [WRITER, READER, PAYMENTS]) {
-      await expectProblem(await resolve(refund.id, key), 403, 'scope_missing')
-    }
-    expect((await resolve(refund.id, OPERATOR)).status).toBe(200)
-  })
-
-  it('finds no refund of another account', async () => {
-    const { id } = await seedPaid(rig.database)
-    const refund = await expectTaken(await ask({ url }, id))
-    await moveTo(rig.database, refund.id, 'needs_review')
-    await expectRefused(await ask({ url, key: THEIRS }, id), 404, 'payment_not_found')
-    const query = `?merchantCode=${MERCHANT.merchantCode}`
-    await expectRefused(await ask({ url, key: THEIRS, query }, id), 404, 'payment_not_found')
-    const preview = await ask({ url, key: THEIRS, query: '?dryRun=true' }, id)
-    await expectRefused(preview, 404, 'payment_not_found')
-    for (const path of ['', '?include=proof', '?wait=0']) {
-      const response = await get(`/v1/refunds/${refund.id}${path}`, THEIRS)
-      await expectProblem(response, 404, 'refund_not_found')
-    }
-    await expectProblem(await resolve(refund.id, THEIRS), 404, 'refund_not_found')
-    for (const filter of ['', `?paymentId=${id}`, '?status=needs_review', query]) {
-      const { data } = await readPage(await get(`/v1/refunds${filter}`, THEIRS))
-      expect(data).toEqual([])
-    }
-  })
-})
+const get = (path: string) => fetch(url + path, withKey())
 
 describe('the list of refunds', () => {
   it('is filtered by payment and by the status shown', async () => {

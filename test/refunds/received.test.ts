@@ -4,12 +4,13 @@ import { z } from 'zod'
 import { Refund } from '../../src/refunds/view.ts'
 import { readPage } from '../support/api.ts'
 import { RECEIVER } from '../support/ask.ts'
+import { emptyTables } from '../support/database.ts'
 import { listen } from '../support/gateway.ts'
 import { type ListingGateway, makeEntry, startListingGateway } from '../support/listing-gateway.ts'
 import { useRefundLab } from '../support/use-started.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 const LIMIT = 65_536
 const Stored = z.object({

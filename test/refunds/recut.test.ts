@@ -1,10 +1,11 @@
 import { afterEach, expect, it } from 'vitest'
 import { computeSecureHash } from '../../src/gateway/signature.ts'
+import { emptyTables } from '../support/database.ts'
 import { MERCHANT, postIpn } from '../support/service.ts'
 import { useRefundLab } from '../support/use-started.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 type Params = Record<string, string>
 

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { reconcileUnqueried } from '../../src/maintenance/reconcile-unqueried.ts'
 import { Refund } from '../../src/refunds/view.ts'
 import { readPage } from '../support/api.ts'
+import { emptyTables } from '../support/database.ts'
 import { type LabPayment, type RefundLab, startRefundLab } from '../support/refund-lab.ts'
 import { readItem } from '../support/sync.ts'
 
@@ -11,7 +12,7 @@ let lab: RefundLab
 beforeAll(async () => {
   lab = await startRefundLab()
 })
-beforeEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 afterAll(() => lab.stop())
 
 /** Requests a refund of 30, as long ago as is given. */

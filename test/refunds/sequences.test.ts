@@ -1,11 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { syncDue } from '../../src/sync/sync-due.ts'
+import { emptyTables } from '../support/database.ts'
 import { type LabPayment, waitForSent } from '../support/refund-lab.ts'
 import { readItem } from '../support/sync.ts'
 import { useRefundLab } from '../support/use-started.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 const RESEND_MS = 30_000
 const statusOf = async (refundId: string) => (await lab.row(refundId)).status
@@ -157,7 +158,9 @@ describe('a portal refund between request and send', () => {
 
   it('from before the payment was first seen is not counted twice', async () => {
     const payment = await lab.open()
-    await lab.database.sql`truncate transactions, payments cascade`
+    await lab.database.sql.unsafe(
+      'delete from refunds; delete from payments; delete from transactions',
+    )
     await portalRefund(payment, '30')
     await lab.notify(payment, 'portal-1', '30')
     await lab.database.sql`

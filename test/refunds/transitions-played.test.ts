@@ -1,10 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { syncDue } from '../../src/sync/sync-due.ts'
+import { emptyTables } from '../support/database.ts'
 import { startTestService } from '../support/service.ts'
 import { useRefundLab } from '../support/use-started.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 const CONFIRM_MS = 600_000
 const RESEND_MS = 30_000

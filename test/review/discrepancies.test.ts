@@ -9,14 +9,10 @@ import { readItem } from '../support/sync.ts'
 import { useRig } from '../support/use-started.ts'
 
 const OPERATOR = 'key-of-operations-only-01234567890123456'
-const READER = 'key-that-only-reads-payments-01234567890'
-const THEIRS = 'key-of-another-account-0123456789012345'
 
 const rig = useRig({ settings: { ROLE: 'web' } })
 beforeAll(async () => {
   await addKey(rig.database, OPERATOR, ['ops'])
-  await addKey(rig.database, READER, ['payments:read'])
-  await addKey(rig.database, THEIRS, ['ops'], 'OTHER1')
 })
 afterEach(() => emptyTables(rig.database))
 
@@ -134,25 +130,6 @@ describe('the resolution of a discrepancy', () => {
   ])('%s without a valid %s is 422', async (step, field, body) => {
     const { id } = await makeUnreadable()
     await expectInvalid(await post(id, step, body), field)
-  })
-
-  it('needs the scope ops, and a discrepancy of the account', async () => {
-    const { id } = await makeUnreadable()
-    const bodies = { resolution: { reason: 'x' }, note: { text: 'x' }, assignee: { name: 'x' } }
-    for (const step of ['resolution', 'note', 'assignee'] as const) {
-      const body = bodies[step]
-      await expectProblem(await post(id, step, body, READER), 403, 'scope_missing')
-      for (const [unknown, key] of [
-        [id, THEIRS],
-        ['0', OPERATOR],
-        ['nope', OPERATOR],
-        ['9'.repeat(30), OPERATOR],
-        ['%00', OPERATOR],
-      ] as const) {
-        await expectProblem(await post(unknown, step, body, key), 404, 'discrepancy_not_found')
-      }
-    }
-    expect((await findOnly('payment_unreadable')).resolvedAt).toBeNull()
   })
 })
 

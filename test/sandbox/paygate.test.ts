@@ -77,12 +77,6 @@ describe('a query of payments', () => {
     expect(text).toContain('"amount":10000.50,')
   })
 
-  it('is answered in a form as in JSON', async () => {
-    const form = new URLSearchParams(KNOWN_QUERY).toString()
-    const answer = await post(form, 'application/x-www-form-urlencoded')
-    expect(await answer.json()).toMatchObject({ svc_ResponseCode: 0 })
-  })
-
   it('leaves out a payment that is no longer listed', async () => {
     await control('POST', '/transactions', {
       transactionId: 'GONE',
@@ -110,14 +104,6 @@ describe('a request that breaks several rules is refused for the first of them',
     const answer = await post(JSON.stringify(params))
     expect(answer.status).toBe(200)
     expect(await answer.json()).toMatchObject({ svc_ResponseCode: code })
-  })
-
-  it.each(Object.keys(KNOWN_QUERY).slice(1))('a missing %s is named', async (name) => {
-    const params = Object.entries(KNOWN_QUERY).filter(([given]) => given !== name)
-    expect(await ask(Object.fromEntries(params))).toMatchObject({
-      svc_ResponseCode: 202,
-      svc_ResponseMsg: expect.stringContaining(name),
-    })
   })
 
   it('a body that is neither JSON nor a form', async () => {

@@ -1,23 +1,24 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { postIpn, type Rig, signIpn, startRig } from '../support/service.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
+import { type BorrowedDatabase, borrowDatabase } from '../support/database.ts'
+import { postIpn, type Rig, signIpn } from '../support/service.ts'
 import { makeTransaction, notifyOf } from '../support/sync.ts'
 import { startProxyTo } from '../support/tcp-proxy.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 /** The service reaches its database through a proxy that can be cut; the test connects directly. */
-let database: TestDatabase
+let database: BorrowedDatabase
 let proxy: Awaited<ReturnType<typeof startProxyTo>>
 let rig: Rig
 beforeAll(async () => {
-  database = await createTestDatabase()
+  database = await borrowDatabase()
   proxy = await startProxyTo(database.url)
-  rig = await startRig({ database: { ...database, url: proxy.url } })
+  rig = await borrowRig({ database: { ...database, url: proxy.url } })
 })
 afterAll(async () => {
   await rig.stop()
   await proxy.stop()
-  await database.drop()
+  await database.release()
 })
 
 const ready = async () => (await rig.api('/readyz')).status

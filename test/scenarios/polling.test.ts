@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { addKey, startRig } from '../support/service.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
+import { addKey } from '../support/service.ts'
 import { makeTransaction, notifyOf, readItem } from '../support/sync.ts'
 import { useRig } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -92,7 +93,7 @@ it('a transaction unknown to the gateway is a failure that is retried, not an an
 
 describe('the same transaction id at two merchants', () => {
   it('is two transactions: each is queried with its own account and visible to its own key', async () => {
-    const both = await startRig({
+    const both = await borrowRig({
       config: {
         accounts: [{ merchantCode: 'UFLIYL', secret: '311235E7043244EC8306F96720748C56' }, OTHER],
       },

@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest'
 import { createTestDatabase } from '../support/database.ts'
 import { readAllEvents } from '../support/feed.ts'
-import { type RefundRig, startRefundRig } from '../support/refunds.ts'
-import { useStarted } from '../support/use-started.ts'
+import { useRefundRig, useStarted } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 /** A database in which NOTIFY reaches nobody. */
@@ -17,13 +16,8 @@ async function createSilentDatabase() {
   return database
 }
 
-const rig: RefundRig = useStarted(
-  async () => startRefundRig({ database: await createSilentDatabase() }),
-  async (started) => {
-    await started.stop()
-    await started.database.drop()
-  },
-)
+const database = useStarted(createSilentDatabase, (silent) => silent.drop())
+const rig = useRefundRig({ database })
 
 it('with NOTIFY switched off everything still happens, found by the polls', async () => {
   const heard: string[] = []

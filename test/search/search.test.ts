@@ -10,7 +10,8 @@ import {
   writeMerchantsFile,
 } from '../support/api.ts'
 import { ask, expectTaken } from '../support/ask.ts'
-import { addKey, MERCHANT, type Rig, startRig } from '../support/service.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
+import { addKey, MERCHANT, type Rig } from '../support/service.ts'
 
 const PAYMENTS = 'key-that-finds-payments-0123456789-0123456789'
 const THEIRS = 'key-of-the-other-account-0123456789-0123456789'
@@ -19,7 +20,7 @@ const file = writeMerchantsFile([MERCHANT, OTHER])
 let rig: Rig
 let refundId = ''
 beforeAll(async () => {
-  rig = await startRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
+  rig = await borrowRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
   const { database } = rig
   await addKey(database, PAYMENTS, ['payments:read'], MERCHANT.merchantCode)
   await addKey(database, THEIRS, ['payments:read', 'refunds:read'], OTHER.merchantCode)

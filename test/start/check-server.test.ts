@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { runCheck } from '../../src/start/check/run-check.ts'
 import { settingsFor } from '../support/process.ts'
-import { useTestDatabase } from '../support/use-started.ts'
+import { useOwnDatabase } from '../support/use-started.ts'
 
-const database = useTestDatabase()
+const database = useOwnDatabase()
 
 /** Makes new sessions of the database call a function of the test instead of Postgres's `current_setting`. */
 async function replaceSettings(language: 'sql' | 'plpgsql', body: string): Promise<void> {

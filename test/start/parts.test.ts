@@ -71,3 +71,13 @@ it('a part that is started after the stop began, or after it ended, is stopped a
   await parts.stop()
   expect(stopped).toEqual(['database', 'gateway', 'service'])
 })
+
+it('the part that was started last is stopped first', async () => {
+  const stopped: string[] = []
+  const parts = createParts()
+  for (const name of ['database', 'gateway', 'service']) {
+    parts.add({ stop: async () => void stopped.push(name) })
+  }
+  await parts.stop()
+  expect(stopped).toEqual(['service', 'gateway', 'database'])
+})

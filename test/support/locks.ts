@@ -1,3 +1,4 @@
+import { expect } from 'vitest'
 import { collectNotifications } from '../../src/platform/postgres/notify.ts'
 import type { Sql } from '../../src/platform/postgres/types.ts'
 import type { TestDatabase } from './database.ts'
@@ -17,7 +18,7 @@ export async function waitUntilBlocked(database: TestDatabase, sessions = 1): Pr
   await waitUntil(blocked, { what: `${sessions} session(s) wait for a lock` })
 }
 
-/** Waits for the work to end; throws as soon as it waits for a lock. */
+/** Waits for the work to end; fails as soon as it waits for a lock. */
 export async function expectUnblocked<T>(database: TestDatabase, work: Promise<T>): Promise<T> {
   let ended = false
   const end = () => {
@@ -26,7 +27,9 @@ export async function expectUnblocked<T>(database: TestDatabase, work: Promise<T
   work.then(end, end)
   await waitUntil(
     async () => {
-      if (!ended && (await countBlocked(database)) > 0) throw new Error('the work waits for a lock')
+      if (!ended && (await countBlocked(database)) > 0) {
+        expect.unreachable('the work waits for a lock')
+      }
       return ended
     },
     { what: 'the end of the work' },

@@ -1,7 +1,6 @@
 import { lockRefundRows } from '../../src/refunds/draft.ts'
 import type { RefundRow } from '../../src/refunds/types.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
-import { emptyTables } from './database.ts'
 import { type RefundRig, startRefundRig } from './refunds.ts'
 import { MERCHANT, postIpn, type RigOptions, signIpn } from './service.ts'
 import { waitUntil } from './wait-until.ts'
@@ -54,22 +53,20 @@ export type RefundLab = RefundRig & {
   show(payment: LabPayment, refundedAmount: string | null): Promise<void>
   /** No longer lists the payment, in two answers a minute apart. */
   lose(payment: LabPayment): Promise<void>
-  /** Resets the gateway's behaviour and empties the tables between two tests. */
-  clear(): Promise<void>
 }
 
-const SILENT = { guardsBalance: false, settleMs: null, ipn: 'never' }
+const SILENT = { guardsBalance: false, settleMs: null, ipn: 'never' } as const
 
 export async function startRefundLab(options: RigOptions = {}): Promise<RefundLab> {
   const rig = await startRefundRig({
     ...options,
     settings: { ROLE: 'web', REFUND_RESEND_AFTER_MS: '30000', ...options.settings },
+    refundMode: SILENT,
   })
   const { sql } = rig.database
   const mode = async (more: object) => {
     await rig.control('PUT', '/refund-mode', { ...SILENT, ...more })
   }
-  await mode({})
   const pass = (payment: LabPayment) => syncOnce(rig, payment)
   const age = async (refundId: string, ms: number) => {
     await sql`
@@ -128,11 +125,6 @@ export async function startRefundLab(options: RigOptions = {}): Promise<RefundLa
         update payments set unlisted_since = unlisted_since - interval '1 min'
         where payment_id = ${payment.id}`
       await pass(payment)
-    },
-    async clear() {
-      await rig.control('DELETE', '/faults')
-      await mode({})
-      await emptyTables(rig.database)
     },
   }
 }

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { Payment } from '../../src/payments/view.ts'
 import { Refund, type RefundView } from '../../src/refunds/view.ts'
-import { type Rig, type RigOptions, startRig } from './service.ts'
+import { borrowRig } from './borrow-rig.ts'
+import type { Rig, RigOptions } from './service.ts'
 import { waitUntil } from './wait-until.ts'
 
 const Created = z.object({
@@ -52,11 +53,11 @@ export const PATIENT_REFUNDS = { ...QUICK_REFUNDS, GATEWAY_TIMEOUT_MS: '5000' }
 
 /** Starts a service and a gateway that refuses only repeated request ids: the service's own checks are tested. */
 export async function startRefundRig(options: RigOptions = {}): Promise<RefundRig> {
-  const rig = await startRig({
+  const rig = await borrowRig({
     ...options,
     settings: { ...QUICK_REFUNDS, ...options.settings },
+    refundMode: options.refundMode ?? { guardsBalance: false, settleMs: 50 },
   })
-  await rig.control('PUT', '/refund-mode', { guardsBalance: false, settleMs: 50 })
   const readRefund = async (refundId: string) => {
     const response = await rig.api(`/v1/refunds/${refundId}`)
     return Refund.strict().parse(await response.json())

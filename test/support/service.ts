@@ -1,16 +1,20 @@
+import type { z } from 'zod'
 import { ensureFirstKey } from '../../src/access/first-key.ts'
 import { EVERY_MERCHANT } from '../../src/access/keys.ts'
 import { type Config, readConfig } from '../../src/config/config.ts'
 import { computeSecureHash } from '../../src/gateway/signature.ts'
 import { createLog } from '../../src/platform/telemetry/log.ts'
+import { makeRefundMode, refundModeInput } from '../../src/sandbox/paygate/refund-mode.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/start-sandbox.ts'
 import { type Service, type ServiceOptions, startService } from '../../src/service.ts'
 import { Transaction, type TransactionView } from '../../src/transactions/view.ts'
 import { watchService } from './conformance/watch.ts'
-import { createTestDatabase, type TestDatabase } from './database.ts'
+import { borrowDatabase, type TestDatabase } from './database.ts'
 
 export const KEY = 'test-key-with-every-scope-0123456789'
 export const MERCHANT = { merchantCode: 'UFLIYL', secret: '311235E7043244EC8306F96720748C56' }
+
+type RefundModeOptions = Partial<z.output<typeof refundModeInput>>
 
 export type Rig = {
   database: TestDatabase
@@ -36,12 +40,15 @@ export type RigOptions = {
   breaker?: ServiceOptions['breaker']
   /** Replaces name resolution for webhook endpoints. */
   resolve?: ServiceOptions['resolve']
+  webhookTimeouts?: ServiceOptions['webhookTimeouts']
   /** Runs before `PORT` is bound, as `prepareAccess` does in production. */
   prepare?: ServiceOptions['prepare']
   /** A log that the test can read. */
   log?: ServiceOptions['log']
   sandbox?: Partial<SandboxOptions>
-  /** A database to share with other services. */
+  /** How the gateway's refunds behave, instead of as the sandbox's defaults do. */
+  refundMode?: RefundModeOptions
+  /** A database to share with other services, instead of a borrowed one. */
   database?: TestDatabase
 }
 
@@ -49,10 +56,13 @@ const NEVER = { failures: Number.POSITIVE_INFINITY, pauseMs: 1, maxPauseMs: 1 }
 
 /** Starts a whole installation over real HTTP: database, sandbox gateway, service. Short schedules, silent log. */
 export async function startRig(options: RigOptions = {}): Promise<Rig> {
-  const database = options.database ?? (await createTestDatabase())
+  const { database, release } = options.database
+    ? { database: options.database, release: async () => {} }
+    : await borrowDatabase().then((one) => ({ database: one, release: one.release }))
   const sandbox = await startSandbox({ accounts: [MERCHANT], refundMs: 50, ...options.sandbox })
   const service = await startTestService(database, sandbox.url, options)
   sandbox.setIpnUrl(`${service.url}/ipn`)
+  setRefundMode(sandbox, options.refundMode)
   const call = (path: string, init: RequestInit = {}) =>
     fetch(service.url + path, {
       ...init,
@@ -72,9 +82,15 @@ export async function startRig(options: RigOptions = {}): Promise<Rig> {
     async stop() {
       await service.stop()
       await sandbox.stop()
-      if (!options.database) await database.drop()
+      await release()
     },
   }
+}
+
+/** Replaces the mode of the gateway's refunds, as `PUT /sandbox/refund-mode` does. */
+export function setRefundMode({ state }: Sandbox, mode: RefundModeOptions = {}): void {
+  const whole = { ...refundModeInput.parse({}), ...mode }
+  state.refundMode = makeRefundMode(whole, state.settings.refundMs)
 }
 
 /** Builds the environment of a test service. */
@@ -120,6 +136,7 @@ export async function startTestService(
     encryptionKey: decided.DATA_ENCRYPTION_KEY ?? '',
     log: more.log ?? createLog(settings.LOG_LEVEL ?? 'silent'),
     ...(more.resolve ? { resolve: more.resolve } : {}),
+    ...(more.webhookTimeouts ? { webhookTimeouts: more.webhookTimeouts } : {}),
     ...(more.prepare ? { prepare: more.prepare } : {}),
     serverLimits,
     streamLimits,

@@ -4,9 +4,9 @@ import { pipeline } from '../../src/platform/postgres/pipeline.ts'
 import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
 import { nameStatement } from './postgres-wire.ts'
 import { startStatementProxy } from './statement-proxy.ts'
-import { useTestDatabase } from './use-started.ts'
+import { useOwnDatabase } from './use-started.ts'
 
-const database = useTestDatabase()
+const database = useOwnDatabase()
 
 /** A pool through a proxy, and a table. */
 async function openThroughProxy() {

@@ -1,9 +1,10 @@
 import { afterAll, afterEach, beforeAll } from 'vitest'
 import type { Service } from '../../src/service.ts'
-import { createTestDatabase, emptyTables, type TestDatabase } from './database.ts'
+import { borrowRig } from './borrow-rig.ts'
+import { borrowDatabase, createTestDatabase, emptyTables, type TestDatabase } from './database.ts'
 import { type RefundLab, startRefundLab } from './refund-lab.ts'
 import { type RefundRig, startRefundRig } from './refunds.ts'
-import { type Rig, type RigOptions, startRig, startTestService } from './service.ts'
+import { type Rig, type RigOptions, startTestService } from './service.ts'
 
 /**
  * Starts something before the tests of a file, or of the `describe` that calls this, and stops it after them.
@@ -30,7 +31,7 @@ export function useStarted<T extends object>(
 
 export function useRig(options: RigOptions = {}): Rig {
   return useStarted(
-    () => startRig(options),
+    () => borrowRig(options),
     (rig) => rig.stop(),
   )
 }
@@ -66,6 +67,12 @@ export function useRefundLab(options: RigOptions = {}): RefundLab {
   )
 }
 
+/** A database for files that only store rows. */
 export function useTestDatabase(): TestDatabase {
+  return useStarted(borrowDatabase, (database) => database.release())
+}
+
+/** A database of the file's own, for what a borrowed one cannot take. */
+export function useOwnDatabase(): TestDatabase {
   return useStarted(createTestDatabase, (database) => database.drop())
 }

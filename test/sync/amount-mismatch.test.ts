@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { readPage } from '../support/api.ts'
+import { emptyTables } from '../support/database.ts'
 import { readRecorded } from '../support/feed.ts'
 import { makeTransaction, notifyOf, syncAgain } from '../support/sync.ts'
 import { useRefundLab } from '../support/use-started.ts'
@@ -13,7 +14,7 @@ beforeEach(() => {
   tests += 1
   id = `T-AMOUNT-${tests}`
 })
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 type Paid = Parameters<typeof makeTransaction>[2]
 

@@ -5,7 +5,8 @@ import type { SyncContext } from '../../src/sync/context.ts'
 import { beginSync } from '../../src/sync/sync-due.ts'
 import type { Claim } from '../../src/sync/types.ts'
 import { OTHER, writeMerchantsFile } from '../support/api.ts'
-import { MERCHANT, type Rig, startRig } from '../support/service.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
+import { MERCHANT, type Rig } from '../support/service.ts'
 import { claimOne, countQueries, makeTransaction, readItem, registerDue } from '../support/sync.ts'
 
 const [A, B] = [MERCHANT.merchantCode, OTHER.merchantCode]
@@ -13,7 +14,7 @@ const IDS = ['T-1', 'T-2', 'T-3', 'T-4', 'T-5']
 
 async function startHere(settings: Record<string, string> = {}): Promise<Rig> {
   const breaker = { failures: 1, pauseMs: 60_000, maxPauseMs: 60_000 }
-  const rig = await startRig({
+  const rig = await borrowRig({
     settings: { ROLE: 'web', GATEWAY_MAX_CONCURRENCY: '2', ...settings },
     breaker,
   })

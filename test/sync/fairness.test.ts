@@ -3,15 +3,9 @@ import type { ServiceContext } from '../../src/create-context.ts'
 import { claimDue } from '../../src/sync/claim-due.ts'
 import { beginSync, syncDue } from '../../src/sync/sync-due.ts'
 import { OTHER, writeMerchantsFile } from '../support/api.ts'
-import { createTestDatabase } from '../support/database.ts'
-import {
-  MERCHANT,
-  postIpn,
-  type Rig,
-  signIpn,
-  startRig,
-  startTestService,
-} from '../support/service.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
+import { borrowDatabase } from '../support/database.ts'
+import { MERCHANT, postIpn, type Rig, signIpn, startTestService } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const [A, B] = [MERCHANT.merchantCode, OTHER.merchantCode]
@@ -21,7 +15,7 @@ async function startTwo(
 ): Promise<Rig & { merchantsFile: string }> {
   const file = writeMerchantsFile([MERCHANT, OTHER])
   onTestFinished(file.remove)
-  const rig = await startRig({
+  const rig = await borrowRig({
     settings: { ROLE: 'web', ...settings, MERCHANTS_FILE: file.path },
     sandbox: { accounts: [MERCHANT, OTHER] },
   })
@@ -168,8 +162,8 @@ describe('a burst of one account', () => {
 
 describe('GATEWAY_RATE_PER_S', () => {
   it('claims nothing of an account whose permits are used up far ahead, and of the other as before', async () => {
-    const database = await createTestDatabase()
-    onTestFinished(() => database.drop())
+    const database = await borrowDatabase()
+    onTestFinished(() => database.release())
     const file = writeMerchantsFile([MERCHANT, OTHER])
     onTestFinished(file.remove)
     const settings = { ROLE: 'web', MERCHANTS_FILE: file.path, GATEWAY_RATE_PER_S: '10' }
@@ -184,8 +178,8 @@ describe('GATEWAY_RATE_PER_S', () => {
   })
 
   it('bounds the calls of an account over all processes, each account on its own', async () => {
-    const database = await createTestDatabase()
-    onTestFinished(() => database.drop())
+    const database = await borrowDatabase()
+    onTestFinished(() => database.release())
     const file = writeMerchantsFile([MERCHANT, OTHER])
     onTestFinished(file.remove)
     const settings = { ROLE: 'web', MERCHANTS_FILE: file.path, GATEWAY_RATE_PER_S: '10' }

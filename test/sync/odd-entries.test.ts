@@ -19,12 +19,6 @@ describe('an entry that cannot be read', () => {
       '"amount":"10"',
       /a value as its amount that is no amount/,
     ],
-    ['a negative amount', '"amount":10', '"amount":-10', /a value as its amount/],
-    ['five decimals', '"amount":10', '"amount":10.12345', /a value as its amount/],
-    ['an amount too large', '"amount":10', '"amount":1e18', /a value as its amount/],
-    ['an exponent without end', '"amount":10', '"amount":1e999999999', /a value as its amount/],
-    ['an amount of null', '"amount":10', '"amount":null', /a value as its amount/],
-    ['no amount', '"amount":10,', '', /has no amount/],
     ['no refundedAmount', '"refundedAmount":0,', '', /has no refundedAmount/],
   ])('%s: the others are applied, the transaction stays open', async (_, from, to, reason) => {
     const gateway = await startListingGateway(rig)
@@ -125,7 +119,7 @@ describe('an entry that cannot be read', () => {
 })
 
 describe('an entry without an id', () => {
-  it.each(['null', '7', '"x"', '[]', '{}', '{"id":""}', '{"id":7}', '{"id":"a\\u0000"}'])(
+  it.each(['null', '{"id":7}'])(
     '%s: the others are applied, no payment is taken for gone, and the transaction stays open',
     async (entry) => {
       const gateway = await startListingGateway(rig)
@@ -149,12 +143,8 @@ describe('an entry without an id', () => {
 describe('a status or a method that is no documented text', () => {
   it.each([
     ['null', ''],
-    ['""', ''],
     ['"LATER"', 'LATER'],
-    ['7', '7'],
-    ['["QR"]', '["QR"]'],
     ['"SUCCESS\\u0000"', JSON.stringify('SUCCESS\ufffd')],
-    ['"\\ud800"', '"\ufffd"'],
   ])('%s is unrecognised, and a success beside it is seen', async (value, shown) => {
     const gateway = await startListingGateway(rig)
     const method = writeEntry('p1', '"CC"', value).replace('"SUCCESS"', '"PROCESSING"')
@@ -177,10 +167,7 @@ describe('a status or a method that is no documented text', () => {
 describe('an amount that binary floating point has shifted', () => {
   it.each([
     ['0.30000000000000004', '0.3'],
-    ['9.999999999999998', '10'],
     ['-1.1102230246251565e-16', '0'],
-    ['4.9406564584124654e-32', '0'],
-    ['0.0000009', '0'],
   ])('%s is %s, and the difference is shown', async (written, amount) => {
     const gateway = await startListingGateway(rig)
     gateway.list(writeEntry('p1', '"refundedAmount":0', `"refundedAmount":${written}`))

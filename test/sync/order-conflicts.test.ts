@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Discrepancy } from '../../src/discrepancies/view.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { readPage } from '../support/api.ts'
+import { emptyTables } from '../support/database.ts'
 import { readRecorded } from '../support/feed.ts'
 import { type Params, sign } from '../support/recut.ts'
 import { MERCHANT, postIpn } from '../support/service.ts'
@@ -16,7 +17,7 @@ beforeEach(async () => {
   id = `T-ORDER-${tests}`
   await makeTransaction(lab, id)
 })
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 const describeOrder = (members: Params): Params => ({
   svc_MerchantCode: MERCHANT.merchantCode,

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { forgetUnconfirmed } from '../../src/maintenance/forget-unconfirmed.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { readPage } from '../support/api.ts'
+import { emptyTables } from '../support/database.ts'
 import { readRecorded } from '../support/feed.ts'
 import { keepLog, makeTransaction, notifyOf, readItem, syncAgain } from '../support/sync.ts'
 import { useRefundLab } from '../support/use-started.ts'
@@ -12,13 +13,13 @@ const lab = useRefundLab({
   settings: { SYNC_MAX_ATTEMPTS: '2', SYNC_REPOLL_FOR_MS: String(FOR_MS) },
   log: log.log,
 })
+afterEach(() => emptyTables(lab.database))
 let tests = 0
 let id = ''
 beforeEach(() => {
   tests += 1
   id = `T-TYPO-${tests}`
 })
-afterEach(() => lab.clear())
 
 async function ask(): Promise<void> {
   const { status } = await lab.api(`/v1/transactions/${id}/sync`, { method: 'POST' })

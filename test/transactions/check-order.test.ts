@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { checkOrders } from '../../src/maintenance/check-orders.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { readPage } from '../support/api.ts'
+import { emptyTables } from '../support/database.ts'
 import { readRecorded } from '../support/feed.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { payOrder } from '../support/orders.ts'
@@ -17,7 +18,7 @@ import {
 import { useRefundLab } from '../support/use-started.ts'
 
 const lab = useRefundLab({ settings: { IPN_SIGNATURE: 'optional' } })
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 const readFlags = async (...orders: { transactionId: string }[]) =>
   Promise.all(

@@ -2,8 +2,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Position } from '../../src/platform/http/page.ts'
 import { readMessages } from '../../src/transactions/read-messages.ts'
 import { readTimeline } from '../../src/transactions/timeline.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
 import { type MeasuredConnection, measureConnection } from '../support/buffers.ts'
-import { MERCHANT, type Rig, startRig } from '../support/service.ts'
+import { MERCHANT, type Rig } from '../support/service.ts'
 
 const ROWS = 2_000
 const BUSY = { merchantCode: MERCHANT.merchantCode, transactionId: 'T-BUSY' }
@@ -13,7 +14,7 @@ let connection: MeasuredConnection
 // Three notifications at each moment, from the 400th on also two queries; the database is not analysed. Those of one
 // moment are stored in another order than that of their ids.
 beforeAll(async () => {
-  rig = await startRig({ settings: { ROLE: 'web' } })
+  rig = await borrowRig({ settings: { ROLE: 'web' } })
   const { merchantCode, transactionId } = BUSY
   const { sql } = rig.database
   await sql`

@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Transaction } from '../../src/transactions/view.ts'
 import { expectInvalid, expectProblem, OTHER, withKey, writeMerchantsFile } from '../support/api.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
 import {
   addKey,
   KEY,
@@ -11,7 +12,6 @@ import {
   postIpn,
   type Rig,
   signIpn,
-  startRig,
   startTestService,
 } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -22,7 +22,7 @@ const file = writeMerchantsFile(accounts)
 let rig: Rig
 beforeAll(async () => {
   const settings = { MERCHANTS_FILE: file.path, SYNC_MAX_ATTEMPTS: '1', SYNC_REPOLL_MS: '3600000' }
-  rig = await startRig({ settings, sandbox: { accounts }, config: { bodyTimeoutMs: 1_000 } })
+  rig = await borrowRig({ settings, sandbox: { accounts }, config: { bodyTimeoutMs: 1_000 } })
   await addKey(rig.database, MINE, ['payments:read'], MERCHANT.merchantCode)
 })
 afterAll(async () => {

@@ -2,8 +2,9 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import { TimelineEntry } from '../../src/transactions/timeline-schema.ts'
 import { expectInvalid, expectProblem, OTHER, readAll, writeMerchantsFile } from '../support/api.ts'
 import { computeShownHmac } from '../support/body-hmac.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
 import { ageOmission } from '../support/listing-gateway.ts'
-import { MERCHANT, postIpn, type Rig, signIpn, startRig } from '../support/service.ts'
+import { MERCHANT, postIpn, type Rig, signIpn } from '../support/service.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const accounts = [MERCHANT, OTHER]
@@ -11,7 +12,7 @@ const file = writeMerchantsFile(accounts)
 let rig: Rig
 beforeAll(async () => {
   const settings = { MERCHANTS_FILE: file.path, SYNC_REPOLL_MS: '3600000', SYNC_MIN_GAP_MS: '0' }
-  rig = await startRig({ settings, sandbox: { accounts } })
+  rig = await borrowRig({ settings, sandbox: { accounts } })
 })
 afterAll(async () => {
   await rig.stop()

@@ -3,11 +3,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { REGISTRATION_LOCK } from '../../src/db/locks.ts'
 import type { Tx } from '../../src/platform/postgres/types.ts'
-import { expectInvalid, expectProblem, NO_IDS, readAll } from '../support/api.ts'
+import { expectInvalid, expectProblem, readAll } from '../support/api.ts'
+import { borrowRig } from '../support/borrow-rig.ts'
 import { holdLocks } from '../support/database.ts'
 import { serve } from '../support/gateway.ts'
 import { waitUntilBlocked } from '../support/locks.ts'
-import { addKey, MERCHANT, type Rig, startRig, startTestService } from '../support/service.ts'
+import { addKey, MERCHANT, type Rig, startTestService } from '../support/service.ts'
 import { keepLog } from '../support/sync.ts'
 import { waitUntil } from '../support/wait-until.ts'
 import {
@@ -29,7 +30,7 @@ const kept = keepLog()
 let rig: Rig
 beforeAll(async () => {
   const settings = { ROLE: 'web', WEBHOOK_ALLOW_PRIVATE: 'true' }
-  rig = await startRig({ settings, log: kept.log })
+  rig = await borrowRig({ settings, log: kept.log })
   const { merchantCode } = MERCHANT
   await addKey(rig.database, PAYMENTS, ['payments:read', 'webhooks:write'], merchantCode)
   await addKey(rig.database, ALONE, ['webhooks:write'], merchantCode)
@@ -282,18 +283,6 @@ it.each([
 ])('an invalid field is named, with what is valid: %j', async (body, field, words) => {
   const { detail } = await expectInvalid(await registerWith(body), field)
   expect(detail).toContain(`${field}: ${words}`)
-})
-
-it('an unknown endpoint is 404, whatever its id looks like', async () => {
-  for (const id of NO_IDS) {
-    const answers = [
-      await call('DELETE', `/${id}`),
-      await call('POST', `/${id}/test`),
-      await call('POST', `/${id}/enable`),
-      await call('POST', `/${id}/replay`, { after: '0' }),
-    ]
-    for (const one of answers) await expectProblem(one, 404, 'webhook_endpoint_not_found')
-  }
 })
 
 it("an id is the same in capitals, and a schema's own messages are kept", async () => {

@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { OTHER, writeMerchantsFile } from '../../support/api.ts'
+import { borrowRig } from '../../support/borrow-rig.ts'
 import { addTestPerson, addVisitor, submitAs, visitAs } from '../../support/console.ts'
-import { MERCHANT, startRig } from '../../support/service.ts'
+import { MERCHANT } from '../../support/service.ts'
 import { useStarted } from '../../support/use-started.ts'
 
 const file = writeMerchantsFile([MERCHANT, OTHER])
 const rig = useStarted(
-  () => startRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } }),
+  () => borrowRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } }),
   async (started) => {
     await started.stop()
     file.remove()

@@ -2,8 +2,8 @@ import type { BrowserContext, Page } from 'playwright-core'
 import { afterEach, expect, it } from 'vitest'
 import { RECEIVER, seedPaid } from '../../support/ask.ts'
 import { describeInBrowser, openProfile, openSessionIn, watchPage } from '../../support/browser.ts'
-import { findBarriers, findMisfits, findUnreachable } from '../../support/check-page.ts'
 import { addVisitor } from '../../support/console.ts'
+import { emptyTables } from '../../support/database.ts'
 import { payOrder } from '../../support/orders.ts'
 import { refundPathOf } from '../../support/refund-form.ts'
 import { useRefundLab } from '../../support/use-started.ts'
@@ -11,15 +11,12 @@ import { useRefundLab } from '../../support/use-started.ts'
 const lab = useRefundLab()
 const contexts: BrowserContext[] = []
 afterEach(async () => {
-  try {
-    for (const context of contexts.splice(0)) await context.close()
-  } finally {
-    await lab.clear()
-  }
+  for (const context of contexts.splice(0)) await context.close()
+  await emptyTables(lab.database)
 })
 
 /** Opens a browser in which an agent is signed in. */
-async function openAgent(options: { script?: boolean; width?: number }) {
+async function openAgent(options: { script: boolean }) {
   const agent = await addVisitor(lab.database, { roles: ['agent'] })
   const context = await openProfile(options)
   contexts.push(context)
@@ -140,33 +137,3 @@ describeInBrowser.each([{ script: true }, { script: false }])(
     })
   },
 )
-
-describeInBrowser('the pages between form and refund', () => {
-  it.each([1280, 390])('have no barriers and fit at %i px', async (width) => {
-    const paid = await seedPaid(lab.database, { paymentMethod: 'QR' })
-    const { context } = await openAgent({ width })
-    const { page, problems } = await openPage(context, refundPathOf(paid))
-    const check = async () =>
-      problems.push(
-        ...(await findBarriers(page)),
-        ...(await findMisfits(page)),
-        ...(await findUnreachable(page)),
-      )
-    await press(page, 'Preview')
-    await page.locator('#reason-problem').waitFor()
-    await check()
-    await page.getByLabel('Name of the account holder').fill('A'.repeat(140))
-    await page.getByLabel('Account number').fill('1'.repeat(140))
-    await page.getByLabel('SWIFT/BIC').fill('odd')
-    await page.getByLabel('Reason', { exact: true }).selectOption('Goods returned')
-    await page.getByLabel('Remark').fill('x'.repeat(400))
-    await press(page, 'Preview')
-    await see(page, 'What will be sent')
-    await check()
-    await lab.database.sql`update transactions set version = version + 1`
-    await press(page, 'Confirm refund')
-    await see(page, 'The figures are the same.')
-    await check()
-    expect(problems).toEqual([])
-  })
-})

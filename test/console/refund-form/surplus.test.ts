@@ -1,5 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { ask, countRows, expectTaken, RECEIVER } from '../../support/ask.ts'
+import { emptyTables } from '../../support/database.ts'
 import { findForm, readProblems, readText } from '../../support/forms.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { payOrder } from '../../support/orders.ts'
@@ -19,7 +20,7 @@ import {
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 let agent: Clerk
 beforeAll(async () => {
   agent = await enter(lab, 'agent', { name: 'Linh' })

@@ -7,9 +7,10 @@ import {
   writeMerchantsFile,
 } from '../../support/api.ts'
 import { ask, expectTaken } from '../../support/ask.ts'
+import { borrowRig } from '../../support/borrow-rig.ts'
 import { addVisitor, submitAs, type Visitor, visitAs } from '../../support/console.ts'
 import { readText } from '../../support/read-html.ts'
-import { KEY, MERCHANT, type Rig, startRig } from '../../support/service.ts'
+import { KEY, MERCHANT, type Rig } from '../../support/service.ts'
 
 const file = writeMerchantsFile([MERCHANT, OTHER])
 let rig: Rig
@@ -18,7 +19,7 @@ let theirs: Visitor
 let everyone: Visitor
 let refundId = ''
 beforeAll(async () => {
-  rig = await startRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
+  rig = await borrowRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
   const { database } = rig
   viewer = await addVisitor(database, { merchants: [MERCHANT.merchantCode] })
   theirs = await addVisitor(database, { merchants: [OTHER.merchantCode] })

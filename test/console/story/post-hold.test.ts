@@ -145,19 +145,4 @@ describe('who lacks the role', () => {
     expect(text).toContain('first Asked for a refund')
     expect(text).not.toContain('Held')
   })
-
-  it('or the account, is told that there is nothing', async () => {
-    const payment = await lab.open()
-    const refundId = await lab.ask(payment, '10')
-    const stranger = await addVisitor(lab.database, { roles: ['admin'], merchants: ['OTHER1'] })
-    for (const merchant of [code, 'OTHER1']) {
-      for (const path of [
-        `/console/payments/${merchant}/${payment.id}/hold`,
-        `/console/refunds/${merchant}/${refundId}/hold`,
-      ]) {
-        const response = await submitAs(lab, stranger, path, { held: 'true', reason: 'mine' })
-        expect({ path, status: response.status }).toEqual({ path, status: 404 })
-      }
-    }
-  })
 })

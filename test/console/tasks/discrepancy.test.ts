@@ -1,17 +1,18 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { TEXTS } from '../../../src/console/texts/en.ts'
 import { DISCREPANCY_KINDS } from '../../../src/discrepancies/kinds.ts'
 import { addVisitor, addVisitors, submitAs, type Visitor } from '../../support/console.ts'
 import { openAs, readHidden, sendForm } from '../../support/console-pages.ts'
+import { emptyTables } from '../../support/database.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
+afterEach(() => emptyTables(lab.database))
 const { merchantCode } = MERCHANT
 
 let people: Awaited<ReturnType<typeof addVisitors>>
 beforeEach(async () => {
-  await lab.clear()
   people = await addVisitors(lab.database)
 })
 

@@ -1,14 +1,16 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { TEXTS } from '../../../src/console/texts/en.ts'
 import { addPrincipal } from '../../support/approvals.ts'
 import { ask, expectTaken } from '../../support/ask.ts'
 import { addVisitor, submitAs, type Visitor } from '../../support/console.ts'
 import { openAs, readHidden } from '../../support/console-pages.ts'
+import { emptyTables } from '../../support/database.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
+afterEach(() => emptyTables(lab.database))
 const { merchantCode } = MERCHANT
 const { ownRefund, refused } = TEXTS.discrepancyPage
 const { actions, refusals } = TEXTS.story
@@ -16,7 +18,6 @@ const { actions, refusals } = TEXTS.story
 let asker: Visitor
 let other: Visitor
 beforeEach(async () => {
-  await lab.clear()
   asker = await addVisitor(lab.database, { roles: ['operator'] })
   other = await addVisitor(lab.database, { roles: ['operator'] })
 })

@@ -1,14 +1,15 @@
 import type { BrowserContext, Page } from 'playwright-core'
-import { beforeEach, expect, it } from 'vitest'
+import { afterEach, expect, it } from 'vitest'
 import { addPrincipal, openIn } from '../../support/approvals.ts'
 import { ask, expectTaken, moveTo, RECEIVER } from '../../support/ask.ts'
 import { describeInBrowser, openProfile, openSessionIn, watchPage } from '../../support/browser.ts'
 import { findBarriers, findMisfits } from '../../support/check-page.ts'
 import { addVisitor, type Visitor } from '../../support/console.ts'
+import { emptyTables } from '../../support/database.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab({ settings: { REFUND_APPROVAL_ABOVE: 'VND:50' } })
-beforeEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 type Person = { context: BrowserContext; page: Page; problems: string[]; visitor: Visitor }
 

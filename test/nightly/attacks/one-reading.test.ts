@@ -92,7 +92,6 @@ describe('hundreds of transactions out of one signed message', () => {
 
 describe('a refund', () => {
   const lab = useRefundLab()
-  afterEach(() => lab.clear())
   const read = async (paymentId: string) => (await lab.api(`/v1/payments/${paymentId}`)).json()
 
   it('is not ended by 14 variants of its notification, whether they come first or last', async () => {

@@ -1,6 +1,6 @@
 import { Transaction } from '../../../src/transactions/view.ts'
 import { withKey } from '../../support/api.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
 import { pickPort, settingsFor } from '../../support/process.ts'
 import { MERCHANT } from '../../support/service.ts'
 import type { ImageConfig } from './builder.ts'
@@ -97,7 +97,7 @@ export function readDrainMs({ Env }: ImageConfig): number {
   return Number(Env.find((line) => line.startsWith('DRAIN_MS='))?.slice('DRAIN_MS='.length))
 }
 
-async function findLost({ sql }: TestDatabase, ids: readonly string[]): Promise<string[]> {
+async function findLost({ sql }: OwnDatabase, ids: readonly string[]): Promise<string[]> {
   const rows = await sql<{ id: string }[]>`select transaction_id as id from transactions`
   const stored = new Set(rows.map(({ id }) => id))
   return ids.filter((id) => !stored.has(id))

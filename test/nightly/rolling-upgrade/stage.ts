@@ -7,7 +7,7 @@ import { controlGateway, type GatewayControl } from '../../scenarios/chaos/gatew
 import { type Member, prepareMember } from '../../scenarios/chaos/processes.ts'
 import { SETTINGS } from '../../scenarios/chaos/services.ts'
 import { bundle, linkPackage } from '../../support/bundle.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
 import { type Balancer, startBalancer } from './balancer.ts'
 import { buildRelease, findNewestRelease } from './newest-release.ts'
 
@@ -20,7 +20,7 @@ export type Stage = {
   folder: string
   /** Whether there is a release to upgrade from. */
   hasRelease: boolean
-  database: TestDatabase
+  database: OwnDatabase
   gateway: GatewayControl
   balancer: Balancer
   /** Starts processes that serve and work; resolves when they are ready. */

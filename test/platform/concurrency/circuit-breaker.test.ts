@@ -5,8 +5,9 @@ import {
 } from '../../../src/platform/concurrency/circuit-breaker.ts'
 import { claimDue } from '../../../src/sync/claim-due.ts'
 import { beginSync, findRestMs, syncDue } from '../../../src/sync/sync-due.ts'
+import { borrowRig } from '../../support/borrow-rig.ts'
 import { startRefundLab } from '../../support/refund-lab.ts'
-import { type Rig, type RigOptions, startRig } from '../../support/service.ts'
+import type { Rig, RigOptions } from '../../support/service.ts'
 import {
   countQueries,
   makeTransaction,
@@ -80,7 +81,7 @@ const LONG = { failures: 3, pauseMs: 3_600_000, maxPauseMs: 3_600_000 }
 const SHORT = { failures: 3, pauseMs: 50, maxPauseMs: 100 }
 
 async function startHere(options: RigOptions): Promise<Rig> {
-  const rig = await startRig(options)
+  const rig = await borrowRig(options)
   onTestFinished(() => rig.stop())
   return rig
 }
@@ -257,7 +258,7 @@ describe('refunds of a gateway that does not answer them', () => {
     await lab.pass(payment)
     // The answer could not be stored: the refund backs off instead of being queried in a loop.
     expect(await lab.row(refundId)).toMatchObject({ status: 'pending', polls: 1 })
-    await lab.database.sql`drop trigger refuse on refund_attempts`
+    await lab.database.sql`drop function refuse cascade`
     await lab.pass(payment)
     expect(await lab.sent(refundId)).toBe(1)
     expect(breaker.state()).toBe('closed')

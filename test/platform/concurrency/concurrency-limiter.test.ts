@@ -3,9 +3,9 @@ import type { ServiceContext } from '../../../src/create-context.ts'
 import { createConcurrencyLimiter } from '../../../src/platform/concurrency/concurrency-limiter.ts'
 import type { Sql } from '../../../src/platform/postgres/types.ts'
 import { beginSync, syncDue } from '../../../src/sync/sync-due.ts'
+import { borrowRig } from '../../support/borrow-rig.ts'
 import { whileUncommitted } from '../../support/locks.ts'
 import { startRefundRig } from '../../support/refunds.ts'
-import { startRig } from '../../support/service.ts'
 import { makeTransaction, registerDue } from '../../support/sync.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
@@ -111,7 +111,7 @@ async function countAnswered({ metrics }: ServiceContext): Promise<number> {
 }
 
 it('the next call is made while answers are being committed, within the limit of such commits', async () => {
-  const rig = await startRig({ settings: { ROLE: 'web', GATEWAY_MAX_CONCURRENCY: '2' } })
+  const rig = await borrowRig({ settings: { ROLE: 'web', GATEWAY_MAX_CONCURRENCY: '2' } })
   onTestFinished(() => rig.stop())
   const { ctx } = rig.service
   const ids = Array.from({ length: 8 }, (_, n) => `T-WRITTEN-${n}`)
@@ -168,7 +168,7 @@ it('a query keeps its slot for the refund that may follow it', async () => {
 })
 
 it('a failing gateway gets fewer calls at once, and more again once it answers', async () => {
-  const rig = await startRig({ settings: { ROLE: 'web', GATEWAY_MAX_CONCURRENCY: '8' } })
+  const rig = await borrowRig({ settings: { ROLE: 'web', GATEWAY_MAX_CONCURRENCY: '8' } })
   onTestFinished(() => rig.stop())
   const { ctx } = rig.service
   const ids = Array.from({ length: 8 }, (_, n) => `T-SLOTS-${n}`)

@@ -3,19 +3,23 @@ import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
 import type { Service } from '../../../src/service.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import {
+  type BorrowedDatabase,
+  borrowDatabase,
+  createTestDatabase,
+} from '../../support/database.ts'
 import { KEY, postIpn, signIpn, startTestService } from '../../support/service.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
-let database: TestDatabase
+let database: BorrowedDatabase
 let service: Service
 beforeAll(async () => {
-  database = await createTestDatabase()
+  database = await borrowDatabase()
   service = await startTestService(database, 'http://127.0.0.1:1', { settings: { ROLE: 'web' } })
 })
 afterAll(async () => {
   await service.stop()
-  await database.drop()
+  await database.release()
 })
 
 const PROTECTION = {

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { createApp } from '../../../src/app.ts'
 import { REFUSALS } from '../../../src/errors.ts'
 import type { Service } from '../../../src/service.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { type BorrowedDatabase, borrowDatabase } from '../../support/database.ts'
 import { startTestService } from '../../support/service.ts'
 
 const Parameter = z.looseObject({
@@ -34,12 +34,12 @@ const Document = z.looseObject({
   }),
 })
 
-let database: TestDatabase
+let database: BorrowedDatabase
 let service: Service
 let text: string
 let document: z.infer<typeof Document>
 beforeAll(async () => {
-  database = await createTestDatabase()
+  database = await borrowDatabase()
   service = await startTestService(database, 'http://127.0.0.1:1', { settings: { ROLE: 'web' } })
   const response = await fetch(`${service.url}/openapi.json`)
   expect(response.headers.get('content-type')).toBe('application/json')
@@ -48,7 +48,7 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await service.stop()
-  await database.drop()
+  await database.release()
 })
 
 const listOperations = () =>

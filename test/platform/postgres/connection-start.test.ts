@@ -1,14 +1,14 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { withKey } from '../../support/api.ts'
-import { createTestDatabase } from '../../support/database.ts'
+import { borrowDatabase } from '../../support/database.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
 import { settingsFor, startServiceProcess } from '../../support/process.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 // The driver rejects a promise that no caller can catch if it is cut off while it reads the array types.
 it('a connection cut off while it is opened, at whichever answer, does not end the process', async () => {
-  const database = await createTestDatabase()
-  onTestFinished(() => database.drop())
+  const database = await borrowDatabase()
+  onTestFinished(() => database.release())
   const proxy = await startDatabaseProxy(database.url)
   onTestFinished(() => proxy.stop())
   const service = await startServiceProcess(settingsFor(proxy.url(), 'http://127.0.0.1:9'))

@@ -16,13 +16,14 @@ import {
   seedTransaction,
   writeMerchantsFile,
 } from '../../support/api.ts'
+import { borrowRig } from '../../support/borrow-rig.ts'
 import { explain, recordStatements } from '../../support/plans.ts'
-import { MERCHANT, type Rig, startRig } from '../../support/service.ts'
+import { MERCHANT, type Rig } from '../../support/service.ts'
 
 const file = writeMerchantsFile([MERCHANT, OTHER])
 let rig: Rig
 beforeAll(async () => {
-  rig = await startRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
+  rig = await borrowRig({ settings: { ROLE: 'web', MERCHANTS_FILE: file.path } })
 })
 afterAll(async () => {
   await rig.stop()

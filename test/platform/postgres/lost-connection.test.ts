@@ -6,7 +6,7 @@ import { buildSocketOptions } from '../../../src/platform/postgres/socket.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import type { Sql } from '../../../src/platform/postgres/types.ts'
 import { makeAuthority } from '../../support/certificates.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
 import { startProxyTo } from '../../support/tcp-proxy.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -19,7 +19,7 @@ const PADDING = 'x'.repeat(2_000)
 /** A connection that cannot start its session times out after 5 s; nothing else takes this long (ms). */
 const STUCK_MS = 4_500
 
-let database: TestDatabase
+let database: OwnDatabase
 beforeAll(async () => {
   database = await createTestDatabase()
   await database.sql`create table stored (n int)`

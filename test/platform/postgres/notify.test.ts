@@ -2,12 +2,12 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { notify, notifyAfterCommit } from '../../../src/platform/postgres/notify.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const CHANNEL = 'of_the_test'
 
-let database: TestDatabase
+let database: OwnDatabase
 let heard: string[]
 beforeEach(async () => {
   database = await createTestDatabase()

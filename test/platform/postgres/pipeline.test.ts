@@ -4,9 +4,9 @@ import { isConnectionLost } from '../../../src/platform/postgres/errors.ts'
 import { pipeline } from '../../../src/platform/postgres/pipeline.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import type { Tx } from '../../../src/platform/postgres/types.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
 
-let database: TestDatabase
+let database: OwnDatabase
 let own: Database
 beforeAll(async () => {
   database = await createTestDatabase()

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { openDatabase } from '../../../src/db/client.ts'
 import { createSessionFilter } from '../../../src/platform/postgres/session-filter.ts'
-import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { type BorrowedDatabase, borrowDatabase } from '../../support/database.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
-let database: TestDatabase
+let database: BorrowedDatabase
 beforeAll(async () => {
-  database = await createTestDatabase()
+  database = await borrowDatabase()
 })
-afterAll(() => database.drop())
+afterAll(() => database.release())
 
 describe('a session that the server ends', () => {
   it('fails its own statement with the reason, and no statement of the next session', async () => {

@@ -6,11 +6,11 @@ import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import type { Sql } from '../../../src/platform/postgres/types.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
-import { useTestDatabase } from '../../support/use-started.ts'
+import { useOwnDatabase } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const CONNECTIONS = 3
-const database = useTestDatabase()
+const database = useOwnDatabase()
 
 /** Runs a statement on another database of the server. */
 async function administer(statement: string) {

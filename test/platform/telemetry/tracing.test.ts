@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { startTracing } from '../../../src/platform/telemetry/otlp.ts'
 import { ask, expectTaken, RECEIVER } from '../../support/ask.ts'
+import { borrowRig } from '../../support/borrow-rig.ts'
 import { CARDS } from '../../support/cards.ts'
 import { type CollectedSpan, type Collector, startCollector } from '../../support/collector.ts'
 import { holdLocks } from '../../support/database.ts'
@@ -16,7 +17,6 @@ import {
   type Rig,
   type RigOptions,
   signIpn,
-  startRig,
   startTestService,
 } from '../../support/service.ts'
 import { countQueries } from '../../support/sync.ts'
@@ -33,7 +33,7 @@ let nth = 0
 /** A service whose traces are collected; `end` stops it, so that the last spans are exported. */
 async function start(settings: Record<string, string> = {}, more: RigOptions = {}) {
   const collector = await startCollector()
-  const rig = await startRig({
+  const rig = await borrowRig({
     database,
     ...more,
     settings: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...settings },
@@ -157,7 +157,7 @@ describe('a notification', () => {
   })
 
   it('stores no traceparent without tracing', async () => {
-    const rig = await startRig({ database })
+    const rig = await borrowRig({ database })
     onTestFinished(() => rig.stop())
     const { transactionId } = await pay(rig)
     await notify(rig, transactionId)

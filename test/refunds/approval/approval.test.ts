@@ -1,10 +1,11 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
 import { lockRefundRows } from '../../../src/refunds/draft.ts'
 import { Refund, type RefundView } from '../../../src/refunds/view.ts'
 import { expectProblem, readPage, withKey } from '../../support/api.ts'
 import { addPrincipal, openIn, type TestKey } from '../../support/approvals.ts'
 import { ask, expectRefused, expectTaken, RECEIVER, seedCurrency } from '../../support/ask.ts'
+import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { addKey, MERCHANT } from '../../support/service.ts'
@@ -13,11 +14,11 @@ import { useRefundLab } from '../../support/use-started.ts'
 const lab = useRefundLab({
   settings: { REFUND_APPROVAL_ABOVE: 'VND:50,USD:70', REFUND_APPROVAL_WITHIN_MS: '3600000' },
 })
+afterEach(() => emptyTables(lab.database))
 
 let asker: TestKey
 let approver: TestKey
 beforeEach(async () => {
-  await lab.clear()
   asker = await addPrincipal(lab.database)
   approver = await addPrincipal(lab.database)
 })
@@ -199,14 +200,9 @@ describe('a refund above the threshold', () => {
     await expectDecided(await decide(id, approver))
   })
 
-  it('is refused to a key without the scope, and to another merchant', async () => {
+  it('with an empty reason is 422', async () => {
     const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
-    const reader = await addPrincipal(lab.database, { scopes: '{refunds:read,refunds:write,ops}' })
-    await expectProblem(await decide(id, reader), 403, 'scope_missing')
-    const other = await addPrincipal(lab.database, { merchantCode: 'OTHER' })
-    await expectProblem(await decide(id, other), 404, 'refund_not_found')
-    await expectProblem(await decide('x', approver), 404, 'refund_not_found')
     const wrong = await decide(id, approver, 'approval', { reason: '' })
     await expectProblem(wrong, 422, 'invalid_request')
   })

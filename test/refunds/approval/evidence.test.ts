@@ -1,8 +1,9 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
 import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
 import { addPrincipal, openIn, type TestKey } from '../../support/approvals.ts'
+import { emptyTables } from '../../support/database.ts'
 import { passSending } from '../../support/pass-sending.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { useRefundLab } from '../../support/use-started.ts'
@@ -10,10 +11,10 @@ import { useRefundLab } from '../../support/use-started.ts'
 const lab = useRefundLab({
   settings: { REFUND_APPROVAL_ABOVE: 'VND:50', REFUND_APPROVAL_WITHIN_MS: '3600000' },
 })
+afterEach(() => emptyTables(lab.database))
 
 let approver: TestKey
 beforeEach(async () => {
-  await lab.clear()
   approver = await addPrincipal(lab.database)
 })
 

@@ -1,21 +1,22 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { Refund } from '../../../src/refunds/view.ts'
 import { expectProblem, readPage, withKey } from '../../support/api.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
 import { ask, expectTaken } from '../../support/ask.ts'
+import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
+afterEach(() => emptyTables(lab.database))
 const { merchantCode } = MERCHANT
 
 let asker: TestKey
 let other: TestKey
 beforeEach(async () => {
-  await lab.clear()
   asker = await addPrincipal(lab.database)
   other = await addPrincipal(lab.database)
 })

@@ -1,18 +1,19 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
 import { withKey } from '../../support/api.ts'
 import { addPrincipal, openIn, type TestKey } from '../../support/approvals.ts'
 import { expectRefused } from '../../support/ask.ts'
+import { emptyTables } from '../../support/database.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab({
   settings: { REFUND_APPROVAL_ABOVE: 'VND:50', REFUND_APPROVAL_WITHIN_MS: '3600000' },
 })
+afterEach(() => emptyTables(lab.database))
 
 let other: TestKey
 beforeEach(async () => {
-  await lab.clear()
   other = await addPrincipal(lab.database)
 })
 

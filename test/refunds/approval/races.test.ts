@@ -1,8 +1,9 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
 import { addPrincipal, openIn, type TestKey } from '../../support/approvals.ts'
 import { ask, expectTaken } from '../../support/ask.ts'
+import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { useRefundLab } from '../../support/use-started.ts'
@@ -10,11 +11,11 @@ import { useRefundLab } from '../../support/use-started.ts'
 const lab = useRefundLab({
   settings: { REFUND_APPROVAL_ABOVE: 'VND:50', REFUND_APPROVAL_WITHIN_MS: '3600000' },
 })
+afterEach(() => emptyTables(lab.database))
 
 let asker: TestKey
 let approver: TestKey
 beforeEach(async () => {
-  await lab.clear()
   asker = await addPrincipal(lab.database)
   approver = await addPrincipal(lab.database)
 })

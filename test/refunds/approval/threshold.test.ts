@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { findSession } from '../../../src/access/sessions.ts'
 import type { Config } from '../../../src/config/config.ts'
 import { previewRefund } from '../../../src/refunds/request/preview-refund.ts'
@@ -7,17 +7,18 @@ import type { RefundView } from '../../../src/refunds/view.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
 import { ask, expectTaken, seedCurrency } from '../../support/ask.ts'
 import { addVisitor, type Visitor } from '../../support/console.ts'
+import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { askSurplus, payOrder } from '../../support/orders.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
+afterEach(() => emptyTables(lab.database))
 
 let asker: TestKey
 let visitor: Visitor
 beforeEach(async () => {
-  await lab.clear()
   visitor = await addVisitor(lab.database, { roles: ['agent'] })
   asker = await addPrincipal(lab.database)
 })

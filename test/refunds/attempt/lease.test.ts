@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Service } from '../../../src/service.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { computeShownHmac } from '../../support/body-hmac.ts'
+import { emptyTables } from '../../support/database.ts'
 import { passSending } from '../../support/pass-sending.ts'
 import {
   type LabPayment,
@@ -26,7 +27,7 @@ beforeAll(async () => {
     settings: { ROLE: 'web', REFUND_RESEND_AFTER_MS: '30000' },
   })
 })
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 afterAll(async () => {
   await other.stop()
   await lab.stop()

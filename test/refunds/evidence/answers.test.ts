@@ -1,11 +1,12 @@
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { emptyTables } from '../../support/database.ts'
 import { passSending } from '../../support/pass-sending.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 /** Syncs the payment, and calls `meanwhile` once the gateway has answered the REFUND. */
 async function passWith(

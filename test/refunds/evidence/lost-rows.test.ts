@@ -2,12 +2,13 @@ import { randomUUID } from 'node:crypto'
 import { afterEach, describe, expect, it } from 'vitest'
 import { deriveRefundId } from '../../../src/refunds/request/derive-refund-id.ts'
 import { MASKED, RECEIVER } from '../../support/ask.ts'
+import { emptyTables } from '../../support/database.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 const statusOf = async (refundId: string) => (await lab.row(refundId)).status
 
@@ -171,8 +172,9 @@ describe('a refund whose row is lost after it was sent', () => {
     const { id } = await askAgain(payment, 'k6')
     await lab.pass(payment)
     await lab.settle(id)
-    await lab.database
-      .sql`truncate transactions, payments, refunds, refund_attempts, changes cascade`
+    await lab.database.sql.unsafe(`
+      delete from refunds; delete from payments; delete from transactions;
+      delete from refund_attempts; delete from changes`)
     await lab.notify(payment, id, '30')
     await lab.database.sql`
       insert into transactions (merchant_code, transaction_id)

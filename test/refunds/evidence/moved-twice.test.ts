@@ -1,11 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { emptyTables } from '../../support/database.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 /** Sequences of events that moved money twice, lost it, or froze it, under rules that were too clever. */
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 const CONFIRM_MS = 600_000
 const statusOf = async (refundId: string) => (await lab.row(refundId)).status

@@ -1,10 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { Refund } from '../../../src/refunds/view.ts'
+import { emptyTables } from '../../support/database.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 const RESEND_MS = 30_000
 const RESOLVE_MS = 259_200_000

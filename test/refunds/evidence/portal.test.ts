@@ -1,11 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { emptyTables } from '../../support/database.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 const RESOLVE_MS = 259_200_000
 const CONFIRM_MS = 600_000
@@ -40,7 +41,9 @@ async function portalRefund(payment: LabPayment, amount: string): Promise<void> 
 /** A payment that the service sees for the first time after `before` has happened at the gateway. */
 async function openLater(before: (payment: LabPayment) => Promise<void>): Promise<LabPayment> {
   const payment = await lab.open()
-  await lab.database.sql`truncate transactions, payments cascade`
+  await lab.database.sql.unsafe(
+    'delete from refunds; delete from payments; delete from transactions',
+  )
   await before(payment)
   await lab.database.sql`
     insert into transactions (merchant_code, transaction_id)

@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { emptyTables } from '../../support/database.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 const CONFIRM_MS = 600_000
 const RESEND_FOR_MS = 3_600_000

@@ -2,11 +2,12 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { createDeleteExpired } from '../../../src/maintenance/delete-expired.ts'
 import { requeueUnhandled } from '../../../src/maintenance/requeue-unhandled.ts'
 import { exceedsDecimals } from '../../../src/money.ts'
+import { emptyTables } from '../../support/database.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 const statusOf = async (refundId: string) => (await lab.row(refundId)).status
 

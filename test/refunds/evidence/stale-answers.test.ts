@@ -3,6 +3,7 @@ import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried
 import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
 import { deriveRefundId } from '../../../src/refunds/request/derive-refund-id.ts'
 import { expectRefused } from '../../support/ask.ts'
+import { emptyTables } from '../../support/database.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
@@ -10,7 +11,7 @@ import { useRefundLab } from '../../support/use-started.ts'
 const WEEK_MS = 7 * 86_400_000
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 const statusOf = async (refundId: string) => (await lab.row(refundId)).status
 const left = async ({ id }: LabPayment) => (await lab.payment(id)).refundableAmount

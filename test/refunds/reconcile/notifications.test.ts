@@ -3,6 +3,7 @@ import { syncDue } from '../../../src/sync/sync-due.ts'
 import { selectRefundNotifications } from '../../../src/transactions/select-refund-notifications.ts'
 import { TimelineEntry } from '../../../src/transactions/timeline-schema.ts'
 import { readPage } from '../../support/api.ts'
+import { emptyTables } from '../../support/database.ts'
 import { type LabPayment, startRefundLab, waitForSent } from '../../support/refund-lab.ts'
 import { postIpn, signIpn } from '../../support/service.ts'
 import { countQueries, makeDueNow, waitForQueries } from '../../support/sync.ts'
@@ -12,7 +13,7 @@ const OTHER = { merchantCode: 'OTHER', secret: 'another-secret-of-another-accoun
 const ME = { merchantCode: 'UFLIYL', secret: '311235E7043244EC8306F96720748C56' }
 
 const lab = useRefundLab({ settings: { GATEWAY_TIMEOUT_MS: '5000' } })
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 /** The kinds of the notifications in a transaction's timeline. */
 async function notified({ transactionId }: LabPayment): Promise<string[]> {

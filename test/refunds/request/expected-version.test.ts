@@ -9,6 +9,7 @@ import type { RequestedRefund } from '../../../src/refunds/request/types.ts'
 import { describeSurplus } from '../../../src/refunds/surplus/describe-surplus.ts'
 import { requestSurplusRefund } from '../../../src/refunds/surplus/request-surplus.ts'
 import { findAccess } from '../../support/access.ts'
+import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { type PaidOrder, payOrder } from '../../support/orders.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
@@ -17,7 +18,7 @@ import { readItem } from '../../support/sync.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 type Asked = { key?: string; amount?: string; version: string | undefined }
 

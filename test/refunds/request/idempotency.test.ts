@@ -10,7 +10,8 @@ import {
   RECEIVER,
   seedPaid,
 } from '../../support/ask.ts'
-import { addKey, MERCHANT, type Rig, startRig, startTestService } from '../../support/service.ts'
+import { borrowRig } from '../../support/borrow-rig.ts'
+import { addKey, MERCHANT, type Rig, startTestService } from '../../support/service.ts'
 
 const THEIRS = 'key-bound-to-the-other-account-0123456789'
 const accounts = [MERCHANT, OTHER]
@@ -20,7 +21,7 @@ let rig: Rig
 let url: string
 beforeAll(async () => {
   const settings = { ROLE: 'web', MERCHANTS_FILE: file.path }
-  rig = await startRig({ settings, sandbox: { accounts } })
+  rig = await borrowRig({ settings, sandbox: { accounts } })
   url = rig.service.url
   await addKey(rig.database, THEIRS, ['refunds:write', 'refunds:read'], OTHER.merchantCode)
 })

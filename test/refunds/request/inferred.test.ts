@@ -1,11 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { ask, expectRefused } from '../../support/ask.ts'
+import { emptyTables } from '../../support/database.ts'
 import { askSurplus, payOrder } from '../../support/orders.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 /** A refund whose success is inferred from growth. */
 async function infer(payment: LabPayment, amount: string): Promise<string> {

@@ -3,13 +3,14 @@ import { z } from 'zod'
 import { ExternalRefund } from '../../../src/refunds/external-view.ts'
 import { deriveRefundId } from '../../../src/refunds/request/derive-refund-id.ts'
 import { expectTaken } from '../../support/ask.ts'
+import { emptyTables } from '../../support/database.ts'
 import { askSurplus, payOrder } from '../../support/orders.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 /** Of each test: the gateway remembers the ids of those before. */
 let key = ''
@@ -40,7 +41,7 @@ async function loseAndNotify(requestId: string): Promise<LabPayment> {
 }
 
 async function loseRefunds(): Promise<void> {
-  await lab.database.sql`truncate refunds, refund_attempts`
+  await lab.database.sql.unsafe('delete from refunds; delete from refund_attempts')
 }
 
 /** The notifications are as old as the retention of evidence: what they said is known from external refunds only. */

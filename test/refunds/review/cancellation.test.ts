@@ -1,7 +1,8 @@
-import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { Refund, type RefundView } from '../../../src/refunds/view.ts'
-import { expectInvalid, expectProblem, NO_IDS, readPage, withKey } from '../../support/api.ts'
+import { expectInvalid, expectProblem, readPage, withKey } from '../../support/api.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
+import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { passSending } from '../../support/pass-sending.ts'
 import { type LabPayment, waitForSent } from '../../support/refund-lab.ts'
@@ -10,14 +11,12 @@ import { countQueries, readItem, waitForQueries } from '../../support/sync.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const MERCHANT_KEY = 'key-of-a-shop-that-refunds-0123456789012'
-const READER = 'key-that-only-reads-refunds-012345678901'
 
 const lab = useRefundLab({ settings: { GATEWAY_TIMEOUT_MS: '5000' } })
+afterEach(() => emptyTables(lab.database))
 beforeAll(async () => {
   await addKey(lab.database, MERCHANT_KEY, ['refunds:write'])
-  await addKey(lab.database, READER, ['refunds:read', 'ops'])
 })
-beforeEach(() => lab.clear())
 
 function cancel(
   refundId: string,
@@ -103,15 +102,6 @@ describe('the cancellation of a refund', () => {
     const { id } = await requestRefund()
     for (const body of [{}, { reason: ' ' }, { reason: 'x'.repeat(501) }, { reason: 'a\u0000' }]) {
       await expectInvalid(await cancel(id, body), 'reason')
-    }
-    expect(await lab.row(id)).toMatchObject({ status: 'pending' })
-  })
-
-  it('needs the scope refunds:write, and an existing refund', async () => {
-    const { id } = await requestRefund()
-    await expectProblem(await cancel(id, { reason: 'x' }, READER), 403, 'scope_missing')
-    for (const unknown of NO_IDS) {
-      await expectProblem(await cancel(unknown), 404, 'refund_not_found')
     }
     expect(await lab.row(id)).toMatchObject({ status: 'pending' })
   })

@@ -1,8 +1,9 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Refund } from '../../../src/refunds/view.ts'
 import { withKey } from '../../support/api.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
 import { expectRefused } from '../../support/ask.ts'
+import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { useRefundLab } from '../../support/use-started.ts'
@@ -11,10 +12,10 @@ const CONFIRM_MS = 600_000
 const AGAINST = { againstEvidence: true }
 
 const lab = useRefundLab()
+afterEach(() => emptyTables(lab.database))
 
 let [anh, binh]: TestKey[] = []
 beforeEach(async () => {
-  await lab.clear()
   anh = await addPrincipal(lab.database)
   binh = await addPrincipal(lab.database)
 })

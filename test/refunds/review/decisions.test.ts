@@ -2,6 +2,7 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { Refund } from '../../../src/refunds/view.ts'
 import { readPage, withKey } from '../../support/api.ts'
 import { expectRefused } from '../../support/ask.ts'
+import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { addKey } from '../../support/service.ts'
@@ -10,8 +11,8 @@ import { useRefundLab } from '../../support/use-started.ts'
 const OPERATOR = 'key-of-operations-only-01234567890123456'
 
 const lab = useRefundLab()
+afterEach(() => emptyTables(lab.database))
 beforeAll(() => addKey(lab.database, OPERATOR, ['ops']))
-afterEach(() => lab.clear())
 
 const RESOLVE_MS = 259_200_000
 const CONFIRM_MS = 600_000

@@ -1,18 +1,19 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
 import { expectRefused } from '../../support/ask.ts'
+import { emptyTables } from '../../support/database.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const RESOLVE_MS = 259_200_000
 
 const lab = useRefundLab({ settings: { GATEWAY_REFUND_DEDUPES: 'true' } })
+afterEach(() => emptyTables(lab.database))
 
 let operator: TestKey
 beforeEach(async () => {
-  await lab.clear()
   operator = await addPrincipal(lab.database)
 })
 

@@ -4,10 +4,11 @@ import { Refund } from '../../../src/refunds/view.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { expectInvalid, expectProblem, NO_IDS, readPage, withKey } from '../../support/api.ts'
 import { ask, expectRefused, expectTaken, moveTo, payQuietly } from '../../support/ask.ts'
+import { borrowRig } from '../../support/borrow-rig.ts'
 import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { PATIENT_REFUNDS } from '../../support/refunds.ts'
-import { addKey, type Rig, startRig } from '../../support/service.ts'
+import { addKey, type Rig } from '../../support/service.ts'
 import { makeDueNow, readItem, syncAgain } from '../../support/sync.ts'
 
 const OPERATOR = 'key-of-operations-only-01234567890123456'
@@ -15,7 +16,7 @@ const OPERATOR = 'key-of-operations-only-01234567890123456'
 /** Syncs run only when the test starts them. */
 let rig: Rig
 beforeAll(async () => {
-  rig = await startRig({ settings: { ...PATIENT_REFUNDS, ROLE: 'web' } })
+  rig = await borrowRig({ settings: { ...PATIENT_REFUNDS, ROLE: 'web' } })
   await addKey(rig.database, OPERATOR, ['ops'])
 })
 beforeEach(() => emptyTables(rig.database))

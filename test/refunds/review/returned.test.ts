@@ -1,16 +1,17 @@
-import { beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { withKey } from '../../support/api.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
+import { emptyTables } from '../../support/database.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const CONFIRM_MS = 600_000
 
 const lab = useRefundLab()
+afterEach(() => emptyTables(lab.database))
 
 let operator: TestKey
 beforeEach(async () => {
-  await lab.clear()
   operator = await addPrincipal(lab.database)
 })
 

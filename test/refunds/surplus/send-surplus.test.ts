@@ -1,12 +1,13 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { expectTaken } from '../../support/ask.ts'
+import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { askSurplus, type PaidOrder, payOrder } from '../../support/orders.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const lab = useRefundLab()
-afterEach(() => lab.clear())
+afterEach(() => emptyTables(lab.database))
 
 const TWICE = [{ amount: '100' }, { amount: '100' }]
 const NOT_SURPLUS = {

@@ -23,7 +23,7 @@ import {
   makeFolder,
   query,
   readAnswer,
-  runFixture,
+  runFixtureAs,
   startHere,
 } from '../../../support/embedded.ts'
 
@@ -55,7 +55,7 @@ describe('the files of the embedded database', { timeout: 60_000 }, () => {
     const folder = makeFolder()
     const user = isRoot ? NOBODY : {}
     if (isRoot) chownSync(folder, NOBODY.uid, NOBODY.gid)
-    const answer = await readAnswer(runFixture('embedded-owner', [folder, 'hold'], user))
+    const answer = await readAnswer(runFixtureAs(user, 'embedded-owner', [folder, 'hold']))
     const { url } = z.object({ url: z.string() }).parse(answer)
     expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }])
     expect(statSync(join(folder, 'postgres')).uid).toBe(isRoot ? NOBODY.uid : process.getuid?.())

@@ -1,0 +1,50 @@
+import { ADDRESSES } from './guards/addresses.ts'
+import { ANSWERS } from './guards/answers.ts'
+import { AUDIT } from './guards/audit.ts'
+import { CLAIMS } from './guards/claims.ts'
+import { CONSOLE } from './guards/console.ts'
+import { CONSTRAINTS } from './guards/constraints.ts'
+import { DATABASE } from './guards/database.ts'
+import { ENCRYPTION } from './guards/encryption.ts'
+import { EVIDENCE } from './guards/evidence.ts'
+import { FEED } from './guards/feed.ts'
+import { GATEWAY } from './guards/gateway.ts'
+import type { Guard } from './guards/guard.ts'
+import { INTAKE } from './guards/intake.ts'
+import { ISOLATION } from './guards/isolation.ts'
+import { KEYS } from './guards/keys.ts'
+import { NOTIFICATIONS } from './guards/notifications.ts'
+import { PEOPLE } from './guards/people.ts'
+import { SERVICE } from './guards/service.ts'
+import { SESSIONS } from './guards/sessions.ts'
+import { SETTINGS } from './guards/settings.ts'
+import { SIGNATURES } from './guards/signatures.ts'
+import { WEBHOOKS } from './guards/webhooks.ts'
+
+/** Every guard and the test that notices its absence. Played by `npm run test:nightly -- guards`. */
+export const GUARDS: readonly Guard[] = [
+  ...ADDRESSES,
+  ...ANSWERS,
+  ...AUDIT,
+  ...CLAIMS,
+  ...CONSOLE,
+  ...CONSTRAINTS,
+  ...DATABASE,
+  ...ENCRYPTION,
+  ...EVIDENCE,
+  ...FEED,
+  ...GATEWAY,
+  ...INTAKE,
+  ...ISOLATION,
+  ...KEYS,
+  ...NOTIFICATIONS,
+  ...PEOPLE,
+  ...SERVICE,
+  ...SESSIONS,
+  ...SETTINGS,
+  ...SIGNATURES,
+  ...WEBHOOKS,
+]
+
+/** How many rows there are at least. It falls only with a feature that is removed. */
+export const LEAST_GUARDS = 234

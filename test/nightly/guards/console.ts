@@ -1,0 +1,75 @@
+import type { Guard } from './guard.ts'
+
+export const CONSOLE: readonly Guard[] = [
+  {
+    file: 'src/console/refund-form/ticket.ts',
+    text: "  return ['refund form', personId, path]",
+    mutation: "  return ['refund form', personId.slice(0, 0), path]",
+    test: 'test/console/refund-form/ticket.test.ts',
+    claim: 'the ticket of a form is no ticket of another person',
+    control: 'the ticket of a form is no ticket of another payment',
+  },
+  {
+    file: 'src/console/refund-form/ticket.ts',
+    text: "  return ['refund form', personId, path]",
+    mutation: "  return ['refund form', personId, path.slice(0, 0)]",
+    test: 'test/console/refund-form/ticket.test.ts',
+    claim: 'the ticket of a form is no ticket of another account',
+    control: 'the ticket of a form is no ticket of another person',
+  },
+  {
+    file: 'src/console/refund-form/ticket.ts',
+    text: "  if (signer.checkFingerprint(text, { value, keyId }) !== 'same') return undefined\n",
+    mutation:
+      "  if (signer.checkFingerprint(text, { value, keyId }) === 'unknown') return undefined\n",
+    test: 'test/console/refund-form/ticket.test.ts',
+    claim: 'the ticket of a form is no ticket of another payment',
+    control: 'the ticket of a form is none in ""',
+  },
+  {
+    file: 'src/console/session.ts',
+    text: '    if (token === undefined || !stored?.isLive) return',
+    mutation: '    if (token === undefined || !stored) return',
+    test: 'test/console/sign-in/sign-in.test.ts',
+    claim: 'signing out ends the session on the server, too',
+    control:
+      'without a session every page leads to the sign-in page, which explains how to get a link',
+  },
+  {
+    file: 'src/console/session.ts',
+    text: '    if (stored.isDueForRecord && !isRefresh(c)) await',
+    mutation: '    if (stored.isDueForRecord) await',
+    test: 'test/console/story/refresh.test.ts',
+    claim: 'a page that asks for itself again does not extend the session',
+    control:
+      'a page that asks for itself again is led to the sign-in once the session has ended, and reads nothing more',
+  },
+  {
+    file: 'src/console/story/post-hold.ts',
+    text: "  requireScope(c, 'ops')\n",
+    mutation: "  requireScope(c, 'payments:read')\n",
+    test: 'test/console/story/post-hold.test.ts',
+    claim: 'who lacks the role cannot post a hold',
+    control: 'who lacks the role or the account, is told that there is nothing',
+  },
+  {
+    file: 'src/console/tasks/refund/refund-routes.ts',
+    text: '  requireScope(c, scope)\n',
+    mutation: "  requireScope(c, scope === 'ops' ? 'refunds:read' : 'payments:read')\n",
+    test: 'test/console/tasks/refund.test.ts',
+    claim:
+      'input on the page of a refund by people without the scope is refused, and they see no button',
+    control:
+      'a refund that waits for an approval is approved by another person, who is named in the audit log',
+  },
+  {
+    file: 'src/console/tasks/task-routes.ts',
+    text: "    requireScope(c, 'webhooks:write')\n",
+    mutation: "    requireScope(c, 'payments:read')\n",
+    test: 'test/console/tasks/list.test.ts',
+    claim:
+      'webhook endpoints that fail are not enabled without the scope, nor of other accounts, nor by an odd id',
+    control:
+      'webhook endpoints that fail are enabled again, and audited under the name of the person',
+  },
+]

@@ -1,0 +1,62 @@
+import type { Guard } from './guard.ts'
+
+export const ENCRYPTION: readonly Guard[] = [
+  {
+    file: 'src/data-keys/open-data-keys.ts',
+    text: '    if (!key) throw WRONG_KEY\n',
+    mutation:
+      '    if (!key) return { dataKey: { ...one, key: Buffer.alloc(32) }, isCurrent: true }\n',
+    test: 'test/data-keys/data-keys.test.ts',
+    claim:
+      'another DATA_ENCRYPTION_KEY than the database was written with stops the start, with one line',
+    control: 'another DATA_ENCRYPTION_KEY in processes that start together is stored once',
+  },
+  {
+    file: 'src/data-keys/reseal-data.ts',
+    text: 'where merchant_code = ${merchantCode} and refund_id = ${refundId} and ${sql(column)} = ${before}`',
+    mutation: 'where merchant_code = ${merchantCode} and refund_id = ${refundId}`',
+    test: 'test/data-keys/reseal.test.ts',
+    claim: 'a receiver that is erased meanwhile does not come back',
+    control: 'it is recorded in the audit log',
+  },
+  {
+    file: 'src/platform/crypto/encryption.ts',
+    text: '  return Buffer.concat([head, Buffer.from(`${column}\\0${row}`)])',
+    mutation: '  return Buffer.concat([head, Buffer.from(`${column.slice(0, 0)}\\0${row}`)])',
+    test: 'test/platform/crypto/encryption.test.ts',
+    claim: 'a ciphertext is read in its own column and row only',
+    control: 'a fingerprint says with which key it was made; without that key nobody can compare',
+  },
+  {
+    file: 'src/platform/crypto/encryption.ts',
+    text: "      if (!key) return 'unknown'",
+    mutation: "      if (!key) return 'different'",
+    test: 'test/platform/crypto/encryption.test.ts',
+    claim: 'a fingerprint says with which key it was made; without that key nobody can compare',
+    control: 'a ciphertext is read in its own column and row only',
+  },
+  {
+    file: 'src/platform/crypto/encryption.ts',
+    text: "  return Buffer.concat([decipher.update(body), decipher.final()]).toString('utf8')",
+    mutation: "  return decipher.update(body).toString('utf8')",
+    test: 'test/platform/crypto/encryption.test.ts',
+    claim: 'a ciphertext names its key, and no changed byte of it passes',
+    control: 'a fingerprint says with which key it was made; without that key nobody can compare',
+  },
+  {
+    file: 'src/platform/crypto/encryption.ts',
+    text: "  return { column: 'data_keys.wrapped', row: `${purpose} ${id}` }",
+    mutation: "  return { column: 'data_keys.wrapped', row: `${purpose.length > 0} ${id}` }",
+    test: 'test/platform/crypto/encryption.test.ts',
+    claim: 'a data key is unwrapped with its root key, for its own purpose',
+    control: 'a fingerprint says with which key it was made; without that key nobody can compare',
+  },
+  {
+    file: 'src/platform/crypto/encryption.ts',
+    text: '  return Buffer.concat([head, Buffer.from(`${column}\\0${row}`)])',
+    mutation: '  return Buffer.concat([head, Buffer.from(`${column}\\0${row.slice(0, 0)}`)])',
+    test: 'test/platform/crypto/encryption.test.ts',
+    claim: 'a ciphertext is read in its own column and row only',
+    control: 'a fingerprint says with which key it was made; without that key nobody can compare',
+  },
+]

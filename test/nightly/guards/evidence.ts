@@ -1,0 +1,63 @@
+import type { Guard } from './guard.ts'
+
+export const EVIDENCE: readonly Guard[] = [
+  {
+    file: 'src/payments/refundable.ts',
+    text: 'payments.refunded_amount, payments.counted_refunded, payments.refunded_at_first',
+    mutation: 'payments.refunded_amount, payments.refunded_at_first',
+    test: 'test/refunds/evidence/stale-answers.test.ts',
+    claim:
+      'an answer from a stale replica frees no growth that nothing explains: not more than is left moves',
+    control:
+      'what was notified of a request id in mixed case is found after its notification is deleted',
+  },
+  {
+    file: 'src/payments/odd-readings.ts',
+    text: '  if (measureMs(since, asOf) >= apartMs) return { ...NOT_FALLEN, expectedFall: null }',
+    mutation: '  return { ...NOT_FALLEN, expectedFall: null }',
+    test: 'test/refunds/evidence/stale-answers.test.ts',
+    claim:
+      'an answer from a stale replica is believed once another one, apart, shows the same, and told as an event',
+    control:
+      'what was notified of a request id in mixed case is found after its notification is deleted',
+  },
+  {
+    file: 'src/refunds/own-growth.ts',
+    text: '  const unmatched = measureCounted(payment, drafts)',
+    mutation: '  const unmatched = measureUnexplained(payment, drafts)',
+    test: 'test/refunds/evidence/stale-answers.test.ts',
+    claim:
+      'an answer from a stale replica sends no refund that the growth held back as perhaps its own',
+    control:
+      'what was notified of a request id in mixed case is found after its notification is deleted',
+  },
+  {
+    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    text: 'if (!mayHaveGrown || matching.left.lt(amount)) continue',
+    mutation: "if ((!mayHaveGrown && id === '') || matching.left.lt(amount)) continue",
+    test: 'test/refunds/evidence/stale-answers.test.ts',
+    claim: 'growth from before a refund was sent does not match it, although its success is known',
+    control:
+      'what was notified of a request id in mixed case is found after its notification is deleted',
+  },
+  {
+    file: 'src/refunds/reconcile/match-refunded-delta.ts',
+    text: "  if (evidence === 'expired') return left.eq(amount)",
+    mutation: "  if (evidence === 'expired') return left.eq(0) && left.eq(amount)",
+    test: 'test/refunds/evidence/stale-answers.test.ts',
+    claim:
+      'a refund whose time was over, by what was known before a restore growth that may be an open one of the same amount as well is inferred for neither',
+    control:
+      'what was notified of a request id in mixed case is found after its notification is deleted',
+  },
+  {
+    file: 'src/refunds/reconcile/match-payments.ts',
+    text: "  if (isExpired(now)) return 'expired'",
+    mutation: '  if (isExpired(now)) return undefined',
+    test: 'test/refunds/evidence/stale-answers.test.ts',
+    claim:
+      'a refund whose time was over, by what was known before a restore not sent in time: growth of its amount leaves it to a person',
+    control:
+      'what was notified of a request id in mixed case is found after its notification is deleted',
+  },
+]

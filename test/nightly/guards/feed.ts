@@ -1,0 +1,38 @@
+import type { Guard } from './guard.ts'
+
+export const FEED: readonly Guard[] = [
+  {
+    file: 'src/feed/publish-events.ts',
+    text: '      select merchant_code, transaction_id, type, data, at from taken order by taken.id\n',
+    mutation:
+      '      select merchant_code, transaction_id, type, data, at from taken order by taken.id desc\n',
+    test: 'test/feed/read.test.ts',
+    claim: 'a page holds at most `limit` events, oldest first, and its cursor leads to the next',
+    control: '/v1/events refuses types in types=payment.deleted',
+  },
+  {
+    file: 'src/feed/read-feed.ts',
+    text: '  if (after !== undefined && after < removed) {',
+    mutation: '  if (after !== undefined && after < 0 * removed) {',
+    test: 'test/feed/read.test.ts',
+    claim:
+      'an event older than RETENTION_DAYS is deleted from the beginning of the feed, and a cursor before it expires',
+    control: '/v1/events/stream refuses cursor in cursor=1',
+  },
+  {
+    file: 'src/feed/read-feed.ts',
+    text: '  if (after !== undefined && after > head) {',
+    mutation: '  if (after !== undefined && after > head + 1e15) {',
+    test: 'test/feed/read.test.ts',
+    claim: '/v1/events refuses a cursor beyond its end: an empty page would hide what it skips',
+    control: 'an empty feed returns a cursor that leads to the first event',
+  },
+  {
+    file: 'src/feed/routes.ts',
+    text: "...withScope('payments:read') }",
+    mutation: "...withScope('refunds:read') }",
+    test: 'test/feed/read.test.ts',
+    claim: 'a key without payments:read is refused at /v1/events',
+    control: 'an empty feed returns a cursor that leads to the first event',
+  },
+]

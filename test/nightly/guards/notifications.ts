@@ -1,0 +1,96 @@
+import type { Guard } from './guard.ts'
+
+export const NOTIFICATIONS: readonly Guard[] = [
+  {
+    file: 'src/gateway/parse-params.ts',
+    text: "    if (Object.hasOwn(value, '__proto__')) return PROTO\n",
+    mutation: '',
+    test: 'test/gateway/parse-params.test.ts',
+    claim: '{"__proto__":"1"} is refused',
+    control:
+      'the fast way through a flat object reads what the exact parser reads, or leaves it to that',
+  },
+  {
+    file: 'src/gateway/parse-params.ts',
+    text: '  if (JSON.stringify(params) !== text) return undefined\n',
+    mutation: '',
+    test: 'test/gateway/parse-params.test.ts',
+    claim: '{"a":"1","a":"2"} is refused',
+    control: '{"__proto__":"1"} is refused',
+  },
+  {
+    file: 'src/gateway/parse-params.ts',
+    text: '  if (Object.keys(params).length !== entries.length) {',
+    mutation: '  if (Object.keys(params).length > entries.length) {',
+    test: 'test/cli/run-cli.test.ts',
+    claim: 'a command that cannot run prints one line, with exit code 2 a name twice in a form',
+    control: 'a command that cannot run prints one line, with exit code 2 no object',
+  },
+  {
+    file: 'src/ipn/fold-arrivals.ts',
+    text: "        known.arrival.verdict === 'verified' ? [known.arrival, arrival] : [arrival, known.arrival]",
+    mutation:
+      "        known.arrival.verdict === 'wrong' ? [known.arrival, arrival] : [arrival, known.arrival]",
+    test: 'test/ipn/fold-arrivals.test.ts',
+    claim: 'a verified one counts, whichever comes first',
+    control: 'copies of a notification in one batch count as one, with the values of any of them',
+  },
+  {
+    file: 'src/platform/crypto/mask-cards.ts',
+    text: "      for (const at of places.slice(from + 6, to - 4)) chars[at] = '*'",
+    mutation: "      for (const at of places.slice(from + 8, to - 4)) chars[at] = '*'",
+    test: 'test/platform/crypto/mask-cards.test.ts',
+    claim: 'a card number in "REF378282246310005X" is masked',
+    control: 'a card number in "03101109-4749-4102-8209-112177812181" is masked',
+  },
+  {
+    file: 'src/platform/crypto/mask-cards.ts',
+    text: '      const own = inherited ?? classifyName(name, parent)',
+    mutation:
+      "      const own = inherited ?? (parent === '' ? classifyName(name, parent) : undefined)",
+    test: 'test/platform/crypto/mask-cards.test.ts',
+    claim: 'a CVV under the name CVC is hidden: 123',
+    control: 'a card number in 4.111111111111111e15 is masked',
+  },
+  {
+    file: 'src/platform/crypto/mask-cards.ts',
+    text: "  if (kind === 'cvv') return hideCvv(value)\n",
+    mutation: '  void hideCvv\n',
+    test: 'test/platform/crypto/mask-cards.test.ts',
+    claim: 'a CVV under the name cardCVV is hidden: "1234"',
+    control: 'a card number in "4111-1111-1111-1111" is masked',
+  },
+  {
+    file: 'src/platform/crypto/mask-cards.ts',
+    text: '  if (depth >= MAX_DEPTH) return HIDDEN\n',
+    mutation: '  void MAX_DEPTH\n',
+    test: 'test/platform/crypto/mask-cards.test.ts',
+    claim: 'a value nested too deeply is hidden without inspection',
+    control: 'a card number in "order 12 4111 1111 1111 1111" is masked',
+  },
+  {
+    file: 'src/platform/crypto/mask-cards.ts',
+    text: '      return [maskCardText(name), maskValue(member, at)]',
+    mutation: '      return [name, maskValue(member, at)]',
+    test: 'test/platform/crypto/mask-cards.test.ts',
+    claim: 'a card number in {"a":[{"b":{"4111111111111111":[4111111111111111]}}]} is masked',
+    control: 'a card number in "pay 4111 1111 1111 1111 now" is masked',
+  },
+  {
+    file: 'src/platform/crypto/mask-cards.ts',
+    text: '  return sum % 10 === 0\n',
+    mutation: '  return sum % 10 === 10\n',
+    test: 'test/platform/crypto/mask-cards.test.ts',
+    claim: 'a card number in "4 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1" is masked',
+    control:
+      'a card number under the name CARDNO is masked without the Luhn check: "1234567890123456"',
+  },
+  {
+    file: 'src/platform/crypto/secret-names.ts',
+    text: 'PAY_TOKEN.test(flat) || ',
+    mutation: 'PAY_TOKEN.test(name) || ',
+    test: 'test/gateway/mask-notification.test.ts',
+    claim: 'a token with more in its name is not stored, in JSON and in a form',
+    control: 'a token without the prefix is not stored, in JSON and in a form',
+  },
+]

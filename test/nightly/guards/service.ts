@@ -1,0 +1,71 @@
+import type { Guard } from './guard.ts'
+
+export const SERVICE: readonly Guard[] = [
+  {
+    file: 'src/events/event.ts',
+    text: "  'refund.created': 'refunds:read',",
+    mutation: "  'refund.created': 'payments:read',",
+    test: 'test/feed/read.test.ts',
+    claim: 'a key gets the events its scopes allow, and is refused types beyond them',
+    control: 'an empty feed returns a cursor that leads to the first event',
+  },
+  {
+    file: 'src/holds/routes.ts',
+    text: "  ...withScope('ops'),",
+    mutation: "  ...{ ...withScope('ops'), middleware: [] },",
+    test: 'test/holds/holds.test.ts',
+    claim: 'a hold on the payment needs a reason and the scope ops',
+    control: 'a hold survives the answers of the gateway',
+  },
+  {
+    file: 'src/platform/http/client-address.ts',
+    text: "zeros, ...right].slice(0, 4).join(':')",
+    mutation: "zeros, ...right].slice(0, 8).join(':')",
+    test: 'test/platform/http/connection-limit.test.ts',
+    claim: 'an IPv4 address counts as one however it is written, and an IPv6 client by its /64',
+    control: 'a network gets so many connections, and one more is closed; others are not affected',
+  },
+  {
+    file: 'src/platform/http/connection-limit.ts',
+    text: '    if (count >= perNetwork) {',
+    mutation: '    if (count > perNetwork) {',
+    test: 'test/platform/http/connection-limit.test.ts',
+    claim: 'an IPv4 address counts as one however it is written, and an IPv6 client by its /64',
+    control: 'in production a sixth is enough for one network: it takes many to fill the server',
+  },
+  {
+    file: 'src/platform/http/csv.ts',
+    text: "quote(GUARD.test(value) ? `'${value}` : value)",
+    mutation: 'quote(GUARD.test(value) ? value : value)',
+    test: 'test/platform/http/csv.test.ts',
+    claim: 'a cell "+84 90" is written "\'+84 90"',
+    control: 'a cell "with, a comma" is written "\\"with, a comma\\""',
+  },
+  {
+    file: 'src/refunds/approval/routes.ts',
+    text: "  ...withScope('refunds:approve'),",
+    mutation: "  ...withScope('refunds:write'),",
+    test: 'test/refunds/approval/approval.test.ts',
+    claim:
+      'a refund above the threshold is refused to a key without the scope, and to another merchant',
+    control:
+      'a refund above the threshold is reserved and not sent until another principal approves it',
+  },
+  {
+    file: 'src/refunds/review/routes.ts',
+    text: "  ...withScope('refunds:write'),",
+    mutation: "  ...{ ...withScope('refunds:write'), middleware: [] },",
+    test: 'test/refunds/review/cancellation.test.ts',
+    claim: 'the cancellation of a refund needs the scope refunds:write, and an existing refund',
+    control: 'the cancellation of a refund a second time is 409 and shows what was decided',
+  },
+  {
+    file: 'src/refunds/surplus/routes.ts',
+    text: "withDryRun(withScope('refunds:write'))",
+    mutation: "withDryRun(withScope('refunds:read'))",
+    test: 'test/refunds/surplus/request-surplus.test.ts',
+    claim: 'a request needs the scope refunds:write, and cannot see other accounts',
+    control:
+      'of two payments of one transaction the newer one is refunded, after a preview that stores nothing, and nothing more',
+  },
+]

@@ -1,0 +1,115 @@
+import type { Guard } from './guard.ts'
+
+export const SIGNATURES: readonly Guard[] = [
+  {
+    file: 'src/gateway/signature.ts',
+    text: "name !== 'SecureHash' && !exclude.includes(name)",
+    mutation: "name !== 'SecureHash' && !exclude.some((one) => name.startsWith(one))",
+    test: 'test/gateway/signature.test.ts',
+    claim: 'what is hashed exclusions are whole names',
+    control: 'known answers the published query has the published hash',
+  },
+  {
+    file: 'src/gateway/signature.ts',
+    text: '    .filter((name) => name.startsWith(start) && isSigned(name.slice(start.length)))',
+    mutation:
+      '    .filter((name) => name.startsWith(prefix) && isSigned(name.slice(start.length)))',
+    test: 'test/gateway/signature.test.ts',
+    claim:
+      'what is hashed only parameters with the prefix and its underscore, the hash itself never',
+    control: 'known answers the published query has the published hash',
+  },
+  {
+    file: 'src/gateway/signature.ts',
+    text: '    .sort()\n',
+    mutation: '    .sort((a, b) => a.localeCompare(b))\n',
+    test: 'test/gateway/signature.test.ts',
+    claim:
+      'what is hashed names are sorted by code unit: capitals first, no locale, no natural numbers',
+    control: 'known answers the published query has the published hash',
+  },
+  {
+    file: 'src/gateway/signature.ts',
+    text: "  if (typeof given !== 'string' || !HEX_SHA256.test(given)) return 'wrong'",
+    mutation: "  if (typeof given !== 'string' || !HEX_SHA256.test(given.trim())) return 'wrong'",
+    test: 'test/gateway/signature.test.ts',
+    claim:
+      'verifying "df594d1e467bd327a30fa45ce259987718a68bd54cc67afe74d1e15e255182a4\\n" is a wrong hash',
+    control: 'known answers the published query has the published hash',
+  },
+  {
+    file: 'src/gateway/signature.ts',
+    text: 'const given = Object.hasOwn(params, name) ? params[name] : undefined',
+    mutation: 'const given = params[name]',
+    test: 'test/gateway/signature.test.ts',
+    claim: 'verifying a hash inherited from a prototype is none',
+    control: 'known answers the published query has the published hash',
+  },
+  {
+    file: 'src/gateway/signature.ts',
+    text: "  if (signed === undefined) return 'unverifiable'\n  const claimed = Buffer.from(given, 'hex')\n  const text = joinTexts(signed)",
+    mutation: "  const claimed = Buffer.from(given, 'hex')\n  const text = joinTexts(signed ?? [])",
+    test: 'test/gateway/signature.test.ts',
+    claim: 'verifying a nested object that is not excluded cannot be verified',
+    control: 'known answers the published query has the published hash',
+  },
+  {
+    file: 'src/gateway/signature.ts',
+    text: "  if (typeof value === 'object' && !(value instanceof LosslessNumber)) {",
+    mutation: "  void LosslessNumber\n  if (typeof value === 'object' && name === '') {",
+    test: 'test/gateway/signature.test.ts',
+    claim: 'what is hashed a nested object is refused by name, unless it is excluded',
+    control: 'known answers the published query has the published hash',
+  },
+  {
+    file: 'src/ipn/receive-notification.ts',
+    text: 'secrets: previousSecret ? [secret, previousSecret] : [secret],',
+    mutation: 'secrets: previousSecret ? [previousSecret, secret].slice(0, 1) : [secret],',
+    test: 'test/ipn/access.test.ts',
+    claim: 'the signature rule the previous secret is still accepted, an older one is not',
+    control: 'the signature rule off warns at start unless it is required',
+  },
+  {
+    file: 'src/ipn/receive-notification.ts',
+    text: "    if (excess) return { verdict: 'malformed', why: excess.problem }",
+    mutation: "    if (excess && body === '') return { verdict: 'malformed', why: excess.problem }",
+    test: 'test/ipn/http.test.ts',
+    claim: 'methods switched on, GET takes the query string, and HEAD and PUT are still refused',
+    control: 'methods DELETE is 405 with Allow: POST',
+  },
+  {
+    file: 'src/ipn/receive-notification.ts',
+    text: "verdict === 'verified' || (rule === 'optional' && verdict === 'missing')",
+    mutation: "verdict === 'verified' || rule === 'optional'",
+    test: 'test/ipn/access.test.ts',
+    claim: 'the signature rule optional: right, missing and wrong get [200,200,401]',
+    control: 'the signature rule off: right, missing and wrong get [200,200,200]',
+  },
+  {
+    file: 'src/ipn/receive-notification.ts',
+    text: "if (rule !== 'off' && !isAccepted)",
+    mutation: "if (rule === 'optional' && !isAccepted)",
+    test: 'test/ipn/access.test.ts',
+    claim: 'the signature rule required: right, missing and wrong get [200,401,401]',
+    control: 'the signature rule optional: right, missing and wrong get [200,200,401]',
+  },
+  {
+    file: 'src/ipn/receive-notification.ts',
+    text: '  if (only && !another) known.set(undefined, describe(only))',
+    mutation: '  if (only) known.set(undefined, another ? describe(another) : describe(only))',
+    test: 'test/ipn/access.test.ts',
+    claim:
+      'several accounts no code, or an empty one, is 400, an unknown one 404, the hash of another merchant 401',
+    control: 'several accounts with one account the code may be missing or, as in a form, empty',
+  },
+  {
+    file: 'src/ipn/receive-notification.ts',
+    text: "return { payment: describe('ipn'), refund: describe('refund-ipn') }",
+    mutation: "return { payment: describe('ipn'), refund: describe('ipn') }",
+    test: 'test/ipn/access.test.ts',
+    claim:
+      'the signature rule with {} exclusions apply to payment notifications, never to refund notifications',
+    control:
+      'the signature rule with {"IPN_HASH_EXCLUDE":"none"} exclusions apply to payment notifications, never to refund notifications',
+  },
+]

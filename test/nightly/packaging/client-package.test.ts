@@ -1,0 +1,203 @@
+import { execFile } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { buildClient } from '../../../ops/build-client.ts'
+import { readSnippets } from '../../support/read-snippets.ts'
+import { KEY } from '../../support/service.ts'
+import { useRefundRig } from '../../support/use-started.ts'
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+const TSC = join(ROOT, 'node_modules/typescript/bin/tsc')
+const run = promisify(execFile)
+/** A compiler run and npm on a busy machine (ms). */
+const BUILT_WITHIN_MS = 120_000
+
+const Packed = z.tuple([
+  z.object({ filename: z.string(), files: z.array(z.object({ path: z.string() })) }),
+])
+
+/** Reads a payment with the installed package: compiled first, then run. */
+const PROGRAM = `
+import { type Client, createClient, NotFoundError, type Payment } from '@ipn-processor/client'
+
+const [baseUrl = '', apiKey = '', paymentId = ''] = process.argv.slice(2)
+const ipn: Client = createClient({ baseUrl, apiKey })
+const { status, amount }: Payment = await ipn.payments.get(paymentId)
+const error = await ipn.payments.get('none').catch((error: unknown) => error)
+console.log(status, amount, error instanceof NotFoundError)
+`
+
+/** Compiler options stricter than most, without the types of any runtime. */
+const STRICT = {
+  target: 'es2022',
+  lib: ['es2022', 'dom', 'dom.asynciterable'],
+  types: [],
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
+  verbatimModuleSyntax: true,
+  isolatedModules: true,
+  // For the client's own sources.
+  rewriteRelativeImportExtensions: true,
+  skipLibCheck: false,
+}
+
+let scratch: string
+let built: string
+beforeAll(async () => {
+  scratch = await mkdtemp(join(tmpdir(), 'client-package-'))
+  built = await compileClient('dist')
+  await buildClient(built)
+}, BUILT_WITHIN_MS)
+afterAll(() => rm(scratch, { recursive: true, force: true }))
+
+/** Compiles the client as `npm run build` does, without the rest; returns the folder. */
+async function compileClient(name: string): Promise<string> {
+  const project = join(scratch, `${name}.json`)
+  const options = { rootDir: join(ROOT, 'src'), outDir: join(scratch, name) }
+  const config = {
+    extends: join(ROOT, 'tsconfig.build.json'),
+    compilerOptions: { ...options, typeRoots: [join(ROOT, 'node_modules/@types')] },
+    include: [join(ROOT, 'src/client')],
+  }
+  await writeFile(project, JSON.stringify(config))
+  await run(process.execPath, [TSC, '-p', project]).catch(({ stdout }) => expect.fail(stdout))
+  return join(scratch, name, 'client')
+}
+
+/** Packs a folder as `npm publish` would; returns the archive and the paths in it. */
+async function pack(folder: string): Promise<{ archive: string; paths: string[] }> {
+  const args = ['pack', '--json', '--pack-destination', scratch]
+  const { stdout } = await run('npm', args, { cwd: folder })
+  const [{ filename, files }] = Packed.parse(JSON.parse(stdout))
+  return { archive: join(scratch, filename), paths: files.map(({ path }) => path).sort() }
+}
+
+describe('the package of the client', () => {
+  it('has the code, its types and maps, a readme and the licence, and nothing else', async () => {
+    await writeFile(join(built, 'renamed-since.js'), 'left by an earlier build')
+    await mkdir(join(built, 'removed-since'))
+    await buildClient(built)
+    const { paths } = await pack(built)
+    const sources = await readdir(join(ROOT, 'src/client'))
+    const code = sources.filter((file) => file.endsWith('.ts')).map((file) => file.slice(0, -3))
+    expect(code).toContain('entry')
+    const expected = code.flatMap((name) => [`${name}.js`, `${name}.js.map`, `${name}.d.ts`])
+    expect(paths).toEqual([...expected, 'LICENSE', 'README.md', 'package.json'].sort())
+  })
+
+  it('depends on nothing, runs no script, and is published with its provenance only', async () => {
+    await buildClient(built, 'https://github.com/acme/ipn')
+    const manifest: unknown = JSON.parse(await readFile(join(built, 'package.json'), 'utf8'))
+    const root: unknown = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
+    const { version } = z.object({ version: z.string() }).parse(root)
+    expect(manifest).toStrictEqual({
+      name: '@ipn-processor/client',
+      version,
+      description: expect.any(String),
+      license: 'MIT',
+      repository: {
+        type: 'git',
+        url: 'git+https://github.com/acme/ipn.git',
+        directory: 'src/client',
+      },
+      type: 'module',
+      types: './entry.d.ts',
+      exports: {
+        '.': { types: './entry.d.ts', default: './entry.js' },
+        './package.json': './package.json',
+      },
+      files: ['*.js', '*.js.map', '*.d.ts'],
+      engines: { node: '>=20.19' },
+      sideEffects: false,
+      publishConfig: { access: 'public', provenance: true },
+    })
+  })
+
+  it('has maps that contain their sources, which it does not have as files', async () => {
+    const map: unknown = JSON.parse(await readFile(join(built, 'entry.js.map'), 'utf8'))
+    const source = await readFile(join(ROOT, 'src/client/entry.ts'), 'utf8')
+    expect(map).toMatchObject({ sourcesContent: [source] })
+  })
+
+  it.each([
+    ['entry.d.ts', "import type { Db } from '../db/schema.ts'", '../db/schema.ts'],
+    ['entry.d.ts', "export type A = import('zod').ZodType", 'zod'],
+    ['entry.d.ts', '/// <reference types="node" />', 'node'],
+    ['search.js', "import '../errors.js'", '../errors.js'],
+    ['search.js', "export * from 'hono'", 'hono'],
+  ])('is not built if %s contains: %s', async (file, line, specifier) => {
+    const text = await readFile(join(built, file), 'utf8')
+    await writeFile(join(built, file), `${line}\n${text}`)
+    await expect(buildClient(built)).rejects.toThrow(
+      `only its own files: ${file} imports ${specifier}`,
+    )
+    // Nothing is left that could be packed.
+    expect(await readdir(built)).not.toContain('package.json')
+    await writeFile(join(built, file), text)
+    await buildClient(built)
+  })
+})
+
+describe('in an empty TypeScript project', () => {
+  const rig = useRefundRig({})
+  let project: string
+  beforeAll(async () => {
+    project = join(scratch, 'shop')
+    await mkdir(project)
+    await writeFile(join(project, 'package.json'), JSON.stringify({ type: 'module' }))
+    const { archive } = await pack(built)
+    await run('npm', ['install', '--offline', '--no-audit', '--no-fund', archive], { cwd: project })
+    await writeFile(join(project, 'shop.ts'), PROGRAM)
+    await writeFile(join(project, 'process.d.ts'), 'declare const process: { argv: string[] }')
+    const readme = await readFile(
+      join(project, 'node_modules/@ipn-processor/client/README.md'),
+      'utf8',
+    )
+    const [, snippet = ''] = /```ts\n(.*?)```/s.exec(readme) ?? []
+    await writeFile(join(project, 'readme.ts'), snippet)
+    const documented = await readSnippets('webhooks.md', 'The typed client')
+    expect(documented.length).toBeGreaterThanOrEqual(3)
+    for (const [nth, code] of documented.entries()) {
+      await writeFile(join(project, `docs-${nth}.ts`), code)
+    }
+    await cp(join(ROOT, 'src/client'), join(project, 'source'), { recursive: true })
+  }, BUILT_WITHIN_MS)
+
+  it('no other package comes along', async () => {
+    const folders = await readdir(join(project, 'node_modules'))
+    expect(folders.filter((name) => !name.startsWith('.'))).toEqual(['@ipn-processor'])
+    expect(await readdir(join(project, 'node_modules/@ipn-processor'))).toEqual(['client'])
+    expect(await readdir(join(project, 'node_modules/@ipn-processor/client'))).not.toContain(
+      'node_modules',
+    )
+  })
+
+  it.each([
+    { module: 'esnext', moduleResolution: 'bundler', noEmit: true },
+    { module: 'nodenext', moduleResolution: 'nodenext' },
+  ])(
+    'programs, those of the documentation, and the sources compile with moduleResolution $moduleResolution',
+    {
+      timeout: BUILT_WITHIN_MS,
+    },
+    async (resolution) => {
+      const compilerOptions = { ...STRICT, ...resolution }
+      await writeFile(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions }))
+      const compiling = run(process.execPath, [TSC, '-p', project], { cwd: project })
+      await compiling.catch(({ stdout }) => expect.fail(stdout))
+    },
+  )
+
+  it('the compiled program reads a payment from the running service', async () => {
+    const { id } = await rig.pay({ amount: '150000' })
+    const args = [join(project, 'shop.js'), rig.service.url, KEY, id]
+    const { stdout } = await run(process.execPath, args)
+    expect(stdout).toBe('SUCCESS 150000 true\n')
+  })
+})

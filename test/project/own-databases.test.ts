@@ -1,0 +1,46 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+
+const TEST = fileURLToPath(new URL('..', import.meta.url))
+
+/**
+ * The files of `npm test` that create databases, and what a borrowed one cannot give them. Each costs as much as a dozen
+ * tests that only store rows.
+ */
+const OWN = {
+  'test/access/authenticate.test.ts': 'drops a table',
+  'test/bench/baselines.test.ts': 'has a schema of its own',
+  'test/cli/keys.test.ts': 'has no schema',
+  'test/cli/migrate.test.ts': 'migrates',
+  'test/data-keys/data-keys.test.ts': 'starts with the keys of other settings, often in one test',
+  'test/data-keys/reseal.test.ts': 'starts with the keys of other settings, often in one test',
+  'test/db/constraints.test.ts': 'violates every constraint',
+  'test/db/migrate-beside-traffic.test.ts': 'migrates',
+  'test/db/migrate-concurrently.test.ts': 'migrates',
+  'test/db/migrate.test.ts': 'migrates',
+  'test/health/routes.test.ts': 'has no record of its migrations',
+  'test/platform/http/answers.test.ts': 'loses tables',
+  'test/platform/postgres/lost-connection.test.ts': 'has a table of its own',
+  'test/platform/postgres/notify.test.ts': 'has a table of its own',
+  'test/platform/postgres/pipeline.test.ts': 'has a table of its own',
+  'test/platform/postgres/session-setup.test.ts': 'changes settings of the database',
+  'test/refunds/list-waiting.test.ts':
+    'counts the buffers of tables that it has filled and analyzed',
+  'test/scenarios/without-notify.test.ts': 'replaces a function of Postgres',
+  'test/start/check-server.test.ts': 'replaces a function of Postgres',
+  'test/start/check.test.ts': 'has older schemas, and databases that cannot be written',
+  'test/support/statement-proxy.test.ts': 'has a table of its own',
+}
+
+/** Run apart from the suite, or read as text. */
+const APART = /^(nightly|fuzz)\/|^project\/own-databases/
+
+it('only files that say why create databases; all others borrow', () => {
+  const creating = readdirSync(TEST, { recursive: true, encoding: 'utf8' })
+    .filter((path) => path.endsWith('.test.ts') && !APART.test(path))
+    .filter((path) =>
+      /\b(createTestDatabase|useOwnDatabase)\b/.test(readFileSync(TEST + path, 'utf8')),
+    )
+  expect(creating.map((path) => `test/${path}`).sort()).toEqual(Object.keys(OWN).sort())
+})

@@ -1,0 +1,140 @@
+import { vi } from 'vitest'
+import { createBackgroundTasks } from '../../src/sandbox/background-tasks.ts'
+import { addCards } from '../../src/sandbox/cards/make-cards.ts'
+import { makeRandom } from '../../src/sandbox/random.ts'
+import type { Sandbox } from '../../src/sandbox/start-sandbox.ts'
+import { cleanups } from './cleanups.ts'
+import { deleteRows } from './database.ts'
+import { KEY, MERCHANT, type Rig, type RigOptions, setRefundMode, startRig } from './service.ts'
+
+/** A rig that outlives its file, with what its service was started with. */
+type Lendable = {
+  rig: Rig
+  profile: string
+  ctx: Rig['service']['ctx']
+  config: object
+  lent: number
+}
+
+/** This worker's rigs that no file uses now, the one that was lent most often first. */
+const idle: Lendable[] = []
+
+/** Each keeps a dozen sessions; three are what most files ask for. */
+const MAX_IDLE = 3
+
+/**
+ * Lends a rig until `stop`: the one with the same settings that an earlier file of this worker has given back, or a new one.
+ * Only services without background work are shared, and only where nothing but settings differs: the others would claim
+ * what the next file makes due, or keep what a file has put into them.
+ */
+export async function borrowRig(options: RigOptions = {}): Promise<Rig> {
+  const profile = describeProfile(options)
+  if (profile === undefined) return await startRig(options)
+  const place = idle.findIndex((one) => one.profile === profile)
+  const [known] = place < 0 ? [] : idle.splice(place, 1)
+  const borrowed = known ?? (await startLendable(profile, options))
+  borrowed.lent += 1
+  const cleanUp = () => settle(borrowed.rig, options)
+  await cleanUp()
+  cleanups.add(cleanUp)
+  return {
+    ...borrowed.rig,
+    async stop() {
+      if (cleanups.delete(cleanUp)) await takeBack(borrowed)
+    },
+  }
+}
+
+function describeProfile({
+  settings = {},
+  refundMode: _,
+  ...more
+}: RigOptions): string | undefined {
+  // The files that settings name are those of one test file.
+  const isOwn = Object.keys(settings).some((name) => name.endsWith('_FILE'))
+  if (settings.ROLE !== 'web' || isOwn || Object.keys(more).length > 0) return undefined
+  return JSON.stringify(Object.entries(settings).sort())
+}
+
+async function startLendable(profile: string, options: RigOptions): Promise<Lendable> {
+  const rig = await startRig(options)
+  const { ctx } = rig.service
+  return { rig, profile, ctx: { ...ctx }, config: { ...ctx.config }, lent: 0 }
+}
+
+/**
+ * Ends what a test leaves behind in a rig: what is due, leases, holds, and how the gateway behaves. Rows stay, as the next
+ * test has other ids.
+ */
+async function settle({ sandbox, database }: Rig, { refundMode }: RigOptions): Promise<void> {
+  sandbox.state.faults.length = 0
+  setRefundMode(sandbox, refundMode)
+  await database.sql.unsafe(`
+    update transactions set due_at = null, lease_id = null where due_at is not null;
+    update merchant_accounts set hold = null where hold is not null`)
+}
+
+async function takeBack(borrowed: Lendable): Promise<void> {
+  const { rig, ctx, config } = borrowed
+  vi.restoreAllMocks()
+  Object.assign(rig.service.ctx, ctx)
+  Object.assign(ctx.config, config)
+  if (!(await isReusable(rig))) {
+    await rig.stop()
+    return
+  }
+  try {
+    await reset(rig)
+  } catch (error) {
+    await rig.stop().catch(() => {})
+    throw error
+  }
+  idle.push(borrowed)
+  idle.sort((one, other) => other.lent - one.lent)
+  if (idle.length > MAX_IDLE) await idle.pop()?.rig.stop()
+}
+
+/** Whether the service still runs and reaches its database, and has its account and its key alone. */
+async function isReusable({ service: { ctx, url }, database: { sql } }: Rig): Promise<boolean> {
+  const ready = ctx.stopping.aborted ? undefined : await fetch(`${url}/readyz`)
+  if (ready?.status !== 200) return false
+  const [row] = await sql<{ keys: string[]; accounts: string[] }[]>`
+    select array(select encode(hash, 'hex') from api_keys where from_setting and replaces is null
+        and revoked_at is null and expires_at is null) as keys,
+      array(select merchant_code from merchant_accounts) as accounts`.catch(() => [])
+  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(KEY))
+  return (
+    row?.keys.join() === Buffer.from(hash).toString('hex') &&
+    row.accounts.join() === MERCHANT.merchantCode
+  )
+}
+
+/** Deletes what the borrower has stored: only the keys and the account of the service stay. */
+async function reset({ sandbox, service, database }: Rig): Promise<void> {
+  await resetSandbox(sandbox)
+  sandbox.setIpnUrl(`${service.url}/ipn`)
+  await deleteRows(database, ['data_keys', 'api_keys', 'merchant_accounts'])
+  await database.sql.unsafe(`
+    delete from api_keys where not from_setting;
+    update merchant_accounts set hold = null, paid_until = now()`)
+}
+
+/** Forgets everything that was made at the gateway, and cancels what it still waits for. */
+async function resetSandbox({ state }: Sandbox): Promise<void> {
+  await state.background.stop()
+  for (const [name, merchant] of state.merchants) {
+    for (const records of [merchant.transactions, merchant.payments, merchant.refunds]) {
+      records.clear()
+    }
+    merchant.cards.clear()
+    addCards(merchant, { seed: 1, name })
+  }
+  state.journal.entries.length = 0
+  Object.assign(state, {
+    faults: [],
+    ledger: [],
+    background: createBackgroundTasks(),
+    random: makeRandom(1),
+    deliveryRandom: makeRandom(1),
+  } satisfies Partial<Sandbox['state']>)
+}

@@ -1,0 +1,151 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { OTHER, writeMerchantsFile } from '../support/api.ts'
+import { createReader } from '../support/receive.ts'
+import { MERCHANT, signIpn, toForm } from '../support/service.ts'
+
+const GOOD = signIpn({ svc_TransactionID: 'T1', svc_OrderID: 'DH1', svc_Amount: 10_000 })
+const TEXT = JSON.stringify(GOOD)
+
+const receive = createReader()
+
+async function expectRefused(body: string, why: RegExp | string, format: 'json' | 'form' = 'json') {
+  const { receipt, arrival } = await receive(body, format)
+  expect(receipt).toEqual({ verdict: 'malformed', why: expect.stringMatching(why) })
+  expect(arrival).toBeUndefined()
+}
+
+describe('a body that cannot be parsed', () => {
+  it.each([
+    ['nothing', '', 'not valid JSON'],
+    ['no JSON', 'svc_TransactionID=T1', 'not valid JSON'],
+    ['half of it', TEXT.slice(0, -1), 'not valid JSON'],
+    ['more after it', `${TEXT}{}`, 'not valid JSON'],
+    ['a list', `[${TEXT}]`, 'not a JSON object'],
+    ['a string', JSON.stringify(TEXT), 'not a JSON object'],
+    ['a number', '1', 'not a JSON object'],
+    ['null', 'null', 'not a JSON object'],
+    ['nesting without end', `{"svc_ExtData":${'['.repeat(30_000)}`, 'nested deeper than 64 levels'],
+    [
+      'closed nesting',
+      `${TEXT.slice(0, -1)},"x":${'['.repeat(30_000)}${']'.repeat(30_000)}}`,
+      'nested deeper than 64 levels',
+    ],
+    ['a member twice', TEXT.replace('{', '{"svc_TransactionID":"T2",'), 'not valid JSON'],
+    ['__proto__', TEXT.replace('{', '{"__proto__":"x",'), '__proto__'],
+    ['__proto__ as an object', TEXT.replace('{', '{"__proto__":{"a":1},'), '__proto__'],
+    ['__proto__ in disguise', TEXT.replace('{', '{"\\u005f_proto__":null,'), '__proto__'],
+    ['all in __proto__', `{"__proto__":${TEXT}}`, '__proto__'],
+  ])('%s', async (_, body, why) => {
+    await expectRefused(body, why)
+  })
+
+  it.each([
+    ['a name twice', 'svc_TransactionID=T1&svc_TransactionID=T1', 'given twice'],
+    ['a name twice in disguise', 'svc_TransactionID=T1&svc_%54ransactionID=T2', 'given twice'],
+    ['__proto__', 'svc_TransactionID=T1&__proto__=x', '__proto__'],
+    ['bytes that are not UTF-8', 'svc_TransactionID=T%ff', 'not UTF-8 text'],
+    ['half a surrogate', 'svc_TransactionID=T%ed%a0%80', 'not UTF-8 text'],
+    ['NUL', 'svc_TransactionID=T%00', 'svc_TransactionID holds control characters'],
+    ['nothing', '', 'svc_TransactionID is missing'],
+    ['JSON', TEXT, 'svc_TransactionID is missing'],
+  ])('as a form, %s', async (_, body, why) => {
+    await expectRefused(body, why, 'form')
+  })
+
+  it.each([64, 65])(
+    'of %i members is read as far as its hash, if that is not too many',
+    async (members) => {
+      const more = Array.from({ length: members - Object.keys(GOOD).length }, (_, n) => [
+        `note${n}`,
+        'x',
+      ])
+      const body = { ...GOOD, ...Object.fromEntries(more) }
+      for (const [text, format] of [
+        [JSON.stringify(body), 'json'],
+        [toForm(body), 'form'],
+      ] as const) {
+        if (members === 65) await expectRefused(text, /^more than 64 members$/, format)
+        else expect((await receive(text, format)).receipt).toMatchObject({ verdict: 'stored' })
+      }
+    },
+  )
+
+  it('of more than 1000 nested values', async () => {
+    const body = JSON.stringify({ ...GOOD, svc_ExtData: Array(1_001).fill(1) })
+    await expectRefused(body, 'more than 1000 nested values')
+  })
+})
+
+describe('the hash', () => {
+  const { svc_SecureHash: hash, ...unsigned } = GOOD
+  const refund = { svc_Command: 'REFUND', svc_RequestID: 'R1', svc_PaymentID: '7' }
+
+  it.each([
+    ['in lower case', GOOD],
+    ['in upper case', { ...GOOD, svc_SecureHash: String(hash).toUpperCase() }],
+    [
+      'beside members that are not signed',
+      { ...GOOD, svc_TransAmount: 5, svc_ExtData: {}, note: 'x' },
+    ],
+    ['of a refund, over its svc_RequestID', signIpn(refund, { exclude: [] })],
+  ])('%s verifies', async (_, body) => {
+    const { receipt } = await receive(JSON.stringify(body))
+    expect(receipt).toEqual({ verdict: 'stored', isVerified: true })
+  })
+
+  it.each([
+    ['missing', unsigned, 'missing'],
+    ['null', { ...unsigned, svc_SecureHash: null }, 'missing'],
+    ['empty', { ...unsigned, svc_SecureHash: '' }, 'missing'],
+    ['of another secret', signIpn({ svc_TransactionID: 'T1' }, { secret: 'other' }), 'wrong'],
+    ['of other members', { ...GOOD, svc_OrderID: 'DH2' }, 'wrong'],
+    ['of fewer members', { ...GOOD, svc_New: 'x' }, 'wrong'],
+    ['no hash at all', { ...GOOD, svc_SecureHash: 'x' }, 'wrong'],
+    ['in a list', { ...GOOD, svc_SecureHash: [hash] }, 'wrong'],
+    ['over an object', { ...GOOD, svc_Extra: {} }, 'unverifiable'],
+    [
+      'over excluded members',
+      signIpn({ svc_TransactionID: 'T1', svc_ExtData: 'x' }, { exclude: [] }),
+      'wrong',
+    ],
+    [
+      'of a refund, without its svc_RequestID',
+      signIpn(refund, { exclude: ['RequestID'] }),
+      'wrong',
+    ],
+  ])('%s is refused', async (_, body, verdict) => {
+    const { receipt, arrival } = await receive(JSON.stringify(body))
+    expect(receipt).toEqual({ verdict: 'bad_signature', why: `svc_SecureHash is ${verdict}` })
+    expect(arrival).toBeUndefined()
+  })
+
+  it('of a form verifies over its decoded texts, and no others', async () => {
+    const form = new URLSearchParams(toForm(GOOD))
+    expect((await receive(form.toString(), 'form')).receipt).toMatchObject({ verdict: 'stored' })
+    form.set('svc_OrderID', 'DH1 ')
+    const { receipt } = await receive(form.toString(), 'form')
+    expect(receipt).toEqual({ verdict: 'bad_signature', why: 'svc_SecureHash is wrong' })
+  })
+})
+
+it('with several accounts a number is the text of a merchant code, and what is no text names none', async () => {
+  const file = writeMerchantsFile([MERCHANT, { ...OTHER, merchantCode: '70123' }])
+  onTestFinished(() => file.remove())
+  const receiveOfSeveral = createReader({ MERCHANTS_FILE: file.path })
+  const send = async (svc_MerchantCode: unknown) => {
+    const body = { ...signIpn({ svc_TransactionID: 'T1' }), svc_MerchantCode }
+    return await receiveOfSeveral(JSON.stringify(body))
+  }
+  const numbered = signIpn({ svc_TransactionID: 'T1', svc_MerchantCode: 70123 }, OTHER)
+  const { arrival } = await receiveOfSeveral(JSON.stringify(numbered))
+  expect(arrival).toMatchObject({ merchantCode: '70123', verdict: 'verified' })
+  const malformed = (must: string) => ({
+    receipt: { verdict: 'malformed', why: `svc_MerchantCode ${must}` },
+  })
+  for (const code of [undefined, null, '']) {
+    expect(await send(code)).toMatchObject(malformed('is missing'))
+  }
+  for (const code of [true, [MERCHANT.merchantCode], {}]) {
+    expect(await send(code)).toMatchObject(malformed('must be a string or a number'))
+  }
+})
