@@ -11,7 +11,6 @@ import { eraseReceivers } from './maintenance/erase-receivers.ts'
 import { eraseSecrets } from './maintenance/erase-secrets.ts'
 import { forgetUnconfirmed } from './maintenance/forget-unconfirmed.ts'
 import { checkMissingAccounts } from './maintenance/missing-accounts.ts'
-import { protectBodies } from './maintenance/protect-bodies.ts'
 import { recheckFinal } from './maintenance/recheck-final.ts'
 import { reconcileUnqueried } from './maintenance/reconcile-unqueried.ts'
 import { requeueUnhandled } from './maintenance/requeue-unhandled.ts'
@@ -20,7 +19,6 @@ import { startMonitoredLoop, type WorkerLoop } from './platform/concurrency/work
 import { expireApprovals } from './refunds/approval/expire-approvals.ts'
 import type { SyncContext } from './sync/context.ts'
 import { beginSync, findRestMs } from './sync/sync-due.ts'
-import { adoptEndpoints, warnOfUnowned } from './webhooks/adopt-endpoints.ts'
 import type { WebhooksContext } from './webhooks/context.ts'
 import { createDeliveryRound } from './webhooks/deliver-events.ts'
 import { endOrphanedEndpoints } from './webhooks/end-endpoints.ts'
@@ -46,8 +44,6 @@ export async function startBackground(
   ctx: BackgroundContext,
   deliverEveryMs = DELIVER_EVERY_MS,
 ): Promise<WorkerLoop[]> {
-  await adoptEndpoints(ctx)
-  await warnOfUnowned(ctx)
   const wakeSync = await listenAndWake(ctx, SYNC_DUE)
   const wakePublisher = await listenAndWake(ctx, EVENT_RECORDED)
   const wakeDelivery = await listenAndWake(ctx, EVENTS_PUBLISHED)
@@ -127,7 +123,6 @@ function startRequeueAndErasure(ctx: BackgroundContext): WorkerLoop {
       await checkOrders(ctx)
       await eraseSecrets(ctx)
       await warnOfExpiringKeys()
-      await adoptEndpoints(ctx)
       await endOrphanedEndpoints(ctx)
       return { count: await eraseReceivers(ctx), finished: Promise.resolve() }
     },
@@ -147,7 +142,7 @@ function startFinalRechecks(ctx: BackgroundContext): WorkerLoop {
   })
 }
 
-/** Deletes rows past their retention, and replaces what earlier releases stored in the clear. */
+/** Deletes rows past their retention. */
 function startExpiredDeletion(ctx: BackgroundContext): WorkerLoop {
   const deleteExpired = createDeleteExpired(ctx)
   return startMonitoredLoop(ctx, {
@@ -157,8 +152,7 @@ function startExpiredDeletion(ctx: BackgroundContext): WorkerLoop {
         (await deleteExpired()) +
         (await deleteAttempts(ctx)) +
         (await deleteSignIns(ctx)) +
-        (await deleteExpiredEntries(ctx)) +
-        (await protectBodies(ctx))
+        (await deleteExpiredEntries(ctx))
       return { count, finished: Promise.resolve() }
     },
     idleMs: () => Promise.resolve(MAINTAIN_EVERY_MS),

@@ -4,6 +4,7 @@ import { createServer } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { withKey } from './support/api.ts'
+import { createTestDatabase } from './support/database.ts'
 import { runMain, runNode, settingsFor } from './support/process.ts'
 import { KEY, startTestService } from './support/service.ts'
 import { useTestDatabase } from './support/use-started.ts'
@@ -152,3 +153,16 @@ it('with MIGRATE=off the start is refused while migrations are pending, and goes
   child.kill('SIGTERM')
   expect(await ended).toBe(0)
 })
+
+it.each(['auto', 'off'])(
+  'a database that another version has migrated is refused with one line that says what to do, with MIGRATE=%s',
+  async (MIGRATE) => {
+    const { sql, url, drop } = await createTestDatabase()
+    onTestFinished(drop)
+    await sql`update drizzle.__drizzle_migrations set hash = 'another'`
+    const { code, lines } = await runToEnd({ ...settingsFor(url, GATEWAY), MIGRATE })
+    expect(code).toBe(1)
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toMatch(/^The database is one of another version: .*empty database.*DATA_DIR/)
+  },
+)

@@ -23,7 +23,7 @@ export type RefundProof = {
   reason: string | null
   attempts: {
     at: string
-    bodyHmac: string | null
+    bodyHmac: string
     outcome: string | null
     code: string | null
     message: string | null
@@ -83,7 +83,7 @@ export type TimelineEntry =
       message: string | null
       httpStatus: number | null
       durationMs: number
-      bodyHmac: string | null
+      bodyHmac: string
       /** The beginning of what was received beside the payments, the code and the message, as JSON. */
       received: string | null
     }
@@ -106,7 +106,7 @@ export type TimelineEntry =
       message: string | null
       httpStatus: number | null
       durationMs: number | null
-      bodyHmac: string | null
+      bodyHmac: string
       received: string | null
     }
   | {

@@ -11,7 +11,6 @@ import {
 import { build } from '../platform/postgres/query-builder.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import { isReadable } from './is-readable.ts'
 
 /** The root keys from the settings, 32 bytes in Base64 each. */
 export type RootKeys = { current: string; previous?: string | undefined }
@@ -25,9 +24,9 @@ export const WRONG_KEY = new ConfigError([
  * Reads the data keys of the database, and wraps those under the previous root key with the current one. Each root
  * key has an encryption key derived from it, which is stored too: new values are encrypted with that of the current
  * root. So a process that has both roots in its settings reads what any other writes, whichever root that one
- * calls current. In a database without data keys it also stores the fingerprint keys that earlier releases derived.
+ * calls current. A database without data keys also gets the fingerprint keys derived from them.
  * Processes that start together run this one after the other.
- * @throws ConfigError when neither root key opens them, or none opens what an earlier release encrypted
+ * @throws ConfigError when neither root key opens them
  */
 export async function openDataKeys(sql: Sql, rootKeys: RootKeys): Promise<Encryption> {
   const roots = decodeRoots(rootKeys)
@@ -41,13 +40,11 @@ export async function openDataKeys(sql: Sql, rootKeys: RootKeys): Promise<Encryp
     await storeKeys(tx, derived, roots)
     const sealing = deriveId(roots[0])
     await activateSealing(tx, sealing)
-    const encryption = createEncryption(
+    return createEncryption(
       [...opened, ...derived].map((one) =>
         one.purpose === 'seal' ? { ...one, active: one.id === sealing } : one,
       ),
     )
-    if (stored.length === 0 && !(await isReadable(tx, encryption))) throw WRONG_KEY
-    return encryption
   })
 }
 

@@ -71,7 +71,7 @@ async function applyOnce(session: MigrationSession, migration: Migration): Promi
   })
 }
 
-/** As Drizzle records it: earlier releases read it, and drizzle-kit does. */
+/** As drizzle-kit records it. */
 async function record(tx: Tx, { hash, when }: Migration): Promise<void> {
   await tx`insert into drizzle.__drizzle_migrations (hash, created_at) values (${hash}, ${when})`
 }
@@ -98,7 +98,7 @@ function giveUp(
       ? `It is held by ${describeBlockers(blockers)}. ${end}`
       : 'The session that holds it was not seen. Look for long transactions in pg_stat_activity'
   return new MigrationError(
-    `Migration ${migration} could not lock a table within ${Math.round(waitedMs / 1000)} s. ${advice}, and start again, or run ${MIGRATE_COMMAND}. What was migrated before stays, and the release that runs now understands it.`,
+    `Migration ${migration} could not lock a table within ${Math.round(waitedMs / 1000)} s. ${advice}, and start again, or run ${MIGRATE_COMMAND}. What was migrated before stays.`,
     { cause },
   )
 }

@@ -1,14 +1,7 @@
 /** Every advisory lock. The numbers are arbitrary, but every process must use the same ones. */
 
-/**
- * Held while migrations run in transactions: without it, two of three processes that migrated at once failed. It is not
- * held while an index is built concurrently. The build waits for every snapshot of the database, and release 0.1.0 waits
- * for this lock in a statement, which has one: neither would end.
- */
-export const MIGRATION_LOCK = 0x69706e70
-
 /** Held by the one process that migrates, from its first migration to its last. Wait for it only by trying again. */
-export const MIGRATION_TURN_LOCK = 0x69706e71
+export const MIGRATION_LOCK = 0x69706e70
 
 /** Held until commit by the one process that publishes events. */
 export const PUBLISHING_LOCK = 4_815_162_342

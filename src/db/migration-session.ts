@@ -67,12 +67,8 @@ export async function requireSession(
   { pid }: Pick<MigrationSession, 'pid'>,
   tx: Tx,
 ): Promise<void> {
-  if ((await readPid(tx)) !== pid) throw createLossError()
-}
-
-/** Describes that the session which took the lock is gone. */
-export function createLossError(): MigrationError {
-  return new MigrationError(
+  if ((await readPid(tx)) === pid) return
+  throw new MigrationError(
     'the database connection was lost while migrating; start again to apply the rest',
   )
 }

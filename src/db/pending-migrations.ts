@@ -16,31 +16,33 @@ export async function readJournal(folder = MIGRATIONS_FOLDER): Promise<JournalEn
   return JOURNAL.parse(JSON.parse(await readFile(`${folder}/meta/_journal.json`, 'utf8'))).entries
 }
 
-/** Returns the `when` of the newest migration that was applied (ms); 0 for a database without any. */
-export async function readNewestApplied(sql: Sql): Promise<number> {
-  const rows = await sql<{ applied: number }[]>`
-    select coalesce(max(created_at), 0)::float8 as applied from drizzle.__drizzle_migrations`.catch(
+/** A migration that was applied: when it was generated (ms), and the SHA-256 of its file. */
+export type AppliedRecord = { when: number; hash: string }
+
+/** Returns the migrations that were applied, in their order; none for a database without the table of them. */
+export async function readApplied(sql: Sql): Promise<AppliedRecord[]> {
+  return await sql<AppliedRecord[]>`
+    select created_at::float8 as "when", hash from drizzle.__drizzle_migrations order by created_at`.catch(
     (error: unknown) => {
       if (isUndefinedTable(error)) return []
       throw error
     },
   )
-  return rows[0]?.applied ?? 0
 }
 
 /**
- * Returns the names of the migrations that this version has and the database has not, in their order. A database that
- * a newer version has migrated further has none pending.
+ * Returns the names of the migrations that this version has and the database has not, in their order.
  * @throws database errors
  */
 export async function readPendingMigrations(sql: Sql, folder?: string): Promise<string[]> {
-  const [journal, newest] = await Promise.all([readJournal(folder), readNewestApplied(sql)])
-  return journal.filter(({ when }) => when > newest).map(({ tag }) => tag)
+  const [journal, applied] = await Promise.all([readJournal(folder), readApplied(sql)])
+  const done = new Set(applied.map(({ when }) => when))
+  return journal.filter(({ when }) => !done.has(when)).map(({ tag }) => tag)
 }
 
 /**
- * Returns whether the database has every migration this version knows. A database that a newer version has
- * migrated further also counts as current.
+ * Returns whether the database has every migration this version knows. A database that the next version has migrated
+ * further beside this process also counts as current.
  * @throws database errors
  */
 export async function isSchemaCurrent(sql: Sql): Promise<boolean> {

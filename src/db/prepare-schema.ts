@@ -4,11 +4,12 @@ import { migrateDatabase } from './migrate.ts'
 import { MigrationError } from './migration-error.ts'
 import type { MigrationLog } from './migration-session.ts'
 import { readPendingMigrations } from './pending-migrations.ts'
+import { requireKnownSchema } from './require-known-schema.ts'
 
 /**
  * Makes sure that the schema is current before the service starts: applies what is pending, or, with `MIGRATE=off`, only
  * looks.
- * @throws MigrationError if a migration failed, or is pending with `off`; errors of the connection
+ * @throws MigrationError if a migration failed, or is pending with `off`, or the database is one of another version; errors of the connection
  */
 export async function prepareSchema(
   url: string,
@@ -24,6 +25,7 @@ export async function prepareSchema(
   }
   const { sql, close } = openSession(url, 'ipn-processor')
   try {
+    await requireKnownSchema(sql)
     const pending = await readPendingMigrations(sql)
     if (pending.length > 0) throw new MigrationError(refuse(pending))
   } finally {

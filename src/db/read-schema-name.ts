@@ -1,14 +1,14 @@
 import type { Sql } from '../platform/postgres/types.ts'
-import { readJournal, readNewestApplied } from './pending-migrations.ts'
+import { readApplied, readJournal } from './pending-migrations.ts'
 
 /**
  * Returns the name of the newest migration that the database has.
- * @returns `newer than <the newest one this version knows>` after a newer version migrated it; undefined without any
+ * @returns `newer than <the newest one this version knows>` after the next version migrated it; undefined without any
  */
 export async function readSchemaName(sql: Sql): Promise<string | undefined> {
-  const [journal, applied] = await Promise.all([readJournal(), readNewestApplied(sql)])
-  const last = journal.at(-1)
-  if (applied === 0 || !last) return undefined
-  if (applied > last.when) return `newer than ${last.tag}`
-  return journal.findLast(({ when }) => when <= applied)?.tag
+  const [journal, applied] = await Promise.all([readJournal(), readApplied(sql)])
+  const newest = applied.at(-1)
+  if (!newest) return undefined
+  const known = journal.find(({ when }) => when === newest.when)?.tag
+  return known ?? `newer than ${journal.at(-1)?.tag}`
 }

@@ -98,14 +98,14 @@ export async function resolveDiscrepancies(
     update discrepancies d set resolved_at = coalesce(d.resolved_at, now()),
       over_at = case when d.resolved_by is not null then now() end
     from ${rowSet(tx, 'c', RESOLVED, resolved)} cross join lateral (
-      select id from discrepancies as o
+      select merchant_code, id from discrepancies as o
       where (o.resolved_at is null or (o.resolved_by is not null and o.over_at is null)) and o.kind = c.kind
         and (c.payment_id is null or o.payment_id = c.payment_id)
         and (c.refund_id is null or o.refund_id = c.refund_id)
         and (c.ours is null or o.ours = c.ours)
         and ${tx.unsafe(byKey('o', OF_TRANSACTION, 'c'))} offset 0
     ) as o
-    where d.id = o.id`
+    where d.merchant_code = o.merchant_code and d.id = o.id`
 }
 
 /** Logs and counts the new discrepancies. Call it after the commit. */

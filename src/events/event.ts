@@ -3,7 +3,6 @@ import type { Scope } from '../access/keys.ts'
 import type { OrderIds } from '../db/order-facts.ts'
 import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 import { toIso } from '../platform/postgres/iso-time.ts'
-import { isMaskedReceiver } from './masked-receiver.ts'
 
 /**
  * Every event type of the feed and of webhooks, with the scope that reads it. Events of discrepancies go to
@@ -46,7 +45,7 @@ export type EventRow = {
   namesRefund: boolean
 } & OrderIds
 
-/** The columns of `OrderIds`, for statements that read `events` as `alias`. Events of earlier releases have none. */
+/** The columns of `OrderIds`, for statements that read `events` as `alias`. */
 export function listOrderIds(alias: string): string {
   return `${alias}.data ->> 'orderId' as "orderId", ${alias}.data ->> 'merchantTxnId' as "merchantTxnId"`
 }
@@ -75,7 +74,7 @@ export function serializeEvent(
 
 /** Where the encrypted receiver was stored that the events of a refund copy. */
 function placeShown(refundId: string): Place {
-  return { column: 'refunds.receiver_shown', row: refundId, isOwn: isMaskedReceiver }
+  return { column: 'refunds.receiver_shown', row: refundId }
 }
 
 /** Cannot occur inside a merchant's text, where quotes are escaped. */

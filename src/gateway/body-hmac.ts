@@ -10,17 +10,10 @@ export type BodyHmac = { value: Buffer; keyId: string }
 
 /** Computes the HMAC of a request's body. */
 export function computeBodyHmac(
-  encryption: Pick<Encryption, 'fingerprint'>,
+  { fingerprint }: Pick<Encryption, 'fingerprint'>,
   body: string,
 ): BodyHmac {
-  return protectBodyHash(encryption, createHash('sha256').update(body).digest())
-}
-
-/** Computes the same from the SHA-256 that earlier releases stored. */
-export function protectBodyHash(
-  { fingerprint }: Pick<Encryption, 'fingerprint'>,
-  bodySha256: Buffer,
-): BodyHmac {
+  const digest = createHash('sha256').update(body).digest('hex')
   // Separated from all other values that are fingerprinted with the same key. Stored values depend on it.
-  return fingerprint(`gateway request body\0${bodySha256.toString('hex')}`)
+  return fingerprint(`gateway request body\0${digest}`)
 }

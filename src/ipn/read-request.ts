@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { type BodyBudget, readBody } from '../platform/http/body.ts'
 import { type IpnAnswer, OVERLOADED } from './answer.ts'
 import type { IpnRequest } from './types.ts'
@@ -18,20 +18,18 @@ export async function readIpnRequest(
   address: string,
   limits: BodyLimits,
 ): Promise<IpnRequest | IpnAnswer> {
-  const headers = pickHeaders(incoming.headers)
   if (incoming.method === 'GET') {
     const [, body = ''] = (incoming.url ?? '').split(/\?([^#]*)/s)
-    return { format: 'form', body, contentType: '', address, headers }
+    return { format: 'form', body, address }
   }
-  const contentType = incoming.headers['content-type'] ?? ''
-  const format = findFormat(contentType)
+  const format = findFormat(incoming.headers['content-type'] ?? '')
   if (!format) {
     const why = 'send application/json or application/x-www-form-urlencoded'
     return { status: 415, verdict: 'content_type', why }
   }
   const body = await readText(incoming, limits)
   if (typeof body !== 'string') return body
-  return { format, body, contentType, address, headers }
+  return { format, body, address }
 }
 
 async function readText(
@@ -62,16 +60,6 @@ function findFormat(contentType: string): 'json' | 'form' | undefined {
   const type = contentType.split(';')[0]?.trim().toLowerCase() ?? ''
   if (/^application\/([\w.-]+\+)?json$/.test(type)) return 'json'
   return type === 'application/x-www-form-urlencoded' ? 'form' : undefined
-}
-
-/** The few headers that help to identify the actual sender, each cut to 500 characters. */
-function pickHeaders(headers: IncomingHttpHeaders): Record<string, string> {
-  const picked: Record<string, string> = {}
-  for (const name of ['user-agent', 'x-forwarded-for', 'x-request-id']) {
-    const value = headers[name]
-    if (typeof value === 'string') picked[name] = value.slice(0, 500)
-  }
-  return picked
 }
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true })

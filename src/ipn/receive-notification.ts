@@ -79,9 +79,7 @@ export function createReceiveNotification({
         notification,
         verdict,
         body: maskNotification[kind](body, request.format, params),
-        contentType: request.contentType,
         address: request.address,
-        headers: request.headers,
         traceParent: tracing.traceParent(),
       })
     try {

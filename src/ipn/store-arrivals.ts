@@ -74,10 +74,10 @@ const STORE = `
         and e.fingerprint <> g.fingerprint)
   ), events as (
     insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, payment_id, request_id,
-      amount, code, currency, order_id, merchant_txn_id, verdict, body, content_type, address, headers,
+      amount, code, currency, order_id, merchant_txn_id, verdict, body, address,
       deliveries, trace_parent, signed_key, published, hint, recut)
     select merchant_code, fingerprint, kind, transaction_id, payment_id, request_id,
-      amount, code, currency, order_id, merchant_txn_id, verdict, body, content_type, address, headers,
+      amount, code, currency, order_id, merchant_txn_id, verdict, body, address,
       deliveries, trace_parent, signed_key, published, hint, recut
     from given where not exists (select from recut)
     order by merchant_code, transaction_id, fingerprint

@@ -6,10 +6,8 @@ import type { SignatureVerdict } from '../gateway/signature.ts'
 export type IpnRequest = {
   format: 'json' | 'form'
   body: string
-  contentType: string
   /** The client's IP address. */
   address: string
-  headers: Record<string, string>
 }
 
 /**
@@ -37,9 +35,7 @@ export type Arrival = Reading & {
   notification: Notification
   verdict: SignatureVerdict
   body: string
-  contentType: string
   address: string
-  headers: Record<string, string>
   /** The span that stores it; undefined without tracing. */
   traceParent?: string | undefined
 }

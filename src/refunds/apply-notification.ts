@@ -40,7 +40,7 @@ export function applySuccessNotification(
     sendToReview(draft, 'contradicted', { reason, ipnEventId: id })
     return disagreement
   }
-  const proven = { known: true, inferred: false }
+  const proven = { inferred: false }
   if (status === 'succeeded') draft.now = { ...draft.now, ...proven }
   else transition(draft, 'succeeded', cause, { ...proven, ...NO_FAILURE })
   return disagreement

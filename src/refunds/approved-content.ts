@@ -30,6 +30,6 @@ export function checkApproved(
 ): FingerprintCheck {
   if (!row.needsApproval) return 'same'
   const { approvedFingerprint: value, approvedFingerprintKeyId: keyId } = row
-  if (value === null) return 'different'
+  if (value === null || keyId === null) return 'different'
   return encryption.checkFingerprint(formatApproved(row, receiver), { value, keyId })
 }

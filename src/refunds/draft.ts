@@ -32,7 +32,7 @@ export async function lockRefundRows(
       refunded_before as "refundedBefore", refused_code as "refusedCode", refused_at as "refusedAt",
       failure_code as "failureCode", failure_notified_at as "failureNotifiedAt",
       gateway_refund_id as "gatewayRefundId", fee, notified_reference as "notifiedReference",
-      failure_words as "failureWords", known, inferred, matched, success_notified_at as "successNotifiedAt",
+      failure_words as "failureWords", inferred, matched, success_notified_at as "successNotifiedAt",
       in_first_sight as "inFirstSight", review, failure_source as "failureSource",
       failure_reason as "failureReason", failure_message as "failureMessage", resolution,
       resolved_principal as "resolvedPrincipal", resolved_at as "resolvedAt", decided_growth as "decidedGrowth",
@@ -52,7 +52,7 @@ export async function lockRefundRows(
       coalesce(first_sent_at < ${asOf}::timestamptz, true) as "sentBeforeSnapshot",
       coalesce(failure_notified_at < ${asOf}::timestamptz, false) as "failureBeforeSnapshot",
       coalesce(success_notified_at < (
-        select coalesce(p.first_as_of, p.first_seen_at) from payments as p
+        select p.first_as_of from payments as p
         where ${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'r'))} limit 1), false) as "notifiedBeforeFirst"
     from (select ${merchantCode}::text as key_merchant, ${transactionId}::text as key_transaction) as k
     cross join lateral (
@@ -103,7 +103,7 @@ export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
   const { merchantCode, transactionId, paymentId, refundId } = now
   const { status, attempts, firstSentAt, lastSentAt, unanswered, polls } = now
   const { refundedBefore, refusedCode, refusedAt, failureCode, failureNotifiedAt } = now
-  const { gatewayRefundId, fee, notifiedReference, known, inferred, matched } = now
+  const { gatewayRefundId, fee, notifiedReference, inferred, matched } = now
   const { successNotifiedAt, inFirstSight, review } = now
   const { failureSource, failureReason, failureMessage, failureWords } = now
   const { resolution, resolvedPrincipal, resolvedAt, decidedGrowth } = now
@@ -115,7 +115,7 @@ export async function saveDraft(tx: Tx, draft: RefundDraft): Promise<void> {
       .set({
         ...{ status, attempts, firstSentAt, lastSentAt, unanswered, polls },
         ...{ refundedBefore, refusedCode, refusedAt, failureCode, failureNotifiedAt },
-        ...{ gatewayRefundId, fee, notifiedReference, known, inferred, matched },
+        ...{ gatewayRefundId, fee, notifiedReference, inferred, matched },
         ...{ successNotifiedAt, inFirstSight, review },
         ...{ failureSource, failureReason, failureMessage, failureWords },
         ...{ resolution, resolvedPrincipal, resolvedAt, decidedGrowth },

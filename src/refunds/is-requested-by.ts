@@ -1,15 +1,10 @@
 import type { NamedKey } from '../access/principal.ts'
 import type { RefundRecord } from './find-refunds.ts'
 
-/** Whether the principal of a key requested a refund; refunds of early releases name only the key. */
+/** Whether the principal of a key requested a refund. */
 export function isRequestedBy(
   key: NamedKey,
-  {
-    requestedPrincipal,
-    requestedBy,
-  }: Pick<RefundRecord['refund'], 'requestedPrincipal' | 'requestedBy'>,
+  { requestedPrincipal }: Pick<RefundRecord['refund'], 'requestedPrincipal'>,
 ): boolean {
-  return requestedPrincipal === null
-    ? requestedBy === key.name
-    : requestedPrincipal === key.principal
+  return requestedPrincipal === key.principal
 }

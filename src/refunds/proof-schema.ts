@@ -24,9 +24,8 @@ const ProofSnapshot = z.union([
 
 const ProofAttempt = z.strictObject({
   at: Time.openapi({ description: 'When the attempt was recorded, before it was sent' }),
-  bodyHmac: z.string().nullable().openapi({
-    description:
-      'HMAC-SHA-256 of the bytes sent under a key of this service, hexadecimal; null until the record of an earlier release has been replaced',
+  bodyHmac: z.string().openapi({
+    description: 'HMAC-SHA-256 of the bytes sent under a key of this service, hexadecimal',
   }),
   outcome: z.string().nullable().openapi({
     description:

@@ -1,5 +1,4 @@
 import { z } from '@hono/zod-openapi'
-import { isMaskedReceiver, MASK } from '../events/masked-receiver.ts'
 import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 
 /** What every member of a receiver has to be, whatever `REFUND_RECEIVER_CHECK` is: text that can be shown and stored. */
@@ -35,6 +34,9 @@ export const Receiver = z
 
 export type Receiver = z.infer<typeof Receiver>
 
+/** What a masked account number begins with. */
+const MASK = '••••'
+
 /** Masks the account number, as receivers are shown. */
 export function maskReceiver(receiver: Receiver): Receiver {
   return { ...receiver, accountNumber: maskAccount(receiver.accountNumber) }
@@ -52,8 +54,7 @@ type ReceiverColumn = 'receiver' | 'receiver_shown'
 
 /** Where a receiver of a refund is stored. Events hold a copy of `receiver_shown` as it is. */
 export function placeReceiver(column: ReceiverColumn, refundId: string): Place {
-  const isOwn = (text: string) => isMaskedReceiver(text) === (column === 'receiver_shown')
-  return { column: `refunds.${column}`, row: refundId, isOwn }
+  return { column: `refunds.${column}`, row: refundId }
 }
 
 /** Encrypts a receiver for storage, bound to its column and refund. */

@@ -40,7 +40,7 @@ export function transition(
 
 /** Leaves a refund to a person. Its amount stays reserved, and what it was matched to is released. */
 export function sendToReview(draft: RefundDraft, review: ReviewReason, cause: Cause): void {
-  const unproven = { known: false, inferred: false, matched: false, inFirstSight: false }
+  const unproven = { inferred: false, matched: false, inFirstSight: false }
   if (draft.now.status !== 'needs_review') transition(draft, 'needs_review', cause, unproven)
   draft.now = { ...draft.now, review }
 }

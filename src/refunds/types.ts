@@ -43,7 +43,7 @@ export type RefundRow = {
   lastSentAt: string | null
   /** An attempt ended without a valid answer. */
   unanswered: boolean
-  /** `refundedAmount` when it was first sent; null before, and in rows of earlier releases. */
+  /** `refundedAmount` when it was first sent; null before. */
   refundedBefore: string | null
   /** The gateway's answer to the first attempt, if it was a non-zero code. */
   refusedCode: string | null
@@ -58,8 +58,6 @@ export type RefundRow = {
   notifiedReference: string | null
   /** The gateway's words in the notification of its failure. */
   failureWords: string | null
-  /** A notification or a person confirmed its success. */
-  known: boolean
   inferred: boolean
   matched: boolean
   /** When its success was first notified. */

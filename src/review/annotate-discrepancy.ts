@@ -18,21 +18,27 @@ export async function addNote(
   text: string,
 ): Promise<DiscrepancyRow> {
   const operation = 'POST /v1/discrepancies/{id}/note'
-  return await changeDiscrepancy(ctx, access, found, operation, async (tx, { id, notes }) => {
-    if (notes.length >= MAX_NOTES) {
-      const message = `a discrepancy has at most ${MAX_NOTES} notes`
-      throw new DomainError('invalid_request', `text: ${message}`, {
-        errors: [{ path: 'text', message }],
-      })
-    }
-    await tx`
+  return await changeDiscrepancy(
+    ctx,
+    access,
+    found,
+    operation,
+    async (tx, { merchantCode, id, notes }) => {
+      if (notes.length >= MAX_NOTES) {
+        const message = `a discrepancy has at most ${MAX_NOTES} notes`
+        throw new DomainError('invalid_request', `text: ${message}`, {
+          errors: [{ path: 'text', message }],
+        })
+      }
+      await tx`
       update discrepancies set notes = notes || jsonb_build_object('at',
         to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'by', ${access.name}::text,
         'text', ${text}::text)
-      where id = ${id}`
-    const change = { field: 'discrepancy_note' as const, before: null, after: text }
-    return { ...change, verb: 'noted', reason: text }
-  })
+      where merchant_code = ${merchantCode} and id = ${id}`
+      const change = { field: 'discrepancy_note' as const, before: null, after: text }
+      return { ...change, verb: 'noted', reason: text }
+    },
+  )
 }
 
 /**
@@ -46,11 +52,18 @@ export async function assignDiscrepancy(
   name: string | null,
 ): Promise<DiscrepancyRow> {
   const operation = 'POST /v1/discrepancies/{id}/assignee'
-  return await changeDiscrepancy(ctx, access, found, operation, async (tx, { id, assignee }) => {
-    const written = await tx`
-      update discrepancies set assignee = ${name} where id = ${id} and resolved_at is null`
-    if (written.count === 0) return undefined
-    const change = { field: 'discrepancy_assignee' as const, before: assignee, after: name }
-    return { ...change, verb: 'assigned', reason: name ?? 'nobody' }
-  })
+  return await changeDiscrepancy(
+    ctx,
+    access,
+    found,
+    operation,
+    async (tx, { merchantCode, id, assignee }) => {
+      const written = await tx`
+      update discrepancies set assignee = ${name}
+      where merchant_code = ${merchantCode} and id = ${id} and resolved_at is null`
+      if (written.count === 0) return undefined
+      const change = { field: 'discrepancy_assignee' as const, before: assignee, after: name }
+      return { ...change, verb: 'assigned', reason: name ?? 'nobody' }
+    },
+  )
 }

@@ -47,7 +47,7 @@ export async function resolveDiscrepancy(
   { reason, shownAmount }: DiscrepancyDecision,
 ): Promise<DiscrepancyRow> {
   const resolved = await changeDiscrepancy(ctx, access, found, OPERATION, async (tx, row) => {
-    const { id, kind, paymentId } = row
+    const { merchantCode, id, kind, paymentId } = row
     if (row.resolvedAt !== null) return undefined
     const decision = { access, reason, decidedAt: new Date() }
     const entered =
@@ -59,7 +59,7 @@ export async function resolveDiscrepancy(
     await tx`
       update discrepancies set resolved_at = now(), resolved_by = ${access.name}, resolution = ${reason},
         over_at = null
-      where id = ${id} and resolved_at is null`
+      where merchant_code = ${merchantCode} and id = ${id} and resolved_at is null`
     await recheck(tx, row, own)
     const also = describeSelfDecided(access, own)
     const events = [...(entered?.events ?? []), ...(await buildSelfDecidedEvents(ctx, tx, own))]

@@ -14,11 +14,8 @@ const COLUMNS = {
 const KEY_COLUMNS = pickColumns(transactions, 'merchantCode', 'transactionId')
 const KEY = ['merchant_code', 'transaction_id']
 
-/** Earlier releases left `first_paid_at` empty. */
-const WAS_PAID = `(first_paid_at is not null or state in ('paid', 'partially_refunded', 'refunded'))`
-
 /** What every lock reads of a row of `transactions` as `t`. */
-const ROW = `state, final, ${WAS_PAID} as "wasPaid", paid_amount as "paidAmount", refunded_amount as "refundedAmount",
+const ROW = `state, final, first_paid_at is not null as "wasPaid", paid_amount as "paidAmount", refunded_amount as "refundedAmount",
   duplicate_payment as "duplicatePayment", unapplied_entries as "unappliedEntries", order_id as "orderId",
   merchant_txn_id as "merchantTxnId", currency, expected_amount as "expectedAmount", ipn_count as "ipnCount",
   ipn_measured as "ipnMeasured"`

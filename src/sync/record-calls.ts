@@ -45,7 +45,7 @@ export async function recordCalls(
     bodyKeyId: record.bodyHmac.keyId,
   }))
   await tx`
-    insert into gateway_calls (id, merchant_code, transaction_id, command, body_sha256, body_key_id,
+    insert into gateway_calls (id, merchant_code, transaction_id, command, body_hmac, body_key_id,
       sent_at, duration_ms, outcome, http_status, code, message, answer, received)
     select id, merchant_code, transaction_id, command, body_hmac, body_key_id, sent_at,
       duration_ms, outcome, http_status, code, message, answer::jsonb, received

@@ -43,7 +43,7 @@ export function selectEntries(sql: Sql, request: EntriesRequest) {
     union all
     select sent_at, '2-' || lpad(id::text, 19, '0'), 'query',
       json_build_object('outcome', outcome, 'code', code, 'message', message, 'httpStatus', http_status,
-        'durationMs', duration_ms, 'bodyHmac', case when body_key_id is not null then encode(body_sha256, 'hex') end,
+        'durationMs', duration_ms, 'bodyHmac', encode(body_hmac, 'hex'),
         'received', left(received, ${MAX_SHOWN}))
     from ${key} cross join lateral (
       ${selectOldest(sql, request, { table: 'gateway_calls', time: 'sent_at', rank: 2 })}) as g
@@ -129,7 +129,7 @@ function selectRefundSteps(sql: Sql, transaction: TransactionKey) {
     select a.recorded_at, '4-' || lpad(a.id::text, 19, '0'), 'refund_attempt',
       json_build_object('refundId', a.refund_id, 'outcome', a.outcome, 'code', a.code, 'message', a.message,
         'httpStatus', a.http_status, 'durationMs', a.duration_ms,
-        'bodyHmac', case when a.body_key_id is not null then encode(a.body_sha256, 'hex') end,
+        'bodyHmac', encode(a.body_hmac, 'hex'),
         'received', left(a.received, ${MAX_SHOWN}))
     from ${selectKey(sql, transaction)} cross join lateral (
       select merchant_code, refund_id from refunds as r where ${sql.unsafe(byKey('r', KEY, 'k'))} offset 0

@@ -36,9 +36,8 @@ const Query = z.strictObject({
   message: z.string().nullable(),
   httpStatus: z.int().nullable(),
   durationMs: z.int(),
-  bodyHmac: z.string().nullable().openapi({
-    description:
-      'HMAC-SHA-256 of the bytes sent under a key of this service, hexadecimal; null until the record of an earlier release has been replaced',
+  bodyHmac: z.string().openapi({
+    description: 'HMAC-SHA-256 of the bytes sent under a key of this service, hexadecimal',
   }),
   received: Received,
 })
@@ -63,7 +62,7 @@ const RefundAttempt = z.strictObject({
   message: z.string().nullable(),
   httpStatus: z.int().nullable(),
   durationMs: z.int().nullable(),
-  bodyHmac: z.string().nullable(),
+  bodyHmac: z.string(),
   received: Received.openapi({
     description: 'The first 2,000 characters of what was received, as JSON',
   }),

@@ -5,7 +5,7 @@ import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { type EndpointRequest, endpointNotFound } from './find-endpoints.ts'
-import { liveKeyOf, REFUND_TYPES } from './owner.ts'
+import { liveKeyOf } from './owner.ts'
 
 export const ENDPOINT_PATH = '/v1/webhook-endpoints/{endpointId}'
 
@@ -38,7 +38,7 @@ export async function commitChange<T>(
   const result = await runInTransaction(ctx.sql, async (tx) => {
     const [row] = await tx<LockedEndpoint[]>`
       select merchant_code as "merchantCode", url, types,
-        coalesce(with_refunds, types && ${REFUND_TYPES}) as "withRefunds", disabled_at is not null as "isDisabled",
+        with_refunds as "withRefunds", disabled_at is not null as "isDisabled",
         exists ${liveKeyOf(tx)} as "isOwned"
       from webhook_endpoints as e
       where id = ${id} and merchant_code = any(${[...owners]}) for update`

@@ -19,7 +19,7 @@ export async function endEndpoints(sql: Sql | Tx, keyId?: string): Promise<Ended
       : sql`e.key_chain_id = (select coalesce(k.chain_id, k.id) from api_keys as k where k.id = ${keyId})`
   const ended = await sql<{ id: string; merchantCode: string; url: string }[]>`
     update webhook_endpoints as e set disabled_at = now(), disabled_reason = 'key_ended'
-    where e.disabled_at is null and e.key_chain_id is not null and ${ofKey} and not exists ${liveKeyOf(sql)}
+    where e.disabled_at is null and ${ofKey} and not exists ${liveKeyOf(sql)}
     returning e.id, e.merchant_code as "merchantCode", e.url`
   return ended.map(({ url, ...one }) => ({ ...one, host: new URL(formatOrigin(url)).host }))
 }

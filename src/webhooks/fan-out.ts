@@ -1,7 +1,7 @@
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import type { Context } from '../context.ts'
 import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
-import { liveKeyOf, mayRead, REFUND_TYPES } from './owner.ts'
+import { liveKeyOf, mayRead } from './owner.ts'
 
 /** Events per endpoint, and endpoints, of one statement. */
 const WINDOW = 1_000
@@ -22,10 +22,9 @@ export async function fanOut({ sql }: Pick<Context, 'sql'>): Promise<number> {
   const ofAll = sql`e.merchant_code = ${EVERY_MERCHANT}`
   const planned = await sql`
     with turn as materialized (
-      select e.id, e.merchant_code, e.types, e.planned_up_to, e.key_chain_id, k.scopes, k.merchants,
-        coalesce(e.with_refunds, e.types && ${REFUND_TYPES}) as with_refunds
-      from webhook_endpoints as e left join lateral ${liveKeyOf(sql)} as k on true
-      where e.disabled_at is null and (e.key_chain_id is null or k.scopes is not null)
+      select e.id, e.merchant_code, e.types, e.planned_up_to, k.scopes, k.merchants, e.with_refunds
+      from webhook_endpoints as e cross join lateral ${liveKeyOf(sql)} as k
+      where e.disabled_at is null
         and case when ${ofAll}
           then exists (select from events as ev where ev.id > e.planned_up_to)
           else exists (select from events as ev
@@ -34,7 +33,7 @@ export async function fanOut({ sql }: Pick<Context, 'sql'>): Promise<number> {
           where d.endpoint_id = e.id limit ${sql.unsafe(String(MAX_PENDING))}) as waiting) < ${MAX_PENDING}
       order by e.planned_up_to limit ${ENDPOINTS} for no key update of e skip locked
     ), come as materialized (
-      select e.id as endpoint_id, e.types, e.with_refunds, e.key_chain_id, e.scopes, e.merchants, ev.* from turn as e cross join lateral (
+      select e.id as endpoint_id, e.types, e.with_refunds, e.scopes, e.merchants, ev.* from turn as e cross join lateral (
         (select id, merchant_code, transaction_id, type, ${namesRefund} as names_refund from events
           where ${ofAll} and id > e.planned_up_to order by id limit ${sql.unsafe(String(WINDOW))})
         union all

@@ -5,7 +5,6 @@ import type { Context } from '../context.ts'
 import { DomainError } from '../errors.ts'
 import type { Position } from '../platform/http/page.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { REFUND_TYPES } from './owner.ts'
 import type { EndpointRow } from './view.ts'
 
 /** A request about one endpoint. `owners` are the merchant codes whose endpoints its key may see. */
@@ -53,7 +52,7 @@ export function endpointNotFound(id: string): DomainError {
 function selectEndpoints(sql: Tx) {
   return sql`
     select id, merchant_code as "merchantCode", url, types, created_at::text as "createdAt",
-      coalesce(with_refunds, types && ${REFUND_TYPES}) as "withRefunds",
+      with_refunds as "withRefunds",
       (select k.name from api_keys as k where coalesce(k.chain_id, k.id) = e.key_chain_id
         order by k.created_at desc, k.id limit 1) as owner,
       failing_since::text as "failingSince", disabled_at::text as "disabledAt",

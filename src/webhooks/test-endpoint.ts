@@ -8,7 +8,6 @@ import type { LockedEndpoint } from './commit-change.ts'
 import type { WebhooksContext } from './context.ts'
 import { type EndpointRequest, endpointNotFound } from './find-endpoints.ts'
 import type { TestEvent } from './openapi.ts'
-import { REFUND_TYPES } from './owner.ts'
 import { requireReadable } from './require-readable.ts'
 import { openSecrets, type StoredSecrets } from './secrets.ts'
 import type { SendResult } from './sender.ts'
@@ -38,7 +37,7 @@ export async function testEndpoint(
   const { sql, encryption, webhooks } = ctx
   const [row] = await sql<Row[]>`
     select merchant_code as "merchantCode", url, types, secret,
-      coalesce(with_refunds, types && ${REFUND_TYPES}) as "withRefunds",
+      with_refunds as "withRefunds",
       case when previous_secret_until > now() then previous_secret end as "previousSecret",
       (extract(epoch from clock_timestamp()) * 1000)::float8 as now from webhook_endpoints
     where id = ${endpointId} and merchant_code = any(${[...owners]})`

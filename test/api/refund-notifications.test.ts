@@ -77,7 +77,7 @@ describe('the notification of a refund', () => {
       if (isBetween) await lab.pass(payment)
       expect(await postIpn(lab.service.url, genuine)).toEqual(RECEIVED)
       await lab.pass(payment)
-      expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', known: true })
+      expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: false })
     }
   })
 
@@ -90,7 +90,7 @@ describe('the notification of a refund', () => {
     const sent = sign({ ...members, svc_TransactionID: reference, ...odd })
     expect(await postIpn(lab.service.url, sent)).toEqual(RECEIVED)
     await lab.pass(payment)
-    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', known: true })
+    expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: false })
     expect((await lab.api(`/v1/transactions/${reference}`)).status).toBe(404)
   })
 

@@ -7,21 +7,21 @@ const ROUNDS = 5
 
 /** What `fill` leaves out, beside a tenth of the stored transactions: refunds with all that belongs to them. */
 const REST = [
-  `insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, idempotency_key,
+  `insert into refunds (fingerprint_key_id, requested_principal, merchant_code, refund_id, transaction_id, payment_id, amount, idempotency_key,
      fingerprint, requested_by, status, attempts, due_at, requested_at, receiver, forget_receiver_at)
-   select merchant_code, gen_random_uuid(), transaction_id, payment_id, 1000, payment_id, '', 'bench',
+   select 'k', 'key:k', merchant_code, gen_random_uuid(), transaction_id, payment_id, 1000, payment_id, '', 'bench',
      case when n % 1000 = 0 then 'accepted' else 'succeeded' end, 1,
      case when n % 1000 = 0 then now() end, first_seen_at,
      case when n % 1000 = 0 then 'x'::bytea end, case when n % 1000 = 0 then now() + interval '1 hour' end
    from (select *, row_number() over () as n from payments) as p where n % 10 = 0`,
-  `insert into refund_attempts (merchant_code, refund_id, body_sha256, snapshot_call_id, recorded_at)
-   select merchant_code, refund_id, '', 1, requested_at from refunds`,
+  `insert into refund_attempts (body_key_id, merchant_code, refund_id, body_hmac, snapshot_call_id, recorded_at)
+   select 'k', merchant_code, refund_id, '', 1, requested_at from refunds`,
   `insert into foreign_refunds (merchant_code, request_id, payment_id, amount, ipn_event_id)
    select merchant_code, 'F-' || payment_id, payment_id, 1, 1 from refunds`,
   `insert into ipn_events (merchant_code, fingerprint, kind, request_id, payment_id, verdict, body,
-     content_type, address, headers, deliveries, handled_at)
+     address, deliveries, handled_at)
    select merchant_code, decode(md5(payment_id) || md5(payment_id), 'hex'), 'refund', refund_id, payment_id,
-     'verified', '{}', 'application/json', '127.0.0.1', '{}', 1, case when attempts = 1 then now() end
+     'verified', '{}', '127.0.0.1', 1, case when attempts = 1 then now() end
    from refunds`,
   `insert into audit_entries (actor, operation, object_id, outcome)
    select 'bench', 'POST', refund_id, 'done' from refunds`,
@@ -35,8 +35,8 @@ const REST = [
    select case when n % 100 = 0 then ${M} else 'OTHER' end, transaction_id, 'payment.created',
      json_build_object('id', transaction_id, 'text', repeat('x', 400)), first_seen_at
    from (select *, row_number() over () as n from transactions) as t`,
-  `insert into webhook_endpoints (id, merchant_code, url, types, secret, planned_up_to)
-   values ('00000000-0000-4000-8000-000000000000', '*', 'https://shop.example', '{}', '', 0)
+  `insert into webhook_endpoints (key_chain_id, with_refunds, id, merchant_code, url, types, secret, planned_up_to)
+   values (gen_random_uuid(), true, '00000000-0000-4000-8000-000000000000', '*', 'https://shop.example', '{}', '', 0)
    on conflict do nothing`,
   `insert into webhook_deliveries (endpoint_id, event_id, merchant_code, transaction_id, due_at, lease_id)
    select '00000000-0000-4000-8000-000000000000', id, merchant_code, transaction_id,

@@ -74,16 +74,15 @@ export async function measureRemoval(stage: Stage): Promise<Measure[]> {
 /** As the service stores them, 500 days ago. */
 async function addOld({ database: { sql } }: Stage): Promise<void> {
   await sql`
-    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, verdict, body, content_type,
-      address, headers, deliveries, first_received_at, last_received_at)
+    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, verdict, body, address, deliveries, first_received_at, last_received_at)
     select ${ACCOUNT.merchantCode}, sha256(gen_random_uuid()::text::bytea), 'payment', 'OLD-' || n, 'verified',
-      repeat('x', 400), 'application/json', '127.0.0.1', '{}', 1, now() - interval '500 days',
+      repeat('x', 400), '127.0.0.1', 1, now() - interval '500 days',
       now() - interval '500 days'
     from generate_series(1, ${OLD}) as n`
   await sql`
-    insert into gateway_calls (merchant_code, transaction_id, command, body_sha256, sent_at, duration_ms,
+    insert into gateway_calls (body_key_id, merchant_code, transaction_id, command, body_hmac, sent_at, duration_ms,
       outcome, http_status, code, message, answer)
-    select ${ACCOUNT.merchantCode}, 'OLD-' || n, 'QUERY_PT', sha256(''), now() - interval '500 days', 20,
+    select 'k', ${ACCOUNT.merchantCode}, 'OLD-' || n, 'QUERY_PT', sha256(''), now() - interval '500 days', 20,
       'answered', 200, '0', 'Success', '[{"id":"P","status":"SUCCESS","amount":"20000000"}]'
     from generate_series(1, ${OLD}) as n`
   await sql.unsafe('vacuum analyze ipn_events, gateway_calls')

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { ConfigError } from '../../src/config/config-error.ts'
 import { openDataKeys } from '../../src/data-keys/open-data-keys.ts'
@@ -6,11 +5,10 @@ import { Refund } from '../../src/refunds/view.ts'
 import { withKey } from '../support/api.ts'
 import { ask, expectRefused, expectTaken, MASKED, RECEIVER, seedPaid } from '../support/ask.ts'
 import { createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { encryptEarlier, rewriteAsEarlier } from '../support/earlier-release.ts'
 import { startTestService } from '../support/service.ts'
 
 const makeKey = (byte: number) => Buffer.alloc(32, byte).toString('base64')
-const [K1, K2, K3] = [makeKey(1), makeKey(2), makeKey(3)]
+const [K1, K2] = [makeKey(1), makeKey(2)]
 
 async function makeDatabase(): Promise<TestDatabase> {
   const database = await createTestDatabase()
@@ -121,57 +119,4 @@ describe('a reused idempotency key', () => {
     }
     expect(await database.sql`select refund_id from refunds`).toHaveLength(1)
   })
-})
-
-describe('what the previous release wrote', () => {
-  async function writeEarlier(root: string, more: { receiver?: typeof RECEIVER } = {}) {
-    const database = await makeDatabase()
-    const { id } = await seedPaid(database, { paymentMethod: more.receiver ? 'QR' : 'CC' })
-    const service = await start(database, root)
-    const body = { amount: '30.0', reason: 'returned', ...more }
-    const asked = { url: service.url, idempotencyKey: 'earlier' }
-    const refund = await expectTaken(await ask(asked, id, body))
-    await service.stop()
-    await rewriteAsEarlier(database, root, { refundId: refund.id, paymentId: id, ...body })
-    return { database, id, body, refund }
-  }
-
-  it.each([{}, { receiver: RECEIVER }])('is read, and compared with requests: %j', async (more) => {
-    const { database, id, body, refund } = await writeEarlier(K1, more)
-    const { url } = await start(database, K1)
-    const asked = { url, idempotencyKey: 'earlier' }
-    expect((await expectTaken(await ask(asked, id, body), true)).id).toBe(refund.id)
-    expect(await readReceiver(url, refund.id)).toEqual(more.receiver ? MASKED : null)
-    await expectRefused(
-      await ask(asked, id, { ...body, amount: '1' }),
-      422,
-      'idempotency_key_reused',
-    )
-  })
-
-  it.each([{}, { receiver: RECEIVER }])('with another key stops the start: %j', async (more) => {
-    const { database, id, body, refund } = await writeEarlier(K1, more)
-    await expect(start(database, K2)).rejects.toBeInstanceOf(ConfigError)
-    expect(await readKeys(database)).toEqual([])
-    const { url } = await start(database, K2, K1)
-    const asked = { url, idempotencyKey: 'earlier' }
-    expect((await expectTaken(await ask(asked, id, body), true)).id).toBe(refund.id)
-  })
-
-  it.each([{}, { receiver: RECEIVER }])(
-    'partly with a key that is lost: the request is 503, and the rest works: %j',
-    async (more) => {
-      const { database, id, body } = await writeEarlier(K1, more)
-      const endpoint = randomUUID()
-      const secret = encryptEarlier(K3, 'whsec', `webhook endpoint ${endpoint}`)
-      await database.sql`
-        insert into webhook_endpoints (id, merchant_code, url, types, secret, planned_up_to)
-        values (${endpoint}, 'UFLIYL', 'https://shop.example', '{}', ${secret}, 0)`
-      const { url } = await start(database, K3)
-      const asked = { url, idempotencyKey: 'earlier' }
-      await expectRefused(await ask(asked, id, body), 503, 'unavailable')
-      const other = await seedPaid(database)
-      await expectTaken(await ask({ url }, other.id))
-    },
-  )
 })

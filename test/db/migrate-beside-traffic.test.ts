@@ -1,4 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest'
+import { MIGRATION_LOCK } from '../../src/db/locks.ts'
 import { migrateDatabase } from '../../src/db/migrate.ts'
 import { isSchemaCurrent } from '../../src/db/pending-migrations.ts'
 import { createTestDatabase, holdLocks, type TestDatabase } from '../support/database.ts'
@@ -89,10 +90,10 @@ it('a migration that gives up names who holds the table and what to do, and chan
   expect(await isSchemaCurrent(database.sql)).toBe(true)
 })
 
-it('a current database is migrated without any lock: a process starts while a newer release migrates', async () => {
+it('a current database is migrated without any lock: a process starts while another one migrates', async () => {
   const database = await createDatabase()
   const held = await database.sql.reserve()
-  await held`select pg_advisory_lock(${0x69706e70}), pg_advisory_lock(${0x69706e71})`
+  await held`select pg_advisory_lock(${MIGRATION_LOCK})`
   expect(await migrateDatabase(database.url)).toEqual([])
   await held`select pg_advisory_unlock_all()`
   held.release()

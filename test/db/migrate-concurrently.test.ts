@@ -2,6 +2,7 @@ import { createServer } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { watchSession } from '../../src/db/blockers.ts'
 import { loadMigrations } from '../../src/db/load-migrations.ts'
+import { MIGRATION_LOCK } from '../../src/db/locks.ts'
 import { migrateDatabase } from '../../src/db/migrate.ts'
 import { MIGRATION_LIMITS, requireDirect, requireSession } from '../../src/db/migration-session.ts'
 import { waitForLock } from '../../src/db/wait-for-lock.ts'
@@ -11,9 +12,6 @@ import { listen } from '../support/gateway.ts'
 import { waitUntilBlocked } from '../support/locks.ts'
 import { createLines, plantMigrations } from '../support/migrations.ts'
 import { waitUntil } from '../support/wait-until.ts'
-
-/** The advisory lock of all migrators, also of release 0.1.0: "ipnp". */
-const LOCK = 0x69706e70
 
 const BUILD = 'CREATE INDEX CONCURRENTLY "planted" ON "transactions" USING btree ("order_id");'
 const BREAK = '--> statement-breakpoint\n'
@@ -106,29 +104,6 @@ it('two processes at once build each index once: the one that waits has no snaps
   expect(await second).toEqual([])
 })
 
-it('release 0.1.0 may wait for its lock: the build that comes next does not hold it, and both go on', async () => {
-  const database = await createDatabase()
-  const folder = plantMigrations({
-    '9001_planted': 'ALTER TABLE "transactions" ADD COLUMN "planted" text;',
-    '9002_planted': BUILD,
-  })
-  const writer = await writeUncommitted(database)
-  const migrated = migrateDatabase(database.url, {
-    folder,
-    // Holds the lock until the writer ends.
-    limits: { lockTimeoutMs: 60_000 },
-  })
-  await waitUntilBlocked(database)
-  const earlier = await database.sql.reserve()
-  const started = earlier`select pg_advisory_lock(${LOCK})`.execute()
-  await waitUntilBlocked(database, 2)
-  await writer.release()
-  await started
-  await earlier`select pg_advisory_unlock(${LOCK})`
-  earlier.release()
-  expect(await migrated).toHaveLength(2)
-})
-
 it('an index is dropped concurrently, and one that is gone already is no error', async () => {
   const database = await createDatabase()
   const drop = 'DROP INDEX CONCURRENTLY "transactions_order";'
@@ -194,10 +169,13 @@ it('a wait for the lock that goes on for minutes advises how to end the session 
   const database = await createDatabase()
   const { log, lines } = createLines()
   const limits = { ...MIGRATION_LIMITS, reportEveryMs: 10, pollMs: 1 }
-  const held = await holdLocks(database, (tx) => tx`select pg_advisory_xact_lock(${LOCK})`)
+  const held = await holdLocks(
+    database,
+    (tx) => tx`select pg_advisory_xact_lock(${MIGRATION_LOCK})`,
+  )
   const { sql, close } = openSession(database.url, 'test')
   onTestFinished(() => close())
-  const waiting = waitForLock({ sql, monitor: sql, log, limits }, LOCK)
+  const waiting = waitForLock({ sql, monitor: sql, log, limits }, MIGRATION_LOCK)
   await waitUntil(() => lines.some((one) => /pg_terminate_backend\(\d+\)/.test(one)), {
     what: 'the advice',
   })

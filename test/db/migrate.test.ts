@@ -1,10 +1,12 @@
 import { execFile } from 'node:child_process'
-import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { createHash } from 'node:crypto'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, it, onTestFinished } from 'vitest'
+import { MIGRATION_LOCK } from '../../src/db/locks.ts'
 import { migrateDatabase } from '../../src/db/migrate.ts'
 import {
   isSchemaCurrent,
@@ -12,11 +14,10 @@ import {
   readPendingMigrations,
 } from '../../src/db/pending-migrations.ts'
 import { createTestDatabase } from '../support/database.ts'
-import { createLines } from '../support/migrations.ts'
+import { createLines, plantMigrations } from '../support/migrations.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
-/** The advisory lock of all migrators, also of release 0.1.0: "ipnp". */
-const LOCK = 0x69706e70
+const NEXT = { '9001_next': 'CREATE TABLE "next" ("id" int);' }
 
 async function createEmptyDatabase() {
   const database = await createTestDatabase({ empty: true })
@@ -27,13 +28,13 @@ async function createEmptyDatabase() {
 it('processes that start together migrate one after another, and each migration is applied once', async () => {
   const database = await createEmptyDatabase()
   const held = await database.sql.reserve()
-  await held`select pg_advisory_lock(${LOCK})`
+  await held`select pg_advisory_lock(${MIGRATION_LOCK})`
   const logs = [1, 2, 3].map(() => createLines())
   const migrators = logs.map(({ log }) => migrateDatabase(database.url, { log }))
   await waitUntil(() => logs.every(({ lines }) => lines.some((one) => /waiting for/.test(one))), {
     what: 'three processes wait for their turn',
   })
-  await held`select pg_advisory_unlock(${LOCK})`
+  await held`select pg_advisory_unlock(${MIGRATION_LOCK})`
   held.release()
   const applied = (await Promise.all(migrators)).flat().map(({ name }) => name)
   expect(applied).toEqual((await readJournal()).map(({ tag }) => tag))
@@ -59,16 +60,57 @@ it('a failed migration is reported, and the next process can retry', async () =>
   expect(await isSchemaCurrent(database.sql)).toBe(true)
 })
 
-it('the schema of a newer version counts as current, an older one does not', async () => {
+it('a process that runs is not stopped by the migrations of the next version, nor started on an older schema', async () => {
   const database = await createEmptyDatabase()
   expect(await isSchemaCurrent(database.sql)).toBe(false)
-  expect(await readPendingMigrations(database.sql)).toContain('0000_main')
+  expect(await readPendingMigrations(database.sql)).toContain('0000_initial')
   await migrateDatabase(database.url)
-  await database.sql`
-    insert into drizzle.__drizzle_migrations (hash, created_at) values ('newer', 9999999999999)`
+  await migrateDatabase(database.url, { folder: plantMigrations(NEXT) })
   expect(await isSchemaCurrent(database.sql)).toBe(true)
   await database.sql`delete from drizzle.__drizzle_migrations`
   expect(await isSchemaCurrent(database.sql)).toBe(false)
+})
+
+it('a file is recorded with its SHA-256, and one with another is refused, whatever is pending', async () => {
+  const database = await createEmptyDatabase()
+  await migrateDatabase(database.url)
+  const [row] = await database.sql`select hash from drizzle.__drizzle_migrations`
+  const file = readFileSync('migrations/0000_initial.sql')
+  expect(row?.hash).toBe(createHash('sha256').update(file).digest('hex'))
+  await database.sql`update drizzle.__drizzle_migrations set hash = 'another'`
+  const refusal =
+    /^The database is one of another version: .* 0000_initial has another text\. .*DATA_DIR/
+  await expect(migrateDatabase(database.url)).rejects.toThrow(refusal)
+  const folder = plantMigrations(NEXT)
+  await expect(migrateDatabase(database.url, { folder })).rejects.toThrow(refusal)
+  expect(await database.sql`select to_regclass('next') as next`).toEqual([{ next: null }])
+})
+
+it('a migration that this version does not know is refused, and nothing is applied', async () => {
+  const database = await createEmptyDatabase()
+  await migrateDatabase(database.url, { folder: plantMigrations(NEXT) })
+  const refusal = /^The database is one of another version: this version lacks a migration of it\. /
+  await expect(migrateDatabase(database.url)).rejects.toThrow(refusal)
+})
+
+it('the migrations name no schema: they make the tables in the first one of the search path', async () => {
+  const database = await createEmptyDatabase()
+  await database.sql`create schema elsewhere`
+  const url = new URL(database.url)
+  url.searchParams.set('search_path', 'elsewhere')
+  await migrateDatabase(url.href)
+  const tables = await database.sql<{ schema: string; n: number }[]>`
+    select schemaname as schema, count(*)::int as n from pg_tables
+    where schemaname in ('public', 'elsewhere') group by schemaname`
+  expect(tables).toEqual([{ schema: 'elsewhere', n: expect.any(Number) }])
+  expect(tables[0]?.n).toBeGreaterThan(25)
+})
+
+it('no expression of a migration qualifies a column by its table, which may be renamed or be a partition', () => {
+  const texts = readdirSync('migrations')
+    .filter((file) => file.endsWith('.sql'))
+    .map((file) => readFileSync(`migrations/${file}`, 'utf8'))
+  expect(texts.join('\n').match(/"\."/g)).toBeNull()
 })
 
 it('the migrations in the repository create exactly the schema that the code declares', async () => {

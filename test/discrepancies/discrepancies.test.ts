@@ -529,9 +529,9 @@ describe('a discrepancy', () => {
     const { merchantCode } = MERCHANT
     await lab.database.sql`
       insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, code, verdict, body,
-        content_type, address, headers, deliveries)
+        address, deliveries)
       select ${merchantCode}, sha256(n::text::bytea), 'payment', ${id}, n,
-        case when n between 21 and 50 then 'verified' else 'missing' end, '', '', '', '{}', 1
+        case when n between 21 and 50 then 'verified' else 'missing' end, '', '', 1
       from generate_series(1, 70) as n`
     const keys = [
       { merchantCode, transactionId: 'T-NONE' },

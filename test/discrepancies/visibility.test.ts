@@ -96,24 +96,6 @@ it.each(READERS)('an endpoint registered by a key %s gets the same', async (_, k
   )
 })
 
-it.each([
-  ['of payments only', ['discrepancy.found', 'payment.updated'], false],
-  ['of refunds as well', ['discrepancy.found', 'refund.updated'], true],
-])('an endpoint of an earlier release with types %s gets what they show', async (_, types, all) => {
-  const { sql } = lab.database
-  const [row] = await sql<{ id: string }[]>`
-    insert into webhook_endpoints (merchant_code, url, types, secret, planned_up_to)
-    values ('UFLIYL', 'http://127.0.0.1:65535/', ${types}, '', ${start}) returning id`
-  await fanOut(lab.service.ctx)
-  const rows = await sql<{ kind: string }[]>`
-    select data ->> 'kind' as kind from webhook_deliveries d join events e on e.id = d.event_id
-    where d.endpoint_id = ${row?.id ?? ''} and e.type = 'discrepancy.found'`
-  expectKinds(
-    rows.map(({ kind }) => kind),
-    all,
-  )
-})
-
 function readKind({ data }: { data: object }): unknown {
   return 'kind' in data ? data.kind : undefined
 }

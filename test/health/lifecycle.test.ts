@@ -1,7 +1,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { prepareAccess } from '../../src/access/prepare-access.ts'
 import { FIRST_KEY_LOCK } from '../../src/db/locks.ts'
+import type { Tx } from '../../src/platform/postgres/types.ts'
+import type { ServiceOptions } from '../../src/service.ts'
 import { withKey } from '../support/api.ts'
+import { holdLocks } from '../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { pickPort } from '../support/process.ts'
 import { KEY, postIpn, signIpn, startTestService } from '../support/service.ts'
@@ -16,11 +19,11 @@ async function probe(url: string, path = '/readyz') {
 }
 
 /** Starts a service in the background, on ports that are known before it listens. */
-async function beginStart(role: string) {
+async function beginStart(role: string, prepare: ServiceOptions['prepare'] = prepareAccess) {
   const [PORT, METRICS_PORT] = [await pickPort(), await pickPort()]
   const started = startTestService(rig.database, rig.sandbox.url, {
     settings: { PORT, METRICS_PORT, ROLE: role, API_KEY: KEY },
-    prepare: prepareAccess,
+    prepare,
   })
   onTestFinished(async () => (await started).stop())
   const [url, metricsUrl] = [PORT, METRICS_PORT].map((port) => `http://127.0.0.1:${port}`)
@@ -47,22 +50,23 @@ describe('while a process starts', () => {
   })
 
   it('it is not ready before its background work runs, and what reaches it is served', async () => {
-    const { started, url } = await whileUncommitted(
-      rig.database,
-      (held) => held`lock table webhook_endpoints in access exclusive mode`,
-      async () => {
-        const start = await beginStart('all')
-        await waitUntilBlocked(rig.database)
-        for (const address of [start.url, start.metricsUrl]) {
-          expect(await probe(address)).toMatch(/^503 .*is starting/)
-          expect(await probe(address, '/healthz')).toMatch(/^200 /)
-        }
-        const notification = signIpn({ svc_TransactionID: 'T-EARLY' })
-        expect((await postIpn(start.url, notification)).status).toBe(200)
-        expect((await fetch(`${start.url}/v1/transactions`, withKey())).status).toBe(200)
-        return start
-      },
-    )
+    let release = async () => {}
+    // What a start reads last; the requests below need none of it.
+    const { started, url, metricsUrl } = await beginStart('all', async (ctx) => {
+      await prepareAccess(ctx)
+      const lock = (tx: Tx) => tx`lock table merchant_accounts in access exclusive mode`
+      release = (await holdLocks(rig.database, lock)).release
+    })
+    onTestFinished(() => release())
+    await waitUntilBlocked(rig.database)
+    for (const address of [url, metricsUrl]) {
+      expect(await probe(address)).toMatch(/^503 .*is starting/)
+      expect(await probe(address, '/healthz')).toMatch(/^200 /)
+    }
+    const notification = signIpn({ svc_TransactionID: 'T-EARLY' })
+    expect((await postIpn(url, notification)).status).toBe(200)
+    expect((await fetch(`${url}/v1/transactions`, withKey())).status).toBe(200)
+    await release()
     await started
     expect(await probe(url)).toMatch(/^200 /)
   })

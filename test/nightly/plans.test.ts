@@ -20,8 +20,8 @@ beforeEach(async () => {
     await sql`alter table ${sql(name)} set (autovacuum_enabled = false)`
   // The first has deliveries waiting, the second none: fan-out stops at a limit of waiting ones.
   await sql`
-    insert into webhook_endpoints (merchant_code, url, types, secret, planned_up_to, created_at)
-    select '*', 'http://127.0.0.1:9/', '{payment.created,payment.updated}', '', p, to_timestamp(p)
+    insert into webhook_endpoints (key_chain_id, with_refunds, merchant_code, url, types, secret, planned_up_to, created_at)
+    select gen_random_uuid(), true, '*', 'http://127.0.0.1:9/', '{payment.created,payment.updated}', '', p, to_timestamp(p)
     from unnest(array[1000000000, 0]) as p order by p desc`
   await sql`update webhook_endpoints set created_at = now() - interval '1 d' where planned_up_to > 0`
   connection = measureConnection(rig.database)

@@ -1,8 +1,6 @@
 import { randomInt } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { loadMigrations, type Migration } from '../../src/db/load-migrations.ts'
 import { migrateDatabase } from '../../src/db/migrate.ts'
-import { readPendingMigrations } from '../../src/db/pending-migrations.ts'
 import { storeKeys } from '../scenarios/chaos/accounts.ts'
 import type { Member } from '../scenarios/chaos/processes.ts'
 import { createLines, plantMigrations } from '../support/migrations.ts'
@@ -22,7 +20,7 @@ import { type Stage, startStage } from './rolling-upgrade/stage.ts'
 
 /** Notifications that each process acknowledges in each phase. */
 const ENOUGH = 8
-/** Rows of the tables on which the present release builds indexes. */
+/** Rows of tables on which indexes are built. */
 const ROWS = 50_000
 
 /** The service refuses notifications that wait for 0.4 s, whatever makes the database slow. */
@@ -32,15 +30,15 @@ const TOO_BUSY =
 type Scene = {
   stage: Stage
   traffic: Traffic
-  /** Applies the pending migrations of a folder, by default of the present release. */
+  /** Applies the pending migrations of a folder, by default of the present version. */
   migrate(folder?: string): () => Promise<void>
   /** Everything that helps to explain a failure. */
   report(): string
 }
 
-/** Plays on two processes of the previous release, on its schema, with traffic; keeps the logs when it fails. */
-async function onPreviousRelease(
-  play: (scene: Scene, previous: Member[]) => Promise<void>,
+/** Plays on two processes of the newest release, on its schema, with traffic; keeps the logs when it fails. */
+async function onRunningService(
+  play: (scene: Scene, running: Member[]) => Promise<void>,
 ): Promise<void> {
   const stage = await startStage()
   const { log, lines } = createLines()
@@ -48,10 +46,10 @@ async function onPreviousRelease(
   let isOver = false
   const seed = randomInt(1_000_000)
   try {
-    const previous = await stage.start('previous', 2)
+    const running = await stage.start('released', 2)
     await storeKeys(stage.database.url)
     await fillTables(stage.database, ROWS)
-    stage.balancer.pointTo(previous)
+    stage.balancer.pointTo(running)
     traffic = await startTraffic(stage, seed)
     const scene = {
       stage,
@@ -67,8 +65,8 @@ async function onPreviousRelease(
           ...stage.listErrors(),
         ].join('\n'),
     }
-    await serve(stage, 'before', previous, ENOUGH)
-    await play(scene, previous)
+    await serve(stage, 'before', running, ENOUGH)
+    await play(scene, running)
     console.info(scene.report())
     isOver = true
   } finally {
@@ -77,38 +75,31 @@ async function onPreviousRelease(
   }
 }
 
-/** What this release adds to the schema of the previous one. */
-async function listPending({ database }: Stage): Promise<Migration[]> {
-  const pending = await readPendingMigrations(database.sql)
-  return (await loadMigrations()).filter(({ name }) => pending.includes(name))
+/** Migrates beside processes of the newest release, and replaces them. */
+async function replace({ stage, migrate }: Scene, leaving: readonly Member[]): Promise<Member[]> {
+  await migrateBeside(stage, 'migration', leaving, ENOUGH, migrate())
+  const present = await stage.start('present', 2)
+  const all = [...leaving, ...present]
+  await serve(stage, 'beside', all, ENOUGH)
+  expect(await listReadiness(all)).toEqual(all.map(() => 200))
+  stage.balancer.pointTo(present)
+  expect(await Promise.all(leaving.map((one) => one.stop()))).toEqual(leaving.map(() => 0))
+  await serve(stage, 'after', present, ENOUGH)
+  return present
 }
 
-it('the previous release serves before, during and after the migration, and the present one beside it and on the next schema: nothing is refused, lost or doubled', async () => {
-  await onPreviousRelease(async ({ stage, traffic, migrate, report }, previous) => {
+it('processes serve before, during and after an upgrade, beside those that replace them and on the next schema: nothing is refused, lost or doubled', async () => {
+  await onRunningService(async (scene, running) => {
+    const { stage, traffic, migrate, report } = scene
     const { balancer } = stage
     expect(listRefused(balancer.exchanges), TOO_BUSY).toEqual([])
-    // An orchestrator may still start what is about to be replaced.
-    const late: Member[] = []
-    const buildsIndexes = (await listPending(stage)).some(({ concurrent }) => concurrent)
-    const served = migrateBeside(stage, 'migration', previous, ENOUGH, migrate(), async () => {
-      late.push(...(await stage.start('previous', 1)))
-    })
-    // A release that builds no index has nothing that waits; the planted next migration always has.
-    expect(await served, report()).toBe(buildsIndexes)
-
-    const present = await stage.start('present', 2)
-    const leaving = [...previous, ...late]
-    await serve(stage, 'beside', [...leaving, ...present], ENOUGH)
-    expect(await listReadiness([...leaving, ...present])).toEqual([200, 200, 200, 200, 200])
-
-    balancer.pointTo(present)
-    expect(await Promise.all(leaving.map((one) => one.stop()))).toEqual([0, 0, 0])
-    await serve(stage, 'after', present, ENOUGH)
+    const present = stage.hasRelease ? await replace(scene, running) : running
 
     const next = plantMigrations(planNext())
     const isBeside = await migrateBeside(stage, 'next migration', present, ENOUGH, migrate(next))
     expect(isBeside, report()).toBe(true)
     await serve(stage, 'next schema', present, ENOUGH)
+    expect(await listReadiness(present)).toEqual([200, 200])
 
     await deleteFill(stage.database)
     const { ledgers, ...audited } = await auditAtRest(stage, traffic)
@@ -122,17 +113,17 @@ it('the previous release serves before, during and after the migration, and the 
 }, 400_000)
 
 it('a migration that replaces the index of an ON CONFLICT is found: notifications are refused', async () => {
-  await onPreviousRelease(async ({ stage, migrate }, previous) => {
+  await onRunningService(async ({ stage, migrate }, running) => {
     const { balancer } = stage
     await migrateBeside(
       stage,
       'migration',
-      previous,
+      running,
       0,
       migrate(plantMigrations(REPLACED_CONSTRAINT)),
     )
     balancer.begin('replaced')
-    for (const { name } of previous) {
+    for (const { name } of running) {
       const isFound = () =>
         listRefused(balancer.exchanges).some((one) =>
           one.startsWith(`replaced: ${name} answered POST /ipn with 5`),
@@ -140,7 +131,7 @@ it('a migration that replaces the index of an ON CONFLICT is found: notification
       await waitUntil(isFound, { what: `${name} refuses notifications`, everyMs: 50 })
     }
     // Nothing else shows it.
-    expect(await listReadiness(previous)).toEqual([200, 200])
+    expect(await listReadiness(running)).toEqual([200, 200])
     expect(stage.listErrors().join('\n')).toContain('42P10')
   })
 }, 200_000)

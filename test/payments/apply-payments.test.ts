@@ -253,9 +253,9 @@ describe('a payment id that belongs to another transaction', () => {
   const insertOther = (merchantCode = MERCHANT.merchantCode) => rig.database.sql`
     insert into transactions (merchant_code, transaction_id) values (${merchantCode}, 'T-OTHER')`
   const insertForeign = (sql: Sql, paymentId: string, merchantCode = MERCHANT.merchantCode) => sql`
-    insert into payments (merchant_code, payment_id, transaction_id, status, amount,
+    insert into payments (first_as_of, merchant_code, payment_id, transaction_id, status, amount,
       refunded_amount, refunded_at_first, payment_method, as_of)
-    values (${merchantCode}, ${paymentId}, 'T-OTHER', 'SUCCESS', 5, 0, 0, 'CC', now())`
+    values (now(), ${merchantCode}, ${paymentId}, 'T-OTHER', 'SUCCESS', 5, 0, 0, 'CC', now())`
   const readTag = async (id: string) =>
     (await rig.api(`/v1/transactions/${id}`)).headers.get('etag')
   const readElsewhere = () => rig.database.sql`

@@ -78,16 +78,16 @@ async function readInDatabase({ amount, now, atFirst, own, external }: Facts): P
   let refundable = ''
   const reading = database.sql.begin(async (tx) => {
     await tx`
-      insert into payments (merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
+      insert into payments (first_as_of, merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
         refunded_at_first, payment_method, as_of)
-      select m, p, 'T', 'SUCCESS', ${amount}, ${now}, ${atFirst}, 'CC', now()
+      select now(), m, p, 'T', 'SUCCESS', ${amount}, ${now}, ${atFirst}, 'CC', now()
       from (values ('M', 'P'), ('M', 'Q'), ('N', 'P')) as ids (m, p)`
     for (const [at, { amount, status, matched, elsewhere }] of own.entries()) {
       const over = ['succeeded', 'failed', 'needs_review'].includes(status)
       await tx`
-        insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount,
+        insert into refunds (fingerprint_key_id, requested_principal, merchant_code, refund_id, transaction_id, payment_id, amount,
           idempotency_key, fingerprint, requested_by, status, attempts, matched, due_at, failure_source)
-        values (${elsewhere === 'merchant' ? 'N' : 'M'}, gen_random_uuid(), 'T',
+        values ('k', 'key:k', ${elsewhere === 'merchant' ? 'N' : 'M'}, gen_random_uuid(), 'T',
           ${elsewhere === 'payment' ? 'Q' : 'P'}, ${amount}, ${`k${at}`}, '', 'n', ${status}, 1,
           ${matched}, ${over ? null : tx`now()`}, ${status === 'failed' ? 'gateway' : null})`
     }

@@ -1,8 +1,6 @@
-import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
 
@@ -17,25 +15,13 @@ const Lock = z.object({
       dev: z.boolean().optional(),
       optional: z.boolean().optional(),
       devOptional: z.boolean().optional(),
+      license: z.string().optional(),
     }),
   ),
 })
 const Manifest = z.object({
   dependencies: z.record(z.string(), z.string()),
   optionalDependencies: z.record(z.string(), z.string()),
-})
-/** `npm sbom`'s CycloneDX, as far as it is needed. */
-const Bill = z.object({
-  components: z.array(
-    z.object({
-      group: z.string().optional(),
-      name: z.string(),
-      version: z.string(),
-      scope: z.enum(['required', 'optional']),
-      hashes: z.array(z.object({ alg: z.string(), content: z.string() })),
-      licenses: z.array(z.object({ license: z.object({ id: z.string() }) })),
-    }),
-  ),
 })
 /** Licences that ask for no more than to be named. Another one needs a decision. */
 const LICENCES = ['Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', 'MIT', 'Unlicense']
@@ -100,20 +86,7 @@ it('the compiled service needs no optional package: neither tsx nor the embedded
   expect(used.filter((name) => !(name in dependencies))).toEqual([])
 })
 
-it('the bill of materials lists every package of production, with its hash and a licence that is allowed', async () => {
-  const { stdout } = await promisify(execFile)('npm', ['run', '-s', 'sbom'], {
-    cwd: ROOT,
-    maxBuffer: 2 ** 24,
-  })
-  const { components } = Bill.parse(JSON.parse(stdout))
-  const listed = components.map(({ name, version }) => `${name}@${version}`)
-  const expected = production.map(
-    ([path, { version }]) => `${path.replace(/^.*node_modules\//, '')}@${version}`,
-  )
-  expect(listed.toSorted()).toEqual(expected.toSorted())
-  expect(components.filter(({ hashes }) => hashes[0]?.alg !== 'SHA-512')).toEqual([])
-  const disallowed = components.filter(
-    ({ licenses }) => !licenses.some(({ license }) => LICENCES.includes(license.id)),
-  )
-  expect(disallowed.map(({ name, licenses }) => [name, licenses])).toEqual([])
+it('every package of production has a licence that is allowed', () => {
+  const disallowed = production.filter(([, { license = '' }]) => !LICENCES.includes(license))
+  expect(disallowed.map(([path, { license }]) => [path, license])).toEqual([])
 })

@@ -89,9 +89,9 @@ describe('a verified notification', () => {
     const payment = await lab.open()
     await lab.database.sql`
       insert into ipn_events (merchant_code, fingerprint, kind, payment_id, request_id, amount, code, verdict,
-        body, content_type, address, headers, deliveries, last_received_at)
+        body, address, deliveries, last_received_at)
       values (${MERCHANT.merchantCode}, '\\x01', 'refund', ${payment.id}, 'PORTAL', 30, '0', 'verified', '{}',
-        '', '', '{}', 1, now() - interval '1 minute')`
+        '', 1, now() - interval '1 minute')`
     expect(await requeueUnhandled(lab.service.ctx)).toBe(1)
     await lab.pass(payment)
     expect(await lab.database.sql`select request_id from foreign_refunds`).toHaveLength(1)

@@ -78,7 +78,7 @@ it('an old failure with one unsigned member added does not throw a decided succe
   expect((await postIpn(url, failure)).status).toBe(200)
   await lab.pass(payment)
   await lab.database.sql`
-    update refunds set status = 'succeeded', known = true, matched = false, due_at = null, review = null,
+    update refunds set status = 'succeeded', matched = false, due_at = null, review = null,
       failure_source = null, failure_reason = null, failure_code = null where refund_id = ${id}`
   expect((await postIpn(url, { ...failure, note: 'x' })).status).toBe(200)
   await lab.pass(payment)

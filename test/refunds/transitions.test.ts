@@ -56,7 +56,6 @@ describe('a notification of success', () => {
       expect(applySuccessNotification(draft, SUCCESS)).toBeUndefined()
       expect(draft.now).toMatchObject({
         status: 'succeeded',
-        known: true,
         failureSource: null,
         successNotifiedAt: '2026-01-02',
       })
@@ -71,7 +70,7 @@ describe('a notification of success', () => {
     expect(applySuccessNotification(draft, SUCCESS)).toMatchObject({
       kind: 'success_after_failure',
     })
-    expect(draft.now).toMatchObject({ status: 'succeeded', known: true, failureSource: null })
+    expect(draft.now).toMatchObject({ status: 'succeeded', failureSource: null })
   })
 
   it.each(['accepted', 'unknown', 'needs_review', 'failed'] as const)(
@@ -90,7 +89,7 @@ describe('a notification of success', () => {
     expect(applySuccessNotification(draft, SUCCESS)).toMatchObject({
       kind: 'success_after_failure',
     })
-    expect(draft.now).toMatchObject({ status: 'succeeded', known: true })
+    expect(draft.now).toMatchObject({ status: 'succeeded' })
   })
 
   it('after a failure sends it to review, also if a person decided that it failed', () => {
@@ -105,7 +104,7 @@ describe('a notification of success', () => {
   it.each([null, '1'])(
     'repeated after a person has decided against it changes nothing (failure %s)',
     (failureCode) => {
-      const known = { failureCode, successNotifiedAt: '2026-01-01', known: true }
+      const known = { failureCode, successNotifiedAt: '2026-01-01' }
       for (const status of ['succeeded', 'needs_review', 'failed', 'returned'] as const) {
         const draft = at(status, known)
         expect(applySuccessNotification(draft, SUCCESS)).toBeUndefined()
@@ -127,7 +126,7 @@ describe('a notification of success', () => {
   it('confirms an inferred success, without a transition, and leaves a trace', () => {
     const draft = at('succeeded', { inferred: true })
     expect(applySuccessNotification(draft, SUCCESS)).toBeUndefined()
-    expect(draft.now).toMatchObject({ known: true, inferred: false, matched: false })
+    expect(draft.now).toMatchObject({ inferred: false, matched: false })
     expect(draft.transitions).toEqual([])
     expect(draft.notes).toMatchObject([{ code: '0', ipnEventId: 7 }])
   })
@@ -143,11 +142,11 @@ describe('a notification of failure', () => {
   })
 
   it('after success sends the refund to review, unmatched, and is a disagreement', () => {
-    const draft = at('succeeded', { known: true, matched: true })
+    const draft = at('succeeded', { matched: true })
     expect(applyFailureNotification(draft, FAILURE)).toMatchObject({
       kind: 'failure_after_success',
     })
-    expect(draft.now).toMatchObject({ status: 'needs_review', known: false, matched: false })
+    expect(draft.now).toMatchObject({ status: 'needs_review', matched: false })
   })
 
   it('of a failed refund is kept, and changes nothing else', () => {
@@ -178,9 +177,9 @@ describe('a notification of failure', () => {
   })
 
   it('repeated after a person has decided changes nothing', () => {
-    const draft = at('succeeded', { known: true, failureCode: '1', matched: true })
+    const draft = at('succeeded', { failureCode: '1', matched: true })
     expect(applyFailureNotification(draft, FAILURE)).toBeUndefined()
-    expect(draft.now).toMatchObject({ status: 'succeeded', known: true, matched: true })
+    expect(draft.now).toMatchObject({ status: 'succeeded', matched: true })
   })
 
   it('of one that came back is kept, and is a disagreement', () => {

@@ -58,7 +58,7 @@ describe('the reference and the fee of a refund', () => {
       const refundId = await lab.send(payment, '30')
       await lab.settle(refundId)
       await lab.pass(payment)
-      await lab.database.sql`update refunds set inferred = false, known = true`
+      await lab.database.sql`update refunds set inferred = false`
       await lab.database.sql`delete from event_outbox`
       const { updatedAt } = await lab.readRefund(refundId)
       await lab.notify(payment, refundId, '30', says)

@@ -312,10 +312,10 @@ it('growth is entered without what refunds already explain', async () => {
   await gateway.sync('T-1')
   const { merchantCode } = MERCHANT
   await rig.database.sql`
-    insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, idempotency_key,
-      fingerprint, requested_by, status, attempts, known, matched)
-    select ${merchantCode}, gen_random_uuid(), 'T-1', 'p1', amount, amount::text, '', 'test', 'succeeded', 1,
-      true, matched
+    insert into refunds (fingerprint_key_id, requested_principal, merchant_code, refund_id, transaction_id, payment_id, amount, idempotency_key,
+      fingerprint, requested_by, status, attempts, matched)
+    select 'k', 'key:k', ${merchantCode}, gen_random_uuid(), 'T-1', 'p1', amount, amount::text, '', 'test', 'succeeded', 1,
+      matched
     from (values (20, true), (25, false)) as r (amount, matched)`
   await rig.database.sql`
     insert into foreign_refunds (merchant_code, request_id, payment_id, amount, matched, outcome, ipn_event_id)

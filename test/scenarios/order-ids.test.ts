@@ -1,7 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { serializeEvent } from '../../src/events/event.ts'
 import { publishEvents } from '../../src/feed/publish-events.ts'
-import { readFeed } from '../../src/feed/read-feed.ts'
 import { readPage } from '../support/api.ts'
 import { RECEIVER } from '../support/ask.ts'
 import { readAllEvents } from '../support/feed.ts'
@@ -71,23 +69,5 @@ describe('every object names the account and the order it belongs to', () => {
     const path = `/v1/discrepancies/${data[0]?.id}/note`
     const noted = await lab.api(path, { ...init, body: JSON.stringify({ text: 'asked' }) })
     expect(await noted.json()).toMatchObject(ORDER)
-  })
-})
-
-it('events of an earlier release, whose objects name no order, are still served', async () => {
-  const { sql } = lab.database
-  await sql`
-    insert into events (merchant_code, transaction_id, type, data, at)
-    values ('UFLIYL', 'T-OLD', 'payment.updated', '{"id":"P-OLD"}', now())`
-  // Without a request: the document describes the events of this release.
-  const filter = { merchants: ['UFLIYL'], types: ['payment.updated'], withRefunds: false }
-  const { events } = await readFeed(lab.service.ctx, filter, undefined, 200)
-  const old = events.find(({ transactionId }) => transactionId === 'T-OLD')
-  if (!old) throw new Error('the event is not in the feed')
-  expect(JSON.parse(serializeEvent(lab.service.ctx.encryption, old))).toMatchObject({
-    merchantCode: 'UFLIYL',
-    orderId: null,
-    merchantTxnId: null,
-    data: { id: 'P-OLD' },
   })
 })

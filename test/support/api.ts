@@ -95,9 +95,9 @@ export async function seedPayment(
 ): Promise<void> {
   const { merchantCode = MERCHANT.merchantCode, refundedAmount = '0' } = seed
   await database.sql`
-    insert into payments (merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
+    insert into payments (first_as_of, merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
       refunded_at_first, payment_method, missing, unreadable, as_of, first_seen_at)
-    values (${merchantCode}, ${seed.paymentId}, ${seed.transactionId}, ${seed.status ?? 'SUCCESS'},
+    values (now(), ${merchantCode}, ${seed.paymentId}, ${seed.transactionId}, ${seed.status ?? 'SUCCESS'},
       ${seed.amount ?? '1000'}, ${refundedAmount}, ${refundedAmount}, ${seed.paymentMethod ?? 'QR'},
       ${seed.missing ?? false}, ${seed.unreadable ?? false}, now(), coalesce(${seed.firstSeenAt ?? null}::timestamptz, now()))`
 }

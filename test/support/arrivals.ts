@@ -24,8 +24,6 @@ export function makeArrival(merchantCode: string, transactionId: string, bytes: 
     },
     verdict: 'verified',
     body: '{}',
-    contentType: 'application/json',
     address: '192.0.2.1',
-    headers: {},
   }
 }

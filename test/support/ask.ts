@@ -131,7 +131,7 @@ export async function moveTo(
   const failed = status === 'failed'
   await sql`
     update refunds set status = ${status}, attempts = 1, first_sent_at = now(), last_sent_at = now(),
-      known = ${status === 'succeeded'}, matched = false,
+      matched = false,
       due_at = ${over ? null : sql`now() + interval '1 hour'`},
       failure_source = ${failed ? 'gateway' : null}, failure_reason = ${failed ? '33' : null},
       failure_message = ${failed ? (more.failureMessage ?? 'refused') : null},
@@ -148,9 +148,9 @@ export async function seedCurrency(
 ): Promise<void> {
   await sql`
     insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, currency, verdict, hint, body,
-      content_type, address, headers, deliveries)
+      address, deliveries)
     values (${merchantCode}, sha256(${transactionId + currency + verdict}::bytea), 'payment', ${transactionId}, ${currency},
-      ${verdict}, ${hint}, '', '', '', '{}', 1)`
+      ${verdict}, ${hint}, '', '', 1)`
 }
 
 const toJson = (value: unknown) => (value === undefined ? null : JSON.stringify(value))

@@ -20,12 +20,13 @@ export function linkPackage(folder: string): void {
  * Builds a program into one file: loading it takes 0.2 s of CPU time, its hundreds of modules 0.6 s.
  * @param entry its path in the project
  * @param folder passed to `linkPackage` before
+ * @param root the sources, if they are not those of the project
  * @returns the file
  */
-export function bundle(entry: string, folder: string, name: string): string {
+export function bundle(entry: string, folder: string, name: string, root = ROOT): string {
   const outfile = join(folder, 'dist/programs', `${name}.mjs`)
   buildSync({
-    entryPoints: [join(ROOT, entry)],
+    entryPoints: [join(root, entry)],
     outfile,
     bundle: true,
     platform: 'node',
@@ -36,7 +37,7 @@ export function bundle(entry: string, folder: string, name: string): string {
   })
   // Read at run time, from beside the program.
   cpSync(
-    join(ROOT, 'src/console/assets/console.js'),
+    join(root, 'src/console/assets/console.js'),
     join(folder, 'dist/programs/assets/console.js'),
   )
   return outfile

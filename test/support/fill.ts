@@ -16,25 +16,25 @@ export async function fillRows({ sql }: TestDatabase, from: number, to: number):
     select ${merchantCode}, 'T-' || n, 'O-' || n, 'M-' || n, 'VND', 'paid', now() - i * interval '1 ms',
       now() - i * interval '1 s', 1 from ${numbers} on conflict do nothing`
   await sql`
-    insert into payments (merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
+    insert into payments (first_as_of, merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
       refunded_at_first, payment_method, as_of, first_seen_at)
-    select ${merchantCode}, 'P-' || n, 'T-' || n, 'SUCCESS', 1000, 0, 0, 'CC', now() - interval '1 d',
+    select now(), ${merchantCode}, 'P-' || n, 'T-' || n, 'SUCCESS', 1000, 0, 0, 'CC', now() - interval '1 d',
       now() - i * interval '1 s' from ${numbers} on conflict do nothing`
   await sql`
-    insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, idempotency_key,
+    insert into refunds (fingerprint_key_id, requested_principal, merchant_code, refund_id, transaction_id, payment_id, amount, idempotency_key,
       fingerprint, requested_by, status, requested_at, failure_source)
-    select ${merchantCode}, ${refund}, 'T-' || n, 'P-' || n, 10, 'K-' || n, '', 'test', 'failed',
+    select 'k', 'key:k', ${merchantCode}, ${refund}, 'T-' || n, 'P-' || n, 10, 'K-' || n, '', 'test', 'failed',
       now() - i * interval '1 s', 'service' from ${numbers} where i % 10 = 0`
   await sql`
     insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, payment_id, request_id, code,
-      verdict, body, content_type, address, headers, deliveries)
+      verdict, body, address, deliveries)
     select ${merchantCode}, sha256((k || n)::bytea), k, case k when 'payment' then 'T-' || n end, 'P-' || n,
-      case k when 'refund' then gen_random_uuid()::text end, '0', 'verified', '{}', 'application/json',
-      '192.0.2.1', '{}', 1
+      case k when 'refund' then gen_random_uuid()::text end, '0', 'verified', '{}',
+      '192.0.2.1', 1
     from ${numbers}, unnest(array['payment', 'refund']) as k where k = 'payment' or i % 10 = 1`
   await sql`
-    insert into gateway_calls (merchant_code, transaction_id, command, body_sha256, sent_at, duration_ms, outcome)
-    select ${merchantCode}, 'T-' || n, 'QUERY_PT', '', now() - interval '1 d', 1, 'answered' from ${numbers}`
+    insert into gateway_calls (body_key_id, merchant_code, transaction_id, command, body_hmac, sent_at, duration_ms, outcome)
+    select 'k', ${merchantCode}, 'T-' || n, 'QUERY_PT', '', now() - interval '1 d', 1, 'answered' from ${numbers}`
   await sql`
     insert into changes (merchant_code, transaction_id, payment_id, field, after, cause)
     select ${merchantCode}, 'T-' || n, 'P-' || n, 'status', 'SUCCESS', 'query' from ${numbers}`

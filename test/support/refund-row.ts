@@ -30,7 +30,6 @@ export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
     fee: null,
     notifiedReference: null,
     failureWords: null,
-    known: false,
     inferred: false,
     matched: false,
     successNotifiedAt: null,

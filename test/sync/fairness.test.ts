@@ -222,11 +222,11 @@ describe('GATEWAY_RATE_PER_S', () => {
     }
     expect(await ahead()).toBeLessThanOrEqual(1)
     await rig.database.sql`
-      insert into payments (merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
-        refunded_at_first, payment_method, as_of) values (${A}, 'P', 'S-2', 'SUCCESS', 10, 0, 0, 'CC', now())`
+      insert into payments (first_as_of, merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
+        refunded_at_first, payment_method, as_of) values (now(), ${A}, 'P', 'S-2', 'SUCCESS', 10, 0, 0, 'CC', now())`
     await rig.database.sql`
-      insert into payments (merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
-        refunded_at_first, payment_method, as_of) values (${A}, 'Q', 'S-1', 'SUCCESS', 10, 0, 0, 'CC', now())`
+      insert into payments (first_as_of, merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
+        refunded_at_first, payment_method, as_of) values (now(), ${A}, 'Q', 'S-1', 'SUCCESS', 10, 0, 0, 'CC', now())`
     for (const paymentId of ['P', 'Q']) {
       const asked = await rig.api(`/v1/payments/${paymentId}/refunds?merchantCode=${A}`, {
         method: 'POST',

@@ -176,7 +176,7 @@ it('a transaction whose state is not that of its payments is corrected by a fail
   const gateway = await startListingGateway(rig)
   gateway.list(MOVED)
   await gateway.sync(old)
-  // As an earlier release left it when the payment moved.
+  // The payment has moved, and neither transaction was summarised.
   await rig.database.sql`
     insert into transactions (merchant_code, transaction_id) values (${MERCHANT.merchantCode}, ${recent})`
   await rig.database.sql`update payments set transaction_id = ${recent}`

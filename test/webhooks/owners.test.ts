@@ -2,8 +2,6 @@ import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { addPerson } from '../../src/access/people.ts'
-import { startBackground } from '../../src/background.ts'
-import { adoptEndpoints, warnOfUnowned } from '../../src/webhooks/adopt-endpoints.ts'
 import { claimDeliveries } from '../../src/webhooks/claim-deliveries.ts'
 import { endOrphanedEndpoints } from '../../src/webhooks/end-endpoints.ts'
 import { fanOut } from '../../src/webhooks/fan-out.ts'
@@ -12,7 +10,6 @@ import { runCli } from '../support/cli.ts'
 import { serve } from '../support/gateway.ts'
 import { addKey, MERCHANT } from '../support/service.ts'
 import { keepLog } from '../support/sync.ts'
-import { waitUntil } from '../support/wait-until.ts'
 import {
   callWebhooks,
   listIds,
@@ -258,60 +255,5 @@ describe('a key for webhooks alone', () => {
     await work(rig.service.ctx)
     expect(receiver.seen).toEqual([])
     await call('DELETE', `/${id}`)
-  })
-})
-
-describe('an endpoint of an earlier release', () => {
-  const forget = (id: string) => rig.database.sql`
-    update webhook_endpoints set key_chain_id = null where id = ${id}`
-  const readOwner = async (id: string) => {
-    const [row] = await rig.database.sql<{ owner: string | null }[]>`
-      select key_chain_id as owner from webhook_endpoints where id = ${id}`
-    return row?.owner
-  }
-
-  it('belongs to the live key that registered it, if that may read what it gets', async () => {
-    const [key, narrow, ended] = [await makeKey(), await makeKey(), await makeKey()]
-    const receiver = await receive()
-    const [own, other, old] = [
-      await registerAs(key.text, 'http://127.0.0.1:65535/hook'),
-      await registerAs(narrow.text, 'http://127.0.0.1:65535/hook'),
-      await registerAs(ended.text, receiver.url),
-    ]
-    for (const { id } of [own, other, old]) await forget(id)
-    await rig.database.sql`update api_keys set scopes = '{webhooks:write}' where id = ${narrow.id}`
-    await rig.database.sql`update api_keys set revoked_at = now() where id = ${ended.id}`
-    expect(await adoptEndpoints(rig.service.ctx)).toBe(1)
-    await warnOfUnowned(rig.service.ctx)
-    expect(await readOwner(own.id)).toBe(key.id)
-    expect([await readOwner(other.id), await readOwner(old.id)]).toEqual([null, null])
-    expect(readWarnings().at(-1)).toMatchObject({ endpoints: expect.arrayContaining([old.id]) })
-    // It goes on as before, also with refunds.
-    const ids = [
-      ...(await publish(rig, ['T-13'], { type: 'refund.updated', merchantCode })),
-      ...(await publish(rig, ['T-13'], { merchantCode })),
-    ]
-    await work(rig.service.ctx)
-    expect(listIds(receiver.seen)).toEqual(ids)
-    expect((await call('POST', `/${old.id}/enable`, undefined, EVERYTHING)).status).toBe(200)
-    expect(await readOwner(old.id)).not.toBeNull()
-    for (const { id } of [own, other, old]) await call('DELETE', `/${id}`)
-  })
-
-  it('that is registered while both releases run belongs to its key soon after', async () => {
-    const key = await makeKey()
-    const stopping = new AbortController()
-    const loops = await startBackground({ ...rig.service.ctx, stopping: stopping.signal })
-    try {
-      const { id } = await registerAs(key.text, 'http://127.0.0.1:65535/hook')
-      await forget(id)
-      for (const loop of loops) loop.wake()
-      const isAdopted = async () => (await readOwner(id)) === key.id
-      await waitUntil(isAdopted, { what: 'the endpoint has its owner' })
-      await call('DELETE', `/${id}`)
-    } finally {
-      stopping.abort()
-      await Promise.all(loops.map(({ stopped }) => stopped))
-    }
   })
 })

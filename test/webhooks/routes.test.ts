@@ -166,8 +166,8 @@ describe('a registration', () => {
   it('beyond twenty per account is refused, even when two are concurrent', async () => {
     const { database } = rig
     const insert = (tx: Tx, count: number) => tx`
-      insert into webhook_endpoints (merchant_code, url, types, secret, planned_up_to)
-      select ${MERCHANT.merchantCode}, 'https://shop.example/', '{payment.updated}', '', 0
+      insert into webhook_endpoints (key_chain_id, with_refunds, merchant_code, url, types, secret, planned_up_to)
+      select gen_random_uuid(), true, ${MERCHANT.merchantCode}, 'https://shop.example/', '{payment.updated}', '', 0
       from generate_series(1, ${count}::int)`
     await insert(database.sql, 19)
     const other = await holdLocks(database, async (tx) => {

@@ -13,11 +13,6 @@ export type Place = {
   column: `${string}.${string}`
   /** Identifies the row. */
   row: string
-  /**
-   * Whether a text is one of this column, where two columns of a row are encrypted. It is asked about ciphertexts of early
-   * releases alone, which authenticated the row only: one of them could be put in the place of the other.
-   */
-  isOwn?: (text: string) => boolean
 }
 
 export type DataKeyPurpose = 'seal' | 'fingerprint'
@@ -31,10 +26,10 @@ export type DataKey = {
   active: boolean
 }
 
-/** An HMAC-SHA-256, and the key it was made with; null for one made by a release without key ids. */
-export type Fingerprint = { value: Buffer; keyId: string | null }
+/** An HMAC-SHA-256, and the key it was made with. */
+export type Fingerprint = { value: Buffer; keyId: string }
 
-/** `unknown`: the key is not there, or it is unclear which key it was. */
+/** `unknown`: the key is not there. */
 export type FingerprintCheck = 'same' | 'different' | 'unknown'
 
 /** Encryption of stored values. */
@@ -42,14 +37,14 @@ export type Encryption = {
   /** Encrypts with AES-256-GCM. The ciphertext names its key; the place is authenticated. */
   encrypt(text: string, place: Place): Buffer
   /**
-   * Decrypts what `encrypt` returned, or an earlier release, which authenticated the row only; there `isOwn` decides.
+   * Decrypts what `encrypt` returned.
    * @throws Error when its key is not there, or the place or the bytes differ from those of the encryption
    */
   decrypt(ciphertext: Buffer, place: Place): string
   /** The first bytes of everything that is encrypted with the active key, and of nothing else. */
   activeHead: Buffer
   /** Computes an HMAC: equal texts compare equal, and no text can be recovered. */
-  fingerprint(text: string): { value: Buffer; keyId: string }
+  fingerprint(text: string): Fingerprint
   /** Compares a text with the one that was fingerprinted. */
   checkFingerprint(text: string, fingerprint: Fingerprint): FingerprintCheck
 }
@@ -71,20 +66,20 @@ export function createEncryption(keys: readonly DataKey[]): Encryption {
     encrypt: (text, place) => seal(sealing, text, place),
     decrypt(ciphertext, place) {
       const named = sealKeys.get(readKeyId(ciphertext) ?? '')
-      if (named) return unseal(named, ciphertext, place)
-      return unsealUnnamed([...sealKeys.values()], ciphertext, place)
+      if (!named) throw new Error('the data key of a ciphertext is not there')
+      return unseal(named, ciphertext, place)
     },
     activeHead: formatHead(sealing.id),
     fingerprint: (text) => ({ value: computeHmac(printing, text), keyId: printing.id }),
     checkFingerprint(text, { value, keyId }) {
-      const candidates = [...printKeys.values()].filter(({ id }) => keyId === null || id === keyId)
-      if (candidates.some((key) => computeHmac(key, text).equals(value))) return 'same'
-      return keyId === null || candidates.length === 0 ? 'unknown' : 'different'
+      const key = printKeys.get(keyId)
+      if (!key) return 'unknown'
+      return computeHmac(key, text).equals(value) ? 'same' : 'different'
     },
   }
 }
 
-/** Derives the pair of keys that releases without stored keys used, from the root key in the settings. */
+/** Derives the first pair of data keys from the root key in the settings. */
 export function deriveDataKeys(root: Buffer, active: boolean): DataKey[] {
   const id = computeKeyId(root)
   // Existing data depends on these purpose strings.
@@ -127,7 +122,7 @@ export function computeKeyId(key: Buffer): string {
   return digest.subarray(0, KEY_ID_BYTES).toString('hex')
 }
 
-/** @returns undefined for a ciphertext of a release that named no key */
+/** @returns undefined for bytes that `seal` did not return */
 function readKeyId(ciphertext: Buffer): string | undefined {
   if (!ciphertext.subarray(0, MAGIC.length).equals(MAGIC)) return undefined
   return ciphertext.subarray(MAGIC.length, MAGIC.length + KEY_ID_BYTES).toString('hex')
@@ -149,36 +144,11 @@ function seal({ id, key }: NamedKey, text: string, place: Place): Buffer {
 function unseal({ key }: NamedKey, ciphertext: Buffer, place: Place): string {
   const headBytes = MAGIC.length + KEY_ID_BYTES
   const head = ciphertext.subarray(0, headBytes)
-  return open(key, ciphertext.subarray(headBytes), formatPlace(head, place))
-}
-
-function unsealUnnamed(
-  keys: readonly NamedKey[],
-  ciphertext: Buffer,
-  { column, row, isOwn = () => true }: Place,
-): string {
-  for (const { key } of keys) {
-    const text = tryOpen(key, ciphertext, row)
-    if (text === undefined) continue
-    if (isOwn(text)) return text
-    throw new Error(`a ciphertext of another column is stored in ${column}`)
-  }
-  throw new Error('the data key of a ciphertext is not there')
-}
-
-function tryOpen(key: Buffer, ciphertext: Buffer, row: string): string | undefined {
-  try {
-    return open(key, ciphertext, Buffer.from(row))
-  } catch {
-    return undefined
-  }
-}
-
-function open(key: Buffer, sealed: Buffer, context: Buffer): string {
+  const sealed = ciphertext.subarray(headBytes)
   const nonce = sealed.subarray(0, NONCE_BYTES)
   const tag = sealed.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES)
   const decipher = createDecipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_BYTES })
-    .setAAD(context)
+    .setAAD(formatPlace(head, place))
     .setAuthTag(tag)
   const body = sealed.subarray(NONCE_BYTES + TAG_BYTES)
   return Buffer.concat([decipher.update(body), decipher.final()]).toString('utf8')

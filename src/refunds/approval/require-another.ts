@@ -112,7 +112,7 @@ const NOT_ENDED =
   "r.status in ('awaiting_approval', 'pending', 'sending', 'accepted', 'unknown', 'needs_review')"
 
 const COLUMNS = `r.merchant_code as "merchantCode", r.transaction_id as "transactionId", r.payment_id as "paymentId",
-  r.refund_id as "refundId", r.requested_principal as "requestedPrincipal", r.requested_by as "requestedBy",
+  r.refund_id as "refundId", r.requested_principal as "requestedPrincipal",
   r.on_behalf_of as "onBehalfOf"`
 
 /** Lists the refunds concerned that have not ended and are the principal's own. */
@@ -141,13 +141,13 @@ async function listOf(
 /** An account may have many open refunds: those that cannot be the principal's are left out before. */
 async function listOfAccount(
   sql: Sql | Tx,
-  { name, principal }: NamedKey,
+  { principal }: NamedKey,
   { merchantCode }: HoldsBack,
 ): Promise<OwnRefund[]> {
   return await sql<OwnRefund[]>`
     select ${sql.unsafe(COLUMNS)} from refunds as r
     where r.merchant_code = ${merchantCode} and ${sql.unsafe(NOT_ENDED)}
-      and (coalesce(r.requested_principal = ${principal}, r.requested_by = ${name}) or r.on_behalf_of is not null)
+      and (r.requested_principal = ${principal} or r.on_behalf_of is not null)
     order by r.requested_at, r.refund_id`
 }
 

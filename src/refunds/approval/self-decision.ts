@@ -14,10 +14,10 @@ import type { RefundRecord } from '../find-refunds.ts'
 import { isRequestedBy } from '../is-requested-by.ts'
 
 /** Whether the row `k` of `api_keys` asked for the refund `r`, or is named as the one it was asked for. */
-const ASKED = `(coalesce(r.requested_principal = ${PRINCIPAL_SQL}, r.requested_by = k.name) or ${namesKeySql('r.on_behalf_of')})`
+const ASKED = `(r.requested_principal = ${PRINCIPAL_SQL} or ${namesKeySql('r.on_behalf_of')})`
 
 /** What of a refund shows who asked for it. */
-type AskedRefund = Pick<RefundRecord['refund'], 'requestedPrincipal' | 'requestedBy' | 'onBehalfOf'>
+type AskedRefund = Pick<RefundRecord['refund'], 'requestedPrincipal' | 'onBehalfOf'>
 
 /**
  * Whether the principal of a key asked for a refund, or is named as the one it was asked for: then another one has to

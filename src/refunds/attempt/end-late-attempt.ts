@@ -30,7 +30,7 @@ export async function endLateAttempt(
         where id = ${attempt.attemptId} and merchant_code = ${merchantCode}
         returning clock_timestamp()::text as "endedAt"`
     : await tx<{ endedAt: string }[]>`
-        insert into refund_attempts (merchant_code, refund_id, body_sha256, body_key_id, snapshot_call_id,
+        insert into refund_attempts (merchant_code, refund_id, body_hmac, body_key_id, snapshot_call_id,
           recorded_at, outcome, http_status, code, message, duration_ms, received)
         values (${merchantCode}, ${refundId}, ${bodyHmac.value}, ${bodyHmac.keyId}, ${attempt.snapshotCallId},
           ${lastSentAt}, ${outcome}, ${httpStatus}, ${code}, ${message}, ${durationMs}, ${received})

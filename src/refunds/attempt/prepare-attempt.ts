@@ -194,7 +194,7 @@ async function insertAttempt(
 ): Promise<{ attemptId: number; recordedAt: string } | undefined> {
   // The lease must outlast the call, or another worker could send while this call is in flight.
   const [row] = await tx<{ attemptId: number; recordedAt: string }[]>`
-    insert into refund_attempts (merchant_code, refund_id, body_sha256, body_key_id, snapshot_call_id, recorded_at)
+    insert into refund_attempts (merchant_code, refund_id, body_hmac, body_key_id, snapshot_call_id, recorded_at)
     select k.merchant_code, k.refund_id, ${value}, ${keyId}, ${callId}, clock_timestamp()
     from transactions as t join (
       select ${merchantCode}::text as merchant_code, ${paymentId}::text as payment_id,

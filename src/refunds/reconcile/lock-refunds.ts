@@ -131,7 +131,7 @@ async function lockExternalRefunds(
     select f.id as "externalId", f.request_id as id, f.payment_id as "paymentId", f.amount, f.matched, f.outcome,
       f.failure_notified_at is not null as contradicted,
       f.outcome is null and not f.matched and ${tx.unsafe(OTHER_IS_MATCHED)} as "isOtherReading",
-      coalesce(f.notified_at < coalesce(p.first_as_of, p.first_seen_at), false) as "notifiedBeforeFirst",
+      coalesce(f.notified_at < p.first_as_of, false) as "notifiedBeforeFirst",
       (extract(epoch from clock_timestamp() - f.first_seen_at) * 1000)::float8 as "sinceSeenMs"
     from (select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k
     cross join lateral (

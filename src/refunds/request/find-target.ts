@@ -1,9 +1,12 @@
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../errors.ts'
+import type { Fingerprint } from '../../platform/crypto/encryption.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import { checkRefundFingerprint, type FingerprintedRefund } from './idempotency.ts'
 import type { RequestedRefund } from './types.ts'
+
+/** A stored refund, with the fingerprint of its request. */
+export type Replay = Fingerprint & { refundId: string }
 
 /** The payment to refund, and the refund that the idempotency key already belongs to, if any. */
 export type RefundTarget = {
@@ -11,7 +14,7 @@ export type RefundTarget = {
   transactionId: string
   paymentId: string
   /** The refund that was stored under the idempotency key. */
-  replay: FingerprintedRefund | null
+  replay: Replay | null
 }
 
 /**
@@ -28,8 +31,7 @@ export async function findTarget(
 ): Promise<RefundTarget> {
   const [row, second] = await sql<(Omit<RefundTarget, 'replay'> & ReplayColumns)[]>`
     select p.merchant_code as "merchantCode", p.transaction_id as "transactionId",
-      p.payment_id as "paymentId", r.refund_id as "refundId", r.payment_id as "refundPaymentId", r.amount,
-      r.reason, r.receiver_shown as "receiverShown", r.fingerprint as value, r.fingerprint_key_id as "keyId"
+      p.payment_id as "paymentId", r.refund_id as "refundId", r.fingerprint as value, r.fingerprint_key_id as "keyId"
     from (
       select merchant_code, ${paymentId}::text as payment_id, ${idempotencyKey}::text as idempotency_key
       from json_array_elements_text(${JSON.stringify(merchants)}::json) as merchant_code
@@ -46,9 +48,7 @@ export async function findTarget(
 }
 
 /** The columns of the refund that the idempotency key belongs to. */
-export type ReplayColumns =
-  | (Omit<FingerprintedRefund, 'paymentId'> & { refundPaymentId: string })
-  | { refundId: null; refundPaymentId: null }
+export type ReplayColumns = Replay | { refundId: null }
 
 function readTarget(row: Omit<RefundTarget, 'replay'> & ReplayColumns): RefundTarget {
   const { merchantCode, transactionId, paymentId } = row
@@ -56,13 +56,10 @@ function readTarget(row: Omit<RefundTarget, 'replay'> & ReplayColumns): RefundTa
 }
 
 /** The refund that the idempotency key belongs to; null for none. */
-export function readReplay(row: ReplayColumns): FingerprintedRefund | null {
+export function readReplay(row: ReplayColumns): Replay | null {
   if (row.refundId === null) return null
-  const { refundId, amount, reason, receiverShown, value, keyId } = row
-  return {
-    ...{ refundId, paymentId: row.refundPaymentId, amount, reason, receiverShown },
-    ...{ value, keyId },
-  }
+  const { refundId, value, keyId } = row
+  return { refundId, value, keyId }
 }
 
 /**
@@ -78,7 +75,7 @@ export function replayRefund(
 ): RequestedRefund | undefined {
   if (!replay) return undefined
   const { refundId } = replay
-  const checked = checkRefundFingerprint(encryption, params, replay)
+  const checked = encryption.checkFingerprint(params, replay)
   if (checked === 'same') return { refundId, merchantCode, replayed: true }
   if (checked === 'unknown') {
     log.error(

@@ -1,7 +1,5 @@
 import { DomainError } from '../../errors.ts'
 import { shortenAmount } from '../../money.ts'
-import type { Encryption, Fingerprint, FingerprintCheck } from '../../platform/crypto/encryption.ts'
-import { decryptReceiver } from '../receiver.ts'
 import type { RefundParams, RequestParams } from './types.ts'
 
 const MAX_KEY = 255
@@ -47,45 +45,5 @@ function formatSubject(
   const value = amount === undefined ? null : shortenAmount(amount)
   const to = receiver && [receiver.accountName, receiver.accountNumber, receiver.swiftCode]
   const pairs = Object.entries(metadata).sort(([a], [b]) => (a < b ? -1 : 1))
-  // Without pairs the text is that of earlier releases, whose fingerprints are stored.
-  const more = pairs.length > 0 ? [pairs] : []
-  return JSON.stringify([subject, value, to ?? null, reason ?? null, ...more])
-}
-
-/** A stored refund with its fingerprint, and what the fingerprint was made of. */
-export type FingerprintedRefund = Fingerprint & {
-  refundId: string
-  paymentId: string
-  amount: string
-  reason: string | null
-  receiverShown: Buffer | null
-}
-
-/**
- * Compares a request with the one that a refund was stored for. Earlier releases did not store which key they
- * used. Then another request is `different` only if that key is known: it was derived from the same root as the
- * one that opens the refund's receiver, or it gives the fingerprint of the refund's own parameters.
- * @param params from `formatParams`
- */
-export function checkRefundFingerprint(
-  encryption: Encryption,
-  params: string,
-  refund: FingerprintedRefund,
-): FingerprintCheck {
-  const checked = encryption.checkFingerprint(params, refund)
-  if (checked !== 'unknown' || refund.keyId !== null) return checked
-  return isKeyKnown(encryption, refund) ? 'different' : 'unknown'
-}
-
-function isKeyKnown(encryption: Encryption, refund: FingerprintedRefund): boolean {
-  const { refundId, paymentId, amount, receiverShown } = refund
-  if (receiverShown) {
-    return decryptReceiver(encryption, receiverShown, 'receiver_shown', refundId) !== undefined
-  }
-  const reason = refund.reason ?? undefined
-  // The amount may have been left out of the request.
-  return [amount, undefined].some((asked) => {
-    const own = formatParams({ paymentId, amount: asked, receiver: undefined, reason })
-    return encryption.checkFingerprint(own, refund) === 'same'
-  })
+  return JSON.stringify([subject, value, to ?? null, reason ?? null, pairs])
 }

@@ -46,7 +46,7 @@ export function summarise<T extends StoredIntent>(stored: T): T & PreviewedRefun
 /** An intent that is never kept. */
 export function draftIntent(): RefundIntent {
   const refundId = randomUUID()
-  const fingerprint = { value: Buffer.alloc(0), keyId: null }
+  const fingerprint = { value: Buffer.alloc(0), keyId: '' }
   return { refundId, idempotencyKey: refundId, fingerprint }
 }
 

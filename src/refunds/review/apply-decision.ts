@@ -18,7 +18,7 @@ export type RecordedDecision = {
 }
 
 /** A decision that failed says nothing of an earlier one that it succeeded, and none but `returned` waits for a fall. */
-const UNPROVEN = { known: false, inferred: false, matched: false, inFirstSight: false }
+const UNPROVEN = { inferred: false, matched: false, inFirstSight: false }
 const NOT_BACK = { returnSightings: 0, returnSeenAt: null }
 
 /**
@@ -42,9 +42,7 @@ export async function applyDecision(
     failureMessage: reason,
   }
   const patch =
-    outcome === 'failed'
-      ? { ...UNPROVEN, ...failure }
-      : { known: true, inferred: false, ...NO_FAILURE }
+    outcome === 'failed' ? { ...UNPROVEN, ...failure } : { inferred: false, ...NO_FAILURE }
   const decided = { resolution, resolvedPrincipal: principal, resolvedAt: lockedAt }
   transition(draft, outcome, cause, { ...patch, ...NOT_BACK, ...decided })
   draft.dueInMs = null

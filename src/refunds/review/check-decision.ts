@@ -102,7 +102,6 @@ export function findObstacle(
   if (obstacle || !needsAnother(row, outcome, decider)) return obstacle
   if (!decider.alone) return { why: 'same_person' }
   const waitMs = settings.REFUND_CONFIRM_FAILED_MS
-  // Decisions of earlier releases have no time in the database: they are older than any wait.
   const leftMs = waitMs - (row.sinceResolvedMs ?? waitMs)
   return leftMs <= 0 ? undefined : { why: 'too_early_alone', leftMs }
 }

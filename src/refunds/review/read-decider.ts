@@ -1,4 +1,4 @@
-import { type NamedKey, namesKey } from '../../access/principal.ts'
+import type { NamedKey } from '../../access/principal.ts'
 import type { Sql, Tx } from '../../platform/postgres/types.ts'
 import { canAnotherDecide } from '../approval/self-decision.ts'
 import type { RefundRow } from '../types.ts'
@@ -19,13 +19,6 @@ export async function readDecider(
   refund: DecidedRefund,
   key: NamedKey,
 ): Promise<Decider> {
-  const decidedLast = isDecidedByPerson(refund) && isDecidedBy(key, refund)
+  const decidedLast = isDecidedByPerson(refund) && refund.resolvedPrincipal === key.principal
   return { decidedLast, alone: decidedLast && !(await canAnotherDecide(sql, refund, key)) }
-}
-
-/** Whether the last decision is of this principal; those of earlier releases have only a name. */
-function isDecidedBy(key: NamedKey, { resolvedPrincipal, resolution }: DecidedRefund): boolean {
-  return resolvedPrincipal === null
-    ? namesKey(key, resolution?.by ?? null)
-    : resolvedPrincipal === key.principal
 }

@@ -55,7 +55,7 @@ async function readAttempts(
   { merchantCode, refundId }: StoredRefund,
 ): Promise<AttemptRow[]> {
   return await sql<AttemptRow[]>`
-    select a.recorded_at as at, case when a.body_key_id is not null then encode(a.body_sha256, 'hex') end as "bodyHmac", a.outcome, a.code, a.message,
+    select a.recorded_at as at, encode(a.body_hmac, 'hex') as "bodyHmac", a.outcome, a.code, a.message,
       a.http_status as "httpStatus", a.duration_ms as "durationMs", c.sent_at as "queriedAt",
       c.answer::text as payments, c.received as rest, a.received
     from refund_attempts a left join gateway_calls c
@@ -106,7 +106,7 @@ type DiscrepancySides = { at: string; kind: string; ours: string; theirs: string
 
 type AttemptRow = {
   at: string
-  bodyHmac: string | null
+  bodyHmac: string
   outcome: string | null
   code: string | null
   message: string | null

@@ -19,8 +19,7 @@ export async function findSurplusTarget(
 ): Promise<SurplusTarget> {
   const [row, second] = await sql<(Omit<SurplusTarget, 'replay'> & ReplayColumns)[]>`
     select t.merchant_code as "merchantCode", t.transaction_id as "transactionId",
-      r.refund_id as "refundId", r.payment_id as "refundPaymentId", r.amount,
-      r.reason, r.receiver_shown as "receiverShown", r.fingerprint as value, r.fingerprint_key_id as "keyId"
+      r.refund_id as "refundId", r.fingerprint as value, r.fingerprint_key_id as "keyId"
     from (
       select merchant_code, ${transactionId}::text as transaction_id, ${idempotencyKey}::text as idempotency_key
       from json_array_elements_text(${JSON.stringify(merchants)}::json) as merchant_code

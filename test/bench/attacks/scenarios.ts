@@ -102,9 +102,9 @@ export async function prepareAttacks(sql: postgres.Sql): Promise<void> {
     on conflict do nothing returning 1`
   if (made === undefined) return
   await sql`
-    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, verdict, body, content_type, address, headers, deliveries, first_received_at)
+    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, verdict, body, address, deliveries, first_received_at)
     select ${merchantCode}, sha256(('busy' || n)::bytea), 'payment', ${transactionId}, 'verified', '{}',
-      'application/json', '127.0.0.1', '{}', 1, now() - n * interval '1 second'
+      '127.0.0.1', 1, now() - n * interval '1 second'
     from generate_series(1, ${notifications}::int) as n`
   await sql`vacuum analyze ipn_events`
 }

@@ -167,8 +167,8 @@ describe('beside the payments', () => {
     const { sql } = lab.database
     const { transactionId } = payment
     const [endpoint] = await sql<{ id: string }[]>`
-      insert into webhook_endpoints (merchant_code, url, types, secret, planned_up_to)
-      values ('*', 'https://shop.example/hooks?token=hidden', '{payment.updated}', '', 0) returning id`
+      insert into webhook_endpoints (key_chain_id, with_refunds, merchant_code, url, types, secret, planned_up_to)
+      values (gen_random_uuid(), true, '*', 'https://shop.example/hooks?token=hidden', '{payment.updated}', '', 0) returning id`
     const events = await sql<{ id: number; merchant: string }[]>`
       insert into events (merchant_code, transaction_id, type, data, at)
       select m, ${transactionId}, 'payment.' || m, '{}', now()

@@ -71,9 +71,9 @@ async function addEndpoint(owner: string, more: { disabled?: boolean; failing?: 
   const { disabled = false, failing = true } = more
   const { sql } = rig.database
   const [row] = await sql<{ id: string }[]>`
-    insert into webhook_endpoints (merchant_code, url, types, secret, planned_up_to, failing_since, probe_at,
+    insert into webhook_endpoints (key_chain_id, with_refunds, merchant_code, url, types, secret, planned_up_to, failing_since, probe_at,
       disabled_at, disabled_reason)
-    values (${owner}, 'https://shop.example/hooks', '{payment.updated}', '', 0,
+    values (gen_random_uuid(), true, ${owner}, 'https://shop.example/hooks', '{payment.updated}', '', 0,
       ${failing ? sql`now() - interval '2 days'` : null}, ${failing ? sql`now() + interval '1 minute'` : null},
       ${disabled ? sql`now()` : null}, ${disabled ? 'failing' : null})
     returning id`

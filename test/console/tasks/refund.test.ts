@@ -258,7 +258,7 @@ describe('a refund whose success was only concluded', () => {
     const done = await sendForm(lab, people.operator, page, `${pathOf(id)}/resolution`, {})
     expect(done.status).toBe(303)
     expect(await lab.row(id)).toMatchObject({
-      ...{ status: 'succeeded', known: true, inferred: false },
+      ...{ status: 'succeeded', inferred: false },
       resolution: { outcome: 'succeeded', by: people.operator.name },
     })
     expect((await open(people.operator, id)).text).not.toContain('Did it happen?')

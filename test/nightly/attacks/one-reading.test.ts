@@ -121,10 +121,10 @@ describe('a refund', () => {
       }
       expect((await postIpn(lab.service.url, sign(genuine))).status).toBe(200)
       await lab.pass(payment)
-      expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', known: true })
+      expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: false })
       if (!isFirst) await sendAll(lab.service.url, variants)
       await lab.pass(payment)
-      expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', known: true })
+      expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: false })
     }
   })
 

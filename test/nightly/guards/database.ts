@@ -10,7 +10,7 @@ export const DATABASE: readonly Guard[] = [
     claim:
       'each migration commits for itself: a failed one leaves those before it, and the next run applies the rest',
     control:
-      'a current database is migrated without any lock: a process starts while a newer release migrates',
+      'a current database is migrated without any lock: a process starts while another one migrates',
   },
   {
     file: 'src/platform/concurrency/batcher.ts',

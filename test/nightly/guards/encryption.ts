@@ -29,8 +29,8 @@ export const ENCRYPTION: readonly Guard[] = [
   },
   {
     file: 'src/platform/crypto/encryption.ts',
-    text: "      return keyId === null || candidates.length === 0 ? 'unknown' : 'different'",
-    mutation: "      return keyId === null ? 'unknown' : 'different'",
+    text: "      if (!key) return 'unknown'",
+    mutation: "      if (!key) return 'different'",
     test: 'test/platform/crypto/encryption.test.ts',
     claim: 'a fingerprint says with which key it was made; without that key nobody can compare',
     control: 'a ciphertext is read in its own column and row only',

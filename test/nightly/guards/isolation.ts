@@ -6,7 +6,8 @@ export const ISOLATION: readonly Guard[] = [
     text: "  ...withScope('ops'),",
     mutation: "  ...withScope('payments:read'),",
     test: 'test/api/every-route.test.ts',
-    claim: 'GET /v1/discrepancies is refused to every key without its scope, whatever else that may do',
+    claim:
+      'GET /v1/discrepancies is refused to every key without its scope, whatever else that may do',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
@@ -47,7 +48,8 @@ export const ISOLATION: readonly Guard[] = [
     text: "...withScope('ops') }",
     mutation: "...withScope('ops'), middleware: [] }",
     test: 'test/api/every-route.test.ts',
-    claim: 'POST /v1/discrepancies/:id/note is refused to every key without its scope, whatever else that may do',
+    claim:
+      'POST /v1/discrepancies/:id/note is refused to every key without its scope, whatever else that may do',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
@@ -79,7 +81,8 @@ export const ISOLATION: readonly Guard[] = [
     text: '  if (second) {',
     mutation: "  if (second && transactionId === '') {",
     test: 'test/api/every-route.test.ts',
-    claim: 'GET /v1/transactions/:transactionId a key for all accounts must name one if both may have the id',
+    claim:
+      'GET /v1/transactions/:transactionId a key for all accounts must name one if both may have the id',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
@@ -97,7 +100,8 @@ export const ISOLATION: readonly Guard[] = [
     text: "...withScope('payments:read') }",
     mutation: "...withScope('cards:read') }",
     test: 'test/api/every-route.test.ts',
-    claim: 'GET /v1/transactions is refused to every key without its scope, whatever else that may do',
+    claim:
+      'GET /v1/transactions is refused to every key without its scope, whatever else that may do',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {

@@ -46,7 +46,8 @@ export const SERVICE: readonly Guard[] = [
     text: "  ...withScope('refunds:approve'),",
     mutation: "  ...withScope('refunds:write'),",
     test: 'test/api/every-route.test.ts',
-    claim: 'POST /v1/refunds/:refundId/approval is refused to every key without its scope, whatever else that may do',
+    claim:
+      'POST /v1/refunds/:refundId/approval is refused to every key without its scope, whatever else that may do',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
@@ -54,7 +55,8 @@ export const SERVICE: readonly Guard[] = [
     text: "  ...withScope('refunds:write'),",
     mutation: "  ...{ ...withScope('refunds:write'), middleware: [] },",
     test: 'test/api/every-route.test.ts',
-    claim: 'POST /v1/refunds/:refundId/cancellation is refused to every key without its scope, whatever else that may do',
+    claim:
+      'POST /v1/refunds/:refundId/cancellation is refused to every key without its scope, whatever else that may do',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
@@ -62,7 +64,8 @@ export const SERVICE: readonly Guard[] = [
     text: "withDryRun(withScope('refunds:write'))",
     mutation: "withDryRun(withScope('refunds:read'))",
     test: 'test/api/every-route.test.ts',
-    claim: 'POST /v1/transactions/:transactionId/surplus-refund is refused to every key without its scope, whatever else that may do',
+    claim:
+      'POST /v1/transactions/:transactionId/surplus-refund is refused to every key without its scope, whatever else that may do',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
 ]

@@ -21,8 +21,9 @@ export const WEBHOOKS: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/claim-deliveries.ts',
-    text: '        and (key_chain_id is null or k.scopes is not null)\n        and exists',
-    mutation: '        and exists',
+    text: 'from webhook_endpoints as e cross join lateral ${liveKeyOf(sql)} as k\n      where disabled_at',
+    mutation:
+      'from webhook_endpoints as e left join lateral ${liveKeyOf(sql)} as k on true\n      where disabled_at',
     test: 'test/webhooks/owners.test.ts',
     claim:
       'an endpoint whose key ends gets nothing more once the key expires: no new event, none that waits',
@@ -87,8 +88,8 @@ export const WEBHOOKS: readonly Guard[] = [
   },
   {
     file: 'src/webhooks/owner.ts',
-    text: '    ${owner}.merchants && array[${EVERY_MERCHANT}, ${row}.merchant_code]\n    and case',
-    mutation: '    ${owner}.merchants is distinct from array[${EVERY_MERCHANT}]\n    and case',
+    text: '    ${key}.merchants && array[${EVERY_MERCHANT}, ${row}.merchant_code]\n    and case',
+    mutation: '    ${key}.merchants is distinct from array[${EVERY_MERCHANT}]\n    and case',
     test: 'test/webhooks/owners.test.ts',
     claim: 'an endpoint whose key ends of a person ends with the access of the person',
     control:

@@ -190,7 +190,7 @@ async function unsend(): Promise<void> {
   // No growth may be its own.
   await database.sql`update payments set refunded_at_first = refunded_amount`
   await database.sql`
-    update refunds set status = 'pending', attempts = 0, known = false, due_at = now() + interval '1 hour'
+    update refunds set status = 'pending', attempts = 0, due_at = now() + interval '1 hour'
     where payment_id = ${PAYMENT}`
 }
 
@@ -217,7 +217,7 @@ async function requestLarge(): Promise<string> {
 /** A refund made at the portal before the payment was first seen, that waits for a person, as the refunds do not any more. */
 async function putExternal(): Promise<string> {
   await database.sql`
-    update refunds set status = 'succeeded', review = null, known = true, matched = true, due_at = null
+    update refunds set status = 'succeeded', review = null, matched = true, due_at = null
     where payment_id = ${PAYMENT} and status <> 'failed'`
   const [row] = await database.sql<{ id: string }[]>`
     with seen as (

@@ -124,7 +124,7 @@ it('runs compiled, with neither tsx nor any other optional package', async () =>
   expect(await ended).toEqual([0, null])
 })
 
-it('still provides the client under the name of release 0.1.0', async () => {
+it('provides the client, too, to those who have the whole package', async () => {
   await writeFile(join(folder, 'client.js'), CLIENT)
   expect(await node('client.js')).toMatchObject({
     stdout: 'true GET /v1/payments/1: no response (bad port)\n',

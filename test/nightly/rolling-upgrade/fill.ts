@@ -9,12 +9,12 @@ export async function fillTables({ sql }: TestDatabase, rows: number): Promise<v
   const at = sql`now() - interval '3 days' - n * interval '1 s'`
   await sql`
     insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, payment_id, code, verdict, body,
-      content_type, address, headers, deliveries, first_received_at, handled_at)
+      address, deliveries, first_received_at, handled_at)
     select ${FILL}, sha256(n::text::bytea), 'payment', 'T-' || n, 'P-' || n, '0', 'verified', '{}',
-      'application/json', '192.0.2.1', '{}', 1, ${at}, ${at} from ${numbers}`
+      '192.0.2.1', 1, ${at}, ${at} from ${numbers}`
   await sql`
-    insert into gateway_calls (merchant_code, transaction_id, command, body_sha256, sent_at, duration_ms, outcome)
-    select ${FILL}, 'T-' || n, 'QUERY_PT', '', ${at}, 1, 'answered' from ${numbers}`
+    insert into gateway_calls (body_key_id, merchant_code, transaction_id, command, body_hmac, sent_at, duration_ms, outcome)
+    select 'k', ${FILL}, 'T-' || n, 'QUERY_PT', '', ${at}, 1, 'answered' from ${numbers}`
 }
 
 /** Deletes them: the audit reads every row there is. */

@@ -78,7 +78,6 @@ async function untilServed(
 /**
  * Migrates while the processes serve. Nothing that waits for the transactions before it, as the build of an index beside
  * writers does, ends before each process has acknowledged so many notifications.
- * @param during what else happens before that
  * @returns whether the migration was under way until then
  */
 export async function migrateBeside(
@@ -87,7 +86,6 @@ export async function migrateBeside(
   members: readonly Member[],
   least: number,
   migrate: () => Promise<void>,
-  during: () => Promise<void> = async () => {},
 ): Promise<boolean> {
   balancer.begin(phase)
   const release = await holdSnapshot(database)
@@ -96,7 +94,7 @@ export async function migrateBeside(
     isUnderWay = false
   })
   try {
-    const served = untilServed(balancer, phase, members, least).then(during)
+    const served = untilServed(balancer, phase, members, least)
     // A migration that fails ends the wait.
     await Promise.race([served, migrated.then(() => served)])
     return isUnderWay

@@ -1,7 +1,6 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { findPort } from '../../bench/processes.ts'
 import { writeAccounts } from '../../scenarios/chaos/accounts.ts'
 import { controlGateway, type GatewayControl } from '../../scenarios/chaos/gateway.ts'
@@ -10,28 +9,28 @@ import { SETTINGS } from '../../scenarios/chaos/services.ts'
 import { bundle, linkPackage } from '../../support/bundle.ts'
 import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
 import { type Balancer, startBalancer } from './balancer.ts'
+import { buildRelease, findNewestRelease } from './newest-release.ts'
 
-/** The compiled code of a release. */
-export type Release = 'previous' | 'present'
+/** The newest release, where there is one, and the version of the working tree. */
+export type Version = 'released' | 'present'
 
-/** One database, one gateway, and processes of two releases behind a balancer. */
+/** One database, one gateway, and processes of two versions behind a balancer. */
 export type Stage = {
   /** For copies of migrations, and the logs of the processes. */
   folder: string
+  /** Whether there is a release to upgrade from. */
+  hasRelease: boolean
   database: OwnDatabase
   gateway: GatewayControl
   balancer: Balancer
   /** Starts processes that serve and work; resolves when they are ready. */
-  start(release: Release, count: number): Promise<Member[]>
+  start(version: Version, count: number): Promise<Member[]>
   /** The lines that processes logged as errors, with what they printed without a log. */
   listErrors(): string[]
   /** Stops everything; keeps the folder on request. */
   stop(keep: boolean): Promise<void>
 }
 
-const PREVIOUS = fileURLToPath(
-  new URL('../../fixtures/previous-release/dist/main.js', import.meta.url),
-)
 /** Nothing fails here: a call that takes long is slow because the machine is, and asking again seldom is enough. */
 const PATIENT = {
   GATEWAY_TIMEOUT_MS: '5000',
@@ -54,9 +53,11 @@ export async function startStage(): Promise<Stage> {
   }
   try {
     linkPackage(folder)
+    const tag = findNewestRelease()
+    const present = bundle('src/main.ts', folder, 'service')
     const programs = {
-      previous: PREVIOUS,
-      present: bundle('src/main.ts', folder, 'service'),
+      released: tag ? buildRelease(tag, join(folder, 'released')) : present,
+      present,
       sandbox: bundle('src/sandbox/main.ts', folder, 'sandbox'),
     }
     const accounts = { MERCHANTS_FILE: join(folder, 'merchants.json') }
@@ -86,16 +87,17 @@ export async function startStage(): Promise<Stage> {
     const started: string[] = []
     return {
       folder,
+      hasRelease: tag !== undefined,
       database,
       gateway: controlGateway(sandbox.url),
       balancer,
-      async start(release, count) {
+      async start(version, count) {
         const names = Array.from({ length: count }, () => {
-          const name = `${release}-${started.length + 1}`
+          const name = `${version}-${started.length + 1}`
           started.push(name)
           return name
         })
-        return await Promise.all(names.map((name) => run(name, programs[release], env)))
+        return await Promise.all(names.map((name) => run(name, programs[version], env)))
       },
       listErrors: () => started.flatMap((name) => readErrors(logOf(name), name)),
       stop,

@@ -132,9 +132,9 @@ describe('a filter that finds little', () => {
       from (values ('RARE', 4000, ${ROWS}), ('MORE', 40, 400)) as a (account, every, rows),
         generate_series(1, rows) as n`
     await rig.database.sql`
-      insert into payments (merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
+      insert into payments (first_as_of, merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
         refunded_at_first, payment_method, as_of, first_seen_at)
-      select merchant_code, transaction_id, transaction_id, 'FAILED', 7, 0, 0, 'QR', now(), first_seen_at
+      select now(), merchant_code, transaction_id, transaction_id, 'FAILED', 7, 0, 0, 'QR', now(), first_seen_at
       from transactions where merchant_code = 'RARE'`
   })
 
@@ -222,14 +222,14 @@ describe('a list of several accounts', () => {
       select account, 'L' || n, 'VND', timestamptz '2026-01-01 00:00Z' + n / 2 * interval '1 second'
       from unnest(${ACCOUNTS}::text[]) as account, generate_series(1, 1200) as n order by n, account`
     await sql`
-      insert into payments (merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
+      insert into payments (first_as_of, merchant_code, payment_id, transaction_id, status, amount, refunded_amount,
         refunded_at_first, payment_method, as_of, first_seen_at)
-      select merchant_code, transaction_id, transaction_id, 'SUCCESS', 1000, 0, 0, 'QR', now(), first_seen_at
+      select now(), merchant_code, transaction_id, transaction_id, 'SUCCESS', 1000, 0, 0, 'QR', now(), first_seen_at
       from transactions where merchant_code = any(${ACCOUNTS})`
     await sql`
-      insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, idempotency_key,
+      insert into refunds (fingerprint_key_id, requested_principal, merchant_code, refund_id, transaction_id, payment_id, amount, idempotency_key,
         fingerprint, requested_by, status, attempts, due_at, requested_at)
-      select merchant_code, md5(payment_id)::uuid, transaction_id, payment_id, 1, payment_id, '', 'test',
+      select 'k', 'key:k', merchant_code, md5(payment_id)::uuid, transaction_id, payment_id, 1, payment_id, '', 'test',
         s.status, 1, case when s.status not in ('succeeded', 'needs_review') then now() end, first_seen_at
       from payments, lateral (select coalesce((array['pending', 'sending', 'accepted', 'unknown',
         'needs_review'])[substr(payment_id, 2)::int % 65], 'succeeded') as status) as s

@@ -217,7 +217,7 @@ describe('every request sent', () => {
     const passing = lab.pass(payment)
     await waitForSent(lab, refundId)
     const [attempt] = await lab.database.sql<{ hmac: string; outcome: string | null }[]>`
-      select encode(body_sha256, 'hex') as hmac, outcome from refund_attempts
+      select encode(body_hmac, 'hex') as hmac, outcome from refund_attempts
       where refund_id = ${refundId}`
     const calls = Calls.parse(await lab.control('GET', '/calls?command=REFUND'))
     const call = calls.data.find(({ requestId }) => requestId === refundId)

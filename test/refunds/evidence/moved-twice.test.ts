@@ -203,9 +203,9 @@ describe('a refund that came back (d)', () => {
     await lab.pass(payment)
     await lab.age(refundId, CONFIRM_MS)
     await lab.database.sql`
-      insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, idempotency_key,
+      insert into refunds (fingerprint_key_id, requested_principal, merchant_code, refund_id, transaction_id, payment_id, amount, idempotency_key,
         fingerprint, requested_by, status, attempts, first_sent_at, last_sent_at, due_at)
-      select merchant_code, gen_random_uuid(), transaction_id, payment_id, 5, 'between', fingerprint, requested_by,
+      select 'k', 'key:k', merchant_code, gen_random_uuid(), transaction_id, payment_id, 5, 'between', fingerprint, requested_by,
         'accepted', 1, now(), now(), now()
       from refunds where refund_id = ${refundId}`
     await lab.pass(payment)

@@ -135,7 +135,7 @@ describe('a success notification', () => {
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: true })
     await lab.notify(payment, refundId, '30')
     await lab.pass(payment)
-    expect(await lab.row(refundId)).toMatchObject({ known: true, inferred: false })
+    expect(await lab.row(refundId)).toMatchObject({ inferred: false })
     expect(await readProof(refundId)).toMatchObject({
       notifications: [
         {

@@ -65,9 +65,9 @@ describe('the least amount of a refund', () => {
 
 /** Stores refunds of a payment that have not ended, as requests would have. */
 const storeOpen = (id: string, transactionId: string, count: number) => rig.database.sql`
-  insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, idempotency_key, fingerprint,
+  insert into refunds (fingerprint_key_id, requested_principal, merchant_code, refund_id, transaction_id, payment_id, amount, idempotency_key, fingerprint,
     requested_by, status, due_at)
-  select 'UFLIYL', gen_random_uuid(), ${transactionId}, ${id}, 0.01, gen_random_uuid()::text, ''::bytea, 'test',
+  select 'k', 'key:k', 'UFLIYL', gen_random_uuid(), ${transactionId}, ${id}, 0.01, gen_random_uuid()::text, ''::bytea, 'test',
     'pending', now() from generate_series(1, ${count}::int)`
 
 describe('the open refunds of a payment', () => {

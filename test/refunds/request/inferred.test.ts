@@ -57,7 +57,7 @@ describe('a refund of more than is left, while an inferred refund is reserved', 
   })
 
   it.each([
-    ['is known since', { matched: true, known: true }],
+    ['is known since', { matched: true }],
     ['is under review since', { status: 'needs_review', review: 'contradicted' }],
     ['is part of the first sight', { in_first_sight: true }],
   ])('is explained by what is left alone when it %s', async (_, now) => {

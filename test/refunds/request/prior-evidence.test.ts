@@ -68,7 +68,7 @@ async function decide(payment: LabPayment, outcome: string): Promise<void> {
 async function expectReview(payment: LabPayment): Promise<void> {
   const before = await readExternal(payment)
   expect((await askFor(payment)).body).toMatchObject({ id, status: 'needs_review' })
-  expect(await lab.row(id)).toMatchObject({ review: 'contradicted', known: false, matched: false })
+  expect(await lab.row(id)).toMatchObject({ review: 'contradicted', matched: false })
   expect(await readExternal(payment)).toEqual(before)
   await lab.pass(payment)
   expect(await lab.sent(id)).toBe(1)
@@ -116,7 +116,7 @@ describe('a success under the request id of a lost row', () => {
     await lab.pass(payment)
     await forgetNotifications()
     expect((await askFor(payment)).body).toMatchObject({ id, status: 'succeeded' })
-    expect(await lab.row(id)).toMatchObject({ known: true, matched: true, attempts: 0 })
+    expect(await lab.row(id)).toMatchObject({ matched: true, attempts: 0 })
     expect(await readExternal(payment)).toMatchObject([{ requestId: id, state: 'own' }])
     expect(await left(payment)).toBe('70')
     await lab.pass(payment)

@@ -93,10 +93,10 @@ describe('an inferred success', () => {
     expect(await left(payment)).toBe('40')
     const shown = await decide(anh, refundId, 'succeeded')
     expect(shown).toMatchObject({ inferred: false, selfDecided: false })
-    expect(await lab.row(refundId)).toMatchObject({ known: true, matched: false })
+    expect(await lab.row(refundId)).toMatchObject({ inferred: false, matched: false })
     expect(await left(payment)).toBe('40')
     await lab.pass(payment)
-    expect(await lab.row(refundId)).toMatchObject({ known: true, matched: true })
+    expect(await lab.row(refundId)).toMatchObject({ inferred: false, matched: true })
     expect(await left(payment)).toBe('70')
   })
 
@@ -121,7 +121,7 @@ describe('an inferred success', () => {
     expect(refused.detail).toContain('the refunded amount grew to 30')
     await decide(anh, refundId, 'failed', AGAINST)
     expect(await lab.row(refundId)).toMatchObject({
-      ...{ known: false, inferred: false, matched: false, decidedGrowth: '30' },
+      ...{ inferred: false, matched: false, decidedGrowth: '30' },
     })
     expect(await left(payment)).toBe('70')
   })
@@ -129,7 +129,7 @@ describe('an inferred success', () => {
   it('comes back without a word about evidence, and stays reserved', async () => {
     const { payment, refundId } = await makeInferred()
     await decide(anh, refundId, 'returned')
-    expect(await lab.row(refundId)).toMatchObject({ known: true, inferred: false, matched: false })
+    expect(await lab.row(refundId)).toMatchObject({ inferred: false, matched: false })
     expect(await left(payment)).toBe('40')
   })
 
@@ -170,7 +170,7 @@ describe('a success or a return is no dead end', () => {
     const { payment, refundId } = await makeDecided('succeeded')
     await expectRefused(await post(binh, refundId, 'failed'), 409, 'against_evidence')
     await decide(binh, refundId, 'failed', AGAINST)
-    expect(await lab.row(refundId)).toMatchObject({ known: false, failureReason: 'resolved' })
+    expect(await lab.row(refundId)).toMatchObject({ failureReason: 'resolved' })
     expect(await left(payment)).toBe('100')
   })
 
@@ -350,7 +350,7 @@ describe('a released refund', () => {
   it('that another person decides to have failed stays free', async () => {
     const { payment, refundId } = await makeReleased()
     await decide(anh, refundId, 'failed', AGAINST)
-    expect(await lab.row(refundId)).toMatchObject({ known: false, returnSightings: 0 })
+    expect(await lab.row(refundId)).toMatchObject({ returnSightings: 0 })
     expect(await left(payment)).toBe('100')
   })
 
@@ -445,7 +445,7 @@ describe('what evidence decided', () => {
     expect(refused.detail).toContain('the refunded amount shows it')
     await decide(anh, refundId, 'failed', AGAINST)
     expect(await lab.row(refundId)).toMatchObject({
-      ...{ known: false, inferred: false, matched: false, inFirstSight: false },
+      ...{ inferred: false, matched: false, inFirstSight: false },
       decidedGrowth: '30',
     })
     expect(await left(payment)).toBe('70')

@@ -18,18 +18,18 @@ const byPerson = { failureSource: 'service', failureReason: 'resolved' } as cons
 
 /** Every state in which a refund has ended after its bytes may have left. */
 const ENDED: Record<string, Partial<RefundRow>> = {
-  'succeeded, notified': { status: 'succeeded', known: true },
-  'succeeded, notified and matched': { status: 'succeeded', known: true, matched: true },
-  'succeeded, in the first sight': { status: 'succeeded', known: true, inFirstSight: true },
+  'succeeded, notified': { status: 'succeeded' },
+  'succeeded, notified and matched': { status: 'succeeded', matched: true },
+  'succeeded, in the first sight': { status: 'succeeded', inFirstSight: true },
   'succeeded, inferred': { status: 'succeeded', inferred: true },
-  'succeeded, unsent': { status: 'succeeded', known: true, firstSentAt: null, attempts: 0 },
-  'succeeded, by a person': { status: 'succeeded', known: true, ...decidedAs('succeeded') },
+  'succeeded, unsent': { status: 'succeeded', firstSentAt: null, attempts: 0 },
+  'succeeded, by a person': { status: 'succeeded', ...decidedAs('succeeded') },
   'failed, by code': { status: 'failed', ...byCode },
   'failed, by a person': { status: 'failed', ...byPerson, ...decidedAs('failed') },
   'failed, by a person, sent by a lost row': {
     ...{ status: 'failed', ...byPerson, ...decidedAs('failed'), firstSentAt: null, attempts: 0 },
   },
-  returned: { status: 'returned', known: true, ...decidedAs('returned') },
+  returned: { status: 'returned', ...decidedAs('returned') },
   'returned, matched': { status: 'returned', matched: true, ...decidedAs('returned') },
   'returned, shown once': { status: 'returned', returnSightings: 1, ...decidedAs('returned') },
   'returned and released': { status: 'returned', returnSightings: 2, ...decidedAs('returned') },

@@ -75,7 +75,7 @@ function Attempts({ proof: { attempts } }: { proof: RefundProof }) {
       rows={attempts.map((one) => [
         <Time iso={one.at} />,
         describeAnswer(one),
-        <Identifier>{one.bodyHmac ?? '–'}</Identifier>,
+        <Identifier>{one.bodyHmac}</Identifier>,
       ])}
     />
   )

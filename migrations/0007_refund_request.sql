@@ -1,2 +1,0 @@
-CREATE INDEX "ipn_events_refund_request" ON "ipn_events" USING btree ("merchant_code",lower("request_id"),"handled_at") WHERE "ipn_events"."kind" = 'refund';--> statement-breakpoint
-ALTER TABLE "foreign_refunds" DROP COLUMN "matched_at";

@@ -1,1 +1,0 @@
-ALTER TABLE "ipn_events" ADD COLUMN "currency" text;

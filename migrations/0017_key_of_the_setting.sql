@@ -1,1 +1,0 @@
-ALTER TABLE "api_keys" ADD COLUMN "from_setting" boolean DEFAULT false NOT NULL;

@@ -1,1 +1,0 @@
-ALTER TABLE "webhook_endpoints" ADD COLUMN "key_chain_id" uuid;

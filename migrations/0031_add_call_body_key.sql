@@ -1,1 +1,0 @@
-ALTER TABLE "gateway_calls" ADD COLUMN "body_key_id" text;

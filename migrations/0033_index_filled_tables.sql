@@ -1,5 +1,0 @@
-CREATE INDEX CONCURRENTLY "api_keys_chain" ON "api_keys" USING btree (coalesce("chain_id", "id"));--> statement-breakpoint
-CREATE INDEX CONCURRENTLY "gateway_calls_plain_body" ON "gateway_calls" USING btree ("id") WHERE "gateway_calls"."body_key_id" is null;--> statement-breakpoint
-CREATE INDEX CONCURRENTLY "ipn_events_of_transaction" ON "ipn_events" USING btree ("merchant_code","transaction_id","first_received_at") WHERE "ipn_events"."transaction_id" is not null;--> statement-breakpoint
-CREATE INDEX CONCURRENTLY "refund_attempts_plain_body" ON "refund_attempts" USING btree ("id") WHERE "refund_attempts"."body_key_id" is null;--> statement-breakpoint
-CREATE INDEX CONCURRENTLY "transactions_due_unconfirmed" ON "transactions" USING btree ("merchant_code","due_at") WHERE "transactions"."due_at" is not null and "transactions"."unconfirmed";

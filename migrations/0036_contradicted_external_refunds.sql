@@ -1,1 +1,0 @@
-ALTER TABLE "foreign_refunds" ADD COLUMN "failure_notified_at" timestamp with time zone;

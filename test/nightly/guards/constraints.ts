@@ -1,0 +1,113 @@
+import type { Guard } from './guard.ts'
+
+/** The first migration, in which every constraint has a row but the primary keys that a foreign key refers to. */
+const FILE = 'migrations/0000_initial.sql'
+
+/** Every CHECK is made true. */
+const CHECKS = [
+  'api_key_days_refunded_not_negative',
+  'api_key_minutes_reserved_positive',
+  'api_keys_chain_whole',
+  'api_keys_hash_is_sha256',
+  'api_keys_rate_positive',
+  'audit_chains_in_order',
+  'audit_links_hash_is_sha256',
+  'audit_progress_one_row',
+  'discrepancies_times_positive',
+  'event_removals_one_row',
+  'foreign_refunds_amount_positive',
+  'foreign_refunds_has_a_source',
+  'gateway_calls_outcome_known',
+  'ipn_events_deliveries_positive',
+  'ipn_events_kind_has_its_id',
+  'payments_amounts_exact',
+  'payments_amounts_not_negative',
+  'people_have_merchants',
+  'people_have_roles',
+  'refund_reasons_label_short',
+  'refunds_amount_positive',
+  'refunds_approved_before_sending',
+  'refunds_awaiting_undecided',
+  'refunds_decided_by_another',
+  'refunds_decision_whole',
+  'refunds_ended_or_due',
+  'refunds_failed_says_why',
+  'refunds_matched_succeeded',
+  'refunds_return_seen_in_order',
+  'refunds_returned_by_a_person',
+  'refunds_sent_has_attempt',
+  'refunds_status_known',
+  'sessions_token_is_sha256',
+  'sign_in_attempts_not_negative',
+  'sign_in_links_hash_is_sha256',
+  'transactions_abandoned_rest',
+  'transactions_amounts_not_negative',
+  'transactions_counters_in_order',
+  'transactions_leased_are_due',
+  'transactions_pending_is_open',
+  'transactions_state_known',
+  'webhook_attempts_counts_from_one',
+  'webhook_deliveries_attempts_not_negative',
+  'webhook_endpoints_disabled_says_why',
+  'webhook_endpoints_previous_secret_ends',
+]
+
+/** Every key is given up. */
+const KEYS: readonly [name: string, definition: string][] = [
+  ['api_key_days_pkey', 'PRIMARY KEY("key_id","day")'],
+  ['api_key_minutes_pkey', 'PRIMARY KEY("key_id","minute")'],
+  ['api_keys_hash', 'UNIQUE("hash")'],
+  ['api_keys_replaced_once', 'UNIQUE("replaces")'],
+  ['audit_chains_pkey', 'PRIMARY KEY("merchant_code")'],
+  ['audit_links_pkey', 'PRIMARY KEY("merchant_code","position")'],
+  ['data_keys_pkey', 'PRIMARY KEY("purpose","id")'],
+  [
+    'discrepancies_once',
+    'UNIQUE NULLS NOT DISTINCT("merchant_code","transaction_id","kind","payment_id","refund_id","ours","theirs")',
+  ],
+  ['foreign_refunds_id', 'UNIQUE("merchant_code","id")'],
+  ['foreign_refunds_pkey', 'PRIMARY KEY("merchant_code","request_id","payment_id","amount")'],
+  [
+    'ipn_events_fingerprint',
+    'UNIQUE NULLS NOT DISTINCT("merchant_code","transaction_id","fingerprint")',
+  ],
+  ['refund_reviews_pkey', 'PRIMARY KEY("merchant_code","refund_id")'],
+  ['refunds_idempotency_key', 'UNIQUE("merchant_code","idempotency_key")'],
+  ['refunds_pkey', 'PRIMARY KEY("merchant_code","refund_id")'],
+  ['sessions_token', 'UNIQUE("token_hash")'],
+  ['sign_in_attempts_pkey', 'PRIMARY KEY("subject","minute")'],
+  ['sign_in_links_pkey', 'PRIMARY KEY("token_hash")'],
+  ['webhook_attempts_pkey', 'PRIMARY KEY("merchant_code","endpoint_id","id")'],
+  ['webhook_deliveries_pkey', 'PRIMARY KEY("endpoint_id","event_id")'],
+]
+
+/** Every reference is given up. */
+const REFERENCES: readonly [name: string, statement: string][] = [
+  [
+    'payments_transaction',
+    'ALTER TABLE "payments" ADD CONSTRAINT "payments_transaction" FOREIGN KEY ("merchant_code","transaction_id") REFERENCES "transactions"("merchant_code","transaction_id") ON DELETE no action ON UPDATE no action;',
+  ],
+  [
+    'refunds_payment',
+    'ALTER TABLE "refunds" ADD CONSTRAINT "refunds_payment" FOREIGN KEY ("merchant_code","payment_id") REFERENCES "payments"("merchant_code","payment_id") ON DELETE no action ON UPDATE no action;',
+  ],
+  [
+    'webhook_deliveries_endpoint',
+    'ALTER TABLE "webhook_deliveries" ADD CONSTRAINT "webhook_deliveries_endpoint" FOREIGN KEY ("endpoint_id") REFERENCES "webhook_endpoints"("id") ON DELETE cascade ON UPDATE no action;',
+  ],
+]
+
+function guard(name: string, text: string, mutation: string): Guard {
+  return {
+    ...{ file: FILE, text, mutation },
+    test: 'test/db/constraints.test.ts',
+    claim: `${name} refuses what violates it`,
+    control: 'a refund can be kept as an approved one',
+  }
+}
+
+export const CONSTRAINTS: readonly Guard[] = [
+  ...CHECKS.map((name) => guard(name, `"${name}" CHECK (`, `"${name}" CHECK (true or `)),
+  ...KEYS.map(([name, key]) => guard(name, `"${name}" ${key}`, `"${name}" CHECK (true)`)),
+  ...REFERENCES.map(([name, statement]) => guard(name, statement, 'SELECT 1;')),
+]
