@@ -1,10 +1,12 @@
 import { ADDRESSES } from './guards/addresses.ts'
 import { ANSWERS } from './guards/answers.ts'
+import { ATTEMPTS } from './guards/attempts.ts'
 import { AUDIT } from './guards/audit.ts'
 import { CLAIMS } from './guards/claims.ts'
 import { CONSOLE } from './guards/console.ts'
 import { CONSTRAINTS } from './guards/constraints.ts'
 import { DATABASE } from './guards/database.ts'
+import { DECISIONS } from './guards/decisions.ts'
 import { ENCRYPTION } from './guards/encryption.ts'
 import { EVIDENCE } from './guards/evidence.ts'
 import { FEED } from './guards/feed.ts'
@@ -25,11 +27,13 @@ import { WEBHOOKS } from './guards/webhooks.ts'
 export const GUARDS: readonly Guard[] = [
   ...ADDRESSES,
   ...ANSWERS,
+  ...ATTEMPTS,
   ...AUDIT,
   ...CLAIMS,
   ...CONSOLE,
   ...CONSTRAINTS,
   ...DATABASE,
+  ...DECISIONS,
   ...ENCRYPTION,
   ...EVIDENCE,
   ...FEED,
@@ -47,4 +51,4 @@ export const GUARDS: readonly Guard[] = [
 ]
 
 /** How many rows there are at least. It falls only with a feature that is removed. */
-export const LEAST_GUARDS = 230
+export const LEAST_GUARDS = 237

@@ -60,4 +60,44 @@ export const EVIDENCE: readonly Guard[] = [
     control:
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
+  {
+    file: 'src/refunds/reconcile/match-payments.ts',
+    text: '    forgetDecidedGrowth(payment, drafts, match.unmatchedDelta)',
+    mutation: '    if (payment.missing) forgetDecidedGrowth(payment, drafts, match.unmatchedDelta)',
+    test: 'test/refunds/evidence/stale-answers.test.ts',
+    claim:
+      'a refund that a person failed is news again when growth that was there has been entered, and as much comes anew',
+    control:
+      'what was notified of a request id in mixed case is found after its notification is deleted',
+  },
+  {
+    file: 'src/refunds/transitions.ts',
+    text: '(isKnown || isDecidedFailed(row))',
+    mutation: 'firstSentAt !== null && (isKnown || isDecidedFailed(row))',
+    test: 'test/refunds/evidence/stale-answers.test.ts',
+    claim:
+      'a refund that a person failed and that was notified, although it was never sent from here, is judged again by growth',
+    control:
+      'what was notified of a request id in mixed case is found after its notification is deleted',
+  },
+  {
+    file: 'src/refunds/reconcile/reconcile-refunds.ts',
+    text: 'snapshot !== undefined && payment.listed',
+    mutation: '(snapshot !== undefined || payment.listed) && payment.listed',
+    test: 'test/refunds/evidence/stale-answers.test.ts',
+    claim:
+      'a refund made elsewhere that is notified while no query is answered makes what was inferred doubtful all the same',
+    control:
+      'what was notified of a request id in mixed case is found after its notification is deleted',
+  },
+  {
+    file: 'src/refunds/reconcile/record-external.ts',
+    text: 'return UUID.test(requestId) ? requestId.toLowerCase() : requestId',
+    mutation: "return UUID.test('') ? requestId.toLowerCase() : requestId",
+    test: 'test/refunds/evidence/stale-answers.test.ts',
+    claim:
+      'what was notified of a request id in mixed case is found after its notification is deleted',
+    control:
+      'a refund that a person failed is news again when growth that was there has been entered, and as much comes anew',
+  },
 ]
