@@ -41,7 +41,7 @@ it('only files that say why create databases; all others borrow', () => {
   const creating = readdirSync(TEST, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.test.ts') && !APART.test(path))
     .filter((path) =>
-      /\b(createTestDatabase|useOwnDatabase)\b/.test(readFileSync(TEST + path, 'utf8')),
+      /\b(createTestDatabase|useOwnDatabase)\(/.test(readFileSync(TEST + path, 'utf8')),
     )
   expect(creating.map((path) => `test/${path}`).sort()).toEqual(Object.keys(OWN).sort())
 })

@@ -8,16 +8,13 @@ import { deleteRows } from './database.ts'
 import { KEY, MERCHANT, type Rig, type RigOptions, setRefundMode, startRig } from './service.ts'
 
 /** A rig that outlives its file, with what its service was started with. */
-type Lendable = {
-  rig: Rig
-  profile: string
-  ctx: Rig['service']['ctx']
-  config: object
-  lent: number
-}
+type Lendable = { rig: Rig; profile: string; ctx: Rig['service']['ctx']; config: object }
 
-/** This worker's rigs that no file uses now, the one that was lent most often first. */
+/** This worker's rigs that no file uses now. */
 const idle: Lendable[] = []
+
+/** How often this worker's files have asked for a profile. */
+const requests = new Map<string, number>()
 
 /** Each keeps a dozen sessions; three are what most files ask for. */
 const MAX_IDLE = 3
@@ -30,10 +27,10 @@ const MAX_IDLE = 3
 export async function borrowRig(options: RigOptions = {}): Promise<Rig> {
   const profile = describeProfile(options)
   if (profile === undefined) return await startRig(options)
+  requests.set(profile, countRequests(profile) + 1)
   const place = idle.findIndex((one) => one.profile === profile)
   const [known] = place < 0 ? [] : idle.splice(place, 1)
   const borrowed = known ?? (await startLendable(profile, options))
-  borrowed.lent += 1
   const cleanUp = () => settle(borrowed.rig, options)
   await cleanUp()
   cleanups.add(cleanUp)
@@ -44,6 +41,8 @@ export async function borrowRig(options: RigOptions = {}): Promise<Rig> {
     },
   }
 }
+
+const countRequests = (profile: string) => requests.get(profile) ?? 0
 
 function describeProfile({
   settings = {},
@@ -59,7 +58,7 @@ function describeProfile({
 async function startLendable(profile: string, options: RigOptions): Promise<Lendable> {
   const rig = await startRig(options)
   const { ctx } = rig.service
-  return { rig, profile, ctx: { ...ctx }, config: { ...ctx.config }, lent: 0 }
+  return { rig, profile, ctx: { ...ctx }, config: { ...ctx.config } }
 }
 
 /**
@@ -89,9 +88,10 @@ async function takeBack(borrowed: Lendable): Promise<void> {
     await rig.stop().catch(() => {})
     throw error
   }
+  // The latest stays in any case; of the others, what the fewest files have asked for goes.
+  idle.sort((one, other) => countRequests(other.profile) - countRequests(one.profile))
+  if (idle.length >= MAX_IDLE) await idle.pop()?.rig.stop()
   idle.push(borrowed)
-  idle.sort((one, other) => other.lent - one.lent)
-  if (idle.length > MAX_IDLE) await idle.pop()?.rig.stop()
 }
 
 /** Whether the service still runs and reaches its database, and has its account and its key alone. */
