@@ -218,6 +218,12 @@ playRows(
         ['x'.repeat(600), { message: 'x'.repeat(500) }],
       ],
     },
+    {
+      // Its value stands between the request id and the code in the signed text, and could be a part of either.
+      row: 'svc_RequestIDx',
+      documented: [['', { code: '0' }]],
+      odd: [[null, { code: '0' }], ...alike<unknown>({ code: undefined }, 'x', 7, false, ['x'])],
+    },
     ignored('svc_Version', REFUND, '1', '2', 1, 1.5, undefined),
   ],
   (value, name) => receiveSigned({ ...REFUNDED, [name]: value }),
