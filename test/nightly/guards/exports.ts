@@ -1,0 +1,28 @@
+import type { Guard } from './guard.ts'
+
+export const EXPORTS: readonly Guard[] = [
+  {
+    file: 'src/platform/http/csv.ts',
+    text: '/^[=+\\-@\\t\\r]/',
+    mutation: '/^[=+\\-@]/',
+    test: 'test/platform/http/csv.test.ts',
+    claim: 'a cell "\\t=1" is written "\'\\t=1"',
+    control: 'a cell "plain" is written "plain"',
+  },
+  {
+    file: 'src/platform/http/csv.ts',
+    text: '`"${text.replaceAll(\'"\', \'""\')}"`',
+    mutation: '`"${text}"`',
+    test: 'test/platform/http/csv.test.ts',
+    claim: 'a cell "with \\"quotes\\"" is written "\\"with \\"\\"quotes\\"\\"\\""',
+    control: 'a cell "plain" is written "plain"',
+  },
+  {
+    file: 'src/platform/http/csv.ts',
+    text: '/[",\\r\\n]/.test(text)',
+    mutation: '/[",]/.test(text)',
+    test: 'test/platform/http/csv.test.ts',
+    claim: 'a cell "two\\nlines" is written "\\"two\\nlines\\""',
+    control: 'a cell "plain" is written "plain"',
+  },
+]
