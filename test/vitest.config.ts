@@ -18,7 +18,7 @@ export default defineConfig({
   },
   test: {
     include: ['test/**/*.test.ts'],
-    exclude: ['test/nightly/**', 'test/fuzz/**'],
+    exclude: ['test/nightly/**'],
     globalSetup: ['test/support/start-database.ts', 'test/support/build-programs.ts'],
     setupFiles: ['test/support/fixed-seed.ts', 'test/support/setup.ts'],
     testTimeout: 60_000,

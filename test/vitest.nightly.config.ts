@@ -6,7 +6,7 @@ export default mergeConfig(
   { ...suite, test: { ...suite.test, include: [], exclude: [] } },
   defineConfig({
     test: {
-      include: ['test/{nightly,fuzz}/**/*.test.ts'],
+      include: ['test/nightly/**/*.test.ts'],
       maxWorkers: 1,
     },
   }),

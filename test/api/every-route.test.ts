@@ -99,7 +99,7 @@ describe.each(Object.entries(ROUTES))('%s', (route, row) => {
     })
   })
 
-  // What an endpoint is told takes more: `test/webhooks/owners.test.ts`.
+  // What an endpoint is told takes more: `test/api/webhooks/owners.test.ts`.
   it.runIf(row.scope !== 'webhooks:write')('takes no other scope', async () => {
     const asker = { key: keyOf('only', row.scope) }
     const response = await send(asker, route, row, accounts.mine, queries.at(-1))

@@ -1,11 +1,11 @@
 import { randomInt } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { ACCOUNTS } from '../scenarios/chaos/accounts.ts'
-import { isSameRefund, type Ledgers } from '../scenarios/chaos/audit/ledgers.ts'
-import { splitName } from '../scenarios/chaos/audit/names.ts'
-import { findRepeated } from '../scenarios/chaos/audit/rules.ts'
-import { writeCommand, writeReport } from '../scenarios/chaos/report.ts'
-import { runChaos } from '../scenarios/chaos/run.ts'
+import { ACCOUNTS } from './chaos/accounts.ts'
+import { isSameRefund, type Ledgers } from './chaos/audit/ledgers.ts'
+import { splitName } from './chaos/audit/names.ts'
+import { findRepeated } from './chaos/audit/rules.ts'
+import { writeCommand, writeReport } from './chaos/report.ts'
+import { runChaos } from './chaos/run.ts'
 
 const STORM_MS = 30_000
 const PER_S = 6

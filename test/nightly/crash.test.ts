@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { type BuiltWorker, buildWorker } from '../scenarios/crash-points/build-worker.ts'
-import { type Drilled, drill, nameDrill } from '../scenarios/crash-points/drill.ts'
-import { PLAYS } from '../scenarios/crash-points/plays.ts'
-import { mayDraw, readDraw } from '../scenarios/crash-points/points.ts'
-import { listFindings, writeReport } from '../scenarios/crash-points/report.ts'
-import { CONNECTION_LOST, KILLED } from '../scenarios/crash-points/subjects.ts'
+import { type BuiltWorker, buildWorker } from './crash-points/build-worker.ts'
+import { type Drilled, drill, nameDrill } from './crash-points/drill.ts'
+import { PLAYS } from './crash-points/plays.ts'
+import { mayDraw, readDraw } from './crash-points/points.ts'
+import { listFindings, writeReport } from './crash-points/report.ts'
+import { CONNECTION_LOST, KILLED } from './crash-points/subjects.ts'
 
 const commit = execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8' })
 const draw = readDraw(process.env.CRASH_POINTS, Boolean(process.env.CI), commit.trim())

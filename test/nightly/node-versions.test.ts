@@ -18,11 +18,12 @@ const API_KEY = 'the-key-of-the-drill-of-node-versions'
 
 /** Tests of what Node itself provides, cheap enough for a drill: servers, streams, connections, TLS. */
 const CLOSE_TO_NODE = [
-  'test/platform/http',
-  'test/platform/outbound',
-  'test/platform/crypto',
-  'test/platform/postgres/tls.test.ts',
-  'test/client/transport.test.ts',
+  'test/api/platform/http',
+  'test/unit/platform/http',
+  'test/api/platform/outbound',
+  'test/unit/platform/crypto',
+  'test/process/postgres/tls.test.ts',
+  'test/api/client/transport.test.ts',
 ]
 
 /** A shop: a payment is notified, waited for, refunded, and the events are read from the stream. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Plays the suite, and the plans of the hot statements, on Debian's server.
+# Plays the suite, or the files given, and then the plans of the hot statements, on Debian's server.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -25,14 +25,18 @@ as_postgres "$bindir/initdb" -D "$cluster/data" -U postgres -A trust -E UTF8 --l
 as_postgres "$bindir/pg_ctl" -D "$cluster/data" -w -l "$cluster/log" -o \
   "-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c max_connections=300 -c max_wal_size=512MB" start
 cd - >/dev/null
-# Once is enough for what brings a server of its own, needs none, or asks nothing of it that others do not.
-once=('test/platform/postgres/embedded/**' 'test/sandbox/**' 'test/project/**' 'test/client/**' 'test/cli/**'
-  'test/cards/**' 'test/gateway/**' 'test/platform/outbound/**' 'test/platform/crypto/**'
-  'test/config/**' 'test/refunds/model/**' 'test/scenarios/chaos/**'
-  'test/scenarios/crash-points/**' 'test/scenarios/host-list.test.ts' 'test/scenarios/unreplicated.test.ts'
-  'test/platform/http/**' 'test/platform/concurrency/**' 'test/platform/telemetry/**' 'test/platform/openapi/**'
-  'test/start/**' 'test/main.test.ts' 'test/console/**/stories.test.ts')
 export TEST_DATABASE_URL="postgres://postgres@127.0.0.1:$port/postgres"
-npm test -- "${once[@]/#/--exclude=}"
+if [ $# -gt 0 ]; then
+  npm test -- "$@"
+else
+  # Once is enough for what brings a server of its own, needs none, or asks nothing of it that others do not.
+  once=('test/unit/**' 'test/project/**' 'test/plays/model/**' 'test/console/**/stories.test.ts'
+    'test/process/cli/**' 'test/process/start/**' 'test/process/postgres/embedded/**' 'test/process/main.test.ts'
+    'test/process/host-list.test.ts' 'test/process/unreplicated.test.ts'
+    'test/api/sandbox/**' 'test/api/client/**' 'test/api/cards/**' 'test/api/gateway/**' 'test/api/platform/http/**'
+    'test/api/platform/concurrency/**' 'test/api/platform/telemetry/**' 'test/api/platform/openapi/**'
+    'test/api/platform/outbound/**')
+  npm test -- "${once[@]/#/--exclude=}"
+fi
 # What statements read depends on the planner, so on the version of the server.
 npm run test:nightly -- plans

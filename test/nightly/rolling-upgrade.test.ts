@@ -1,10 +1,10 @@
 import { randomInt } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { migrateDatabase } from '../../src/db/migrate.ts'
-import { storeKeys } from '../scenarios/chaos/accounts.ts'
-import type { Member } from '../scenarios/chaos/processes.ts'
 import { createLines, plantMigrations } from '../support/migrations.ts'
 import { waitUntil } from '../support/wait-until.ts'
+import { storeKeys } from './chaos/accounts.ts'
+import type { Member } from './chaos/processes.ts'
 import { deleteFill, fillTables } from './rolling-upgrade/fill.ts'
 import { planNext, REPLACED_CONSTRAINT } from './rolling-upgrade/migrations.ts'
 import {

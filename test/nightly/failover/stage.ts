@@ -2,13 +2,13 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { findPort } from '../../bench/processes.ts'
-import { prepareMember } from '../../scenarios/chaos/processes.ts'
-import { SETTINGS } from '../../scenarios/chaos/services.ts'
 import {
   type Replication,
   type ReplicationMode,
   startReplication,
 } from '../../support/replication.ts'
+import { prepareMember } from '../chaos/processes.ts'
+import { SETTINGS } from '../chaos/services.ts'
 import { controlGateway, type Gateway } from './gateway.ts'
 
 export const ACCOUNT = {

@@ -5,7 +5,7 @@ export const ANSWERS: readonly Guard[] = [
     file: 'src/sync/sync-transaction.ts',
     text: '    const reason = explainRefusedAnswer(error)\n    if (reason === undefined) throw error\n',
     mutation: "    const reason = explainRefusedAnswer(error) ?? 'refused'\n",
-    test: 'test/sync/retry.test.ts',
+    test: 'test/api/sync/retry.test.ts',
     claim:
       'a failed query a commit that fails with 40P01 again and again is not one: it is due when the lease ends',
     control: 'an open answer code 9 is polled, not counted as a failure',
@@ -14,7 +14,7 @@ export const ANSWERS: readonly Guard[] = [
     file: 'src/sync/sync-transaction.ts',
     text: '      if (isWorthRepeating(error)) return commit()\n',
     mutation: "      if (isWorthRepeating(error) && error === '') return commit()\n",
-    test: 'test/sync/retry.test.ts',
+    test: 'test/api/sync/retry.test.ts',
     claim: 'a failed query a deadlock while committing is not one: the commit is repeated',
     control: 'an open answer code 9 is polled, not counted as a failure',
   },

@@ -5,7 +5,7 @@ export const CLAIMS: readonly Guard[] = [
     file: 'src/sync/claim-due.ts',
     text: '  return 3 * gatewayTimeoutMs + 15_000',
     mutation: '  return gatewayTimeoutMs',
-    test: 'test/sync/claim.test.ts',
+    test: 'test/races/claims.test.ts',
     claim: 'a claim lasts longer than three calls',
     control: 'the loop rests until the next row is due, but at most a second',
   },
@@ -13,7 +13,7 @@ export const CLAIMS: readonly Guard[] = [
     file: 'src/sync/claim-due.ts',
     text: '      order by rank = 2, turn, due_at limit ${limit})',
     mutation: '      order by rank = 2, due_at limit ${limit})',
-    test: 'test/sync/fairness.test.ts',
+    test: 'test/api/sync/fairness.test.ts',
     claim:
       'a burst of one account takes turns with another burst, however many of its calls are in flight',
     control:
@@ -23,7 +23,7 @@ export const CLAIMS: readonly Guard[] = [
     file: 'src/sync/claim-due.ts',
     text: '    if (breaker.waitMs() > 0) return []\n',
     mutation: '',
-    test: 'test/platform/concurrency/circuit-breaker.test.ts',
+    test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
     claim:
       'queries of a gateway that does not answer are paused: due transactions stay unclaimed, no attempt is used up, and the loop sleeps',
     control:
@@ -33,7 +33,7 @@ export const CLAIMS: readonly Guard[] = [
     file: 'src/sync/fence.ts',
     text: 'as_of is null or as_of < sent.at as newer',
     mutation: 'as_of is null or as_of <> sent.at as newer',
-    test: 'test/sync/retry.test.ts',
+    test: 'test/api/sync/retry.test.ts',
     claim:
       'as_of an answer older than the stored one changes nothing, and is queried again at once',
     control: 'an open answer code 9 is polled, not counted as a failure',
@@ -43,7 +43,7 @@ export const CLAIMS: readonly Guard[] = [
     text: '    select t.lease_id as "leaseId", ${tx.unsafe(ROW)}, as_of is null or as_of < sent.at as newer,\n      sent.at::text as "asOf", nextval(\'gateway_calls_id_seq\') as "callId"\n    from (\n      select merchant_code, transaction_id, lease_id,\n        claimed_at + sent_after_ms * interval \'1 millisecond\' as at\n      from ${rowSet(tx, \'s\', COLUMNS, rowsSent)}\n      order by merchant_code, transaction_id\n    ) as sent cross join lateral (\n      select * from transactions as t\n      where t.lease_id = sent.lease_id\n        and ${tx',
     mutation:
       '    select sent.lease_id as "leaseId", ${tx.unsafe(ROW)}, as_of is null or as_of < sent.at as newer,\n      sent.at::text as "asOf", nextval(\'gateway_calls_id_seq\') as "callId"\n    from (\n      select merchant_code, transaction_id, lease_id,\n        claimed_at + sent_after_ms * interval \'1 millisecond\' as at\n      from ${rowSet(tx, \'s\', COLUMNS, rowsSent)}\n      order by merchant_code, transaction_id\n    ) as sent cross join lateral (\n      select * from transactions as t\n      where ${tx',
-    test: 'test/sync/claim.test.ts',
+    test: 'test/races/claims.test.ts',
     claim:
       'the fence an expired lease is taken over, and the answer of its old owner is not written',
     control: 'the fence a worker that lost the lease cannot release it',
@@ -52,7 +52,7 @@ export const CLAIMS: readonly Guard[] = [
     file: 'src/sync/fence.ts',
     text: "        claimed_at + sent_after_ms * interval '1 millisecond' as at",
     mutation: "        clock_timestamp() + 0 * sent_after_ms * interval '1 millisecond' as at",
-    test: 'test/sync/retry.test.ts',
+    test: 'test/api/sync/retry.test.ts',
     claim: 'as_of is when the query was sent, not when its answer came',
     control:
       'as_of an answer older than the stored one changes nothing, and is queried again at once',
@@ -61,7 +61,7 @@ export const CLAIMS: readonly Guard[] = [
     file: 'src/sync/schedule.ts',
     text: '  if (step.attempts >= settings.SYNC_MAX_ATTEMPTS && !unconfirmed)',
     mutation: '  if (step.attempts > settings.SYNC_MAX_ATTEMPTS && !unconfirmed)',
-    test: 'test/sync/retry.test.ts',
+    test: 'test/api/sync/retry.test.ts',
     claim:
       'after SYNC_MAX_ATTEMPTS failures a transaction is abandoned with an error in the log, and shown in its sync status',
     control: 'an open answer code 9 is polled, not counted as a failure',

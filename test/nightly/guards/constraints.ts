@@ -100,7 +100,7 @@ const REFERENCES: readonly [name: string, statement: string][] = [
 function guard(name: string, text: string, mutation: string): Guard {
   return {
     ...{ file: FILE, text, mutation },
-    test: 'test/db/constraints.test.ts',
+    test: 'test/api/db/constraints.test.ts',
     claim: `${name} refuses what violates it`,
     control: 'a refund can be kept as an approved one',
   }

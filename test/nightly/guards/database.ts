@@ -6,7 +6,7 @@ export const DATABASE: readonly Guard[] = [
     text: '  await runInTransaction(session.sql, async (tx) => {\n    await requireSession(session, tx)',
     mutation:
       '  await runInTransaction(session.sql, async (tx) => {\n    await tx`commit`\n    await requireSession(session, tx)',
-    test: 'test/db/migrate-beside-traffic.test.ts',
+    test: 'test/races/migrate-beside-traffic.test.ts',
     claim:
       'each migration commits for itself: a failed one leaves those before it, and the next run applies the rest',
     control:
@@ -16,7 +16,7 @@ export const DATABASE: readonly Guard[] = [
     file: 'src/platform/concurrency/batcher.ts',
     text: "      else reject(result?.reason ?? new Error('the run returned no result for this item'))",
     mutation: '      else resolve(result?.reason ?? reject)',
-    test: 'test/platform/concurrency/batcher.test.ts',
+    test: 'test/unit/platform/concurrency/batcher.test.ts',
     claim: 'a batcher gives each item its own result, and an error of the run to all of them',
     control:
       'a batcher starts with the turn of the event loop when idle, and items added meanwhile share the next run',
@@ -25,7 +25,7 @@ export const DATABASE: readonly Guard[] = [
     file: 'src/platform/concurrency/worker-loop.ts',
     text: '    await Promise.allSettled(running)\n',
     mutation: '',
-    test: 'test/platform/concurrency/worker-loop.test.ts',
+    test: 'test/api/platform/concurrency/worker-loop.test.ts',
     claim: 'stops at once while it sleeps, begins no more rounds, and waits for running work',
     control: 'a wake during a round is not lost: another round follows',
   },
@@ -34,7 +34,7 @@ export const DATABASE: readonly Guard[] = [
     text: '    if (owner !== RELEASED && isSameProcess(owner)) throw createInUseError(folder, owner)\n',
     mutation:
       "    if (owner === '' && isSameProcess(owner)) throw createInUseError(folder, owner)\n",
-    test: 'test/platform/postgres/embedded/owner.test.ts',
+    test: 'test/process/postgres/embedded/owner.test.ts',
     claim:
       'the owner of a database folder can be replaced after release, and leaves one file however often that happens',
     control: 'the owner of a database folder is not a later process that was given the same id',
@@ -43,7 +43,7 @@ export const DATABASE: readonly Guard[] = [
     file: 'src/platform/postgres/embedded/owner.ts',
     text: '    if (findLastClaim(folder) !== own) {',
     mutation: '    if (findLastClaim(folder) < own) {',
-    test: 'test/platform/postgres/embedded/owner.test.ts',
+    test: 'test/process/postgres/embedded/owner.test.ts',
     claim:
       'the owner of a database folder is not a slow process that read a claim which two others have replaced since',
     control: 'the owner of a database folder is not a later process that was given the same id',

@@ -5,7 +5,7 @@ export const EVIDENCE: readonly Guard[] = [
     file: 'src/payments/refundable.ts',
     text: 'payments.refunded_amount, payments.counted_refunded, payments.refunded_at_first',
     mutation: 'payments.refunded_amount, payments.refunded_at_first',
-    test: 'test/refunds/evidence/stale-answers.test.ts',
+    test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
       'an answer from a stale replica frees no growth that nothing explains: not more than is left moves',
     control:
@@ -15,7 +15,7 @@ export const EVIDENCE: readonly Guard[] = [
     file: 'src/payments/odd-readings.ts',
     text: '  if (measureMs(since, asOf) >= apartMs) return { ...NOT_FALLEN, expectedFall: null }',
     mutation: '  return { ...NOT_FALLEN, expectedFall: null }',
-    test: 'test/refunds/evidence/stale-answers.test.ts',
+    test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
       'an answer from a stale replica is believed once another one, apart, shows the same, and told as an event',
     control:
@@ -25,7 +25,7 @@ export const EVIDENCE: readonly Guard[] = [
     file: 'src/refunds/own-growth.ts',
     text: '  const unmatched = measureCounted(payment, drafts)',
     mutation: '  const unmatched = measureUnexplained(payment, drafts)',
-    test: 'test/refunds/evidence/stale-answers.test.ts',
+    test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
       'an answer from a stale replica sends no refund that the growth held back as perhaps its own',
     control:
@@ -35,7 +35,7 @@ export const EVIDENCE: readonly Guard[] = [
     file: 'src/refunds/reconcile/match-refunded-delta.ts',
     text: 'if (!mayHaveGrown || matching.left.lt(amount)) continue',
     mutation: "if ((!mayHaveGrown && id === '') || matching.left.lt(amount)) continue",
-    test: 'test/refunds/evidence/stale-answers.test.ts',
+    test: 'test/plays/evidence/stale-answers.test.ts',
     claim: 'growth from before a refund was sent does not match it, although its success is known',
     control:
       'what was notified of a request id in mixed case is found after its notification is deleted',
@@ -44,7 +44,7 @@ export const EVIDENCE: readonly Guard[] = [
     file: 'src/refunds/reconcile/match-refunded-delta.ts',
     text: "  if (evidence === 'expired') return left.eq(amount)",
     mutation: "  if (evidence === 'expired') return left.eq(0) && left.eq(amount)",
-    test: 'test/refunds/evidence/stale-answers.test.ts',
+    test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
       'a refund whose time was over, by what was known before a restore growth that may be an open one of the same amount as well is inferred for neither',
     control:
@@ -54,7 +54,7 @@ export const EVIDENCE: readonly Guard[] = [
     file: 'src/refunds/reconcile/match-payments.ts',
     text: "  if (isExpired(now)) return 'expired'",
     mutation: '  if (isExpired(now)) return undefined',
-    test: 'test/refunds/evidence/stale-answers.test.ts',
+    test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
       'a refund whose time was over, by what was known before a restore not sent in time: growth of its amount leaves it to a person',
     control:
@@ -64,7 +64,7 @@ export const EVIDENCE: readonly Guard[] = [
     file: 'src/refunds/reconcile/match-payments.ts',
     text: '    forgetDecidedGrowth(payment, drafts, match.unmatchedDelta)',
     mutation: '    if (payment.missing) forgetDecidedGrowth(payment, drafts, match.unmatchedDelta)',
-    test: 'test/refunds/evidence/stale-answers.test.ts',
+    test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
       'a refund that a person failed is news again when growth that was there has been entered, and as much comes anew',
     control:
@@ -74,7 +74,7 @@ export const EVIDENCE: readonly Guard[] = [
     file: 'src/refunds/transitions.ts',
     text: '(isKnown || isDecidedFailed(row))',
     mutation: 'firstSentAt !== null && (isKnown || isDecidedFailed(row))',
-    test: 'test/refunds/evidence/stale-answers.test.ts',
+    test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
       'a refund that a person failed and that was notified, although it was never sent from here, is judged again by growth',
     control:
@@ -84,7 +84,7 @@ export const EVIDENCE: readonly Guard[] = [
     file: 'src/refunds/reconcile/reconcile-refunds.ts',
     text: 'snapshot !== undefined && payment.listed',
     mutation: '(snapshot !== undefined || payment.listed) && payment.listed',
-    test: 'test/refunds/evidence/stale-answers.test.ts',
+    test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
       'a refund made elsewhere that is notified while no query is answered makes what was inferred doubtful all the same',
     control:
@@ -94,7 +94,7 @@ export const EVIDENCE: readonly Guard[] = [
     file: 'src/refunds/reconcile/record-external.ts',
     text: 'return UUID.test(requestId) ? requestId.toLowerCase() : requestId',
     mutation: "return UUID.test('') ? requestId.toLowerCase() : requestId",
-    test: 'test/refunds/evidence/stale-answers.test.ts',
+    test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
       'what was notified of a request id in mixed case is found after its notification is deleted',
     control:

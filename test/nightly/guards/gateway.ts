@@ -5,7 +5,7 @@ export const GATEWAY: readonly Guard[] = [
     file: 'src/cards/cache.ts',
     text: '      if (found && now() - found.loadedAt < maxAgeMs) return',
     mutation: '      if (found) return',
-    test: 'test/cards/cache.test.ts',
+    test: 'test/api/cards/cache.test.ts',
     claim: 'an answer is as old as its question, and gone when it is too old',
     control: 'what is kept is bounded: the oldest makes room, and what is too large is not kept',
   },
@@ -13,7 +13,7 @@ export const GATEWAY: readonly Guard[] = [
     file: 'src/cards/read-cards.ts',
     text: '    if (!isOwned(account, owner)) {',
     mutation: "    if (!isOwned(account, owner) && owner === '') {",
-    test: 'test/cards/accounts.test.ts',
+    test: 'test/api/cards/accounts.test.ts',
     claim: 'accounts with tokens of their own do not share what is kept',
     control: 'an account without any token has no cards, and the error names the settings',
   },
@@ -21,7 +21,7 @@ export const GATEWAY: readonly Guard[] = [
     file: 'src/gateway/prepare-call.ts',
     text: "  else if (outcome === 'answered' || outcome === 'rejected') permit.succeed()",
     mutation: "  else if (outcome === 'answered') permit.succeed()",
-    test: 'test/platform/concurrency/circuit-breaker.test.ts',
+    test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
     claim:
       'queries of a gateway that does not answer refusals are answers: they do not open the breaker',
     control:
@@ -31,7 +31,7 @@ export const GATEWAY: readonly Guard[] = [
     file: 'src/gateway/prepare-call.ts',
     text: "    const kind = result.kind === 'no_slot' ? 'unavailable' : result.kind",
     mutation: "    const kind = result.kind === 'no_slot' ? 'unknown' : 'unavailable'",
-    test: 'test/gateway/client.test.ts',
+    test: 'test/api/gateway/client.test.ts',
     claim:
       'the outcome of the fault {"kind":"reset"} is {"kind":"unknown","reason":{"sample":{},"inverse":false}}',
     control: 'the outcome of the fault {"kind":"acceptThenCode"} is {"kind":"rejected","code":"1"}',
@@ -40,7 +40,7 @@ export const GATEWAY: readonly Guard[] = [
     file: 'src/gateway/prepare-call.ts',
     text: '  if (status < 200 || status > 299) {',
     mutation: '  if (status < 200 || status > 599) {',
-    test: 'test/gateway/client.test.ts',
+    test: 'test/api/gateway/client.test.ts',
     claim:
       'the outcome of the fault {"kind":"http500"} is {"kind":"unknown","reason":"HTTP status 500"}',
     control:
@@ -50,7 +50,7 @@ export const GATEWAY: readonly Guard[] = [
     file: 'src/gateway/prepare-call.ts',
     text: "  return { outcome: { kind: 'unknown', reason: answer.reason }, received }",
     mutation: "  return { outcome: { kind: 'unavailable', reason: answer.reason }, received }",
-    test: 'test/gateway/client.test.ts',
+    test: 'test/api/gateway/client.test.ts',
     claim:
       'the outcome of the fault {"kind":"garbage"} is {"kind":"unknown","reason":"the answer is not a JSON object"}',
     control:
@@ -60,7 +60,7 @@ export const GATEWAY: readonly Guard[] = [
     file: 'src/platform/concurrency/circuit-breaker.ts',
     text: '      if (began === period) apply()',
     mutation: '      if (began <= period) apply()',
-    test: 'test/platform/concurrency/circuit-breaker.test.ts',
+    test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
     claim: 'a breaker ignores the results of calls that began before it paused',
     control:
       'a breaker lets one probe through at a time, doubles the pause up to its limit, and closes with an answer',
@@ -69,7 +69,7 @@ export const GATEWAY: readonly Guard[] = [
     file: 'src/platform/concurrency/circuit-breaker.ts',
     text: '      if (waitMs() > 0) return undefined\n',
     mutation: '      if (probe === undefined && waitMs() > 0) return undefined\n',
-    test: 'test/platform/concurrency/circuit-breaker.test.ts',
+    test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
     claim: 'a breaker ignores the results of calls that began before it paused',
     control:
       'a breaker opens after its number of failures in a row, not when an answer came between them',
@@ -78,7 +78,7 @@ export const GATEWAY: readonly Guard[] = [
     file: 'src/platform/concurrency/circuit-breaker.ts',
     text: 'Math.min(maxPauseMs, pauseMs * 2 ** (pauses - 1))',
     mutation: 'Math.min(maxPauseMs, pauseMs)',
-    test: 'test/platform/concurrency/circuit-breaker.test.ts',
+    test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
     claim:
       'a breaker lets one probe through at a time, doubles the pause up to its limit, and closes with an answer',
     control: 'a breaker ignores the results of calls that began before it paused',
@@ -87,7 +87,7 @@ export const GATEWAY: readonly Guard[] = [
     file: 'src/platform/outbound/exchange.ts',
     text: "          if (ended || controller) return started.abort(new Error('not sent'))\n",
     mutation: "          if (ended) return started.abort(new Error('not sent'))\n",
-    test: 'test/platform/outbound/exchange.test.ts',
+    test: 'test/api/platform/outbound/exchange.test.ts',
     claim: 'a dispatcher that retries by itself is stopped',
     control: 'a host name that does not resolve is unavailable',
   },
@@ -95,7 +95,7 @@ export const GATEWAY: readonly Guard[] = [
     file: 'src/platform/outbound/exchange.ts',
     text: "          if (ended || controller) return started.abort(new Error('not sent'))\n",
     mutation: "          if (controller) return started.abort(new Error('not sent'))\n",
-    test: 'test/platform/outbound/exchange.test.ts',
+    test: 'test/api/platform/outbound/exchange.test.ts',
     claim: 'a request aborted while connecting is not sent once the connection is established',
     control: 'a refused connection is unavailable',
   },
@@ -103,7 +103,7 @@ export const GATEWAY: readonly Guard[] = [
     file: 'src/platform/outbound/exchange.ts',
     text: "  signal?.addEventListener('abort', interrupt)\n  return",
     mutation: '  return',
-    test: 'test/platform/outbound/exchange.test.ts',
+    test: 'test/api/platform/outbound/exchange.test.ts',
     claim: 'a request aborted while connecting is not sent once the connection is established',
     control: 'a time-out while connecting is unavailable, one after sending is unknown',
   },

@@ -5,7 +5,7 @@ export const KEYS: readonly Guard[] = [
     file: 'src/access/authenticate.ts',
     text: "const freshness = c.req.method === 'GET' ? 'cached' : 'current'",
     mutation: "const freshness = c.req.method !== '' ? 'cached' : 'current'",
-    test: 'test/access/authenticate.test.ts',
+    test: 'test/api/access/authenticate.test.ts',
     claim:
       'without a valid key an expired or revoked key is refused for writes immediately, and for reads shortly after',
     control: 'without a valid key the scheme is case-insensitive',
@@ -14,7 +14,7 @@ export const KEYS: readonly Guard[] = [
     file: 'src/access/authenticate.ts',
     text: '    await checkNetwork(c, key, keyUses.findAddress(incoming))\n',
     mutation: '    void checkNetwork\n',
-    test: 'test/cli/keys.test.ts',
+    test: 'test/process/cli/keys.test.ts',
     claim:
       'a key bound to networks is refused from others, behind a proxy or not, with an entry in the audit log',
     control:
@@ -24,7 +24,7 @@ export const KEYS: readonly Guard[] = [
     file: 'src/access/change-keys.ts',
     text: '    on conflict (replaces) do nothing\n    returning',
     mutation: '    returning',
-    test: 'test/cli/keys.test.ts',
+    test: 'test/process/cli/keys.test.ts',
     claim:
       'rotated, two keys are live until the grace is over; a second rotation in between is refused',
     control:
@@ -34,7 +34,7 @@ export const KEYS: readonly Guard[] = [
     file: 'src/access/change-keys.ts',
     text: 'expiresAt: sql`least(${apiKeys.expiresAt}, now() + ${graceS}',
     mutation: 'expiresAt: sql`(now() + ${graceS}',
-    test: 'test/access/keys.test.ts',
+    test: 'test/api/access/keys.test.ts',
     claim:
       'the successor has the same permissions and lifetime; the old key never lives longer than before',
     control:
@@ -44,7 +44,7 @@ export const KEYS: readonly Guard[] = [
     file: 'src/access/change-keys.ts',
     text: '      person, now() + (expires_at - created_at), id, coalesce(chain_id, id)',
     mutation: '      person, now() + (expires_at - created_at), id, id',
-    test: 'test/access/keys.test.ts',
+    test: 'test/api/access/keys.test.ts',
     claim: 'rotation does not reset the daily cap: old and new key share the total',
     control:
       'the successor has the same permissions and lifetime; the old key never lives longer than before',
@@ -53,7 +53,7 @@ export const KEYS: readonly Guard[] = [
     file: 'src/access/change-keys.ts',
     text: 'where(and(eq(apiKeys.id, id), isNull(apiKeys.revokedAt)))',
     mutation: 'where(and(eq(apiKeys.id, id), sql`(${isNull(apiKeys.revokedAt)} or true)`))',
-    test: 'test/cli/keys.test.ts',
+    test: 'test/process/cli/keys.test.ts',
     claim:
       'a revoked key is refused from the next write on, and a second revocation is reported as such',
     control: 'rotated without grace, the old key ends at once',
@@ -62,7 +62,7 @@ export const KEYS: readonly Guard[] = [
     file: 'src/access/check-network.ts',
     text: '    if (isDueForRecord(`${key.id} ${network}`)) await',
     mutation: "    if (isDueForRecord(`${key.id} ${network}`) || network !== '') await",
-    test: 'test/cli/keys.test.ts',
+    test: 'test/process/cli/keys.test.ts',
     claim:
       'a key bound to networks is refused from others, behind a proxy or not, with an entry in the audit log',
     control: 'rotated without grace, the old key ends at once',
@@ -71,7 +71,7 @@ export const KEYS: readonly Guard[] = [
     file: 'src/access/key-cache.ts',
     text: '    entries.delete(hash)\n    if (key)',
     mutation: '    if (key)',
-    test: 'test/access/key-cache.test.ts',
+    test: 'test/api/access/key-cache.test.ts',
     claim: "the result of a write's lookup replaces the cached one for later reads",
     control: 'an unknown key is looked up each time',
   },
@@ -79,7 +79,7 @@ export const KEYS: readonly Guard[] = [
     file: 'src/access/key-cache.ts',
     text: 'return cached && now() - cached.fetchedAt < CACHE_TTL_MS ? cached.key',
     mutation: 'return cached && cached.fetchedAt < CACHE_TTL_MS + now() ? cached.key',
-    test: 'test/access/key-cache.test.ts',
+    test: 'test/api/access/key-cache.test.ts',
     claim:
       'a revoked key stays cached for a second at most, for reads only, and is evicted once the database lacks it',
     control: 'an unknown key is looked up each time',
@@ -88,7 +88,7 @@ export const KEYS: readonly Guard[] = [
     file: 'src/access/keys.ts',
     text: '      and revoked_at is null and (expires_at is null or expires_at > now())`\n  const keys',
     mutation: '      and (expires_at is null or expires_at > now())`\n  const keys',
-    test: 'test/access/authenticate.test.ts',
+    test: 'test/api/access/authenticate.test.ts',
     claim:
       'without a valid key an expired or revoked key is refused for writes immediately, and for reads shortly after',
     control: 'without a valid key the scheme is case-insensitive',
@@ -97,7 +97,7 @@ export const KEYS: readonly Guard[] = [
     file: 'src/access/keys.ts',
     text: '      and revoked_at is null and (expires_at is null or expires_at > now())`\n  const keys',
     mutation: '      and revoked_at is null`\n  const keys',
-    test: 'test/access/authenticate.test.ts',
+    test: 'test/api/access/authenticate.test.ts',
     claim:
       'without a valid key an expired or revoked key is refused for writes immediately, and for reads shortly after',
     control: 'without a valid key the scheme is case-insensitive',

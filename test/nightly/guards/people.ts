@@ -5,7 +5,7 @@ export const PEOPLE: readonly Guard[] = [
     file: 'src/access/people.ts',
     text: '  await revokeKey(tx, keyId)\n',
     mutation: '  if (keyId === id) await revokeKey(tx, keyId)\n',
-    test: 'test/access/people.test.ts',
+    test: 'test/api/access/people.test.ts',
     claim: 'ending a person ends key, sessions and links in one commit',
     control:
       'two people cannot have the same name or e-mail address, whatever its letters and spaces',
@@ -14,7 +14,7 @@ export const PEOPLE: readonly Guard[] = [
     file: 'src/access/people.ts',
     text: '  await tx`update sessions set ended_at = now() where person_id = ${id} and ended_at is null`\n',
     mutation: '',
-    test: 'test/access/people.test.ts',
+    test: 'test/api/access/people.test.ts',
     claim: 'ending a person ends key, sessions and links in one commit',
     control:
       'two people cannot have the same name or e-mail address, whatever its letters and spaces',
@@ -23,7 +23,7 @@ export const PEOPLE: readonly Guard[] = [
     file: 'src/access/people.ts',
     text: '  await tx`update sign_in_links set expires_at = now() where person_id = ${id} and expires_at > now()`\n',
     mutation: '',
-    test: 'test/access/people.test.ts',
+    test: 'test/api/access/people.test.ts',
     claim: 'ending a person ends key, sessions and links in one commit',
     control:
       'two people cannot have the same name or e-mail address, whatever its letters and spaces',
@@ -40,7 +40,7 @@ export const PEOPLE: readonly Guard[] = [
     file: 'src/access/roles.ts',
     text: "  agent: [...READ, 'refunds:write'],",
     mutation: "  agent: [...READ, 'refunds:write', 'refunds:approve'],",
-    test: 'test/access/people.test.ts',
+    test: 'test/api/access/people.test.ts',
     claim: 'the role agent reads, and besides has only ["refunds:write"]',
     control:
       'two people cannot have the same name or e-mail address, whatever its letters and spaces',
@@ -49,7 +49,7 @@ export const PEOPLE: readonly Guard[] = [
     file: 'src/access/roles.ts',
     text: '  viewer: READ,',
     mutation: "  viewer: [...READ, 'refunds:write'],",
-    test: 'test/access/people.test.ts',
+    test: 'test/api/access/people.test.ts',
     claim: 'the role viewer reads, and besides has only []',
     control:
       'two people cannot have the same name or e-mail address, whatever its letters and spaces',
@@ -58,7 +58,7 @@ export const PEOPLE: readonly Guard[] = [
     file: 'src/access/roles.ts',
     text: '  operator: [...READ, ...OPERATE],',
     mutation: "  operator: [...READ, 'refunds:write', ...OPERATE],",
-    test: 'test/access/people.test.ts',
+    test: 'test/api/access/people.test.ts',
     claim: 'the role operator reads, and besides has only ["ops","webhooks:write","cards:read"]',
     control:
       'two people cannot have the same name or e-mail address, whatever its letters and spaces',
@@ -67,7 +67,7 @@ export const PEOPLE: readonly Guard[] = [
     file: 'src/access/roles.ts',
     text: "  approver: [...READ, 'refunds:approve'],",
     mutation: "  approver: [...READ, 'refunds:approve', 'refunds:write'],",
-    test: 'test/access/people.test.ts',
+    test: 'test/api/access/people.test.ts',
     claim: 'the role approver reads, and besides has only ["refunds:approve"]',
     control:
       'two people cannot have the same name or e-mail address, whatever its letters and spaces',
@@ -76,7 +76,7 @@ export const PEOPLE: readonly Guard[] = [
     file: 'src/access/sessions.ts',
     text: '  return sql`(s.ended_at is null and s.expires_at > now()',
     mutation: '  return sql`(s.ended_at is null',
-    test: 'test/access/sign-in.test.ts',
+    test: 'test/api/access/sign-in.test.ts',
     claim: 'a session is over when it is twelve hours old, and no request revives it',
     control: 'a session is over when it is idle for half an hour, and no request revives it',
   },

@@ -5,7 +5,7 @@ export const WEBHOOKS: readonly Guard[] = [
     file: 'src/webhooks/claim-deliveries.ts',
     text: '          and d.event_id = (select event_id from webhook_deliveries as own',
     mutation: '          and d.event_id >= (select event_id from webhook_deliveries as own',
-    test: 'test/webhooks/delivery.test.ts',
+    test: 'test/api/webhooks/delivery.test.ts',
     claim:
       'the order of one transaction holds while its first event is refused, and other transactions continue',
     control: 'an endpoint gets database time, however wrong the clock of the sending process is',
@@ -14,7 +14,7 @@ export const WEBHOOKS: readonly Guard[] = [
     file: 'src/webhooks/claim-deliveries.ts',
     text: '        held + row_number() over (partition by open.id',
     mutation: '        0 * held + row_number() over (partition by open.id',
-    test: 'test/webhooks/outage.test.ts',
+    test: 'test/api/webhooks/outage.test.ts',
     claim:
       'a slow endpoint that has calls in flight waits for one that has none, however long its events have been due',
     control: 'calls are shared round-robin: neither of two endpoints gets all free ones',
@@ -24,7 +24,7 @@ export const WEBHOOKS: readonly Guard[] = [
     text: 'from webhook_endpoints as e cross join lateral ${liveKeyOf(sql)} as k\n      where disabled_at',
     mutation:
       'from webhook_endpoints as e left join lateral ${liveKeyOf(sql)} as k on true\n      where disabled_at',
-    test: 'test/webhooks/owners.test.ts',
+    test: 'test/api/webhooks/owners.test.ts',
     claim:
       'an endpoint whose key ends gets nothing more once the key expires: no new event, none that waits',
     control:
@@ -34,7 +34,7 @@ export const WEBHOOKS: readonly Guard[] = [
     file: 'src/webhooks/deliver-events.ts',
     text: '    if (heldMs > LEASE_MS - 2 * CALL_MS) {',
     mutation: '    void CALL_MS\n    if (heldMs > 10 * LEASE_MS) {',
-    test: 'test/webhooks/delivery.test.ts',
+    test: 'test/api/webhooks/delivery.test.ts',
     claim: 'a claim that stalled until its lease had nearly expired is not sent',
     control:
       "an endpoint gets the event, which the library's own verifier accepts, and no other header of ours",
@@ -43,7 +43,7 @@ export const WEBHOOKS: readonly Guard[] = [
     file: 'src/webhooks/deliver-events.ts',
     text: '    if (!event || !delivery.isReadable) {',
     mutation: '    if (!event) {',
-    test: 'test/webhooks/owners.test.ts',
+    test: 'test/api/webhooks/owners.test.ts',
     claim:
       'a key that loses a scope gets no refund events any more, neither new ones nor those that wait',
     control:
@@ -53,7 +53,7 @@ export const WEBHOOKS: readonly Guard[] = [
     file: 'src/webhooks/deliver-events.ts',
     text: '    const at = new Date(delivery.claimedAt + heldMs)',
     mutation: '    const at = ctx.now()',
-    test: 'test/webhooks/delivery.test.ts',
+    test: 'test/api/webhooks/delivery.test.ts',
     claim: 'an endpoint gets database time, however wrong the clock of the sending process is',
     control:
       "an endpoint gets the event, which the library's own verifier accepts, and no other header of ours",
@@ -62,7 +62,7 @@ export const WEBHOOKS: readonly Guard[] = [
     file: 'src/webhooks/fan-out.ts',
     text: 'limit ${sql.unsafe(String(MAX_PENDING))}) as waiting) < ${MAX_PENDING}',
     mutation: 'limit ${sql.unsafe(String(MAX_PENDING))}) as waiting) >= 0',
-    test: 'test/webhooks/delivery.test.ts',
+    test: 'test/api/webhooks/delivery.test.ts',
     claim:
       'a pending delivery is one of a bounded number per endpoint: the rest stays in the feed until there is room',
     control:
@@ -72,7 +72,7 @@ export const WEBHOOKS: readonly Guard[] = [
     file: 'src/webhooks/find-endpoints.ts',
     text: '    where merchant_code = any(${[...owners]})\n',
     mutation: '    where ${owners.length > 0}\n',
-    test: 'test/webhooks/routes.test.ts',
+    test: 'test/api/webhooks/routes.test.ts',
     claim: 'a secret is in no log, list or table, and an address in the log ends with its host',
     control: 'a registration of http://127.0.0.1:22/ is refused, and names the field',
   },
@@ -90,7 +90,7 @@ export const WEBHOOKS: readonly Guard[] = [
     file: 'src/webhooks/owner.ts',
     text: '    ${key}.merchants && array[${EVERY_MERCHANT}, ${row}.merchant_code]\n    and case',
     mutation: '    ${key}.merchants is distinct from array[${EVERY_MERCHANT}]\n    and case',
-    test: 'test/webhooks/owners.test.ts',
+    test: 'test/api/webhooks/owners.test.ts',
     claim: 'an endpoint whose key ends of a person ends with the access of the person',
     control:
       'an endpoint whose key ends belongs to whoever gives it other types, so that the owner may read what it gets',
@@ -99,7 +99,7 @@ export const WEBHOOKS: readonly Guard[] = [
     file: 'src/webhooks/record-result.ts',
     text: '  const gone = attempt.status === 410',
     mutation: '  const gone = attempt.status === 411',
-    test: 'test/webhooks/outage.test.ts',
+    test: 'test/api/webhooks/outage.test.ts',
     claim:
       'an endpoint is disabled by a 410 at once: nothing more is sent or fanned out until it is enabled and continues in order',
     control:
@@ -109,7 +109,7 @@ export const WEBHOOKS: readonly Guard[] = [
     file: 'src/webhooks/retry-schedule.ts',
     text: 'const DELAYS_S = [5, 30,',
     mutation: 'const DELAYS_S = [5, 5,',
-    test: 'test/webhooks/delivery.test.ts',
+    test: 'test/api/webhooks/delivery.test.ts',
     claim:
       'an endpoint that fails for a while gets the same event, under the same id, by the retry schedule',
     control:

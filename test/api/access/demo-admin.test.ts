@@ -1,0 +1,47 @@
+import { expect, it } from 'vitest'
+import { inviteDemoAdmin, retireDemo } from '../../../src/access/demo-admin.ts'
+import { listPeople } from '../../../src/access/people.ts'
+import { lockLiveKey } from '../../../src/access/principal.ts'
+import { findSession } from '../../../src/access/sessions.ts'
+import { signIn } from '../../../src/access/sign-in.ts'
+import { useTestDatabase } from '../../support/use-started.ts'
+
+const database = useTestDatabase()
+
+const use = (token: string) =>
+  signIn(database.sql, { token, address: '192.0.2.1', userAgent: '', requestId: 'r' })
+
+async function invite(): Promise<string> {
+  return (await inviteDemoAdmin(database.sql)).token
+}
+
+it("a restart of the demo makes a new link, and ends the earlier one's with its session", async () => {
+  const opened = await use(await invite())
+  if (opened.kind !== 'opened') throw new Error(opened.kind)
+  const unused = await invite()
+  const next = await invite()
+  expect(await findSession(database.sql, opened.token)).toMatchObject({ isLive: false })
+  expect((await use(unused)).kind).toBe('refused')
+  expect((await use(next)).kind).toBe('opened')
+  expect(await listPeople(database.sql)).toHaveLength(1)
+})
+
+it('outside demo mode its way in is closed, until a demo runs again', async () => {
+  const opened = await use(await invite())
+  if (opened.kind !== 'opened') throw new Error(opened.kind)
+  const link = await invite()
+  await retireDemo(database.sql)
+  expect((await use(link)).kind).toBe('refused')
+  expect(await findSession(database.sql, opened.token)).toBeUndefined()
+  const again = await use(await invite())
+  if (again.kind !== 'opened') throw new Error(again.kind)
+  const session = await findSession(database.sql, again.token)
+  expect(session).toMatchObject({ isLive: true, roles: ['admin'], merchants: ['*'] })
+  await expect(lockLiveKey(database.sql, session?.key.id ?? '')).resolves.toBeDefined()
+})
+
+it('without a demo on this database there is nothing to end', async () => {
+  await database.sql`delete from people`
+  await retireDemo(database.sql)
+  expect(await listPeople(database.sql)).toEqual([])
+})

@@ -1,0 +1,77 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
+import { rotateKey } from '../../../src/access/change-keys.ts'
+import { inviteDemoAdmin } from '../../../src/access/demo-admin.ts'
+import { replaceDemoKey } from '../../../src/access/first-key.ts'
+import { findKeys, hashKey } from '../../../src/access/keys.ts'
+import { prepareAccess } from '../../../src/access/prepare-access.ts'
+import { signIn } from '../../../src/access/sign-in.ts'
+import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
+import { createLog } from '../../../src/platform/telemetry/log.ts'
+import { type BorrowedDatabase, borrowDatabase } from '../../support/database.ts'
+import { addKey } from '../../support/service.ts'
+
+let database: BorrowedDatabase
+beforeAll(async () => {
+  database = await borrowDatabase()
+})
+beforeEach(() => database.sql`delete from api_keys`)
+afterAll(() => database.release())
+
+/** Starts with these settings. @returns the lines of the log */
+async function start(settings: { API_KEY?: string; demo?: boolean; graceMs?: number }) {
+  const lines: string[] = []
+  const { API_KEY, demo = false, graceMs = 3_600_000 } = settings
+  await prepareAccess({
+    sql: database.sql,
+    log: createLog('info', { write: (line) => void lines.push(line) }),
+    config: { API_KEY, API_KEY_GRACE_MS: graceMs, demo },
+  })
+  return lines
+}
+
+const isLive = async (text: string) => {
+  const [found] = await findKeys(database.sql, [hashKey(text).toString('hex')])
+  return found?.status === 'fulfilled' && found.value !== undefined
+}
+
+it('a start that is no demo ends the demo: its key, what it was rotated to, its admin and links; and says so once', async () => {
+  const [key, other] = [randomUUID(), randomUUID()]
+  await replaceDemoKey(database.sql, key)
+  await addKey(database, other, ['ops'])
+  const link = await inviteDemoAdmin(database.sql)
+  const [row] = await database.sql<{ id: string }[]>`select id from api_keys where name = 'demo'`
+  const rotated = await runInTransaction(database.sql, (tx) => rotateKey(tx, row?.id ?? '', 3_600))
+  if (rotated.kind !== 'rotated') throw new Error(rotated.kind)
+  expect(await start({ demo: true })).toEqual([])
+  expect([await isLive(key), await isLive(rotated.created.text)]).toEqual([true, true])
+  const [line, ...more] = await start({})
+  expect(more).toEqual([])
+  expect(line).toContain('a demo ran on this database before')
+  expect(line).toContain(row?.id)
+  expect([await isLive(key), await isLive(rotated.created.text)]).toEqual([false, false])
+  expect(await isLive(other)).toBe(true)
+  const opened = await signIn(database.sql, {
+    ...{ token: link.token, address: '192.0.2.1', userAgent: '', requestId: 'r' },
+  })
+  expect(opened.kind).toBe('refused')
+  expect(await start({})).toEqual([])
+  const again = randomUUID()
+  await replaceDemoKey(database.sql, again)
+  expect(await isLive(again)).toBe(true)
+})
+
+it('a changed API_KEY is said at start, with what ends it at once; an unset one with what is left', async () => {
+  const [one, two] = [`one-${randomUUID()}`, `two-${randomUUID()}`]
+  expect(await start({ API_KEY: one })).toEqual([])
+  const [line, ...more] = await start({ API_KEY: two })
+  expect(more).toEqual([])
+  expect(line).toContain('keys revoke <id>')
+  expect(line).toMatch(/"keyIds":\["[\da-f-]{36}"\],"endsAt":"20/)
+  expect(line).not.toContain(one)
+  await start({ API_KEY: two, graceMs: 0 })
+  expect([await isLive(one), await isLive(two)]).toEqual([false, true])
+  const [left, ...others] = await start({})
+  expect(others).toEqual([])
+  expect(left).toContain('API_KEY is not set, but the key of its last text is still valid')
+})

@@ -1,0 +1,122 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { ConfigError } from '../../../src/config/config-error.ts'
+import { openDataKeys } from '../../../src/data-keys/open-data-keys.ts'
+import { Refund } from '../../../src/refunds/view.ts'
+import { withKey } from '../../support/api.ts'
+import { ask, expectRefused, expectTaken, MASKED, RECEIVER, seedPaid } from '../../support/ask.ts'
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
+import { startTestService } from '../../support/service.ts'
+
+const makeKey = (byte: number) => Buffer.alloc(32, byte).toString('base64')
+const [K1, K2] = [makeKey(1), makeKey(2)]
+
+async function makeDatabase(): Promise<TestDatabase> {
+  const database = await createTestDatabase()
+  onTestFinished(() => database.drop())
+  return database
+}
+
+/** Starts a web process with a key for one test. */
+async function start(database: TestDatabase, key: string, previous = '') {
+  const service = await startTestService(database, 'http://127.0.0.1:9', {
+    settings: { ROLE: 'web', DATA_ENCRYPTION_KEY: key, DATA_ENCRYPTION_KEY_PREVIOUS: previous },
+  })
+  onTestFinished(() => service.stop())
+  return service
+}
+
+const readReceiver = async (url: string, refundId: string) =>
+  Refund.parse(await (await fetch(`${url}/v1/refunds/${refundId}`, withKey())).json()).receiver
+
+const readKeys = ({ sql }: TestDatabase) =>
+  sql`select purpose, id, encode(wrapped, 'hex') as wrapped from data_keys order by purpose, id`
+
+describe('another DATA_ENCRYPTION_KEY', () => {
+  it('than the database was written with stops the start, with one line', async () => {
+    const database = await makeDatabase()
+    const first = await start(database, K1)
+    await first.stop()
+    const refused = start(database, K2)
+    await expect(refused).rejects.toBeInstanceOf(ConfigError)
+    await expect(refused).rejects.toMatchObject({
+      lines: [expect.stringMatching(/^DATA_ENCRYPTION_KEY is not the key .*_PREVIOUS/)],
+    })
+    await start(database, K1)
+  })
+
+  it('beside the previous one changes no answer: the same request is the same refund', async () => {
+    const database = await makeDatabase()
+    const { id } = await seedPaid(database, { paymentMethod: 'QR' })
+    const first = await start(database, K1)
+    const body = { amount: '30', receiver: RECEIVER }
+    const asked = { url: first.url, idempotencyKey: 'kept' }
+    const refund = await expectTaken(await ask(asked, id, body))
+    await first.stop()
+    const before = await readKeys(database)
+
+    const second = await start(database, K2, K1)
+    const again = { url: second.url, idempotencyKey: 'kept' }
+    expect((await expectTaken(await ask(again, id, body), true)).id).toBe(refund.id)
+    await expectRefused(
+      await ask(again, id, { ...body, amount: '31' }),
+      422,
+      'idempotency_key_reused',
+    )
+    expect(await readReceiver(second.url, refund.id)).toEqual(MASKED)
+    await second.stop()
+    const after = await readKeys(database)
+    const wrappedBefore = new Map(before.map(({ purpose, id, wrapped }) => [purpose + id, wrapped]))
+    const kept = after.filter(({ purpose, id }) => wrappedBefore.has(purpose + id))
+    // The new root has a key of its own for what is encrypted from now on.
+    expect({ kept: kept.length, all: after.length }).toEqual({ kept: 2, all: 3 })
+    for (const { purpose, id, wrapped } of kept)
+      expect(wrapped).not.toBe(wrappedBefore.get(purpose + id))
+
+    const third = await start(database, K2)
+    expect(await readReceiver(third.url, refund.id)).toEqual(MASKED)
+    const later = { url: third.url, idempotencyKey: 'kept' }
+    expect((await expectTaken(await ask(later, id, body), true)).id).toBe(refund.id)
+    await third.stop()
+    await expect(start(database, K1)).rejects.toBeInstanceOf(ConfigError)
+  })
+
+  it('in processes that start together is stored once', async () => {
+    const database = await makeDatabase()
+    await Promise.all([K1, K1, K1].map((current) => openDataKeys(database.sql, { current })))
+    const keys = await readKeys(database)
+    expect(keys.map(({ purpose }) => purpose)).toEqual(['fingerprint', 'seal'])
+    expect(JSON.stringify(keys)).not.toContain(Buffer.from(K1, 'base64').toString('hex'))
+  })
+})
+
+describe('a reused idempotency key', () => {
+  it('names the refund that it belongs to, and advises no new key', async () => {
+    const database = await makeDatabase()
+    const { id } = await seedPaid(database)
+    const { url } = await start(database, K1)
+    const refund = await expectTaken(
+      await ask({ url, idempotencyKey: 'taken' }, id, { amount: '1' }),
+    )
+    const response = await ask({ url, idempotencyKey: 'taken' }, id, { amount: '2' })
+    const problem = await expectRefused(response, 422, 'idempotency_key_reused')
+    expect(problem).toMatchObject({ refundId: refund.id })
+    expect(problem.detail).toContain(refund.id)
+    expect(problem.detail).not.toMatch(/new (key|one)|another key/)
+  })
+
+  it('whose fingerprint cannot be checked is 503, never 422, and nothing is stored', async () => {
+    const database = await makeDatabase()
+    const { id } = await seedPaid(database)
+    const { url } = await start(database, K1)
+    const body = { amount: '30' }
+    const refund = await expectTaken(await ask({ url, idempotencyKey: 'lost' }, id, body))
+    await database.sql`update refunds set fingerprint_key_id = 'ffffffffffffffff'`
+    for (const given of [body, { amount: '31' }]) {
+      const response = await ask({ url, idempotencyKey: 'lost' }, id, given)
+      expect(response.headers.get('retry-after')).not.toBeNull()
+      const problem = await expectRefused(response, 503, 'unavailable')
+      expect(problem.detail).toContain(refund.id)
+    }
+    expect(await database.sql`select refund_id from refunds`).toHaveLength(1)
+  })
+})

@@ -1,0 +1,427 @@
+import postgres from 'postgres'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
+
+let database: OwnDatabase
+beforeAll(async () => {
+  database = await createTestDatabase()
+  await database.sql`insert into merchant_accounts (merchant_code) values ('M')`
+  await database.sql`insert into transactions (merchant_code, transaction_id) values ('M', 'T')`
+  await database.sql.unsafe(payment({ payment_id: `'P'` }))
+  await database.sql.unsafe(event({}))
+  await database.sql.unsafe(key({}))
+  await database.sql.unsafe(key({ hash: THIRD_HASH, replaces: ZERO, chain_id: ZERO }))
+  await database.sql.unsafe(refund({}))
+  await database.sql.unsafe(discrepancy({}))
+  await database.sql.unsafe(review)
+  await database.sql.unsafe(external({}))
+  await database.sql.unsafe(reason({}))
+  await database.sql.unsafe(insert('event_removals', { removed_up_to: '0' }))
+  for (const one of [auditChain({}), auditLink({}), auditProgress('true')]) {
+    await database.sql.unsafe(one)
+  }
+  await database.sql.unsafe(endpoint({ id: ZERO }))
+  await database.sql.unsafe(delivery({}))
+  await database.sql.unsafe(attempt({}))
+  await database.sql.unsafe(insert('api_key_days', { key_id: ZERO, day: `'2026-01-01'` }))
+  await database.sql.unsafe(insert('api_key_minutes', { ...MINUTE, key_id: ZERO, reserved: '1' }))
+  await database.sql.unsafe(dataKey)
+  await database.sql.unsafe(link({}))
+  await database.sql.unsafe(session({}))
+  await database.sql.unsafe(signIns('1'))
+})
+afterAll(() => database.drop())
+
+const OTHER_HASH = `decode(repeat('11', 32), 'hex')`
+const review = `insert into refund_reviews (merchant_code, refund_id) values ('M', '00000000-0000-4000-8000-000000000000')`
+const THIRD_HASH = `decode(repeat('22', 32), 'hex')`
+
+type Columns = Record<string, string>
+
+function insert(table: string, columns: Columns): string {
+  return `insert into ${table} (${Object.keys(columns)}) values (${Object.values(columns)})`
+}
+
+const auditChain = (more: Columns) =>
+  insert('audit_chains', {
+    merchant_code: `'M'`,
+    start_position: '1',
+    start_hash: `''`,
+    head_position: '1',
+    head_hash: `''`,
+    head_at: 'now()',
+    mac: `''`,
+    mac_key_id: `'k'`,
+    ...more,
+  })
+const auditLink = (more: Columns) =>
+  insert('audit_links', {
+    merchant_code: `'M'`,
+    position: '1',
+    entry_id: '1',
+    hash: THIRD_HASH,
+    ...more,
+  })
+const auditProgress = (only: string) =>
+  insert('audit_progress', {
+    '"only"': only,
+    done_up_to: '0',
+    next_up_to: '0',
+    next_xid: '0',
+    chained_at: 'now()',
+  })
+const key = (more: Columns) =>
+  insert('api_keys', {
+    name: `'n'`,
+    hash: `decode(repeat('00', 32), 'hex')`,
+    scopes: `'{}'`,
+    merchant_code: `'M'`,
+    ...more,
+  })
+const event = (more: Columns) =>
+  insert('ipn_events', {
+    merchant_code: `'M'`,
+    fingerprint: `'f'`,
+    kind: `'payment'`,
+    transaction_id: `'T'`,
+    verdict: `'verified'`,
+    body: `''`,
+    address: `''`,
+    deliveries: '1',
+    ...more,
+  })
+const transaction = (more: Columns) =>
+  insert('transactions', { merchant_code: `'M'`, transaction_id: `'T2'`, ...more })
+const payment = (more: Columns) =>
+  insert('payments', {
+    merchant_code: `'M'`,
+    payment_id: `'P2'`,
+    transaction_id: `'T'`,
+    status: `'SUCCESS'`,
+    amount: '1',
+    refunded_amount: '0',
+    refunded_at_first: '0',
+    payment_method: `'CC'`,
+    as_of: 'now()',
+    first_as_of: 'now()',
+    ...more,
+  })
+const call = (more: Columns) =>
+  insert('gateway_calls', {
+    merchant_code: `'M'`,
+    transaction_id: `'T'`,
+    command: `'QUERY_PT'`,
+    body_hmac: `''`,
+    body_key_id: `'k'`,
+    sent_at: 'now()',
+    duration_ms: '1',
+    outcome: `'answered'`,
+    ...more,
+  })
+
+const MINUTE = {
+  granted: '1',
+  minute: `'2026-01-01T00:00Z'`,
+  processes: `'{}'`,
+}
+const ZERO = `'00000000-0000-0000-0000-000000000000'`
+const ONE = `'00000000-0000-0000-0000-000000000001'`
+const refund = (more: Columns) =>
+  insert('refunds', {
+    merchant_code: `'M'`,
+    refund_id: ZERO,
+    transaction_id: `'T'`,
+    payment_id: `'P'`,
+    amount: '1',
+    idempotency_key: `'k'`,
+    fingerprint: `''`,
+    fingerprint_key_id: `'k'`,
+    requested_principal: `'key:1'`,
+    requested_by: `'n'`,
+    status: `'pending'`,
+    due_at: 'now()',
+    ...more,
+  })
+/** An approved refund. */
+const APPROVED = {
+  needs_approval: 'true',
+  decided_by: `'b'`,
+  decided_principal: `'person:b:c'`,
+  approved_at: 'now()',
+  approved_fingerprint: `''`,
+}
+/** Another refund, which violates only the constraint under test. */
+const next = (more: Columns) => refund({ refund_id: ONE, idempotency_key: `'l'`, ...more })
+const over = (status: string, more: Columns = {}) =>
+  next({ status: `'${status}'`, attempts: '1', due_at: 'null', ...more })
+const external = (more: Columns) =>
+  insert('foreign_refunds', {
+    merchant_code: `'M'`,
+    request_id: `'R'`,
+    payment_id: `'P'`,
+    amount: '1',
+    ipn_event_id: '1',
+    ...more,
+  })
+const discrepancy = (more: Columns) =>
+  insert('discrepancies', {
+    merchant_code: `'M'`,
+    transaction_id: `'T'`,
+    kind: `'k'`,
+    ours: `'a'`,
+    theirs: `'b'`,
+    ...more,
+  })
+
+const endpoint = (more: Columns) =>
+  insert('webhook_endpoints', {
+    id: ONE,
+    merchant_code: `'M'`,
+    key_chain_id: ZERO,
+    with_refunds: 'true',
+    url: `''`,
+    types: `'{}'`,
+    secret: `''`,
+    planned_up_to: '0',
+    ...more,
+  })
+const attempt = (more: Columns) =>
+  insert('webhook_attempts', {
+    merchant_code: `'M'`,
+    endpoint_id: ZERO,
+    id: '1',
+    event_id: '1',
+    type: `''`,
+    transaction_id: `'T'`,
+    attempt: '1',
+    sent_at: 'now()',
+    duration_ms: '1',
+    ...more,
+  })
+const delivery = (more: Columns) =>
+  insert('webhook_deliveries', {
+    endpoint_id: ZERO,
+    event_id: '1',
+    merchant_code: `'M'`,
+    transaction_id: `'T'`,
+    ...more,
+  })
+
+/** Rows that violate one constraint each, and no other. */
+const dataKey = insert('data_keys', {
+  purpose: `'seal'`,
+  id: `'K'`,
+  wrapped: `''`,
+  active: 'false',
+})
+
+const person = (more: Columns) =>
+  insert('people', {
+    ...{ name: `'n'`, folded_name: `'n'`, roles: `'{viewer}'`, merchants: `'{M}'` },
+    key_id: 'gen_random_uuid()',
+    ...more,
+  })
+const link = (more: Columns) =>
+  insert('sign_in_links', {
+    ...{ token_hash: THIRD_HASH, person_id: ZERO, expires_at: 'now()' },
+    ...more,
+  })
+const session = (more: Columns) =>
+  insert('sessions', {
+    ...{ token_hash: THIRD_HASH, person_id: ZERO, expires_at: 'now()' },
+    ...{ address: `''`, user_agent: `''` },
+    ...more,
+  })
+const signIns = (attempts: string) =>
+  insert('sign_in_attempts', { subject: `'s'`, minute: `'2026-01-01'`, attempts })
+
+const reason = (more: Columns) =>
+  insert('refund_reasons', { merchant_code: `'M'`, label: `'R'`, position: '1', ...more })
+
+const REFUSED: [constraint: string, statement: string][] = [
+  ['audit_chains_pkey', auditChain({})],
+  ['audit_chains_in_order', auditChain({ merchant_code: `'N'`, start_position: '2' })],
+  ['audit_chains_in_order', auditChain({ merchant_code: `'N'`, start_position: '-1' })],
+  ['audit_links_pkey', auditLink({})],
+  ['audit_links_hash_is_sha256', auditLink({ position: '2', hash: `''` })],
+  ['audit_progress_pkey', auditProgress('true')],
+  ['audit_progress_one_row', auditProgress('false')],
+  ['event_removals_pkey', insert('event_removals', { removed_up_to: '1' })],
+  ['event_removals_one_row', insert('event_removals', { '"only"': 'false' })],
+  ['webhook_endpoints_pkey', endpoint({ id: ZERO })],
+  ['webhook_endpoints_disabled_says_why', endpoint({ disabled_at: 'now()' })],
+  ['webhook_endpoints_disabled_says_why', endpoint({ disabled_reason: `'gone'` })],
+  ['webhook_endpoints_previous_secret_ends', endpoint({ id: ONE, previous_secret: `''` })],
+  ['webhook_endpoints_previous_secret_ends', endpoint({ id: ONE, previous_secret_until: 'now()' })],
+  ['webhook_attempts_pkey', attempt({})],
+  ['webhook_attempts_counts_from_one', attempt({ id: '2', attempt: '0' })],
+  ['webhook_deliveries_pkey', delivery({})],
+  ['webhook_deliveries_endpoint', delivery({ endpoint_id: ONE })],
+  ['webhook_deliveries_attempts_not_negative', delivery({ event_id: '2', attempts: '-1' })],
+  ['data_keys_pkey', dataKey],
+  ['merchant_accounts_pkey', insert('merchant_accounts', { merchant_code: `'M'` })],
+  ['people_have_roles', person({ roles: `'{}'` })],
+  ['people_have_merchants', person({ merchants: `'{}'` })],
+  ['sign_in_links_pkey', link({})],
+  ['sign_in_links_hash_is_sha256', link({ token_hash: `'short'` })],
+  ['sessions_token', session({})],
+  ['sessions_token_is_sha256', session({ token_hash: `'short'` })],
+  ['sign_in_attempts_pkey', signIns('1')],
+  ['sign_in_attempts_not_negative', signIns('-1')],
+  ['api_keys_hash', key({ name: `'other'` })],
+  ['api_keys_hash_is_sha256', key({ hash: `'short'` })],
+  ['api_keys_replaced_once', key({ hash: OTHER_HASH, replaces: ZERO, chain_id: ONE })],
+  ['api_keys_rate_positive', key({ hash: OTHER_HASH, rate_per_minute: '0' })],
+  ['api_keys_chain_whole', key({ hash: OTHER_HASH, replaces: ONE })],
+  ['api_keys_chain_whole', key({ hash: OTHER_HASH, chain_id: ONE })],
+  ['ipn_events_fingerprint', event({ body: `'other'` })],
+  ['ipn_events_deliveries_positive', event({ fingerprint: `'g'`, deliveries: '0' })],
+  ['ipn_events_kind_has_its_id', event({ fingerprint: `'g'`, transaction_id: 'null' })],
+  ['ipn_events_kind_has_its_id', event({ fingerprint: `'g'`, kind: `'other'` })],
+  [
+    'ipn_events_kind_has_its_id',
+    event({ fingerprint: `'g'`, kind: `'refund'`, transaction_id: 'null' }),
+  ],
+  [
+    'ipn_events_kind_has_its_id',
+    event({ fingerprint: `'g'`, kind: `'refund'`, request_id: `'R'`, transaction_id: `'T'` }),
+  ],
+  ['transactions_pkey', transaction({ transaction_id: `'T'` })],
+  ['transactions_amounts_not_negative', transaction({ paid_amount: '-0.0001' })],
+  ['transactions_amounts_not_negative', transaction({ refunded_amount: '-1' })],
+  ['transactions_counters_in_order', transaction({ want: '1', claimed: '2' })],
+  ['transactions_counters_in_order', transaction({ attempts: '-1' })],
+  ['transactions_counters_in_order', transaction({ polls: '-1' })],
+  ['transactions_counters_in_order', transaction({ ipn_count: '-1' })],
+  ['transactions_leased_are_due', transaction({ lease_id: 'gen_random_uuid()' })],
+  ['transactions_abandoned_rest', transaction({ abandoned_at: 'now()', due_at: 'now()' })],
+  ['transactions_pending_is_open', transaction({ final: 'true' })],
+  ['transactions_state_known', transaction({ state: `'PAID'` })],
+  ['payments_pkey', payment({ payment_id: `'P'` })],
+  ['payments_transaction', payment({ transaction_id: `'NOBODY'` })],
+  ['payments_transaction', payment({ merchant_code: `'OTHER'` })],
+  ['payments_amounts_not_negative', payment({ amount: '-1' })],
+  ['payments_amounts_not_negative', payment({ refunded_amount: '-1' })],
+  ['payments_amounts_exact', payment({ amount: '0.00001' })],
+  ['payments_amounts_exact', payment({ amount: '1000000000000000000' })],
+  ['payments_amounts_exact', payment({ refunded_amount: '0.00001' })],
+  ['payments_amounts_exact', payment({ refunded_amount: '1000000000000000000' })],
+  ['gateway_calls_outcome_known', call({ outcome: `'fine'` })],
+  ['api_key_days_pkey', insert('api_key_days', { key_id: ZERO, day: `'2026-01-01'` })],
+  [
+    'api_key_days_refunded_not_negative',
+    insert('api_key_days', { key_id: ONE, day: `'2026-01-01'`, refunded: '-0.0001' }),
+  ],
+  ['api_key_minutes_pkey', insert('api_key_minutes', { ...MINUTE, key_id: ZERO, reserved: '1' })],
+  [
+    'api_key_minutes_reserved_positive',
+    insert('api_key_minutes', { ...MINUTE, key_id: ONE, reserved: '0' }),
+  ],
+  ['refunds_pkey', next({ refund_id: ZERO })],
+  ['refunds_idempotency_key', next({ idempotency_key: `'k'` })],
+  ['refunds_payment', next({ payment_id: `'NOBODY'` })],
+  ['refunds_payment', next({ merchant_code: `'OTHER'` })],
+  ['refunds_amount_positive', next({ amount: '0' })],
+  ['refunds_amount_positive', next({ amount: '-1' })],
+  ['refunds_amount_positive', next({ amount: '0.00001' })],
+  ['refunds_status_known', next({ status: `'PENDING'`, attempts: '1' })],
+  ['refunds_ended_or_due', next({ due_at: 'null' })],
+  ['refunds_ended_or_due', over('accepted')],
+  ['refunds_ended_or_due', over('succeeded', { due_at: 'now()' })],
+  ['refunds_ended_or_due', over('failed', { failure_source: `'service'`, due_at: 'now()' })],
+  ['refunds_sent_has_attempt', next({ status: `'sending'` })],
+  ['refunds_sent_has_attempt', next({ status: `'accepted'` })],
+  ['refunds_sent_has_attempt', next({ status: `'unknown'` })],
+  ['refunds_matched_succeeded', next({ matched: 'true' })],
+  ['refunds_matched_succeeded', over('needs_review', { matched: 'true' })],
+  ['refunds_returned_by_a_person', over('returned')],
+  ['refunds_return_seen_in_order', over('succeeded', { return_sightings: '1' })],
+  ['refunds_return_seen_in_order', over('returned', { resolution: `'{}'`, return_sightings: '3' })],
+  ['refunds_failed_says_why', over('failed')],
+  [
+    'refunds_ended_or_due',
+    over('awaiting_approval', { attempts: '0', needs_approval: 'true', due_at: 'now()' }),
+  ],
+  ['refunds_awaiting_undecided', over('awaiting_approval', { attempts: '0' })],
+  ['refunds_awaiting_undecided', over('awaiting_approval', { ...APPROVED, attempts: '0' })],
+  ['refunds_approved_before_sending', next({ needs_approval: 'true' })],
+  ['refunds_approved_before_sending', over('succeeded', { needs_approval: 'true' })],
+  ['refunds_decided_by_another', next({ ...APPROVED, decided_principal: `'key:1'` })],
+  ['refunds_decided_by_another', next({ ...APPROVED, on_behalf_of: `' B '` })],
+  ['refunds_decided_by_another', next({ ...APPROVED, on_behalf_of: `'Person:B:C'` })],
+  ['refunds_decided_by_another', next({ ...APPROVED, on_behalf_of: `'b:c'` })],
+  ['refunds_decision_whole', next({ ...APPROVED, decided_by: 'null' })],
+  ['refunds_decision_whole', next({ ...APPROVED, approved_at: 'null', needs_approval: 'false' })],
+  ['refunds_decision_whole', next({ ...APPROVED, declined_at: 'now()' })],
+  ['refunds_decision_whole', next({ ...APPROVED, approved_fingerprint: 'null' })],
+  ['refund_reasons_label_short', reason({ label: `''` })],
+  ['refund_reasons_label_short', reason({ label: `repeat('x', 81)` })],
+  ['refund_reviews_pkey', review],
+  ['foreign_refunds_pkey', external({ amount: '1.0' })],
+  ['foreign_refunds_id', external({ request_id: `'S'`, id: '(select id from foreign_refunds)' })],
+  ['foreign_refunds_has_a_source', external({ request_id: `'S'`, ipn_event_id: 'null' })],
+  ['foreign_refunds_has_a_source', external({ request_id: `'S'`, source: `'person'` })],
+  ['foreign_refunds_amount_positive', external({ request_id: `'S'`, amount: '0' })],
+  ['discrepancies_once', discrepancy({})],
+  ['discrepancies_times_positive', discrepancy({ ours: `'c'`, times: '0' })],
+]
+
+/** Runs a statement and rolls it back. @returns the error, `ROLL_BACK` if there was none */
+async function tryOut(statement: string): Promise<unknown> {
+  return await database.sql
+    .begin(async (tx) => {
+      await tx.unsafe(statement)
+      throw ROLL_BACK
+    })
+    .catch((error: unknown) => error)
+}
+
+const ROLL_BACK = new Error('roll back')
+
+it.each([...new Set(REFUSED.map(([name]) => name))])(
+  '%s refuses what violates it',
+  async (constraint) => {
+    const statements = REFUSED.filter(([name]) => name === constraint)
+    for (const [, statement] of statements) {
+      const error = await tryOut(statement)
+      expect(error, statement).toBeInstanceOf(postgres.PostgresError)
+      expect(error, statement).toMatchObject({ constraint_name: constraint })
+    }
+  },
+)
+
+it.each([
+  ['a success matched to growth', over('succeeded', { matched: 'true' })],
+  ['a failure with a reason', over('failed', { failure_source: `'service'`, attempts: '0' })],
+  [
+    'one that awaits approval',
+    over('awaiting_approval', { needs_approval: 'true', attempts: '0' }),
+  ],
+  ['an approved one', next({ ...APPROVED, on_behalf_of: `'c'` })],
+  ['a success notified before anything was sent', over('succeeded', { attempts: '0' })],
+])('a refund can be kept as %s', async (_, statement) => {
+  expect(await tryOut(statement)).toBe(ROLL_BACK)
+})
+
+it('every constraint of the schema is tested above, except keys of generated numbers', async () => {
+  const rows = await database.sql<{ name: string }[]>`
+    select conname as name from pg_constraint
+    where connamespace = 'public'::regnamespace and contype in ('c', 'f', 'p', 'u')`
+  const generated = [
+    'api_keys_pkey',
+    'audit_entries_pkey',
+    'changes_pkey',
+    'discrepancies_pkey',
+    'event_outbox_pkey',
+    'events_pkey',
+    'gateway_calls_pkey',
+    'hold_changes_pkey',
+    'ipn_events_pkey',
+    'people_pkey',
+    'refund_attempts_pkey',
+    'refund_reasons_pkey',
+    'sessions_pkey',
+  ]
+  const tested = new Set([...REFUSED.map(([name]) => name), ...generated])
+  expect(rows.map(({ name }) => name).sort()).toEqual([...tested].sort())
+})

@@ -1,0 +1,127 @@
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { expect, it, onTestFinished } from 'vitest'
+import { MIGRATION_LOCK } from '../../../src/db/locks.ts'
+import { migrateDatabase } from '../../../src/db/migrate.ts'
+import {
+  isSchemaCurrent,
+  readJournal,
+  readPendingMigrations,
+} from '../../../src/db/pending-migrations.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { createLines, plantMigrations } from '../../support/migrations.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+
+const NEXT = { '9001_next': 'CREATE TABLE "next" ("id" int);' }
+
+async function createEmptyDatabase() {
+  const database = await createTestDatabase({ empty: true })
+  onTestFinished(() => database.drop())
+  return database
+}
+
+it('processes that start together migrate one after another, and each migration is applied once', async () => {
+  const database = await createEmptyDatabase()
+  const held = await database.sql.reserve()
+  await held`select pg_advisory_lock(${MIGRATION_LOCK})`
+  const logs = [1, 2, 3].map(() => createLines())
+  const migrators = logs.map(({ log }) => migrateDatabase(database.url, { log }))
+  await waitUntil(() => logs.every(({ lines }) => lines.some((one) => /waiting for/.test(one))), {
+    what: 'three processes wait for their turn',
+  })
+  await held`select pg_advisory_unlock(${MIGRATION_LOCK})`
+  held.release()
+  const applied = (await Promise.all(migrators)).flat().map(({ name }) => name)
+  expect(applied).toEqual((await readJournal()).map(({ tag }) => tag))
+  expect(await isSchemaCurrent(database.sql)).toBe(true)
+  const rows = await database.sql`select from drizzle.__drizzle_migrations`
+  expect(rows).toHaveLength(applied.length)
+})
+
+it('migrating a current database changes nothing', async () => {
+  const database = await createEmptyDatabase()
+  await migrateDatabase(database.url)
+  await database.sql`insert into merchant_accounts (merchant_code) values ('KEPT')`
+  await migrateDatabase(database.url)
+  expect(await database.sql`select merchant_code from merchant_accounts`).toHaveLength(1)
+})
+
+it('a failed migration is reported, and the next process can retry', async () => {
+  const database = await createEmptyDatabase()
+  await database.sql`create table transactions (in_the_way int)`
+  await expect(migrateDatabase(database.url)).rejects.toThrow()
+  await database.sql`drop table transactions`
+  await migrateDatabase(database.url)
+  expect(await isSchemaCurrent(database.sql)).toBe(true)
+})
+
+it('a process that runs is not stopped by the migrations of the next version, nor started on an older schema', async () => {
+  const database = await createEmptyDatabase()
+  expect(await isSchemaCurrent(database.sql)).toBe(false)
+  expect(await readPendingMigrations(database.sql)).toContain('0000_initial')
+  await migrateDatabase(database.url)
+  await migrateDatabase(database.url, { folder: plantMigrations(NEXT) })
+  expect(await isSchemaCurrent(database.sql)).toBe(true)
+  await database.sql`delete from drizzle.__drizzle_migrations`
+  expect(await isSchemaCurrent(database.sql)).toBe(false)
+})
+
+it('a file is recorded with its SHA-256, and one with another is refused, whatever is pending', async () => {
+  const database = await createEmptyDatabase()
+  await migrateDatabase(database.url)
+  const [row] = await database.sql`select hash from drizzle.__drizzle_migrations`
+  const file = readFileSync('migrations/0000_initial.sql')
+  expect(row?.hash).toBe(createHash('sha256').update(file).digest('hex'))
+  await database.sql`update drizzle.__drizzle_migrations set hash = 'another'`
+  const refusal =
+    /^The database is one of another version: .* 0000_initial has another text\. .*DATA_DIR/
+  await expect(migrateDatabase(database.url)).rejects.toThrow(refusal)
+  const folder = plantMigrations(NEXT)
+  await expect(migrateDatabase(database.url, { folder })).rejects.toThrow(refusal)
+  expect(await database.sql`select to_regclass('next') as next`).toEqual([{ next: null }])
+})
+
+it('a migration that this version does not know is refused, and nothing is applied', async () => {
+  const database = await createEmptyDatabase()
+  await migrateDatabase(database.url, { folder: plantMigrations(NEXT) })
+  const refusal = /^The database is one of another version: this version lacks a migration of it\. /
+  await expect(migrateDatabase(database.url)).rejects.toThrow(refusal)
+})
+
+it('the migrations name no schema: they make the tables in the first one of the search path', async () => {
+  const database = await createEmptyDatabase()
+  await database.sql`create schema elsewhere`
+  const url = new URL(database.url)
+  url.searchParams.set('search_path', 'elsewhere')
+  await migrateDatabase(url.href)
+  const tables = await database.sql<{ schema: string; n: number }[]>`
+    select schemaname as schema, count(*)::int as n from pg_tables
+    where schemaname in ('public', 'elsewhere') group by schemaname`
+  expect(tables).toEqual([{ schema: 'elsewhere', n: expect.any(Number) }])
+  expect(tables[0]?.n).toBeGreaterThan(25)
+})
+
+it('no expression of a migration qualifies a column by its table, which may be renamed or be a partition', () => {
+  const texts = readdirSync('migrations')
+    .filter((file) => file.endsWith('.sql'))
+    .map((file) => readFileSync(`migrations/${file}`, 'utf8'))
+  expect(texts.join('\n').match(/"\."/g)).toBeNull()
+})
+
+it('the migrations in the repository create exactly the schema that the code declares', async () => {
+  const out = mkdtempSync(join(tmpdir(), 'ipn-migrations-'))
+  onTestFinished(() => rmSync(out, { recursive: true }))
+  cpSync('migrations', out, { recursive: true })
+  const root = fileURLToPath(new URL('../../..', import.meta.url))
+  const schema = './src/db/schema.ts'
+  const args = ['generate', '--dialect', 'postgresql', '--schema', schema, '--out', out]
+  await promisify(execFile)(join(root, 'node_modules/.bin/drizzle-kit'), args, { cwd: root })
+  expect(readdirSync(out, { recursive: true }).sort()).toEqual(
+    readdirSync('migrations', { recursive: true }).sort(),
+  )
+})

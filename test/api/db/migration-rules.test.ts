@@ -1,0 +1,149 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { is } from 'drizzle-orm'
+import { getTableConfig, PgTable } from 'drizzle-orm/pg-core'
+import { expect, it, onTestFinished } from 'vitest'
+import { loadMigrations } from '../../../src/db/load-migrations.ts'
+import * as schema from '../../../src/db/schema.ts'
+import { findViolations, listArbiters } from '../../support/migration-rules.ts'
+
+const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
+
+/** Lints a migration by the project's rules, as `npm run check` does. */
+function lint(name: string, text: string): number | null {
+  const folder = mkdtempSync(join(tmpdir(), 'ipn-migration-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  mkdirSync(join(folder, 'migrations'))
+  writeFileSync(join(folder, 'migrations', name), text)
+  const squawk = join(ROOT, 'node_modules/.bin/squawk')
+  const args = ['--config', join(ROOT, '.squawk.toml'), '--no-error-on-unmatched-pattern']
+  return spawnSync(squawk, [...args, `migrations/${name}`], { cwd: folder }).status
+}
+
+it.each([
+  ['renames a column', 'ALTER TABLE "payments" RENAME COLUMN "missing" TO "gone";'],
+  ['drops a column', 'ALTER TABLE "payments" DROP COLUMN "missing";'],
+  ['changes the type of a column', 'ALTER TABLE "payments" ALTER COLUMN "amount" TYPE bigint;'],
+  ['drops a table', 'DROP TABLE "payments";'],
+  ['blocks writes for an index', 'CREATE INDEX "x" ON "payments" ("amount");'],
+  ['adds a column that must be given', 'ALTER TABLE "payments" ADD COLUMN "x" text NOT NULL;'],
+])('a new migration that %s does not pass the check', (_, text) => {
+  expect(lint('0009_planted.sql', text)).toBe(1)
+  // The first one makes the tables.
+  expect(lint('0000_initial.sql', text)).toBe(0)
+})
+
+it('a migration that only adds what the previous release ignores passes', () => {
+  expect(lint('0009_planted.sql', 'ALTER TABLE "payments" ADD COLUMN "note" text;')).toBe(0)
+})
+
+it('a migration that builds an index concurrently passes', () => {
+  const text = 'CREATE INDEX CONCURRENTLY "x" ON "payments" USING btree ("amount");'
+  expect(lint('0099_planted.sql', text)).toBe(0)
+})
+
+it('npm run check lints the migrations', () => {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  expect(scripts.check).toMatch(/squawk .*migrations\/\*\.sql/)
+})
+
+const listMigrations = (folder: string) =>
+  readdirSync(join(ROOT, folder)).filter((name) => name.endsWith('.sql'))
+it('a migration changes one table at most: while it waits for a second one, everything waits for the first', () => {
+  const later = listMigrations('migrations').filter((name) => !name.startsWith('0000_'))
+  const changed = later.map((name) => {
+    const text = readFileSync(join(ROOT, 'migrations', name), 'utf8')
+    const tables = [...text.matchAll(/^ALTER TABLE (?:ONLY )?"(\w+)"/gim)].map(([, table]) => table)
+    const own = tables.filter((table) => !text.includes(`CREATE TABLE "${table}"`))
+    return { name, tables: [...new Set(own)] }
+  })
+  expect(changed.filter(({ tables }) => tables.length > 1)).toEqual([])
+})
+
+it.each([
+  ['builds an index while writes wait', 'CREATE INDEX "x" ON "payments" ("amount");'],
+  ['drops an index', 'DROP INDEX CONCURRENTLY "payments_amount";'],
+  ['drops a constraint', 'ALTER TABLE "payments" DROP CONSTRAINT "x";'],
+  ['refuses duplicates', 'CREATE UNIQUE INDEX CONCURRENTLY "x" ON "payments" ("amount");'],
+  ['adds a constraint', 'ALTER TABLE "payments" ADD CONSTRAINT "x" CHECK (true) NOT VALID;'],
+  ['takes a default away', 'ALTER TABLE "payments" ALTER COLUMN "missing" DROP DEFAULT;'],
+])(
+  'a migration that %s is found, unless the table is new or it says why the previous release is not concerned',
+  (_, text) => {
+    expect(findViolations('0099_planted.sql', text)).toHaveLength(1)
+    const planted = `CREATE TABLE "other" ();--> statement-breakpoint\n${text}`
+    expect(findViolations('0099_planted.sql', planted)).toHaveLength(1)
+    expect(
+      findViolations('0099_planted.sql', planted.replace('"other"', '"payments"')),
+    ).toHaveLength(text.startsWith('DROP') ? 1 : 0)
+    const marked = `-- contract: unused since 0.2.0\n${text}`
+    expect(findViolations('0099_planted.sql', marked)).toHaveLength(
+      text.includes(' INDEX "x"') ? 1 : 0,
+    )
+  },
+)
+
+it.each([
+  ['ALTER TABLE "ipn_events" DROP CONSTRAINT "ipn_events_fingerprint";'],
+  ['ALTER TABLE "transactions" DROP CONSTRAINT IF EXISTS "transactions_pkey";'],
+  ['DROP INDEX CONCURRENTLY "discrepancies_once";'],
+])('what an ON CONFLICT names is never dropped, whatever the migration says: %s', (text) => {
+  const marked = `-- contract: replaced by another\n${text}`
+  expect(findViolations('0099_planted.sql', marked)).toEqual([
+    expect.stringContaining('an ON CONFLICT of this version names'),
+  ])
+})
+
+it('the migrations of this repository keep the rules, and each can be run', async () => {
+  const files = readdirSync(join(ROOT, 'migrations')).filter((file) => file.endsWith('.sql'))
+  const violations = files.flatMap((file) =>
+    findViolations(file, readFileSync(join(ROOT, 'migrations', file), 'utf8')),
+  )
+  expect(violations).toEqual([])
+  expect(listArbiters().length).toBeGreaterThan(10)
+  expect(await loadMigrations()).toHaveLength(files.length)
+})
+
+/** Primary and unique keys of numbers and ids that this service assigns, or of what belongs to no merchant. */
+const WITHOUT_MERCHANT = [
+  'api_key_days_pkey',
+  'api_key_minutes_pkey',
+  'api_keys_hash',
+  'api_keys_replaced_once',
+  'audit_entries.id',
+  'audit_progress.only',
+  'data_keys_pkey',
+  'event_outbox.id',
+  'event_removals.only',
+  'events.id',
+  'gateway_calls.id',
+  'ipn_events.id',
+  'people.id',
+  'sessions.id',
+  'sessions_token',
+  'sign_in_attempts_pkey',
+  'sign_in_links_pkey',
+  'webhook_deliveries_pkey',
+  'webhook_endpoints.id',
+  'api_keys.id',
+]
+
+it('every other primary or unique key begins with the merchant, so that tables can be distributed by it', () => {
+  const tables = Object.values(schema).filter((one) => is(one, PgTable))
+  expect(tables.length).toBeGreaterThan(12)
+  const keys = tables.flatMap((table) => {
+    const { name, columns, primaryKeys, uniqueConstraints } = getTableConfig(table)
+    return [
+      ...columns
+        .filter(({ primary, isUnique }) => primary || isUnique)
+        .map((column) => ({ name: `${name}.${column.name}`, first: column.name })),
+      ...primaryKeys.map((key) => ({ name: key.getName(), first: key.columns[0]?.name })),
+      ...uniqueConstraints.map((key) => ({ name: key.getName(), first: key.columns[0]?.name })),
+    ]
+  })
+  const others = keys.filter(({ first }) => first !== 'merchant_code').map(({ name }) => name)
+  expect(others.toSorted()).toEqual(WITHOUT_MERCHANT.toSorted())
+})

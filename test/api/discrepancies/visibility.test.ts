@@ -1,0 +1,106 @@
+import { beforeAll, expect, it } from 'vitest'
+import { publishEvents } from '../../../src/feed/publish-events.ts'
+import { fanOut } from '../../../src/webhooks/fan-out.ts'
+import { readPage, withKey } from '../../support/api.ts'
+import { findEnd, readEvents } from '../../support/feed.ts'
+import { addKey } from '../../support/service.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+import { callWebhooks } from '../../support/webhooks.ts'
+
+const PAYMENTS = 'key-that-reads-payments-0123456789-0123456789'
+const REFUNDS = 'key-that-reads-refunds-as-well-0123456789-0123456789'
+
+/** One that names a refund, and two that do not: `unexplained_growth` is about a payment. */
+const SHOWN = ['answer_went_backwards', 'unexplained_growth']
+const HIDDEN = ['failure_after_success']
+
+const lab = useRefundLab({ settings: { WEBHOOK_ALLOW_PRIVATE: 'true' } })
+let transactionId = ''
+let start = ''
+const endpoints = new Map<string, string>()
+beforeAll(async () => {
+  const { database } = lab
+  await addKey(database, PAYMENTS, ['payments:read', 'webhooks:write'])
+  await addKey(database, REFUNDS, ['payments:read', 'refunds:read', 'webhooks:write'])
+  for (const key of [PAYMENTS, REFUNDS]) {
+    const asked = { url: 'http://127.0.0.1:65535/', types: ['discrepancy.found'] }
+    const response = await callWebhooks(lab, 'POST', '', asked, key)
+    endpoints.set(key, JSON.parse(await response.text()).id)
+  }
+  start = await findEnd(lab)
+  const payment = await lab.open()
+  transactionId = payment.transactionId
+  const refundId = await lab.send(payment, '30')
+  await lab.settle(refundId)
+  await lab.notify(payment, refundId, '30')
+  await lab.pass(payment)
+  await lab.notify(payment, refundId, '30', { code: 33 })
+  await lab.pass(payment)
+  await lab.show(payment, '60')
+  await lab.pass(payment)
+  await lab.control('PATCH', `/payments/${payment.id}`, { status: 'FAILED' })
+  await lab.pass(payment)
+  await publishEvents(lab.service.ctx)
+})
+
+const sort = (kinds: unknown[]) => [...new Set(kinds)].sort()
+
+it('the operators list has them all', async () => {
+  const { data } = await readPage(await lab.api('/v1/discrepancies'))
+  expect(sort(data.map(({ kind }) => kind))).toEqual(expect.arrayContaining([...SHOWN, ...HIDDEN]))
+})
+
+const READERS = [
+  ['without refunds:read', PAYMENTS, false],
+  ['with refunds:read', REFUNDS, true],
+] as const
+
+it.each(READERS)('the timeline shows a reader %s what its kind allows', async (_, key, all) => {
+  const path = `/v1/transactions/${transactionId}/timeline?limit=200`
+  const { data } = await readPage(await lab.api(path, withKey(key)))
+  const kinds = data.filter(({ type }) => type === 'discrepancy').map(({ kind }) => kind)
+  expectKinds(kinds, all)
+})
+
+it.each(READERS)('the feed shows a reader %s the same', async (_, key, all) => {
+  const types = '&types=discrepancy.found&limit=200'
+  const page = await readEvents(await lab.api(`/v1/events?after=${start}${types}`, withKey(key)))
+  expectKinds(page.data.map(readKind), all)
+})
+
+it.each(READERS)('a reader %s who waits gets the same', async (_, key, all) => {
+  const { sql } = lab.database
+  const end = await findEnd(lab)
+  const path = `/v1/events?after=${end}&types=discrepancy.found&limit=200&wait=60`
+  const waiting = lab.api(path, withKey(key))
+  const isWaiting = () => lab.service.ctx.feedWaiters.count() > 0
+  await waitUntil(isWaiting, { what: 'the reader to wait' })
+  await sql`
+    insert into event_outbox (merchant_code, transaction_id, type, data)
+    select merchant_code, transaction_id, type, data from events
+    where type = 'discrepancy.found' and id > ${start} order by id`
+  await publishEvents(lab.service.ctx)
+  expectKinds((await readEvents(await waiting)).data.map(readKind), all)
+})
+
+it.each(READERS)('an endpoint registered by a key %s gets the same', async (_, key, all) => {
+  const { sql } = lab.database
+  await fanOut(lab.service.ctx)
+  const rows = await sql<{ kind: string }[]>`
+    select data ->> 'kind' as kind from webhook_deliveries d join events e on e.id = d.event_id
+    where d.endpoint_id = ${endpoints.get(key) ?? ''}`
+  expectKinds(
+    rows.map(({ kind }) => kind),
+    all,
+  )
+})
+
+function readKind({ data }: { data: object }): unknown {
+  return 'kind' in data ? data.kind : undefined
+}
+
+function expectKinds(kinds: unknown[], all: boolean): void {
+  for (const kind of SHOWN) expect(kinds).toContain(kind)
+  for (const kind of HIDDEN) expect(kinds.includes(kind)).toBe(all)
+}

@@ -1,0 +1,119 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { Writable } from 'node:stream'
+import pino from 'pino'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { readConfig } from '../../../src/config/config.ts'
+import { startTestService } from '../../support/service.ts'
+import { useRig } from '../../support/use-started.ts'
+
+const rig = useRig({ settings: { METRICS_PORT: '0', ROLE: 'web' } })
+
+const status = async (url: string) => (await fetch(url)).status
+
+/** Keeps the warnings of a log. */
+function collectWarnings() {
+  const lines: string[] = []
+  const stream = new Writable({
+    write(chunk, _, done) {
+      lines.push(String(chunk))
+      done()
+    },
+  })
+  return { log: pino({ level: 'warn' }, stream), lines }
+}
+
+describe('with METRICS_PORT', () => {
+  it('metrics and health are served there, and nothing else', async () => {
+    const url = rig.service.metricsUrl ?? ''
+    expect(await (await fetch(`${url}/metrics`)).text()).toContain('database_up 1')
+    expect(await status(`${url}/healthz`)).toBe(200)
+    expect(await status(`${url}/readyz`)).toBe(200)
+    for (const path of ['/v1/transactions', '/openapi.json', '/console', '/ipn', '/']) {
+      expect([path, await status(url + path)]).toEqual([path, 404])
+    }
+  })
+
+  it('the public port has health, but answers /metrics with 404, however it is written', async () => {
+    const { url } = rig.service
+    expect(await status(`${url}/healthz`)).toBe(200)
+    expect(await status(`${url}/readyz`)).toBe(200)
+    for (const path of ['/metrics', '/%6detrics', '/metrics?x=1', '/metrics/', '//metrics']) {
+      expect([path, await status(url + path)]).toEqual([path, 404])
+    }
+  })
+
+  it('a worker serves them there, too', async () => {
+    const settings = { METRICS_PORT: '0', ROLE: 'worker' }
+    const worker = await startTestService(rig.database, rig.sandbox.url, { settings })
+    onTestFinished(() => worker.stop())
+    expect(await status(`${worker.metricsUrl}/metrics`)).toBe(200)
+    expect(await status(`${worker.url}/metrics`)).toBe(404)
+    expect(await status(`${worker.url}/readyz`)).toBe(200)
+  })
+
+  it('a port in use stops the start', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    onTestFinished(() => void other.close())
+    await once(other, 'listening')
+    const address = other.address()
+    const METRICS_PORT = String(typeof address === 'object' ? address?.port : '')
+    const start = startTestService(rig.database, rig.sandbox.url, { settings: { METRICS_PORT } })
+    await expect(start).rejects.toThrow(/EADDRINUSE/)
+  })
+
+  it('the listener of the metrics closes last', async () => {
+    const settings = { METRICS_PORT: '0', ROLE: 'web' }
+    const service = await startTestService(rig.database, rig.sandbox.url, { settings })
+    let finish = () => {}
+    const held = new Promise<void>((resolve) => {
+      finish = resolve
+    })
+    // The service is still busy with its last notifications.
+    service.ctx.inbox.drain = () => held
+    const stopped = service.stop()
+    await expect(fetch(`${service.url}/healthz`)).rejects.toThrow()
+    expect(await status(`${service.metricsUrl}/healthz`)).toBe(200)
+    expect(await status(`${service.metricsUrl}/readyz`)).toBe(503)
+    expect(await status(`${service.metricsUrl}/metrics`)).toBe(200)
+    finish()
+    await stopped
+    await expect(fetch(`${service.metricsUrl}/healthz`)).rejects.toThrow()
+  })
+})
+
+describe('without METRICS_PORT', () => {
+  it('a public address is a warning at the start, loopback or METRICS_PORT is none', async () => {
+    const warn = async (settings: Record<string, string>) => {
+      const { log, lines } = collectWarnings()
+      const options = { settings: { ROLE: 'web', ...settings }, log }
+      await (await startTestService(rig.database, rig.sandbox.url, options)).stop()
+      return lines.filter((line) => line.includes('METRICS_PORT is not set'))
+    }
+    expect(await warn({ HOST: '0.0.0.0' })).toHaveLength(1)
+    expect(await warn({ HOST: '0.0.0.0', METRICS_PORT: '0', METRICS_HOST: '127.0.0.1' })).toEqual(
+      [],
+    )
+    expect(await warn({ HOST: '127.0.0.1' })).toEqual([])
+  })
+
+  it('150 requests at once are one count in the database, and so are those of the next second', async () => {
+    expect(readConfig({ DEMO: 'true' }).healthReuseMs).toBe(1_000)
+    const service = await startTestService(rig.database, rig.sandbox.url, {
+      settings: { ROLE: 'web' },
+      config: { healthReuseMs: 60_000 },
+    })
+    onTestFinished(() => service.stop())
+    let counts = 0
+    const { countEndedRefunds } = service.ctx
+    service.ctx.countEndedRefunds = () => {
+      counts += 1
+      return countEndedRefunds()
+    }
+    const ask = () =>
+      Promise.all(Array.from({ length: 150 }, () => status(`${service.url}/metrics`)))
+    expect(new Set(await ask())).toEqual(new Set([200]))
+    expect(new Set(await ask())).toEqual(new Set([200]))
+    expect(counts).toBe(1)
+  })
+})

@@ -1,0 +1,177 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { createSignatureThrottle } from '../../../src/ipn/signature-throttle.ts'
+import { borrowRig } from '../../support/borrow-rig.ts'
+import { countRows } from '../../support/database.ts'
+import { postIpn, type Rig, type RigOptions, signIpn } from '../../support/service.ts'
+import { countQueries, keepLog, makeTransaction, notifyOf } from '../../support/sync.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+
+async function startHere(options: RigOptions = {}): Promise<Rig> {
+  const rig = await borrowRig(options)
+  onTestFinished(() => rig.stop())
+  return rig
+}
+
+const Calls = z.object({
+  data: z.array(z.object({ command: z.string(), transactionId: z.string().nullable() })),
+})
+
+const Refusals = z.array(
+  z.object({
+    verdict: z.string().optional(),
+    address: z.string().optional(),
+    leftOut: z.int().optional(),
+  }),
+)
+
+const FORGED = { ...signIpn({ svc_TransactionID: 'T-FORGED' }), svc_SecureHash: '0'.repeat(64) }
+
+describe('a forged notification', () => {
+  it('stores no row and causes no call, however often it is sent and in whatever form', async () => {
+    const rig = await startHere()
+    await makeTransaction(rig, 'T-FORGED')
+    const { svc_SecureHash: _, ...unsigned } = FORGED
+    const others = signIpn({ svc_TransactionID: 'T-FORGED' }, { secret: 'another secret' })
+    const refund = {
+      ...signIpn({ svc_Command: 'REFUND', svc_RequestID: 'R', svc_PaymentID: 'P' }),
+      svc_Amount: 5,
+    }
+    for (const body of [FORGED, unsigned, others, refund]) {
+      for (let n = 0; n < 20; n += 1)
+        expect((await postIpn(rig.service.url, body)).status).toBeGreaterThanOrEqual(401)
+    }
+    // The sync is running and queries what is due: this transaction only.
+    await makeTransaction(rig, 'T-TRUE')
+    await notifyOf(rig, 'T-TRUE')
+    await waitUntil(async () => (await rig.transaction('T-TRUE')).final, { what: 'the true one' })
+    expect(await countRows(rig.database)).toMatchObject({ ipn_events: 1, transactions: 1 })
+    const { data } = Calls.parse(await rig.control('GET', '/calls'))
+    const calls = data.filter(({ command }) => command !== 'ipn')
+    expect(calls).toEqual([{ command: 'QUERY_PT', transactionId: 'T-TRUE' }])
+  })
+})
+
+describe('bad signatures of one address', () => {
+  it('are answered 429 with Retry-After beyond the limit, and a good one is still accepted', async () => {
+    const rig = await startHere({
+      settings: { ROLE: 'web', TRUSTED_PROXIES: '127.0.0.0/8,::1' },
+    })
+    const send = (body: object, address: string) =>
+      fetch(`${rig.service.url}/ipn`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', 'x-forwarded-for': address },
+        body: JSON.stringify(body),
+      })
+    for (let n = 0; n < 30; n += 1) expect((await send(FORGED, '192.0.2.1')).status).toBe(401)
+    const refused = await send(FORGED, '192.0.2.1')
+    expect(refused.status).toBe(429)
+    expect(await refused.json()).toMatchObject({ respcode: 1 })
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(30)
+    expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(60)
+
+    const good = await send(signIpn({ svc_TransactionID: 'T-GOOD' }), '192.0.2.1')
+    expect([good.status, await good.json()]).toEqual([200, { respcode: 0, respmsg: 'received' }])
+    expect((await send(FORGED, '192.0.2.1')).status).toBe(429)
+    expect((await send(FORGED, '192.0.2.2')).status).toBe(401)
+    const metrics = await (await fetch(`${rig.service.url}/metrics`)).text()
+    expect(metrics).toContain('ipn_received_total{verdict="throttled"} 2')
+  })
+})
+
+describe('refusals', () => {
+  it('are logged once a second per verdict, with the sender and the number of suppressed lines', async () => {
+    const { log, text } = keepLog()
+    const rig = await startHere({
+      settings: { ROLE: 'web', TRUSTED_PROXIES: '127.0.0.0/8,::1' },
+      log,
+    })
+    const send = (type: string) =>
+      fetch(`${rig.service.url}/ipn`, {
+        method: 'POST',
+        headers: { 'content-type': type, 'x-forwarded-for': '192.0.2.1' },
+        body: 'nonsense',
+      })
+    const refused = (verdict: string) =>
+      Refusals.parse(JSON.parse(text())).filter((line) => line.verdict === verdict)
+    const nonsense = () => send('application/json')
+    await Promise.all([...Array.from({ length: 30 }, nonsense), send('text/plain')])
+    expect(refused('content_type')).toMatchObject([{ address: '192.0.2.1', leftOut: 0 }])
+    let sent = 30
+    // The next line, a second later, counts all that were suppressed.
+    const allCounted = () =>
+      refused('malformed').reduce((sum, { leftOut = 0 }) => sum + 1 + leftOut, 0) === sent
+    await waitUntil(
+      async () => {
+        await nonsense()
+        sent += 1
+        return allCounted()
+      },
+      { what: 'the rest to be counted', everyMs: 100 },
+    )
+    expect(refused('malformed').length).toBeLessThan(10)
+  })
+})
+
+describe('the signature throttle', () => {
+  const WINDOW_MS = 60_000
+
+  it('resets a minute after the first bad signature', () => {
+    let now = 0
+    const throttle = createSignatureThrottle(() => now)
+    for (let n = 0; n < 30; n += 1) expect(throttle.count('192.0.2.1')).toBe(0)
+    now = 20_000
+    expect(throttle.count('192.0.2.1')).toBe(40_000)
+    now = WINDOW_MS + 10
+    for (let n = 0; n < 30; n += 1) expect(throttle.count('192.0.2.1')).toBe(0)
+    expect(throttle.count('192.0.2.1')).toBe(WINDOW_MS)
+  })
+
+  it('counts an IPv6 /64 as one sender, in any notation', () => {
+    const throttle = createSignatureThrottle(() => 0)
+    for (let n = 0; n < 30; n += 1) throttle.count(`2001:db8::${n.toString(16)}`)
+    for (const same of ['2001:db8:0:0:1:2:3:4', '2001:0DB8::ffff', '2001:db8::1.2.3.4%eth0']) {
+      expect(throttle.count(same)).toBe(WINDOW_MS)
+    }
+    for (const other of ['2001:db8:0:1::', '2001:db9::1', '::1', 'fe80::1%lo']) {
+      expect(throttle.count(other)).toBe(0)
+    }
+    expect(throttle.size()).toBe(5)
+  })
+
+  it('is bounded, and evicts the sender that was silent for longest', () => {
+    const throttle = createSignatureThrottle(() => 0)
+    for (let n = 0; n < 31; n += 1) throttle.count('192.0.2.1')
+    for (let n = 0; n < 30_000; n += 1) {
+      throttle.count(`10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`)
+      if (n === 9_000 || n === 15_000) expect(throttle.count('192.0.2.1')).toBe(WINDOW_MS)
+    }
+    expect(throttle.size()).toBe(10_000)
+    expect(throttle.count('192.0.2.1')).toBe(0)
+  })
+})
+
+describe('a flood of well-signed notifications about one transaction', () => {
+  it('causes only as many queries as the gaps of a burst allow', async () => {
+    const rig = await startHere({ settings: { SYNC_REPOLL_MS: '60000' } })
+    await makeTransaction(rig, 'T-FLOOD')
+    const started = performance.now()
+    for (let n = 0; n < 40; n += 1) {
+      const batch = Array.from({ length: 25 }, (_, i) =>
+        notifyOf(rig, 'T-FLOOD', { svc_Amount: n * 25 + i + 1 }),
+      )
+      await Promise.all(batch)
+    }
+    await waitUntil(async () => (await rig.transaction('T-FLOOD')).sync.status === 'idle', {
+      what: 'the end of it',
+    })
+    const tookMs = performance.now() - started
+    const { ipnCount } = await rig.transaction('T-FLOOD')
+    expect(ipnCount).toBe(1_000)
+    // At 0, 50, 150, 350, 750 and 1,550 ms, then one a second.
+    const allowed = [0, 50, 150, 350, 750].filter((at) => at <= tookMs).length
+    const queries = await countQueries(rig, 'T-FLOOD')
+    expect(queries).toBeLessThanOrEqual(allowed + Math.ceil(tookMs / 1_000) + 1)
+    expect(queries).toBeGreaterThan(0)
+  })
+})

@@ -1,0 +1,144 @@
+import fc from 'fast-check'
+import { afterEach, describe, expect, it } from 'vitest'
+import { computeSecureHash, joinSignedValues } from '../../../src/gateway/signature.ts'
+import { seedPaid } from '../../support/ask.ts'
+import { emptyTables } from '../../support/database.ts'
+import {
+  PUBLISHED_QUERY,
+  PUBLISHED_REFUND,
+  PUBLISHED_REFUND_WITHOUT_RECEIVER,
+} from '../../support/published.ts'
+import { cutRequest, type Params, type SignedRequest, sign } from '../../support/recut.ts'
+import { MERCHANT, postIpn } from '../../support/service.ts'
+import { useRefundLab } from '../../support/use-started.ts'
+
+/** The request id is in no hash of a request, unless `GATEWAY_REFUND_HASH_EXCLUDE` is `none`. */
+const RULE = { prefix: 'svc', exclude: ['RequestID'] }
+/** test/unit/alternate-readings plays hundreds. */
+const READINGS = 8
+
+const lab = useRefundLab()
+const literal = useRefundLab({ settings: { GATEWAY_REFUND_HASH_EXCLUDE: 'none' } })
+afterEach(() => emptyTables(lab.database))
+afterEach(() => emptyTables(literal.database))
+
+function signRequest(params: Record<string, unknown>, heads: SignedRequest['heads']) {
+  const hash = computeSecureHash(params, MERCHANT.secret, RULE)
+  return { text: joinSignedValues(params, RULE), hash, heads }
+}
+
+/** What comes before the merchant code, cut into members that are published. */
+const QUERY_HEADS = {
+  payment: [
+    { svc_Command: 'QUERY_PT' },
+    { svc_Amount: 'QUERY_PT' },
+    { svc_Currency: 'QUERY_PT' },
+    { svc_Locale: 'QUERY_PT' },
+    { svc_Amount: 'QUERY', svc_Command: '_PT' },
+  ],
+  refund: [],
+}
+const REFUND_HEADS = {
+  payment: [
+    { svc_Amount: '10000REFUND' },
+    { svc_Amount: '10000', svc_Currency: 'REFUND' },
+    { svc_Amount: '10000', svc_Locale: 'REFUND' },
+    { svc_Amount: '1', svc_Command: '0000REFUND' },
+  ],
+  refund: [{ svc_Amount: '10000', svc_Command: 'REFUND' }],
+}
+
+describe('the signed text of a request', () => {
+  it.each([
+    ['QUERY_PT', 'payment', signRequest(PUBLISHED_QUERY, QUERY_HEADS)],
+    ['REFUND', 'payment', signRequest(PUBLISHED_REFUND, REFUND_HEADS)],
+    ['REFUND', 'refund', signRequest(PUBLISHED_REFUND, REFUND_HEADS)],
+    [
+      'REFUND without receiver',
+      'payment',
+      signRequest(PUBLISHED_REFUND_WITHOUT_RECEIVER, REFUND_HEADS),
+    ],
+    [
+      'REFUND without receiver',
+      'refund',
+      signRequest(PUBLISHED_REFUND_WITHOUT_RECEIVER, REFUND_HEADS),
+    ],
+  ] as const)(
+    '%s, cut into the notification of a %s, is a hint at most',
+    async (_, kind, request) => {
+      const { transactionId } = await seedPaid(lab.database, { paymentId: '1439211' })
+      const readings = cutRequest(kind, request, MERCHANT.merchantCode)
+      let stored = 0
+      await fc.assert(
+        fc.asyncProperty(readings, async (reading) => {
+          await lab.database.sql`delete from ipn_events`
+          const { status } = await postIpn(lab.service.url, reading)
+          expect([200, 400]).toContain(status)
+          const events = await lab.database.sql`select hint, published, code from ipn_events`
+          stored += events.length
+          expect(events).toEqual(events.map(() => ({ hint: true, published: false, code: null })))
+        }),
+        { numRuns: READINGS },
+      )
+      expect(stored).toBeGreaterThan(READINGS / 2)
+      const named = await lab.database.sql`
+      select from transactions where transaction_id <> ${transactionId}
+        and (order_id is not null or merchant_txn_id is not null or currency is not null)`
+      expect(named).toHaveLength(0)
+    },
+  )
+
+  // One that is unknown: the request of another system, or about a payment whose row is lost.
+  it.each([
+    ['known', '14392', true],
+    ['unknown', '15592', false],
+  ])(
+    'about a payment that is %s reserves nothing as a refund made elsewhere',
+    async (_, named, isKnown) => {
+      const requested = `${named}1100`
+      if (isKnown) await lab.open({ paymentId: requested, amount: '20000' })
+      const other = await lab.open({ paymentId: named, amount: '20000' })
+      const params = { ...PUBLISHED_REFUND_WITHOUT_RECEIVER, svc_PaymentID: requested }
+      const { hash } = signRequest(params, REFUND_HEADS)
+      const shared = { svc_Amount: '10000', svc_Command: 'REFUND', svc_MerchantCode: 'UFLIYL' }
+      // The rest of the id, and the version 1.
+      const forged = { ...shared, svc_PaymentID: named, svc_RequestID: '11', svc_ResponseCode: '0' }
+      const cut: Params = { ...forged, svc_ResponseMsg: '01', svc_SecureHash: hash }
+      expect((await postIpn(lab.service.url, cut)).status).toBe(200)
+      await lab.pass(other)
+      expect((await lab.payment(named)).refundableAmount).toBe('20000')
+      const genuine = sign({ ...forged, svc_ResponseMsg: 'ok' })
+      expect((await postIpn(lab.service.url, genuine)).status).toBe(200)
+      await lab.pass(other)
+      expect((await lab.payment(named)).refundableAmount).toBe('10000')
+    },
+  )
+
+  it.each([undefined, PUBLISHED_REFUND.svc_Receiver])(
+    'with its request id in the hash is no failure of its own refund (receiver %s)',
+    async (receiver) => {
+      const payment = await literal.open()
+      const refundId = await literal.send(payment, '30')
+      const params = { svc_Amount: '30', svc_Command: 'REFUND', svc_MerchantCode: 'UFLIYL' }
+      const named = { ...params, svc_PaymentID: payment.id, svc_RequestID: refundId }
+      const request = {
+        ...named,
+        svc_Version: '1',
+        ...(receiver ? { svc_Receiver: receiver } : {}),
+      }
+      const hash = computeSecureHash(request, MERCHANT.secret, { prefix: 'svc', exclude: [] })
+      const failure = { ...named, svc_ResponseCode: '1', svc_SecureHash: hash }
+      const cut = receiver ? { ...failure, svc_PaymentIDx: receiver } : failure
+      expect((await postIpn(literal.service.url, cut)).status).toBe(200)
+      await literal.pass(payment)
+      expect(await literal.row(refundId)).toMatchObject({
+        failureCode: null,
+        failureNotifiedAt: null,
+      })
+      const genuine = sign({ ...named, svc_ResponseCode: '1', svc_ResponseMsg: 'Failed' })
+      expect((await postIpn(literal.service.url, genuine)).status).toBe(200)
+      await literal.pass(payment)
+      expect((await literal.row(refundId)).failureCode).toBe('1')
+    },
+  )
+})

@@ -1,0 +1,220 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { createDeleteExpired } from '../../../src/maintenance/delete-expired.ts'
+import { Refund } from '../../../src/refunds/view.ts'
+import type { Service } from '../../../src/service.ts'
+import { syncDue } from '../../../src/sync/sync-due.ts'
+import { TimelineEntry } from '../../../src/transactions/timeline-schema.ts'
+import { readPage } from '../../support/api.ts'
+import { emptyTables } from '../../support/database.ts'
+import { expectUnblocked, whileUncommitted } from '../../support/locks.ts'
+import { type RefundLab, startRefundLab } from '../../support/refund-lab.ts'
+import { MERCHANT, startTestService } from '../../support/service.ts'
+import { countQueries, makeTransaction, notifyOf, syncAgain } from '../../support/sync.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+
+/** Two processes on one database, neither with a loop that competes with the test. */
+let lab: RefundLab
+let other: Service
+beforeAll(async () => {
+  lab = await startRefundLab()
+  other = await startTestService(lab.database, lab.sandbox.url, { settings: { ROLE: 'web' } })
+})
+afterEach(() => emptyTables(lab.database))
+afterAll(async () => {
+  await other.stop()
+  await lab.stop()
+})
+
+/** Ages every row under retention by that many days. */
+async function age(days: number) {
+  const { sql } = lab.database
+  await sql`
+    update ipn_events set first_received_at = first_received_at - ${days} * interval '1 day',
+      last_received_at = last_received_at - ${days} * interval '1 day'`
+  await sql`update gateway_calls set sent_at = sent_at - ${days} * interval '1 day'`
+}
+
+const removal = ({ ctx }: Pick<Service, 'ctx'> = lab.service) => createDeleteExpired(ctx)
+
+/** Rows of a table. */
+async function count(table: string): Promise<number> {
+  const [row] = await lab.database.sql<{ n: number }[]>`
+    select count(*) as n from ${lab.database.sql(table)}`
+  return row?.n ?? 0
+}
+
+/** Notifications about unknown transactions, received so many days ago. */
+async function seed(rows: number, days: number) {
+  await lab.database.sql`
+    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, verdict, body, address, deliveries, first_received_at, last_received_at)
+    select ${MERCHANT.merchantCode}, sha256(gen_random_uuid()::text::bytea), 'payment', 'T-' || n, 'verified',
+      '{}', '', 1, now() - ${days} * interval '1 day', now() - ${days} * interval '1 day'
+    from generate_series(1, ${rows}) as n`
+}
+
+async function readTimeline(id: string) {
+  const page = await readPage(await lab.api(`/v1/transactions/${id}/timeline`))
+  return page.data.map((entry) => TimelineEntry.parse(entry))
+}
+
+describe('a row older than RETENTION_DAYS', () => {
+  it('is deleted if it is a notification or a call; payments, refunds and changes stay', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.settle(refundId)
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    const kept = ['transactions', 'payments', 'refunds', 'refund_attempts', 'changes']
+    const before = await Promise.all(kept.map(count))
+    const calls = await count('gateway_calls')
+    await age(399)
+    expect(await removal()()).toBe(0)
+    await age(2)
+    expect(await removal()()).toBe(calls + 1)
+    expect([await count('ipn_events'), await count('gateway_calls')]).toEqual([0, 0])
+    expect(await Promise.all(kept.map(count))).toEqual(before)
+  })
+
+  it('is marked as deleted in the proof of a refund, whose causes stay', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.send(payment, '30')
+    await lab.notify(payment, refundId, '30')
+    await lab.pass(payment)
+    const read = async () => {
+      const response = await lab.api(`/v1/refunds/${refundId}?include=proof`)
+      const { proof } = Refund.parse(await response.json())
+      if (!proof) throw new Error('no proof')
+      return proof
+    }
+    const proof = await read()
+    expect(proof.attempts).toMatchObject([{ snapshotBefore: { payments: [{ id: payment.id }] } }])
+    expect(proof.transitions.at(-1)?.notification).toMatchObject({ code: '0' })
+    await age(401)
+    await removal()()
+    const removed = { removed: true }
+    expect(await read()).toEqual({
+      ...proof,
+      indications: proof.indications.filter(({ kind }) => kind !== 'notification'),
+      attempts: proof.attempts.map((one) => ({ ...one, snapshotBefore: removed })),
+      transitions: proof.transitions.map((one) => ({
+        ...one,
+        snapshot: one.snapshot && removed,
+        notification: one.notification && removed,
+      })),
+    })
+  })
+
+  it('is marked as deleted in the timeline, which still has every change', async () => {
+    await makeTransaction(lab, 'T-KNOWN')
+    await notifyOf(lab, 'T-KNOWN')
+    await notifyOf(lab, 'T-KNOWN')
+    await syncDue(lab.service.ctx)
+    const before = await readTimeline('T-KNOWN')
+    expect(before.map(({ type }) => type)).toEqual(['ipn', 'query', 'change', 'change'])
+    await age(401)
+    await notifyOf(lab, 'T-KNOWN', { svc_OrderID: 'young' })
+    await removal()()
+    const after = await readTimeline('T-KNOWN')
+    expect(after.map(({ type }) => type)).toEqual(['removed', 'change', 'change', 'ipn'])
+    expect(after[0]).toMatchObject({ deliveries: 2 })
+    expect(after.slice(1, 3)).toEqual(before.slice(2))
+    expect(await lab.transaction('T-KNOWN')).toMatchObject({ ipnCount: 3, state: 'paid' })
+  })
+
+  it('is marked as deleted also where a request to sync was all there was', async () => {
+    const payment = await lab.open()
+    await age(401)
+    await removal()()
+    const after = await readTimeline(payment.transactionId)
+    expect(after.map(({ type }) => type)).toEqual(['removed', 'change', 'change'])
+    expect(after[0]).toMatchObject({ deliveries: 0 })
+  })
+
+  it('that is received again counts as new, and causes a query', async () => {
+    await makeTransaction(lab, 'T-LATE')
+    await notifyOf(lab, 'T-LATE')
+    await syncDue(lab.service.ctx)
+    await age(401)
+    await removal()()
+    await notifyOf(lab, 'T-LATE')
+    await syncAgain(lab, 'T-LATE')
+    expect(await countQueries(lab, 'T-LATE')).toBe(2)
+    expect(await lab.transaction('T-LATE')).toMatchObject({ state: 'paid', ipnCount: 2 })
+  })
+
+  it('that was received again since stays', async () => {
+    await notifyOf(lab, 'T-TWICE')
+    await age(401)
+    await notifyOf(lab, 'T-TWICE')
+    expect(await removal()()).toBe(0)
+    expect(await count('ipn_events')).toBe(1)
+  })
+})
+
+describe('the pass', () => {
+  it('deletes batches of a thousand rows, oldest first, and leaves younger ones', async () => {
+    await seed(2_500, 500)
+    await seed(100, 1)
+    const remove = removal()
+    const removed = [await remove(), await remove(), await remove(), await remove()]
+    expect(removed).toEqual([1_000, 1_000, 500, 0])
+    expect(await count('ipn_events')).toBe(100)
+    await age(400)
+    expect(await remove()).toBe(100)
+  })
+
+  it('reads no more than one batch of younger rows', async () => {
+    await seed(1_000, 1)
+    await seed(5, 500)
+    const remove = removal()
+    expect([await remove(), await remove()]).toEqual([0, 0])
+  })
+
+  it('in two processes at once deletes every row once', async () => {
+    await seed(3_000, 500)
+    const run = async (remove: () => Promise<number>) => {
+      let sum = 0
+      for (let removed = await remove(); removed > 0; removed = await remove()) sum += removed
+      return sum
+    }
+    const sums = await Promise.all([run(removal()), run(removal(other))])
+    expect(sums[0] + sums[1]).toBe(3_000)
+    expect(await count('ipn_events')).toBe(0)
+  })
+
+  it('waits for no lock: a locked row is skipped, and deleted later', async () => {
+    await seed(2_001, 500)
+    const { database } = lab
+    const remove = removal()
+    const hold = (held: typeof database.sql) =>
+      held`select from ipn_events where id in (select id from ipn_events order by id limit 1000) for update`
+    await whileUncommitted(database, hold, async () => {
+      // A whole batch of locked rows does not end the round.
+      expect(await expectUnblocked(database, remove())).toBe(1_000)
+      expect(await expectUnblocked(database, remove())).toBe(1)
+      expect(await expectUnblocked(database, remove())).toBe(0)
+    })
+    expect(await remove()).toBe(1_000)
+  })
+
+  it('ends a round after twenty-one batches without a deletion, and continues in the next', async () => {
+    await seed(22_000, 500)
+    await lab.database.sql`update ipn_events set last_received_at = now()`
+    await seed(5, 500)
+    const remove = removal()
+    expect([await remove(), await remove()]).toEqual([0, 5])
+    expect(await count('ipn_events')).toBe(22_000)
+  })
+
+  it('is run by a worker', async () => {
+    await seed(1_500, 31)
+    await seed(10, 29)
+    const settings = { ROLE: 'worker', RETENTION_DAYS: '30' }
+    const worker = await startTestService(lab.database, lab.sandbox.url, { settings })
+    try {
+      await waitUntil(async () => (await count('ipn_events')) === 10, { what: 'the removal' })
+    } finally {
+      await worker.stop()
+    }
+  })
+})

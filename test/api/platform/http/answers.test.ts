@@ -1,0 +1,163 @@
+import { request } from 'node:http'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import type { Service } from '../../../../src/service.ts'
+import { expectProblem, withKey } from '../../../support/api.ts'
+import {
+  type BorrowedDatabase,
+  borrowDatabase,
+  createTestDatabase,
+} from '../../../support/database.ts'
+import { KEY, postIpn, signIpn, startTestService } from '../../../support/service.ts'
+import { waitUntil } from '../../../support/wait-until.ts'
+
+let database: BorrowedDatabase
+let service: Service
+beforeAll(async () => {
+  database = await borrowDatabase()
+  service = await startTestService(database, 'http://127.0.0.1:1', { settings: { ROLE: 'web' } })
+})
+afterAll(async () => {
+  await service.stop()
+  await database.release()
+})
+
+const PROTECTION = {
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+}
+const json = { 'content-type': 'application/json' }
+const SIGNED = JSON.stringify(signIpn({ svc_TransactionID: 'T-1' }))
+
+/** One request for every kind of response. */
+const KINDS: [status: number, path: string, init?: RequestInit][] = [
+  [200, '/healthz'],
+  [200, '/readyz'],
+  [200, '/metrics'],
+  [404, '/nothing'],
+  [405, '/healthz', { method: 'DELETE' }],
+  [200, '/ipn', { method: 'POST', headers: json, body: SIGNED }],
+  [400, '/ipn', { method: 'POST', headers: json, body: '{' }],
+  [401, '/ipn', { method: 'POST', headers: json, body: SIGNED.replace('T-1', 'T-2') }],
+  [405, '/ipn', { method: 'PUT' }],
+  [415, '/ipn', { method: 'POST', body: SIGNED }],
+  [401, '/v1/transactions'],
+  [200, '/v1/transactions', withKey()],
+  [200, '/v1/transactions/T-1', withKey()],
+  [304, '/v1/transactions/T-1', withKey(KEY, { 'if-none-match': '*' })],
+  [404, '/v1/payments/P-1', withKey()],
+  [422, '/v1/payments?limit=x', withKey()],
+  [405, '/v1/transactions/T-1', { method: 'PUT', body: 'a=b', ...withKey() }],
+  [404, '/v1/nothing', { method: 'POST', body: 'a=b', ...withKey() }],
+  [400, '/v1/transactions/T-1/sync', { method: 'POST', body: '{', ...withKey(KEY, json) }],
+  [202, '/v1/transactions/T-1/sync', { method: 'POST', ...withKey() }],
+  [503, '/v2/vc/virtual-cards/VC-1', withKey()],
+]
+
+it.each(KINDS)(
+  '%i of %s has the security headers and the request id that was sent',
+  async (status, path, init = {}) => {
+    const headers = { ...Object.fromEntries(new Headers(init.headers)), 'x-request-id': 'mine-1' }
+    const response = await fetch(service.url + path, { ...init, headers })
+    expect(response.status).toBe(status)
+    expect(Object.fromEntries(response.headers)).toMatchObject({
+      ...PROTECTION,
+      'cache-control':
+        path.startsWith('/v1/transactions/T-1') && status < 400 && !init.method
+          ? 'private, no-cache'
+          : 'no-store',
+      'x-request-id': 'mine-1',
+    })
+  },
+)
+
+it('a request id that is sent twice, or unfit for a log, is replaced by a new one', async () => {
+  const answered = await new Promise((resolve, reject) => {
+    const headers = { 'x-request-id': ['a', 'b'] }
+    request(`${service.url}/healthz`, { headers }, (response) => {
+      response.resume()
+      resolve(response.headers['x-request-id'])
+    })
+      .on('error', reject)
+      .end()
+  })
+  expect(answered).toMatch(/^[0-9a-f-]{36}$/)
+})
+
+it.each([
+  ['/v1/payments/a\\b', 'localhost'],
+  ['/v1/payments', 'a/b'],
+  ['/v1/payments', 'shop.1'],
+  ['/v1/transactions/T-1?wait=0', 'shop.1'],
+])('the address %s at the host %s is refused with a problem', async (path, host) => {
+  const answered = await new Promise<Response>((resolve, reject) => {
+    request(service.url, { path, headers: { ...withKey().headers, host } }, async (response) => {
+      const { statusCode: status = 0, headers } = response
+      const pairs = Object.entries(headers).map(([name, value]): [string, string] => [
+        name,
+        `${value}`,
+      ])
+      resolve(new Response(await text(response), { status, headers: pairs }))
+    })
+      .on('error', reject)
+      .end()
+  })
+  await expectProblem(answered, 400, 'invalid_address')
+  expect(Object.fromEntries(answered.headers)).toMatchObject(PROTECTION)
+})
+
+it('the request id is in the log line of a refused notification and of a write', async () => {
+  const info = vi.spyOn(service.ctx.log, 'info')
+  const warn = vi.spyOn(service.ctx.log, 'warn')
+  const isLogged = async () => {
+    await postIpn(service.url, '{', { ...json, 'x-request-id': 'ipn-7' })
+    return warn.mock.calls.length > 0
+  }
+  // At most one line of each kind a second: an earlier test may have logged the same kind.
+  await waitUntil(isLogged, { what: 'a line about a refused notification', everyMs: 100 })
+  await fetch(`${service.url}/v1/transactions/T-1/sync`, {
+    method: 'POST',
+    ...withKey(KEY, { 'x-request-id': 'sync-7' }),
+  })
+  expect(warn).toHaveBeenCalledWith(
+    expect.objectContaining({ requestId: 'ipn-7' }),
+    expect.any(String),
+  )
+  expect(info).toHaveBeenCalledWith(
+    expect.objectContaining({ requestId: 'sync-7' }),
+    expect.any(String),
+  )
+})
+
+it('no response shows a stack trace, a path or a statement, whatever fails inside', async () => {
+  const broken = await createTestDatabase()
+  const other = await startTestService(broken, 'http://127.0.0.1:1', { settings: { ROLE: 'web' } })
+  try {
+    await broken.sql`alter table payments rename to lost`
+    await broken.sql`alter table ipn_events rename to lost_too`
+    const answers = [
+      await fetch(`${other.url}/v1/payments`, withKey()),
+      await fetch(`${other.url}/v1/transactions`, withKey()),
+      await fetch(`${other.url}/v1/payments/P-1/refunds`, {
+        method: 'POST',
+        ...withKey(KEY, { 'idempotency-key': 'k' }),
+      }),
+      await fetch(`${other.url}/ipn`, { method: 'POST', headers: json, body: SIGNED }),
+    ]
+    await broken.shutOut()
+    answers.push(await fetch(`${other.url}/v1/payments`, withKey()))
+    await broken.letIn()
+    expect(answers.map(({ status }) => status)).toEqual([500, 500, 500, 500, 503])
+    for (const answer of answers) {
+      const shown = JSON.stringify([await answer.text(), ...answer.headers])
+      expect(shown).not.toMatch(
+        /\\n *at |\.[tj]s\b|node_modules|select|relation|lost|postgres|stack/i,
+      )
+    }
+  } finally {
+    await other.stop()
+    await broken.drop()
+  }
+})

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { type Database, openDatabase } from '../../../../src/db/client.ts'
+import { isConnectionLost } from '../../../../src/platform/postgres/errors.ts'
+import { pipeline } from '../../../../src/platform/postgres/pipeline.ts'
+import { runInTransaction } from '../../../../src/platform/postgres/transaction.ts'
+import type { Tx } from '../../../../src/platform/postgres/types.ts'
+import { createTestDatabase, type OwnDatabase } from '../../../support/database.ts'
+
+let database: OwnDatabase
+let own: Database
+beforeAll(async () => {
+  database = await createTestDatabase()
+  own = openDatabase(database.url, 1)
+  await database.sql`create table written (x int)`
+})
+afterAll(async () => {
+  await own.close()
+  await database.drop()
+})
+
+/** Inserts a number, and returns those that were there before. */
+async function insert(tx: Tx, x: number): Promise<number[]> {
+  const rows = await tx<{ x: number }[]>`
+    with inserted as (insert into written values (${x})) select x from written order by x`
+  return rows.map((row) => row.x)
+}
+
+describe('statements of a pipeline', () => {
+  it('end with their connection, those included that the driver has not sent yet', async () => {
+    const lone = openDatabase(database.url, 1)
+    onTestFinished(() => lone.close())
+    const work = runInTransaction(lone.sql, (tx) =>
+      pipeline(
+        tx`select pg_terminate_backend(pg_backend_pid()), ${'a'}::text as first`,
+        tx`select ${'b'}::text as second`,
+        tx`select ${'c'}::text as third`,
+      ),
+    )
+    await expect(work).rejects.toSatisfy(isConnectionLost)
+  })
+
+  it('run in the order of the arguments, and each sees those before it', async () => {
+    await runInTransaction(own.sql, async (tx) => {
+      const results = await pipeline(insert(tx, 1), insert(tx, 2), insert(tx, 3))
+      expect(results).toEqual([[], [1], [1, 2]])
+      const [, none, rows] = await pipeline(
+        tx`select pg_sleep(0.01)`,
+        false,
+        tx`select count(*)::int as n from written`,
+      )
+      expect([none, [...rows]]).toEqual([false, [{ n: 3 }]])
+    })
+  })
+
+  it('reject with the first error, leave no rejection unhandled, and roll back', async () => {
+    const unhandled: unknown[] = []
+    const record = (reason: unknown) => unhandled.push(reason)
+    process.on('unhandledRejection', record)
+    onTestFinished(() => void process.off('unhandledRejection', record))
+    const before = await database.sql`select x from written`
+    const work = runInTransaction(own.sql, (tx) =>
+      pipeline(insert(tx, 7), tx`select 1 / 0`, tx`select 'skipped'`, insert(tx, 8)),
+    )
+    await expect(work).rejects.toThrow('division by zero')
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(unhandled).toEqual([])
+    expect(await database.sql`select x from written`).toEqual(before)
+  })
+})

@@ -1,0 +1,158 @@
+import { eq } from 'drizzle-orm'
+import { beforeEach, describe, expect, it } from 'vitest'
+import { changes, payments, transactions } from '../../../../src/db/schema.ts'
+import { build } from '../../../../src/platform/postgres/query-builder.ts'
+import { insertRows, pickColumns, rowSet } from '../../../../src/platform/postgres/row-set.ts'
+import { runInTransaction } from '../../../../src/platform/postgres/transaction.ts'
+import { emptyTables } from '../../../support/database.ts'
+import { useTestDatabase } from '../../../support/use-started.ts'
+
+const database = useTestDatabase()
+beforeEach(() => emptyTables(database))
+
+const COLUMNS = {
+  merchantCode: 'text',
+  amount: 'numeric',
+  count: 'int',
+  at: 'timestamptz',
+  done: 'boolean',
+} as const
+
+describe('a row set', () => {
+  it('keeps texts, decimals, times and nulls exactly, and the order of the rows', async () => {
+    const { sql } = database
+    const rows = [
+      { merchantCode: `quote ' " \\ é 🙂`, amount: '10000.50', count: 3, at: null, done: true },
+      {
+        merchantCode: '',
+        amount: '123456789012345678.1234',
+        count: null,
+        at: undefined,
+        done: false,
+      },
+      {
+        merchantCode: 'null',
+        amount: null,
+        count: 0,
+        at: '2026-11-22 09:00:00.123456+00',
+        done: null,
+      },
+    ]
+    const read = await sql`
+      select merchant_code, amount::text, count, at::text, done, ordinality::int
+      from ${rowSet(sql, 'r', COLUMNS, rows)} order by ordinality desc`
+    expect(read).toEqual([
+      {
+        merchant_code: 'null',
+        amount: null,
+        count: 0,
+        at: '2026-11-22 09:00:00.123456+00',
+        done: null,
+        ordinality: 3,
+      },
+      {
+        merchant_code: '',
+        amount: '123456789012345678.1234',
+        count: null,
+        at: null,
+        done: false,
+        ordinality: 2,
+      },
+      {
+        merchant_code: `quote ' " \\ é 🙂`,
+        amount: '10000.50',
+        count: 3,
+        at: null,
+        done: true,
+        ordinality: 1,
+      },
+    ])
+  })
+
+  it('sends only the columns that are named, and may be empty', async () => {
+    const { sql } = database
+    const columns = { id: 'int' }
+    const rows = [{ id: 7, secret: 'x' }]
+    const [row] = await sql`select * from ${rowSet(sql, 'r', columns, rows)}`
+    expect(row).toEqual({ id: 7, ordinality: 1 })
+    expect(await sql`select * from ${rowSet(sql, 'r', columns, [])}`).toHaveLength(0)
+  })
+
+  it('of a table has the types of its columns', () => {
+    expect(pickColumns(payments, 'merchantCode', 'amount', 'missing', 'asOf')).toEqual({
+      merchantCode: 'text',
+      amount: 'numeric',
+      missing: 'boolean',
+      asOf: 'timestamp with time zone',
+    })
+  })
+})
+
+describe('insertRows', () => {
+  const TRANSACTION = pickColumns(transactions, 'merchantCode', 'transactionId', 'currency')
+
+  it('inserts in the order of the rows, with defaults for the columns that are not named', async () => {
+    const { sql } = database
+    const row = { merchantCode: 'M', transactionId: 'T', cause: 'query' }
+    const columns = pickColumns(changes, 'merchantCode', 'transactionId', 'field', 'cause')
+    const rows = ['c', 'a', 'b'].map((field) => ({ ...row, field }))
+    await sql`${insertRows(sql, transactions, TRANSACTION, [{ ...row, currency: null }])}`
+    await sql`${insertRows(sql, changes, columns, rows)}`
+    const read = await sql`select field, at is not null as dated from changes order by id`
+    expect(read).toEqual(['c', 'a', 'b'].map((field) => ({ field, dated: true })))
+  })
+
+  it('leaves the end of the statement to its caller', async () => {
+    const { sql } = database
+    const rows = [
+      { merchantCode: 'M', transactionId: 'T', currency: 'VND' },
+      { merchantCode: 'M', transactionId: 'U', currency: null },
+    ]
+    for (let time = 0; time < 2; time += 1) {
+      const written = await sql`
+        ${insertRows(sql, transactions, TRANSACTION, rows)}
+        on conflict (merchant_code, transaction_id) do update set version = target.version + 1
+        returning transaction_id as id, version`
+      expect(written).toEqual(['T', 'U'].map((id) => ({ id, version: 1 + time })))
+    }
+  })
+})
+
+describe("Drizzle's builder in a unit of work", () => {
+  const VALUES = { merchantCode: 'M', transactionId: 'T' }
+  const count = () => database.db.$count(transactions)
+
+  it('writes in the commit of the unit of work, and not without it', async () => {
+    await runInTransaction(database.sql, async (tx) => {
+      await build(tx).insert(transactions).values(VALUES)
+      expect(await count()).toBe(0)
+    })
+    expect(await count()).toBe(1)
+    const rolledBack = runInTransaction(database.sql, async (tx) => {
+      const [row] = await build(tx)
+        .update(transactions)
+        .set({ currency: 'VND' })
+        .where(eq(transactions.transactionId, 'T'))
+        .returning({ currency: transactions.currency, dueAt: transactions.dueAt })
+      expect(row).toEqual({ currency: 'VND', dueAt: null })
+      throw new Error('rolled back')
+    })
+    await expect(rolledBack).rejects.toThrow('rolled back')
+    const [row] = await database.db.select().from(transactions)
+    expect(row?.currency).toBeNull()
+  })
+
+  it('prepares a statement once for a connection', async () => {
+    await runInTransaction(database.sql, async (tx) => {
+      for (const transactionId of ['A', 'B', 'C']) {
+        await build(tx)
+          .insert(transactions)
+          .values({ ...VALUES, transactionId })
+      }
+      const [row] = await tx`
+        select count(*)::int as n from pg_prepared_statements
+        where statement like 'insert into "transactions"%'`
+      expect(row).toEqual({ n: 1 })
+    })
+  })
+})

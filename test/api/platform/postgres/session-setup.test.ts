@@ -1,0 +1,112 @@
+import postgres from 'postgres'
+import { afterEach, describe, expect, inject, it, onTestFinished } from 'vitest'
+import { openDatabase } from '../../../../src/db/client.ts'
+import { migrateDatabase } from '../../../../src/db/migrate.ts'
+import { isDatabaseUnavailable } from '../../../../src/platform/postgres/errors.ts'
+import { runInTransaction } from '../../../../src/platform/postgres/transaction.ts'
+import type { Sql } from '../../../../src/platform/postgres/types.ts'
+import { startDatabaseProxy } from '../../../support/database-proxy.ts'
+import { useOwnDatabase } from '../../../support/use-started.ts'
+import { waitUntil } from '../../../support/wait-until.ts'
+
+const CONNECTIONS = 3
+const database = useOwnDatabase()
+
+/** Runs a statement on another database of the server. */
+async function administer(statement: string) {
+  const admin = postgres(inject('serverUrl'), { max: 1 })
+  try {
+    return await admin.unsafe(statement)
+  } finally {
+    await admin.end()
+  }
+}
+
+const change = (setting: string) =>
+  administer(`alter database ${new URL(database.url).pathname.slice(1)} ${setting}`)
+afterEach(async () => void (await change('reset all')))
+
+function open(parameters = '') {
+  const pool = openDatabase(`${database.url}${parameters}`, CONNECTIONS)
+  onTestFinished(() => pool.close())
+  return pool.sql
+}
+
+const readSetting = async (sql: Pick<Sql, 'unsafe'>, name: string) =>
+  (await sql.unsafe(`select current_setting('${name}') as value`))[0]?.value
+
+describe('every session', () => {
+  it.each([
+    ['off', 'on'],
+    ['local', 'on'],
+    ['remote_write', 'on'],
+    ['on', 'on'],
+    ['remote_apply', 'remote_apply'],
+  ])('commits durably where the default is %s', async (given, pinned) => {
+    await change(`set synchronous_commit = ${given}`)
+    const sql = open()
+    const reserved = await sql.reserve()
+    expect(await readSetting(reserved, 'synchronous_commit')).toBe(pinned)
+    reserved.release()
+    expect(await readSetting(sql, 'synchronous_commit')).toBe(pinned)
+  })
+
+  it('does so whatever its URL sets', async () => {
+    expect(await readSetting(open('?synchronous_commit=off'), 'synchronous_commit')).toBe('on')
+    const options = encodeURIComponent('-c synchronous_commit=local -c client_min_messages=error')
+    const sql = open(`?options=${options}`)
+    expect(await readSetting(sql, 'synchronous_commit')).toBe('on')
+    expect(await readSetting(sql, 'client_min_messages')).toBe('warning')
+  })
+
+  it('of a migration does so, too', async () => {
+    const proxy = await startDatabaseProxy(database.url)
+    onTestFinished(() => proxy.stop())
+    await migrateDatabase(proxy.url())
+    expect(proxy.seen.clear).toContain("set_config('synchronous_commit'")
+  })
+})
+
+/** Opens every session of the pool; returns their server processes. */
+async function openAll(sql: Sql): Promise<number[]> {
+  const rows = await Promise.all(
+    Array.from(
+      { length: CONNECTIONS },
+      () => sql<{ pid: number }[]>`select pg_backend_pid() as pid, pg_sleep(0.1)`,
+    ),
+  )
+  return rows.flatMap(([row]) => row?.pid ?? [])
+}
+
+describe('a read-only server', () => {
+  it('counts as out of reach, and opens no session', async () => {
+    await change('set default_transaction_read_only = on')
+    const error = await open()`select 1`.catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code: '25006' })
+    expect(isDatabaseUnavailable(error)).toBe(true)
+  })
+
+  it('loses every session with the first statement that it refuses, until it accepts writes again', async () => {
+    const sql = open()
+    await sql`create table stored (n int)`
+    const store = () => runInTransaction(sql, async (tx) => await tx`insert into stored values (1)`)
+    const before = await openAll(sql)
+    expect(new Set(before).size).toBe(CONNECTIONS)
+    await change('set default_transaction_read_only = on')
+    await sql`set session characteristics as transaction read only`
+    // One of the sessions refuses it.
+    const refused = await Promise.allSettled(Array.from({ length: CONNECTIONS }, store))
+    for (const one of refused.filter(({ status }) => status === 'rejected')) {
+      expect(one).toMatchObject({ reason: { code: '25006' } })
+    }
+    expect(refused.some(({ status }) => status === 'rejected')).toBe(true)
+    const areGone = async () => {
+      const left = await administer(`select from pg_stat_activity where pid in (${before.join()})`)
+      return left.length === 0
+    }
+    await waitUntil(areGone, { what: 'the end of every session' })
+    await expect(store()).rejects.toMatchObject({ code: '25006' })
+    await change('reset default_transaction_read_only')
+    await waitUntil(async () => await store().then(Boolean, () => false), { what: 'it stores' })
+  })
+})

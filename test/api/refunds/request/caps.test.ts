@@ -1,0 +1,187 @@
+import { randomUUID } from 'node:crypto'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Sql } from '../../../../src/platform/postgres/types.ts'
+import { addCappedKey, ask, expectRefused, expectTaken, seedPaid } from '../../../support/ask.ts'
+import { waitUntilBlocked, whileUncommitted } from '../../../support/locks.ts'
+import { startTestService } from '../../../support/service.ts'
+import { useRig } from '../../../support/use-started.ts'
+
+const rig = useRig({ settings: { ROLE: 'web' } })
+let url: string
+let key: string
+beforeAll(() => {
+  url = rig.service.url
+})
+beforeEach(() => {
+  key = randomUUID()
+})
+
+const readDays = (keyId: string) => rig.database.sql<{ day: string; refunded: string }[]>`
+  select day::text, refunded from api_key_days where key_id = ${keyId} order by day`
+
+/** Requests 60 of each of two payments; both wait for what `hold` locks, and go on together. */
+const askAtOnce = (paymentIds: readonly string[], hold: (held: Sql) => Promise<unknown>) =>
+  whileUncommitted(rig.database, hold, async (commit) => {
+    const asked = paymentIds.map((id) => ask({ url, key }, id, { amount: '60' }))
+    await waitUntilBlocked(rig.database, 2)
+    await commit()
+    return await Promise.all(asked)
+  })
+
+describe('the largest single refund of a key', () => {
+  it('is refused above it and accepted at it, to the last digit', async () => {
+    await addCappedKey(rig.database, key, { max: '50.5' })
+    const { id } = await seedPaid(rig.database, { amount: '200' })
+    const response = await ask({ url, key }, id, { amount: '50.5001' })
+    const problem = await expectRefused(response, 403, 'refund_cap_exceeded')
+    expect(problem.leftToday).toBeUndefined()
+    await expectTaken(await ask({ url, key }, id, { amount: '50.50' }))
+    await expectTaken(await ask({ url, key }, id, { amount: '50.5' }))
+  })
+
+  it('applies also when all that is left is requested', async () => {
+    await addCappedKey(rig.database, key, { max: '50' })
+    const { id } = await seedPaid(rig.database)
+    await expectRefused(await ask({ url, key }, id), 403, 'refund_cap_exceeded')
+    await expectTaken(await ask({ url }, id))
+  })
+})
+
+describe('the daily total of a key', () => {
+  it('is counted over payments, reports what is left today, and does not affect other keys', async () => {
+    const keyId = await addCappedKey(rig.database, key, { dailyMax: '100' })
+    const one = await seedPaid(rig.database)
+    const two = await seedPaid(rig.database)
+    await expectTaken(await ask({ url, key }, one.id, { amount: '60.5' }))
+    const response = await ask({ url, key }, two.id, { amount: '39.51' })
+    const problem = await expectRefused(response, 403, 'refund_cap_exceeded')
+    expect(problem.leftToday).toBe('39.5')
+    await expectTaken(await ask({ url, key }, two.id, { amount: '39.5' }))
+    const after = await ask({ url, key }, two.id, { amount: '0.0001' })
+    const none = await expectRefused(after, 403, 'refund_cap_exceeded')
+    expect(Number(none.leftToday)).toBe(0)
+    await expectTaken(await ask({ url }, two.id, { amount: '10' }))
+    expect(await readDays(keyId)).toMatchObject([{ refunded: '100.0' }])
+  })
+
+  it('is reported with a single refund that is too large', async () => {
+    await addCappedKey(rig.database, key, { max: '50', dailyMax: '100' })
+    const { id } = await seedPaid(rig.database)
+    const response = await ask({ url, key }, id, { amount: '51' })
+    expect(await expectRefused(response, 403, 'refund_cap_exceeded')).toMatchObject({
+      leftToday: '100',
+    })
+  })
+
+  it('is not used up by refusals, previews and replays', async () => {
+    const keyId = await addCappedKey(rig.database, key, { dailyMax: '100' })
+    const { id } = await seedPaid(rig.database, { amount: '90' })
+    const body = { amount: '60' }
+    await expectTaken(await ask({ url, key, idempotencyKey: key }, id, body))
+    await expectTaken(await ask({ url, key, idempotencyKey: key }, id, body), true)
+    await expectRefused(await ask({ url, key }, id, { amount: '31' }), 409, 'exceeds_refundable')
+    expect((await ask({ url, key, query: '?dryRun=true' }, id, { amount: '30' })).status).toBe(200)
+    expect(await readDays(keyId)).toMatchObject([{ refunded: '60' }])
+  })
+
+  it('replays accepted refunds also when it is used up', async () => {
+    await addCappedKey(rig.database, key, { max: '60', dailyMax: '60' })
+    const { id } = await seedPaid(rig.database)
+    const body = { amount: '60' }
+    await expectTaken(await ask({ url, key, idempotencyKey: key }, id, body))
+    await rig.database.sql`update api_keys set refund_max = 1 where name = 'capped'`
+    await expectTaken(await ask({ url, key, idempotencyKey: key }, id, body), true)
+  })
+
+  it('ends with the day in UTC, whatever time zone the session has', async () => {
+    const keyId = await addCappedKey(rig.database, key, { dailyMax: '100' })
+    const { id } = await seedPaid(rig.database, { amount: '300' })
+    await expectTaken(await ask({ url, key }, id, { amount: '100' }))
+    const [day] = await rig.database.sql<{ utc: string }[]>`
+      select (now() at time zone 'UTC')::date::text as utc`
+    expect(await readDays(keyId)).toEqual([{ day: day?.utc, refunded: '100' }])
+    await rig.database.sql`update api_key_days set day = day - 1 where key_id = ${keyId}`
+    await expectTaken(await ask({ url, key }, id, { amount: '100' }))
+    expect(await readDays(keyId)).toHaveLength(2)
+  })
+
+  it('follows the days of CAPS_TIME_ZONE', async () => {
+    // Of these two zones at least one has another day than UTC at any time.
+    for (const CAPS_TIME_ZONE of ['Pacific/Kiritimati', 'Pacific/Pago_Pago']) {
+      const zoned = await startTestService(rig.database, rig.sandbox.url, {
+        settings: { ROLE: 'web', CAPS_TIME_ZONE },
+      })
+      const own = randomUUID()
+      const keyId = await addCappedKey(rig.database, own, { dailyMax: '100' })
+      const { id } = await seedPaid(rig.database, { amount: '300' })
+      const asked = { url: zoned.url, key: own }
+      await expectTaken(await ask(asked, id, { amount: '60' }))
+      const refused = await ask(asked, id, { amount: '40.1' })
+      const problem = await expectRefused(refused, 403, 'refund_cap_exceeded')
+      expect(problem.detail).toContain(`today (${CAPS_TIME_ZONE})`)
+      const [day] = await rig.database.sql<{ there: string }[]>`
+        select (now() at time zone ${CAPS_TIME_ZONE})::date::text as there`
+      expect(await readDays(keyId)).toEqual([{ day: day?.there, refunded: '60' }])
+      await zoned.stop()
+    }
+  })
+
+  it('in a zone that only Postgres does not know stop the start, with one line', async () => {
+    const started = startTestService(rig.database, rig.sandbox.url, {
+      settings: { ROLE: 'web' },
+      config: { CAPS_TIME_ZONE: 'Nowhere/Nothing' },
+    })
+    await expect(started).rejects.toMatchObject({
+      lines: [expect.stringMatching(/^CAPS_TIME_ZONE .*Nowhere\/Nothing/)],
+    })
+  })
+
+  it('accepts one of two concurrent refunds of different payments', async () => {
+    const keyId = await addCappedKey(rig.database, key, { dailyMax: '100' })
+    const ids = [(await seedPaid(rig.database)).id, (await seedPaid(rig.database)).id]
+    await expectTaken(await ask({ url, key }, ids[0] ?? '', { amount: '10' }))
+    const answers = await askAtOnce(
+      ids,
+      (held) => held`select from api_key_days where key_id = ${keyId} for update`,
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([202, 403])
+    const refused = answers.find(({ status }) => status === 403)
+    if (!refused) throw new Error('none was refused')
+    const problem = await expectRefused(refused, 403, 'refund_cap_exceeded')
+    expect(problem.leftToday).toBe('30')
+    expect(await readDays(keyId)).toMatchObject([{ refunded: '70' }])
+  })
+
+  it('accepts one of two concurrent refunds that are the first of the day', async () => {
+    const keyId = await addCappedKey(rig.database, key, { dailyMax: '100' })
+    const ids = [(await seedPaid(rig.database)).id, (await seedPaid(rig.database)).id]
+    const answers = await askAtOnce(
+      ids,
+      (held) => held`
+        insert into api_key_days (key_id, day) values (${keyId}, (now() at time zone 'UTC')::date)`,
+    )
+    expect(answers.map(({ status }) => status).sort()).toEqual([202, 403])
+    expect(await readDays(keyId)).toMatchObject([{ refunded: '60' }])
+  })
+
+  it("locks its day before the transaction's row", async () => {
+    const keyId = await addCappedKey(rig.database, key, { dailyMax: '100' })
+    const { id, transactionId } = await seedPaid(rig.database)
+    await expectTaken(await ask({ url, key }, id, { amount: '10' }))
+    const { sql } = rig.database
+    const free = () => sql`select from api_key_days where key_id = ${keyId} for update skip locked`
+    const response = await whileUncommitted(
+      rig.database,
+      (held) => held`select from transactions where transaction_id = ${transactionId} for update`,
+      async (commit) => {
+        const asked = ask({ url, key }, id, { amount: '10' })
+        await waitUntilBlocked(rig.database)
+        expect(await free()).toHaveLength(0)
+        await commit()
+        return await asked
+      },
+    )
+    await expectTaken(response)
+    expect(await free()).toHaveLength(1)
+  })
+})

@@ -1,0 +1,309 @@
+import { Webhook } from 'standardwebhooks'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { eraseSecrets } from '../../../src/maintenance/erase-secrets.ts'
+import { claimDeliveries } from '../../../src/webhooks/claim-deliveries.ts'
+import { fanOut } from '../../../src/webhooks/fan-out.ts'
+import { expectInvalid, expectProblem, NO_IDS } from '../../support/api.ts'
+import { findInTables } from '../../support/ask.ts'
+import { type Seen, serve } from '../../support/gateway.ts'
+import { addKey, MERCHANT } from '../../support/service.ts'
+import { keepLog } from '../../support/sync.ts'
+import {
+  callWebhooks,
+  listIds,
+  listPending,
+  publish,
+  readEndpointRow,
+  register,
+  useWebhookRig,
+  verify,
+  work,
+} from '../../support/webhooks.ts'
+
+const PAYMENTS = 'key-for-payments-and-webhooks-0123456789'
+const OTHERS = 'key-of-another-account-for-webhooks-0123456'
+
+const kept = keepLog()
+const rig = useWebhookRig(kept.log)
+beforeAll(async () => {
+  await addKey(rig.database, PAYMENTS, ['payments:read', 'webhooks:write'], MERCHANT.merchantCode)
+  await addKey(rig.database, OTHERS, ['refunds:read', 'webhooks:write'], 'OTHER1')
+})
+
+const call = (method: string, path: string, body?: unknown, key?: string) =>
+  callWebhooks(rig, method, path, body, key)
+
+const Shown = z.looseObject({
+  id: z.string(),
+  url: z.string(),
+  types: z.array(z.string()),
+  failingSince: z.string().nullable(),
+  disabledReason: z.string().nullable(),
+  previousSecretValidUntil: z.string().nullable(),
+})
+async function expectShown(response: Response) {
+  const text = await response.text()
+  expect({ status: response.status, text }).toMatchObject({ status: 200 })
+  return Shown.parse(JSON.parse(text))
+}
+
+/** Registers as a key of one account, which cannot read refunds. */
+async function registerAs(key: string, url: string) {
+  const response = await call('POST', '', { url }, key)
+  return z.object({ id: z.string() }).parse(await response.json())
+}
+
+const receive = (status = 204) => serve((response) => response.writeHead(status).end())
+
+describe('a changed endpoint', () => {
+  it('gets what waited at its new address at once, and keeps its secret', async () => {
+    const [old, next] = [await receive(500), await receive()]
+    const { id, secret, types } = await register(rig, old.url)
+    const ids = await publish(rig, ['T-1', 'T-1'])
+    await work(rig.service.ctx)
+    expect(await readEndpointRow(rig, id)).toMatchObject({ failing: true })
+    const shown = await expectShown(await call('PATCH', `/${id}`, { url: next.url }))
+    expect(shown).toMatchObject({ id, url: next.url, types, failingSince: null })
+    await work(rig.service.ctx)
+    expect(listIds(next.seen)).toEqual(ids)
+    for (const one of next.seen) verify(one, secret)
+    expect(old.seen).toHaveLength(1)
+  })
+
+  it('gets only the types it then has, without a gap or a repetition', async () => {
+    const receiver = await receive()
+    const { id } = await register(rig, receiver.url, ['payment.updated'])
+    const [first = ''] = await publish(rig, ['T-2'])
+    await work(rig.service.ctx)
+    const shown = await expectShown(
+      await call('PATCH', `/${id}`, { types: ['refund.updated', 'refund.updated'] }),
+    )
+    expect(shown).toMatchObject({ url: receiver.url, types: ['refund.updated'] })
+    await publish(rig, ['T-2'])
+    const [second = ''] = await publish(rig, ['T-2'], { type: 'refund.updated' })
+    await work(rig.service.ctx)
+    expect(listIds(receiver.seen)).toEqual([first, second])
+  })
+
+  it('keeps its backoff when the address is named again, and stays disabled', async () => {
+    const receiver = await receive(410)
+    const { id } = await register(rig, receiver.url)
+    await publish(rig, ['T-3'])
+    await work(rig.service.ctx)
+    const before = await listPending(rig, id)
+    await expectShown(await call('PATCH', `/${id}`, { url: receiver.url }))
+    expect((await listPending(rig, id))[0]?.attempts).toBe(before[0]?.attempts)
+    const shown = await expectShown(await call('PATCH', `/${id}`, { url: `${receiver.url}/next` }))
+    expect(shown).toMatchObject({ disabledReason: 'gone' })
+    await work(rig.service.ctx)
+    expect(receiver.seen).toHaveLength(1)
+  })
+
+  it('leaves an attempt in flight to its lease', async () => {
+    const receiver = await receive()
+    const { id } = await register(rig, receiver.url)
+    await publish(rig, ['T-4'])
+    const { ctx } = rig.service
+    await fanOut(ctx)
+    const [claim] = await claimDeliveries(ctx, 1, 1)
+    await expectShown(await call('PATCH', `/${id}`, { url: `${receiver.url}/next` }))
+    expect(await listPending(rig, id)).toMatchObject([{ leased: true }])
+    expect(await claimDeliveries(ctx, 1, 1)).toEqual([])
+    expect(claim?.url).toBe(receiver.url)
+  })
+
+  it.each([
+    [{}, 'body'],
+    [{ url: 'http://8.8.8.8/' }, 'url'],
+    [{ url: 'http://169.254.169.254/' }, 'url'],
+    [{ url: 5 }, 'url'],
+    [{ types: [] }, 'types'],
+    [{ types: ['payment.lost'] }, 'types.0'],
+    [{ types: ['payment.created'], secret: 'mine' }, 'secret'],
+    [{ types: ['payment.created'], merchantCode: 'OTHER1' }, 'merchantCode'],
+  ])('is not made of %j, and stays as it was', async (change, field) => {
+    const { id, url, types } = await register(rig, 'http://127.0.0.1:65535/hook')
+    await expectInvalid(await call('PATCH', `/${id}`, change), field)
+    const list = z.object({ data: z.array(Shown) }).parse(await (await call('GET', '')).json())
+    expect(list.data.find((one) => one.id === id)).toMatchObject({ url, types })
+  })
+
+  it('cannot lead what a key may not read to an address of its own', async () => {
+    const { merchantCode } = MERCHANT
+    const response = await callWebhooks(rig, 'POST', `?merchantCode=${merchantCode}`, {
+      url: 'http://127.0.0.1:65535/hook',
+      types: ['payment.updated', 'refund.updated'],
+    })
+    const { id } = z.object({ id: z.string() }).parse(await response.json())
+    for (const change of [{ url: 'http://127.0.0.1:65535/mine' }, { types: ['refund.created'] }]) {
+      const answer = await call('PATCH', `/${id}`, change, PAYMENTS)
+      const { detail } = await expectProblem(answer, 403, 'scope_missing')
+      expect(detail).toContain('refunds:read')
+    }
+    const rotated = await call('POST', `/${id}/rotate-secret`, {}, PAYMENTS)
+    await expectProblem(rotated, 403, 'scope_missing')
+    await call('DELETE', `/${id}`)
+    // What it registered itself, it may change.
+    const own = await registerAs(PAYMENTS, 'http://127.0.0.1:65535/hook')
+    await expectShown(await call('PATCH', `/${own.id}`, { types: ['payment.updated'] }, PAYMENTS))
+    await call('DELETE', `/${own.id}`)
+  })
+})
+
+/** The signatures of a request that verify under a secret. */
+function countValid({ body, headers }: Seen, secret: string): number {
+  const [id, time] = [String(headers['webhook-id']), Number(headers['webhook-timestamp'])]
+  const own = new Webhook(secret).sign(id, new Date(time * 1000), body)
+  return String(headers['webhook-signature'])
+    .split(' ')
+    .filter((one) => one === own).length
+}
+
+const Rotated = z.strictObject({
+  id: z.string(),
+  secret: z.string(),
+  previousSecretValidUntil: z.string().nullable(),
+})
+async function rotate(id: string, body?: unknown) {
+  const response = await call('POST', `/${id}/rotate-secret`, body)
+  const text = await response.text()
+  expect({ status: response.status, text }).toMatchObject({ status: 200 })
+  return Rotated.parse(JSON.parse(text))
+}
+
+/** Moves the end of the previous secret into the past. */
+const endPrevious = (id: string) => rig.database.sql`
+  update webhook_endpoints set previous_secret_until = now() where id = ${id}`
+
+describe('a rotated secret', () => {
+  it('is valid beside the one before until its time has come, for events and tests', async () => {
+    const receiver = await receive()
+    const { id, secret: first } = await register(rig, receiver.url)
+    const { secret: second, previousSecretValidUntil } = await rotate(id)
+    expect(second).toMatch(/^whsec_/)
+    expect(second).not.toBe(first)
+    const leftS = (Date.parse(previousSecretValidUntil ?? '') - Date.now()) / 1000
+    expect(Math.abs(leftS - 86_400)).toBeLessThan(60)
+    await publish(rig, ['T-5'])
+    await work(rig.service.ctx)
+    await call('POST', `/${id}/test`)
+    expect(receiver.seen).toHaveLength(2)
+    for (const one of receiver.seen) {
+      expect([countValid(one, first), countValid(one, second)]).toEqual([1, 1])
+      for (const secret of [first, second]) verify(one, secret)
+    }
+    await endPrevious(id)
+    await publish(rig, ['T-5'])
+    await work(rig.service.ctx)
+    const [last] = receiver.seen.slice(-1)
+    if (!last) throw new Error('nothing came')
+    expect([countValid(last, first), countValid(last, second)]).toEqual([0, 1])
+    expect(String(last.headers['webhook-signature'])).not.toContain(' ')
+  })
+
+  it('is the only one at once where that is wanted, and shown only once', async () => {
+    const receiver = await receive()
+    const { id, secret: first } = await register(rig, receiver.url)
+    const rotated = await rotate(id, { previousValidForS: 0 })
+    expect(rotated.previousSecretValidUntil).toBeNull()
+    await publish(rig, ['T-6'])
+    await work(rig.service.ctx)
+    const [got] = receiver.seen
+    if (!got) throw new Error('nothing came')
+    expect([countValid(got, first), countValid(got, rotated.secret)]).toEqual([0, 1])
+    const shown = await (await call('GET', '')).text()
+    for (const text of [shown, kept.text()]) {
+      for (const one of [first, rotated.secret]) expect(text).not.toContain(one)
+    }
+    expect(await findInTables(rig.database, rotated.secret.slice(6))).toEqual([])
+  })
+
+  it('is not replaced while two are valid unless the caller names the one to keep', async () => {
+    const receiver = await receive()
+    const { id, secret: first } = await register(rig, receiver.url)
+    const { secret: second } = await rotate(id, { previousValidForS: 3_600 })
+    const again = await call('POST', `/${id}/rotate-secret`, {})
+    const { detail } = await expectProblem(again, 409, 'secret_rotating')
+    expect(detail).toContain('keep')
+    const list = z.object({ data: z.array(Shown) }).parse(await (await call('GET', '')).json())
+    const until = list.data.find((one) => one.id === id)?.previousSecretValidUntil
+    expect(detail).toContain(until ?? 'a time')
+    // As after a lost answer: nobody has the second one.
+    const { secret: third } = await rotate(id, { keep: 'previous' })
+    await publish(rig, ['T-7'])
+    await work(rig.service.ctx)
+    const { secret: fourth } = await rotate(id, { keep: 'current' })
+    await publish(rig, ['T-7'])
+    await work(rig.service.ctx)
+    const valid = receiver.seen.map((one) =>
+      [first, second, third, fourth].map((secret) => countValid(one, secret)),
+    )
+    expect(valid).toEqual([
+      [1, 0, 1, 0],
+      [0, 0, 1, 1],
+    ])
+  })
+
+  it.each([
+    [{ previousValidForS: -1 }, 'previousValidForS'],
+    [{ previousValidForS: 604_801 }, 'previousValidForS'],
+    [{ previousValidForS: 1.5 }, 'previousValidForS'],
+    [{ previousValidForS: '60' }, 'previousValidForS'],
+    [{ keep: 'both' }, 'keep'],
+    [{ keep: 'previous' }, 'keep'],
+    [{ secret: 'mine' }, 'secret'],
+  ])('is not made of %j', async (body, field) => {
+    const { id } = await register(rig, 'http://127.0.0.1:65535/hook')
+    await expectInvalid(await call('POST', `/${id}/rotate-secret`, body), field)
+  })
+
+  it('leaves the one before encrypted in its own place, and erased once its time has come', async () => {
+    const { id } = await register(rig, 'http://127.0.0.1:65535/hook')
+    await rotate(id)
+    const read = async () => {
+      const [row] = await rig.database.sql<{ secret: Buffer; previous: Buffer | null }[]>`
+        select secret, previous_secret as previous from webhook_endpoints where id = ${id}`
+      return row
+    }
+    const before = await read()
+    expect(await eraseSecrets(rig.service.ctx)).toBe(0)
+    await rig.database.sql`update webhook_endpoints set previous_secret = secret where id = ${id}`
+    await publish(rig, ['T-8'])
+    await work(rig.service.ctx)
+    expect(kept.errors().at(-1)?.msg).toContain('could not be delivered')
+    await rig.database.sql`
+      update webhook_endpoints set previous_secret = ${before?.previous ?? null} where id = ${id}`
+    await endPrevious(id)
+    expect(await eraseSecrets(rig.service.ctx)).toBe(1)
+    expect(await read()).toEqual({ secret: before?.secret, previous: null })
+  })
+})
+
+it("is refused for an unknown endpoint and for another account's", async () => {
+  const { id } = await registerAs(PAYMENTS, 'http://127.0.0.1:65535/hook')
+  const ask = (one: string, key?: string) => [
+    call('PATCH', `/${one}`, { url: 'http://127.0.0.1:65535/' }, key),
+    call('POST', `/${one}/rotate-secret`, {}, key),
+  ]
+  const answers = [...NO_IDS.flatMap((one) => ask(one)), ...ask(id, OTHERS)]
+  for (const one of await Promise.all(answers)) {
+    await expectProblem(one, 404, 'webhook_endpoint_not_found')
+  }
+  const rows = await rig.database.sql<{ operation: string }[]>`
+    select operation from audit_entries where object_id = ${id} and outcome <> 'done'`
+  expect(rows.map(({ operation }) => operation).toSorted()).toEqual([
+    'PATCH /v1/webhook-endpoints/{endpointId}',
+    'POST /v1/webhook-endpoints/{endpointId}/rotate-secret',
+  ])
+  await call('PATCH', `/${id}`, { url: 'http://127.0.0.1:65535/' })
+  await call('POST', `/${id}/rotate-secret`)
+  const done = await rig.database.sql<{ operation: string }[]>`
+    select operation from audit_entries where object_id = ${id} and outcome = 'done' order by id`
+  expect(done.map(({ operation }) => operation)).toEqual([
+    'POST /v1/webhook-endpoints',
+    'PATCH /v1/webhook-endpoints/{endpointId}',
+    'POST /v1/webhook-endpoints/{endpointId}/rotate-secret',
+  ])
+  await call('DELETE', `/${id}`)
+})

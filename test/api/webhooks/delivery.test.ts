@@ -1,0 +1,302 @@
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { startBackground } from '../../../src/background.ts'
+import { claimDeliveries } from '../../../src/webhooks/claim-deliveries.ts'
+import { createDeliveryRound } from '../../../src/webhooks/deliver-events.ts'
+import { fanOut, MAX_PENDING } from '../../../src/webhooks/fan-out.ts'
+import { recordDelivered, recordFailed } from '../../../src/webhooks/record-result.ts'
+import { type Seen, serve } from '../../support/gateway.ts'
+import { startTestService } from '../../support/service.ts'
+import { keepLog } from '../../support/sync.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+import {
+  callWebhooks,
+  listIds,
+  listPending,
+  makeAttempt,
+  passTime,
+  publish,
+  readEndpointRow,
+  register,
+  useWebhookRig,
+  verify,
+  work,
+} from '../../support/webhooks.ts'
+
+const kept = keepLog()
+const rig = useWebhookRig(kept.log)
+
+/** An endpoint that answers as the test decides, by default 200. */
+const receive = (answer: (id: string, times: number) => number = () => 200) => {
+  const times = new Map<string, number>()
+  return serve((response, { headers }) => {
+    const id = String(headers['webhook-id'])
+    times.set(id, (times.get(id) ?? 0) + 1)
+    response.writeHead(answer(id, times.get(id) ?? 1)).end()
+  })
+}
+
+describe('an endpoint', () => {
+  it("gets the event, which the library's own verifier accepts, and no other header of ours", async () => {
+    const receiver = await receive()
+    const { secret } = await register(rig, `${receiver.url}/hook?for=us`)
+    const [id = ''] = await publish(rig, ['T-ONE'])
+    await work(rig.service.ctx)
+    const [got, second] = receiver.seen
+    if (!got) throw new Error('nothing came')
+    expect(second).toBeUndefined()
+    expect(verify(got, secret)).toMatchObject({
+      id,
+      type: 'payment.updated',
+      transactionId: 'T-ONE',
+      data: { id: 'P-T-ONE', amount: '10000.50' },
+    })
+    expect(got.path).toBe('/hook?for=us')
+    expect(got.headers).toMatchObject({ 'content-type': 'application/json', 'webhook-id': id })
+    const ours = 'content-type,user-agent,webhook-id,webhook-signature,webhook-timestamp'
+    const wire = ['connection', 'content-length', 'host']
+    const sent = Object.keys(got.headers).filter((name) => !wire.includes(name))
+    expect(sent.sort().join()).toBe(ours)
+    const forged: Seen = { ...got, body: got.body.replace('10000.50', '20000.50') }
+    expect(() => verify(forged, secret)).toThrow()
+  })
+
+  it('gets database time, however wrong the clock of the sending process is', async () => {
+    const receiver = await receive()
+    const { id: endpointId } = await register(rig, receiver.url)
+    await publish(rig, ['T-TIME'])
+    const now = Date.now()
+    vi.useFakeTimers({ toFake: ['Date'], now: now + 3_600_000 })
+    onTestFinished(() => void vi.useRealTimers())
+    await work(rig.service.ctx)
+    expect((await callWebhooks(rig, 'POST', `/${endpointId}/test`)).status).toBe(200)
+    const times = receiver.seen.map(({ headers }) => Number(headers['webhook-timestamp']))
+    expect(times).toHaveLength(2)
+    // The tolerance of a verifier.
+    for (const time of times) expect(Math.abs(time - now / 1000)).toBeLessThan(300)
+  })
+
+  it('that fails for a while gets the same event, under the same id, by the retry schedule', async () => {
+    const receiver = await receive((_, times) => (times < 9 ? 500 : 204))
+    const { id: endpointId, secret } = await register(rig, receiver.url)
+    const [id = ''] = await publish(rig, ['T-AGAIN'])
+    for (const seconds of [5, 30, 120, 600, 3_600, 10_800, 21_600, 21_600]) {
+      await work(rig.service.ctx)
+      const [row] = await listPending(rig, endpointId)
+      expect(row).toMatchObject({ eventId: id, leased: false, lastError: 'answered 500' })
+      expect(row?.waitS).toBeGreaterThan(seconds * 0.9 - 1)
+      expect(row?.waitS).toBeLessThanOrEqual(seconds * 1.1)
+      await passTime(rig)
+    }
+    await work(rig.service.ctx)
+    expect(await listPending(rig, endpointId)).toEqual([])
+    expect(listIds(receiver.seen)).toEqual(Array(9).fill(id))
+    for (const one of receiver.seen) expect(verify(one, secret).id).toBe(id)
+    expect(await readEndpointRow(rig, endpointId)).toMatchObject({ failing: false, reason: null })
+  })
+
+  it('gets only the types it subscribed to, and only events after its registration', async () => {
+    const receiver = await receive()
+    await publish(rig, ['T-BEFORE'], { type: 'refund.updated' })
+    const { id: endpointId } = await register(rig, receiver.url, ['refund.updated'])
+    await publish(rig, ['T-OTHER'])
+    const [wanted = ''] = await publish(rig, ['T-WANTED'], { type: 'refund.updated' })
+    const [last] = await publish(rig, ['T-OTHER'])
+    await work(rig.service.ctx)
+    expect(listIds(receiver.seen)).toEqual([wanted])
+    expect((await readEndpointRow(rig, endpointId)).plannedUpTo).toBe(Number(last))
+  })
+
+  it('gets what a running service publishes', async () => {
+    const receiver = await receive()
+    const worker = await startTestService(rig.database, rig.sandbox.url, {
+      settings: { ROLE: 'worker', WEBHOOK_ALLOW_PRIVATE: 'true' },
+    })
+    try {
+      await register(rig, receiver.url)
+      const ids = await publish(rig, ['T-RUN', 'T-RUN'])
+      await waitUntil(() => receiver.seen.length === 2, { what: 'two webhooks' })
+      expect(listIds(receiver.seen)).toEqual(ids)
+    } finally {
+      await worker.stop()
+    }
+  })
+})
+
+it('publishing wakes the delivery; polling is the fallback', async () => {
+  const receiver = await receive()
+  const stopping = new AbortController()
+  const ctx = { ...rig.service.ctx, stopping: stopping.signal }
+  const loops = await startBackground(ctx, 3_600_000)
+  try {
+    await register(rig, receiver.url)
+    for (const n of [1, 2, 3]) {
+      await publish(rig, ['T-WAKE'])
+      await waitUntil(() => receiver.seen.length === n, { what: `webhook ${n}` })
+    }
+  } finally {
+    stopping.abort()
+    await Promise.all(loops.map(({ stopped }) => stopped))
+  }
+})
+
+describe('the order of one transaction', () => {
+  it('holds while its first event is refused, and other transactions continue', async () => {
+    let refused = ''
+    const receiver = await receive((id) => (id === refused ? 500 : 200))
+    await register(rig, receiver.url)
+    const ids = await publish(rig, ['T-A', 'T-A', 'T-B', 'T-A', 'T-B'])
+    const [a1 = '', a2 = '', b1 = '', a3 = '', b2 = ''] = ids
+    refused = a1
+    await work(rig.service.ctx)
+    await passTime(rig)
+    await work(rig.service.ctx)
+    const got = listIds(receiver.seen)
+    expect(got.filter((id) => id !== a1)).toEqual([b1, b2])
+    expect(got.filter((id) => id === a1)).toHaveLength(2)
+    refused = ''
+    await passTime(rig)
+    await work(rig.service.ctx)
+    expect(listIds(receiver.seen).slice(got.length)).toEqual([a1, a2, a3])
+  })
+
+  it('holds with several workers, and no worker sends what another has claimed', async () => {
+    const receiver = await serve((response) => {
+      setTimeout(() => response.end(), 3 * Math.random())
+    })
+    await register(rig, receiver.url)
+    const transactions = Array.from({ length: 120 }, (_, n) => `T-${n % 7}`)
+    const ids = await publish(rig, transactions)
+    const workers = [1, 2, 3].map(() => createDeliveryRound(rig.service.ctx))
+    const arrived = () => receiver.seen.length >= ids.length
+    await Promise.all(
+      workers.map(async (round) => {
+        while (!arrived()) await (await round()).finished
+      }),
+    )
+    await work(rig.service.ctx)
+    expect(listIds(receiver.seen).sort()).toEqual([...ids].sort())
+    for (let n = 0; n < 7; n += 1) {
+      const own = ids.filter((_, at) => transactions[at] === `T-${n}`)
+      expect(listIds(receiver.seen).filter((id) => own.includes(id))).toEqual(own)
+    }
+  })
+})
+
+describe('a claim', () => {
+  it('that lost its lease writes nothing', async () => {
+    const receiver = await receive()
+    const { id: endpointId } = await register(rig, receiver.url)
+    await publish(rig, ['T-LOST'])
+    const { ctx } = rig.service
+    await fanOut(ctx)
+    const [claim] = await claimDeliveries(ctx, 1, 1)
+    if (!claim) throw new Error('nothing was claimed')
+    expect(await claimDeliveries(ctx, 1, 1)).toEqual([])
+    await rig.database.sql`
+      update webhook_deliveries set lease_id = gen_random_uuid() where endpoint_id = ${endpointId}`
+    expect(await recordDelivered(ctx, claim, makeAttempt())).toBe(false)
+    const late = { ...makeAttempt(410), error: 'late' }
+    const failed = await recordFailed(ctx, claim, late)
+    expect(failed).toEqual({ outcome: 'lost' })
+    expect(await listPending(rig, endpointId)).toMatchObject([{ attempts: 0, lastError: null }])
+    expect(await readEndpointRow(rig, endpointId)).toMatchObject({ failing: false, reason: null })
+  })
+
+  it('whose process was killed after the send is attempted again under the same id', async () => {
+    const receiver = await receive()
+    const { id: endpointId, secret } = await register(rig, receiver.url)
+    const [id = ''] = await publish(rig, ['T-KILLED'])
+    const { ctx } = rig.service
+    await fanOut(ctx)
+    const [claim] = await claimDeliveries(ctx, 1, 1)
+    const { url = '' } = claim ?? {}
+    await ctx.webhooks.send(
+      { url, secrets: [secret], id, at: new Date(), body: '{}' },
+      ctx.givingUp,
+    )
+    await work(ctx)
+    expect(receiver.seen).toHaveLength(1)
+    await passTime(rig)
+    await work(ctx)
+    expect(listIds(receiver.seen)).toEqual([id, id])
+    expect(await listPending(rig, endpointId)).toEqual([])
+  })
+
+  it('that stalled until its lease had nearly expired is not sent', async () => {
+    const receiver = await receive()
+    const { id: endpointId } = await register(rig, receiver.url)
+    await publish(rig, ['T-HELD'])
+    const { ctx } = rig.service
+    const { now } = performance
+    const decrypt: typeof ctx.encryption.decrypt = (...sealed) => {
+      performance.now = () => now.call(performance) + 50_000
+      return ctx.encryption.decrypt(...sealed)
+    }
+    try {
+      const round = createDeliveryRound({ ...ctx, encryption: { ...ctx.encryption, decrypt } })
+      await (await round()).finished
+    } finally {
+      performance.now = now
+    }
+    expect(receiver.seen).toEqual([])
+    expect(await listPending(rig, endpointId)).toMatchObject([{ attempts: 0, leased: false }])
+    await work(ctx)
+    expect(receiver.seen).toHaveLength(1)
+  })
+
+  it('in flight when the process has to end is released, and counts as no failure', async () => {
+    const receiver = await serve(() => {})
+    const { id: endpointId } = await register(rig, receiver.url)
+    await publish(rig, ['T-STOP'])
+    const givingUp = new AbortController()
+    const round = createDeliveryRound({ ...rig.service.ctx, givingUp: givingUp.signal })
+    const { finished } = await round()
+    await waitUntil(() => receiver.seen.length === 1, { what: 'the call' })
+    givingUp.abort()
+    await finished
+    const [row] = await listPending(rig, endpointId)
+    expect(row).toMatchObject({ attempts: 0, leased: false, lastError: null })
+    expect(row?.waitS).toBeLessThanOrEqual(0)
+    expect(await readEndpointRow(rig, endpointId)).toMatchObject({ failing: false })
+  })
+})
+
+describe('a pending delivery', () => {
+  it('is one of a bounded number per endpoint: the rest stays in the feed until there is room', async () => {
+    const receiver = await receive()
+    const { id: endpointId } = await register(rig, receiver.url)
+    const { sql } = rig.database
+    await sql`
+      insert into webhook_deliveries (endpoint_id, event_id, merchant_code, transaction_id, due_at)
+      select ${endpointId}, -n, 'FULL', 'T', now() + interval '1 hour'
+      from generate_series(1, ${MAX_PENDING}) as n`
+    const [id] = await publish(rig, ['T-ROOM'])
+    await work(rig.service.ctx)
+    expect(receiver.seen).toEqual([])
+    await sql`delete from webhook_deliveries where endpoint_id = ${endpointId} and event_id = -1`
+    await work(rig.service.ctx)
+    expect(listIds(receiver.seen)).toEqual([id])
+  })
+
+  it('is dropped with an error in the log when its event was deleted; later ones continue', async () => {
+    const receiver = await receive()
+    await register(rig, receiver.url)
+    const [old = '', next = ''] = await publish(rig, ['T-OLD', 'T-OLD'])
+    await fanOut(rig.service.ctx)
+    await rig.database.sql`delete from events where id = ${old}`
+    await work(rig.service.ctx)
+    expect(listIds(receiver.seen)).toEqual([next])
+    expect(kept.errors().at(-1)?.msg).toContain('deleted before its webhook')
+  })
+
+  it('of a deleted endpoint is deleted with it', async () => {
+    const receiver = await receive()
+    const { id: endpointId } = await register(rig, receiver.url)
+    await publish(rig, ['T-GONE'])
+    await fanOut(rig.service.ctx)
+    expect((await callWebhooks(rig, 'DELETE', `/${endpointId}`)).status).toBe(204)
+    await work(rig.service.ctx)
+    expect(receiver.seen).toEqual([])
+    expect(await listPending(rig, endpointId)).toEqual([])
+  })
+})

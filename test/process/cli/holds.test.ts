@@ -1,0 +1,47 @@
+import { beforeAll, expect, it } from 'vitest'
+import { seedPaid } from '../../support/ask.ts'
+import { runCli } from '../../support/cli.ts'
+import { useRig } from '../../support/use-started.ts'
+
+const rig = useRig({ settings: { ROLE: 'web' } })
+let payment: { id: string; transactionId: string }
+beforeAll(async () => {
+  payment = await seedPaid(rig.database)
+})
+
+const run = (...args: string[]) => runCli(['holds', ...args], { DATABASE_URL: rig.database.url })
+
+it('holds sets, lists and releases a hold, and shows it on the payment', async () => {
+  const set = await run('set', 'payment', payment.id, '--reason', 'fraud?', '--json')
+  expect(set).toMatchObject({ code: 0, err: '' })
+  const { hold } = JSON.parse(set.out)
+  expect(hold).toMatchObject({ reason: 'fraud?', by: expect.stringMatching(/^cli \(.+\)$/) })
+  const shown = await rig.api(`/v1/payments/${payment.id}`)
+  expect(await shown.json()).toMatchObject({ hold })
+  await run('set', 'merchant', 'UFLIYL', '--reason', 'all of them')
+  const listed = await run('list', '--json')
+  expect(JSON.parse(listed.out)).toMatchObject([
+    { target: 'payment', id: payment.id, reason: 'fraud?' },
+    { target: 'merchant', id: 'UFLIYL', reason: 'all of them' },
+  ])
+  expect((await run('list')).out).toContain('fraud?')
+  const released = await run('release', 'payment', payment.id, '--reason', 'was none')
+  expect(released).toMatchObject({ code: 0, out: `payment ${payment.id} is no longer held\n` })
+  expect(JSON.parse((await run('list', '--json')).out)).toHaveLength(1)
+  const [audited] = await rig.database.sql`
+    select operation, key_id as key, actor from audit_entries where object_id = ${payment.id} order by id desc`
+  expect(audited).toMatchObject({ operation: 'holds release', key: null })
+})
+
+it('holds exits with 1 for what is not there or not held, and with 2 for wrong use', async () => {
+  expect(await run('set', 'payment', 'nope', '--reason', 'x')).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('No payment nope'),
+  })
+  expect(await run('release', 'payment', payment.id, '--reason', 'x')).toMatchObject({ code: 1 })
+  const elsewhere = ['payment', payment.id, '--reason', 'x', '--merchant', 'OTHER1']
+  expect(await run('set', ...elsewhere)).toMatchObject({ code: 1 })
+  expect(await run('set', 'payment', payment.id)).toMatchObject({ code: 2 })
+  expect(await run('set', 'payment', payment.id, '--reason', ' ')).toMatchObject({ code: 2 })
+  expect(await run('set', 'shop', 'x', '--reason', 'x')).toMatchObject({ code: 2 })
+})

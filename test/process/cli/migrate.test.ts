@@ -1,0 +1,109 @@
+import { expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { isSchemaCurrent, readJournal } from '../../../src/db/pending-migrations.ts'
+import { planMigrations } from '../../../src/db/plan-migrations.ts'
+import { runCli } from '../../support/cli.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { makeFolder } from '../../support/embedded.ts'
+import { plantMigrations } from '../../support/migrations.ts'
+
+const Plan = z.strictObject({
+  current: z.boolean(),
+  pending: z.array(
+    z.strictObject({ name: z.string(), concurrent: z.boolean(), statements: z.array(z.string()) }),
+  ),
+})
+const Applied = z.strictObject({
+  current: z.literal(true),
+  applied: z.array(z.strictObject({ name: z.string(), durationMs: z.number() })),
+})
+
+async function createDatabase(options?: { empty: boolean }) {
+  const database = await createTestDatabase(options)
+  onTestFinished(() => database.drop())
+  const migrate = (...args: string[]) =>
+    runCli(['migrate', ...args], { DATABASE_URL: database.url })
+  return { ...database, migrate }
+}
+
+it('the pending migrations are applied, each printed with its time, and a second run has nothing to do', async () => {
+  const { sql, migrate } = await createDatabase({ empty: true })
+  const { code, out } = await migrate()
+  const names = (await readJournal()).map(({ tag }) => tag)
+  expect(code).toBe(0)
+  expect(out.match(/(?<=^applied )\S+(?= in \d+ ms$)/gm)).toEqual(names)
+  expect(await isSchemaCurrent(sql)).toBe(true)
+  expect(await migrate()).toEqual({
+    ...{ code: 0, err: '', out: 'the schema is current: nothing to apply\n' },
+  })
+})
+
+it('--plan shows what would be applied and how, and changes nothing', async () => {
+  const { sql, migrate } = await createDatabase({ empty: true })
+  const planned = await migrate('--plan')
+  expect(planned).toMatchObject({ code: 0, err: '' })
+  expect(planned.out).toMatch(
+    /^1 pending, in this order:\n\n0000_initial \(in a transaction, \d+ statements\)\n {2}CREATE TABLE /,
+  )
+  const plan = Plan.parse(JSON.parse((await migrate('--plan', '--json')).out))
+  expect(plan.current).toBe(false)
+  expect(plan.pending).toMatchObject([{ name: '0000_initial', concurrent: false }])
+  expect(await isSchemaCurrent(sql)).toBe(false)
+})
+
+it('a plan names the migrations that run statement by statement, without blocking writes', async () => {
+  const { sql } = await createDatabase()
+  const index = 'CREATE INDEX CONCURRENTLY "planted" ON "payments" ("amount");'
+  const folder = plantMigrations({ '9001_planted': index })
+  expect(await planMigrations(sql, folder)).toEqual([
+    { name: '9001_planted', concurrent: true, statements: [index] },
+  ])
+})
+
+it('a database of another version is refused with one line that says what to do', async () => {
+  const { sql, migrate } = await createDatabase()
+  await sql`update drizzle.__drizzle_migrations set hash = 'another'`
+  for (const args of [[], ['--plan']]) {
+    const { code, out, err } = await migrate(...args)
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(err).toMatch(/^error: The database is one of another version: [^\n]+ DATA_DIR[^\n]+\n$/)
+  }
+})
+
+it('--json prints what was applied, and the plan of a current schema', async () => {
+  const { migrate } = await createDatabase({ empty: true })
+  const { code, out } = await migrate('--json')
+  expect(code).toBe(0)
+  expect(Applied.parse(JSON.parse(out)).applied).toHaveLength((await readJournal()).length)
+  expect(Applied.parse(JSON.parse((await migrate('--json')).out)).applied).toEqual([])
+  const plan = Plan.parse(JSON.parse((await migrate('--plan', '--json')).out))
+  expect(plan).toEqual({ current: true, pending: [] })
+})
+
+it('a migration that fails is a refusal with one line, and a wrong option is wrong use', async () => {
+  const { sql, migrate } = await createDatabase({ empty: true })
+  await sql`create table transactions ()`
+  const { code, out, err } = await migrate()
+  expect({ code, out }).toEqual({ code: 1, out: '' })
+  expect(err).toMatch(
+    /^error: Migration 0000_initial failed: relation "transactions" already exists, /,
+  )
+  expect((await migrate('--plane')).code).toBe(2)
+})
+
+it('a database that is unreachable is no wrong use: the same command may succeed later', async () => {
+  const DATABASE_URL = 'postgres://ipn@127.0.0.1:1/ipn'
+  for (const args of [['migrate'], ['migrate', '--plan']]) {
+    const { code, out, err } = await runCli(args, { DATABASE_URL })
+    expect({ code, out }).toEqual({ code: 1, out: '' })
+    expect(err).toMatch(/^error: the database is unreachable \(ECONNREFUSED\); check [^\n]+\n$/)
+  }
+})
+
+it('an embedded database that does not exist yet is created, but not for a plan', async () => {
+  const DATA_DIR = makeFolder()
+  expect(await runCli(['migrate', '--plan'], { DATA_DIR })).toMatchObject({ code: 2 })
+  expect(await runCli(['migrate'], { DATA_DIR })).toMatchObject({ code: 0 })
+  const { out } = await runCli(['migrate', '--plan'], { DATA_DIR })
+  expect(out).toBe('the schema is current: nothing to apply\n')
+})

@@ -1,0 +1,135 @@
+import { randomUUID } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { z } from 'zod'
+import { signIn } from '../../../src/access/sign-in.ts'
+import { runCli } from '../../support/cli.ts'
+import { MERCHANT } from '../../support/service.ts'
+import { useRig } from '../../support/use-started.ts'
+
+const Invited = z.strictObject({
+  id: z.uuid(),
+  name: z.string(),
+  email: z.string().nullable(),
+  roles: z.array(z.string()),
+  merchants: z.array(z.string()),
+  link: z.string(),
+  linkExpiresAt: z.iso.datetime(),
+})
+
+const rig = useRig({ settings: { ROLE: 'web' } })
+
+const people = (args: readonly string[], env: Record<string, string> = {}) =>
+  runCli(['people', ...args], { DATABASE_URL: rig.database.url, ...env })
+const newName = () => `Mai ${randomUUID()}`
+const use = (link: string) =>
+  signIn(rig.database.sql, {
+    token: link.split('/').at(-1) ?? '',
+    ...{ address: '192.0.2.7', userAgent: '', requestId: 'r' },
+  })
+
+it('a person is added with roles, accounts and an e-mail address, and gets a link', async () => {
+  const name = newName()
+  const email = `${randomUUID()}@shop.example`
+  const { code, out, err } = await people([
+    ...['add', name, '--role', 'agent', '--role', 'approver', '--email', email],
+    ...['--merchant', MERCHANT.merchantCode, '--json'],
+  ])
+  expect({ code, err }).toEqual({ code: 0, err: '' })
+  const added = Invited.parse(JSON.parse(out))
+  expect(added).toMatchObject({ name, email, roles: ['agent', 'approver'] })
+  expect(added.merchants).toEqual([MERCHANT.merchantCode])
+  expect((await use(added.link)).kind).toBe('opened')
+  const listed = await people(['list', '--json'])
+  expect(JSON.parse(listed.out)).toContainEqual(
+    expect.objectContaining({ name, email, sessions: 1, endedAt: null }),
+  )
+  expect((await people(['list'])).out).toContain(`${name}  ${email}`)
+})
+
+it('with --link-only the link stands alone, at the origin of the settings or on this machine', async () => {
+  const name = newName()
+  const add = ['add', name, '--role', 'viewer', '--link-only']
+  const { out } = await people(add, { PORT: '3456' })
+  expect(out).toMatch(/^http:\/\/localhost:3456\/console\/sign-in\/[\w-]{43}\n$/)
+  const base = { CONSOLE_BASE_URL: 'https://console.shop.example/' }
+  const second = await people(['link', name.toUpperCase(), '--link-only'], base)
+  expect(second.out).toMatch(/^https:\/\/console\.shop\.example\/console\/sign-in\/[\w-]{43}\n$/)
+  const explained = await people(['link', name])
+  expect(explained.out).toMatch(
+    /^http:\/\/localhost:3000\/console\/sign-in\/[\w-]{43}\n\nThis link/,
+  )
+})
+
+it('without --merchant a person sees every account', async () => {
+  const { out } = await people(['add', newName(), '--role', 'viewer', '--json'])
+  expect(Invited.parse(JSON.parse(out)).merchants).toEqual(['*'])
+})
+
+it('a removed person has no way in, and the name is free again', async () => {
+  const name = newName()
+  const add = ['add', name, '--role', 'admin', '--link-only']
+  const { out: link } = await people(add)
+  expect(await people(['remove', name])).toEqual({
+    code: 0,
+    out: `the access of ${name} has ended\n`,
+    err: '',
+  })
+  expect((await use(link.trim())).kind).toBe('refused')
+  expect((await people(['remove', name])).code).toBe(1)
+  expect((await people(['link', name])).code).toBe(1)
+  expect((await people(add)).code).toBe(0)
+})
+
+it('each command is in the audit log, and a key of a person in no list of keys', async () => {
+  const name = newName()
+  await people(['add', name, '--role', 'viewer'])
+  await people(['link', name])
+  await people(['remove', name])
+  const rows = await rig.database.sql<{ operation: string }[]>`
+    select operation from audit_entries
+    where object_id = (select id::text from people where name = ${name}) and actor like 'cli (%' order by id`
+  const operations = rows.map(({ operation }) => operation)
+  expect(operations).toEqual(['people add', 'people link', 'people link', 'people remove'])
+  const keys = await runCli(['keys', 'list'], { DATABASE_URL: rig.database.url })
+  expect(keys.out).not.toContain(name)
+  for (const command of ['rotate', 'revoke']) {
+    const other = await people(['add', `${name} ${command}`, '--role', 'viewer', '--json'])
+    const [row] = await rig.database.sql<{ keyId: string }[]>`
+      select key_id as "keyId" from people where id = ${Invited.parse(JSON.parse(other.out)).id}`
+    for (const ref of [`${name} ${command}`, row?.keyId ?? '']) {
+      const refused = await runCli(['keys', command, ref], { DATABASE_URL: rig.database.url })
+      expect(refused).toMatchObject({ code: 2, out: '' })
+    }
+  }
+})
+
+it('a taken name is refused with exit code 1, wrong use with 2', async () => {
+  const name = newName()
+  const add = (...more: string[]) => people(['add', ...more])
+  expect((await add(name, '--role', 'viewer')).code).toBe(0)
+  expect(await add(name.toLowerCase(), '--role', 'viewer')).toEqual({
+    ...{ code: 1, out: '' },
+    err: 'error: another person has this name; see people list\n',
+  })
+  for (const wrong of [
+    [newName()],
+    [newName(), '--role', 'king'],
+    [newName(), '--role', 'viewer', '--merchant', 'NOBODY'],
+    [newName(), '--role', 'viewer', '--email', 'mai'],
+    ['demo', '--role', 'viewer'],
+    ['a\u202eb', '--role', 'viewer'],
+    [' ', '--role', 'viewer'],
+  ]) {
+    expect(await add(...wrong)).toMatchObject({ code: 2, out: '' })
+  }
+})
+
+it('what names one person and is the address of another is ambiguous', async () => {
+  const email = `${randomUUID()}@shop.example`
+  await people(['add', newName(), '--role', 'viewer', '--email', email])
+  await people(['add', email, '--role', 'viewer'])
+  expect(await people(['link', email])).toMatchObject({
+    ...{ code: 1, out: '' },
+    err: expect.stringContaining('the e-mail address of another'),
+  })
+})

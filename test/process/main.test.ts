@@ -1,0 +1,168 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { withKey } from '../support/api.ts'
+import { createTestDatabase } from '../support/database.ts'
+import { runMain, runNode, settingsFor } from '../support/process.ts'
+import { KEY, startTestService } from '../support/service.ts'
+import { useTestDatabase } from '../support/use-started.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const database = useTestDatabase()
+
+const GATEWAY = 'http://127.0.0.1:9'
+
+/** Returns a port that is already in use. */
+async function takePort(): Promise<number> {
+  const other = createServer().listen(0, '127.0.0.1')
+  onTestFinished(() => void other.close())
+  await once(other, 'listening')
+  const address = other.address()
+  return typeof address === 'object' && address ? address.port : 0
+}
+
+async function waitForEnd({ ended, output }: Pick<ReturnType<typeof runMain>, 'ended' | 'output'>) {
+  const code = await ended
+  const { out, err } = output()
+  return { code, out, lines: err.trimEnd().split('\n') }
+}
+
+const runToEnd = (env: Record<string, string>) => waitForEnd(runMain(env))
+
+const Package = z.object({ scripts: z.object({ start: z.string() }) })
+
+/** Runs what `npm start` runs. */
+function runStart(env: Record<string, string>) {
+  const file = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+  const { scripts } = Package.parse(JSON.parse(file))
+  const [exec, node, ...args] = scripts.start.split(' ')
+  expect([exec, node]).toEqual(['exec', 'node'])
+  return waitForEnd(runNode(args, env))
+}
+
+it('every invalid setting gives one line that names it, and exit code 1', async () => {
+  const { code, out, lines } = await runStart({
+    DEMO: 'true',
+    PORT: 'http',
+    IPN_SIGNATURE: 'maybe',
+    GATEWAY_TIMEOUT_MS: '0',
+    DATABASE_URL: 'mysql://user:hunter2@db/ipn',
+  })
+  expect(code).toBe(1)
+  expect(out).toBe('')
+  expect(lines[0]).toBe('The settings are invalid:')
+  const named = lines.slice(1).map((line) => /^ {2}([A-Z_]+) /.exec(line)?.[1])
+  expect(named.sort()).toEqual(['DATABASE_URL', 'GATEWAY_TIMEOUT_MS', 'IPN_SIGNATURE', 'PORT'])
+  expect(lines.every((line, at) => at === 0 || line.includes('for example'))).toBe(true)
+  expect(lines.join('\n')).not.toContain('hunter2')
+})
+
+it('every missing production setting gives one line, and the demo is never started instead', async () => {
+  const { code, lines } = await runToEnd({ DATABASE_URL: database.url })
+  expect(code).toBe(1)
+  const named = lines.slice(1).map((line) => /^ {2}([A-Z_]+) /.exec(line)?.[1])
+  expect(named.sort()).toEqual([
+    'DATA_ENCRYPTION_KEY',
+    'GATEWAY_BASE_URL',
+    'GATEWAY_MERCHANT_CODE',
+    'GATEWAY_REFUND_DEDUPES',
+    'GATEWAY_SECRET',
+  ])
+})
+
+it('the demo with a gateway and a key of your own prints the source of the key and three commands to try', async () => {
+  const { output, ended, child } = runMain({
+    ...settingsFor(database.url, GATEWAY),
+    DEMO: 'true',
+    ROLE: 'web',
+  })
+  await waitUntil(() => output().out.includes('Ctrl-C'), { what: 'the banner' })
+  const banner = output().out.slice(output().out.indexOf('IPN processor, demo mode'))
+  expect(banner).toContain(`API key   ${KEY}   (from the setting API_KEY)\n`)
+  expect(banner).toMatch(/^Console {3}http:\/\/localhost:\d+\/console\/sign-in\/[\w-]{43}$/m)
+  expect(banner).toContain('once, within 10 minutes; a restart makes a new link')
+  const tries = banner.split('\n').filter((line) => line.startsWith('  curl '))
+  expect(tries).toHaveLength(3)
+  for (const line of tries) {
+    const [, url = ''] = /(http[^\s']+)'?$/.exec(line) ?? []
+    expect((await fetch(url, withKey())).status).toBe(200)
+  }
+  child.kill('SIGTERM')
+  expect(await ended).toBe(0)
+})
+
+it('a port in use gives one readable line', async () => {
+  const PORT = String(await takePort())
+  const { code, lines } = await runToEnd({ ...settingsFor(database.url, GATEWAY), PORT })
+  expect(code).toBe(1)
+  expect(lines).toHaveLength(1)
+  expect(lines[0]).toBe(
+    `PORT: another program listens on 127.0.0.1:${PORT}; stop it, or set PORT to another port`,
+  )
+})
+
+it('a start that fails on its port claims nothing and leaves no connection open', async () => {
+  const { sql } = database
+  const countSessions = async () =>
+    (await sql`select from pg_stat_activity where datname = current_database()`).length
+  await sql`
+    insert into transactions (merchant_code, transaction_id, due_at) values ('UFLIYL', 'T-1', now())`
+  const before = await countSessions()
+  const PORT = String(await takePort())
+  await expect(startTestService(database, GATEWAY, { settings: { PORT } })).rejects.toThrow(
+    'EADDRINUSE',
+  )
+  expect(await sql`select claimed, lease_id from transactions`).toEqual([
+    { claimed: 0, lease_id: null },
+  ])
+  await waitUntil(async () => (await countSessions()) <= before, { what: 'its sessions end' })
+})
+
+it.each([
+  ['nothing listens', 'port', '9', 'is unreachable'],
+  ['there is no such user', 'username', 'nobody_of_this_name', 'refused the connection'],
+  ['there is no such database', 'pathname', '/nowhere', 'refused the connection'],
+] as const)('an unusable database (%s) gives one readable line', async (_, part, value, text) => {
+  const url = new URL(database.url)
+  url[part] = value
+  const { code, lines } = await runToEnd(settingsFor(url.href, GATEWAY))
+  expect(code).toBe(1)
+  expect(lines).toHaveLength(1)
+  expect(lines[0]).toContain(text)
+  expect(lines[0]).not.toContain('postgres://')
+})
+
+it('with MIGRATE=off the start is refused while migrations are pending, and goes on when there are none', async () => {
+  const { sql, url } = database
+  const off = { ...settingsFor(url, GATEWAY), MIGRATE: 'off', ROLE: 'worker' }
+  const [newest] = await sql`
+    delete from drizzle.__drizzle_migrations
+    where created_at = (select max(created_at) from drizzle.__drizzle_migrations)
+    returning hash, created_at::float8`
+  const { code, lines } = await runToEnd(off)
+  expect(code).toBe(1)
+  expect(lines).toHaveLength(1)
+  expect(lines[0]).toMatch(
+    /^The database schema is older than this version, and MIGRATE is off: 1 migration is pending \(\d{4}_\w+\)\. Run "npm run cli -- migrate" \(in the image: node dist\/cli\/main\.js migrate\)/,
+  )
+  await sql`insert into drizzle.__drizzle_migrations ${sql({ ...newest })}`
+  const { child, ended, output } = runMain(off)
+  await waitUntil(() => output().out.includes('"ready"'), { what: 'the start' })
+  child.kill('SIGTERM')
+  expect(await ended).toBe(0)
+})
+
+it.each(['auto', 'off'])(
+  'a database that another version has migrated is refused with one line that says what to do, with MIGRATE=%s',
+  async (MIGRATE) => {
+    const { sql, url, drop } = await createTestDatabase()
+    onTestFinished(drop)
+    await sql`update drizzle.__drizzle_migrations set hash = 'another'`
+    const { code, lines } = await runToEnd({ ...settingsFor(url, GATEWAY), MIGRATE })
+    expect(code).toBe(1)
+    expect(lines).toHaveLength(1)
+    expect(lines[0]).toMatch(/^The database is one of another version: .*empty database.*DATA_DIR/)
+  },
+)

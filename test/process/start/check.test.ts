@@ -1,0 +1,308 @@
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import { createServer as createTcpServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
+import { openDataKeys } from '../../../src/data-keys/open-data-keys.ts'
+import { checkClock } from '../../../src/start/check/check-clock.ts'
+import { presentCheck } from '../../../src/start/check/present-check.ts'
+import { runCheck } from '../../../src/start/check/run-check.ts'
+import { makeAuthority } from '../../support/certificates.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { listen } from '../../support/gateway.ts'
+import { runMain, settingsFor } from '../../support/process.ts'
+import { useTestDatabase } from '../../support/use-started.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+
+const database = useTestDatabase()
+
+/** Listens as a gateway without TLS, and counts what it receives. */
+async function openPlainGateway() {
+  const seen = { connections: 0, bytes: 0 }
+  const server = createTcpServer((socket) => {
+    seen.connections += 1
+    socket.on('data', (data) => {
+      seen.bytes += data.length
+    })
+    socket.on('error', () => {})
+  })
+  return { url: `http://127.0.0.1:${await listen(server)}`, seen }
+}
+
+async function findings(env: Record<string, string>) {
+  const { ok, checks } = await runCheck(env)
+  const byName = (name: string) => checks.find((one) => one.name === name)
+  return { ok, checks, byName, statuses: Object.fromEntries(checks.map((c) => [c.name, c.status])) }
+}
+
+const ALL_OK = {
+  settings: 'ok',
+  database: 'ok',
+  schema: 'ok',
+  key: 'ok',
+  clock: 'ok',
+  gateway: 'ok',
+}
+
+describe('--check', () => {
+  it('passes an installation that can start, and sends the gateway nothing', async () => {
+    const gateway = await openPlainGateway()
+    const { ok, statuses, byName } = await findings(settingsFor(database.url, gateway.url))
+    expect({ ok, statuses }).toEqual({ ok: true, statuses: ALL_OK })
+    const { host } = new URL(database.url)
+    expect(byName('database')?.detail).toMatch(new RegExp(`^PostgreSQL \\d+\\.\\d+ at ${host}$`))
+    expect(byName('schema')?.detail).toMatch(/^\d{4}_/)
+    expect(byName('gateway')?.detail).toContain('plain http')
+    expect(gateway.seen).toEqual({ connections: 1, bytes: 0 })
+  })
+
+  it('reports every invalid setting, and checks nothing that depends on them', async () => {
+    const { ok, checks } = await findings({ PORT: 'x', ROLE: 'y', GATEWAY_SECERT: 'hunter2' })
+    expect(ok).toBe(false)
+    const failed = checks.filter(({ status }) => status === 'failed')
+    expect(failed.map(({ detail }) => detail.split(' ')[0])).toEqual(
+      expect.arrayContaining(['PORT', 'ROLE', 'GATEWAY_SECERT']),
+    )
+    expect(failed.every(({ name }) => name === 'settings')).toBe(true)
+    expect(checks.filter(({ status }) => status === 'ok')).toEqual([])
+  })
+
+  it('writes nothing, and leaves no session behind', async () => {
+    const empty = await createTestDatabase({ empty: true })
+    onTestFinished(() => empty.drop())
+    const gateway = await openPlainGateway()
+    const { ok, byName } = await findings(settingsFor(empty.url, gateway.url))
+    expect(ok).toBe(true)
+    expect(byName('schema')?.detail).toMatch(
+      /^1 migration is pending, up to 0000_initial: the start/,
+    )
+    expect(byName('key')?.detail).toContain('nothing is stored yet')
+    const tables = await empty.sql`
+      select from pg_class c join pg_namespace n on n.oid = relnamespace
+      where nspname not like 'pg\\_%' and nspname <> 'information_schema'`
+    expect(tables).toHaveLength(0)
+    const listOthers = () => empty.sql`
+      select from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
+    // The server ends a session a moment after its connection was closed.
+    await waitUntil(async () => (await listOthers()).length === 0, { what: 'no session is left' })
+  })
+
+  it.each([
+    ['nothing listens', 'port', '9', 'is unreachable'],
+    ['there is no such user', 'username', 'nobody_of_this_name', 'refused the connection'],
+    ['there is no such database', 'pathname', '/nowhere', 'refused the connection'],
+  ] as const)(
+    'reports an unusable database (%s) without its password',
+    async (_, part, value, text) => {
+      const url = new URL(database.url)
+      url.password = 'hunter2'
+      url[part] = value
+      const gateway = await openPlainGateway()
+      const { ok, byName, statuses, checks } = await findings(settingsFor(url.href, gateway.url))
+      expect(ok).toBe(false)
+      expect(statuses).toEqual({
+        ...{ ...ALL_OK, database: 'failed' },
+        ...{ schema: 'skipped', key: 'skipped', clock: 'skipped' },
+      })
+      expect(byName('database')?.detail).toContain(text)
+      expect(JSON.stringify(checks)).not.toContain('hunter2')
+    },
+  )
+
+  it('reports a server that closes every connection, and does not wait for another one', async () => {
+    const server = createTcpServer((socket) => socket.on('error', () => {}).destroy())
+    const url = `postgres://u:hunter2@127.0.0.1:${await listen(server)}/x`
+    const env = settingsFor(url, 'http://127.0.0.1:9')
+    const { checks } = await runCheck(env, 300)
+    const found = checks.find(({ name }) => name === 'database')
+    expect(found).toMatchObject({ status: 'failed' })
+    expect(found?.detail).toMatch(/^The database at DATABASE_URL (did not answer|is unreachable) /)
+    const tls = await findings({ ...env, DATABASE_URL: `${url}?sslmode=require` })
+    expect(tls.byName('database')?.detail).toMatch(
+      / is unreachable \((CONNECTION_CLOSED|ECONNRESET)\): /,
+    )
+  })
+
+  it('reports a server that accepts no writes', async () => {
+    const readOnly = await createTestDatabase()
+    onTestFinished(() => readOnly.drop())
+    const { pathname } = new URL(readOnly.url)
+    await database.sql.unsafe(
+      `alter database ${pathname.slice(1)} set default_transaction_read_only = on`,
+    )
+    const { byName } = await findings(settingsFor(readOnly.url, 'http://127.0.0.1:9'))
+    expect(byName('database')).toMatchObject({ status: 'failed' })
+    expect(byName('database')?.detail).toMatch(/^No server of DATABASE_URL accepts writes/)
+  })
+
+  it('counts the migrations that are pending', async () => {
+    const older = await createTestDatabase()
+    onTestFinished(() => older.drop())
+    await older.sql`
+      delete from drizzle.__drizzle_migrations
+      where created_at = (select max(created_at) from drizzle.__drizzle_migrations)`
+    const { byName } = await findings(settingsFor(older.url, 'http://127.0.0.1:9'))
+    expect(byName('schema')?.detail).toMatch(/^1 migration is pending, up to \S+: the start/)
+    const off = await findings({ ...settingsFor(older.url, 'http://127.0.0.1:9'), MIGRATE: 'off' })
+    expect(off.byName('schema')).toMatchObject({ status: 'failed' })
+    expect(off.byName('schema')?.detail).toMatch(/^1 migration is pending, .+ cli -- migrate/)
+  })
+
+  it('refuses one that another version has migrated', async () => {
+    const other = await createTestDatabase()
+    onTestFinished(() => other.drop())
+    await other.sql`update drizzle.__drizzle_migrations set hash = 'another'`
+    const { byName } = await findings(settingsFor(other.url, 'http://127.0.0.1:9'))
+    expect(byName('schema')).toMatchObject({ status: 'failed' })
+    expect(byName('schema')?.detail).toMatch(/^The database is one of another version: .*DATA_DIR/)
+  })
+})
+
+describe('the encryption key', () => {
+  const key = (fill: number) => Buffer.alloc(32, fill).toString('base64')
+
+  it('has to open what is stored, and is not stored itself', async () => {
+    const own = await createTestDatabase()
+    onTestFinished(() => own.drop())
+    const env = settingsFor(own.url, 'http://127.0.0.1:9')
+    const read = () => own.sql`select purpose, id, wrapped, active from data_keys order by 1, 2`
+    const check = async (more: Record<string, string>) =>
+      (await findings({ ...env, ...more })).byName('key')
+    expect(await check({ DATA_ENCRYPTION_KEY: key(1) })).toMatchObject({ status: 'ok' })
+    expect(await read()).toHaveLength(0)
+    await openDataKeys(own.sql, { current: key(1) })
+    const stored = await read()
+    expect((await check({ DATA_ENCRYPTION_KEY: key(1) }))?.detail).toContain('opens what is stored')
+    const wrong = await check({ DATA_ENCRYPTION_KEY: key(2) })
+    expect(wrong).toMatchObject({ status: 'failed' })
+    expect(wrong?.detail).toMatch(/^DATA_ENCRYPTION_KEY is not the key that this database/)
+    const rotated = { DATA_ENCRYPTION_KEY: key(2), DATA_ENCRYPTION_KEY_PREVIOUS: key(1) }
+    expect(await check(rotated)).toMatchObject({ status: 'ok' })
+    expect(await read()).toEqual(stored)
+  })
+})
+
+describe('the clock', () => {
+  const read = (databaseMs: number) =>
+    checkClock({ databaseMs, beforeMs: 1_000_000, afterMs: 1_000_500 })
+
+  it('may be 30 s from that of the database', () => {
+    expect(read(1_000_250)).toMatchObject({ status: 'ok' })
+    expect(read(970_000)).toMatchObject({ status: 'ok' })
+    expect(read(1_030_500)).toMatchObject({ status: 'ok' })
+    expect(read(969_999).detail).toMatch(/^this machine is 30\.0 s ahead of the database, .+NTP/)
+    expect(read(969_999).status).toBe('failed')
+    expect(read(1_030_501).detail).toMatch(/^this machine is 30\.0 s behind the database, .+NTP/)
+    expect(read(1_030_501).status).toBe('failed')
+  })
+})
+
+describe("the gateway's TLS", () => {
+  const authority = makeAuthority()
+  async function serve(host: string) {
+    let requests = 0
+    const server = createServer(authority.issue(host), (_, response) => {
+      requests += 1
+      response.end()
+    })
+    return { url: `https://127.0.0.1:${await listen(server)}`, count: () => requests }
+  }
+  const check = async (url: string, more: Record<string, string> = {}) =>
+    (await findings({ ...settingsFor('postgres://127.0.0.1:9/x', url), ...more })).byName('gateway')
+
+  it('has to be trusted: a certificate of an unknown authority fails, with what to set', async () => {
+    const gateway = await serve('127.0.0.1')
+    const found = await check(gateway.url)
+    expect(found).toMatchObject({ status: 'failed' })
+    expect(found?.detail).toMatch(/certificate that is not trusted .+ NODE_EXTRA_CA_CERTS/)
+    expect(gateway.count()).toBe(0)
+  })
+
+  it('passes with an authority that was added, for the name of the certificate alone', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'ca-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const NODE_EXTRA_CA_CERTS = join(folder, 'ca.pem')
+    writeFileSync(NODE_EXTRA_CA_CERTS, authority.cert)
+    const run = async (host: string) => {
+      const gateway = await serve(host)
+      const settings = settingsFor(database.url, gateway.url)
+      const { ended, output } = runMain({ ...settings, NODE_EXTRA_CA_CERTS }, ['--check'])
+      return { code: await ended, out: output().out, requests: gateway.count() }
+    }
+    const right = await run('127.0.0.1')
+    expect(right).toMatchObject({ code: 0, requests: 0 })
+    expect(right.out).toMatch(
+      /^ok {4}gateway {3}TLSv1\.3 with 127\.0\.0\.1:\d+, certificate valid until/m,
+    )
+    const wrong = await run('gateway.example')
+    expect(wrong).toMatchObject({ code: 1, requests: 0 })
+    expect(wrong.out).toMatch(/^FAIL {2}gateway .+ has a certificate for another name/m)
+  })
+
+  it('is reported when nothing listens, or nothing responds', async () => {
+    expect((await check('https://127.0.0.1:9'))?.detail).toMatch(
+      /cannot be reached \(ECONNREFUSED\)/,
+    )
+    const silent = createTcpServer((socket) => socket.on('error', () => {}))
+    const url = `https://127.0.0.1:${await listen(silent)}`
+    const found = await check(url, { GATEWAY_TIMEOUT_MS: '100' })
+    expect(found?.detail).toMatch(/did not complete a connection within 100 ms/)
+  })
+
+  it('is checked at the token URL as well, if that is elsewhere', async () => {
+    const [gateway, tokens] = [await openPlainGateway(), await openPlainGateway()]
+    const client = { GATEWAY_CLIENT_ID: 'shop', GATEWAY_CLIENT_SECRET: 'secret' }
+    const env = { ...settingsFor(database.url, gateway.url), ...client }
+    const { checks } = await findings({ ...env, GATEWAY_TOKEN_URL: `${tokens.url}/token` })
+    expect(checks.filter(({ name }) => name === 'tokens')).toHaveLength(1)
+    expect(tokens.seen.connections).toBe(1)
+    expect((await findings(env)).checks.filter(({ name }) => name === 'tokens')).toEqual([])
+  })
+})
+
+describe('demo mode', () => {
+  it('is checked as far as it goes, and makes no database', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'check-'))
+    onTestFinished(() => rmSync(folder, { recursive: true }))
+    const DATA_DIR = join(folder, 'data')
+    const { ok, byName } = await findings({ DATA_DIR })
+    expect(ok).toBe(true)
+    expect(byName('settings')?.detail).toContain('demo mode')
+    expect(byName('database')?.detail).toContain('the start creates an embedded PostgreSQL')
+    expect(byName('gateway')?.detail).toContain('the demo starts the sandbox')
+    expect(existsSync(DATA_DIR)).toBe(false)
+  })
+})
+
+describe('the output', () => {
+  it('is a line for each check, or JSON', () => {
+    const checks = [
+      { name: 'database', status: 'ok', detail: 'PostgreSQL 17.10 at db.example:5432' },
+      { name: 'gateway', status: 'failed', detail: 'gateway.example\u001b[31m\nis down' },
+      { name: 'key', status: 'skipped', detail: 'not checked' },
+    ] as const
+    const result = { ok: false, version: '1.0.0', commit: undefined, checks }
+    expect(presentCheck(result, false)).toBe(
+      'ok    database  PostgreSQL 17.10 at db.example:5432\n' +
+        'FAIL  gateway   gateway.example [31m is down\n' +
+        'skip  key       not checked\n',
+    )
+    expect(JSON.parse(presentCheck(result, true))).toEqual({ ok: false, version: '1.0.0', checks })
+  })
+
+  it('goes with exit code 0 or 1, and ends the program without a port', async () => {
+    const gateway = await openPlainGateway()
+    const env = { ...settingsFor(database.url, gateway.url), PORT: '9' }
+    const passed = runMain(env, ['--check', '--json'])
+    expect(await passed.ended).toBe(0)
+    expect(
+      z.looseObject({ ok: z.literal(true) }).parse(JSON.parse(passed.output().out)),
+    ).toBeTruthy()
+    expect(passed.output().err).toBe('')
+    const failed = runMain({ ...env, GATEWAY_BASE_URL: 'http://127.0.0.1:9' }, ['--check'])
+    expect(await failed.ended).toBe(1)
+    expect(failed.output().out).toMatch(/^FAIL {2}gateway {3}127\.0\.0\.1:9 cannot be reached/m)
+  })
+})

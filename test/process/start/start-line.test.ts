@@ -1,0 +1,69 @@
+import { readdirSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { expect, it } from 'vitest'
+import { z } from 'zod'
+import { hashKey } from '../../../src/access/keys.ts'
+import { readConfig } from '../../../src/config/config.ts'
+import { openDatabase } from '../../../src/db/client.ts'
+import { describeStart } from '../../../src/start/describe-start.ts'
+import { PACKAGE } from '../../../src/version.ts'
+import { settingsFor, startServiceProcess } from '../../support/process.ts'
+import { KEY, MERCHANT } from '../../support/service.ts'
+import { useTestDatabase } from '../../support/use-started.ts'
+
+const database = useTestDatabase()
+
+const Line = z.looseObject({ msg: z.string() })
+
+it('a start logs in one line what runs, and of keys and secrets only ids', async () => {
+  const settings = settingsFor(database.url, 'http://127.0.0.1:9/api')
+  const previous = Buffer.alloc(32, 8).toString('base64')
+  const more = { DATA_ENCRYPTION_KEY_PREVIOUS: previous, METRICS_PORT: '0', ROLE: 'web' }
+  const injected = { GATEWAY_PORT: 'tcp://10.0.0.1:443', GATEWAY_SERVICE_HOST: '10.0.0.1' }
+  const { url, output } = await startServiceProcess({ ...settings, ...more, ...injected })
+  const text = output().out
+  const lines = text.split('\n').flatMap((line) => (line ? [Line.parse(JSON.parse(line))] : []))
+  const [key] = await database.sql<
+    { id: string }[]
+  >`select id from api_keys where hash = ${hashKey(KEY)}`
+  const migrations = readdirSync(fileURLToPath(new URL('../../../migrations', import.meta.url)))
+  const newest = migrations
+    .filter((file) => file.endsWith('.sql'))
+    .toSorted()
+    .at(-1)
+  expect(lines.filter(({ msg }) => msg === 'ready')).toEqual([
+    expect.objectContaining({
+      url,
+      metricsUrl: expect.stringMatching(/^http:/),
+      version: PACKAGE.version,
+      schema: newest?.replace('.sql', ''),
+      role: 'web',
+      demo: false,
+      accounts: [MERCHANT.merchantCode],
+      gateway: '127.0.0.1:9',
+      keyIds: {
+        dataEncryption: expect.stringMatching(/^[0-9a-f]{16}$/),
+        dataEncryptionPrevious: expect.stringMatching(/^[0-9a-f]{16}$/),
+        api: key?.id,
+      },
+    }),
+  ])
+  const secrets = [KEY, MERCHANT.secret, settings.DATA_ENCRYPTION_KEY ?? '', previous]
+  expect(secrets.filter((secret) => text.includes(secret))).toEqual([])
+  const [warning] = lines.filter(({ names }) => names !== undefined)
+  expect(warning?.names).toEqual(['GATEWAY_PORT', 'GATEWAY_SERVICE_HOST'])
+  expect(warning?.msg).toContain('enableServiceLinks: false')
+})
+
+it('a database that is lost when everything runs costs the line what only the database knows', async () => {
+  const config = readConfig(settingsFor(database.url, 'http://127.0.0.1:9'))
+  const { sql, close } = openDatabase(database.url, 1)
+  await close()
+  const encryptionKey = config.DATA_ENCRYPTION_KEY ?? ''
+  const started = { config, sql, gatewayBaseUrl: 'http://127.0.0.1:9', encryptionKey }
+  expect(await describeStart(started)).toMatchObject({
+    version: PACKAGE.version,
+    schema: undefined,
+    keyIds: { dataEncryption: expect.stringMatching(/^[0-9a-f]{16}$/), api: undefined },
+  })
+})

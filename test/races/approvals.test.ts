@@ -1,0 +1,174 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { expireApprovals } from '../../src/refunds/approval/expire-approvals.ts'
+import { expectProblem, withKey } from '../support/api.ts'
+import { addPrincipal, openIn, type TestKey } from '../support/approvals.ts'
+import { ask, expectTaken } from '../support/ask.ts'
+import { emptyTables } from '../support/database.ts'
+import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
+import type { LabPayment } from '../support/refund-lab.ts'
+import { useRefundLab } from '../support/use-started.ts'
+
+const lab = useRefundLab({
+  settings: { REFUND_APPROVAL_ABOVE: 'VND:50', REFUND_APPROVAL_WITHIN_MS: '3600000' },
+})
+afterEach(() => emptyTables(lab.database))
+
+let asker: TestKey
+let approver: TestKey
+beforeEach(async () => {
+  asker = await addPrincipal(lab.database)
+  approver = await addPrincipal(lab.database)
+})
+
+const call = (method: string, path: string, { key }: TestKey = approver) =>
+  fetch(`${lab.service.url}/v1/${path}`, {
+    method,
+    ...withKey(key, { 'content-type': 'application/json' }),
+    body: '{"reason":"ticket 4711"}',
+  })
+
+const decide = (id: string, step: 'approval' | 'decline' | 'cancellation', key?: TestKey) =>
+  call('POST', `refunds/${id}/${step}`, key)
+
+/** Requests a refund of 60 out of 100, which awaits approval. */
+async function request(idempotencyKey?: string) {
+  const payment = await openIn(lab, 'VND')
+  const { url } = lab.service
+  const asked = idempotencyKey === undefined ? { url } : { url, idempotencyKey }
+  const taken = await ask({ ...asked, key: asker.key }, payment.id, { amount: '60' })
+  return { payment, id: (await expectTaken(taken)).id }
+}
+
+/** Starts all of this while the payment is locked, so that all of it waits for the same lock. */
+async function atOnce<T>(payment: LabPayment, starts: readonly (() => Promise<T>)[]): Promise<T[]> {
+  return await whileUncommitted(
+    lab.database,
+    (held) => held`select from payments where payment_id = ${payment.id} for update`,
+    async (commit) => {
+      const running: Promise<T>[] = []
+      for (const start of starts) {
+        running.push(start())
+        await waitUntilBlocked(lab.database, running.length)
+      }
+      await commit()
+      return await Promise.all(running)
+    },
+  )
+}
+
+async function readSteps(id: string) {
+  return await lab.database.sql`
+    select before, after from changes where refund_id = ${id} and field = 'status' order by id`
+}
+
+describe('an approval at the same time as', () => {
+  it.each([
+    [['approval', 'cancellation']],
+    [['cancellation', 'approval']],
+    [['decline', 'cancellation']],
+    [['cancellation', 'decline']],
+    [['decline', 'approval']],
+  ] as const)('%j: what is recorded first is done, the rest follows from it', async (steps) => {
+    const { payment, id } = await request()
+    const started = steps.map((step) => () => decide(id, step))
+    const [first, second] = await atOnce(payment, started)
+    expect(first?.status).toBe(200)
+    const isBoth = steps[0] === 'approval'
+    expect(second?.status).toBe(isBoth ? 200 : 409)
+    const { status } = await lab.readRefund(id)
+    expect(status).toBe('failed')
+    expect(await readSteps(id)).toHaveLength(isBoth ? 3 : 2)
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(0)
+    expect((await lab.payment(payment.id)).refundableAmount).toBe('100')
+  })
+
+  it('its expiry: only what is recorded first is done', async () => {
+    const { payment, id } = await request()
+    const [approved, expired] = await atOnce<Response | number>(payment, [
+      () => decide(id, 'approval'),
+      async () => {
+        await lab.database.sql`
+          update refunds set requested_at = requested_at - interval '1 hour' where refund_id = ${id}`
+        return await expireApprovals(lab.service.ctx)
+      },
+    ])
+    expect([approved, expired]).toMatchObject([{ status: 409 }, 1])
+    expect((await lab.readRefund(id)).failure).toMatchObject({ code: 'approval_expired' })
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(0)
+  })
+
+  it('a hold of the payment: approved, and not sent until it is released', async () => {
+    const { payment, id } = await request()
+    expect((await call('PUT', `holds/payment/${payment.id}`)).status).toBe(200)
+    expect((await decide(id, 'approval')).status).toBe(200)
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(0)
+    expect((await call('DELETE', `holds/payment/${payment.id}`)).status).toBe(200)
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(1)
+    expect(await lab.moved(payment.id)).toEqual([])
+  })
+})
+
+describe('a refund that was not approved', () => {
+  it.each(['cancellation', 'decline'] as const)(
+    'is replayed as it is after its %s, and nothing is asked for again',
+    async (step) => {
+      const { payment, id } = await request(`after-${step}`)
+      expect((await decide(id, step)).status).toBe(200)
+      const again = { url: lab.service.url, key: asker.key, idempotencyKey: `after-${step}` }
+      const response = await ask(again, payment.id, { amount: '60' })
+      expect(await expectTaken(response, true)).toMatchObject({ id, status: 'failed' })
+      await lab.pass(payment)
+      expect(await lab.sent(id)).toBe(0)
+    },
+  )
+
+  it('does not count towards the threshold, and its amount can be requested again', async () => {
+    const { payment, id } = await request()
+    expect((await decide(id, 'cancellation', asker)).status).toBe(200)
+    const small = await ask({ url: lab.service.url }, payment.id, { amount: '50' })
+    expect((await expectTaken(small)).status).toBe('pending')
+  })
+})
+
+describe('an approved refund', () => {
+  it('of a key that is revoked is 401 for that key, and stays approved by it', async () => {
+    const { payment, id } = await request()
+    expect((await decide(id, 'approval')).status).toBe(200)
+    const other = await request()
+    await lab.database.sql`update api_keys set revoked_at = now() where id = ${approver.id}`
+    await expectProblem(await decide(other.id, 'approval'), 401, 'unauthenticated')
+    await lab.pass(payment)
+    expect(await lab.sent(id)).toBe(1)
+    expect((await lab.readRefund(id)).approval).toMatchObject({ by: approver.name })
+  })
+
+  it('is none if the key is revoked before the approval is recorded', async () => {
+    const { payment, id } = await request()
+    const [response] = await atOnce<Response | undefined>(payment, [
+      () => decide(id, 'approval'),
+      async () => {
+        await lab.database.sql`update api_keys set revoked_at = now() where id = ${approver.id}`
+        return await decide(id, 'cancellation', asker)
+      },
+    ])
+    if (!response) throw new Error('no answer')
+    await expectProblem(response, 401, 'unauthenticated')
+    expect((await lab.readRefund(id)).approval).toMatchObject({ decision: null })
+  })
+
+  it('fails unsent when the payment was refunded elsewhere meanwhile', async () => {
+    const { payment, id } = await request()
+    await lab.notify(payment, 'portal-1', '50')
+    expect((await decide(id, 'approval')).status).toBe(200)
+    await lab.pass(payment)
+    expect(await lab.readRefund(id)).toMatchObject({
+      status: 'failed',
+      failure: { source: 'service', code: 'exceeds_refundable' },
+    })
+    expect(await lab.sent(id)).toBe(0)
+  })
+})

@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest'
+import { ask, expectTaken, seedPaid } from '../support/ask.ts'
+import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
+import { MERCHANT } from '../support/service.ts'
+import { useRig } from '../support/use-started.ts'
+
+const rig = useRig({ settings: { ROLE: 'web' } })
+
+it('a payment that moves to another transaction during the request is not refunded without its lock', async () => {
+  const { id, transactionId } = await seedPaid(rig.database, { amount: '100' })
+  await whileUncommitted(
+    rig.database,
+    async (held) => {
+      await held`
+        insert into transactions (merchant_code, transaction_id)
+        values (${MERCHANT.merchantCode}, 'T-OTHER')`
+      await held`select from transactions where transaction_id = ${transactionId} for update`
+      await held`update payments set transaction_id = 'T-OTHER' where payment_id = ${id}`
+    },
+    async (commit) => {
+      const asked = ask(rig.service, id, { amount: '10' })
+      await waitUntilBlocked(rig.database)
+      await commit()
+      const response = await asked
+      expect(response.status).toBe(503)
+      expect(await response.json()).toMatchObject({ code: 'unavailable' })
+    },
+  )
+  expect(await rig.database.sql`select from refunds`).toHaveLength(0)
+  await expectTaken(await ask(rig.service, id, { amount: '100' }))
+})

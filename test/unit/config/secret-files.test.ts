@@ -1,0 +1,171 @@
+import { execFileSync } from 'node:child_process'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import {
+  readConfig,
+  readDatabaseConfig,
+  readDataKeyConfig,
+  readSigningConfig,
+} from '../../../src/config/config.ts'
+import { ConfigError } from '../../../src/config/config-error.ts'
+import { listSettingNames, SECRET_SETTINGS } from '../../../src/config/settings.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'secrets-'))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+let count = 0
+/** Writes a file, and returns its path. */
+function write(content: string | Buffer): string {
+  count += 1
+  const file = join(folder, `secret-${count}`)
+  writeFileSync(file, content)
+  return file
+}
+
+const BASE = {
+  GATEWAY_BASE_URL: 'https://gateway.example',
+  GATEWAY_MERCHANT_CODE: 'SHOP1',
+  GATEWAY_REFUND_DEDUPES: 'false',
+}
+/** A valid value of every secret. */
+const SECRETS: Record<string, string> = {
+  DATABASE_URL: 'postgres://ipn:hunter2@db.example/ipn',
+  GATEWAY_SECRET: 'signing-secret',
+  GATEWAY_SECRET_PREVIOUS: 'previous-secret',
+  GATEWAY_ACCESS_TOKEN: 'token-1',
+  GATEWAY_CLIENT_SECRET: 'client-secret',
+  API_KEY: '0123456789abcdef-test-key-with-every-scope',
+  DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
+  DATA_ENCRYPTION_KEY_PREVIOUS: Buffer.alloc(32, 2).toString('base64'),
+  SIGNING_SECRET: 'signing',
+}
+const { GATEWAY_SECRET = '', DATA_ENCRYPTION_KEY = '', API_KEY = '' } = SECRETS
+const PRODUCTION = { ...BASE, GATEWAY_SECRET, DATA_ENCRYPTION_KEY }
+
+function readProblems(env: Record<string, string>): readonly string[] {
+  try {
+    readConfig(env)
+    return []
+  } catch (error) {
+    if (error instanceof ConfigError) return error.lines
+    throw error
+  }
+}
+
+describe('a secret', () => {
+  it('has a test here, and every setting that looks like one is in the list', () => {
+    expect(Object.keys(SECRETS)).toEqual([...SECRET_SETTINGS])
+    const looks = listSettingNames().filter((name) =>
+      /_(KEY|ACCESS_TOKEN)(_PREVIOUS)?$|SECRET|PASSW|^DATABASE_.*URL$/.test(name),
+    )
+    expect(looks.filter((name) => !SECRET_SETTINGS.includes(name))).toEqual([])
+  })
+
+  it.each(Object.entries(SECRETS))(
+    '%s can be read from a file, as if it were set',
+    (name, text) => {
+      const clash = name === 'GATEWAY_CLIENT_SECRET' ? { GATEWAY_CLIENT_ID: 'shop' } : {}
+      const { [name]: _, ...others }: Record<string, string> = { ...PRODUCTION, ...clash }
+      const config = readConfig({ ...others, [`${name}_FILE`]: write(`${text}\n`) })
+      expect(config).toEqual(readConfig({ ...others, [name]: text }))
+      expect(JSON.stringify(config)).toContain(JSON.stringify(text).slice(1, -1))
+    },
+  )
+
+  it.each([
+    ['without a newline at its end', 'secret', 'secret'],
+    ['with one', 'secret\n', 'secret'],
+    ['with one of Windows', 'secret\r\n', 'secret'],
+    ['with two, of which one belongs to the secret', 'secret\n\n', 'secret\n'],
+    ['with spaces around it, which belong to it', ' secret \n', ' secret '],
+    ['of several lines', 'se\ncret\n', 'se\ncret'],
+  ])('is the content of a file %s', (_, content, expected) => {
+    const { GATEWAY_SECRET: _secret, ...others } = PRODUCTION
+    const config = readConfig({ ...others, GATEWAY_SECRET_FILE: write(content) })
+    expect(config.accounts[0].secret).toBe(expected)
+  })
+
+  it('is read again by each call, so that a changed file counts', () => {
+    const file = write('first')
+    const { GATEWAY_SECRET: _, ...others } = PRODUCTION
+    const env = { ...others, GATEWAY_SECRET_FILE: file }
+    expect(readConfig(env).accounts[0].secret).toBe('first')
+    writeFileSync(file, 'second')
+    expect(readConfig(env).accounts[0].secret).toBe('second')
+  })
+
+  it('counts in the command line as well', () => {
+    const url = 'postgres://ipn:hunter2@db.example/ipn'
+    expect(readDatabaseConfig({ DATABASE_URL_FILE: write(url) }).databaseUrl).toBe(url)
+    const key = { DATA_ENCRYPTION_KEY_FILE: write(DATA_ENCRYPTION_KEY) }
+    expect(readDataKeyConfig(key).current).toBe(DATA_ENCRYPTION_KEY)
+    expect(readSigningConfig({ SIGNING_SECRET_FILE: write('s1\n') }).secret).toBe('s1')
+    expect(() => readSigningConfig({ SIGNING_SECRET_FILE: join(folder, 'none') })).toThrow(
+      /^SIGNING_SECRET_FILE names a file that cannot be read/,
+    )
+  })
+})
+
+describe('a file that cannot be used', () => {
+  const nothing = join(folder, 'nothing')
+  const named = (what: string) => `^API_KEY_FILE ${what} \\(got "/`
+  it.each([
+    ['is missing', () => nothing, named('names a file that cannot be read: it does not exist')],
+    ['is a folder', () => folder, named('must name a file')],
+    ['is empty', () => write(''), named('names an empty file')],
+    ['holds only a newline', () => write('\n'), named('names an empty file')],
+    ['is too large', () => write('x'.repeat(65_537)), named('must name a file of at most 64 KiB')],
+    ['is no text', () => write(Buffer.of(0xff, 0xfe)), named('must name a file of UTF-8 text')],
+    [
+      'is a pipe, which would block the start',
+      () => {
+        const pipe = join(folder, 'pipe')
+        execFileSync('mkfifo', [pipe])
+        return pipe
+      },
+      named('must name a file'),
+    ],
+  ])('gives one line that names it: it %s', (_, make, expected) => {
+    const lines = readProblems({ ...PRODUCTION, API_KEY_FILE: make() })
+    expect(lines).toEqual([expect.stringMatching(new RegExp(expected))])
+  })
+
+  it.skipIf(process.getuid?.() === 0)('gives one line when it may not be read', () => {
+    const file = write('x')
+    chmodSync(file, 0)
+    const [line] = readProblems({ ...PRODUCTION, API_KEY_FILE: file })
+    expect(line).toMatch(/^API_KEY_FILE names a file that cannot be read: permission denied/)
+  })
+
+  it('is not also reported as a setting that is missing', () => {
+    const { GATEWAY_SECRET: _, ...others } = PRODUCTION
+    expect(readProblems({ ...others, GATEWAY_SECRET_FILE: nothing })).toEqual([
+      expect.stringMatching(/^GATEWAY_SECRET_FILE names a file/),
+    ])
+  })
+
+  it('may have the largest size', () => {
+    const { GATEWAY_SECRET: _, ...others } = PRODUCTION
+    const secret = 'x'.repeat(65_536)
+    const config = readConfig({ ...others, GATEWAY_SECRET_FILE: write(secret) })
+    expect(config.accounts[0].secret).toBe(secret)
+  })
+
+  it('cannot be combined with the secret itself', () => {
+    const lines = readProblems({ ...PRODUCTION, API_KEY, API_KEY_FILE: write(API_KEY) })
+    expect(lines).toEqual(['API_KEY_FILE cannot be combined with API_KEY; unset one of them'])
+    expect(readProblems({ ...PRODUCTION, API_KEY: '', API_KEY_FILE: write(API_KEY) })).toEqual([])
+  })
+
+  it('never shows what it holds, also when the setting is no secret and the path is that of one', () => {
+    const file = write('hunter2')
+    const lines = readProblems({ ...PRODUCTION, API_KEY_FILE: file, LOG_LEVEL_FILE: file })
+    expect(lines).toEqual([
+      expect.stringMatching(/^LOG_LEVEL must .* \(read from LOG_LEVEL_FILE\); for/),
+      expect.stringMatching(/^API_KEY must .* \(read from API_KEY_FILE\); for/),
+    ])
+    expect(lines.join()).not.toContain('hunter2')
+  })
+})

@@ -1,0 +1,157 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { listIgnoredVariables, readConfig, readDatabaseConfig } from '../../../src/config/config.ts'
+import { ConfigError } from '../../../src/config/config-error.ts'
+import { listSettingNames } from '../../../src/config/settings.ts'
+
+const PRODUCTION = {
+  GATEWAY_BASE_URL: 'https://gateway.example',
+  GATEWAY_MERCHANT_CODE: 'SHOP1',
+  GATEWAY_SECRET: 'signing-secret',
+  DATA_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
+  GATEWAY_REFUND_DEDUPES: 'true',
+}
+
+function readProblems(env: Record<string, string>): readonly string[] {
+  try {
+    readConfig({ ...PRODUCTION, ...env })
+    return []
+  } catch (error) {
+    if (error instanceof ConfigError) return error.lines
+    throw error
+  }
+}
+
+describe('a misspelt setting', () => {
+  it.each([
+    ['DATABSE_URL', 'DATABASE_URL'],
+    ['DATABASE_ULR', 'DATABASE_URL'],
+    ['database_url', 'DATABASE_URL'],
+    ['DATABASE_URL_FIEL', 'DATABASE_URL_FILE'],
+    ['APIKEY', 'API_KEY'],
+    ['SYNC_MAX_GAP', undefined],
+    ['SYNC_MAX_GAP_M', 'SYNC_MAX_GAP_MS'],
+    ['REFUND_ENABLED', 'REFUNDS_ENABLED'],
+    ['METRICS_PROT', 'METRICS_PORT'],
+    ['LOGLEVEL', 'LOG_LEVEL'],
+    ['DATABASE_URI', 'DATABASE_URL'],
+    ['API_KEYS', 'API_KEY'],
+    ['PROT', 'PORT'],
+    ['ROEL', 'ROLE'],
+    ['ROLES', undefined],
+    ['ROOL', undefined],
+  ])('%s is refused with the setting that was meant', (name, meant) => {
+    const expected = meant ? [`${name} is not a setting; did you mean ${meant}?`] : []
+    expect(readProblems({ [name]: '1' })).toEqual(expected)
+  })
+
+  it('is named beside every other one, and beside invalid settings', () => {
+    const lines = readProblems({ PORT: 'x', DATABSE_URL: 'postgres://db/ipn', LOGLEVEL: 'debug' })
+    expect(lines.map((line) => line.split(' ')[0])).toEqual(['PORT', 'DATABSE_URL', 'LOGLEVEL'])
+  })
+
+  it('is not also reported as missing', () => {
+    const { GATEWAY_SECRET, ...others } = PRODUCTION
+    expect(() => readConfig({ ...others, GATEWAY_SECERT: GATEWAY_SECRET })).toThrow(
+      /^GATEWAY_SECERT is not a setting; did you mean GATEWAY_SECRET\?$/,
+    )
+  })
+
+  it('is refused in demo mode, and by the commands that need the setting', () => {
+    const env = { DATABSE_URL: 'postgres://db/ipn' }
+    expect(() => readConfig(env)).toThrow(/^DATABSE_URL is not a setting/)
+    expect(() => readDatabaseConfig(env)).toThrow(/^DATABSE_URL is not a setting/)
+    expect(readDatabaseConfig({ METRICS_PROT: '1' }).databaseUrl).toBeUndefined()
+  })
+
+  it('without a value counts as unset', () => {
+    expect(readProblems({ DATABSE_URL: '' })).toEqual([])
+  })
+
+  it('is any name that two changes of a letter make of a long one', () => {
+    const long = listSettingNames().filter((name) => name.length >= 8)
+    const known = new Set<string>(listSettingNames())
+    const typo = fc
+      .tuple(fc.constantFrom(...long), fc.nat(), fc.nat(), fc.constantFrom(...'XQZ'))
+      .map(([name, first, second, letter]) => {
+        const cut = first % name.length
+        const shorter = name.slice(0, cut) + name.slice(cut + 1)
+        const at = second % shorter.length
+        return shorter.slice(0, at) + letter + shorter.slice(at)
+      })
+    fc.assert(
+      fc.property(typo, (name) => {
+        fc.pre(!known.has(name))
+        expect(readProblems({ [name]: '1' }).join()).toContain(`${name} is not a setting; did you`)
+      }),
+    )
+  })
+
+  it('is also the file of a setting that is no secret', () => {
+    expect(readProblems({ GATEWAY_BASE_URL_FILE: '/run/secrets/url' })).toEqual([
+      'GATEWAY_BASE_URL_FILE is not a setting, because only secrets and LOG_LEVEL are read from files; set GATEWAY_BASE_URL',
+    ])
+  })
+})
+
+/** The environments of common platforms, as their documentation shows them. */
+const PLATFORMS: Record<string, string> = {
+  docker: 'PATH HOSTNAME HOME NODE_VERSION YARN_VERSION TERM PWD SHLVL _ LANG TZ container',
+  docker_links: 'DB_PORT DB_PORT_5432_TCP DB_PORT_5432_TCP_ADDR DB_NAME DB_ENV_PG_MAJOR',
+  kubernetes:
+    'KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT KUBERNETES_SERVICE_PORT_HTTPS KUBERNETES_PORT KUBERNETES_PORT_443_TCP KUBERNETES_PORT_443_TCP_PROTO POD_NAME POD_IP NODE_NAME',
+  kubernetes_services:
+    'GATEWAY_PORT GATEWAY_SERVICE_HOST GATEWAY_SERVICE_PORT GATEWAY_SERVICE_PORT_HTTPS GATEWAY_PORT_443_TCP GATEWAY_PORT_443_TCP_ADDR METRICS_SERVICE_HOST METRICS_SERVICE_PORT SANDBOX_SERVICE_HOST WEBHOOK_PORT IPN_PROCESSOR_SERVICE_HOST IPN_PROCESSOR_PORT DATABASE_PORT DATABASE_SERVICE_HOST REFUNDS_PORT SYNC_SERVICE_PORT CONSOLE_PORT CONSOLE_SERVICE_HOST DEMO_PORT',
+  systemd:
+    'LANG PATH HOME LOGNAME USER SHELL INVOCATION_ID JOURNAL_STREAM SYSTEMD_EXEC_PID CREDENTIALS_DIRECTORY STATE_DIRECTORY RUNTIME_DIRECTORY CACHE_DIRECTORY LOGS_DIRECTORY CONFIGURATION_DIRECTORY NOTIFY_SOCKET LISTEN_FDS LISTEN_PID WATCHDOG_USEC MAINPID MEMORY_PRESSURE_WATCH',
+  github_actions:
+    'CI GITHUB_ACTIONS GITHUB_ACTOR GITHUB_API_URL GITHUB_BASE_REF GITHUB_ENV GITHUB_PATH GITHUB_REF GITHUB_SHA GITHUB_TOKEN GITHUB_WORKSPACE RUNNER_OS RUNNER_TEMP RUNNER_TOOL_CACHE ImageOS AGENT_TOOLSDIRECTORY ACCEPT_EULA DEPLOYMENT_BASEPATH HOMEBREW_NO_AUTO_UPDATE',
+  gitlab: 'CI_JOB_ID CI_API_V4_URL CI_REGISTRY CI_COMMIT_SHA GITLAB_USER_NAME FF_NETWORK_PER_BUILD',
+  heroku:
+    'DYNO DYNO_RAM WEB_CONCURRENCY WEB_MEMORY MEMORY_AVAILABLE HEROKU_APP_NAME HEROKU_POSTGRESQL_RED_URL DATABASE_CONNECTION_POOL_URL PS1 HEROKU_EXEC_URL REDIS_URL',
+  aws: 'AWS_REGION AWS_DEFAULT_REGION AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY ECS_CONTAINER_METADATA_URI_V4 AWS_EXECUTION_ENV',
+  google: 'K_SERVICE K_REVISION K_CONFIGURATION GOOGLE_CLOUD_PROJECT GAE_ENV CLOUD_RUN_JOB',
+  azure:
+    'WEBSITE_SITE_NAME WEBSITES_PORT APPSETTING_WEBSITE_NODE_DEFAULT_VERSION IDENTITY_ENDPOINT',
+  npm: 'npm_config_user_agent npm_config_port npm_config_loglevel npm_config_host npm_lifecycle_event npm_package_version npm_node_execpath npm_execpath INIT_CWD NODE EDITOR COLOR NODE_OPTIONS NODE_ENV NODE_EXTRA_CA_CERTS',
+  shell:
+    'PATH HOME USER LOGNAME SHELL MAIL EDITOR VISUAL PAGER TERM COLUMNS LINES LS_COLORS SSH_CLIENT SSH_TTY SSH_AUTH_SOCK XDG_DATA_DIRS XDG_DATA_HOME XDG_RUNTIME_DIR DBUS_SESSION_BUS_ADDRESS DISPLAY TMPDIR TEMP TMP OLDPWD HOSTTYPE OSTYPE MACHTYPE host port http_proxy https_proxy no_proxy HTTP_PROXY NO_PROXY',
+  postgres: 'PGHOST PGPORT PGUSER PGPASSWORD PGDATABASE PGSSLMODE POSTGRES_PASSWORD POSTGRES_DB',
+  telemetry:
+    'OTEL_SERVICE_NAME OTEL_RESOURCE_ATTRIBUTES OTEL_EXPORTER_OTLP_HEADERS OTEL_EXPORTER_OTLP_PROTOCOL OTEL_EXPORTER_OTLP_TRACES_ENDPOINT OTEL_TRACES_EXPORTER OTEL_LOG_LEVEL OTEL_SDK_DISABLED DD_AGENT_HOST DD_ENV SENTRY_DSN',
+  neighbours:
+    'PORT0 PORT1 PORTS HTTP_PORT VHOST RHOST HOSTS DATABASE_SSL GATEWAY_CLIENT_IP APP_KEY API_URL API_HOST APP_ENV APP_PORT DATABASE_HOST DATABASE_NAME DATABASE_USER DATABASE_PASSWORD DATABASE_PORT DATA_PATH LOG_FORMAT LOG_FILE LOG_DIR SECRET_KEY REDIS_HOST TEST_DATABASE_URL',
+}
+
+describe('the environment of a platform', () => {
+  it.each(Object.entries(PLATFORMS))('%s is never refused', (_, names) => {
+    const env = Object.fromEntries(names.split(' ').map((name) => [name, 'x']))
+    expect(readProblems(env)).toEqual([])
+  })
+
+  it('may hold the links of services with a name like that of a setting', () => {
+    const env = { SANDBOX1_PORT: 'tcp://10.0.0.1:80', GATEWAY_PORT: 'tcp://10.0.0.2:443' }
+    expect(readProblems(env)).toEqual([])
+    expect(readProblems({ SANDBOX1_PORT: '4010' })).toHaveLength(1)
+  })
+})
+
+describe('a variable that begins like a setting and is none', () => {
+  it('is listed, unless its first word is common to many programs', () => {
+    const names = (list: string) => Object.fromEntries(list.split(' ').map((name) => [name, 'x']))
+    const ours = 'GATEWAY_PORT GATEWAY_SERVICE_HOST REFUND_LIMIT WEBHOOK_URL METRICS_PATH IPN_HOST'
+    expect(listIgnoredVariables(names(ours))).toEqual(ours.split(' '))
+    const others = `${PLATFORMS.telemetry} ${PLATFORMS.npm} ${PLATFORMS.docker} API_URL DATA_PATH LOG_FORMAT HOST_IP ROLE_ARN`
+    expect(listIgnoredVariables(names(others))).toEqual([])
+  })
+
+  it('does not stop the start', () => {
+    expect(readProblems({ METRICS_PATH: '/metrics', GATEWAY_CLIENT_IP: '10.0.0.1' })).toEqual([])
+    expect(listIgnoredVariables({ GATEWAY_CLIENT_IP: 'x' })).toEqual(['GATEWAY_CLIENT_IP'])
+  })
+
+  it('is not one without a value, nor a setting, nor the file of a secret', () => {
+    const env = { GATEWAY_PORT: '', GATEWAY_SECRET: 'x', GATEWAY_SECRET_FILE: '/x' }
+    expect(listIgnoredVariables(env)).toEqual([])
+  })
+})

@@ -1,0 +1,150 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  EMPTY_VALUES,
+  MAX_REMARK,
+  parseValues,
+  readValues,
+} from '../../../../src/console/refund-form/fields.ts'
+import { readExactAmount } from '../../../../src/refunds/request/params.ts'
+
+const REASONS = ['Goods returned', 'Paid twice']
+const asked = { needsReceiver: false, reasons: REASONS }
+const LISTED = { ...EMPTY_VALUES, reason: 'Paid twice' }
+
+const parsePart = (amount: string) => parseValues({ ...LISTED, amountKind: 'part', amount }, asked)
+
+/** What the API reads from the same text. */
+function readByApi(amount: string): string | undefined {
+  try {
+    return readExactAmount(JSON.stringify({ amount }))
+  } catch {
+    return undefined
+  }
+}
+
+describe('the amount of a part', () => {
+  it.each([
+    '1e3',
+    '１０',
+    '-1',
+    '+1',
+    '0',
+    '0.0000',
+    '00',
+    '01',
+    '1,000',
+    '1.000,50',
+    '10 ',
+    ' 10',
+    '1 000',
+    '.5',
+    '5.',
+    '0.00001',
+    '9'.repeat(40),
+    '9'.repeat(19),
+    'NaN',
+    'Infinity',
+    '0x10',
+    '10\n',
+    '',
+    '٣',
+    '10\u00a0',
+  ])('%j is refused beside its field, as the API refuses it', (amount) => {
+    expect(Object.keys(parsePart(amount).problems ?? {})).toEqual(['amount'])
+    expect(readByApi(amount)).toBeUndefined()
+  })
+
+  it.each(['1', '10000.50', '0.0001', '9'.repeat(18), `${'9'.repeat(18)}.9999`])(
+    '%j is read as it is written',
+    (amount) => {
+      expect(parsePart(amount).refund?.amount).toBe(amount)
+      expect(readByApi(amount)).toBe(amount)
+    },
+  )
+
+  it('of any text is read exactly as the API reads it', () => {
+    const digits = fc.string({ unit: fc.constantFrom(...'0123456789.,-+eE ٣１'), maxLength: 24 })
+    fc.assert(
+      fc.property(fc.oneof(digits, fc.string({ unit: 'binary' })), (amount) => {
+        expect(parsePart(amount).refund?.amount).toBe(readByApi(amount))
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it('is not read while all that is left is chosen', () => {
+    const values = { ...LISTED, amountKind: 'all', amount: 'nonsense' }
+    expect(parseValues(values, asked).refund).toEqual({
+      amount: undefined,
+      receiver: undefined,
+      reason: 'Paid twice',
+    })
+  })
+
+  it.each(['', 'ALL', 'everything'])('needs one of two choices, not %j', (amountKind) => {
+    expect(Object.keys(parseValues({ ...LISTED, amountKind }, asked).problems ?? {})).toEqual([
+      'amountKind',
+    ])
+  })
+})
+
+describe('the reason', () => {
+  const parse = (reason: string, reasonText = '') =>
+    parseValues({ ...EMPTY_VALUES, reason, reasonText }, asked)
+
+  it('is one of the list, with the remark after it', () => {
+    expect(parse('Paid twice').refund?.reason).toBe('Paid twice')
+    expect(parse('Paid twice', ' at the till ').refund?.reason).toBe('Paid twice: at the till')
+  })
+
+  it('is the remark alone where it is another one', () => {
+    expect(parse('other', 'a long story').refund?.reason).toBe('a long story')
+  })
+
+  it.each([
+    ['', 'text', 'reason'],
+    ['Ended reason', '', 'reason'],
+    ['other', '', 'reasonText'],
+    ['other', '  ', 'reasonText'],
+    ['Paid twice', 'x'.repeat(MAX_REMARK + 1), 'reasonText'],
+    ['Paid twice', 'two\nlines', 'reasonText'],
+    ['Paid twice', 'a\u0000b', 'reasonText'],
+  ])('%j with %j has a problem beside %s', (reason, text, field) => {
+    expect(Object.keys(parse(reason, text).problems ?? {})).toEqual([field])
+  })
+
+  it('of the greatest length is one that the API takes', () => {
+    const label = 'r'.repeat(80)
+    const values = { ...EMPTY_VALUES, reason: label, reasonText: 'x'.repeat(MAX_REMARK) }
+    const { refund } = parseValues(values, { ...asked, reasons: [label] })
+    expect(refund?.reason).toHaveLength(482)
+  })
+})
+
+describe('the receiver', () => {
+  const GIVEN = { accountName: ' NGUYEN VAN A ', accountNumber: '123456789', swiftCode: 'ASCBVNVX' }
+  const parse = (more: object, needsReceiver = true) =>
+    parseValues({ ...LISTED, ...GIVEN, ...more }, { needsReceiver, reasons: REASONS })
+
+  it('is read without the spaces around it', () => {
+    expect(parse({}).refund?.receiver).toEqual({ ...GIVEN, accountName: 'NGUYEN VAN A' })
+  })
+
+  it('is not read where the payment needs none', () => {
+    expect(parse({}, false).refund).toMatchObject({ receiver: undefined })
+  })
+
+  it.each(['accountName', 'accountNumber', 'swiftCode'])('needs its %s', (name) => {
+    for (const text of ['', '  ', 'x'.repeat(141), 'a\u0007']) {
+      expect(Object.keys(parse({ [name]: text }).problems ?? {})).toEqual([name])
+    }
+  })
+})
+
+it('a form without a field, or with a huge one, is read as short texts', () => {
+  const values = readValues({ reasonText: '😀'.repeat(5_000), other: 'x' })
+  expect(values.amountKind).toBe('')
+  expect(values.reasonText.length).toBeLessThanOrEqual(1_000)
+  expect(values.reasonText.isWellFormed()).toBe(true)
+})

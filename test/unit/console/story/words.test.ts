@@ -1,0 +1,255 @@
+import { describe, expect, it } from 'vitest'
+import { describeEntry } from '../../../../src/console/story/describe-entry.ts'
+import { describeNext } from '../../../../src/console/story/describe-next.ts'
+import { describeState } from '../../../../src/console/story/describe-state.ts'
+import type { TransactionView } from '../../../../src/transactions/view.ts'
+
+const TIME = '2026-11-21T09:33:03.230Z'
+const STATE: TransactionView = {
+  transactionId: 'T1',
+  merchantCode: 'UFLIYL',
+  orderId: 'DH1',
+  merchantTxnId: null,
+  currency: 'VND',
+  state: 'paid',
+  paidAmount: '250000',
+  expectedAmount: '250000',
+  expectedAmountSource: 'notification',
+  amountMatches: true,
+  refundedAmount: '0',
+  duplicatePayment: false,
+  sameOrder: [],
+  payments: [],
+  final: false,
+  sync: { status: 'idle', asOf: TIME, nextAttemptAt: null, attempts: 0, lastError: null },
+  ipnCount: 1,
+  firstSeenAt: TIME,
+  updatedAt: TIME,
+}
+
+const PROCESSING = {
+  id: 'P1',
+  transactionId: 'T1',
+  merchantCode: 'UFLIYL',
+  orderId: null,
+  merchantTxnId: null,
+  status: 'PROCESSING',
+  amount: '250000',
+  refundedAmount: '0',
+  refundableAmount: '0',
+  currency: 'VND',
+  paymentMethod: 'QR',
+  unrecognised: false,
+  missing: false,
+  unreadable: false,
+  hold: null,
+  firstSeenAt: TIME,
+  updatedAt: TIME,
+  asOf: TIME,
+}
+
+describe('the state of a transaction in words', () => {
+  it.each<[string, Partial<TransactionView>]>([
+    ['Paid in full, 250,000 VND', {}],
+    ['Paid, 250,000 VND', { expectedAmount: null }],
+    ['Paid, 250,000', { expectedAmount: null, currency: null }],
+    ['Paid in part, 200,000 VND of 250,000', { paidAmount: '200000' }],
+    ['Overpaid, 500,000 VND for an order of 250,000', { paidAmount: '500000' }],
+    [
+      'Paid in full, 150,000 VND of 250,000 refunded',
+      { state: 'partially_refunded', refundedAmount: '150000' },
+    ],
+    [
+      'Paid, 150,000.50 VND of 250,000 refunded',
+      { state: 'partially_refunded', refundedAmount: '150000.50', expectedAmount: null },
+    ],
+    ['Refunded in full, 250,000 VND', { state: 'refunded', refundedAmount: '250000' }],
+    ['The payment failed', { state: 'failed', paidAmount: '0' }],
+    ['No payment yet', { state: 'pending', paidAmount: '0' }],
+    ['A payment is in progress', { state: 'pending', paidAmount: '0', payments: [PROCESSING] }],
+    [
+      'The gateway has not confirmed this id so far',
+      { state: 'pending', paidAmount: '0', sync: { ...STATE.sync, status: 'unconfirmed' } },
+    ],
+  ])('%s', (words, more) => {
+    expect(describeState({ ...STATE, ...more })).toBe(words)
+  })
+
+  it('keeps every digit of an amount that no floating-point number has', () => {
+    const paidAmount = '123456789012345678.1234'
+    expect(describeState({ ...STATE, paidAmount, expectedAmount: paidAmount })).toBe(
+      'Paid in full, 123,456,789,012,345,678.1234 VND',
+    )
+  })
+})
+
+describe('what happens to a refund next', () => {
+  const settings = {
+    REFUND_APPROVAL_WITHIN_MS: 86_400_000,
+    REFUND_SEND_WITHIN_MS: 2 * 86_400_000,
+    REFUND_RESOLVE_FOR_MS: 3 * 86_400_000,
+  }
+  const refund = {
+    requestedAt: '2026-11-21 09:00:00+00',
+    approvedAt: null,
+    lastSentAt: '2026-11-22 09:00:00+00',
+    dueAt: null,
+    inferred: false,
+  }
+  const future = '2126-11-21 09:00:00+00'
+
+  it.each([
+    ['awaiting_approval', 'approve', '2026-11-22T09:00:00.000Z'],
+    ['pending', 'as soon as', undefined],
+    ['sending', 'being sent', undefined],
+    ['accepted', 'asks until', undefined],
+    ['unknown', 'not known', '2026-11-25T09:00:00.000Z'],
+    ['succeeded', 'paid it out', undefined],
+    ['failed', 'can be refunded again', undefined],
+    ['needs_review', 'has to decide', undefined],
+    ['returned', 'came back', undefined],
+  ] as const)('%s: %s', (status, words, at) => {
+    const step = describeNext({ ...refund, status }, false, settings)
+    expect(step.text).toContain(words)
+    expect(step.at).toBe(at)
+  })
+
+  it('says what a success that was only inferred waits for', () => {
+    const inferred = { ...refund, status: 'succeeded' as const, inferred: true }
+    expect(describeNext(inferred, false, settings).text).toContain('stays reserved')
+  })
+
+  it('names the next check, and for one that is held when it fails', () => {
+    const pending = { ...refund, status: 'pending' as const, dueAt: future }
+    expect(describeNext(pending, false, settings).at).toBe('2126-11-21T09:00:00.000Z')
+    const held = describeNext(pending, true, settings)
+    expect(held.text).toContain('hold is released')
+    expect(held.at).toBe('2026-11-23T09:00:00.000Z')
+    const approved = { ...pending, approvedAt: '2026-11-22 09:00:00+00' }
+    expect(describeNext(approved, true, settings).at).toBe('2026-11-24T09:00:00.000Z')
+  })
+})
+
+describe('an entry of the timeline in words', () => {
+  const at = TIME
+  it.each([
+    [
+      {
+        at,
+        type: 'ipn' as const,
+        kind: 'refund',
+        code: '0',
+        message: 'Paid <b>out</b>',
+        amount: '150000',
+        paymentId: 'P1',
+        requestId: 'R1',
+        deliveries: 3,
+        lastReceivedAt: at,
+        signature: 'wrong',
+        recut: true,
+        address: '192.0.2.1',
+      },
+      'gateway',
+      'notified a refund',
+      ['code 0: Paid <b>out</b>', 'amount 150,000 VND', 'delivered 3 times', 'wrong signature'],
+    ],
+    [
+      {
+        at,
+        type: 'query' as const,
+        outcome: 'unknown',
+        code: null,
+        message: 'timeout',
+        httpStatus: 504,
+        durationMs: 12,
+        bodyHmac: 'ab',
+        received: null,
+      },
+      'service',
+      'no usable answer',
+      ['timeout', 'HTTP 504', '12 ms'],
+    ],
+    [
+      {
+        at,
+        type: 'change' as const,
+        paymentId: null,
+        refundId: 'R1',
+        field: 'status',
+        before: 'sending',
+        after: 'needs_review',
+        cause: 'with API key shop',
+      },
+      'change',
+      'Refund R1: Status: Being sent → Needs a decision',
+      ['with API key shop'],
+    ],
+    [
+      {
+        at,
+        type: 'change' as const,
+        paymentId: 'P1',
+        refundId: null,
+        field: 'refundedAmount',
+        before: '0',
+        after: '150000',
+        cause: 'query',
+      },
+      'change',
+      'Payment P1: Refunded amount: 0 VND → 150,000 VND',
+      ['as the gateway answered when asked'],
+    ],
+    [
+      {
+        at,
+        type: 'change' as const,
+        paymentId: 'P1',
+        refundId: null,
+        field: 'later_release',
+        before: null,
+        after: 'x',
+        cause: 'query',
+      },
+      'change',
+      'Payment P1: later_release: x',
+      ['as the gateway answered'],
+    ],
+    [
+      {
+        at,
+        type: 'refund_attempt' as const,
+        refundId: 'R1',
+        outcome: null,
+        code: null,
+        message: null,
+        httpStatus: null,
+        durationMs: null,
+        bodyHmac: 'ab',
+        received: null,
+      },
+      'service',
+      'began to send',
+      ['refund R1'],
+    ],
+    [
+      {
+        at,
+        type: 'discrepancy' as const,
+        kind: 'order_paid_twice',
+        paymentId: null,
+        refundId: null,
+        ours: 'one',
+        theirs: 'two',
+      },
+      'finding',
+      'paid by another transaction',
+      ['one / two'],
+    ],
+    [{ at, type: 'removed' as const, deliveries: 1 }, 'service', 'Older entries were deleted', []],
+  ])('%o', (entry, actor, title, details) => {
+    const words = describeEntry(entry, 'VND')
+    expect(words.actor).toBe(actor)
+    expect(words.title).toContain(title)
+    for (const one of details) expect(words.details.join(' · ')).toContain(one)
+  })
+})

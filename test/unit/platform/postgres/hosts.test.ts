@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest'
+import {
+  parseDatabaseUrl,
+  requestsWritableServer,
+} from '../../../../src/platform/postgres/hosts.ts'
+
+const hostsOf = (url: string) =>
+  parseDatabaseUrl(url)?.hosts.map(({ host, port }) => (port ? `${host} ${port}` : host))
+
+describe('a database URL', () => {
+  it.each([
+    ['postgres://db/ipn', ['db']],
+    ['postgresql://u:p@db.internal:6000/ipn?sslmode=require', ['db.internal 6000']],
+    ['postgres://u:p@one:5432,two:5433/ipn', ['one 5432', 'two 5433']],
+    ['postgres://u:p%40,x@one,two:5433/ipn', ['one', 'two 5433']],
+    ['postgres://[::1]:5433,[2001:db8::7]/ipn', ['::1 5433', '2001:db8::7']],
+    ['postgres://%2Fvar%2Frun%2Fpostgresql/ipn', ['/var/run/postgresql']],
+    ['postgres:///ipn', []],
+  ])('%s names its servers in order, each with its own port', (url, hosts) => {
+    expect(hostsOf(url)).toEqual(hosts)
+  })
+
+  it.each([
+    'mysql://db/ipn',
+    'postgres:db',
+    'postgres://one,,two/ipn',
+    'postgres://one:0/ipn',
+    'postgres://one:70000/ipn',
+    'postgres://one:x/ipn',
+    'postgres://[one/ipn',
+  ])('%s is none', (url) => {
+    expect(parseDatabaseUrl(url)).toBeUndefined()
+  })
+
+  it.each([
+    ['', true],
+    ['?target_session_attrs=primary', true],
+    ['?target_session_attrs=read-write', true],
+    ['?target_session_attrs=any', false],
+    ['?target_session_attrs=standby', false],
+    ['?target_session_attrs=prefer-standby', false],
+  ])('that ends with "%s" requests a server for writes: %s', (parameters, expected) => {
+    expect(requestsWritableServer(`postgres://one,two/ipn${parameters}`)).toBe(expected)
+  })
+})
