@@ -29,7 +29,7 @@ export async function deleteEndpoint(ctx: ChangeContext, request: EndpointReques
 
 /**
  * Enables an endpoint and makes its pending deliveries due at once: they continue where they stopped, in order. If its
- * key has ended, or is not known, it belongs to the caller from now on.
+ * key has ended, it belongs to the caller from now on.
  * @throws DomainError `webhook_endpoint_not_found`, `scope_missing`
  */
 export async function enableEndpoint(ctx: ChangeContext, request: EndpointRequest): Promise<void> {
