@@ -416,13 +416,6 @@ describe('what a person decided', () => {
     })
   })
 
-  it('in a release that did not keep the principal is recognised by the name', async () => {
-    const { refundId } = await makeDecided('returned')
-    await lab.database.sql`update refunds set resolved_principal = null, resolved_at = null`
-    await expectRefused(await post(anh, refundId, 'returned'), 403, 'same_person')
-    await decide(binh, refundId, 'returned')
-  })
-
   it('and evidence ended otherwise since is decided by anybody', async () => {
     const { payment, refundId } = await makeDecided('failed')
     await lab.notify(payment, refundId, '30')
