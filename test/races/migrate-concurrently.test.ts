@@ -67,7 +67,10 @@ it('an interrupted build is resumed: what was built stays, and the invalid index
   })
   const writer = await writeUncommitted(database)
   const migrated = migrateDatabase(url, { folder })
-  await waitUntilBlocked(database)
+  // The first build may wait a moment as well, for a statement that is under way.
+  await waitUntil(async () => (await findIndex(database, 'planted')) !== undefined, {
+    what: 'the second build has begun',
+  })
   await Promise.all([
     expect(migrated).rejects.toThrow(),
     sql`

@@ -387,8 +387,6 @@ describe('past the routes, the database', () => {
     `decided_by = 'other', decided_principal = 'key:1', approved_at = now(), approved_fingerprint = 'x'`,
     `status = 'failed', failure_source = 'merchant', declined_at = now(), decided_by = 'me',
       decided_principal = requested_principal`,
-    `status = 'pending', due_at = now(), requested_principal = null, approved_at = now(),
-      approved_fingerprint = 'x', decided_by = 'me', decided_principal = 'key:1'`,
   ]
 
   it.each(REFUSED)('refuses to set %s', async (assignments) => {
@@ -398,6 +396,14 @@ describe('past the routes, the database', () => {
     await expect(
       sql`update refunds set ${sql.unsafe(assignments)} where refund_id = ${id}`,
     ).rejects.toMatchObject({ code: '23514' })
+  })
+
+  it('refuses a refund without the principal who requested it', async () => {
+    const payment = await openIn(lab, 'VND')
+    const { id } = await request(payment)
+    await expect(
+      lab.database.sql`update refunds set requested_principal = null where refund_id = ${id}`,
+    ).rejects.toMatchObject({ code: '23502' })
   })
 
   it('takes the principal from the key, whatever the caller says that it is', async () => {
