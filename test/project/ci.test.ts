@@ -38,10 +38,12 @@ const MONEY = [
   'chaos',
 ]
 
-it('the drills of money stand between a change and main', () => {
+it('the drills of money, a tenth of the ledger, and the races on another server stand between a change and main', () => {
   const script = readFileSync(SCRIPT, 'utf8')
   expect(script).toMatch(/^npm test$/m)
   expect(script).toContain(`npm run test:nightly -- ${MONEY.join(' ')}\n`)
+  expect(script).toMatch(/^GUARDS=tenth npm run test:nightly -- guards$/m)
+  expect(script).toMatch(/on-debian\.sh test\/races test\/api\/db\/constraints\.test\.ts$/m)
 })
 
 it('workflows use one version of each action, of GitHub itself, and may change nothing in the repository', () => {
