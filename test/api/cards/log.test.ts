@@ -47,7 +47,7 @@ it('a failed read is logged with the id of its API request', async () => {
 
 it('no error is written to the log with a card number, no object with a token', async () => {
   const program = `
-    import { createLog } from '../../cards/src/platform/telemetry/log.ts'
+    import { createLog } from './src/platform/telemetry/log.ts'
     const log = createLog('info')
     log.error({ err: new Error('card 4111111111111111') }, 'first')
     log.error({ err: '4111111111111111', token: { accessToken: 'hunter2' } }, 'second')

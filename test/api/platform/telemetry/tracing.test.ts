@@ -395,10 +395,10 @@ it('a slow or failing read of traces delays no query', async () => {
 it('without a collector nothing of the SDK is loaded, with one it is', async () => {
   const program = `
     import { createRequire } from 'node:module'
-    import { readConfig } from '../../../platform/telemetry/src/config/config.ts'
-    import { createLog } from '../../../platform/telemetry/src/platform/telemetry/log.ts'
-    import '../../../platform/telemetry/src/service.ts'
-    import { openTelemetry } from '../../../platform/telemetry/src/health/open-telemetry.ts'
+    import { readConfig } from './src/config/config.ts'
+    import { createLog } from './src/platform/telemetry/log.ts'
+    import './src/service.ts'
+    import { openTelemetry } from './src/health/open-telemetry.ts'
     const { cache } = createRequire(import.meta.url)
     const count = (form) => Object.keys(cache).filter((file) => form.test(file)).length > 0
     const SDK = /@opentelemetry[/\\\\](?!api[/\\\\])/
