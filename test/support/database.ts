@@ -36,9 +36,13 @@ export async function createTestDatabase({ empty = false } = {}): Promise<OwnDat
     url: url.href,
     async shutOut() {
       await server.unsafe(`alter database ${name} with allow_connections false`)
-      await server`
-        select pg_terminate_backend(pid, 10000) from pg_stat_activity
-        where datname = ${name} and application_name <> 'test'`
+      // A session that is being opened now may still get in.
+      for (let ended = 1; ended > 0; ) {
+        const sessions = await server`
+          select pg_terminate_backend(pid, 10000) from pg_stat_activity
+          where datname = ${name} and application_name <> 'test'`
+        ended = sessions.length
+      }
     },
     async letIn() {
       await server.unsafe(`alter database ${name} with allow_connections true`)
