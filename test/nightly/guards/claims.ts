@@ -54,8 +54,7 @@ export const CLAIMS: readonly Guard[] = [
     mutation: "        clock_timestamp() + 0 * sent_after_ms * interval '1 millisecond' as at",
     test: 'test/api/sync/retry.test.ts',
     claim: 'as_of is when the query was sent, not when its answer came',
-    control:
-      'as_of an answer older than the stored one changes nothing, and is queried again at once',
+    control: 'a failed query unavailable (connection refused) is counted like the others',
   },
   {
     file: 'src/sync/schedule.ts',

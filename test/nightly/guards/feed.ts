@@ -31,8 +31,8 @@ export const FEED: readonly Guard[] = [
     file: 'src/feed/routes.ts',
     text: "...withScope('payments:read') }",
     mutation: "...withScope('refunds:read') }",
-    test: 'test/api/feed/read.test.ts',
-    claim: 'a key without payments:read is refused at /v1/events',
-    control: 'an empty feed returns a cursor that leads to the first event',
+    test: 'test/api/every-route.test.ts',
+    claim: 'GET /v1/events is refused to every key without its scope, whatever else that may do',
+    control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
 ]
