@@ -3,7 +3,7 @@ import { createReads } from '../../src/db/reads.ts'
 import { type MeasuredConnection, measureConnection } from '../support/buffers.ts'
 import { fillRows } from '../support/fill.ts'
 import type { HotPath } from '../support/hot-reads.ts'
-import { HOT_PATHS } from '../support/hot-statements.ts'
+import { ACCESS, HOT_PATHS } from '../support/hot-statements.ts'
 import { type Rig, startRig } from '../support/service.ts'
 
 const FULL = 20_000
@@ -18,10 +18,13 @@ beforeEach(async () => {
   const tables = await sql`select tablename as name from pg_tables where schemaname = 'public'`
   for (const { name } of tables)
     await sql`alter table ${sql(name)} set (autovacuum_enabled = false)`
+  await sql`
+    insert into api_keys (id, name, hash, scopes, merchant_code)
+    values (${ACCESS.id}, ${ACCESS.name}, sha256('plans'), ${[...ACCESS.scopes]}, ${ACCESS.merchantCode})`
   // The first has deliveries waiting, the second none: fan-out stops at a limit of waiting ones.
   await sql`
     insert into webhook_endpoints (key_chain_id, with_refunds, merchant_code, url, types, secret, planned_up_to, created_at)
-    select gen_random_uuid(), true, '*', 'http://127.0.0.1:9/', '{payment.created,payment.updated}', '', p, to_timestamp(p)
+    select ${ACCESS.id}::uuid, true, '*', 'http://127.0.0.1:9/', '{payment.created,payment.updated}', '', p, to_timestamp(p)
     from unnest(array[1000000000, 0]) as p order by p desc`
   await sql`update webhook_endpoints set created_at = now() - interval '1 d' where planned_up_to > 0`
   connection = measureConnection(rig.database)

@@ -14,7 +14,8 @@ import { MERCHANT } from './service.ts'
 
 const { merchantCode } = MERCHANT
 const only = [merchantCode]
-const ACCESS: Access = {
+/** The key that requests. */
+export const ACCESS: Access = {
   id: '00000000-0000-4000-8000-000000000001',
   name: 'test',
   merchantCode: '*',

@@ -69,14 +69,6 @@ export const WEBHOOKS: readonly Guard[] = [
       'an endpoint gets only the types it subscribed to, and only events after its registration',
   },
   {
-    file: 'src/webhooks/find-endpoints.ts',
-    text: '    where merchant_code = any(${[...owners]})\n',
-    mutation: '    where ${owners.length > 0}\n',
-    test: 'test/api/webhooks/routes.test.ts',
-    claim: 'a secret is in no log, list or table, and an address in the log ends with its host',
-    control: 'a registration of http://127.0.0.1:22/ is refused, and names the field',
-  },
-  {
     file: 'src/webhooks/list-sent.ts',
     text: '    where e.id = ${sql(alias)}.event_id and e.merchant_code = ${merchantCode} and ${isReadable})`',
     mutation:
