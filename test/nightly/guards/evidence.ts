@@ -14,7 +14,8 @@ export const EVIDENCE: readonly Guard[] = [
   {
     file: 'src/payments/odd-readings.ts',
     text: '  if (measureMs(since, asOf) >= apartMs) return { ...NOT_FALLEN, expectedFall: null }',
-    mutation: '  return { ...NOT_FALLEN, expectedFall: null }',
+    mutation:
+      '  if (measureMs(since, asOf) >= 0 * apartMs) return { ...NOT_FALLEN, expectedFall: null }',
     test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
       'an answer from a stale replica is believed once another one, apart, shows the same, and told as an event',
@@ -24,7 +25,8 @@ export const EVIDENCE: readonly Guard[] = [
   {
     file: 'src/refunds/own-growth.ts',
     text: '  const unmatched = measureCounted(payment, drafts)',
-    mutation: '  const unmatched = measureUnexplained(payment, drafts)',
+    mutation:
+      '  const unmatched = drafts.length === 0 ? measureCounted(payment, drafts) : measureUnexplained(payment, drafts)',
     test: 'test/plays/evidence/stale-answers.test.ts',
     claim:
       'an answer from a stale replica sends no refund that the growth held back as perhaps its own',
