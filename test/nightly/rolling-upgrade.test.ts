@@ -98,7 +98,8 @@ it('processes serve before, during and after an upgrade, beside those that repla
     const next = plantMigrations(planNext())
     const isBeside = await migrateBeside(stage, 'next migration', present, ENOUGH, migrate(next))
     expect(isBeside, report()).toBe(true)
-    await serve(stage, 'next schema', present, ENOUGH)
+    // Longer than the phases before: without a release they are few.
+    await serve(stage, 'next schema', present, 5 * ENOUGH)
     expect(await listReadiness(present)).toEqual([200, 200])
 
     await deleteFill(stage.database)
