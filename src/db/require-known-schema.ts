@@ -19,6 +19,6 @@ export async function requireKnownSchema(sql: Sql, folder?: string): Promise<voi
     ? `its migration ${name} has another text`
     : 'this version lacks a migration of it'
   throw new MigrationError(
-    `The database is one of another version: ${what}. Start the version that migrated it, or begin with an empty database: remove DATA_DIR, or set DATABASE_URL to another one`,
+    `The database is one of another version: ${what}. Start the version that migrated it, or begin with an empty database: set DATA_DIR or DATABASE_URL to another one`,
   )
 }

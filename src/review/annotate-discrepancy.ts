@@ -31,10 +31,10 @@ export async function addNote(
         })
       }
       await tx`
-      update discrepancies set notes = notes || jsonb_build_object('at',
-        to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'by', ${access.name}::text,
-        'text', ${text}::text)
-      where merchant_code = ${merchantCode} and id = ${id}`
+        update discrepancies set notes = notes || jsonb_build_object('at',
+          to_char(now() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'by', ${access.name}::text,
+          'text', ${text}::text)
+        where merchant_code = ${merchantCode} and id = ${id}`
       const change = { field: 'discrepancy_note' as const, before: null, after: text }
       return { ...change, verb: 'noted', reason: text }
     },
@@ -59,8 +59,8 @@ export async function assignDiscrepancy(
     operation,
     async (tx, { merchantCode, id, assignee }) => {
       const written = await tx`
-      update discrepancies set assignee = ${name}
-      where merchant_code = ${merchantCode} and id = ${id} and resolved_at is null`
+        update discrepancies set assignee = ${name}
+        where merchant_code = ${merchantCode} and id = ${id} and resolved_at is null`
       if (written.count === 0) return undefined
       const change = { field: 'discrepancy_assignee' as const, before: assignee, after: name }
       return { ...change, verb: 'assigned', reason: name ?? 'nobody' }
