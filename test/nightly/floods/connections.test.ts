@@ -1,15 +1,14 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
-import { measureNotifications, reportAttack } from '../../support/attack.ts'
 import { type Rig, startRig } from '../../support/service.ts'
 import { waitUntil } from '../../support/wait-until.ts'
+import { notifySteadily, report } from './victims.ts'
 
 const TOTAL = 600
 const PER_NETWORK = 200
-const MEASURED = 400
 
-const start = async (settings: Record<string, string> = {}) => {
+async function start(settings: Record<string, string> = {}): Promise<Rig> {
   const rig = await startRig({
     settings: { ROLE: 'web', ...settings },
     // The bounds of production, smaller: each connection takes two of this process's open files.
@@ -49,42 +48,51 @@ async function countRefused({ service }: Rig, reason: string): Promise<number | 
   return values.find(({ labels }) => labels.reason === reason)?.value
 }
 
-it('as many idle connections of one address as the service takes in all do not keep others out', async () => {
-  const rig = await start()
-  const { url } = rig.service
-  await measureNotifications(url, MEASURED / 2)
-  const idle = await measureNotifications(url, MEASURED)
-  const held = await openIdle(url, '127.0.0.9', TOTAL)
+/** Opens as many as the service takes in all. @returns ends the flood */
+async function openAll(rig: Rig): Promise<() => Promise<void>> {
+  const held = await openIdle(rig.service.url, '127.0.0.9', TOTAL)
   await waitUntil(() => held.size <= PER_NETWORK, { what: 'the others are closed' })
   expect(held.size).toBe(PER_NETWORK)
-  const attacked = await measureNotifications(url, MEASURED)
-  reportAttack(`${TOTAL} idle connections of one address`, idle, attacked)
-  expect(attacked.refused).toBe(0)
-  expect(await countRefused(rig, 'network')).toBe(TOTAL - PER_NETWORK)
-  expect(await countRefused(rig, 'total')).toBe(0)
-}, 120_000)
+  return async () => {
+    expect(await countRefused(rig, 'network')).toBe(TOTAL - PER_NETWORK)
+    expect(await countRefused(rig, 'total')).toBe(0)
+  }
+}
 
-it('an address that opens and is refused, again and again, does not make others wait', async () => {
-  const rig = await start()
-  const { url } = rig.service
-  await measureNotifications(url, MEASURED / 2)
-  const idle = await measureNotifications(url, MEASURED)
+/** Opens as many as one network may, and more again and again, which are refused. @returns ends the flood */
+async function openAgain({ service: { url } }: Rig): Promise<() => Promise<void>> {
   const held = await openIdle(url, '127.0.0.9', PER_NETWORK)
   let over = false
   const storm = (async () => {
-    let refused = 0
-    for (; !over; refused += 20) {
+    while (!over) {
       const more = await openIdle(url, '127.0.0.9', 20)
       await Promise.all([...more].map((socket) => socket.destroyed || once(socket, 'close')))
     }
-    return refused
   })()
-  const attacked = await measureNotifications(url, MEASURED)
-  over = true
-  reportAttack(`connections refused again and again (${await storm})`, idle, attacked)
-  expect(held.size).toBe(PER_NETWORK)
-  expect(attacked.refused).toBe(0)
-}, 120_000)
+  return async () => {
+    over = true
+    await storm
+    expect(held.size).toBe(PER_NETWORK)
+  }
+}
+
+it.each([
+  ['as many idle connections of one address as the service takes in all', openAll],
+  ['an address that opens and is refused, again and again,', openAgain],
+])(
+  '%s: no notification is refused',
+  async (name, flood) => {
+    const rig = await start()
+    const { url } = rig.service
+    await notifySteadily(url)
+    const idle = await notifySteadily(url)
+    const end = await flood(rig)
+    const beside = await notifySteadily(url)
+    await end()
+    report(name, idle, beside)
+  },
+  120_000,
+)
 
 it('the connections of a trusted proxy count towards the total alone, which is refused and counted as such', async () => {
   const rig = await start({ TRUSTED_PROXIES: '127.0.0.9' })

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type Sandbox, startSandbox } from '../../src/sandbox/start-sandbox.ts'
-import { withKey } from '../support/api.ts'
-import { createTestDatabase, type OwnDatabase } from '../support/database.ts'
-import { settingsFor, startServiceProcess } from '../support/process.ts'
-import { makeControl } from '../support/sandbox.ts'
-import { KEY, MERCHANT, postIpn, signIpn, startTestService } from '../support/service.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { type Sandbox, startSandbox } from '../../../src/sandbox/start-sandbox.ts'
+import { withKey } from '../../support/api.ts'
+import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
+import { settingsFor, startServiceProcess } from '../../support/process.ts'
+import { makeControl } from '../../support/sandbox.ts'
+import { KEY, MERCHANT, postIpn, signIpn, startTestService } from '../../support/service.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const CLAIMS = 200
 const IDS = Array.from({ length: CLAIMS }, (_, n) => `CLAIM-${n}`)

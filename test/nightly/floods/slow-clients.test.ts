@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { Problem } from '../../src/platform/http/problems.ts'
-import { SERVER_LIMITS } from '../../src/platform/http/server.ts'
-import { postIpn, type Rig, signIpn, startRig } from '../support/service.ts'
-import { useRig } from '../support/use-started.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { Problem } from '../../../src/platform/http/problems.ts'
+import { SERVER_LIMITS } from '../../../src/platform/http/server.ts'
+import { postIpn, type Rig, signIpn, startRig } from '../../support/service.ts'
+import { useRig } from '../../support/use-started.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 /** The backstop is far away: each of these limits has to disconnect its client by itself. */
 const QUICK = { headersMs: 300, requestMs: 60_000, keepAliveMs: 400, checkMs: 50 }
@@ -35,31 +35,31 @@ async function open({ service }: Rig = rig) {
 
 const HEAD = 'POST /ipn HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n'
 
+/** What is sent once, what is dripped after it, and what is answered before the connection is closed. */
+const CLIENTS: [what: string, once: string, drip: string, answer: RegExp][] = [
+  [
+    'never ends the head of its request',
+    'POST /ipn HTTP/1.1\r\nHost: here\r\nX-Slow: ',
+    'x',
+    /^HTTP\/1\.1 408 .*\r\nConnection: close/s,
+  ],
+  ['connects and sends nothing', '', '', /^HTTP\/1\.1 408 /],
+  [
+    'never ends its body',
+    `${HEAD}Content-Length: 1000\r\n\r\n{`,
+    ' ',
+    /^HTTP\/1\.1 408 .*"respcode":1,"respmsg":"the body did not arrive/s,
+  ],
+]
+
 describe('a client that', () => {
-  it('never ends the head of its request is answered 408 and cut off', async () => {
+  it.each(CLIENTS)('%s is answered 408 and cut off', async (_, once, drip, answer) => {
     const client = await open()
-    client.socket.write('POST /ipn HTTP/1.1\r\nHost: here\r\nX-Slow: ')
-    const drip = setInterval(() => client.socket.write('x'), 20)
-    onTestFinished(() => clearInterval(drip))
+    client.socket.write(once)
+    const dripping = setInterval(() => client.socket.write(drip), 20)
+    onTestFinished(() => clearInterval(dripping))
     await client.closed
-    expect(client.received()).toMatch(/^HTTP\/1\.1 408 .*\r\nConnection: close/s)
-  })
-
-  it('connects and sends nothing is cut off', async () => {
-    const client = await open()
-    await client.closed
-    expect(client.received()).toMatch(/^HTTP\/1\.1 408 /)
-  })
-
-  it('never ends its body is answered 408 with respcode 1 and cut off', async () => {
-    const client = await open()
-    client.socket.write(`${HEAD}Content-Length: 1000\r\n\r\n{`)
-    const drip = setInterval(() => client.socket.write(' '), 20)
-    onTestFinished(() => clearInterval(drip))
-    await client.closed
-    expect(client.received()).toMatch(
-      /^HTTP\/1\.1 408 .*"respcode":1,"respmsg":"the body did not arrive/s,
-    )
+    expect(client.received()).toMatch(answer)
   })
 
   it('never ends its body is cut off by the backstop as well, should no route read the body', async () => {

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
-import { openDatabase } from '../../src/db/client.ts'
-import { migrateDatabase } from '../../src/db/migrate.ts'
-import { listChildren } from '../support/children.ts'
-import { makeFolder, query, startHere } from '../support/embedded.ts'
-import { postIpn, signIpn, startTestService } from '../support/service.ts'
+import { openDatabase } from '../../../src/db/client.ts'
+import { migrateDatabase } from '../../../src/db/migrate.ts'
+import { listChildren } from '../../support/children.ts'
+import { makeFolder, query, startHere } from '../../support/embedded.ts'
+import { postIpn, signIpn, startTestService } from '../../support/service.ts'
 
 /** The server ends its other processes by itself once it notices that one was killed. */
 function killIfThere(pid: number): void {

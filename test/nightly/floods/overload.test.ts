@@ -1,8 +1,8 @@
 import { Pool } from 'undici'
 import { expect, it, onTestFinished } from 'vitest'
-import { createTestDatabase } from '../support/database.ts'
-import { settingsFor, startServiceProcess } from '../support/process.ts'
-import { signIpn } from '../support/service.ts'
+import { createTestDatabase } from '../../support/database.ts'
+import { settingsFor, startServiceProcess } from '../../support/process.ts'
+import { signIpn } from '../../support/service.ts'
 
 /** Limits the database of this test to 500 notifications a second, on any machine. */
 const ROW_MS = 2

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Sandbox, startSandbox } from '../../src/sandbox/start-sandbox.ts'
-import { createTestDatabase, type OwnDatabase } from '../support/database.ts'
-import { type ServiceProcess, settingsFor, startServiceProcess } from '../support/process.ts'
-import { makeControl } from '../support/sandbox.ts'
-import { KEY, MERCHANT, postIpn, signIpn } from '../support/service.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { type Sandbox, startSandbox } from '../../../src/sandbox/start-sandbox.ts'
+import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
+import { type ServiceProcess, settingsFor, startServiceProcess } from '../../support/process.ts'
+import { makeControl } from '../../support/sandbox.ts'
+import { KEY, MERCHANT, postIpn, signIpn } from '../../support/service.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 let database: OwnDatabase
 let sandbox: Sandbox

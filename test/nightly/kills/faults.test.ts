@@ -2,10 +2,10 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { startTestService } from '../support/service.ts'
-import { startProxyTo } from '../support/tcp-proxy.ts'
-import { clearRig, useRig } from '../support/use-started.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { startTestService } from '../../support/service.ts'
+import { startProxyTo } from '../../support/tcp-proxy.ts'
+import { clearRig, useRig } from '../../support/use-started.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const MANY = 60
 
