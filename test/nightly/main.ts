@@ -1,10 +1,15 @@
 import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { formatParts, Part } from './parts.ts'
 
 /**
  * Plays the long tests: `npm run test:nightly -- NAME …`, those whose file has the name in its path; `debian` is the suite on
- * Debian's server, `guards` the ledger of guards. Without a name it plays all of them. Options, such as `--reporter=json`, are passed on to Vitest. Ends
- * with 1 if one of them fails. What the tests need of Debian is installed first, where that is possible.
+ * Debian's server, `guards` the ledger of guards. Without a name it plays all of them. Options, such as `-t`, are passed on
+ * to Vitest. At the end a line for each part says how long it took and whether it passed; ends with 1 if one failed. What the
+ * tests need of Debian is installed first, where that is possible.
  */
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const DEBIAN = 'debian'
@@ -20,17 +25,35 @@ if (isAll || names.includes('failover') || names.includes(DEBIAN)) {
   play('bash', ['test/nightly/install-postgres.sh'])
 }
 if (isAll || names.includes('image')) play('bash', ['ops/install-image-tools.sh'])
-const isPlayed = [
-  ...(isAll || names.some((one) => !APART.includes(one)) ? [playFiles()] : []),
-  ...(isAll || names.includes(DEBIAN) ? [play('bash', ['test/nightly/on-debian.sh'])] : []),
-  ...(isAll || names.includes(GUARDS) ? [playGuards()] : []),
+const parts = [
+  ...(isAll || names.some((one) => !APART.includes(one)) ? playFiles() : []),
+  ...(isAll || names.includes(DEBIAN) ? [playApart(DEBIAN, playDebian)] : []),
+  ...(isAll || names.includes(GUARDS) ? [playApart(GUARDS, playGuards)] : []),
 ]
-process.exitCode = isPlayed.every(Boolean) ? 0 : 1
+console.info(formatParts(parts))
+process.exitCode = parts.every(({ isPassed }) => isPassed) ? 0 : 1
 
-function playFiles(): boolean {
+function playFiles(): Part[] {
   const vitest = fileURLToPath(new URL('../../node_modules/vitest/vitest.mjs', import.meta.url))
   const config = 'test/vitest.nightly.config.ts'
-  return play(process.execPath, [vitest, 'run', '--config', config, ...files])
+  const folder = mkdtempSync(join(tmpdir(), 'ipn-nightly-'))
+  const report = join(folder, 'parts.json')
+  const run = playApart('vitest', () =>
+    play(process.execPath, [vitest, 'run', '--config', config, ...files], {
+      NIGHTLY_PARTS: report,
+    }),
+  )
+  const played = existsSync(report)
+    ? Part.array().parse(JSON.parse(readFileSync(report, 'utf8')))
+    : []
+  rmSync(folder, { recursive: true })
+  // It fails without a failed file if it cannot start, or after an error outside of all tests.
+  const isExplained = run.isPassed || played.some(({ isPassed }) => !isPassed)
+  return isExplained && played.length > 0 ? played : [...played, run]
+}
+
+function playDebian(): boolean {
+  return play('bash', ['test/nightly/on-debian.sh'])
 }
 
 function playGuards(): boolean {
@@ -39,6 +62,13 @@ function playGuards(): boolean {
   return play(process.execPath, ['--import', 'tsx', main, ...options])
 }
 
-function play(program: string, args: readonly string[]): boolean {
-  return spawnSync(program, args, { stdio: 'inherit', cwd: ROOT }).status === 0
+function playApart(name: string, run: () => boolean): Part {
+  const began = performance.now()
+  const isPassed = run()
+  return { name, ms: performance.now() - began, isPassed, failed: [] }
+}
+
+function play(program: string, args: readonly string[], env: Record<string, string> = {}): boolean {
+  const options = { stdio: 'inherit', cwd: ROOT, env: { ...process.env, ...env } } as const
+  return spawnSync(program, args, options).status === 0
 }
