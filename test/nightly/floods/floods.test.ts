@@ -162,9 +162,9 @@ async function readCpu({ child }: ServiceProcess): Promise<number> {
   return (Number(fields[12]) + Number(fields[13])) * 10
 }
 
-it.each(FLOODS)(
-  '$flood: all others are served',
-  async ({ flood, attack, victim, bound }) => {
+it.each(FLOODS.map((row): [string, Row] => [row.flood, row]))(
+  '%s: all others are served',
+  async (flood, { attack, victim, bound }) => {
     await database.sql`delete from ipn_events where merchant_code = ${MERCHANT.merchantCode}`
     const service = await start()
     const { url } = service
