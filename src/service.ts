@@ -2,22 +2,26 @@ import type { Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { createApp } from './app.ts'
 import { startBackground } from './background.ts'
-import { isLoopback } from './config/plain-http.ts'
+import { isLoopback } from './config/setting-types.ts'
 import { type ContextOptions, createContext, type ServiceContext } from './create-context.ts'
 import { EVENTS_PUBLISHED, TRANSACTION_CHANGED } from './db/channels.ts'
-import { openMetricsServer } from './health/serve-metrics.ts'
+import { openMetricsServer } from './health/routes.ts'
+import { createBodyBudget } from './http/body.ts'
+import { answerUnreadable, refuseRequest } from './http/problems.ts'
+import { hasSeveralHosts, setSecurityHeaders } from './http/raw-response.ts'
+import {
+  type ConnectionPolicy,
+  createConnectionPolicy,
+  listen,
+  openServer,
+  SERVER_LIMITS,
+  type ServerLimits,
+} from './http/server.ts'
 import { createNotificationServer, isIpnTarget } from './ipn/serve-notifications.ts'
 import { warnOfUnsigned } from './ipn/warn-of-unsigned.ts'
 import { warnOfMissingAccounts } from './maintenance/missing-accounts.ts'
-import { withTimeout } from './platform/concurrency/timeout.ts'
+import { withTimeout } from './platform/concurrency/timing.ts'
 import type { WorkerLoop } from './platform/concurrency/worker-loop.ts'
-import { createBodyBudget } from './platform/http/body.ts'
-import type { ConnectionPolicy } from './platform/http/connection-limit.ts'
-import { createConnectionPolicy } from './platform/http/connection-policy.ts'
-import { hasSeveralHosts } from './platform/http/host-header.ts'
-import { answerUnreadable, refuseRequest } from './platform/http/problems.ts'
-import { setSecurityHeaders } from './platform/http/security-headers.ts'
-import { listen, openServer, SERVER_LIMITS, type ServerLimits } from './platform/http/server.ts'
 import { createReadServer } from './transactions/serve-reads.ts'
 
 export type Service = {

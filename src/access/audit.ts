@@ -1,9 +1,9 @@
 import { createMiddleware } from 'hono/factory'
 import { matchedRoutes } from 'hono/route'
 import { auditEntries } from '../db/schema.ts'
+import type { HttpEnv } from '../http/problems.ts'
 import { maskCardText } from '../platform/crypto/mask-cards.ts'
-import type { HttpEnv } from '../platform/http/env.ts'
-import { build } from '../platform/postgres/query-builder.ts'
+import { build } from '../platform/postgres/drizzle.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 

@@ -1,7 +1,7 @@
 import type { Context as HttpContext } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { DomainError } from '../errors.ts'
-import type { HttpEnv } from '../platform/http/env.ts'
+import type { HttpEnv } from '../http/problems.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { createNetworkCheck } from './check-network.ts'

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { and, eq, isNull, sql } from 'drizzle-orm'
 import { apiKeys } from '../db/schema.ts'
-import { build } from '../platform/postgres/query-builder.ts'
+import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { type CapsByCurrency, hashKey, type Scope } from './keys.ts'
 import { foldName } from './principal.ts'

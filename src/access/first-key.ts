@@ -1,7 +1,7 @@
 import { and, eq, isNull } from 'drizzle-orm'
 import { FIRST_KEY_LOCK } from '../db/locks.ts'
 import { apiKeys } from '../db/schema.ts'
-import { build } from '../platform/postgres/query-builder.ts'
+import { build } from '../platform/postgres/drizzle.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { EVERY_MERCHANT, hashKey, SCOPES } from './keys.ts'

@@ -4,7 +4,7 @@ import {
   compileNetworks,
   findClientAddress,
   nameNetwork,
-} from '../platform/http/client-address.ts'
+} from '../http/client-address.ts'
 import { isDatabaseUnavailable } from '../platform/postgres/errors.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'

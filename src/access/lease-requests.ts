@@ -1,4 +1,4 @@
-import { withTimeout } from '../platform/concurrency/timeout.ts'
+import { withTimeout } from '../platform/concurrency/timing.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
 /** Requests that this process may let in until the minute ends. */

@@ -1,5 +1,5 @@
 import { byKey } from '../platform/postgres/by-key.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
 /** A write that was carried out: when (ISO 8601), by which person or key, and on which object. */

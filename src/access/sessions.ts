@@ -1,4 +1,4 @@
-import { toIso } from '../platform/postgres/iso-time.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { type ApiKey, hashKey, UNLIMITED } from './keys.ts'
 import { listScopes } from './roles.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { nameNetwork } from '../platform/http/client-address.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
+import { nameNetwork } from '../http/client-address.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { recordWrite } from './audit.ts'

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts'
 import { merchantAccounts } from '../db/schema.ts'
-import { build } from '../platform/postgres/query-builder.ts'
+import { build } from '../platform/postgres/drizzle.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
 /** Lists the configured merchant accounts. Only these can be queried, because only their secrets are known. */

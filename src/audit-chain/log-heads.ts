@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 import { listChains } from './chains.ts'
 
 const DAY_MS = 86_400_000

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { type AuditEntry, listAuditEntries } from '../access/audit.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 import { type AuditStreams, addAuditChainCommands } from './audit-chain-commands.ts'
 import { formatTable } from './format-table.ts'
 import { readCount, readId } from './options.ts'

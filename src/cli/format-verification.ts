@@ -1,6 +1,6 @@
 import { FINDINGS, type Finding } from '../audit-chain/findings.ts'
 import type { Verification } from '../audit-chain/verify-chains.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 import { formatTable } from './format-table.ts'
 
 const HEADINGS = ['MERCHANT', 'VERIFIED', 'AFTER', 'HEAD', 'AT', 'FINDINGS']

@@ -1,6 +1,6 @@
 import { type CapsByCurrency, SCOPES } from '../access/keys.ts'
 import type { ListedKey } from '../access/list-keys.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 import { formatTable } from './format-table.ts'
 
 /** A key as the command line shows it: its times are ISO 8601. */

@@ -1,5 +1,5 @@
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
-import { ConfigError } from '../config/config-error.ts'
+import { ConfigError } from '../config/sources.ts'
 import { MigrationError } from '../db/migration-error.ts'
 import { DomainError } from '../errors.ts'
 import { MESSAGE_KINDS } from '../gateway/message-kinds.ts'

@@ -1,7 +1,16 @@
-import { readMerchantsFile } from './merchants-file.ts'
-import { isPlainRemote } from './plain-http.ts'
+import { readFileSync } from 'node:fs'
+import { z } from 'zod'
+import {
+  accessToken,
+  clientId,
+  clientSecret,
+  isPlainRemote,
+  merchantCode,
+  secret,
+  tokenScope,
+  webAddress,
+} from './setting-types.ts'
 import type { Settings } from './settings.ts'
-import { type DescribeMember, resolveTokenSource, type TokenSource } from './token-source.ts'
 
 /** One account at the gateway. Its secrets are only ever here, never in the database. */
 export type MerchantAccount = {
@@ -115,4 +124,134 @@ const describeSetting: DescribeMember = (member) => {
 /** Matches URLs to which a secret must not be sent. */
 function refusePlainHttp({ GATEWAY_ALLOW_HTTP: allowHttp }: Settings) {
   return (url: URL) => !allowHttp && isPlainRemote(url)
+}
+
+const FILE_EXAMPLE = `for example [{"merchantCode":"SHOP1","secret":"<the signing secret>"}]`
+
+const FILE_ACCOUNT = z.strictObject({
+  merchantCode: merchantCode(),
+  secret: secret(),
+  previousSecret: secret().optional(),
+  accessToken: accessToken().optional(),
+  tokenUrl: webAddress('https://gateway.example/v2/auth/oauth2/token'),
+  clientId: clientId().optional(),
+  clientSecret: clientSecret().optional(),
+  tokenScope: tokenScope().optional(),
+})
+
+/**
+ * Reads the accounts file: each account with its signing secret and the source of its access token.
+ * @param isInsecureUrl whether a client secret must not be sent to this URL
+ * @param problems receives one line per error
+ */
+export function readMerchantsFile(
+  file: string,
+  isInsecureUrl: (url: URL) => boolean,
+  problems: string[],
+) {
+  try {
+    const entries = z
+      .array(FILE_ACCOUNT)
+      .min(1, 'contains no accounts')
+      .parse(JSON.parse(readFileSync(file, 'utf8')))
+    const codes = entries.map((entry) => entry.merchantCode)
+    const duplicate = codes.find((code, index) => codes.indexOf(code) !== index)
+    if (duplicate) {
+      problems.push(`MERCHANTS_FILE ${file} lists the account ${duplicate} twice; ${FILE_EXAMPLE}`)
+    }
+    return entries.map(({ merchantCode, secret, previousSecret, ...members }) => {
+      const { source, problem } = resolveTokenSource(members, describeMember, isInsecureUrl)
+      if (problem) problems.push(`MERCHANTS_FILE ${file} is invalid at ${merchantCode}: ${problem}`)
+      return {
+        merchantCode,
+        secret,
+        ...(previousSecret === undefined ? {} : { previousSecret }),
+        ...(source ? { token: source } : {}),
+      }
+    })
+  } catch (error) {
+    problems.push(`MERCHANTS_FILE ${file} ${explain(error)}; ${FILE_EXAMPLE}`)
+    return []
+  }
+}
+
+const describeMember: DescribeMember = (member) => ({ name: member, example: `"${member}":"…"` })
+
+/** Explains what is wrong with the file without quoting it: it holds secrets. */
+function explain(error: unknown): string {
+  if (error instanceof z.ZodError) {
+    const [issue] = error.issues
+    if (issue?.code === 'unrecognized_keys') {
+      const known = Object.keys(FILE_ACCOUNT.shape).join(', ')
+      return `is invalid at ${issue.path.join('.')}: it has an unknown member (known are ${known})`
+    }
+    return `is invalid at ${issue?.path.join('.') || 'the top level'}: ${issue?.message.split('; ')[0]}`
+  }
+  if (error instanceof SyntaxError) return 'is not valid JSON'
+  return 'cannot be read'
+}
+
+/** Where the access token for virtual cards comes from: set directly, or fetched (OAuth 2.0 client credentials). */
+export type TokenSource =
+  | { kind: 'static'; accessToken: string }
+  | {
+      kind: 'client'
+      /** A URL, or a path below the gateway's base URL. */
+      url: string
+      clientId: string
+      clientSecret: string
+      scope?: string | undefined
+    }
+
+/** The token's members, from the settings or from one entry of the accounts file. */
+export type TokenMembers = {
+  accessToken?: string | undefined
+  tokenUrl?: string | undefined
+  clientId?: string | undefined
+  clientSecret?: string | undefined
+  tokenScope?: string | undefined
+}
+
+/** Returns a member's name where it was configured, and a valid example. */
+export type DescribeMember = (member: keyof TokenMembers) => { name: string; example: string }
+
+/** The gateway family's token endpoint, below its base URL. */
+const TOKEN_PATH = '/v2/auth/oauth2/token'
+
+/**
+ * Decides where an access token comes from: set directly, or fetched with client credentials (RFC 6749, 4.4).
+ * @param isInsecureUrl whether a client secret must not be sent to this URL
+ * @returns an empty object when no member is set; a one-line `problem` when the members conflict
+ */
+export function resolveTokenSource(
+  members: TokenMembers,
+  describeMember: DescribeMember,
+  isInsecureUrl: (url: URL) => boolean,
+): { source?: TokenSource; problem?: string } {
+  const { accessToken, tokenUrl, clientId, clientSecret, tokenScope } = members
+  const clientMember = (['clientId', 'clientSecret', 'tokenUrl', 'tokenScope'] as const).find(
+    (member) => members[member] !== undefined,
+  )
+  if (accessToken !== undefined) {
+    if (!clientMember) return { source: { kind: 'static', accessToken } }
+    const token = describeMember('accessToken')
+    return {
+      problem: `${token.name} cannot be combined with ${describeMember(clientMember).name}; use one or the other, for example ${token.example} alone`,
+    }
+  }
+  if (!clientMember) return {}
+  if (clientId === undefined || clientSecret === undefined) {
+    const missing = describeMember(clientId === undefined ? 'clientId' : 'clientSecret')
+    return {
+      problem: `${missing.name} is not set, but ${describeMember(clientMember).name} requires it; for example ${missing.example}`,
+    }
+  }
+  if (tokenUrl !== undefined && isInsecureUrl(new URL(tokenUrl))) {
+    const url = describeMember('tokenUrl')
+    return {
+      problem: `${url.name} must start with https:// because the client secret is sent there; for example ${url.example}, or GATEWAY_ALLOW_HTTP=true on a private network`,
+    }
+  }
+  const url = tokenUrl ?? TOKEN_PATH
+  return { source: { kind: 'client', url, clientId, clientSecret, scope: tokenScope } }
 }

@@ -1,15 +1,17 @@
 import { isIPv6 } from 'node:net'
 import type { AddressReach } from '../platform/outbound/addresses.ts'
-import { type MerchantAccount, readAccounts } from './accounts.ts'
-import { ConfigError } from './config-error.ts'
+import { type MerchantAccount, readAccounts, type TokenSource } from './accounts.ts'
 import { findConflicts } from './conflicts.ts'
-import { listIgnored } from './find-unknown-names.ts'
-import { parseSettings } from './parse-settings.ts'
-import { isLoopback } from './plain-http.ts'
-import { mergeProblems, refuseProblems } from './problem.ts'
 import { describeSandbox } from './sandbox-options.ts'
+import { isLoopback } from './setting-types.ts'
 import type { Environment, Settings } from './settings.ts'
-import type { TokenSource } from './token-source.ts'
+import {
+  ConfigError,
+  listIgnored,
+  mergeProblems,
+  parseSettings,
+  refuseProblems,
+} from './sources.ts'
 
 export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES' | 'WEBHOOK_ALLOW_PRIVATE'> & {
   demo: boolean

@@ -1,6 +1,5 @@
-import type { MerchantAccount } from './accounts.ts'
+import type { MerchantAccount, TokenSource } from './accounts.ts'
 import type { Settings } from './settings.ts'
-import type { TokenSource } from './token-source.ts'
 
 /** Describes a sandbox gateway with the same accounts and wire rules as the service. */
 export function describeSandbox(

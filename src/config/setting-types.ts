@@ -1,8 +1,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import type { Cidr } from '../platform/http/client-address.ts'
+import type { Cidr } from '../http/client-address.ts'
 import { parseDatabaseUrl, requestsWritableServer } from '../platform/postgres/hosts.ts'
-import { isPlainRemote } from './plain-http.ts'
 
 // Every message here has the form `<what the value must be>; <an example of it>`.
 
@@ -212,4 +211,16 @@ export function parseCidr(value: string): Cidr | undefined {
   const bits = version === 4 ? 32 : 128
   const prefix = length === undefined ? bits : Number(length)
   return prefix <= bits ? { address, prefix, family: `ipv${version === 4 ? 4 : 6}` } : undefined
+}
+
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/
+
+/** Reports whether a host name or address is on this machine. */
+export function isLoopback(host: string): boolean {
+  return LOOPBACK.test(host)
+}
+
+/** Reports whether a call to this URL would leave the machine unencrypted. */
+export function isPlainRemote(url: URL): boolean {
+  return url.protocol === 'http:' && !isLoopback(url.hostname)
 }

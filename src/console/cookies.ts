@@ -1,6 +1,6 @@
 import { deleteCookie, getCookie, setCookie } from 'hono/cookie'
 import { SESSION_MINUTES } from '../access/sessions.ts'
-import { isLoopback } from '../config/plain-http.ts'
+import { isLoopback } from '../config/setting-types.ts'
 import type { ConsoleContext } from './context.ts'
 import type { ConsoleRequest } from './env.ts'
 

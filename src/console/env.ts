@@ -1,7 +1,7 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { Context as HttpContext } from 'hono'
 import type { Access } from '../access/types.ts'
-import type { HttpEnv } from '../platform/http/env.ts'
+import type { HttpEnv } from '../http/problems.ts'
 
 /** A signed-in person's session. */
 export type ConsoleSession = {

@@ -1,6 +1,6 @@
 import { accepts } from 'hono/accepts'
 import { createMiddleware } from 'hono/factory'
-import type { HttpEnv } from '../platform/http/env.ts'
+import type { HttpEnv } from '../http/problems.ts'
 
 /** Redirects whoever prefers a page to JSON. */
 export function leadBrowsersTo(path: string) {

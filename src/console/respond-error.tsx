@@ -1,5 +1,5 @@
 import { DomainError, REFUSALS } from '../errors.ts'
-import { explainError } from '../platform/http/problems.ts'
+import { explainError } from '../http/problems.ts'
 import type { ConsoleContext } from './context.ts'
 import type { ConsoleRequest } from './env.ts'
 import { keepDraft } from './forms/draft.ts'

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
-import { repoll } from '../platform/concurrency/backoff.ts'
+import { repoll } from '../platform/concurrency/timing.ts'
 import { isConnectionLost } from '../platform/postgres/errors.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'

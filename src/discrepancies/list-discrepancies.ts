@@ -2,10 +2,9 @@ import { desc, eq, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
 import type { OrderIds } from '../db/order-facts.ts'
 import { discrepancies } from '../db/schema.ts'
-import type { Position } from '../platform/http/page.ts'
+import type { Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
-import { pickNewest } from '../platform/postgres/keyset-page.ts'
-import { cutRead, EXAMINATION, type PageRead } from '../platform/postgres/page-read.ts'
+import { cutRead, EXAMINATION, type PageRead, pickNewest } from '../platform/postgres/list-page.ts'
 import type { DiscrepancyRow } from './types.ts'
 
 const OF_TRANSACTION = byKey('t', ['merchant_code', 'transaction_id'], 'discrepancies')

@@ -2,7 +2,7 @@ import { ORDER_ID_COLUMNS } from '../db/order-facts.ts'
 import { discrepancies } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
-import { listColumns } from '../platform/postgres/columns.ts'
+import { listColumns } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { DiscrepancyRow } from './types.ts'
 

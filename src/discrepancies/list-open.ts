@@ -1,9 +1,9 @@
 import type { Context } from '../context.ts'
 import { ORDER_ID_COLUMNS } from '../db/order-facts.ts'
 import { discrepancies } from '../db/schema.ts'
-import type { Position } from '../platform/http/page.ts'
+import type { Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
-import { listColumns } from '../platform/postgres/columns.ts'
+import { listColumns } from '../platform/postgres/row-set.ts'
 import { DISCREPANCY_KINDS, rateKind, SEVERITIES } from './kinds.ts'
 import type { DiscrepancyRow } from './types.ts'
 

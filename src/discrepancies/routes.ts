@@ -1,11 +1,17 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
-import { MerchantCode } from '../platform/http/fields.ts'
-import { cutPage, DEFAULT_LIMIT, pageParameters, readCursor } from '../platform/http/page.ts'
-import { describeRefusals } from '../platform/http/refusals.ts'
-import { describePage, respondPage } from '../platform/http/respond-page.ts'
-import { createRouter } from '../platform/http/router.ts'
+import { createRouter } from '../http/app.ts'
+import { describeRefusals } from '../http/describe.ts'
+import { MerchantCode } from '../http/fields.ts'
+import {
+  cutPage,
+  DEFAULT_LIMIT,
+  describePage,
+  pageParameters,
+  readCursor,
+  respondPage,
+} from '../http/list.ts'
 import { listDiscrepancies } from './list-discrepancies.ts'
 import type { DiscrepancyRow } from './types.ts'
 import { Discrepancy, KindName, showDiscrepancy } from './view.ts'

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
-import { Id, MerchantTxnId, OrderId, Time } from '../platform/http/fields.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
+import { Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 import { DISCREPANCY_KINDS } from './kinds.ts'
 import type { DiscrepancyRow } from './types.ts'
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Scope } from '../access/keys.ts'
 import type { OrderIds } from '../db/order-facts.ts'
 import type { Encryption, Place } from '../platform/crypto/encryption.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 
 /**
  * Every event type of the feed and of webhooks, with the scope that reads it. Events of discrepancies go to

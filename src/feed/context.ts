@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
+import type { Streams } from '../http/streams.ts'
 import type { Waiters } from '../platform/concurrency/waiters.ts'
-import type { Streams } from '../platform/http/streams.ts'
 import type { FeedPage } from './types.ts'
 
 export type FeedContext = Context & {

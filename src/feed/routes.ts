@@ -1,14 +1,18 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { withScope } from '../access/authenticate.ts'
 import { serializeEvent } from '../events/event.ts'
-import { withEitherSignal } from '../platform/concurrency/with-either-signal.ts'
-import { writeCsv } from '../platform/http/csv.ts'
-import { MerchantCode, WaitParameter } from '../platform/http/fields.ts'
-import { DEFAULT_LIMIT, pageParameters } from '../platform/http/page.ts'
-import { describeRefusals } from '../platform/http/refusals.ts'
-import { describeTextPage, prefersCsv, respondCsv } from '../platform/http/respond-page.ts'
-import { describeEventStream } from '../platform/http/responses.ts'
-import { createRouter } from '../platform/http/router.ts'
+import { createRouter } from '../http/app.ts'
+import { describeEventStream, describeRefusals } from '../http/describe.ts'
+import { MerchantCode, WaitParameter } from '../http/fields.ts'
+import {
+  DEFAULT_LIMIT,
+  describeTextPage,
+  pageParameters,
+  prefersCsv,
+  respondCsv,
+  writeCsv,
+} from '../http/list.ts'
+import { withEitherSignal } from '../platform/concurrency/timing.ts'
 import type { FeedContext } from './context.ts'
 import { After, Cursor } from './cursor.ts'
 import { filterByScope } from './filter-by-scope.ts'

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Pool } from 'undici'
 import { type AccountDirectory, deriveFromAccounts } from '../accounts/derive-from-accounts.ts'
-import type { TokenSource } from '../config/token-source.ts'
+import type { TokenSource } from '../config/accounts.ts'
 import { type ExchangeRequest, exchange, openPool } from '../platform/outbound/exchange.ts'
 import { NO_TRACING, type SpanOptions, type Tracing } from '../platform/telemetry/tracing.ts'
 import type { Breakers } from './breakers.ts'

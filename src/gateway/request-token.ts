@@ -1,6 +1,6 @@
 import type { Pool } from 'undici'
 import { z } from 'zod'
-import type { TokenSource } from '../config/token-source.ts'
+import type { TokenSource } from '../config/accounts.ts'
 import { exchange, openPool } from '../platform/outbound/exchange.ts'
 import type { OutcomeKind } from './types.ts'
 

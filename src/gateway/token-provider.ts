@@ -1,5 +1,5 @@
-import type { TokenSource } from '../config/token-source.ts'
-import { backoff } from '../platform/concurrency/backoff.ts'
+import type { TokenSource } from '../config/accounts.ts'
+import { backoff } from '../platform/concurrency/timing.ts'
 import { type ClientTokenSource, openTokenEndpoint } from './request-token.ts'
 import type { OutcomeKind } from './types.ts'
 

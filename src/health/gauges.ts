@@ -1,9 +1,32 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { listExpiringKeys } from '../access/list-keys.ts'
 import { clearAuditGauges } from '../audit-chain/gauges.ts'
+import type { FeedContext } from '../feed/context.ts'
+import type { IpnContext } from '../ipn/context.ts'
 import { readMissingWork } from '../maintenance/missing-accounts.ts'
-import type { HealthContext } from './context.ts'
-import type { EndedRefunds } from './count-ended-refunds.ts'
+import type { Sql } from '../platform/postgres/types.ts'
+import type { SyncContext } from '../sync/context.ts'
+import type { TransactionsContext } from '../transactions/context.ts'
+
+/**
+ * Where a process stands between its start and its end. Only while it is `ready` does `/readyz` ask for requests; what
+ * reaches it before or after is served all the same.
+ */
+export type Lifecycle = { phase: 'starting' | 'ready' | 'stopping' }
+
+/** Creates the lifecycle of a process that has just started. */
+export function beginLifecycle(): Lifecycle {
+  return { phase: 'starting' }
+}
+
+export type HealthContext = FeedContext &
+  IpnContext &
+  SyncContext &
+  TransactionsContext & {
+    /** Counts succeeded and failed refunds, for the metrics. */
+    countEndedRefunds: () => Promise<EndedRefunds>
+    lifecycle: Lifecycle
+  }
 
 /** If counting ended refunds takes longer, their gauges keep the last value (ms). */
 const COUNT_TIMEOUT_MS = 250
@@ -116,4 +139,42 @@ function setGauges(
   metrics.refunds.set({ status: 'succeeded' }, ended.succeeded)
   metrics.refunds.set({ status: 'failed' }, ended.failed)
   metrics.refunds.set({ status: 'returned' }, ended.returned)
+}
+
+export type EndedRefunds = { succeeded: number; failed: number; returned: number }
+
+/** A count is reused for this many times the time it took. */
+const REUSE_FACTOR = 20
+
+/**
+ * Counts refunds that have succeeded, failed or been returned. A count scans the whole table, so a large table is
+ * counted less often: in a small installation the numbers are current, with some millions of rows they are a minute old.
+ * @returns a function that resolves with the newest count. Concurrent callers share one count; it throws
+ *   database errors
+ */
+export function createEndedRefundCounter(sql: Sql): () => Promise<EndedRefunds> {
+  let newest: Promise<EndedRefunds> | undefined
+  let validUntil = 0
+
+  async function count(): Promise<EndedRefunds> {
+    const started = performance.now()
+    const [row] = await sql<EndedRefunds[]>`
+      select count(*) filter (where status = 'succeeded') as succeeded,
+        count(*) filter (where status = 'failed') as failed,
+        count(*) filter (where status = 'returned') as returned
+      from refunds`
+    const ended = performance.now()
+    validUntil = ended + REUSE_FACTOR * (ended - started)
+    return row ?? { succeeded: 0, failed: 0, returned: 0 }
+  }
+
+  return () => {
+    if (newest && performance.now() < validUntil) return newest
+    validUntil = Number.POSITIVE_INFINITY
+    newest = count().catch((error: unknown) => {
+      validUntil = 0
+      throw error
+    })
+    return newest
+  }
 }

@@ -1,12 +1,26 @@
+import type { Server } from 'node:http'
+import { getRequestListener } from '@hono/node-server'
+import { createRoute, z } from '@hono/zod-openapi'
+import { setAuditGauges } from '../audit-chain/gauges.ts'
 import { isSchemaCurrent } from '../db/pending-migrations.ts'
 import { DomainError } from '../errors.ts'
-import { shareRuns } from '../platform/concurrency/shared-run.ts'
-import { withTimeout } from '../platform/concurrency/timeout.ts'
-import { paceRequests } from '../platform/http/pace-requests.ts'
-import { createRouter } from '../platform/http/router.ts'
-import type { HealthContext } from './context.ts'
-import { liveness, metrics, readiness } from './openapi.ts'
-import { PROBE_TIMEOUT_MS, renderMetrics } from './render-metrics.ts'
+import { setFeedGauges } from '../feed/gauges.ts'
+import { createBaseApp, createRouter } from '../http/app.ts'
+import { describePublicRefusals, describeResponse } from '../http/describe.ts'
+import { paceRequests } from '../http/network-pace.ts'
+import { answerUnreadable } from '../http/problems.ts'
+import { setSecurityHeaders } from '../http/raw-response.ts'
+import { type ConnectionPolicy, openServer, type ServerLimits } from '../http/server.ts'
+import { shareRuns, withTimeout } from '../platform/concurrency/timing.ts'
+import { setWebhookGauges } from '../webhooks/gauges.ts'
+import {
+  clearDatabaseGauges,
+  type HealthContext,
+  setBacklogGauges,
+  setKeyGauges,
+  setMissingAccountGauges,
+  setProcessGauges,
+} from './gauges.ts'
 
 /** Why a process is not ready, by phase. */
 const PHASE_REASONS = {
@@ -54,4 +68,142 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
 async function isDatabaseReady(sql: HealthContext['sql']): Promise<boolean> {
   await sql`update merchant_accounts set hold = hold where false`
   return await isSchemaCurrent(sql)
+}
+
+const tags = ['Operations']
+
+export const liveness = createRoute({
+  method: 'get',
+  path: '/healthz',
+  operationId: 'checkLiveness',
+  summary: 'Check that the process is running',
+  description: 'Does not access the database.',
+  tags,
+  security: [],
+  responses: {
+    200: describeResponse(
+      'The process is running',
+      z.strictObject({ status: z.literal('ok') }).openapi('Liveness'),
+    ),
+    ...describePublicRefusals('rate_limited'),
+  },
+})
+
+const Ready = z
+  .strictObject({
+    status: z.literal('ready'),
+    paused: z
+      .array(
+        z.strictObject({
+          merchantCode: z.string(),
+          operation: z.enum(['query', 'refund', 'cards']),
+          state: z.enum(['closed', 'half-open', 'open']),
+          waitMs: z.number().openapi({ description: 'Time until the next call (ms)' }),
+        }),
+      )
+      .optional()
+      .openapi({
+        description: 'Gateway calls that are paused because the gateway does not answer',
+      }),
+  })
+  .openapi('Readiness')
+
+const NotReady = z
+  .strictObject({ status: z.literal('not ready'), why: z.string() })
+  .openapi('NoReadiness')
+
+export const readiness = createRoute({
+  method: 'get',
+  path: '/readyz',
+  operationId: 'checkReadiness',
+  summary: 'Check that the process can take requests',
+  description:
+    '200 once everything has started, until the process is asked to stop, while the database accepts writes and its schema is current. A gateway that does not answer does not make the process unready; it is listed in `paused`.',
+  tags,
+  security: [],
+  responses: {
+    200: describeResponse('The process can take requests', Ready),
+    ...describePublicRefusals('rate_limited'),
+    503: describeResponse('Not ready: route requests to another process', NotReady),
+  },
+})
+
+export const metrics = createRoute({
+  method: 'get',
+  path: '/metrics',
+  operationId: 'readMetrics',
+  summary: 'Read the metrics',
+  description:
+    'Each process reports its own values, at most a second old. With `METRICS_PORT` they are served there, and here is nothing.',
+  tags,
+  security: [],
+  responses: {
+    200: {
+      description: 'The metrics in Prometheus text format',
+      content: { 'text/plain': { schema: z.string().openapi({ example: 'sync_due 0\n' }) } },
+    },
+    ...describePublicRefusals('not_found', 'rate_limited'),
+  },
+})
+
+/**
+ * How long a probe waits for the database (ms). A database server that is starting up refuses connections, and
+ * the driver delays queries until it accepts them.
+ */
+export const PROBE_TIMEOUT_MS = 2_000
+
+/** Reads all gauges, and renders the metrics in Prometheus text format; those of a silent database are NaN. */
+export async function renderMetrics(ctx: HealthContext): Promise<string> {
+  const isUp = await refreshDatabaseGauges(ctx)
+  ctx.metrics.databaseUp.set(isUp ? 1 : 0)
+  setProcessGauges(ctx)
+  return await ctx.metrics.registry.metrics()
+}
+
+/** @returns whether the database answered in time; otherwise its gauges are cleared */
+async function refreshDatabaseGauges(ctx: HealthContext): Promise<boolean> {
+  const reads = ctx.reads.run('metrics', ({ sql }) => {
+    const own = { ...ctx, sql }
+    return Promise.all([
+      setBacklogGauges(own),
+      setMissingAccountGauges(own),
+      setKeyGauges(own),
+      setFeedGauges(own),
+      setWebhookGauges(own),
+      setAuditGauges(own),
+    ])
+  })
+  try {
+    await withTimeout(PROBE_TIMEOUT_MS, reads)
+    return true
+  } catch (err) {
+    // Metrics matter most while the database is unavailable: still serve the rest.
+    clearDatabaseGauges(ctx)
+    ctx.log.warn({ err }, 'the database gauges could not be read; they are reported as NaN')
+    return false
+  }
+}
+
+/** Enough for every orchestrator and scraper; the rest of the process's open files are for the public port. */
+const CONNECTIONS = { connections: 200, connectionsPerNetwork: 100 }
+
+/** Creates the server of `METRICS_PORT`: health and metrics, and nothing else. */
+export function openMetricsServer(
+  ctx: HealthContext,
+  limits: ServerLimits,
+  policy: ConnectionPolicy,
+): Server {
+  const app = createBaseApp(ctx, '; METRICS_PORT serves only /healthz, /readyz and /metrics')
+  app.route('/', healthRoutes(ctx, true))
+  const serve = getRequestListener(app.fetch, {
+    errorHandler: (error) => answerUnreadable(ctx.log, error),
+  })
+  return openServer(
+    (request, response) => {
+      setSecurityHeaders(response)
+      void serve(request, response)
+    },
+    { ...limits, ...CONNECTIONS },
+    policy,
+  )
 }

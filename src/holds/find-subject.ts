@@ -1,6 +1,6 @@
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError, type RefusalCode } from '../errors.ts'
-import { Id, isUuid } from '../platform/http/fields.ts'
+import { Id, isUuid } from '../http/fields.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 

@@ -1,4 +1,4 @@
-import { describeMethodName } from '../platform/http/request-meter.ts'
+import { describeMethodName } from '../http/app.ts'
 import { type IpnAnswer, VERDICTS } from './answer.ts'
 import type { IpnContext } from './context.ts'
 

@@ -1,7 +1,6 @@
 import { type RouteConfig, z } from '@hono/zod-openapi'
 import { describeNotification } from '../gateway/describe-notification.ts'
-import type { HeaderName } from '../platform/http/headers.ts'
-import { describeResponse } from '../platform/http/responses.ts'
+import { describeResponse, type HeaderName } from '../http/describe.ts'
 
 const Received = z
   .strictObject({ respcode: z.literal(0), respmsg: z.string() })

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { type BodyBudget, readBody } from '../platform/http/body.ts'
+import { type BodyBudget, readBody } from '../http/body.ts'
 import { type IpnAnswer, OVERLOADED } from './answer.ts'
 import type { IpnRequest } from './types.ts'
 

@@ -1,4 +1,4 @@
-import { nameNetwork } from '../platform/http/client-address.ts'
+import { nameNetwork } from '../http/client-address.ts'
 
 export type SignatureThrottle = {
   /**

@@ -1,6 +1,6 @@
 import { listExpiringKeys } from '../access/list-keys.ts'
 import type { Context } from '../context.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 
 const DAY_MS = 86_400_000
 

@@ -4,10 +4,15 @@ import type { Db } from '../db/client.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
 import { merchantAccounts, payments, type refunds, transactions } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
-import type { Position } from '../platform/http/page.ts'
+import type { Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
-import { pickByKeys, pickNewest } from '../platform/postgres/keyset-page.ts'
-import { cutRead, EXAMINATION, type PageRead } from '../platform/postgres/page-read.ts'
+import {
+  cutRead,
+  EXAMINATION,
+  type PageRead,
+  pickByKeys,
+  pickNewest,
+} from '../platform/postgres/list-page.ts'
 import { REFUNDABLE_SQL } from './refundable.ts'
 
 export type PaymentRow = typeof payments.$inferSelect

@@ -1,6 +1,6 @@
 import type { ListedPayment } from '../gateway/types.ts'
 import { compareAmounts, subtractAmount } from '../money.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 import { isKnownStatus } from './is-recognised.ts'
 import type { StoredPayment } from './types.ts'
 

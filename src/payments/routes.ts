@@ -1,12 +1,17 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import type { Context } from '../context.ts'
-import { AmountParameter, Id, MerchantCode, TimeParameter } from '../platform/http/fields.ts'
-import { cutPage, DEFAULT_LIMIT, pageParameters, readCursor } from '../platform/http/page.ts'
-import { describeRefusals } from '../platform/http/refusals.ts'
-import { describePage, respondPage } from '../platform/http/respond-page.ts'
-import { describeResponse } from '../platform/http/responses.ts'
-import { createRouter } from '../platform/http/router.ts'
+import { createRouter } from '../http/app.ts'
+import { describeRefusals, describeResponse } from '../http/describe.ts'
+import { AmountParameter, Id, MerchantCode, TimeParameter } from '../http/fields.ts'
+import {
+  cutPage,
+  DEFAULT_LIMIT,
+  describePage,
+  pageParameters,
+  readCursor,
+  respondPage,
+} from '../http/list.ts'
 import { type FoundPayment, findPayment, listPayments } from './find-payments.ts'
 import { METHODS, STATUSES } from './is-recognised.ts'
 import { Payment, showPayment } from './view.ts'

@@ -1,7 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import type { OrderFacts } from '../db/order-facts.ts'
-import { Amount, Id, MerchantTxnId, OrderId, Time } from '../platform/http/fields.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
+import { Amount, Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 import type { PaymentRow } from './find-payments.ts'
 import { isRecognised } from './is-recognised.ts'
 

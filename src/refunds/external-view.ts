@@ -1,8 +1,8 @@
 import { z } from '@hono/zod-openapi'
 import type { OrderFacts } from '../db/order-facts.ts'
 import type { externalRefunds } from '../db/schema.ts'
-import { Amount, Id, MerchantTxnId, OrderId, Time } from '../platform/http/fields.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
+import { Amount, Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 import { Resolution } from './resolution-schema.ts'
 
 /**

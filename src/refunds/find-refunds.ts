@@ -4,12 +4,18 @@ import type { Db } from '../db/client.ts'
 import type { OrderFacts } from '../db/order-facts.ts'
 import { refunds } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
+import { isUuid } from '../http/fields.ts'
+import type { Position } from '../http/list.ts'
 import { accountHoldColumn, orderColumn, selectOfOrder } from '../payments/find-payments.ts'
 import type { StoredHold } from '../payments/view.ts'
-import { isUuid } from '../platform/http/fields.ts'
-import type { Position } from '../platform/http/page.ts'
-import { pickByKeys, pickNewest, type Selection } from '../platform/postgres/keyset-page.ts'
-import { cutRead, EXAMINATION, type PageRead } from '../platform/postgres/page-read.ts'
+import {
+  cutRead,
+  EXAMINATION,
+  type PageRead,
+  pickByKeys,
+  pickNewest,
+  type Selection,
+} from '../platform/postgres/list-page.ts'
 import type { RefundStatus } from './types.ts'
 
 export type RefundRecord = { refund: typeof refunds.$inferSelect; order: OrderFacts }

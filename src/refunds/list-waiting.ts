@@ -1,9 +1,9 @@
 import type { Context } from '../context.ts'
 import { ORDER_COLUMNS, type OrderFacts } from '../db/order-facts.ts'
 import { refunds } from '../db/schema.ts'
-import type { Position } from '../platform/http/page.ts'
+import type { Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
-import { listColumns } from '../platform/postgres/columns.ts'
+import { listColumns } from '../platform/postgres/row-set.ts'
 import type { RefundRecord } from './find-refunds.ts'
 
 /** Statuses in which a refund waits for a person, or may have waited too long for the gateway. */

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { Time } from '../platform/http/fields.ts'
+import { Time } from '../http/fields.ts'
 
 const Removed = z
   .strictObject({ removed: z.literal(true) })

@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { Time } from '../platform/http/fields.ts'
+import { Time } from '../http/fields.ts'
 
 /** The beginning of the cause of every change that a person decided, and what the actor follows. */
 export const DECIDED = 'resolved'

@@ -1,17 +1,16 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
+import { createRouter } from '../http/app.ts'
+import { BODY_REFUSALS, describeRefusals, describeResponse } from '../http/describe.ts'
+import { AmountParameter, Id, MerchantCode, TimeParameter, WaitParameter } from '../http/fields.ts'
 import {
-  AmountParameter,
-  Id,
-  MerchantCode,
-  TimeParameter,
-  WaitParameter,
-} from '../platform/http/fields.ts'
-import { cutPage, DEFAULT_LIMIT, pageParameters, readCursor } from '../platform/http/page.ts'
-import { BODY_REFUSALS, describeRefusals } from '../platform/http/refusals.ts'
-import { describePage, respondPage } from '../platform/http/respond-page.ts'
-import { describeResponse } from '../platform/http/responses.ts'
-import { createRouter } from '../platform/http/router.ts'
+  cutPage,
+  DEFAULT_LIMIT,
+  describePage,
+  pageParameters,
+  readCursor,
+  respondPage,
+} from '../http/list.ts'
 import type { TransactionsContext } from '../transactions/context.ts'
 import { type FoundRefund, findRefund, listRefunds } from './find-refunds.ts'
 import { maskReceiver } from './receiver.ts'

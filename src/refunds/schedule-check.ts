@@ -1,4 +1,4 @@
-import { repoll } from '../platform/concurrency/backoff.ts'
+import { repoll } from '../platform/concurrency/timing.ts'
 import type { RefundSettings } from './transitions.ts'
 import type { RefundDraft, RefundRow } from './types.ts'
 

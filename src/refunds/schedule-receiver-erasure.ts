@@ -1,7 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm'
 import type { Config } from '../config/config.ts'
 import { refunds } from '../db/schema.ts'
-import { build } from '../platform/postgres/query-builder.ts'
+import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { RefundDraft } from './types.ts'
 

@@ -1,5 +1,5 @@
 import { formatWakeKey } from '../db/transaction-key.ts'
-import { withEitherSignal } from '../platform/concurrency/with-either-signal.ts'
+import { withEitherSignal } from '../platform/concurrency/timing.ts'
 import type { TransactionsContext } from '../transactions/context.ts'
 import { type FoundRefund, findRefund } from './find-refunds.ts'
 

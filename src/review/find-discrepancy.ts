@@ -3,7 +3,7 @@ import { discrepancies } from '../db/schema.ts'
 import type { DiscrepancyRow } from '../discrepancies/types.ts'
 import { DomainError } from '../errors.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
-import { listColumns } from '../platform/postgres/columns.ts'
+import { listColumns } from '../platform/postgres/row-set.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 
 const COLUMNS = listColumns(discrepancies, 'd')

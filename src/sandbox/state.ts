@@ -1,5 +1,5 @@
 import type { Agent } from 'undici'
-import type { TokenSource } from '../config/token-source.ts'
+import type { TokenSource } from '../config/accounts.ts'
 import type { BackgroundTasks } from './background-tasks.ts'
 import type { Journal } from './journal.ts'
 import type { Fault, RefundMode, SandboxCard, TokenStore } from './types.ts'

@@ -1,4 +1,4 @@
-import type { TokenSource } from '../config/token-source.ts'
+import type { TokenSource } from '../config/accounts.ts'
 
 // Types that several folders of the sandbox share.
 

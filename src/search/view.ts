@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { Id } from '../platform/http/fields.ts'
+import { Id } from '../http/fields.ts'
 
 /** An object that a search found, and the member that matched. */
 export const SearchHit = z

@@ -1,4 +1,4 @@
-import { ConfigError } from '../config/config-error.ts'
+import { ConfigError } from '../config/sources.ts'
 import { MigrationError } from '../db/migration-error.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded/error.ts'
 import { READ_ONLY } from '../platform/postgres/errors.ts'

@@ -1,7 +1,7 @@
 import { prepareFirstKey } from '../access/prepare-access.ts'
 import { registerMerchantCodes } from '../accounts/merchant-codes.ts'
 import type { Config } from '../config/config.ts'
-import { ConfigError } from '../config/config-error.ts'
+import { ConfigError } from '../config/sources.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/channels.ts'
 import { notify } from '../platform/postgres/notify.ts'

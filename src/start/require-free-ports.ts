@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:net'
 import type { Config } from '../config/config.ts'
-import { doHostsOverlap } from '../config/do-hosts-overlap.ts'
+import { doHostsOverlap } from '../config/conflicts.ts'
 
 /** A setting names an address that cannot be listened on. */
 export class PortError extends Error {}

@@ -39,8 +39,8 @@ export async function runMain(
       case 'check': {
         // The check that waits for the connection reports its loss.
         tolerateLostConnections()
-        const { runCheck } = await import('./check/run-check.ts')
-        const { presentCheck } = await import('./check/present-check.ts')
+        const { runCheck } = await import('./check.ts')
+        const { presentCheck } = await import('./check.ts')
         const result = await runCheck(env)
         print(presentCheck(result, command.json))
         return result.ok ? 0 : 1

@@ -1,6 +1,6 @@
 import type { MerchantAccount } from '../config/accounts.ts'
 import type { Config } from '../config/config.ts'
-import { findWeakSecrets, STRONG_BITS } from '../config/secret-strength.ts'
+import { findWeakSecrets, STRONG_BITS } from '../config/conflicts.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 
 /**

@@ -10,7 +10,7 @@ import {
   writePayments,
 } from '../payments/apply-payments.ts'
 import type { AppliedPayments, SnapshotRef, StoredPayment } from '../payments/types.ts'
-import { pipeline } from '../platform/postgres/pipeline.ts'
+import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { PaymentElsewhere } from '../transactions/move-payments.ts'
 import { summarisePayments } from '../transactions/summarise-payments.ts'

@@ -1,5 +1,4 @@
-import { pipeline } from '../platform/postgres/pipeline.ts'
-import { runPipelined } from '../platform/postgres/transaction.ts'
+import { pipeline, runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { needsReconciliation } from '../refunds/reconcile/needs-reconciliation.ts'
 import {

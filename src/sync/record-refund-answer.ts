@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
-import { backoff } from '../platform/concurrency/backoff.ts'
+import { backoff } from '../platform/concurrency/timing.ts'
 import { isDatabaseUnavailable, isTransient } from '../platform/postgres/errors.ts'
 import { type LastStatement, runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'

@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import { backoff, repoll } from '../platform/concurrency/backoff.ts'
+import { backoff, repoll } from '../platform/concurrency/timing.ts'
 
 /** How a query ended, for the schedule. `reason` is shown to readers as `sync.lastError`. */
 export type QueryEnd =

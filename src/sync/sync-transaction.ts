@@ -1,5 +1,4 @@
-import { pipeline } from '../platform/postgres/pipeline.ts'
-import { runPipelined } from '../platform/postgres/transaction.ts'
+import { pipeline, runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { lockHold } from '../refunds/attempt/lock-hold.ts'
 import { sendAttempt } from '../refunds/attempt/send-attempt.ts'

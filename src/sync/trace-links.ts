@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
 import { transactions } from '../db/schema.ts'
 import { formatTransactionKey } from '../db/transaction-key.ts'
-import { withTimeout } from '../platform/concurrency/timeout.ts'
+import { withTimeout } from '../platform/concurrency/timing.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { SpanOptions } from '../platform/telemetry/tracing.ts'
 import type { Claim } from './types.ts'

@@ -3,8 +3,13 @@ import { DomainError } from '../errors.ts'
 import { REFUNDABLE_SQL } from '../payments/refundable.ts'
 import { SHOWN_COLUMNS as PAYMENT_COLUMNS, type ShownPayment } from '../payments/view.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
-import { listAsText, listColumns } from '../platform/postgres/columns.ts'
-import { formatRows, pickColumns, writeRowSet } from '../platform/postgres/row-set.ts'
+import {
+  formatRows,
+  listAsText,
+  listColumns,
+  pickColumns,
+  writeRowSet,
+} from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { TransactionsContext } from './context.ts'
 import {

@@ -9,7 +9,7 @@ import type {
   ResolvedDiscrepancy,
 } from '../discrepancies/types.ts'
 import { type ChangeRow, recordChanges } from '../events/record-changes.ts'
-import { build } from '../platform/postgres/query-builder.ts'
+import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 
 /** A payment that is stored under another transaction than the one that an answer lists it under. */

@@ -4,7 +4,7 @@ import { listShownMembers, type ShownMember } from '../gateway/list-shown-member
 import { maskCardText } from '../platform/crypto/mask-cards.ts'
 import { hideSecretsInText } from '../platform/crypto/secret-names.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { selectKey } from './select-key.ts'
 import { selectRefundNotifications } from './select-refund-notifications.ts'

@@ -1,18 +1,22 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
 import { DomainError } from '../errors.ts'
+import { createRouter } from '../http/app.ts'
 import {
-  AmountParameter,
-  Id,
-  MerchantCode,
-  TimeParameter,
-  WaitParameter,
-} from '../platform/http/fields.ts'
-import { cutPage, DEFAULT_LIMIT, pageParameters, readCursor } from '../platform/http/page.ts'
-import { BODY_REFUSALS, describeRefusals } from '../platform/http/refusals.ts'
-import { describePage, respondPage } from '../platform/http/respond-page.ts'
-import { describeEmptyResponse, describeResponse } from '../platform/http/responses.ts'
-import { createRouter } from '../platform/http/router.ts'
+  BODY_REFUSALS,
+  describeEmptyResponse,
+  describeRefusals,
+  describeResponse,
+} from '../http/describe.ts'
+import { AmountParameter, Id, MerchantCode, TimeParameter, WaitParameter } from '../http/fields.ts'
+import {
+  cutPage,
+  DEFAULT_LIMIT,
+  describePage,
+  pageParameters,
+  readCursor,
+  respondPage,
+} from '../http/list.ts'
 import type { TransactionsContext } from './context.ts'
 import { findTransaction } from './find-transaction.ts'
 import { listTransactions } from './find-transactions.ts'

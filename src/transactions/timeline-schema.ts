@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { Amount, Time } from '../platform/http/fields.ts'
+import { Amount, Time } from '../http/fields.ts'
 
 const Ipn = z.strictObject({
   at: Time,

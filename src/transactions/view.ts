@@ -1,8 +1,8 @@
 import { z } from '@hono/zod-openapi'
+import { Amount, Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
 import { compareAmounts } from '../money.ts'
 import { Payment, showPayment } from '../payments/view.ts'
-import { Amount, Id, MerchantTxnId, OrderId, Time } from '../platform/http/fields.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 import type { FoundTransaction, ShownTransaction } from './types.ts'
 
 const Sync = z

@@ -1,11 +1,16 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { DomainError } from '../errors.ts'
-import { MerchantCode } from '../platform/http/fields.ts'
-import { cutPage, DEFAULT_LIMIT, pageParameters, readCursor } from '../platform/http/page.ts'
-import { BODY_REFUSALS, describeRefusals } from '../platform/http/refusals.ts'
-import { describePage, respondPage } from '../platform/http/respond-page.ts'
-import { describeResponse } from '../platform/http/responses.ts'
-import { createRouter } from '../platform/http/router.ts'
+import { createRouter } from '../http/app.ts'
+import { BODY_REFUSALS, describeRefusals, describeResponse } from '../http/describe.ts'
+import { MerchantCode } from '../http/fields.ts'
+import {
+  cutPage,
+  DEFAULT_LIMIT,
+  describePage,
+  pageParameters,
+  readCursor,
+  respondPage,
+} from '../http/list.ts'
 import { ENDPOINT_PATH } from './commit-change.ts'
 import type { WebhooksContext } from './context.ts'
 import { params, query, readRequest, refusals, shared } from './endpoint-params.ts'

@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { formatOrigin } from '../platform/outbound/url.ts'
+import { formatOrigin } from '../platform/outbound/addresses.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { liveKeyOf } from './owner.ts'
 

@@ -1,8 +1,8 @@
 import { z } from '@hono/zod-openapi'
 import { withScope } from '../access/authenticate.ts'
 import type { Access } from '../access/types.ts'
-import { isUuid, MerchantCode } from '../platform/http/fields.ts'
-import { BODY_REFUSALS, describeRefusals } from '../platform/http/refusals.ts'
+import { BODY_REFUSALS, describeRefusals } from '../http/describe.ts'
+import { isUuid, MerchantCode } from '../http/fields.ts'
 import { type EndpointRequest, endpointNotFound, listVisibleOwners } from './find-endpoints.ts'
 
 export const shared = { tags: ['Webhooks'], ...withScope('webhooks:write') }

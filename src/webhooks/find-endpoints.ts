@@ -3,7 +3,7 @@ import { EVERY_MERCHANT } from '../access/keys.ts'
 import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import { DomainError } from '../errors.ts'
-import type { Position } from '../platform/http/page.ts'
+import type { Position } from '../http/list.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { EndpointRow } from './view.ts'
 

@@ -1,6 +1,6 @@
 import { and, eq, isNull, sql } from 'drizzle-orm'
 import { webhookDeliveries, webhookEndpoints } from '../db/schema.ts'
-import { build } from '../platform/postgres/query-builder.ts'
+import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 
 /** Makes everything that waits due at once, as if nothing had failed. What is being sent keeps its lease. */

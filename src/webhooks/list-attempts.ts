@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
-import type { Position } from '../platform/http/page.ts'
-import { cutRead, EXAMINED, type PageRead } from '../platform/postgres/page-read.ts'
+import type { Position } from '../http/list.ts'
+import { cutRead, EXAMINED, type PageRead } from '../platform/postgres/list-page.ts'
 import { type EndpointRequest, findEndpoint } from './find-endpoints.ts'
 import { REFUND_TYPES } from './owner.ts'
 import { requireReadable } from './require-readable.ts'

@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { formatOrigin } from '../platform/outbound/url.ts'
+import { formatOrigin } from '../platform/outbound/addresses.ts'
 import type { WebhookDelivery } from './claim-deliveries.ts'
 import type { DeliveryResult } from './record-result.ts'
 import { DISABLE_AFTER_MS } from './retry-schedule.ts'

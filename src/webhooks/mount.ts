@@ -1,5 +1,5 @@
 import type { OpenAPIHono } from '@hono/zod-openapi'
-import type { HttpEnv } from '../platform/http/env.ts'
+import type { HttpEnv } from '../http/problems.ts'
 import { endpointChangeRoutes } from './change-routes.ts'
 import type { WebhooksContext } from './context.ts'
 import { deliveryRoutes } from './delivery-routes.ts'

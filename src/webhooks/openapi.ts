@@ -1,6 +1,6 @@
 import { type RouteConfig, z } from '@hono/zod-openapi'
 import { Event } from '../feed/view.ts'
-import { Time } from '../platform/http/fields.ts'
+import { Time } from '../http/fields.ts'
 
 /** The event that `POST …/test` sends. It is not in the feed. */
 export const TestEvent = z

@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 import type { WebhookDelivery } from './claim-deliveries.ts'
 import { type AttemptedDelivery, insertAttempt, type MadeAttempt } from './insert-attempt.ts'
 import { computeRetryDelay, DISABLE_AFTER_MS } from './retry-schedule.ts'

@@ -1,5 +1,5 @@
 import { DomainError } from '../errors.ts'
-import { toIso } from '../platform/postgres/iso-time.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { type ChangeContext, commitChange, ENDPOINT_PATH } from './commit-change.ts'
 import type { WebhooksContext } from './context.ts'

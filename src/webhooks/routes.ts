@@ -3,12 +3,22 @@ import pLimit from 'p-limit'
 import { narrowMerchants } from '../access/authenticate.ts'
 import { countAlone, createRequestCounter } from '../access/request-counter.ts'
 import { DomainError } from '../errors.ts'
-import { MerchantCode } from '../platform/http/fields.ts'
-import { cutPage, DEFAULT_LIMIT, pageParameters, readCursor } from '../platform/http/page.ts'
-import { BODY_REFUSALS, describeRefusals } from '../platform/http/refusals.ts'
-import { describePage, respondPage } from '../platform/http/respond-page.ts'
-import { describeEmptyResponse, describeResponse } from '../platform/http/responses.ts'
-import { createRouter } from '../platform/http/router.ts'
+import { createRouter } from '../http/app.ts'
+import {
+  BODY_REFUSALS,
+  describeEmptyResponse,
+  describeRefusals,
+  describeResponse,
+} from '../http/describe.ts'
+import { MerchantCode } from '../http/fields.ts'
+import {
+  cutPage,
+  DEFAULT_LIMIT,
+  describePage,
+  pageParameters,
+  readCursor,
+  respondPage,
+} from '../http/list.ts'
 import { deleteEndpoint, enableEndpoint, replayEvents } from './change-endpoint.ts'
 import { ENDPOINT_PATH } from './commit-change.ts'
 import type { WebhooksContext } from './context.ts'

@@ -5,11 +5,12 @@ import { Agent } from 'undici'
 import {
   AddressError,
   type AddressReach,
+  parseOutboundUrl,
   type ResolveHost,
+  readHost,
   requireAllowedAddress,
 } from '../platform/outbound/addresses.ts'
 import { type ExchangeResult, exchange } from '../platform/outbound/exchange.ts'
-import { parseOutboundUrl, readHost } from '../platform/outbound/url.ts'
 import { describeFailure } from './describe-failure.ts'
 import { guardConnections, isPlain } from './guard-connections.ts'
 import { readAnswerText } from './read-answer-text.ts'

@@ -25,9 +25,8 @@ const SANDBOX_MAY = [
   'platform/html/document.tsx',
   'platform/html/style.ts',
   'config/accounts.ts',
-  'config/config-error.ts',
   'config/config.ts',
-  'config/token-source.ts',
+  'config/sources.ts',
 ]
 
 const files = readdirSync(ROOT, { recursive: true, encoding: 'utf8' })

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { z } from 'zod'
-import { Problem } from '../../src/platform/http/problems.ts'
+import { Problem } from '../../src/http/problems.ts'
 import type { TestDatabase } from './database.ts'
 import { KEY, MERCHANT } from './service.ts'
 

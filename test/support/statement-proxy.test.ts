@@ -1,7 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { openDatabase } from '../../src/db/client.ts'
-import { pipeline } from '../../src/platform/postgres/pipeline.ts'
-import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
+import { pipeline, runInTransaction } from '../../src/platform/postgres/transaction.ts'
 import { nameStatement } from './postgres-wire.ts'
 import { startStatementProxy } from './statement-proxy.ts'
 import { useOwnDatabase } from './use-started.ts'

@@ -1,6 +1,5 @@
 import { createMiddleware } from 'hono/factory'
-import type { BodyBudget } from '../../platform/http/body.ts'
-import { readFormBody } from '../../platform/http/form-body.ts'
+import { type BodyBudget, readFormBody } from '../../http/body.ts'
 import type { ConsoleContext } from '../context.ts'
 import { readCookie } from '../cookies.ts'
 import type { ConsoleEnv, ConsoleRequest, FormFields } from '../env.ts'

@@ -1,5 +1,5 @@
+import { DEFAULT_LIMIT, type Page } from '../../http/list.ts'
 import { Card, DataTable, Field } from '../../platform/html/components.tsx'
-import { DEFAULT_LIMIT, type Page } from '../../platform/http/page.ts'
 import { TEXTS } from '../texts/en.ts'
 import type { ListKind } from './list-kind.ts'
 import type { Filter, ReadFilters } from './read-filters.ts'

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
+import { Id } from '../../http/fields.ts'
 import { parseAmount } from '../../money.ts'
-import { Id } from '../../platform/http/fields.ts'
 import { TEXTS } from '../texts/en.ts'
 
 const { problems: texts, fields: names } = TEXTS.lists

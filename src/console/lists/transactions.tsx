@@ -1,5 +1,5 @@
+import { cutPage } from '../../http/list.ts'
 import { Time } from '../../platform/html/components.tsx'
-import { cutPage } from '../../platform/http/page.ts'
 import { listTransactions } from '../../transactions/find-transactions.ts'
 import { type FoundByAmount, listByAmount } from '../../transactions/list-by-amount.ts'
 import type { TransactionRow, TransactionWithPayments } from '../../transactions/types.ts'

@@ -4,7 +4,7 @@ import { addPerson, endPerson, findPerson, listPeople, type Person } from '../..
 import { endSession, listSessions } from '../../access/sessions.ts'
 import { createSignInLink, formatSignInUrl } from '../../access/sign-in.ts'
 import { DomainError } from '../../errors.ts'
-import { isUuid } from '../../platform/http/fields.ts'
+import { isUuid } from '../../http/fields.ts'
 import { runInTransaction } from '../../platform/postgres/transaction.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { endEndpointsOfPerson } from '../../webhooks/end-endpoints.ts'

@@ -1,6 +1,6 @@
 import type { Access } from '../../access/types.ts'
 import { formatTransactionKey } from '../../db/transaction-key.ts'
-import { toIso } from '../../platform/postgres/iso-time.ts'
+import { toIso } from '../../platform/postgres/row-set.ts'
 import { readRefunds } from '../../refunds/build-event.ts'
 import type { RefundRecord } from '../../refunds/find-refunds.ts'
 import { findObjects } from '../../search/find-objects.ts'

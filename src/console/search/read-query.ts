@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { Id } from '../../platform/http/fields.ts'
+import { Id } from '../../http/fields.ts'
 import { TEXTS } from '../texts/en.ts'
 import type { stateTexts } from '../texts/states.ts'
 

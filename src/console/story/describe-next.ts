@@ -1,5 +1,5 @@
 import type { Config } from '../../config/config.ts'
-import { toIso } from '../../platform/postgres/iso-time.ts'
+import { toIso } from '../../platform/postgres/row-set.ts'
 import type { FoundRefund } from '../../refunds/find-refunds.ts'
 import { TEXTS } from '../texts/en.ts'
 

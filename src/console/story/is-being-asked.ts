@@ -1,4 +1,4 @@
-import { toIso } from '../../platform/postgres/iso-time.ts'
+import { toIso } from '../../platform/postgres/row-set.ts'
 import type { ShownTransaction } from '../../transactions/types.ts'
 
 /** The clocks of database and process differ by less (ms). */

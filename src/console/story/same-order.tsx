@@ -1,5 +1,5 @@
 import { Card, DataTable, Time } from '../../platform/html/components.tsx'
-import { toIso } from '../../platform/postgres/iso-time.ts'
+import { toIso } from '../../platform/postgres/row-set.ts'
 import type { TransactionWithPayments } from '../../transactions/types.ts'
 import { formatMoney } from '../format-money.ts'
 import { storyPath } from '../paths.ts'

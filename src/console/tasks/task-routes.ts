@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import { isUuid } from '../../platform/http/fields.ts'
+import { isUuid } from '../../http/fields.ts'
 import { enableEndpoint } from '../../webhooks/change-endpoint.ts'
 import { endpointNotFound, listVisibleOwners } from '../../webhooks/find-endpoints.ts'
 import type { ConsoleContext } from '../context.ts'

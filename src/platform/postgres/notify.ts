@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { withTimeout } from '../concurrency/timeout.ts'
+import { withTimeout } from '../concurrency/timing.ts'
 import type { Sql, Tx } from './types.ts'
 
 /**

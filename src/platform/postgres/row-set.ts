@@ -1,4 +1,4 @@
-import { getTableColumns, getTableName } from 'drizzle-orm'
+import { getTableColumns, getTableName, type Table } from 'drizzle-orm'
 import type { PgTable } from 'drizzle-orm/pg-core'
 import type { Sql, Tx } from './types.ts'
 
@@ -121,4 +121,53 @@ export function describeColumns(columns: RowSetColumns): Description {
 /** `merchantCode` is the column `merchant_code`. */
 export function toSnakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
+
+/**
+ * Lists columns of a table under their names in the schema, for the `select` or `returning` of a
+ * statement written in SQL: its rows equal those of the query builder.
+ * @param from the table's name or alias in the statement
+ * @param names the columns to list; by default all of them
+ */
+export function listColumns<T extends Table>(
+  table: T,
+  from: string,
+  names?: readonly (keyof T['_']['columns'] & string)[],
+): string {
+  const columns = getTableColumns(table)
+  return (names ?? Object.keys(columns))
+    .map((name) => `${from}.${columns[name]?.name} as "${name}"`)
+    .join(', ')
+}
+
+const UNCHANGED: readonly (string | undefined)[] = ['boolean', 'json']
+
+/** The same as the definition of a JSON object, with every number, decimal and time as Postgres writes it in text. */
+export function listAsText<T extends Table>(
+  table: T,
+  from: string,
+  names: readonly (keyof T['_']['columns'] & string)[],
+): string {
+  const columns = getTableColumns(table)
+  return names
+    .map((name) => {
+      const column = columns[name]
+      const cast = UNCHANGED.includes(column?.dataType) ? '' : '::text'
+      return `${from}.${column?.name}${cast} as "${name}"`
+    })
+    .join(', ')
+}
+
+/**
+ * Converts a time as Postgres writes it, in a column or in JSON (sessions run in UTC), to ISO 8601 in UTC
+ * with milliseconds.
+ */
+export function toIso(time: string): string
+export function toIso(time: string | null): string | null
+export function toIso(time: string | null): string | null {
+  if (time === null) return null
+  // `2026-11-21 09:00:00.123456+00`: cut, not parsed, because every response holds several.
+  if (time[10] !== ' ' || !time.endsWith('+00')) return new Date(time).toISOString()
+  const fraction = time[19] === '.' ? time.slice(20, time.length - 3) : ''
+  return `${time.slice(0, 10)}T${time.slice(11, 19)}.${fraction.slice(0, 3).padEnd(3, '0')}Z`
 }

@@ -3,10 +3,10 @@ import { ORDER_COLUMNS } from '../../db/order-facts.ts'
 import { externalRefunds } from '../../db/schema.ts'
 import type { TransactionKey } from '../../db/transaction-key.ts'
 import { DomainError } from '../../errors.ts'
-import { isUuid } from '../../platform/http/fields.ts'
-import type { Position } from '../../platform/http/page.ts'
+import { isUuid } from '../../http/fields.ts'
+import type { Position } from '../../http/list.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
-import { listColumns } from '../../platform/postgres/columns.ts'
+import { listColumns } from '../../platform/postgres/row-set.ts'
 import type { ExternalRecord } from '../external-view.ts'
 
 const COLUMNS = listColumns(externalRefunds, 'f')

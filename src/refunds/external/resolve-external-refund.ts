@@ -8,7 +8,7 @@ import {
   resolveDiscrepancies,
 } from '../../discrepancies/record-discrepancies.ts'
 import type { RecordedDiscrepancy } from '../../discrepancies/types.ts'
-import { build } from '../../platform/postgres/query-builder.ts'
+import { build } from '../../platform/postgres/drizzle.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import {
   buildSelfDecidedEvents,

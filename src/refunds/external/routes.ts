@@ -1,13 +1,18 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../../access/authenticate.ts'
 import type { Context } from '../../context.ts'
+import { createRouter } from '../../http/app.ts'
+import { BODY_REFUSALS, describeRefusals, describeResponse } from '../../http/describe.ts'
+import { Id, MerchantCode } from '../../http/fields.ts'
+import {
+  cutPage,
+  DEFAULT_LIMIT,
+  describePage,
+  pageParameters,
+  readCursor,
+  respondPage,
+} from '../../http/list.ts'
 import { findPayment } from '../../payments/find-payments.ts'
-import { Id, MerchantCode } from '../../platform/http/fields.ts'
-import { cutPage, DEFAULT_LIMIT, pageParameters, readCursor } from '../../platform/http/page.ts'
-import { BODY_REFUSALS, describeRefusals } from '../../platform/http/refusals.ts'
-import { describePage, respondPage } from '../../platform/http/respond-page.ts'
-import { describeResponse } from '../../platform/http/responses.ts'
-import { createRouter } from '../../platform/http/router.ts'
 import { type ExternalRecord, ExternalRefund, showExternalRefund } from '../external-view.ts'
 import { Reason } from '../request/params.ts'
 import { findExternalRefund, listExternalRefunds } from './find-external-refunds.ts'

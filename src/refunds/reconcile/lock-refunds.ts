@@ -1,7 +1,7 @@
 import type { TransactionKey } from '../../db/transaction-key.ts'
 import { addAmounts } from '../../money.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
-import { pipeline } from '../../platform/postgres/pipeline.ts'
+import { pipeline } from '../../platform/postgres/transaction.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { lockRefundRows } from '../draft.ts'
 import { startDraft } from '../transitions.ts'

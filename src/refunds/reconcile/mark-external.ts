@@ -1,7 +1,7 @@
 import { and, eq, inArray, sql } from 'drizzle-orm'
 import { externalRefunds } from '../../db/schema.ts'
 import type { TransactionKey } from '../../db/transaction-key.ts'
-import { build } from '../../platform/postgres/query-builder.ts'
+import { build } from '../../platform/postgres/drizzle.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import type { ExternalChange, ExternalRefund, LockedPayment } from '../types.ts'
 

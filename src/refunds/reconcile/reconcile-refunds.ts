@@ -6,7 +6,7 @@ import {
 } from '../../discrepancies/record-discrepancies.ts'
 import type { RecordedDiscrepancy, ResolvedDiscrepancy } from '../../discrepancies/types.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
-import { pipeline } from '../../platform/postgres/pipeline.ts'
+import { pipeline } from '../../platform/postgres/transaction.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { endAttempt, endInterruptedAttempt } from '../attempt/end-attempt.ts'
 import { endLateAttempt } from '../attempt/end-late-attempt.ts'

@@ -6,7 +6,7 @@ import { apiKeyDays } from '../../db/schema.ts'
 import { DomainError } from '../../errors.ts'
 import { addAmounts, compareAmounts, subtractAmount } from '../../money.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
-import { build } from '../../platform/postgres/query-builder.ts'
+import { build } from '../../platform/postgres/drizzle.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 
 /** A day of a key, whose totals refunds are added to. */

@@ -1,6 +1,6 @@
 import { createMiddleware } from 'hono/factory'
 import type { withScope } from '../../access/authenticate.ts'
-import type { HttpEnv } from '../../platform/http/env.ts'
+import type { HttpEnv } from '../../http/problems.ts'
 
 /** Marks a request with `dryRun=true`, which writes nothing, so that its refusal is not recorded as that of a write. */
 const markDryRun = createMiddleware<HttpEnv>(async (c, next) => {

@@ -1,7 +1,7 @@
 import { Big } from 'big.js'
 import type { Context } from '../../context.ts'
 import { byExpressions } from '../../platform/postgres/by-key.ts'
-import { toIso } from '../../platform/postgres/iso-time.ts'
+import { toIso } from '../../platform/postgres/row-set.ts'
 import type { RefundRecord } from '../find-refunds.ts'
 import type { RefundIndication } from '../proof-schema.ts'
 import { readResult } from '../reconcile/handle-notifications.ts'

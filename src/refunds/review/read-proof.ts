@@ -1,6 +1,6 @@
 import { parse } from 'lossless-json'
 import type { Context } from '../../context.ts'
-import { toIso } from '../../platform/postgres/iso-time.ts'
+import { toIso } from '../../platform/postgres/row-set.ts'
 import type { RefundRecord } from '../find-refunds.ts'
 import type { RefundProof } from '../proof-schema.ts'
 import { readIndications } from './read-indications.ts'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
-import type { TokenSource } from '../../config/token-source.ts'
+import type { TokenSource } from '../../config/accounts.ts'
 import { countOrMs } from '../control-input.ts'
 import type { TokenMode, TokenStore } from '../types.ts'
 

@@ -6,7 +6,7 @@ import {
   selectEntry,
 } from '../../../src/audit-chain/entry-hash.ts'
 import { verifyChains } from '../../../src/audit-chain/verify-chains.ts'
-import { openDataKeys } from '../../../src/data-keys/open-data-keys.ts'
+import { openDataKeys } from '../../../src/db/data-keys.ts'
 import { AUDIT_KEY, useAuditChain } from '../../support/audit-chain.ts'
 import { runCli } from '../../support/cli.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { ConfigError } from '../../../src/config/config-error.ts'
-import { openDataKeys } from '../../../src/data-keys/open-data-keys.ts'
+import { ConfigError } from '../../../src/config/sources.ts'
+import { openDataKeys } from '../../../src/db/data-keys.ts'
 import { Refund } from '../../../src/refunds/view.ts'
 import { withKey } from '../../support/api.ts'
 import { ask, expectRefused, expectTaken, MASKED, RECEIVER, seedPaid } from '../../support/ask.ts'

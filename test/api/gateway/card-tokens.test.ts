@@ -1,6 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest'
-import type { MerchantAccount } from '../../../src/config/accounts.ts'
-import type { TokenSource } from '../../../src/config/token-source.ts'
+import type { MerchantAccount, TokenSource } from '../../../src/config/accounts.ts'
 import { createBreakers } from '../../../src/gateway/breakers.ts'
 import { createCardGateway } from '../../../src/gateway/card-gateway.ts'
 import { serveCards } from '../../support/cards.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createEndedRefundCounter } from '../../../src/health/count-ended-refunds.ts'
+import { createEndedRefundCounter } from '../../../src/health/gauges.ts'
 import type { Sql } from '../../../src/platform/postgres/types.ts'
 import { borrowDatabase } from '../../support/database.ts'
 import { countBlocked, waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'

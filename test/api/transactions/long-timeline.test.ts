@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import type { Position } from '../../../src/platform/http/page.ts'
+import type { Position } from '../../../src/http/list.ts'
 import { readMessages } from '../../../src/transactions/read-messages.ts'
 import { readTimeline } from '../../../src/transactions/timeline.ts'
 import { borrowRig } from '../../support/borrow-rig.ts'

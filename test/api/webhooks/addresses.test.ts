@@ -6,9 +6,9 @@ import {
   type AddressReach,
   classifyAddress,
   createResolver,
+  parseOutboundUrl,
   type ResolveHost,
 } from '../../../src/platform/outbound/addresses.ts'
-import { parseOutboundUrl } from '../../../src/platform/outbound/url.ts'
 import { createWebhookSender, type WebhookSender } from '../../../src/webhooks/sender.ts'
 import { makeAuthority } from '../../support/certificates.ts'
 import { listen, serve } from '../../support/gateway.ts'

@@ -1,4 +1,4 @@
-import { withTimeout } from '../../../src/platform/concurrency/timeout.ts'
+import { withTimeout } from '../../../src/platform/concurrency/timing.ts'
 import type { SyncContext } from '../../../src/sync/context.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { makeDue } from '../../support/refund-lab.ts'

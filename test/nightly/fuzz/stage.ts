@@ -1,6 +1,6 @@
 import { inspect } from 'node:util'
 import { expect, onTestFinished } from 'vitest'
-import { Problem } from '../../../src/platform/http/problems.ts'
+import { Problem } from '../../../src/http/problems.ts'
 import type { Service } from '../../../src/service.ts'
 import { withKey } from '../../support/api.ts'
 import { emptyTables, type TestDatabase } from '../../support/database.ts'

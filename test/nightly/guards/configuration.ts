@@ -78,7 +78,7 @@ export const CONFIGURATION: readonly Guard[] = [
     control: 'demo mode is on when nothing is set, with an account of its own',
   },
   {
-    file: 'src/config/find-unknown-names.ts',
+    file: 'src/config/sources.ts',
     text: "distance(known.includes('_') ? name.toUpperCase() : name, known)",
     mutation: 'distance(name, known)',
     test: 'test/unit/config/unknown-names.test.ts',
@@ -86,7 +86,7 @@ export const CONFIGURATION: readonly Guard[] = [
     control: 'a misspelt setting DATABSE_URL is refused with the setting that was meant',
   },
   {
-    file: 'src/config/merchants-file.ts',
+    file: 'src/config/accounts.ts',
     text: 'const FILE_ACCOUNT = z.strictObject({',
     mutation: 'const FILE_ACCOUNT = z.object({',
     test: 'test/unit/config/merchants-file.test.ts',
@@ -94,7 +94,7 @@ export const CONFIGURATION: readonly Guard[] = [
     control: 'several accounts are read with their secrets',
   },
   {
-    file: 'src/config/parse-settings.ts',
+    file: 'src/config/sources.ts',
     text: "return SECRET_SETTINGS.some((one) => one === name) ? '' :",
     mutation: "return SECRET_SETTINGS.some((one) => one === value) ? '' :",
     test: 'test/unit/config/config.test.ts',
@@ -102,7 +102,7 @@ export const CONFIGURATION: readonly Guard[] = [
     control: 'demo mode is on when nothing is set, with an account of its own',
   },
   {
-    file: 'src/config/parse-settings.ts',
+    file: 'src/config/sources.ts',
     text: "replace(/^.*@/s, '…@')",
     mutation: "replace(/^@/s, '…@')",
     test: 'test/unit/config/config.test.ts',
@@ -111,7 +111,7 @@ export const CONFIGURATION: readonly Guard[] = [
     control: 'demo mode is on when nothing is set, with an account of its own',
   },
   {
-    file: 'src/config/parse-settings.ts',
+    file: 'src/config/sources.ts',
     text: ".replace(/[?#].*$/s, '?…')",
     mutation: '',
     test: 'test/unit/config/config.test.ts',
@@ -120,7 +120,7 @@ export const CONFIGURATION: readonly Guard[] = [
     control: 'demo mode is on when nothing is set, with an account of its own',
   },
   {
-    file: 'src/config/read-setting-files.ts',
+    file: 'src/config/sources.ts',
     text: '    if (!fstatSync(descriptor).isFile()) return undefined\n',
     mutation: '    if (fstatSync(descriptor).isDirectory()) return undefined\n',
     test: 'test/unit/config/secret-files.test.ts',
@@ -129,7 +129,7 @@ export const CONFIGURATION: readonly Guard[] = [
     control: 'a secret is the content of a file with one',
   },
   {
-    file: 'src/config/read-setting-files.ts',
+    file: 'src/config/sources.ts',
     text: "new TextDecoder('utf-8', { fatal: true })",
     mutation: "new TextDecoder('utf-8')",
     test: 'test/unit/config/secret-files.test.ts',
@@ -137,7 +137,7 @@ export const CONFIGURATION: readonly Guard[] = [
     control: 'a secret is the content of a file with one',
   },
   {
-    file: 'src/config/read-setting-files.ts',
+    file: 'src/config/sources.ts',
     text: "value === '' ? { failure:",
     mutation: "value === '-' ? { failure:",
     test: 'test/unit/config/secret-files.test.ts',
@@ -145,7 +145,7 @@ export const CONFIGURATION: readonly Guard[] = [
     control: 'a secret is the content of a file with one',
   },
   {
-    file: 'src/config/read-setting-files.ts',
+    file: 'src/config/sources.ts',
     text: 'if (bytes.length > MAX_BYTES) {',
     mutation: 'if (bytes.length > MAX_BYTES * 2) {',
     test: 'test/unit/config/secret-files.test.ts',
@@ -153,7 +153,7 @@ export const CONFIGURATION: readonly Guard[] = [
     control: 'a secret is the content of a file with one',
   },
   {
-    file: 'src/config/read-setting-files.ts',
+    file: 'src/config/sources.ts',
     text: "text.replace(/\\r?\\n$/, '')",
     mutation: 'text.trim()',
     test: 'test/unit/config/secret-files.test.ts',
@@ -161,7 +161,7 @@ export const CONFIGURATION: readonly Guard[] = [
     control: 'a secret is the content of a file with one',
   },
   {
-    file: 'src/config/secret-strength.ts',
+    file: 'src/config/conflicts.ts',
     text: 'codes.filter((_, at) => at < 4 ||',
     mutation: 'codes.filter((_, at) => at >= 0 ||',
     test: 'test/unit/config/secret-strength.test.ts',

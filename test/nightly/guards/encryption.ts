@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const ENCRYPTION: readonly Guard[] = [
   {
-    file: 'src/data-keys/open-data-keys.ts',
+    file: 'src/db/data-keys.ts',
     text: '    if (!key) throw WRONG_KEY\n',
     mutation:
       '    if (!key) return { dataKey: { ...one, key: Buffer.alloc(32) }, isCurrent: true }\n',
@@ -12,7 +12,7 @@ export const ENCRYPTION: readonly Guard[] = [
     control: 'another DATA_ENCRYPTION_KEY in processes that start together is stored once',
   },
   {
-    file: 'src/data-keys/reseal-data.ts',
+    file: 'src/maintenance/reseal.ts',
     text: 'where merchant_code = ${merchantCode} and refund_id = ${refundId} and ${sql(column)} = ${before}`',
     mutation: 'where merchant_code = ${merchantCode} and refund_id = ${refundId}`',
     test: 'test/api/data-keys/reseal.test.ts',

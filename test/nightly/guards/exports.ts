@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const EXPORTS: readonly Guard[] = [
   {
-    file: 'src/platform/http/csv.ts',
+    file: 'src/http/list.ts',
     text: '/^[=+\\-@\\t\\r]/',
     mutation: '/^[=+\\-@]/',
     test: 'test/unit/platform/http/csv.test.ts',
@@ -10,7 +10,7 @@ export const EXPORTS: readonly Guard[] = [
     control: 'a cell "plain" is written "plain"',
   },
   {
-    file: 'src/platform/http/csv.ts',
+    file: 'src/http/list.ts',
     text: '`"${text.replaceAll(\'"\', \'""\')}"`',
     mutation: '`"${text}"`',
     test: 'test/unit/platform/http/csv.test.ts',
@@ -18,7 +18,7 @@ export const EXPORTS: readonly Guard[] = [
     control: 'a cell "plain" is written "plain"',
   },
   {
-    file: 'src/platform/http/csv.ts',
+    file: 'src/http/list.ts',
     text: '/[",\\r\\n]/.test(text)',
     mutation: '/[",]/.test(text)',
     test: 'test/unit/platform/http/csv.test.ts',

@@ -18,7 +18,7 @@ export const SERVICE: readonly Guard[] = [
     control: 'a hold survives the answers of the gateway',
   },
   {
-    file: 'src/platform/http/client-address.ts',
+    file: 'src/http/client-address.ts',
     text: "zeros, ...right].slice(0, 4).join(':')",
     mutation: "zeros, ...right].slice(0, 8).join(':')",
     test: 'test/api/platform/http/connection-limit.test.ts',
@@ -26,7 +26,7 @@ export const SERVICE: readonly Guard[] = [
     control: 'a network gets so many connections, and one more is closed; others are not affected',
   },
   {
-    file: 'src/platform/http/connection-limit.ts',
+    file: 'src/http/server.ts',
     text: '    if (count >= perNetwork) {',
     mutation: '    if (count > perNetwork) {',
     test: 'test/api/platform/http/connection-limit.test.ts',
@@ -34,7 +34,7 @@ export const SERVICE: readonly Guard[] = [
     control: 'in production a sixth is enough for one network: it takes many to fill the server',
   },
   {
-    file: 'src/platform/http/csv.ts',
+    file: 'src/http/list.ts',
     text: "quote(GUARD.test(value) ? `'${value}` : value)",
     mutation: 'quote(GUARD.test(value) ? value : value)',
     test: 'test/unit/platform/http/csv.test.ts',

@@ -11,7 +11,7 @@ export const SETTINGS: readonly Guard[] = [
       'a file that is a secret alone gives one line that names the place, without the content',
   },
   {
-    file: 'src/config/find-unknown-names.ts',
+    file: 'src/config/sources.ts',
     text: 'const MAX_EDITS = 2',
     mutation: 'const MAX_EDITS = 0',
     test: 'test/unit/config/unknown-names.test.ts',
@@ -19,7 +19,7 @@ export const SETTINGS: readonly Guard[] = [
     control: 'a misspelt setting ROOL is refused with the setting that was meant',
   },
   {
-    file: 'src/config/find-unknown-names.ts',
+    file: 'src/config/sources.ts',
     text: "|| SERVICE_LINK.test(env[name] ?? '')",
     mutation: "|| SERVICE_LINK.test('')",
     test: 'test/unit/config/unknown-names.test.ts',
@@ -28,7 +28,7 @@ export const SETTINGS: readonly Guard[] = [
     control: 'the environment of a platform docker is never refused',
   },
   {
-    file: 'src/config/merchants-file.ts',
+    file: 'src/config/accounts.ts',
     text: 'codes.indexOf(code) !== index)',
     mutation: 'codes.indexOf(code) > index)',
     test: 'test/unit/config/merchants-file.test.ts',
@@ -37,7 +37,7 @@ export const SETTINGS: readonly Guard[] = [
       'an account whose token is given by a plain address gives one line that names the account',
   },
   {
-    file: 'src/config/merchants-file.ts',
+    file: 'src/config/accounts.ts',
     text: "  if (error instanceof SyntaxError) return 'is not valid JSON'\n",
     mutation: '  void JSON\n  if (error instanceof SyntaxError) return error.message\n',
     test: 'test/unit/config/merchants-file.test.ts',
@@ -45,7 +45,7 @@ export const SETTINGS: readonly Guard[] = [
     control: 'an account has its own access token for cards, given or fetched, or none',
   },
   {
-    file: 'src/config/secret-strength.ts',
+    file: 'src/config/conflicts.ts',
     text: '      return bits < STRONG_BITS ? [',
     mutation: "      return bits < STRONG_BITS && which === 'secret' ? [",
     test: 'test/unit/config/secret-strength.test.ts',
@@ -54,7 +54,7 @@ export const SETTINGS: readonly Guard[] = [
       'abababababababababababababababababababababababababababababababab is taken for at most 8 bits',
   },
   {
-    file: 'src/config/secret-strength.ts',
+    file: 'src/config/conflicts.ts',
     text: 'countUnforeseen(text.slice(0, findPeriod(text)))',
     mutation: 'countUnforeseen(text.slice(0, Math.max(findPeriod(text), text.length)))',
     test: 'test/unit/config/secret-strength.test.ts',

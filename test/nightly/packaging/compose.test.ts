@@ -13,7 +13,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { SERVER_LIMITS } from '../../../src/platform/http/server.ts'
+import { SERVER_LIMITS } from '../../../src/http/server.ts'
 import { readCompose, readOwn, STOP_S } from '../../support/deployments.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { Problem } from '../../../src/platform/http/problems.ts'
+import { Problem } from '../../../src/http/problems.ts'
 import type { ShownRefund } from './books.ts'
 import { readRefunds, readUnmatched } from './read-books.ts'
 import { ask, makeRequest } from './requests.ts'

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { z } from 'zod'
-import { Problem } from '../../../src/platform/http/problems.ts'
+import { Problem } from '../../../src/http/problems.ts'
 import { ExternalRefund } from '../../../src/refunds/external-view.ts'
 import { withKey } from '../../support/api.ts'
 import { KEY } from '../../support/service.ts'

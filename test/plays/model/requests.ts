@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect } from 'vitest'
-import { Problem } from '../../../src/platform/http/problems.ts'
+import { Problem } from '../../../src/http/problems.ts'
 import { Refund } from '../../../src/refunds/view.ts'
 import { RECEIVER } from '../../support/ask.ts'
 import { isHeld } from './holds.ts'

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { DEMO_ACCOUNT } from '../../../src/config/accounts.ts'
 import { readConfig, readSandboxConfig } from '../../../src/config/config.ts'
-import { ConfigError } from '../../../src/config/config-error.ts'
 import { SETTINGS } from '../../../src/config/settings.ts'
+import { ConfigError } from '../../../src/config/sources.ts'
 
 type Environment = Record<string, string | undefined>
 

@@ -9,8 +9,8 @@ import {
   readDataKeyConfig,
   readSigningConfig,
 } from '../../../src/config/config.ts'
-import { ConfigError } from '../../../src/config/config-error.ts'
 import { listSettingNames, SECRET_SETTINGS } from '../../../src/config/settings.ts'
+import { ConfigError } from '../../../src/config/sources.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'secrets-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { DEMO_ACCOUNT } from '../../../src/config/accounts.ts'
-import { estimateBits, findWeakSecrets } from '../../../src/config/secret-strength.ts'
+import { estimateBits, findWeakSecrets } from '../../../src/config/conflicts.ts'
 
 const random = (seed: number) => createHash('sha256').update(String(seed)).digest()
 const SEEDS = Array.from({ length: 500 }, (_, seed) => random(seed))

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { listIgnoredVariables, readConfig, readDatabaseConfig } from '../../../src/config/config.ts'
-import { ConfigError } from '../../../src/config/config-error.ts'
 import { listSettingNames } from '../../../src/config/settings.ts'
+import { ConfigError } from '../../../src/config/sources.ts'
 
 const PRODUCTION = {
   GATEWAY_BASE_URL: 'https://gateway.example',

@@ -1,5 +1,5 @@
 import { Card, DataTable, Identifier, Time } from '../../../platform/html/components.tsx'
-import { toIso } from '../../../platform/postgres/iso-time.ts'
+import { toIso } from '../../../platform/postgres/row-set.ts'
 import type { MayEnd } from '../../../refunds/approval/require-another.ts'
 import {
   type ExternalOutcome,

@@ -7,7 +7,7 @@ import {
   Time,
   type Tone,
 } from '../../../platform/html/components.tsx'
-import { toIso } from '../../../platform/postgres/iso-time.ts'
+import { toIso } from '../../../platform/postgres/row-set.ts'
 import type { TroubledEndpoint } from '../../../webhooks/list-troubled.ts'
 import { nameKind } from '../../discrepancy-words.ts'
 import type { ConsoleRequest } from '../../env.ts'

@@ -1,6 +1,6 @@
 import type { Child } from 'hono/jsx'
 import { DataTable, Time } from '../../../platform/html/components.tsx'
-import { toIso } from '../../../platform/postgres/iso-time.ts'
+import { toIso } from '../../../platform/postgres/row-set.ts'
 import { isOwnRequest } from '../../../refunds/approval/self-decision.ts'
 import type { WaitingRefund } from '../../../refunds/list-waiting.ts'
 import { ANYBODY, findObstacle } from '../../../refunds/review/check-decision.ts'

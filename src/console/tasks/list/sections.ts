@@ -4,7 +4,7 @@ import { type NamedKey, readPrincipal } from '../../../access/principal.ts'
 import type { Access } from '../../../access/types.ts'
 import { listOpenDiscrepancies, OPEN_PAGE } from '../../../discrepancies/list-open.ts'
 import type { DiscrepancyRow } from '../../../discrepancies/types.ts'
-import { cutPage, type Position, readCursor } from '../../../platform/http/page.ts'
+import { cutPage, type Position, readCursor } from '../../../http/list.ts'
 import {
   listWaitingRefunds,
   WAITING_PAGE,

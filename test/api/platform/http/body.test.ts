@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import { expect, it } from 'vitest'
-import { createBodyBudget, readBody } from '../../../../src/platform/http/body.ts'
+import { createBodyBudget, readBody } from '../../../../src/http/body.ts'
 import { listen } from '../../../support/gateway.ts'
 
 it('with the budget exhausted, 4 KiB of a body are read and not a byte more', async () => {

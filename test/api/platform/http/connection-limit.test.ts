@@ -1,9 +1,8 @@
 import { createServer, type Server } from 'node:http'
 import { Socket } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
-import { type Cidr, compileNetworks } from '../../../../src/platform/http/client-address.ts'
-import { limitConnections } from '../../../../src/platform/http/connection-limit.ts'
-import { SERVER_LIMITS } from '../../../../src/platform/http/server.ts'
+import { type Cidr, compileNetworks } from '../../../../src/http/client-address.ts'
+import { limitConnections, SERVER_LIMITS } from '../../../../src/http/server.ts'
 
 const PROXY: Cidr = { address: '10.0.0.0', prefix: 8, family: 'ipv4' }
 

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers'
 import { getRequestListener } from '@hono/node-server'
 import { Hono } from 'hono'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { readTargetPath } from '../../../../src/platform/http/target-path.ts'
+import { readTargetPath } from '../../../../src/http/raw-response.ts'
 
 const TARGETS = [
   '/ipn',

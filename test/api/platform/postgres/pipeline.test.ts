@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { type Database, openDatabase } from '../../../../src/db/client.ts'
 import { isConnectionLost } from '../../../../src/platform/postgres/errors.ts'
-import { pipeline } from '../../../../src/platform/postgres/pipeline.ts'
-import { runInTransaction } from '../../../../src/platform/postgres/transaction.ts'
+import { pipeline, runInTransaction } from '../../../../src/platform/postgres/transaction.ts'
 import type { Tx } from '../../../../src/platform/postgres/types.ts'
 import { createTestDatabase, type OwnDatabase } from '../../../support/database.ts'
 

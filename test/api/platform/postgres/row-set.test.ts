@@ -1,7 +1,7 @@
 import { eq } from 'drizzle-orm'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { changes, payments, transactions } from '../../../../src/db/schema.ts'
-import { build } from '../../../../src/platform/postgres/query-builder.ts'
+import { build } from '../../../../src/platform/postgres/drizzle.ts'
 import { insertRows, pickColumns, rowSet } from '../../../../src/platform/postgres/row-set.ts'
 import { runInTransaction } from '../../../../src/platform/postgres/transaction.ts'
 import { emptyTables } from '../../../support/database.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { backoff, repoll } from '../../../../src/platform/concurrency/backoff.ts'
+import { backoff, repoll } from '../../../../src/platform/concurrency/timing.ts'
 
 const failures = fc.integer({ min: 1, max: 1_000_000 })
 const limits = fc

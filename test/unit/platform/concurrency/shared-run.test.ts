@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { shareRuns } from '../../../../src/platform/concurrency/shared-run.ts'
+import { shareRuns } from '../../../../src/platform/concurrency/timing.ts'
 
 /** Counts its runs; each ends when `end` is called. */
 function createWork() {

@@ -1,6 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { describe, expect, it } from 'vitest'
-import { writeCsv } from '../../../../src/platform/http/csv.ts'
+import { writeCsv } from '../../../../src/http/list.ts'
 
 const Row = z.strictObject({ text: z.string().nullable() })
 const write = (text: string | null) => writeCsv(Row, [{ text }])

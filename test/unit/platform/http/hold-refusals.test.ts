@@ -1,8 +1,8 @@
 import { Hono } from 'hono'
 import { expect, it } from 'vitest'
 import { DomainError } from '../../../../src/errors.ts'
-import type { HttpEnv } from '../../../../src/platform/http/env.ts'
-import { holdRefusals } from '../../../../src/platform/http/hold-refusals.ts'
+import { holdRefusals } from '../../../../src/http/network-pace.ts'
+import type { HttpEnv } from '../../../../src/http/problems.ts'
 
 const app = new Hono<HttpEnv>()
 app.onError((_, c) => c.text('too many', 429))

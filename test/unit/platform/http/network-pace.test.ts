@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createNetworkPace } from '../../../../src/platform/http/network-pace.ts'
+import { createNetworkPace } from '../../../../src/http/network-pace.ts'
 
 /** Ten requests a second of each network, at a time that the test sets. */
 function start() {

@@ -1,0 +1,178 @@
+import { OpenAPIHono, type z } from '@hono/zod-openapi'
+import type { Context as HttpContext } from 'hono'
+import { createMiddleware } from 'hono/factory'
+import { methodNotAllowed } from 'hono/method-not-allowed'
+import { requestId } from 'hono/request-id'
+import { routePath } from 'hono/route'
+import type { Histogram } from 'prom-client'
+import { DomainError } from '../errors.ts'
+import type { Log } from '../platform/telemetry/log.ts'
+import type { Tracing } from '../platform/telemetry/tracing.ts'
+import { answerError, answerProblem, type HttpEnv } from './problems.ts'
+
+export type BaseContext = {
+  log: Log
+  metrics: { httpRequest: Histogram<'route' | 'method' | 'status'> }
+  stopping: AbortSignal
+}
+
+/**
+ * Creates an application without routes: with request ids, the metric of requests, and problems for errors, unknown
+ * paths and wrong methods.
+ * @param hint completes the problem of an unknown path
+ */
+export function createBaseApp(ctx: BaseContext, hint: string): OpenAPIHono<HttpEnv> {
+  const app = new OpenAPIHono<HttpEnv>()
+  const recordRequest = createRequestMeter(ctx.metrics)
+  app.use(requestId())
+  app.use(async (c, next) => {
+    const startedAt = performance.now()
+    await next()
+    recordRequest(c, startedAt)
+    // A client that keeps its connection open would delay the stop by seconds.
+    if (ctx.stopping.aborted) c.header('connection', 'close')
+  })
+  app.onError((error, c) => answerError(ctx.log, error, c))
+  app.notFound((c) => answerProblem(c, 'not_found', `There is no path ${c.req.path}${hint}`))
+  app.use(
+    methodNotAllowed({
+      app,
+      onMethodNotAllowed: (c, methods) =>
+        answerProblem(c, 'method_not_allowed', `Use ${methods.join(' or ')}`, {
+          headers: { allow: methods.join(', ') },
+        }),
+    }),
+  )
+  return app
+}
+
+/**
+ * Creates a router whose routes declare their input and responses. Input that does not match is refused
+ * with `invalid_request`, with an error for each field.
+ */
+export function createRouter() {
+  return new OpenAPIHono<HttpEnv>({
+    defaultHook: (result) => {
+      if (result.success) return
+      const errors = result.error.issues.flatMap((issue) => {
+        const message = explainIssue(issue)
+        const names = issue.code === 'unrecognized_keys' ? issue.keys : [undefined]
+        return names.map((name) => ({
+          path: [...issue.path, ...(name === undefined ? [] : [name])].join('.') || 'body',
+          message: name === undefined ? message : 'is not known here',
+        }))
+      })
+      const detail = errors.map(({ path, message }) => `${path}: ${message}`).join('; ')
+      throw new DomainError('invalid_request', detail, { errors })
+    },
+  })
+}
+
+/** Phrases an issue so that it can follow the field's name; the library's messages are sentences of their own. */
+function explainIssue(issue: z.core.$ZodIssue): string {
+  // A schema's own message is more precise than the issue's code.
+  if (!issue.message.startsWith('Invalid ')) return issue.message
+  if (issue.code === 'invalid_type') {
+    const isMissing = issue.message.endsWith('received undefined')
+    return isMissing ? 'is missing' : `must be of type ${issue.expected}`
+  }
+  if (issue.code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`
+  return issue.message
+}
+
+const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'])
+
+/** Returns the pattern of the route that matched, as the README writes it, or `none`. */
+export function describeRoute(c: HttpContext<HttpEnv>): string {
+  const pattern = routePath(c, -1)
+  return pattern.includes('*') ? 'none' : pattern.replace(/:(\w+)(\{[^}]*\})?/g, '{$1}')
+}
+
+/** Returns one of a few methods, whatever a client sends; `_OTHER` is OpenTelemetry's. */
+export function describeMethodName(method: string): string {
+  return METHODS.has(method) ? method : '_OTHER'
+}
+
+/** Returns the same for a request of the framework. */
+export function describeMethod(c: HttpContext<HttpEnv>): string {
+  return describeMethodName(c.req.method)
+}
+
+/**
+ * Measures requests by route, method and status class: as many series as there are routes, and never one
+ * for a path that a client made up. The series are cached, because the intake would pay for each look-up.
+ * @returns a function to call once the response is made, with the `performance.now()` of the request
+ */
+export function createRequestMeter({
+  httpRequest,
+}: {
+  httpRequest: Histogram<'route' | 'method' | 'status'>
+}) {
+  const seriesByKey = new Map<string, { observe(seconds: number): void }>()
+  return (c: HttpContext<HttpEnv>, startedAt: number): void => {
+    const method = describeMethod(c)
+    const waits = method === 'GET' && /[?&]wait=/.test(c.req.url)
+    const key = `${method} ${c.res.status} ${waits} ${routePath(c, -1)}`
+    let series = seriesByKey.get(key)
+    if (!series) {
+      const route = describeRoute(c) + (waits ? '?wait' : '')
+      const status = `${String(c.res.status)[0]}xx`
+      series = httpRequest.labels({ route, method, status })
+      seriesByKey.set(key, series)
+    }
+    series.observe((performance.now() - startedAt) / 1000)
+  }
+}
+
+/**
+ * Records a span for each request with a valid key, as a child of the client's span. Runs after the key is
+ * checked: a request without one starts no span, and does not influence sampling.
+ */
+export function traceRequests({ tracing }: { tracing: Tracing }) {
+  return createMiddleware<HttpEnv>(async (c, next) => {
+    if (!tracing.enabled) return await next()
+    const route = describeRoute(c)
+    const method = describeMethod(c)
+    const describeSpan = () => ({
+      name: `${method} ${route}`,
+      kind: 'server' as const,
+      attributes: { 'http.request.method': method, 'http.route': route },
+      parent: c.req.header('traceparent') ?? '',
+      requestId: c.get('requestId'),
+    })
+    await tracing.run(describeSpan, async (span) => {
+      await next()
+      const { status } = c.res
+      span.setAttributes({ 'http.response.status_code': status })
+      if (status >= 500) span.fail(String(status))
+    })
+  })
+}
+
+/**
+ * Refuses a URL with percent-escapes that are not UTF-8. The framework would take them literally, and
+ * `%FF` would name the same object as `%25FF`. Also refuses a host that no URL can have (`shop.1`): the
+ * framework would find out only when the whole request is first read.
+ * @throws DomainError `invalid_address`, `invalid_request`
+ */
+export const requireValidUrl = createMiddleware<HttpEnv>(async (c, next) => {
+  if (!URL.canParse(c.req.url))
+    throw new DomainError('invalid_address', 'Host: is not a valid host')
+  const [path = '', query = ''] = c.req.url.split(/\?(.*)/s)
+  const invalid = isDecodable(path) ? query.split('&').find((part) => !isDecodable(part)) : path
+  if (invalid === undefined) return await next()
+  const field = invalid === path ? 'path' : (invalid.split('=')[0] ?? '')
+  const message = 'has percent-escapes that are not UTF-8 text'
+  throw new DomainError('invalid_request', `${field}: ${message}`, {
+    errors: [{ path: field, message }],
+  })
+})
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}

@@ -1,0 +1,174 @@
+import type { IncomingMessage } from 'node:http'
+import type { Context as HttpContext } from 'hono'
+import { createMiddleware } from 'hono/factory'
+import { matchedRoutes } from 'hono/route'
+import { DomainError } from '../errors.ts'
+import type { HttpEnv } from './problems.ts'
+
+export type BodyResult =
+  | { kind: 'whole'; bytes: Buffer }
+  | { kind: 'too_large' }
+  | { kind: 'too_slow' }
+  | { kind: 'broken' }
+  /** The bodies in flight already hold all the memory they may. */
+  | { kind: 'over_budget' }
+
+/** Limits the memory that bodies in flight hold together, beyond the first few KiB of each. */
+export type BodyBudget = { take(bytes: number): boolean; release(bytes: number): void }
+
+/** Shared by all routes: many slow senders must not exhaust the memory (bytes). */
+const BUDGET_BYTES = 32 * 1024 * 1024
+/** Not counted: a small body is always read, however many large ones arrive slowly (bytes). */
+const FREE_BYTES = 4 * 1024
+
+/** Creates the budget for all bodies of a process: 32 MiB, unless a test sets another size. */
+export function createBodyBudget(bytes = BUDGET_BYTES): BodyBudget {
+  let left = bytes
+  return {
+    take(wanted) {
+      if (wanted > left) return false
+      left -= wanted
+      return true
+    },
+    release(released) {
+      left += released
+    },
+  }
+}
+
+/**
+ * Reads a request's body, at most `limit` bytes within `timeoutMs`. Never rejects. The rest of a refused
+ * body is not read, so the connection should be closed after the response.
+ */
+export function readBody(
+  request: IncomingMessage,
+  { limit, timeoutMs, budget }: { limit: number; timeoutMs: number; budget: BodyBudget },
+): Promise<BodyResult> {
+  if (request.destroyed) return Promise.resolve({ kind: 'broken' })
+  if (Number(request.headers['content-length']) > limit) {
+    return Promise.resolve({ kind: 'too_large' })
+  }
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    let taken = 0
+    const timer = setTimeout(() => end({ kind: 'too_slow' }), timeoutMs)
+
+    function end(result: BodyResult): void {
+      clearTimeout(timer)
+      budget.release(taken)
+      taken = 0
+      request.off('data', append).off('end', finish).off('close', fail).off('error', fail)
+      if (result.kind !== 'whole') request.pause()
+      resolve(result)
+    }
+    function append(chunk: Buffer): void {
+      size += chunk.length
+      if (size > limit) {
+        end({ kind: 'too_large' })
+        return
+      }
+      const more = Math.max(0, size - FREE_BYTES) - taken
+      if (!budget.take(more)) {
+        end({ kind: 'over_budget' })
+        return
+      }
+      taken += more
+      chunks.push(chunk)
+    }
+    function finish(): void {
+      end({ kind: 'whole', bytes: Buffer.concat(chunks) })
+    }
+    function fail(): void {
+      end({ kind: 'broken' })
+    }
+    request.on('data', append).on('end', finish).on('close', fail).on('error', fail)
+  })
+}
+
+/** How long a body may be (bytes). */
+export const MAX_BODY_BYTES = 64 * 1024
+
+const JSON_TYPE = /^application\/([\w.+-]+\+)?json$/i
+
+/**
+ * Reads the body of every request that may have one, and passes it on as JSON: otherwise a body of
+ * another type would be ignored, and an empty one declared as JSON refused. No body counts as `{}`.
+ * @param budget shared with every other reader of bodies
+ * @throws DomainError `unsupported_media_type`, `body_too_large`, `body_too_slow`, `invalid_json`, or
+ *   `unavailable` when the budget is exhausted
+ */
+export function readJsonBody(timeoutMs: number, budget: BodyBudget) {
+  return createMiddleware<HttpEnv>(async (c, next) => {
+    if (c.req.method === 'GET' || c.req.method === 'HEAD' || !hasRoute(c)) return await next()
+    const body = await readBody(c.env.incoming, { limit: MAX_BODY_BYTES, timeoutMs, budget })
+    if (body.kind !== 'whole') {
+      // The rest of the body is not read: the connection cannot be used again.
+      c.header('connection', 'close')
+      throw refuseBody(body.kind, timeoutMs)
+    }
+    const type = c.req.header('content-type')?.split(';')[0]?.trim() ?? ''
+    if (body.bytes.length > 0 && !JSON_TYPE.test(type)) {
+      throw new DomainError('unsupported_media_type', 'Send the body as `application/json`')
+    }
+    const { method, url, signal } = c.req.raw
+    const headers = new Headers(c.req.raw.headers)
+    headers.set('content-type', 'application/json')
+    c.req.raw = new Request(url, { method, headers, signal, body: decodeBody(body.bytes) || '{}' })
+    await next()
+  })
+}
+
+/** A request without a route is refused elsewhere, whatever its body. */
+function hasRoute(c: HttpContext): boolean {
+  return !(matchedRoutes(c).at(-1)?.path ?? '*').includes('*')
+}
+
+/** Creates the refusal of a body that was not read to its end. */
+export function refuseBody(
+  kind: Exclude<BodyResult['kind'], 'whole'>,
+  timeoutMs: number,
+): DomainError {
+  switch (kind) {
+    case 'too_large':
+      return new DomainError('body_too_large', 'A body may have at most 64 KiB')
+    case 'too_slow':
+      return new DomainError('body_too_slow', `The body was not complete after ${timeoutMs} ms`)
+    case 'over_budget':
+      return new DomainError('unavailable', 'Too many request bodies are in flight; try again')
+    case 'broken':
+      return new DomainError('invalid_json', 'The connection closed before the body was complete')
+  }
+}
+
+/** @throws DomainError `invalid_json` when it is not UTF-8 */
+export function decodeBody(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw new DomainError('invalid_json', 'The body is not UTF-8 text')
+  }
+}
+
+const FORM_TYPE = 'application/x-www-form-urlencoded'
+
+/**
+ * Reads the fields of a form that a browser sent, by name; of a repeated field the last. Without a body there are none.
+ * @param budget shared with every other reader of bodies
+ * @throws DomainError `unsupported_media_type`, `body_too_large`, `body_too_slow`, `invalid_json` for text that is not
+ *   UTF-8, or `unavailable` when the budget is exhausted
+ */
+export async function readFormBody(
+  request: IncomingMessage,
+  timeoutMs: number,
+  budget: BodyBudget,
+): Promise<Record<string, string>> {
+  const body = await readBody(request, { limit: MAX_BODY_BYTES, timeoutMs, budget })
+  if (body.kind !== 'whole') throw refuseBody(body.kind, timeoutMs)
+  if (body.bytes.length === 0) return {}
+  const type = request.headers['content-type']?.split(';')[0]?.trim().toLowerCase()
+  if (type !== FORM_TYPE) {
+    throw new DomainError('unsupported_media_type', `Send the form as \`${FORM_TYPE}\``)
+  }
+  return Object.fromEntries(new URLSearchParams(decodeBody(body.bytes)))
+}

@@ -1,0 +1,218 @@
+import type { z } from '@hono/zod-openapi'
+import { REFUSALS, type RefusalCode } from '../errors.ts'
+
+/** A response header as an OpenAPI header object. */
+type Header = {
+  description: string
+  required?: boolean
+  schema: { type: 'string' | 'integer'; minimum?: number; enum?: string[] }
+  example: string | number
+}
+
+const text = { type: 'string' } as const
+
+/** The response headers that clients may rely on, by name. */
+export const HEADERS = {
+  'X-Request-Id': {
+    description:
+      'The id that the client sent, or a new one; it is also in problems, the log and the audit log',
+    required: true,
+    schema: text,
+    example: 'a602ca54-48ed-44d6-9f6e-0dd2a8dff9f9',
+  },
+  ETag: {
+    description: 'For `If-None-Match`; weak, because counters and times may change without it',
+    required: true,
+    schema: text,
+    example: 'W/"7"',
+  },
+  Location: {
+    description: 'The path of the new object',
+    required: true,
+    schema: text,
+    example: '/v1/webhook-endpoints/0d7c9a8e-5d3c-4f0e-9a41-6f1f6f6f2b11',
+  },
+  Link: {
+    description:
+      'Of a page as CSV: the path of the next page, with `rel="next"`; none on the last page',
+    schema: text,
+    example: '</v1/events?after=17&limit=50>; rel="next"',
+  },
+  'Idempotent-Replayed': {
+    description: 'The same request was accepted before: this is its object in its current state',
+    schema: { type: 'string', enum: ['true'] },
+    example: 'true',
+  },
+  'Retry-After': {
+    description: 'Seconds to wait before the next attempt',
+    required: true,
+    schema: { type: 'integer', minimum: 0 },
+    example: 1,
+  },
+  'RateLimit-Policy': {
+    description: 'For keys with a limit: requests (`q`) in a window of seconds (`w`)',
+    schema: text,
+    example: '"key";q=600;w=60',
+  },
+  RateLimit: {
+    description:
+      'For keys with a limit: requests left (`r`), and seconds until the next window (`t`)',
+    schema: text,
+    example: '"key";r=599;t=60',
+  },
+  'WWW-Authenticate': {
+    description: 'The authentication scheme',
+    required: true,
+    schema: text,
+    example: 'Bearer',
+  },
+  Allow: {
+    description: 'The methods that this path supports',
+    required: true,
+    schema: text,
+    example: 'POST',
+  },
+} as const satisfies Record<string, Header>
+
+export type HeaderName = keyof typeof HEADERS
+
+/** Refers to headers of a response, for a route's declaration: the document defines each of them once. */
+export function referToHeaders(names: readonly HeaderName[]): Record<string, { $ref: string }> {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+}
+
+/** Describes a JSON response with its own headers, for a route's declaration. */
+export function describeResponse<T extends z.ZodType>(
+  description: string,
+  schema: T,
+  ...headers: HeaderName[]
+) {
+  return {
+    description,
+    headers: referToHeaders(headers),
+    content: { 'application/json': { schema } },
+  }
+}
+
+/**
+ * Describes a JSON response that is written as text, because `c.json` would reformat its numbers. The
+ * returned type leaves the schema out.
+ */
+export function describeTextResponse(
+  description: string,
+  schema: z.ZodType,
+): { description: string } {
+  return describeResponse(description, schema)
+}
+
+/** Describes server-sent events whose data is JSON, for a route's declaration. */
+export function describeEventStream(
+  description: string,
+  schema: z.ZodType,
+): { description: string } {
+  const response = { description, content: { 'text/event-stream': { schema } } }
+  return response
+}
+
+/** Describes a response without a body, for a route's declaration. */
+export function describeEmptyResponse(description: string, ...headers: HeaderName[]) {
+  return { description, headers: referToHeaders(headers) }
+}
+
+/** Possible on every route. */
+const COMMON: readonly RefusalCode[] = ['invalid_address', 'internal_error']
+
+/** Possible on every merchants' route, most of them before the route is reached. */
+const MERCHANT_ROUTE: readonly RefusalCode[] = [
+  ...COMMON,
+  'unauthenticated',
+  'scope_missing',
+  'network_not_allowed',
+  'rate_limited',
+  'invalid_request',
+  'unavailable',
+]
+
+/** The refusals of a body, for the declaration of a route that has one. */
+export const BODY_REFUSALS: readonly RefusalCode[] = [
+  'invalid_json',
+  'body_too_slow',
+  'body_too_large',
+  'unsupported_media_type',
+]
+
+/** The failures behind this service, for the declaration of a route that calls the gateway at once. */
+export const GATEWAY_REFUSALS: readonly RefusalCode[] = [
+  'gateway_refused',
+  'gateway_failed',
+  'gateway_token_refused',
+  'gateway_timeout',
+]
+
+/**
+ * Describes the refusals of a merchants' route, for its declaration: those that all of them share, and its
+ * own. The type holds no status, because refusals are thrown.
+ */
+export function describeRefusals(...own: readonly RefusalCode[]): Record<never, RefusalResponse> {
+  return groupByStatus([...MERCHANT_ROUTE, ...own])
+}
+
+/** Describes the refusals of a route that needs no key. */
+export function describePublicRefusals(
+  ...own: readonly RefusalCode[]
+): Record<never, RefusalResponse> {
+  return groupByStatus([...COMMON, ...own])
+}
+
+type Reference = { $ref: string }
+
+/** A response with one of several problems. */
+type RefusalResponse = {
+  description: string
+  headers: Record<string, Reference>
+  content: {
+    'application/problem+json': {
+      schema: Reference | { oneOf: Reference[] }
+      examples: Record<string, Reference>
+    }
+  }
+}
+
+function groupByStatus(codes: readonly RefusalCode[]): Record<number, RefusalResponse> {
+  const statuses = new Set(codes.map((code) => REFUSALS[code].status))
+  return Object.fromEntries(
+    [...statuses].map((status) => {
+      const sharing = new Set(codes.filter((code) => REFUSALS[code].status === status))
+      return [status, describeStatus(status, [...sharing])]
+    }),
+  )
+}
+
+function describeStatus(status: number, codes: readonly RefusalCode[]): RefusalResponse {
+  const schemas = codes.map((code) => ({ $ref: `#/components/schemas/${nameProblem(code)}` }))
+  const [schema] = schemas
+  return {
+    description: codes.map((code) => REFUSALS[code].title).join('; '),
+    headers: referToHeaders(STATUS_HEADERS[status] ?? []),
+    content: {
+      'application/problem+json': {
+        schema: schema && schemas.length === 1 ? schema : { oneOf: schemas },
+        examples: Object.fromEntries(
+          codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]),
+        ),
+      },
+    },
+  }
+}
+
+const STATUS_HEADERS: Record<number, readonly HeaderName[]> = {
+  401: ['WWW-Authenticate'],
+  429: ['Retry-After'],
+  503: ['Retry-After'],
+}
+
+/** Names the schema of one problem: `transaction_not_found` is `TransactionNotFoundProblem`. */
+export function nameProblem(code: string): string {
+  const words = code.split('_').map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+  return `${words.join('')}Problem`
+}

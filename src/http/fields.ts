@@ -1,0 +1,87 @@
+import { z } from '@hono/zod-openapi'
+import { parseAmount } from '../money.ts'
+
+/** An identifier that the gateway assigned: 1 to 128 printable characters. */
+export const Id = z
+  .string()
+  .max(128, 'is longer than 128 characters')
+  .refine((id) => id.trim() !== '', 'is empty')
+  .refine((id) => !/\p{Cc}/u.test(id) && id.isWellFormed(), 'holds control characters')
+  .openapi({ minLength: 1, description: 'An id that the gateway assigned, or one it knows' })
+
+/**
+ * Returns whether a text is a UUID (RFC 9562), as every id that this service assigns; the database accepts
+ * no other.
+ */
+export function isUuid(id: string): boolean {
+  return z.guid().safeParse(id).success
+}
+
+/** A decimal string, e.g. `"20000000"` or `"10000.50"`. */
+export const Amount = z.string().openapi({ pattern: '^\\d+(\\.\\d+)?$', example: '10000.50' })
+
+export const Time = z.string().openapi({ format: 'date-time', example: '2026-11-21T09:00:00.000Z' })
+
+/** The ids that a transaction's notification named. */
+export const OrderId = z
+  .string()
+  .nullable()
+  .openapi({ description: 'From the notification; null if it had none' })
+export const MerchantTxnId = z
+  .string()
+  .nullable()
+  .openapi({ description: 'Your own transaction id, from the notification; null if it had none' })
+
+/** The merchant account, as a parameter or a member of a request. */
+export const MerchantCode = z.string().optional().openapi({
+  description: 'The merchant account, e.g. `UFLIYL`; for keys that hold several',
+})
+
+const INVALID_TIME = 'must be a time like 2026-11-21T09:00:00Z'
+
+/** ISO 8601 allows a year 0, offsets beyond 15 hours and any number of digits; `timestamptz` does not. */
+function isPostgresTime(time: string): boolean {
+  return !/^0000|\.\d{10}|[+-](1[6-9]|2\d):?\d\d$/.test(time)
+}
+
+/** A point in time as a query parameter; kept as text, because Postgres reads more digits than `Date`. */
+export const TimeParameter = z
+  .string()
+  // In a query string, a plus sign that is not encoded stands for a space.
+  .transform((time) => time.replace(/ (?=\d\d:?\d\d$)/, '+'))
+  .pipe(z.iso.datetime({ offset: true, error: INVALID_TIME }).refine(isPostgresTime, INVALID_TIME))
+  .optional()
+  .openapi({
+    type: 'string',
+    format: 'date-time',
+    description:
+      'ISO 8601 with an offset, e.g. `2026-11-21T09:00:00Z`; `from` is inclusive, `to` is exclusive',
+  })
+
+const INVALID_AMOUNT = 'must be a decimal like 10000.50'
+
+/** An amount to find, by value: `10000.5` also finds `10000.50`. */
+export const AmountParameter = z
+  .string()
+  .refine((text) => parseAmount(text) !== undefined, INVALID_AMOUNT)
+  .optional()
+  .openapi({
+    description: 'Compared by value: `10000.5` also finds `10000.50`',
+    example: '10000.50',
+  })
+
+const INVALID_WAIT = 'must be whole seconds from 0 to 60'
+
+/** How long to hold a request open (s), at most 60. */
+export const WaitParameter = z
+  .string()
+  .regex(/^\d{1,3}$/, INVALID_WAIT)
+  .transform(Number)
+  .refine((seconds) => seconds <= 60, INVALID_WAIT)
+  .optional()
+  .openapi({
+    type: 'integer',
+    minimum: 0,
+    maximum: 60,
+    description: 'Holds the request open for up to this many seconds, until the condition is met',
+  })

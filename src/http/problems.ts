@@ -1,0 +1,164 @@
+import { randomUUID } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
+import { type HttpBindings, RequestError } from '@hono/node-server'
+import { z } from '@hono/zod-openapi'
+import type { Context as HttpContext } from 'hono'
+import { HTTPException } from 'hono/http-exception'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import { DomainError, type FieldError, REFUSALS, type RefusalCode } from '../errors.ts'
+import { maskCardText } from '../platform/crypto/mask-cards.ts'
+import { isDatabaseUnavailable, UnreplicatedError } from '../platform/postgres/errors.ts'
+import type { Log } from '../platform/telemetry/log.ts'
+import { setSecurityHeaders } from './raw-response.ts'
+
+/** What the framework's context holds for every request. */
+export type HttpEnv = {
+  Bindings: HttpBindings
+  Variables: {
+    requestId: string
+    /** The code of the problem in the response; undefined before that and for other responses. */
+    refusal: RefusalCode | undefined
+    /** The request would write nothing: its refusal is no refused write. */
+    isDryRun: true | undefined
+  }
+}
+
+/** A problem (RFC 9457), `application/problem+json`. */
+export const Problem = z
+  .object({
+    type: z.string().openapi({ format: 'uri', description: 'A URI for `code`' }),
+    title: z.string().openapi({ description: 'A summary of `code`' }),
+    status: z.int(),
+    detail: z.string().openapi({ description: 'What was wrong with this request' }),
+    code: z.enum(Object.keys(REFUSALS)),
+    requestId: z.string().openapi({ description: 'Also in `X-Request-Id` and in the log' }),
+    errors: z
+      .array(z.strictObject({ path: z.string(), message: z.string() }))
+      .optional()
+      .openapi({ description: 'The invalid parts of the request' }),
+  })
+  .openapi('Problem')
+
+/** What a problem adds to its code and detail. */
+export type ProblemOptions = {
+  errors?: readonly FieldError[]
+  extra?: Readonly<Record<string, string>>
+  retryAfterS?: number | undefined
+  headers?: Readonly<Record<string, string>>
+}
+
+/** A problem as it is sent. */
+export type WrittenProblem = {
+  status: ContentfulStatusCode
+  headers: Record<string, string>
+  body: string
+}
+
+/** Writes a problem, with its own headers but the request id's. */
+export function writeProblem(
+  code: RefusalCode,
+  detail: string,
+  requestId: string,
+  { errors = [], extra = {}, retryAfterS, headers = {} }: ProblemOptions = {},
+): WrittenProblem {
+  const { status, title } = REFUSALS[code]
+  const problem = {
+    type: `urn:ipn-processor:problem:${code}`,
+    title,
+    status,
+    detail,
+    code,
+    requestId,
+    ...(errors.length > 0 ? { errors } : {}),
+    ...extra,
+  }
+  const waitS = retryAfterS ?? (status === 503 ? 1 : undefined)
+  return {
+    status,
+    headers: {
+      'content-type': 'application/problem+json',
+      ...(code === 'unauthenticated' ? { 'www-authenticate': 'Bearer' } : {}),
+      ...(waitS === undefined ? {} : { 'retry-after': String(waitS) }),
+      ...headers,
+    },
+    body: JSON.stringify(problem),
+  }
+}
+
+/** Creates the response for a problem. */
+export function answerProblem(
+  c: HttpContext<HttpEnv>,
+  code: RefusalCode,
+  detail: string,
+  options: ProblemOptions = {},
+): Response {
+  c.set('refusal', code)
+  const { status, headers, body } = writeProblem(code, detail, c.get('requestId'), options)
+  for (const [name, value] of Object.entries(headers)) c.header(name, value)
+  return c.body(body, status)
+}
+
+/** The request that failed, for the log; `path` is masked there. */
+export type FailedRequest = { requestId: string; method: string; path: string }
+
+/** The problem that an error becomes. */
+export type ExplainedError = { code: RefusalCode; detail: string; options?: ProblemOptions }
+
+const UNREPLICATED =
+  'Whether this was done is unknown, because no standby of the database has confirmed it; repeat the same request in a moment, with the same Idempotency-Key if it had one'
+
+/** Explains an error as a problem. An unexpected one is logged in full; the client gets only the request id. */
+export function explainError(
+  log: Log,
+  error: unknown,
+  { requestId, method, path }: FailedRequest,
+): ExplainedError {
+  if (error instanceof UnreplicatedError) {
+    log.error({ err: error, requestId }, 'no standby has confirmed a commit: it may be lost')
+    return { code: 'unavailable', detail: UNREPLICATED }
+  }
+  if (isDatabaseUnavailable(error)) {
+    log.error({ err: error, requestId }, 'the database is unreachable')
+    return { code: 'unavailable', detail: 'The database is unreachable; retry in a moment' }
+  }
+  if (error instanceof DomainError) {
+    return { code: error.code, detail: error.message, options: error }
+  }
+  if (error instanceof HTTPException && error.status === 400) {
+    return { code: 'invalid_json', detail: 'The body is not valid JSON' }
+  }
+  log.error({ err: error, requestId, method, path: maskCardText(path) }, 'request failed')
+  return { code: 'internal_error', detail: `Unexpected error; quote request ${requestId}` }
+}
+
+/** Turns an error into a problem. */
+export function answerError(log: Log, error: Error, c: HttpContext<HttpEnv>): Response {
+  const { method, path } = c.req
+  const failed = { requestId: c.get('requestId'), method, path }
+  const { code, detail, options } = explainError(log, error, failed)
+  return answerProblem(c, code, detail, options)
+}
+
+/**
+ * Creates the response for a request that never reached the app: a target with a backslash, an invalid host
+ * (RFC 9112, 3.2). The app handles every other error itself.
+ */
+export function answerUnreadable(log: Log, error: unknown): Response {
+  const requestId = randomUUID()
+  const code = error instanceof RequestError ? 'invalid_address' : 'internal_error'
+  if (code === 'internal_error') log.error({ err: error, requestId }, 'request failed')
+  const { status, title } = REFUSALS[code]
+  const type = `urn:ipn-processor:problem:${code}`
+  const problem = { type, title, status, detail: title, code, requestId }
+  const headers = { 'content-type': 'application/problem+json', 'x-request-id': requestId }
+  return new Response(JSON.stringify(problem), { status, headers })
+}
+
+/** Refuses a request before the app sees it, and closes its connection: what else it holds is not read. */
+export function refuseRequest(response: ServerResponse, code: RefusalCode, detail: string): void {
+  const requestId = randomUUID()
+  const { status, headers, body } = writeProblem(code, detail, requestId)
+  setSecurityHeaders(response)
+  response.writeHead(status, { ...headers, 'x-request-id': requestId, connection: 'close' })
+  response.end(body)
+}

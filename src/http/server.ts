@@ -1,0 +1,159 @@
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { Counter } from 'prom-client'
+import type { Log } from '../platform/telemetry/log.ts'
+import { createLogThrottle } from '../platform/telemetry/log-throttle.ts'
+import {
+  type Cidr,
+  compileNetworks,
+  findClientAddress,
+  type NetworkTest,
+  nameNetwork,
+} from './client-address.ts'
+
+/** Limits on slow, idle and greedy clients (times in ms). */
+export type ServerLimits = {
+  /** Until the head of a request is complete; for the first request counted from the connection. */
+  headersMs: number
+  /** Until a request is complete; a backstop behind the body time-out, which sends a response of its own. */
+  requestMs: number
+  /** Between two requests of a connection. */
+  keepAliveMs: number
+  /** How often the first two are checked. */
+  checkMs: number
+  connections: number
+  /** Of one IPv4 address or one IPv6 /64, unless it is a trusted proxy. */
+  connectionsPerNetwork: number
+}
+
+/**
+ * A proxy in front has to close idle connections first, or it may send a request on a connection that is
+ * being closed. Common proxies close them after at most 60 s.
+ */
+export const SERVER_LIMITS: ServerLimits = {
+  headersMs: 10_000,
+  requestMs: 25_000,
+  keepAliveMs: 65_000,
+  checkMs: 1_000,
+  connections: 12_000,
+  connectionsPerNetwork: 2_000,
+}
+
+/** After so long without data TCP keep-alive probes detect a client that vanished (ms). */
+const KEEP_ALIVE_PROBE_MS = 30_000
+
+/**
+ * Creates an HTTP server that slow clients cannot block: a slow request gets 408 and its connection is
+ * closed, idle connections are closed, and connections above the limits are closed at once. A response may
+ * take any time, because `wait` holds requests open.
+ */
+export function openServer(
+  listener: RequestListener,
+  limits: ServerLimits,
+  policy: ConnectionPolicy,
+): Server {
+  const server = createServer(
+    {
+      headersTimeout: limits.headersMs,
+      requestTimeout: limits.requestMs,
+      keepAliveTimeout: limits.keepAliveMs,
+      connectionsCheckingInterval: limits.checkMs,
+      keepAlive: true,
+      keepAliveInitialDelay: KEEP_ALIVE_PROBE_MS,
+    },
+    listener,
+  )
+  server.maxConnections = limits.connections
+  limitConnections(server, limits.connectionsPerNetwork, policy)
+  return server
+}
+
+/**
+ * Binds a server, and returns its URL.
+ * @param port 0 for any that is free
+ * @throws Error with the code EADDRINUSE when the port is taken, and others of `listen`
+ */
+export async function listen(server: Server, host: string, port: number): Promise<string> {
+  server.listen(port, host)
+  await once(server, 'listening')
+  const address = server.address()
+  const bound = typeof address === 'object' && address !== null ? address.port : port
+  return `http://${host.includes(':') ? `[${host}]` : host}:${bound}`
+}
+
+/** Why a connection was refused: its network has its share, or the process has as many as it takes. */
+export const CONNECTION_REFUSALS = ['network', 'total'] as const
+export type ConnectionRefusal = (typeof CONNECTION_REFUSALS)[number]
+
+export type ConnectionPolicy = {
+  /** Proxies speak for many clients: their connections count only towards the total. */
+  isTrustedProxy: NetworkTest
+  /** Called for each connection that was closed unread. */
+  onRefused(reason: ConnectionRefusal, address: string): void
+}
+
+/**
+ * Gives each network, an IPv4 address or an IPv6 /64, at most `perNetwork` of the server's connections, so that one
+ * client cannot keep all others out. One more is closed before a byte of it is read. It remembers nothing but the
+ * networks of open connections.
+ */
+export function limitConnections(
+  server: Server,
+  perNetwork: number,
+  { isTrustedProxy, onRefused }: ConnectionPolicy,
+): void {
+  const open = new Map<string, number>()
+  // Before the parser, which gets its turn after this listener, has anything to read.
+  server.prependListener('connection', (socket) => {
+    const address = findClientAddress(socket.remoteAddress ?? '', undefined, isTrustedProxy)
+    if (isTrustedProxy(address)) return
+    const network = nameNetwork(address)
+    const count = open.get(network) ?? 0
+    if (count >= perNetwork) {
+      socket.destroy()
+      onRefused('network', address)
+      return
+    }
+    open.set(network, count + 1)
+    socket.once('close', () => {
+      const left = (open.get(network) ?? 1) - 1
+      if (left > 0) open.set(network, left)
+      else open.delete(network)
+    })
+  })
+  // Node itself closes those beyond `maxConnections`.
+  server.on('drop', (peer) => onRefused('total', peer?.remoteAddress ?? ''))
+}
+
+/** A flood of connections must not become a flood of lines (ms). */
+const LOG_EVERY_MS = 60_000
+
+const EXPLAINED: Readonly<Record<ConnectionRefusal, string>> = {
+  network:
+    'connections were refused, because their network has as many open as one may have; if this is your proxy, name it in TRUSTED_PROXIES',
+  total: 'connections were refused, because this process has as many open as it takes',
+}
+
+/** Counts refused connections by reason, and logs one line a minute of each, with the newest address. */
+export function createConnectionPolicy({
+  proxies,
+  refused,
+  log,
+}: {
+  proxies: readonly Cidr[]
+  refused: Counter<'reason'>
+  log: Log
+}): ConnectionPolicy {
+  const throttles = {
+    network: createLogThrottle(LOG_EVERY_MS),
+    total: createLogThrottle(LOG_EVERY_MS),
+  }
+  return {
+    isTrustedProxy: compileNetworks(proxies),
+    onRefused(reason, address) {
+      refused.inc({ reason })
+      const suppressed = throttles[reason]()
+      if (suppressed) log.warn({ address, ...suppressed }, EXPLAINED[reason])
+    },
+  }
+}

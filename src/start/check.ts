@@ -1,0 +1,162 @@
+import { type Config, readConfig } from '../config/config.ts'
+import type { Environment } from '../config/settings.ts'
+import { ConfigError } from '../config/sources.ts'
+import { probeTls } from '../platform/outbound/probe-tls.ts'
+import { COMMIT, PACKAGE } from '../version.ts'
+import {
+  type CheckName,
+  checkDatabase,
+  DATABASE_TIMEOUT_MS,
+  type Finding,
+} from './check-database.ts'
+import { isCertificateCode } from './is-certificate-code.ts'
+
+export type CheckResult = {
+  /** No check failed. */
+  ok: boolean
+  version: string
+  commit: string | undefined
+  checks: readonly Finding[]
+}
+
+const OTHERS: readonly CheckName[] = ['database', 'schema', 'key', 'clock', 'gateway']
+
+/**
+ * Checks whether a start with these settings would succeed. Nothing is served, bound or written: the database is read in
+ * a read-only transaction, and the gateway gets no request.
+ * @param env the environment variables; this process's own if left out
+ * @param databaseTimeoutMs how long the checks of the database may take together
+ */
+export async function runCheck(
+  env?: Environment,
+  databaseTimeoutMs: number = DATABASE_TIMEOUT_MS,
+): Promise<CheckResult> {
+  const { config, findings } = checkSettings(env)
+  const checks = [
+    ...findings,
+    ...(config ? await checkOthers(config, databaseTimeoutMs) : skipOthers()),
+  ]
+  const ok = checks.every(({ status }) => status !== 'failed')
+  return { ok, version: PACKAGE.version, commit: COMMIT, checks }
+}
+
+async function checkOthers(config: Config, databaseTimeoutMs: number): Promise<Finding[]> {
+  const [database, gateway] = await Promise.all([
+    checkDatabase(config, databaseTimeoutMs),
+    checkGateway(config),
+  ])
+  return [...database, ...gateway]
+}
+
+function skipOthers(): Finding[] {
+  const detail = 'not checked, because the settings are invalid'
+  return OTHERS.map((name) => ({ name, status: 'skipped', detail }))
+}
+
+const STATUS: Readonly<Record<Finding['status'], string>> = {
+  ok: 'ok',
+  failed: 'FAIL',
+  skipped: 'skip',
+}
+
+/** Formats the result: a line for each finding, or JSON for programs. */
+export function presentCheck(result: CheckResult, json: boolean): string {
+  if (json) return `${JSON.stringify(result, null, 2)}\n`
+  return result.checks
+    .map(
+      ({ name, status, detail }) =>
+        `${STATUS[status].padEnd(5)} ${name.padEnd(9)} ${clean(detail)}\n`,
+    )
+    .join('')
+}
+
+/** Replaces control characters, which could break the line or control the terminal. */
+function clean(text: string): string {
+  return text.replace(/\p{Cc}/gu, ' ')
+}
+
+/** Reads the settings, and the files that they name. Every invalid setting gives a finding of its own. */
+export function checkSettings(env: Environment | undefined): {
+  config?: Config
+  findings: Finding[]
+} {
+  try {
+    const config = readConfig(env)
+    return { config, findings: [{ name: 'settings', status: 'ok', detail: describe(config) }] }
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    const { lines } = error
+    return { findings: lines.map((detail) => ({ name: 'settings', status: 'failed', detail })) }
+  }
+}
+
+function describe({ demo, ROLE, accounts }: Config): string {
+  const codes = accounts.map(({ merchantCode }) => merchantCode).join(', ')
+  return `${demo ? 'demo mode' : 'production'}, role ${ROLE}, ${accounts.length === 1 ? 'account' : 'accounts'} ${codes}`
+}
+type Endpoint = { name: CheckName; setting: string; url: URL }
+
+/**
+ * Connects to the gateway, and to the token endpoints that are elsewhere, and completes the TLS handshake. No request is
+ * sent.
+ */
+export async function checkGateway(config: Config): Promise<Finding[]> {
+  const { GATEWAY_BASE_URL: base, GATEWAY_TIMEOUT_MS: timeoutMs } = config
+  if (base === undefined) {
+    const detail =
+      'GATEWAY_BASE_URL is not set: the demo starts the sandbox gateway beside the service'
+    return [{ name: 'gateway', status: 'skipped', detail }]
+  }
+  const endpoints = listEndpoints(config, new URL(base))
+  return await Promise.all(endpoints.map((one) => check(one, timeoutMs)))
+}
+
+function listEndpoints({ accounts, sharedToken }: Config, base: URL): Endpoint[] {
+  const sources = [...accounts.map(({ token }) => token), sharedToken]
+  const origins = sources.flatMap((source) =>
+    source?.kind === 'client' ? [new URL(source.url, base).origin] : [],
+  )
+  const others = [...new Set(origins)].filter((origin) => origin !== base.origin)
+  return [
+    { name: 'gateway', setting: 'GATEWAY_BASE_URL', url: base },
+    ...others.map((origin) => {
+      return { name: 'tokens' as const, setting: 'the token URL', url: new URL(origin) }
+    }),
+  ]
+}
+
+async function check({ name, setting, url }: Endpoint, timeoutMs: number): Promise<Finding> {
+  const result = await probeTls(url, timeoutMs)
+  if (result.kind === 'plain') {
+    return { name, status: 'ok', detail: `plain http to ${url.host}: nothing to verify` }
+  }
+  if (result.kind === 'verified') {
+    const until = result.validUntil.toISOString().slice(0, 10)
+    const detail = `${result.protocol} with ${url.host}, certificate valid until ${until}`
+    return { name, status: 'ok', detail }
+  }
+  return {
+    name,
+    status: 'failed',
+    detail: `${url.host} ${explain(result.code, setting, timeoutMs)}`,
+  }
+}
+
+function explain(code: string, setting: string, timeoutMs: number): string {
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    return `has a certificate for another name: check ${setting}`
+  }
+  if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID') {
+    return `has a certificate that is not valid now (${code}): check the clock of this machine, or ask the gateway's operator`
+  }
+  if (isCertificateCode(code)) {
+    return `has a certificate that is not trusted (${code}): for an authority of your own, set NODE_EXTRA_CA_CERTS to its file`
+  }
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
+    return `cannot be resolved (${code}): check ${setting} and the name servers of this machine`
+  }
+  if (code === 'ETIMEDOUT') {
+    return `did not complete a connection within ${timeoutMs} ms: check ${setting}, and firewalls on the way`
+  }
+  return `cannot be reached (${code}): check ${setting}, and firewalls on the way`
+}
