@@ -59,7 +59,7 @@ export const DATABASE: readonly Guard[] = [
   {
     file: 'src/platform/postgres/session-end.ts',
     text: "routine === SYNC_WAIT || message.includes('synchronous replication')",
-    mutation: "routine === '' && message.includes('synchronous replication')",
+    mutation: "routine === `${SYNC_WAIT} ` && message.includes('synchronous replication')",
     test: 'test/api/platform/postgres/session-filter.test.ts',
     claim:
       'however a session is cut into chunks, the filter ends it with a cancelled wait for the standby, and passes nothing on from there',

@@ -78,16 +78,6 @@ export const DECISIONS: readonly Guard[] = [
       'a refund that has ended succeeded, notified and matched: somebody can decide it otherwise',
   },
   {
-    file: 'src/refunds/review/check-decision.ts',
-    text: 'if (!decidedLast) return false',
-    mutation: "if (!decidedLast || status === 'succeeded') return false",
-    test: 'test/unit/refunds/review/find-obstacle.test.ts',
-    claim:
-      'a refund that has ended succeeded, by a person: whoever decided it last is left with ["returned"]',
-    control:
-      'a refund that has ended succeeded, notified and matched: somebody can decide it otherwise',
-  },
-  {
     file: 'src/refunds/review/resolve-refund.ts',
     text: 'if (contrary.length > 0 && !againstEvidence) {',
     mutation: 'if (contrary.length > 9 && !againstEvidence) {',
