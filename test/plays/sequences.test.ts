@@ -142,6 +142,17 @@ describe('a portal refund between request and send', () => {
     expect(await lab.payment(payment.id)).toMatchObject({ refundableAmount: '50' })
   })
 
+  it('that leaves too little beside one that was accepted, and is not settled yet, fails ours', async () => {
+    const payment = await lab.open()
+    const first = await lab.send(payment, '60')
+    const second = await lab.ask(payment, '40')
+    await portalRefund(payment, '30')
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    expect([await statusOf(first), await statusOf(second)]).toEqual(['accepted', 'failed'])
+    expect(await lab.sent(second)).toBe(0)
+  })
+
   it('whose delta lags behind its notification counts all the same', async () => {
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '80')

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { claimDue, releaseClaim } from '../../src/sync/claim-due.ts'
+import { lockClaimed } from '../../src/sync/fence.ts'
 import { findRestMs, syncDue } from '../../src/sync/sync-due.ts'
 import { makeDue } from '../../src/transactions/make-due.ts'
 import { expectUnblocked, waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
@@ -143,6 +144,28 @@ describe('the fence', () => {
       },
     )
     expect(await read('T-1')).toMatchObject({ state: 'paid', leased: false, dueInMs: null })
+  })
+
+  it('locks transactions in the order of their keys, so that two commits never deadlock', async () => {
+    const ids = ['T-A', 'T-M', 'T-Z']
+    for (const id of ids) await registerDue(rig, id)
+    const claims = await claimDue(rig.service.ctx, ids.length)
+    const reversed = claims
+      .toSorted((a, b) => (a.transactionId < b.transactionId ? 1 : -1))
+      .map((claim) => ({ claim, sentAfterMs: 0 }))
+    await whileUncommitted(
+      rig.database,
+      (held) => held`select from transactions where transaction_id = 'T-M' for update`,
+      async (commit) => {
+        const locked = rig.database.sql.begin((tx) => lockClaimed(tx, reversed))
+        await waitUntilBlocked(rig.database)
+        const free = await rig.database.sql`
+          select from transactions where transaction_id = 'T-Z' for update skip locked`
+        expect(free).toHaveLength(1)
+        await commit()
+        expect((await locked).size).toBe(ids.length)
+      },
+    )
   })
 
   it('a worker that lost the lease cannot release it', async () => {

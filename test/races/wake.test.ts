@@ -47,7 +47,7 @@ describe('the intake', () => {
         await waitUntilBlocked(rig.database, 2)
         // The second waits for T-A, which the first holds, and holds nothing the first still needs.
         const free = await rig.database.sql`
-          select from transactions where transaction_id = 'T-Z' for update nowait`
+          select from transactions where transaction_id = 'T-Z' for update skip locked`
         expect(free).toHaveLength(1)
         await commit()
         await Promise.all([...stored, ...reversed])

@@ -12,10 +12,20 @@ export async function countBlocked({ sql }: TestDatabase): Promise<number> {
   return row?.n ?? 0
 }
 
-/** Waits until at least that many sessions wait for a lock: a worker may wait behind the one that a test watches. */
+const BLOCKED_WITHIN_MS = 10_000
+
+/**
+ * Waits until at least that many sessions wait for a lock: a worker may wait behind the one that a test watches. Fails by an
+ * assertion, as the ledger of guards asks of the test of a lock.
+ */
 export async function waitUntilBlocked(database: TestDatabase, sessions = 1): Promise<void> {
-  const blocked = async () => (await countBlocked(database)) >= sessions
-  await waitUntil(blocked, { what: `${sessions} session(s) wait for a lock` })
+  const deadline = performance.now() + BLOCKED_WITHIN_MS
+  let blocked = await countBlocked(database)
+  while (blocked < sessions && performance.now() < deadline) {
+    await new Promise((resolve) => setTimeout(resolve, 5))
+    blocked = await countBlocked(database)
+  }
+  expect(blocked, 'sessions that wait for a lock').toBeGreaterThanOrEqual(sessions)
 }
 
 /** Waits for the work to end; fails as soon as it waits for a lock. */

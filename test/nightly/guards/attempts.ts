@@ -21,4 +21,218 @@ export const ATTEMPTS: readonly Guard[] = [
     control:
       'a lease that would end before the call is too short to send: no attempt is recorded, and the refund waits',
   },
+  {
+    file: 'src/refunds/attempt/end-attempt.ts',
+    text: '        { reason: `no valid answer: ${outcome.reason}` },\n        { unanswered: true },',
+    mutation:
+      '        { reason: `no valid answer: ${outcome.reason}` },\n        { unanswered: false },',
+    test: 'test/plays/transitions-played.test.ts',
+    claim: 'a refund without an answer after reset is sent again only later, under the same id',
+    control: 'before sending a payment that has failed since fails the refund',
+  },
+  {
+    file: 'src/refunds/attempt/end-attempt.ts',
+    text: "transition(draft, 'unknown', { reason }, { unanswered: true })",
+    mutation: "transition(draft, 'pending', { reason }, { unanswered: true })",
+    test: 'test/plays/attempt/lease.test.ts',
+    claim:
+      'a worker that lost its lease during the refund call still writes its answer; the next one found the attempt interrupted',
+    control:
+      'a lease that would end before the call is too short to send: no attempt is recorded, and the refund waits',
+  },
+  {
+    file: 'src/refunds/attempt/end-late-attempt.ts',
+    text: 'found.outcome !== null && !found.interrupted',
+    mutation: 'found.outcome !== null && found.interrupted',
+    test: 'test/plays/evidence/answers.test.ts',
+    claim: 'the answer to a refund without a byte written gives the refund back, also late',
+    control:
+      'the answer to a refund is written with its attempt, whose record was lost in a failover, but not the lease',
+  },
+  {
+    file: 'src/refunds/attempt/end-late-attempt.ts',
+    text: "const isUndone = status === 'failed' || status === 'awaiting_approval'",
+    mutation: "const isUndone = status === 'awaiting_approval'",
+    test: 'test/plays/approval/evidence.test.ts',
+    claim:
+      'an approved refund whose approval is lost in a failover after it was sent goes to a person also when it was declined since',
+    control:
+      'an approved refund whose approval is lost in a failover after it was sent awaits approval again when no byte was written',
+  },
+  {
+    file: 'src/refunds/attempt/find-obstacle.ts',
+    text: "if (payment.status !== 'SUCCESS' || payment.missing) {",
+    mutation: 'if (payment.missing) {',
+    test: 'test/plays/transitions-played.test.ts',
+    claim: 'before sending a payment that has failed since fails the refund',
+    control: 'an accepted refund that does not end stays accepted, and is a disagreement once',
+  },
+  {
+    file: 'src/refunds/attempt/find-obstacle.ts',
+    text: 'payment.external.filter(({ matched }) => !matched),',
+    mutation: "payment.external.filter(({ matched, id }) => !matched && id === ''),",
+    test: 'test/plays/sequences.test.ts',
+    claim:
+      'a portal refund between request and send whose delta lags behind its notification counts all the same',
+    control: 'a delta that is gone after a notified success frees nothing',
+  },
+  {
+    file: 'src/refunds/attempt/find-obstacle.ts',
+    text: "!one.matched && one.status !== 'failed' && !isFreed(one)",
+    mutation:
+      "!one.matched && one.status !== 'accepted' && one.status !== 'failed' && !isFreed(one)",
+    test: 'test/plays/sequences.test.ts',
+    claim:
+      'a portal refund between request and send that leaves too little beside one that was accepted, and is not settled yet, fails ours',
+    control:
+      'a portal refund between request and send that leaves too little fails ours by our own check, and nothing is sent',
+  },
+  {
+    file: 'src/refunds/attempt/prepare-attempt.ts',
+    text: 'if (!payment.listed && !payment.missing) continue',
+    mutation: "if (!payment.listed && !payment.missing && payment.status === '') continue",
+    test: 'test/plays/evidence/smaller.test.ts',
+    claim:
+      'an answer that no longer lists the payment once lets its refund wait, which is sent when the payment is back',
+    control:
+      'notifications of a transaction that is due already do not keep others from being requeued',
+  },
+  {
+    file: 'src/refunds/attempt/prepare-attempt.ts',
+    text: 'if (isFirst && !(await',
+    mutation: 'if (isFirst && attempts > 0 && !(await',
+    test: 'test/plays/surplus/send-surplus.test.ts',
+    claim:
+      'before a surplus refund is sent a success of the other transaction that is withdrawn makes it fail',
+    control: 'at the same time copies of one request are one refund',
+  },
+  {
+    file: 'src/refunds/attempt/prepare-attempt.ts',
+    text: 'const fits = showsNothing(payment, own, unknown) &&',
+    mutation: 'const fits = (showsNothing(payment, own, unknown) || unknown.now.unanswered) &&',
+    test: 'test/plays/transitions-played.test.ts',
+    claim: 'a refund without an answer is not sent again beside an unmatched delta',
+    control: 'before sending a payment that has failed since fails the refund',
+  },
+  {
+    file: 'src/refunds/attempt/prepare-attempt.ts',
+    text: 'if (!config.REFUNDS_ENABLED && attempts === 0) continue',
+    mutation: 'if (!config.REFUNDS_ENABLED && attempts < 0) continue',
+    test: 'test/plays/transitions-played.test.ts',
+    claim:
+      'with refunds disabled no refund without a recorded attempt is sent, and those in progress are resolved',
+    control: 'before sending a payment that has failed since fails the refund',
+  },
+  {
+    file: 'src/refunds/attempt/prepare-attempt.ts',
+    text: 'if (!requestedBeforeSnapshot) continue',
+    mutation: 'if (!requestedBeforeSnapshot && attempts > 0) continue',
+    test: 'test/plays/attacks.test.ts',
+    claim: "a refund requested while a query is in flight is not sent on that query's answer",
+    control:
+      'a verified notification that neither the intake nor the sync could assign is requeued by maintenance',
+  },
+  {
+    file: 'src/refunds/attempt/prepare-attempt.ts',
+    text: 'if (mayBeItsOwn && !isPaymentGone) continue',
+    mutation: 'if (mayBeItsOwn && !isPaymentGone && attempts > 0) continue',
+    test: 'test/plays/evidence/lost-rows.test.ts',
+    claim:
+      'a refund whose row is lost after it was sent that shows as unexplained growth of its amount is not sent again',
+    control:
+      'a refund whose row is lost after it was sent of which only the attempt is lost is refused as repeated, and that fails nothing',
+  },
+  {
+    file: 'src/refunds/attempt/prepare-attempt.ts',
+    text: '    if (!obstacle) {\n',
+    mutation: '    if (!obstacle || obstacle.left !== undefined) {\n',
+    test: 'test/plays/sequences.test.ts',
+    claim:
+      'a portal refund between request and send that leaves too little fails ours by our own check, and nothing is sent',
+    control: 'a delta that is gone after a notified success frees nothing',
+  },
+  {
+    file: 'src/refunds/attempt/prepare-attempt.ts',
+    text: 'if (mayHaveMoved !== undefined) {',
+    mutation: 'if (mayHaveMoved !== undefined && callId < 0) {',
+    test: 'test/plays/evidence/moved-twice.test.ts',
+    claim:
+      'a refund that a restored database knows as never sent (c) and whose payment has failed is left to a person while growth may be its own',
+    control: 'an answer that is ahead of the clock (j) does not confirm a refusal at once',
+  },
+  {
+    file: 'src/refunds/attempt/prepare-attempt.ts',
+    text: "if (measureUnexplained(payment, own) !== '0') return false",
+    mutation: "if (measureUnexplained(payment, own).startsWith('-')) return false",
+    test: 'test/plays/transitions-played.test.ts',
+    claim: 'a refund without an answer is not sent again beside an unmatched delta',
+    control: 'before sending a payment that has failed since fails the refund',
+  },
+  {
+    file: 'src/refunds/attempt/prepare-attempt.ts',
+    text: "+ ${config.GATEWAY_TIMEOUT_MS} * interval '1 millisecond'",
+    mutation: "+ ${config.GATEWAY_TIMEOUT_MS} * interval '0 milliseconds'",
+    test: 'test/plays/attempt/lease.test.ts',
+    claim:
+      'a lease that would end before the call is too short to send: no attempt is recorded, and the refund waits',
+    control:
+      'every request sent was recorded and committed first, with the bytes that the gateway received',
+  },
+  {
+    file: 'src/refunds/attempt/prepare-attempt.ts',
+    text: 'and ${tx.unsafe(NOT_HELD_SQL)}',
+    mutation: 'and (${tx.unsafe(NOT_HELD_SQL)} or true)',
+    test: 'test/api/holds/holds.test.ts',
+    claim: 'a hold on the refund set during the query is seen by its commit',
+    control: 'a hold on another account is not shown on this one',
+  },
+  {
+    file: 'src/refunds/attempt/prepare-attempt.ts',
+    text: '  if (unknown) {\n',
+    mutation: 'if (unknown && unknown.now.attempts > 1) {',
+    test: 'test/plays/sequences.test.ts',
+    claim:
+      'one send of a payment at a time the second waits while the first is unknown, and is sent as soon as that is resolved',
+    control:
+      'a portal refund between request and send that leaves too little fails ours by our own check, and nothing is sent',
+  },
+  {
+    file: 'src/refunds/attempt/prepare-attempt.ts',
+    text: '? (payment.countedRefunded ?? payment.refundedNow)',
+    mutation: '? payment.refundedNow',
+    test: 'test/plays/evidence/stale-answers.test.ts',
+    claim:
+      'an answer from a stale replica is not what the growth of a refund sent after it is measured from',
+    control:
+      'what was notified of a request id in mixed case is found after its notification is deleted',
+  },
+  {
+    file: 'src/refunds/attempt/prepare-attempt.ts',
+    text: 'if (countedRefunded !== null || unmatchedDelta === undefined) return false',
+    mutation: "if (countedRefunded === '' || unmatchedDelta === undefined) return false",
+    test: 'test/plays/evidence/stale-answers.test.ts',
+    claim:
+      'an answer from a stale replica sends no refund again whose growth an earlier answer may have shown',
+    control:
+      'what was notified of a request id in mixed case is found after its notification is deleted',
+  },
+  {
+    file: 'src/refunds/attempt/send-attempt.ts',
+    text: 'if (performance.now() < permit.sendBefore) {',
+    mutation: 'if (performance.now() < permit.sendBefore + 1e12) {',
+    test: 'test/plays/attempt/lease.test.ts',
+    claim:
+      'a lease that would end before the call is not used by a worker that stalled after it had recorded the attempt: no byte leaves',
+    control:
+      'every request sent was recorded and committed first, with the bytes that the gateway received',
+  },
+  {
+    file: 'src/sync/record-refund-answer.ts',
+    text: 'isDatabaseUnavailable(error) || isTransient(error)',
+    mutation: 'isDatabaseUnavailable(error) && isTransient(error)',
+    test: 'test/plays/evidence/answers.test.ts',
+    claim:
+      'the answer to a refund is kept while the database refuses it, and written when it is back',
+    control: 'the answer to a refund without a byte written gives the refund back, also late',
+  },
 ]

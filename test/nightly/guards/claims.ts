@@ -65,4 +65,40 @@ export const CLAIMS: readonly Guard[] = [
       'after SYNC_MAX_ATTEMPTS failures a transaction is abandoned with an error in the log, and shown in its sync status',
     control: 'an open answer code 9 is polled, not counted as a failure',
   },
+  {
+    file: 'src/sync/apply-answers.ts',
+    text: "if (!row.newer || call.outcome.kind !== 'answered') {",
+    mutation: "if (call.outcome.kind !== 'answered') {",
+    test: 'test/plays/attempt/lease.test.ts',
+    claim:
+      'a snapshot older than the stored one is dropped, changes and sends nothing, and the transaction is due at once',
+    control:
+      'a lease that would end before the call is too short to send: no attempt is recorded, and the refund waits',
+  },
+  {
+    file: 'src/sync/claim-due.ts',
+    text: 'limit ${most} for update skip locked) as locked',
+    mutation: 'limit ${most} for update) as locked',
+    test: 'test/races/claims.test.ts',
+    claim: 'a claim skips rows that another process is claiming, without waiting for it',
+    control: 'a claim lasts longer than three calls',
+  },
+  {
+    file: 'src/sync/claim-due.ts',
+    text: "greatest(clock_timestamp(), as_of + interval '1 microsecond')::text",
+    mutation: 'greatest(clock_timestamp(), now())::text',
+    test: 'test/api/sync/retry.test.ts',
+    claim:
+      'as_of ahead of the clock, after a failover to a slower one: the next answer is stored all the same',
+    control: 'as_of is when the query was sent, not when its answer came',
+  },
+  {
+    file: 'src/sync/fence.ts',
+    text: '      order by merchant_code, transaction_id\n    ) as sent',
+    mutation: '      order by merchant_code, transaction_id desc\n    ) as sent',
+    test: 'test/races/claims.test.ts',
+    claim:
+      'the fence locks transactions in the order of their keys, so that two commits never deadlock',
+    control: 'the fence a worker that lost the lease cannot release it',
+  },
 ]

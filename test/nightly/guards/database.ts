@@ -48,4 +48,30 @@ export const DATABASE: readonly Guard[] = [
       'the owner of a database folder is not a slow process that read a claim which two others have replaced since',
     control: 'the owner of a database folder is not a later process that was given the same id',
   },
+  {
+    file: 'src/platform/concurrency/batcher.ts',
+    text: ' || runs.size >= MAX_CONCURRENT_RUNS',
+    mutation: ' || runs.size > MAX_CONCURRENT_RUNS',
+    test: 'test/unit/platform/concurrency/batcher.test.ts',
+    claim: 'a batcher a slow run does not block the next one, and at most four overlap',
+    control: 'a batcher is drained when every item added has its result',
+  },
+  {
+    file: 'src/platform/postgres/session-end.ts',
+    text: "routine === SYNC_WAIT || message.includes('synchronous replication')",
+    mutation: "routine === `${SYNC_WAIT} ` && message.includes('synchronous replication')",
+    test: 'test/api/platform/postgres/session-filter.test.ts',
+    claim:
+      'however a session is cut into chunks, the filter ends it with a cancelled wait for the standby, and passes nothing on from there',
+    control:
+      'however a session is cut into chunks, the filter passes the error that refuses a session on',
+  },
+  {
+    file: 'src/platform/postgres/session-setup.ts',
+    text: "when 'remote_apply' then 'remote_apply' else 'on' end",
+    mutation: "when 'remote_apply' then 'remote_apply' else 'local' end",
+    test: 'test/api/platform/postgres/session-setup.test.ts',
+    claim: 'every session does so whatever its URL sets',
+    control: 'every session of a migration does so, too',
+  },
 ]

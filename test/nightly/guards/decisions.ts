@@ -11,4 +11,98 @@ export const DECISIONS: readonly Guard[] = [
     control:
       'what a person decided as failed is decided as succeeded by the same one too: that only reserves again',
   },
+  {
+    file: 'src/refunds/review/apply-decision.ts',
+    text: 'const decidedGrowth = payment ? measureUnmatched',
+    mutation: 'const decidedGrowth = payment?.missing ? measureUnmatched',
+    test: 'test/plays/evidence/moved-twice.test.ts',
+    claim:
+      'a failed refund whose bytes had left is judged again by growth (b) and not by the growth that the person had before them',
+    control: 'a request id in upper case (l) is that of the refund: its success ends it',
+  },
+  {
+    file: 'src/refunds/review/apply-decision.ts',
+    text: "if (status === 'returned' && outcome === 'returned') await",
+    mutation: "if (status === 'returned' || outcome === 'returned') await",
+    test: 'test/plays/review/decisions.test.ts',
+    claim:
+      'a refund that came back keeps its match until two answers, apart, show the refunded amount lower by it',
+    control: 'a decision against the evidence of growth from before it was sent is none',
+  },
+  {
+    file: 'src/refunds/review/cancel-refund.ts',
+    text: 'if (isOpen && !(await isNotified(tx, now))) return',
+    mutation: 'if (isOpen && (attempts === 0 || !(await isNotified(tx, now)))) return',
+    test: 'test/plays/review/cancellation.test.ts',
+    claim:
+      'the cancellation of a refund is 409 also if the hash of that notification was received with other values before',
+    control:
+      'the cancellation of a refund that was sent and is unknown is 409, and names what is possible',
+  },
+  {
+    file: 'src/refunds/review/cancel-refund.ts',
+    text: "refuseOwnGrowth(locked, draft.now, 'cancelled')",
+    mutation: "if (draft.now.attempts > 0) refuseOwnGrowth(locked, draft.now, 'cancelled')",
+    test: 'test/plays/approval/own-growth.test.ts',
+    claim:
+      'while growth of the payment may be the refund itself, sent by a row that was lost its cancellation is refused, until a person has confirmed the refund that was inferred from the growth',
+    control:
+      'a refund that nobody approved in time goes to a person while its payment cannot be read',
+  },
+  {
+    file: 'src/refunds/review/check-decision.ts',
+    text: "if (status === 'returned') return true",
+    mutation: "if (status === 'returned') return outcome !== 'returned'",
+    test: 'test/unit/refunds/review/find-obstacle.test.ts',
+    claim: 'a refund that has ended returned: whoever decided it last is left with []',
+    control:
+      'a refund that has ended succeeded, notified and matched: somebody can decide it otherwise',
+  },
+  {
+    file: 'src/refunds/review/check-decision.ts',
+    text: 'if (row.firstSentAt === null && !isDecidedByPerson(row)) return',
+    mutation: "if (row.firstSentAt === '' && !isDecidedByPerson(row)) return",
+    test: 'test/unit/refunds/review/find-obstacle.test.ts',
+    claim: 'a refund that has ended unsent is not decided: it is requested again',
+    control:
+      'a refund that has ended succeeded, notified and matched: somebody can decide it otherwise',
+  },
+  {
+    file: 'src/refunds/review/check-decision.ts',
+    text: "return leftMs <= 0 ? undefined : { why: 'too_early_alone', leftMs }",
+    mutation: "return leftMs <= waitMs ? undefined : { why: 'too_early_alone', leftMs }",
+    test: 'test/unit/refunds/review/find-obstacle.test.ts',
+    claim:
+      'a refund that has ended failed, by a person: whoever decided it last is left with ["succeeded"]',
+    control:
+      'a refund that has ended succeeded, notified and matched: somebody can decide it otherwise',
+  },
+  {
+    file: 'src/refunds/review/resolve-refund.ts',
+    text: 'if (contrary.length > 0 && !againstEvidence) {',
+    mutation: 'if (contrary.length > 9 && !againstEvidence) {',
+    test: 'test/plays/review/decisions.test.ts',
+    claim: 'a person decides that a failed refund succeeded, only if it was sent',
+    control: 'a decision against the evidence of growth from before it was sent is none',
+  },
+  {
+    file: 'src/refunds/review/resolve-refund.ts',
+    text: 'const isAsker = await checkSelfDecision(tx, draft.now, access)',
+    mutation:
+      "const isAsker = request.outcome === 'returned' && (await checkSelfDecision(tx, draft.now, access))",
+    test: 'test/plays/approval/approval.test.ts',
+    claim: 'a decision about the outcome is not made by whoever asked for the refund',
+    control:
+      'a refund above the threshold is checked against what is left when it is sent, not when it was approved',
+  },
+  {
+    file: 'src/refunds/review/resolve-refund.ts',
+    text: '  if (againstEvidence === null) return []\n  const ours',
+    mutation: "  if (againstEvidence === null || refundId !== '') return []\n  const ours",
+    test: 'test/plays/review/decisions.test.ts',
+    claim:
+      'a decision against the evidence of growth that nothing explains is refused; growth of another refund is none',
+    control:
+      'a decision against the evidence of a success notification that no query has followed yet is refused',
+  },
 ]

@@ -35,4 +35,32 @@ export const FEED: readonly Guard[] = [
     claim: 'GET /v1/events is refused to every key without its scope, whatever else that may do',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
+  {
+    file: 'src/feed/publish-events.ts',
+    text: '      select pg_advisory_xact_lock(${PUBLISHING_LOCK})\n',
+    mutation: '      select ${PUBLISHING_LOCK}::bigint\n',
+    test: 'test/races/feed-order.test.ts',
+    claim:
+      'a publisher waits for one that has numbered an event and not committed: no later position becomes visible first',
+    control:
+      'an event whose commit ends late reaches a reader that is ahead, once; a reader by order of recording would never see it',
+  },
+  {
+    file: 'src/feed/publish-events.ts',
+    text: '      delete from event_outbox\n      where id in (select id from event_outbox order by id limit',
+    mutation:
+      '      delete from event_outbox\n      where id in (select id from event_outbox order by id desc limit',
+    test: 'test/races/feed-order.test.ts',
+    claim:
+      'a publisher waits for one that has numbered an event and not committed: no later position becomes visible first',
+    control: 'an event whose commit ends late blocks no other commit, no publisher and no reader',
+  },
+  {
+    file: 'src/feed/read-feed.ts',
+    text: 'events.length === limit ? events.at(-1)?.id : undefined',
+    mutation: 'undefined',
+    test: 'test/api/feed/read.test.ts',
+    claim: 'a page holds at most `limit` events, oldest first, and its cursor leads to the next',
+    control: '/v1/events refuses after in after=1.5',
+  },
 ]

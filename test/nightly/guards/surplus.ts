@@ -26,4 +26,93 @@ export const SURPLUS: readonly Guard[] = [
     claim: 'a request respects the caps of its key',
     control: 'of two payments of one transaction the smaller one is refunded, whichever is newer',
   },
+  {
+    file: 'src/refunds/surplus/choose-payment.ts',
+    text: '.filter(({ unrecognised }) => !unrecognised)',
+    mutation: '.filter(({ unrecognised }) => !unrecognised || unrecognised)',
+    test: 'test/plays/surplus/request-surplus.test.ts',
+    claim:
+      'of two payments of one transaction one whose status nobody knows any more counts as a success, and is not the one refunded',
+    control: 'of three payments, each surplus one is refunded by a request of its own',
+  },
+  {
+    file: 'src/refunds/surplus/choose-payment.ts',
+    text: '  await lockOrder(tx, key)\n',
+    mutation: "  if (amount === '') await lockOrder(tx, key)\n",
+    test: 'test/plays/surplus/send-surplus.test.ts',
+    claim: 'at the same time two surplus refunds of the two transactions of an order are one',
+    control:
+      'before a surplus refund is sent a refund at the portal of what was paid twice makes it fail',
+  },
+  {
+    file: 'src/refunds/surplus/count-surplus.ts',
+    text: 'const ofOrder = expected.gt(paid) ? paid : expected',
+    mutation: 'const ofOrder = paid.lt(0) ? paid : expected',
+    test: 'test/unit/refunds/surplus/count-surplus.test.ts',
+    claim:
+      'one success of an order is what was paid, when the order is paid in part: nothing is missing from it',
+    control: 'one success of an order is the amount of the order, when payments are parts of it',
+  },
+  {
+    file: 'src/refunds/surplus/count-surplus.ts',
+    text: 'const success = ofOrder.gt(largest) ? ofOrder : largest',
+    mutation: 'const success = ofOrder.gt(largest) ? largest : largest',
+    test: 'test/plays/surplus/request-surplus.test.ts',
+    claim: 'of two payments of one transaction none is refunded that is a part of the order',
+    control: 'of three payments, each surplus one is refunded by a request of its own',
+  },
+  {
+    file: 'src/refunds/surplus/is-still-surplus.ts',
+    text: 'const refundedNow = countedRefunded ?? payment.refundedNow',
+    mutation:
+      'const refundedNow = countedRefunded && payment.refundedNow ? payment.refundedNow : payment.refundedNow',
+    test: 'test/plays/surplus/send-surplus.test.ts',
+    claim:
+      'before a surplus refund is sent a stale answer that shows such a refund no more does not bring the surplus back',
+    control: 'at the same time copies of one request are one refund',
+  },
+  {
+    file: 'src/refunds/surplus/is-still-surplus.ts',
+    text: 'payments.filter(({ confirmed }) => confirmed)',
+    mutation: 'payments.filter(({ confirmed }) => confirmed || !confirmed)',
+    test: 'test/plays/surplus/send-surplus.test.ts',
+    claim:
+      'before a surplus refund is sent another transaction of the order is asked about, and then it is sent',
+    control: 'at the same time copies of one request are one refund',
+  },
+  {
+    file: 'src/refunds/surplus/read-order-payments.ts',
+    text: 'coalesce(m.as_of > (select since from asked), true)',
+    mutation: 'coalesce(m.as_of is not null, true)',
+    test: 'test/plays/surplus/send-surplus.test.ts',
+    claim:
+      'before a surplus refund is sent another transaction of the order is asked about, and then it is sent',
+    control: 'at the same time copies of one request are one refund',
+  },
+  {
+    file: 'src/refunds/surplus/read-order-payments.ts',
+    text: 'and t.order_id_verified and o.order_id_verified and',
+    mutation: 'and',
+    test: 'test/plays/surplus/request-surplus.test.ts',
+    claim: 'of two transactions of one order one does not count if its order id was never verified',
+    control: 'of three payments, each surplus one is refunded by a request of its own',
+  },
+  {
+    file: 'src/refunds/surplus/read-order-payments.ts',
+    text: "and not ${isDisputed('t')} and not ${isDisputed('o')}`",
+    mutation: '`',
+    test: 'test/plays/surplus/request-surplus.test.ts',
+    claim:
+      'of two transactions of one order one does not count while verified notifications disagree about its order',
+    control: 'of three payments, each surplus one is refunded by a request of its own',
+  },
+  {
+    file: 'src/refunds/surplus/read-order-payments.ts',
+    text: "o.state in ('paid', 'partially_refunded')",
+    mutation: "o.state = 'paid'",
+    test: 'test/plays/surplus/request-surplus.test.ts',
+    claim:
+      'of two transactions of one order one that is refunded in part counts with what is left of it',
+    control: 'of two payments of one transaction the smaller one is refunded, whichever is newer',
+  },
 ]

@@ -1,6 +1,7 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import type { Service } from '../../../src/service.ts'
+import { leaseMs } from '../../../src/sync/claim-due.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { computeShownHmac } from '../../support/body-hmac.ts'
 import { emptyTables } from '../../support/database.ts'
@@ -162,6 +163,25 @@ describe('a lease that would end before the call', () => {
     expect(await lab.sent(refundId)).toBe(0)
     await lab.pass(payment)
     expect((await lab.row(refundId)).status).toBe('accepted')
+  })
+
+  it('is not used by a worker that stalled after it had recorded the attempt: no byte leaves', async () => {
+    const payment = await lab.open()
+    const refundId = await lab.ask(payment, '30')
+    const { ctx } = lab.service
+    const now = performance.now.bind(performance)
+    const gateway: typeof ctx.gateway = {
+      ...ctx.gateway,
+      prepareRefund(order) {
+        const late = leaseMs(ctx.config.GATEWAY_TIMEOUT_MS)
+        vi.spyOn(performance, 'now').mockImplementation(() => now() + late)
+        return ctx.gateway.prepareRefund(order)
+      },
+    }
+    await loseLease(payment)
+    await syncDue({ ...ctx, gateway }).finally(() => vi.restoreAllMocks())
+    expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0 })
+    expect(await lab.sent(refundId)).toBe(0)
   })
 })
 

@@ -265,6 +265,17 @@ describe('a portal refund', () => {
     expect(await left(payment)).toBe('70')
     expect(await lab.disagreements(payment)).toEqual(['external_refund_contradicted'])
   })
+
+  it('whose failure is notified before its success is not released silently either', async () => {
+    const payment = await lab.open()
+    await lab.show(payment, '0')
+    await lab.notify(payment, 'portal-1', '30', { code: 1 })
+    await lab.pass(payment)
+    await lab.notify(payment, 'portal-1', '30')
+    await lab.pass(payment)
+    expect(await left(payment)).toBe('70')
+    expect(await lab.disagreements(payment)).toEqual(['external_refund_contradicted'])
+  })
 })
 
 describe('an answer that is ahead of the clock (j)', () => {

@@ -134,6 +134,19 @@ describe('of two transactions of one order', () => {
     await refuseNothingLeft(await askSurplus(lab, first.transactionId))
   })
 
+  it('one that is refunded in part counts with what is left of it', async () => {
+    const [first, second] = [await payOrder(lab, 'DH1'), await payOrder(lab, 'DH1')]
+    const [payment] = first.payments
+    if (payment) {
+      const refundId = await lab.send(payment, '30')
+      await lab.settle(refundId)
+      await lab.notify(payment, refundId, '30')
+      await lab.pass(payment)
+    }
+    const { surplusAmount, wouldSend } = await preview(second.transactionId)
+    expect([surplusAmount, wouldSend.amount]).toEqual(['70', '70'])
+  })
+
   it.each([
     ['of another currency', { svc_Currency: 'USD' }],
     ['without a currency', { svc_Currency: '' }],

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createBatcher } from '../../../../src/platform/concurrency/batcher.ts'
 import { waitUntil } from '../../../support/wait-until.ts'
 
@@ -90,16 +90,23 @@ describe('a batcher', () => {
   })
 
   it('a slow run does not block the next one, and at most four overlap', async () => {
-    const { run, runs, batches } = holdRuns()
-    const batcher = createBatcher<number, string>(1, 5)
-    const results = [1, 2, 3, 4, 5].map((item) => batcher.add(item, run))
-    await waitUntil(() => runs.length === 4, { what: 'four overlapping runs' })
-    runs[2]?.end()
-    expect(await results[2]).toBe('did 3')
-    await waitUntil(() => runs.length === 5, { what: 'the fifth run' })
-    expect(batches()).toEqual([[1], [2], [3], [4], [5]])
-    for (const { end } of runs) end()
-    expect(await Promise.all(results)).toHaveLength(5)
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      const { run, runs, batches } = holdRuns()
+      const batcher = createBatcher<number, string>(1, 5)
+      const results = [1, 2, 3, 4, 5].map((item) => batcher.add(item, run))
+      await turn()
+      vi.advanceTimersByTime(1_000)
+      expect(batches()).toEqual([[1], [2], [3], [4]])
+      runs[2]?.end()
+      expect(await results[2]).toBe('did 3')
+      await turn()
+      expect(batches()).toEqual([[1], [2], [3], [4], [5]])
+      for (const { end } of runs) end()
+      expect(await Promise.all(results)).toHaveLength(5)
+    } finally {
+      vi.useRealTimers()
+    }
   })
 
   it('gives each item its own result, and an error of the run to all of them', async () => {

@@ -1,0 +1,109 @@
+import type { Guard } from './guard.ts'
+
+export const APPROVALS: readonly Guard[] = [
+  {
+    file: 'src/refunds/approval/decide-approval.ts',
+    text: 'if (namesKey(key, row.onBehalfOf)) throw',
+    mutation: "if (namesKey(key, row.onBehalfOf) && refundId === '') throw",
+    test: 'test/plays/approval/approval.test.ts',
+    claim:
+      'a refund above the threshold is not decided by whoever it was asked for: the key, in letters beyond ASCII',
+    control:
+      'a refund above the threshold is not decided by whoever it was asked for: the principal',
+  },
+  {
+    file: 'src/refunds/approval/decide-approval.ts',
+    text: 'if (sinceRequestedMs >= withinMs) {',
+    mutation: 'if (sinceRequestedMs >= withinMs * 1e6) {',
+    test: 'test/plays/approval/approval.test.ts',
+    claim:
+      'a refund above the threshold fails when nobody decides in time, and is not approved after that',
+    control:
+      'a refund above the threshold is checked against what is left when it is sent, not when it was approved',
+  },
+  {
+    file: 'src/refunds/approval/decide-approval.ts',
+    text: 'return (await isNotified(tx, row))\n',
+    mutation: 'return (await isNotified(tx, row)) && row.attempts > 0\n',
+    test: 'test/plays/approval/evidence.test.ts',
+    claim:
+      'a refund whose success is notified while it awaits approval is not declined before the notification is handled, and then has succeeded',
+    control:
+      'an approved refund whose approval is lost in a failover after it was sent awaits approval again when no byte was written',
+  },
+  {
+    file: 'src/refunds/approval/decide-approval.ts',
+    text: "refuseOwnGrowth(locked, row, 'declined')",
+    mutation: "if (row.attempts > 0) refuseOwnGrowth(locked, row, 'declined')",
+    test: 'test/plays/approval/own-growth.test.ts',
+    claim:
+      'while growth of the payment may be the refund itself, sent by a row that was lost its decline is refused, until a person has explained the growth',
+    control:
+      'a refund that nobody approved in time goes to a person while its payment is left out of one answer',
+  },
+  {
+    file: 'src/refunds/approval/decide-approval.ts',
+    text: "if (status !== 'awaiting_approval') {",
+    mutation: "if (status !== 'awaiting_approval' && row.attempts > 9) {",
+    test: 'test/plays/approval/approval.test.ts',
+    claim: 'a refund above the threshold is decided once when two people decide at the same time',
+    control:
+      'a refund above the threshold is checked against what is left when it is sent, not when it was approved',
+  },
+  {
+    file: 'src/refunds/approval/expire-approvals.ts',
+    text: '(await isNotified(tx, draft.now))) return false',
+    mutation: '((await isNotified(tx, draft.now)) && draft.now.attempts > 0)) return false',
+    test: 'test/plays/approval/evidence.test.ts',
+    claim:
+      'a refund whose success is notified while it awaits approval does not expire before the notification is handled',
+    control:
+      'an approved refund whose approval is lost in a failover after it was sent awaits approval again when no byte was written',
+  },
+  {
+    file: 'src/refunds/approval/expire-approvals.ts',
+    text: 'if (mayHaveMoved !== undefined) {',
+    mutation: 'if (mayHaveMoved !== undefined && draft.now.attempts > 0) {',
+    test: 'test/plays/approval/own-growth.test.ts',
+    claim:
+      'a refund that nobody approved in time goes to a person while growth may be its own, who may decide that it failed',
+    control:
+      'a notification whose request id is written in upper case counts as one of the refund in the proof',
+  },
+  {
+    file: 'src/refunds/request/select-status.ts',
+    text: 'coalesce(amount + ${selectOwnTotal',
+    mutation: 'coalesce(amount + 0 * ${selectOwnTotal',
+    test: 'test/plays/approval/threshold.test.ts',
+    claim:
+      'refunds of one transaction count together 3 x 50 of one payment: the third is above a limit of 100',
+    control: 'refunds of one transaction count together those of another transaction do not count',
+  },
+  {
+    file: 'src/refunds/request/select-status.ts',
+    text: "where e.verdict = 'verified' and not e.hint`",
+    mutation: 'where e.verdict is not null and not e.hint`',
+    test: 'test/plays/approval/threshold.test.ts',
+    claim: 'the approval fails closed a currency that only unverified notifications name is none',
+    control: 'refunds of one transaction count together those of another transaction do not count',
+  },
+  {
+    file: 'src/refunds/request/select-status.ts',
+    text: "where r.status <> 'failed')`",
+    mutation: "where r.status not in ('failed', 'awaiting_approval', 'pending'))`",
+    test: 'test/plays/approval/threshold.test.ts',
+    claim:
+      'refunds of one transaction count together 3 x 50 of one payment: the third is above a limit of 100',
+    control: 'refunds of one transaction count together those of another transaction do not count',
+  },
+  {
+    file: 'src/refunds/request/select-status.ts',
+    text: "when proves then 'succeeded' else 'needs_review' end",
+    mutation: "when proves then 'succeeded' else 'pending' end",
+    test: 'test/plays/evidence/lost-rows.test.ts',
+    claim:
+      'a refund whose row is lost after it was sent and notified as still under way is left to a person, unsent',
+    control:
+      'a refund whose row is lost after it was sent and whose request id is notified with another amount is not sent',
+  },
+]

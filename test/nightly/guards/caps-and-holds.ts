@@ -1,0 +1,128 @@
+import type { Guard } from './guard.ts'
+
+export const CAPS_AND_HOLDS: readonly Guard[] = [
+  {
+    file: 'src/holds/change-hold.ts',
+    text: '    const own = change.held ? [] : await requireAnotherToRelease(tx, actor, subject)',
+    mutation:
+      "    const own = change.held || actor.id !== '' ? [] : await requireAnotherToRelease(tx, actor, subject)",
+    test: 'test/plays/approval/holds-back.test.ts',
+    claim:
+      'whoever asked for a refund does not end what holds it back: a hold on the merchant that another key of the same name set is somebody else’s',
+    control:
+      'whoever asked for a refund does not end what holds it back: a hold on the payment is released by whoever asked for no refund that it holds',
+  },
+  {
+    file: 'src/refunds/attempt/lock-hold.ts',
+    text: 'select m.hold from',
+    mutation: 'select null from',
+    test: 'test/api/holds/holds.test.ts',
+    claim: 'a hold on the merchant keeps the refund from being sent, until it is released',
+    control: 'a hold on another account is not shown on this one',
+  },
+  {
+    file: 'src/refunds/attempt/lock-hold.ts',
+    text: 'select p.hold from',
+    mutation: 'select null from',
+    test: 'test/api/holds/holds.test.ts',
+    claim: 'a hold on the payment keeps the refund from being sent, until it is released',
+    control: 'a hold on the payment needs a reason and the scope ops',
+  },
+  {
+    file: 'src/refunds/attempt/lock-hold.ts',
+    text: 'select r.hold from',
+    mutation: 'select null from',
+    test: 'test/api/holds/holds.test.ts',
+    claim: 'a hold on the refund keeps the refund from being sent, until it is released',
+    control: 'a hold on another account is not shown on this one',
+  },
+  {
+    file: 'src/refunds/attempt/lock-hold.ts',
+    text: 'where merchant_code = ${merchantCode} for key share`',
+    mutation: 'where merchant_code = ${merchantCode}`',
+    test: 'test/api/holds/holds.test.ts',
+    claim:
+      'a hold on the merchant is set only after a commit that records an attempt, which then is sent',
+    control: 'a hold on the refund needs a reason and the scope ops',
+  },
+  {
+    file: 'src/refunds/request/caps.ts',
+    text: '::date for update`',
+    mutation: '::date`',
+    test: 'test/api/refunds/request/caps.test.ts',
+    claim:
+      'the daily total of a key accepts one of two concurrent refunds that are the first of the day',
+    control: 'the daily total of a key is reported with a single refund that is too large',
+  },
+  {
+    file: 'src/refunds/request/caps.ts',
+    text: 'compareAmounts(amount, max) > 0) {',
+    mutation: 'compareAmounts(amount, max) > 1) {',
+    test: 'test/api/refunds/request/caps.test.ts',
+    claim: 'the daily total of a key is reported with a single refund that is too large',
+    control: 'the daily total of a key replays accepted refunds also when it is used up',
+  },
+  {
+    file: 'src/refunds/request/caps.ts',
+    text: 'compareAmounts(amount, leftToday) > 0) {',
+    mutation: 'compareAmounts(amount, leftToday) > 1) {',
+    test: 'test/api/refunds/request/caps.test.ts',
+    claim:
+      'the daily total of a key is counted over payments, reports what is left today, and does not affect other keys',
+    control: 'the daily total of a key replays accepted refunds also when it is used up',
+  },
+  {
+    file: 'src/refunds/request/caps.ts',
+    text: "caps[currency] ?? '0'",
+    mutation: "caps[currency] ?? '999999999'",
+    test: 'test/api/refunds/request/caps-by-currency.test.ts',
+    claim: 'the daily total by currency counts each currency by itself',
+    control:
+      'the daily total of a key does not free what it never counted, or counted on another day',
+  },
+  {
+    file: 'src/refunds/request/caps.ts',
+    text: 'and r.attempts = 0 and',
+    mutation: 'and r.attempts >= 0 and',
+    test: 'test/api/refunds/request/caps-by-currency.test.ts',
+    claim:
+      'the daily total of a key keeps what may have moved: a refund that was sent, whatever the reason',
+    control: 'the daily total of a key keeps what may have moved: a refund that was expired',
+  },
+  {
+    file: 'src/refunds/request/caps.ts',
+    text: "and r.failure_reason <> 'resolved' and",
+    mutation: 'and',
+    test: 'test/api/refunds/request/caps-by-currency.test.ts',
+    claim:
+      'the daily total of a key keeps what may have moved: a refund that was decided as failed',
+    control:
+      'the daily total of a key keeps what may have moved: a refund that was sent and refused',
+  },
+  {
+    file: 'src/refunds/request/caps.ts',
+    text: '[totals.byCurrency[code], totals.byCurrency[UNVERIFIED]]',
+    mutation: '[totals.byCurrency[code]]',
+    test: 'test/api/refunds/request/caps-by-currency.test.ts',
+    claim: 'the daily total by currency counts an amount without a verified currency in every one',
+    control:
+      'the daily total of a key does not free what it never counted, or counted on another day',
+  },
+  {
+    file: 'src/refunds/request/caps.ts',
+    text: 'values({ keyId, day: sql`(now() at time zone ${zone})::date` })',
+    mutation: 'values({ keyId, day: sql`now()::date` })',
+    test: 'test/api/refunds/request/caps.test.ts',
+    claim: 'the daily total of a key follows the days of CAPS_TIME_ZONE',
+    control:
+      'the daily total of a key ends with the day in UTC, whatever time zone the session has',
+  },
+  {
+    file: 'src/refunds/request/caps.ts',
+    text: 'lockDay(tx, access.chainId, zone)',
+    mutation: 'lockDay(tx, access.id, zone)',
+    test: 'test/api/access/keys.test.ts',
+    claim: 'rotation does not reset the daily cap: old and new key share the total',
+    control: 'a rotation during the revocation of the key creates no successor',
+  },
+]

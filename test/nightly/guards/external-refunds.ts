@@ -1,0 +1,100 @@
+import type { Guard } from './guard.ts'
+
+export const EXTERNAL_REFUNDS: readonly Guard[] = [
+  {
+    file: 'src/refunds/external/judge-external.ts',
+    text: "if (state === 'matched') return 'the refunded amount shows it'",
+    mutation: "if (state === 'matched') return null",
+    test: 'test/plays/review/external-refunds.test.ts',
+    claim:
+      "a person's decision about an external refund against what is known needs againstEvidence, and is a discrepancy",
+    control:
+      "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
+  },
+  {
+    file: 'src/refunds/external/judge-external.ts',
+    text: 'if (left.gte(row.amount)) return',
+    mutation: 'if (left.gte(0)) return',
+    test: 'test/plays/review/external-refunds.test.ts',
+    claim:
+      "a person's decision about an external refund that it is part of the first sight is refused for what refunds of ours explain of it",
+    control:
+      "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
+  },
+  {
+    file: 'src/refunds/external/judge-external.ts',
+    text: 'new Big(measureUnmatched(payment, drafts)).gte(amount)',
+    mutation: 'new Big(measureUnmatched(payment, drafts)).gte(0)',
+    test: 'test/plays/review/external-refunds.test.ts',
+    claim:
+      "a person's decision about an external refund that it is matched is refused while no growth is left for it",
+    control:
+      "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
+  },
+  {
+    file: 'src/refunds/external/judge-growth-again.ts',
+    text: "compareAmounts(unexplained, '0') > 0 ?",
+    mutation: "compareAmounts(unexplained, '0') > 1 ?",
+    test: 'test/plays/external/undone.test.ts',
+    claim:
+      'growth that was entered and undone is unexplained again that was notified is, too, as soon as a person decides that it never happened',
+    control: 'growth that is explained in the meantime is resolved without entering anything',
+  },
+  {
+    file: 'src/refunds/external/resolve-external-refund.ts',
+    text: 'if (deriveExternalState(row) !== before) {',
+    mutation: "if (deriveExternalState(row) !== before && paymentId === '') {",
+    test: 'test/plays/review/external-refunds.test.ts',
+    claim:
+      "a person's decision about an external refund is accepted once when two people decide at once, and the other learns it",
+    control:
+      "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
+  },
+  {
+    file: 'src/refunds/external/resolve-external-refund.ts',
+    text: 'if (contrary !== null && !againstEvidence) {',
+    mutation: "if (contrary !== null && !againstEvidence && paymentId === '') {",
+    test: 'test/plays/review/external-refunds.test.ts',
+    claim:
+      "a person's decision about an external refund against what is known needs againstEvidence, and is a discrepancy",
+    control:
+      "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
+  },
+  {
+    file: 'src/refunds/reconcile/record-external.ts',
+    text: 'if (!one.verified || result === undefined',
+    mutation: 'if ((!one.verified && one.hint) || result === undefined',
+    test: 'test/plays/reconcile/notifications.test.ts',
+    claim: 'with IPN_SIGNATURE=optional a forged notification of a portal refund matches no delta',
+    control: 'a notification of our own refund with code 99 changes nothing',
+  },
+  {
+    file: 'src/refunds/reconcile/record-external.ts',
+    text: "where f.outcome = 'released'",
+    mutation: "where f.outcome in ('released', 'never_happened')",
+    test: 'test/plays/evidence/portal.test.ts',
+    claim:
+      'an external refund that a person decided never to have happened stays so, whatever is notified later',
+    control:
+      'portal refunds from before the payment was first seen are consumed whole, oldest first',
+  },
+  {
+    file: 'src/refunds/reconcile/record-external.ts',
+    text: "and (outcome is null or outcome = 'part_of_first_sight')",
+    mutation: 'and outcome is not null',
+    test: 'test/plays/review/external-refunds.test.ts',
+    claim:
+      'the external refunds of a payment whose failure is notified stay reserved until a person decides',
+    control:
+      "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
+  },
+  {
+    file: 'src/refunds/reconcile/record-external.ts',
+    text: "and e.code ~ '^-?[1-9][0-9]{0,8}$' and",
+    mutation: "and e.code ~ '^x$' and",
+    test: 'test/plays/evidence/moved-twice.test.ts',
+    claim:
+      'a portal refund whose failure is notified before its success is not released silently either',
+    control: 'a request id in upper case (l) is that of the refund: its success ends it',
+  },
+]

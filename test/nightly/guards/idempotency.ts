@@ -1,0 +1,50 @@
+import type { Guard } from './guard.ts'
+
+export const IDEMPOTENCY: readonly Guard[] = [
+  {
+    file: 'src/refunds/request/derive-refund-id.ts',
+    text: ".join('\\0'))",
+    mutation: ".join(''))",
+    test: 'test/plays/evidence/lost-rows.test.ts',
+    claim: 'the request id of a refund follows from merchant and key, as in the known answer',
+    control:
+      'a refund whose row is lost after it was sent of which only the attempt is lost is refused as repeated, and that fails nothing',
+  },
+  {
+    file: 'src/refunds/request/find-target.ts',
+    text: "if (checked === 'same') return",
+    mutation: "if (checked !== 'unknown') return",
+    test: 'test/api/refunds/request/idempotency.test.ts',
+    claim: "the same key again with another receiver's number is refused",
+    control: 'the same key again is case-sensitive',
+  },
+  {
+    file: 'src/refunds/request/idempotency.ts',
+    text: "text : quoted.replace(/\\\\([\"\\\\])/g, '$1')",
+    mutation: 'text : text',
+    test: 'test/api/refunds/request/idempotency.test.ts',
+    claim:
+      'the same key again is the same with and without the quotes of a structured-field string',
+    control: 'the same key again is case-sensitive',
+  },
+  {
+    file: 'src/refunds/request/idempotency.ts',
+    text: "formatSubject(['surplus', transactionId], params)",
+    mutation: 'formatSubject(transactionId, params)',
+    test: 'test/unit/refunds/request/idempotency.test.ts',
+    claim:
+      'what an idempotency key stands for is another request for the surplus of a transaction than for a payment of the same id',
+    control:
+      'what an idempotency key stands for is the same request, however its amount is written',
+  },
+  {
+    file: 'src/refunds/request/request-refund.ts',
+    text: 'if (!isNew || !isRefusal(error)) throw error',
+    mutation: 'if (isNew || !isRefusal(error)) throw error',
+    test: 'test/races/refund-requests.test.ts',
+    claim:
+      'a request that meets a concurrent one between its steps that stored its key on another payment is found by the constraint on the key',
+    control:
+      'a request that meets a concurrent one between its steps sums in a statement of its own after the wait: it sees what was reserved meanwhile',
+  },
+]

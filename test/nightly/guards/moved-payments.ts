@@ -1,0 +1,61 @@
+import type { Guard } from './guard.ts'
+
+export const MOVED_PAYMENTS: readonly Guard[] = [
+  {
+    file: 'src/payments/apply-payments.ts',
+    text: 'const BELIEVED_AFTER_MS = 60_000',
+    mutation: 'const BELIEVED_AFTER_MS = 0',
+    test: 'test/api/payments/apply-payments.test.ts',
+    claim:
+      'a payment that is no longer listed is believed gone only once two answers at least a minute apart omit it',
+    control:
+      'a payment id that belongs to another transaction of another merchant is allowed: ids are unique per merchant',
+  },
+  {
+    file: 'src/payments/apply-payments.ts',
+    text: 'where target.transaction_id = excluded.transaction_id`',
+    mutation: 'where true`',
+    test: 'test/api/payments/apply-payments.test.ts',
+    claim:
+      'a payment id that belongs to another transaction also when the other transaction stores it at the same moment',
+    control:
+      'a payment id that belongs to another transaction of another merchant is allowed: ids are unique per merchant',
+  },
+  {
+    file: 'src/payments/apply-payments.ts',
+    text: 'return unreadableIds.has(undefined) ? payment : markUnlisted(payment, asOf)',
+    mutation: 'return markUnlisted(payment, asOf)',
+    test: 'test/api/sync/odd-entries.test.ts',
+    claim:
+      'an entry without an id {"id":7}: the others are applied, no payment is taken for gone, and the transaction stays open',
+    control: 'the answer is stored with every member it had, card numbers masked',
+  },
+  {
+    file: 'src/transactions/move-payments.ts',
+    text: 'transaction_id = any(${[...from]}) and missing',
+    mutation: 'transaction_id = any(${[...from]})',
+    test: 'test/api/payments/apply-payments.test.ts',
+    claim:
+      'a payment id that belongs to another transaction stays there, with a discrepancy: the rest of the answer is applied, and both are asked about',
+    control:
+      'a payment id that belongs to another transaction of another merchant is allowed: ids are unique per merchant',
+  },
+  {
+    file: 'src/transactions/move-payments.ts',
+    text: 'for (const table of [payments, refunds]) {',
+    mutation: 'for (const table of [payments, refunds].slice(0, 1)) {',
+    test: 'test/api/feed/recorded-events.test.ts',
+    claim: 'a refund has an event when its payment moves with it to another transaction',
+    control: 'a discrepancy has an event when the recheck of a final transaction finds it',
+  },
+  {
+    file: 'src/transactions/move-payments.ts',
+    text: 'moved.map((one) => describeLoss(key, one)),',
+    mutation: 'moved.slice(1).map((one) => describeLoss(key, one)),',
+    test: 'test/api/transactions/moved-payments.test.ts',
+    claim:
+      'a payment that moves to another transaction and moves back is no discrepancy there any more',
+    control:
+      'a transaction whose state is not that of its payments is corrected by a failed answer, too, and told about',
+  },
+]

@@ -1,0 +1,21 @@
+import type { Guard } from './guard.ts'
+
+export const ODD_READINGS: readonly Guard[] = [
+  {
+    file: 'src/payments/odd-readings.ts',
+    text: 'if (measureMs(since, asOf) >= apartMs) return NO_ODD_SUCCESS',
+    mutation: 'if (measureMs(since, asOf) >= apartMs * 0) return NO_ODD_SUCCESS',
+    test: 'test/api/payments/odd-readings.test.ts',
+    claim:
+      'an amount of a success that changes one answer that shows ten times the amount lets no 400 of 100 out',
+    control: 'an amount of a success that changes before it succeeded counts at once',
+  },
+  {
+    file: 'src/payments/odd-readings.ts',
+    text: 'const isSame = compareAmounts(amount, old.amount) === 0',
+    mutation: "const isSame = amount !== ''",
+    test: 'test/api/payments/odd-readings.test.ts',
+    claim: 'an amount of a success that changes to a third value waits anew',
+    control: 'an amount of a success that changes before it succeeded counts at once',
+  },
+]

@@ -1,0 +1,153 @@
+import type { Guard } from './guard.ts'
+
+export const REFUND_NOTIFICATIONS: readonly Guard[] = [
+  {
+    file: 'src/refunds/apply-notification.ts',
+    text: 'if (successNotifiedAt !== null) return undefined',
+    mutation: "if (successNotifiedAt !== null && status === 'pending') return undefined",
+    test: 'test/unit/refunds/transitions.test.ts',
+    claim:
+      'a notification of success repeated after a person has decided against it changes nothing (failure 1)',
+    control: 'a notification of success makes a refund that is sending succeed',
+  },
+  {
+    file: 'src/refunds/apply-notification.ts',
+    text: 'if (failureCode === code) return undefined',
+    mutation: "if (failureCode === code && status === 'pending') return undefined",
+    test: 'test/unit/refunds/transitions.test.ts',
+    claim: 'a notification of failure repeated after a person has decided changes nothing',
+    control: 'a notification of success makes a refund that is sending succeed',
+  },
+  {
+    file: 'src/refunds/apply-notification.ts',
+    text: "if (now.status === 'succeeded') return 'after",
+    mutation: "if (now.status === 'succeeded' && now.inferred) return 'after",
+    test: 'test/unit/refunds/transitions.test.ts',
+    claim:
+      'a notification of failure after success sends the refund to review, unmatched, and is a disagreement',
+    control: 'a notification of success makes a refund that is sending succeed',
+  },
+  {
+    file: 'src/refunds/apply-notification.ts',
+    text: 'now.attempts <= 1) return undefined',
+    mutation: 'now.attempts <= 9) return undefined',
+    test: 'test/unit/refunds/transitions.test.ts',
+    claim: 'a notification of failure sends a refund to review sent twice and accepted',
+    control: 'a notification of success makes a refund that is sending succeed',
+  },
+  {
+    file: 'src/refunds/apply-notification.ts',
+    text: '...failure, ...words, noGrowthSince: null }',
+    mutation: '...failure, ...words }',
+    test: 'test/unit/refunds/transitions.test.ts',
+    claim: 'a notification of failure starts the wait for answers without growth anew',
+    control: 'a notification of success makes a refund that is sending succeed',
+  },
+  {
+    file: 'src/refunds/apply-notification.ts',
+    text: "if (status === 'returned') return keepForReturned(draft, { ...cause, code }, theirs)",
+    mutation:
+      "if (status === 'returned' && code === '') return keepForReturned(draft, { ...cause, code }, theirs)",
+    test: 'test/unit/refunds/transitions.test.ts',
+    claim: 'a notification of success of one that came back is kept, and is a disagreement',
+    control: 'a notification of success makes a refund that is accepted succeed',
+  },
+  {
+    file: 'src/refunds/apply-notification.ts',
+    text: 'if (otherCode !== null) return',
+    mutation: 'if (otherCode !== null && now.attempts > 9) return',
+    test: 'test/unit/refunds/transitions.test.ts',
+    claim:
+      'a notification of failure sends a refund to review of which another failure was notified',
+    control: 'a notification of success makes a refund that is accepted succeed',
+  },
+  {
+    file: 'src/refunds/apply-notification.ts',
+    text: 'if (isUnsent(now)) return',
+    mutation: 'if (isUnsent(now) && now.attempts > 9) return',
+    test: 'test/unit/refunds/transitions.test.ts',
+    claim: 'a notification of failure sends a refund to review that was not sent from here',
+    control: 'a notification of success makes a refund that is sending succeed',
+  },
+  {
+    file: 'src/refunds/apply-notification.ts',
+    text: "if (now.successNotifiedAt !== null) return 'and a success'",
+    mutation: "if (now.successNotifiedAt !== null && now.attempts > 9) return 'and a success'",
+    test: 'test/unit/refunds/transitions.test.ts',
+    claim: 'a notification of failure sends a refund to review whose success was notified',
+    control: 'a notification of success makes a refund that is sending succeed',
+  },
+  {
+    file: 'src/refunds/apply-notification.ts',
+    text: "if (now.status === 'needs_review') return 'while",
+    mutation: "if (now.status === 'needs_review' && now.attempts > 9) return 'while",
+    test: 'test/unit/refunds/transitions.test.ts',
+    claim:
+      'a notification of failure in review is kept on the refund, and nothing is inferred any more',
+    control: 'a notification of success makes a refund that is sending succeed',
+  },
+  {
+    file: 'src/refunds/reconcile/handle-notifications.ts',
+    text: 'if (!one.verified || (same ? one.handledBefore : one.hint)) return undefined',
+    mutation:
+      'if ((!one.verified && !same) || (same ? one.handledBefore : one.hint)) return undefined',
+    test: 'test/plays/reconcile/notifications.test.ts',
+    claim: 'with IPN_SIGNATURE=off a forged notification with code 5 never changes a refund',
+    control: 'with IPN_SIGNATURE=off a forged notification of a portal refund matches no delta',
+  },
+  {
+    file: 'src/refunds/reconcile/handle-notifications.ts',
+    text: 'one.paymentId === own.paymentId &&',
+    mutation: '(one.paymentId === own.paymentId || one.verified) &&',
+    test: 'test/plays/reconcile/notifications.test.ts',
+    claim:
+      'a verified notification that names our refund with another payment changes nothing and is a disagreement',
+    control: 'with IPN_SIGNATURE=off a forged notification of a portal refund matches no delta',
+  },
+  {
+    file: 'src/refunds/reconcile/handle-notifications.ts',
+    text: 'compareAmounts(one.amount, own.amount) === 0',
+    mutation: 'compareAmounts(one.amount, own.amount) >= 0',
+    test: 'test/plays/reconcile/notifications.test.ts',
+    claim:
+      'a verified notification that names our refund with another amount changes nothing and is a disagreement',
+    control:
+      'with IPN_SIGNATURE=optional a forged notification of a portal refund matches no delta',
+  },
+  {
+    file: 'src/refunds/reconcile/handle-notifications.ts',
+    text: "if (isUnsent(draft.now)) sendToReview(draft, 'contradicted', { reason, ipnEventId: one.id })",
+    mutation:
+      "if (isUnsent(draft.now) && same) sendToReview(draft, 'contradicted', { reason, ipnEventId: one.id })",
+    test: 'test/plays/approval/approval.test.ts',
+    claim:
+      'while it awaits approval a notification of its id with another amount leaves it to a person',
+    control:
+      'a refund above the threshold is checked against what is left when it is sent, not when it was approved',
+  },
+  {
+    file: 'src/refunds/reconcile/handle-notifications.ts',
+    text: '.test(code) || isOpenCode(code)) return undefined',
+    mutation: ".test(code) || (isOpenCode(code) && code === '')) return undefined",
+    test: 'test/plays/reconcile/notifications.test.ts',
+    claim: 'a notification of our own refund with code 99 changes nothing',
+    control:
+      'a verified notification that names our refund with another payment changes nothing and is a disagreement',
+  },
+  {
+    file: 'src/refunds/reconcile/handle-notifications.ts',
+    text: '!/^(0|-?[1-9]\\d{0,8})$/.test(code)',
+    mutation: '!/^-?\\d{1,9}$/.test(code)',
+    test: 'test/plays/attacks.test.ts',
+    claim: 'a verified notification with the code 05, which is no plain number, settles nothing',
+    control: 'every resend waits twice as long as the one before',
+  },
+  {
+    file: 'src/refunds/reconcile/handle-notifications.ts',
+    text: 'now.refundId === one.requestId.toLowerCase())',
+    mutation: 'now.refundId === one.requestId)',
+    test: 'test/plays/evidence/moved-twice.test.ts',
+    claim: 'a request id in upper case (l) is that of the refund: its success ends it',
+    control: 'an answer that is ahead of the clock (j) does not confirm a refusal at once',
+  },
+]

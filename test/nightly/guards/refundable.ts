@@ -1,0 +1,96 @@
+import type { Guard } from './guard.ts'
+
+export const REFUNDABLE: readonly Guard[] = [
+  {
+    file: 'src/payments/refundable.ts',
+    text: 'least(payments.amount, payments.counted_amount)',
+    mutation: 'least(payments.amount)',
+    test: 'test/api/payments/odd-readings.test.ts',
+    claim:
+      'an amount of a success that changes one answer that shows ten times the amount lets no 400 of 100 out',
+    control: 'an amount of a success that changes before it succeeded counts at once',
+  },
+  {
+    file: 'src/payments/refundable.ts',
+    text: "${sumOf('foreign_refunds', 'not r.matched and r.outcome is null')}",
+    mutation: "${sumOf('foreign_refunds', 'not r.matched and r.outcome is null and false')}",
+    test: 'test/plays/review/external-refunds.test.ts',
+    claim:
+      "a person's decision about an external refund that it never happened gives its amount back, with person and reason in timeline and feed",
+    control:
+      "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
+  },
+  {
+    file: 'src/payments/refundable.ts',
+    text: "r.status <> 'failed' and r.return_sightings < 2",
+    mutation: "r.status not in ('failed', 'needs_review') and r.return_sightings < 2",
+    test: 'test/plays/transitions-played.test.ts',
+    claim:
+      'a refund without an answer ends in review, still reserved, when its outcome stays unknown',
+    control: 'before sending a payment that has failed since fails the refund',
+  },
+  {
+    file: 'src/refunds/request/insert-intent.ts',
+    text: 'and amount <= refundable))',
+    mutation: 'and amount <= refundable + 1000000))',
+    test: 'test/api/refunds/request/request.test.ts',
+    claim: 'a refund request is refused above what is left, and reports how much that is',
+    control: 'a refund request is refused when nothing is left, also without an amount',
+  },
+  {
+    file: 'src/refunds/request/insert-intent.ts',
+    text: 'and held is null and account_held is null',
+    mutation: 'and held is null',
+    test: 'test/api/holds/holds.test.ts',
+    claim: 'a hold on the merchant refuses new refunds',
+    control: 'a hold on the payment needs a reason and the scope ops',
+  },
+  {
+    file: 'src/refunds/request/insert-intent.ts',
+    text: "(found or (not stale and status = 'SUCCESS'",
+    mutation: "(found or (status = 'SUCCESS'",
+    test: 'test/api/refunds/request/expected-version.test.ts',
+    claim:
+      'a refund that names the version it was decided on of two under different keys that waited together, one is stored',
+    control:
+      'a refund that names the version it was decided on is replayed under its key, whatever version is named then',
+  },
+  {
+    file: 'src/refunds/request/insert-intent.ts',
+    text: 'and not missing and not unreadable',
+    mutation: 'and not missing',
+    test: 'test/api/sync/odd-entries.test.ts',
+    claim:
+      'an entry that cannot be read of a known payment: what was read last is kept and flagged, and cannot be refunded',
+    control:
+      'the answer is bounded: a very long entry keeps the members that the specification defines',
+  },
+  {
+    file: 'src/refunds/request/insert-intent.ts',
+    text: 'and not missing and not unreadable',
+    mutation: 'and not unreadable',
+    test: 'test/api/refunds/request/request.test.ts',
+    claim: 'a refund request is refused while the payment is {"missing":true}',
+    control: 'a refund request is refused for an unknown payment',
+  },
+  {
+    file: 'src/refunds/request/insert-intent.ts',
+    text: "${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1 for update",
+    mutation: "${tx.unsafe(byKey('p', ['merchant_code', 'payment_id'], 'k'))} limit 1",
+    test: 'test/races/refund-requests.test.ts',
+    claim:
+      'a request that meets a concurrent one between its steps sums in a statement of its own after the wait: it sees what was reserved meanwhile',
+    control:
+      'a request that meets a concurrent one between its steps computes what is left only under its lock: two that waited do not both fit',
+  },
+  {
+    file: 'src/refunds/request/insert-intent.ts',
+    text: "${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1 for update",
+    mutation: "${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'k'))} limit 1",
+    test: 'test/races/refund-requests.test.ts',
+    claim:
+      'a request that meets a concurrent one between its steps waits for the transaction without holding the payment',
+    control:
+      'a request that meets a concurrent one between its steps that stored its key on another payment is found by the constraint on the key',
+  },
+]

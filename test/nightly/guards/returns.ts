@@ -1,0 +1,40 @@
+import type { Guard } from './guard.ts'
+
+export const RETURNS: readonly Guard[] = [
+  {
+    file: 'src/refunds/reconcile/track-returns.ts',
+    text: 'returnSightings === 1 && !isSentSince) return',
+    mutation: 'returnSightings === 1 && (!isSentSince || isShown)) return',
+    test: 'test/plays/evidence/moved-twice.test.ts',
+    claim:
+      'a refund that came back (d) is not released by answers between which something of the payment was sent',
+    control: 'a request id in upper case (l) is that of the refund: its success ends it',
+  },
+  {
+    file: 'src/refunds/reconcile/track-returns.ts',
+    text: 'return isKept && (now.sinceReturnSeenMs ?? 0) >= waitMs',
+    mutation: 'return isKept && (now.sinceReturnSeenMs ?? 0) >= waitMs * 0',
+    test: 'test/plays/evidence/moved-twice.test.ts',
+    claim: 'a refund that came back (d) is not released by two stale answers in a row',
+    control: 'a request id in upper case (l) is that of the refund: its success ends it',
+  },
+  {
+    file: 'src/refunds/reconcile/track-returns.ts',
+    text: 'new Big(payment.refundedAtFirst).minus(amount).toFixed()',
+    mutation: 'new Big(payment.refundedAtFirst).minus(0).toFixed()',
+    test: 'test/plays/review/decisions.test.ts',
+    claim: 'a refund that came back from before the payment was first seen is freed as well',
+    control: 'a decision against the evidence of growth from before it was sent is none',
+  },
+  {
+    file: 'src/refunds/reconcile/track-returns.ts',
+    text: 'return without.lt(refundedAtFirst) ? refundedBefore : without.toFixed()',
+    mutation:
+      'return without.lt(refundedAtFirst) ? without.toFixed() : without.toFixed() || refundedBefore',
+    test: 'test/plays/review/returned.test.ts',
+    claim:
+      'a refund that is sent while another one comes back is not lowered below what was refunded before any of them, and then fails by its notification',
+    control:
+      'a refund that is sent while another one comes back is sent at once when the second answer does not show it',
+  },
+]

@@ -1,0 +1,74 @@
+import type { Guard } from './guard.ts'
+
+export const SECOND_PRINCIPALS: readonly Guard[] = [
+  {
+    file: 'src/access/principal.ts',
+    text: 'return text !== null && names.map(foldName).includes(foldName(text))',
+    mutation: 'return text !== null && names.includes(text)',
+    test: 'test/plays/approval/approval.test.ts',
+    claim:
+      'a refund above the threshold is not decided by whoever it was asked for: the key, in letters beyond ASCII',
+    control: 'a refund above the threshold is not decided by whoever it was asked for: the key',
+  },
+  {
+    file: 'src/holds/whose-hold.ts',
+    text: 'return setters.length === 0 || setters.some((one) => !isOwn(one, key))',
+    mutation: 'return setters.some((one) => !isOwn(one, key))',
+    test: 'test/plays/approval/holds-back.test.ts',
+    claim:
+      'whoever asked for a refund does not end what holds it back: a hold on the payment that is on record nowhere is somebody else’s',
+    control:
+      'whoever asked for a refund does not end what holds it back: a discrepancy of its payment does not keep them from a note or from taking care of it',
+  },
+  {
+    file: 'src/holds/whose-hold.ts',
+    text: 'return setters.length === 0 || setters.some((one) => !isOwn(one, key))',
+    mutation: 'return setters.length === 0 || setters.every((one) => !isOwn(one, key))',
+    test: 'test/plays/approval/holds-back.test.ts',
+    claim:
+      'whoever asked for a refund does not end what holds it back: a hold on the merchant that they set again themselves is still that of somebody else',
+    control:
+      'whoever asked for a refund does not end what holds it back: a discrepancy of its payment does not keep them from a note or from taking care of it',
+  },
+  {
+    file: 'src/refunds/approval/require-another.ts',
+    text: 'if (await mayAnotherDecide(tx, key, own)) {',
+    mutation: "if ((await mayAnotherDecide(tx, key, own)) && deed === '') {",
+    test: 'test/plays/approval/holds-back.test.ts',
+    claim:
+      'whoever asked for a refund does not end what holds it back: an external refund of its payment is decided by another principal',
+    control:
+      'whoever asked for a refund does not end what holds it back: a discrepancy of its payment does not keep them from a note or from taking care of it',
+  },
+  {
+    file: 'src/refunds/approval/require-another.ts',
+    text: 'return open.filter((refund) => isOwnRequest(key, refund))',
+    mutation:
+      'return open.filter((refund) => isOwnRequest(key, refund) && refund.onBehalfOf === null)',
+    test: 'test/plays/approval/holds-back.test.ts',
+    claim:
+      'whoever asked for a refund does not end what holds it back: a discrepancy of its payment is not resolved by the person that it was asked for, or with another key of that person',
+    control:
+      'whoever asked for a refund does not end what holds it back: a discrepancy of its payment does not keep them from a note or from taking care of it',
+  },
+  {
+    file: 'src/refunds/approval/self-decision.ts',
+    text: 'if (!row?.asked && !namesKey(key, onBehalfOf)) return false',
+    mutation: 'if ((!row?.asked || row.asked) && !namesKey(key, onBehalfOf)) return false',
+    test: 'test/plays/approval/approval.test.ts',
+    claim: 'a decision about the outcome is not made by whoever asked for the refund',
+    control:
+      'a refund above the threshold is checked against what is left when it is sent, not when it was approved',
+  },
+  {
+    file: 'src/review/resolve-discrepancy.ts',
+    text: 'const own = await requireAnother(tx, access, row, `resolve discrepancy ${id}`)',
+    mutation:
+      'const own = await requireAnother(tx, access, { ...row, paymentId: null, refundId: null }, `resolve discrepancy ${id}`)',
+    test: 'test/plays/approval/holds-back.test.ts',
+    claim:
+      'whoever asked for a refund does not end what holds it back: a discrepancy of its payment that is about the refund alone is not resolved by them either',
+    control:
+      'whoever asked for a refund does not end what holds it back: a hold on the refund that is on record nowhere is somebody else’s',
+  },
+]
