@@ -15,7 +15,7 @@ import { recheckFinal } from './maintenance/recheck-final.ts'
 import { reconcileUnqueried } from './maintenance/reconcile-unqueried.ts'
 import { requeueUnhandled } from './maintenance/requeue-unhandled.ts'
 import { createExpiryWarning } from './maintenance/warn-expiring-keys.ts'
-import { startMonitoredLoop, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
+import { type Pass, startPasses, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
 import { expireApprovals } from './refunds/approval/expire-approvals.ts'
 import type { SyncContext } from './sync/context.ts'
 import { beginSync, findRestMs } from './sync/sync-due.ts'
@@ -25,7 +25,6 @@ import { endOrphanedEndpoints } from './webhooks/end-endpoints.ts'
 
 type BackgroundContext = FeedContext & SyncContext & WebhooksContext
 
-const MAINTAIN_EVERY_MS = 60_000
 /** The audit log is chained at most a minute after a write. */
 const CHAIN_EVERY_MS = 30_000
 /** A fallback in case a NOTIFY is lost. */
@@ -34,137 +33,72 @@ const PUBLISH_EVERY_MS = 5_000
 const DELIVER_EVERY_MS = 1_000
 /** With at most a hundred transactions per round, this limits the load that rechecks add to the gateway. */
 const RECHECK_EVERY_MS = 2_000
+const MINUTE_MS = 60_000
 
-/**
- * Starts the background loops of a process, which run until it stops. They start together, after the process
- * listens on all their channels: a failed start leaves no loop running.
- * @param deliverEveryMs how long a due webhook delivery waits at most without a NOTIFY
- */
+/** Starts the background work of a process, which runs until it stops. */
 export async function startBackground(
-  ctx: BackgroundContext,
-  deliverEveryMs = DELIVER_EVERY_MS,
+  { sql, metrics, log, stopping }: BackgroundContext,
+  passes: readonly Pass[],
 ): Promise<WorkerLoop[]> {
-  const wakeSync = await listenAndWake(ctx, SYNC_DUE)
-  const wakePublisher = await listenAndWake(ctx, EVENT_RECORDED)
-  const wakeDelivery = await listenAndWake(ctx, EVENTS_PUBLISHED)
-  const sync = startSyncLoop(ctx)
-  const publisher = startEventPublisher(ctx)
-  const delivery = startWebhookDelivery(ctx, deliverEveryMs)
-  wakeSync(sync)
-  wakePublisher(publisher)
-  wakeDelivery(delivery)
+  const onRound = (loop: string) => metrics.loopRound.set({ loop }, Date.now() / 1000)
+  return await startPasses({ listen: sql.listen, log, stopping, onRound }, passes)
+}
+
+/** Lists everything that a process does without being asked, in the order in which the money moves. */
+export function listPasses(ctx: BackgroundContext): readonly Pass[] {
   return [
-    sync,
-    startRequeueAndErasure(ctx),
-    startFinalRechecks(ctx),
-    startExpiredDeletion(ctx),
-    startAuditChaining(ctx),
-    publisher,
-    delivery,
+    {
+      name: 'sync',
+      channel: SYNC_DUE,
+      begin: (onMore) => beginSync(ctx, onMore),
+      idleMs: () => findRestMs(ctx),
+      // While all call slots are taken a round finds nothing, whether the loop is healthy or not.
+      isHealthy: (count) => count > 0 || ctx.limiter.countFree() > 0,
+    },
+    {
+      name: 'publishing',
+      channel: EVENT_RECORDED,
+      begin: () => beginPublishing(ctx),
+      idleMs: () => Promise.resolve(PUBLISH_EVERY_MS),
+    },
+    {
+      name: 'webhooks',
+      channel: EVENTS_PUBLISHED,
+      begin: createDeliveryRound(ctx),
+      idleMs: () => Promise.resolve(DELIVER_EVERY_MS),
+    },
+    once('rechecks', RECHECK_EVERY_MS, () => recheckFinal(ctx)),
+    once('notifications', MINUTE_MS, () => requeueUnhandled(ctx)),
+    once('deadlines', MINUTE_MS, () => reconcileUnqueried(ctx)),
+    once('approvals', MINUTE_MS, () => expireApprovals(ctx)),
+    once('accounts', MINUTE_MS, () => checkMissingAccounts(ctx)),
+    once('unconfirmed', MINUTE_MS, () => forgetUnconfirmed(ctx)),
+    once('orders', MINUTE_MS, () => checkOrders(ctx)),
+    once('keys', MINUTE_MS, createExpiryWarning(ctx)),
+    once('endpoints', MINUTE_MS, () => endOrphanedEndpoints(ctx)),
+    whileFound('receivers', MINUTE_MS, () => eraseReceivers(ctx)),
+    whileFound('secrets', MINUTE_MS, () => eraseSecrets(ctx)),
+    whileFound('retention', MINUTE_MS, createDeleteExpired(ctx)),
+    whileFound('attempts', MINUTE_MS, () => deleteAttempts(ctx)),
+    whileFound('sessions', MINUTE_MS, () => deleteSignIns(ctx)),
+    whileFound('audit', MINUTE_MS, () => deleteExpiredEntries(ctx)),
+    whileFound('chaining', CHAIN_EVERY_MS, createChainEntries(ctx)),
   ]
 }
 
-/**
- * Listens on a channel.
- * @returns a function that sets the loop to wake on every NOTIFY and every reconnection
- */
-async function listenAndWake(
-  { sql }: Pick<BackgroundContext, 'sql'>,
-  channel: string,
-): Promise<(loop: WorkerLoop) => void> {
-  let wake = () => {}
-  await sql.listen(
-    channel,
-    () => wake(),
-    () => wake(),
-  )
-  return (loop) => {
-    wake = loop.wake
-  }
-}
-
-function startSyncLoop(ctx: BackgroundContext): WorkerLoop {
-  return startMonitoredLoop(ctx, {
-    name: 'sync',
-    begin: (onMore) => beginSync(ctx, onMore),
-    idleMs: () => findRestMs(ctx),
-    // While all call slots are taken a round finds nothing, whether the loop is healthy or not.
-    isHealthy: (count) => count > 0 || ctx.limiter.countFree() > 0,
+/** A pass that rests after each round, whatever it found. */
+function once(name: string, everyMs: number, run: () => Promise<unknown>): Pass {
+  return whileFound(name, everyMs, async () => {
+    await run()
+    return 0
   })
 }
 
-function startEventPublisher(ctx: BackgroundContext): WorkerLoop {
-  return startMonitoredLoop(ctx, {
-    name: 'publishing',
-    begin: () => beginPublishing(ctx),
-    idleMs: () => Promise.resolve(PUBLISH_EVERY_MS),
-  })
-}
-
-function startWebhookDelivery(ctx: BackgroundContext, everyMs: number): WorkerLoop {
-  return startMonitoredLoop(ctx, {
-    name: 'webhooks',
-    begin: createDeliveryRound(ctx),
+/** A pass that goes on at once while it finds work. */
+function whileFound(name: string, everyMs: number, run: () => Promise<number>): Pass {
+  return {
+    name,
+    begin: async () => ({ count: await run(), finished: Promise.resolve() }),
     idleMs: () => Promise.resolve(everyMs),
-  })
-}
-
-/** What is not urgent: unhandled notifications, deadlines without a query, missing accounts, mistyped ids, unchecked orders, endpoints without an owner, what is to be erased. */
-function startRequeueAndErasure(ctx: BackgroundContext): WorkerLoop {
-  const warnOfExpiringKeys = createExpiryWarning(ctx)
-  return startMonitoredLoop(ctx, {
-    name: 'tidying',
-    begin: async () => {
-      await requeueUnhandled(ctx)
-      await reconcileUnqueried(ctx)
-      await checkMissingAccounts(ctx)
-      await expireApprovals(ctx)
-      await forgetUnconfirmed(ctx)
-      await checkOrders(ctx)
-      await eraseSecrets(ctx)
-      await warnOfExpiringKeys()
-      await endOrphanedEndpoints(ctx)
-      return { count: await eraseReceivers(ctx), finished: Promise.resolve() }
-    },
-    idleMs: () => Promise.resolve(MAINTAIN_EVERY_MS),
-  })
-}
-
-/** Makes final transactions due for a recheck. Returns no count, so that each round is followed by a pause. */
-function startFinalRechecks(ctx: BackgroundContext): WorkerLoop {
-  return startMonitoredLoop(ctx, {
-    name: 'reconciling',
-    begin: async () => {
-      await recheckFinal(ctx)
-      return { count: 0, finished: Promise.resolve() }
-    },
-    idleMs: () => Promise.resolve(RECHECK_EVERY_MS),
-  })
-}
-
-/** Deletes rows past their retention. */
-function startExpiredDeletion(ctx: BackgroundContext): WorkerLoop {
-  const deleteExpired = createDeleteExpired(ctx)
-  return startMonitoredLoop(ctx, {
-    name: 'removing',
-    begin: async () => {
-      const count =
-        (await deleteExpired()) +
-        (await deleteAttempts(ctx)) +
-        (await deleteSignIns(ctx)) +
-        (await deleteExpiredEntries(ctx))
-      return { count, finished: Promise.resolve() }
-    },
-    idleMs: () => Promise.resolve(MAINTAIN_EVERY_MS),
-  })
-}
-
-/** Appends new audit entries to the chains of their accounts. */
-function startAuditChaining(ctx: BackgroundContext): WorkerLoop {
-  const chainEntries = createChainEntries(ctx)
-  return startMonitoredLoop(ctx, {
-    name: 'chaining',
-    begin: async () => ({ count: await chainEntries(), finished: Promise.resolve() }),
-    idleMs: () => Promise.resolve(CHAIN_EVERY_MS),
-  })
+  }
 }

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { createApp } from './app.ts'
-import { startBackground } from './background.ts'
+import { listPasses, startBackground } from './background.ts'
 import { isLoopback } from './config/setting-types.ts'
 import { type ContextOptions, createContext, type ServiceContext } from './create-context.ts'
 import { EVENTS_PUBLISHED, TRANSACTION_CHANGED } from './db/channels.ts'
@@ -76,7 +76,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     warnOfUnsigned(ctx)
     await warnOfMissingAccounts(ctx)
     if (config.ROLE !== 'worker') await listenForChanges(ctx)
-    if (config.ROLE !== 'web') loops.push(...(await startBackground(ctx)))
+    if (config.ROLE !== 'web') loops.push(...(await startBackground(ctx, listPasses(ctx))))
     ctx.lifecycle.phase = 'ready'
     return { url, metricsUrl }
   }

@@ -25,12 +25,10 @@ export type ListedKey = Omit<ApiKey, 'chainId'> & {
   expiresSoon: boolean
 }
 
-/** Selects whether the row `k` of `api_keys` ends soon without a successor, for use inside a statement. */
-function isExpiringSoon(sql: Sql | Tx) {
-  return sql`(k.revoked_at is null and k.expires_at is not null and k.expires_at > now()
-    and k.expires_at < now() + ${EXPIRES_SOON_DAYS} * interval '1 day'
-    and not exists (select from api_keys as n where n.replaces = k.id))`
-}
+/** Whether the row `k` of `api_keys` ends soon without a successor. */
+export const EXPIRING_SOON = `(k.revoked_at is null and k.expires_at is not null and k.expires_at > now()
+  and k.expires_at < now() + ${EXPIRES_SOON_DAYS} * interval '1 day'
+  and not exists (select from api_keys as n where n.replaces = k.id))`
 
 /** Lists all API keys ever created, newest first: not the keys of people, which have no text. */
 export async function listKeys(sql: Sql | Tx): Promise<ListedKey[]> {
@@ -44,7 +42,7 @@ export async function listKeys(sql: Sql | Tx): Promise<ListedKey[]> {
         when expires_at <= now() then 'expired' else 'live' end as state,
       case when from_setting then 'setting' when replaces is not null then 'rotation'
         when name = 'demo' and person is null then 'demo' else 'command_line' end as origin,
-      last_used_at::text as "lastUsedAt", last_used_from as "lastUsedFrom", ${isExpiringSoon(sql)} as "expiresSoon"
+      last_used_at::text as "lastUsedAt", last_used_from as "lastUsedFrom", ${sql.unsafe(EXPIRING_SOON)} as "expiresSoon"
     from api_keys as k where not exists (select from people as p where p.key_id = k.id)
     order by created_at desc, id`
 }
@@ -56,5 +54,5 @@ export type ExpiringKey = { id: string; name: string; expiresAt: string }
 export async function listExpiringKeys(sql: Sql): Promise<ExpiringKey[]> {
   return await sql<ExpiringKey[]>`
     select id, name, expires_at::text as "expiresAt" from api_keys as k
-    where ${isExpiringSoon(sql)} order by expires_at, id`
+    where ${sql.unsafe(EXPIRING_SOON)} order by expires_at, id`
 }

@@ -1,9 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { listExpiringKeys } from '../access/list-keys.ts'
-import { clearAuditGauges } from '../audit-chain/gauges.ts'
+import { Gauge } from 'prom-client'
+import { EXPIRING_SOON } from '../access/list-keys.ts'
+import type { Config } from '../config/config.ts'
 import type { FeedContext } from '../feed/context.ts'
 import type { IpnContext } from '../ipn/context.ts'
-import { readMissingWork } from '../maintenance/missing-accounts.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { SyncContext } from '../sync/context.ts'
 import type { TransactionsContext } from '../transactions/context.ts'
@@ -28,8 +28,10 @@ export type HealthContext = FeedContext &
     lifecycle: Lifecycle
   }
 
-/** If counting ended refunds takes longer, their gauges keep the last value (ms). */
+/** If a count of the whole table takes longer, its gauges keep the last value (ms). */
 const COUNT_TIMEOUT_MS = 250
+/** Counting stops here to stay cheap: beyond it the exact number does not matter. */
+const MAX_COUNTED = 10_000
 
 /** The public statuses of refunds that have not ended. */
 const OPEN_STATUSES = [
@@ -43,74 +45,133 @@ const OPEN_STATUSES = [
 /** Breaker states; the index is the value in the metrics. */
 const BREAKER_STATES = ['closed', 'half-open', 'open']
 
-/** Pending work of all processes. */
-type Backlog = {
-  due: number
-  lagS: number
-  open: readonly { status: string; count: number; ageS: number }[]
-  /** Undefined if the count timed out. */
-  ended: EndedRefunds | undefined
+const OPEN_REFUND = "status not in ('succeeded', 'failed') and status <> 'returned'"
+const PUBLIC_STATUS = "case status when 'sending' then 'pending' else status end as status"
+
+/** A gauge of what all processes have stored. */
+type StoredGauge = {
+  /** The name of the metric. */
+  gauge: string
+  /** Selects `value`, and a column for each label. */
+  sql: string
+  parameters?: (config: Config) => string[][]
+  /** What is no longer selected is no longer shown. */
+  isList?: boolean
+  /** Its label with the values that are always shown, as 0 without a row. */
+  label?: { name: string; values: readonly string[] }
 }
 
+const STORED_GAUGES: readonly StoredGauge[] = [
+  {
+    gauge: 'sync_due',
+    sql: 'select count(*) as value from transactions where due_at <= now()',
+  },
+  {
+    gauge: 'sync_lag_seconds',
+    sql: `select coalesce(extract(epoch from now() - min(due_at)), 0)::float8 as value
+      from transactions where due_at <= now()`,
+  },
+  {
+    gauge: 'refunds',
+    sql: `select ${PUBLIC_STATUS}, count(*) as value from refunds where ${OPEN_REFUND} group by 1`,
+    label: { name: 'status', values: OPEN_STATUSES },
+  },
+  {
+    gauge: 'refund_age_seconds',
+    sql: `select ${PUBLIC_STATUS}, extract(epoch from now() - min(requested_at))::float8 as value
+      from refunds where ${OPEN_REFUND} group by 1`,
+    label: { name: 'status', values: OPEN_STATUSES },
+  },
+  {
+    gauge: 'missing_account_work',
+    sql: `select merchant, work, value from (
+        select merchant, work, value, sum(value) over (partition by merchant) as total
+        from (select merchant_code as merchant from merchant_accounts where merchant_code <> all($1)) as m
+        cross join lateral (
+          select 'refunds' as work, count(*) as value from (select from refunds
+            where merchant_code = merchant and ${OPEN_REFUND} limit ${MAX_COUNTED}) as r
+          union all
+          select 'transactions', count(*) from (select from transactions
+            where merchant_code = merchant and due_at is not null limit ${MAX_COUNTED}) as t
+        ) as counted) as work where total > 0`,
+    isList: true,
+    parameters: ({ accounts }) => [accounts.map(({ merchantCode }) => merchantCode)],
+  },
+  {
+    gauge: 'api_keys_expiring',
+    sql: `select count(*) as value from api_keys as k where ${EXPIRING_SOON}`,
+  },
+  {
+    gauge: 'events_unpublished',
+    sql: `select count(*) as value from (select from event_outbox limit ${MAX_COUNTED}) as waiting`,
+  },
+  {
+    // Endpoint by endpoint: the pending deliveries of disabled ones, however many, are never read.
+    gauge: 'webhook_pending',
+    sql: `select count(*) as value from (
+      select from webhook_endpoints as e, lateral (
+        select from webhook_deliveries as d where d.endpoint_id = e.id limit ${MAX_COUNTED}) as own
+      where e.disabled_at is null limit ${MAX_COUNTED}) as waiting`,
+  },
+  {
+    gauge: 'webhook_endpoints_disabled',
+    sql: `select disabled_reason as reason, count(*) as value from webhook_endpoints
+      where disabled_at is not null group by 1`,
+    label: { name: 'reason', values: ['gone', 'failing', 'key_ended'] },
+  },
+]
+
+type StoredValue = { value: number } & Record<string, string | number>
+
 /**
- * Sets the gauges of the sync's backlog and of refunds by status, from the database.
+ * Sets all gauges of what is stored.
  * @throws database errors; the gauges keep their values
  */
-export async function setBacklogGauges({
+export async function setStoredGauges({
   sql,
+  config,
   metrics,
   countEndedRefunds,
-}: Pick<HealthContext, 'sql' | 'metrics' | 'countEndedRefunds'>): Promise<void> {
-  const [row] = await sql<{ due: number; lagS: number }[]>`
-    select count(*) as due,
-      coalesce(extract(epoch from now() - min(due_at)), 0)::float8 as "lagS"
-    from transactions where due_at <= now()`
-  const open = await sql<Backlog['open']>`
-    select case status when 'sending' then 'pending' else status end as status, count(*) as count,
-      extract(epoch from now() - min(requested_at))::float8 as "ageS"
-    from refunds where status not in ('succeeded', 'failed') and status <> 'returned' group by 1`
+}: Pick<HealthContext, 'sql' | 'config' | 'metrics' | 'countEndedRefunds'>): Promise<void> {
   const timeout = pause(COUNT_TIMEOUT_MS, undefined, { ref: false })
-  const ended = await Promise.race([countEndedRefunds(), timeout])
-  setGauges({ metrics }, { due: row?.due ?? 0, lagS: row?.lagS ?? 0, open, ended })
-}
-
-/**
- * Sets the gauges of the accounts that are no longer configured.
- * @throws database errors; the gauges keep their values
- */
-export async function setMissingAccountGauges(
-  ctx: Pick<HealthContext, 'sql' | 'config' | 'metrics'>,
-): Promise<void> {
-  const missing = await readMissingWork(ctx)
-  ctx.metrics.missingAccountWork.reset()
-  for (const { merchantCode: merchant, refunds, transactions } of missing) {
-    ctx.metrics.missingAccountWork.set({ merchant, work: 'refunds' }, refunds)
-    ctx.metrics.missingAccountWork.set({ merchant, work: 'transactions' }, transactions)
+  const [ended, ...values] = await Promise.all([
+    Promise.race([countEndedRefunds(), timeout]),
+    ...STORED_GAUGES.map(({ sql: text, parameters }) =>
+      sql.unsafe<StoredValue[]>(text, parameters?.(config)),
+    ),
+  ])
+  for (const [index, gauge] of STORED_GAUGES.entries()) {
+    setGauge(metrics, gauge, values[index] ?? [], 0)
   }
+  if (ended) setEndedRefunds(metrics, ended)
 }
 
-/**
- * Sets the gauge of the API keys that end soon.
- * @throws database errors; the gauge keeps its value
- */
-export async function setKeyGauges({
-  sql,
-  metrics,
-}: Pick<HealthContext, 'sql' | 'metrics'>): Promise<void> {
-  metrics.apiKeysExpiring.set((await listExpiringKeys(sql)).length)
+/** Sets all gauges of what is stored to NaN, so that no stale value is shown while the database is unavailable. */
+export function clearStoredGauges({ metrics }: Pick<HealthContext, 'metrics'>): void {
+  for (const gauge of STORED_GAUGES) setGauge(metrics, gauge, [], Number.NaN)
+  const { NaN: unknown } = Number
+  setEndedRefunds(metrics, { succeeded: unknown, failed: unknown, returned: unknown })
 }
 
-/** Sets all gauges read from the database to NaN, so that no stale value is shown while it is unavailable. */
-export function clearDatabaseGauges({ metrics }: Pick<HealthContext, 'metrics'>): void {
-  const open = OPEN_STATUSES.map((status) => ({ status, count: Number.NaN, ageS: Number.NaN }))
-  const ended = { succeeded: Number.NaN, failed: Number.NaN, returned: Number.NaN }
-  setGauges({ metrics }, { due: Number.NaN, lagS: Number.NaN, open, ended })
-  metrics.eventsUnpublished.set(Number.NaN)
-  metrics.apiKeysExpiring.set(Number.NaN)
-  metrics.webhookPending.set(Number.NaN)
-  metrics.webhookEndpointsDisabled.reset()
-  metrics.missingAccountWork.reset()
-  clearAuditGauges({ metrics })
+/** @param missing the value of what no row has */
+function setGauge(
+  { registry }: Pick<HealthContext['metrics'], 'registry'>,
+  { gauge: name, label, isList = false }: StoredGauge,
+  rows: readonly StoredValue[],
+  missing: number,
+): void {
+  const gauge = registry.getSingleMetric(name)
+  if (!(gauge instanceof Gauge)) throw new Error(`${name} is no gauge`)
+  gauge.reset()
+  const shown = label ? label.values.map((value) => ({ [label.name]: value })) : [{}]
+  if (!isList) for (const labels of shown) gauge.set(labels, missing)
+  for (const { value, ...labels } of rows) gauge.set(labels, value)
+}
+
+function setEndedRefunds({ refunds }: HealthContext['metrics'], ended: EndedRefunds): void {
+  for (const status of ['succeeded', 'failed', 'returned'] as const) {
+    refunds.set({ status }, ended[status])
+  }
 }
 
 /** Sets the gauges that do not need the database. */
@@ -122,23 +183,6 @@ export function setProcessGauges(ctx: HealthContext): void {
   ctx.metrics.ipnWaiting.set(ctx.inbox.readGauges().waiting)
   ctx.metrics.waitingReaders.set(ctx.transactionWaiters.count() + ctx.feedWaiters.count())
   ctx.metrics.eventStreams.set(ctx.streams.count())
-}
-
-function setGauges(
-  { metrics }: Pick<HealthContext, 'metrics'>,
-  { due, lagS, open, ended }: Backlog,
-): void {
-  metrics.syncDue.set(due)
-  metrics.syncLag.set(lagS)
-  for (const status of OPEN_STATUSES) {
-    const found = open.find((row) => row.status === status)
-    metrics.refunds.set({ status }, found?.count ?? 0)
-    metrics.refundAge.set({ status }, found?.ageS ?? 0)
-  }
-  if (!ended) return
-  metrics.refunds.set({ status: 'succeeded' }, ended.succeeded)
-  metrics.refunds.set({ status: 'failed' }, ended.failed)
-  metrics.refunds.set({ status: 'returned' }, ended.returned)
 }
 
 export type EndedRefunds = { succeeded: number; failed: number; returned: number }

@@ -1,5 +1,6 @@
 import { readHealthUrl } from '../config/config.ts'
 import { ConfigError } from '../config/sources.ts'
+import { askHealth, HEALTH_PATHS } from './ask-health.ts'
 
 /**
  * The health check of the image: `node dist/health/probe.js [/readyz|/healthz]`. Exit code 0 if the service of the same
@@ -23,35 +24,3 @@ main(process.argv.slice(2)).catch((error: unknown) => {
   process.stderr.write(`The health check cannot run:\n${lines.map((one) => `  ${one}\n`).join('')}`)
   process.exitCode = 1
 })
-
-/** What a health check asks: whether the process takes work, or whether it runs at all. */
-export const HEALTH_PATHS = ['/readyz', '/healthz'] as const
-export type HealthPath = (typeof HEALTH_PATHS)[number]
-
-/** How long the answer may take (ms): less than the time-out that the image gives to its health check. */
-const TIMEOUT_MS = 4_000
-
-/**
- * Asks a running service for its health.
- * @param origin where it serves its health, such as `http://127.0.0.1:3000`
- * @returns whether it answered 200, and a line for the person who reads the container's state
- */
-export async function askHealth(
-  origin: string,
-  path: HealthPath,
-): Promise<{ healthy: boolean; line: string }> {
-  const url = `${origin}${path}`
-  try {
-    const answer = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) })
-    const text = (await answer.text()).slice(0, 500)
-    return { healthy: answer.status === 200, line: `${url}: ${answer.status} ${text}` }
-  } catch (error) {
-    return { healthy: false, line: `${url}: no answer (${describe(error)})` }
-  }
-}
-
-/** `fetch` names the reason only in the cause of its error. */
-function describe(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  return error.cause instanceof Error ? error.cause.message : error.message
-}

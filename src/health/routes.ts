@@ -1,10 +1,9 @@
 import type { Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { createRoute, z } from '@hono/zod-openapi'
-import { setAuditGauges } from '../audit-chain/gauges.ts'
+import { clearAuditGauges, setAuditGauges } from '../audit-chain/gauges.ts'
 import { isSchemaCurrent } from '../db/pending-migrations.ts'
 import { DomainError } from '../errors.ts'
-import { setFeedGauges } from '../feed/gauges.ts'
 import { createBaseApp, createRouter } from '../http/app.ts'
 import { describePublicRefusals, describeResponse } from '../http/describe.ts'
 import { paceRequests } from '../http/network-pace.ts'
@@ -12,14 +11,11 @@ import { answerUnreadable } from '../http/problems.ts'
 import { setSecurityHeaders } from '../http/raw-response.ts'
 import { type ConnectionPolicy, openServer, type ServerLimits } from '../http/server.ts'
 import { shareRuns, withTimeout } from '../platform/concurrency/timing.ts'
-import { setWebhookGauges } from '../webhooks/gauges.ts'
 import {
-  clearDatabaseGauges,
+  clearStoredGauges,
   type HealthContext,
-  setBacklogGauges,
-  setKeyGauges,
-  setMissingAccountGauges,
   setProcessGauges,
+  setStoredGauges,
 } from './gauges.ts'
 
 /** Why a process is not ready, by phase. */
@@ -164,21 +160,15 @@ export async function renderMetrics(ctx: HealthContext): Promise<string> {
 async function refreshDatabaseGauges(ctx: HealthContext): Promise<boolean> {
   const reads = ctx.reads.run('metrics', ({ sql }) => {
     const own = { ...ctx, sql }
-    return Promise.all([
-      setBacklogGauges(own),
-      setMissingAccountGauges(own),
-      setKeyGauges(own),
-      setFeedGauges(own),
-      setWebhookGauges(own),
-      setAuditGauges(own),
-    ])
+    return Promise.all([setStoredGauges(own), setAuditGauges(own)])
   })
   try {
     await withTimeout(PROBE_TIMEOUT_MS, reads)
     return true
   } catch (err) {
     // Metrics matter most while the database is unavailable: still serve the rest.
-    clearDatabaseGauges(ctx)
+    clearStoredGauges(ctx)
+    clearAuditGauges(ctx)
     ctx.log.warn({ err }, 'the database gauges could not be read; they are reported as NaN')
     return false
   }

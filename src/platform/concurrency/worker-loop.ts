@@ -1,4 +1,3 @@
-import type { Gauge } from 'prom-client'
 import type { Log } from '../telemetry/log.ts'
 
 /** A round that has begun: how many work items it found, and when all of them are finished. */
@@ -85,24 +84,42 @@ export function startWorkerLoop({
   return { wake, stopped: run() }
 }
 
-/** The members of the context that a monitored loop uses. */
-type LoopContext = { metrics: { loopRound: Gauge<'loop'> }; log: Log; stopping: AbortSignal }
+/** Work that a process repeats until it stops. */
+export type Pass = Pick<WorkerLoopOptions, 'name' | 'begin' | 'idleMs'> & {
+  /** A NOTIFY on this channel ends the sleep, and so does a new connection to the database. */
+  channel?: string
+  /** Whether a finished round with this many work items counts as healthy; by default every one does. */
+  isHealthy?: (count: number) => boolean
+}
+
+export type PassOptions = Pick<WorkerLoopOptions, 'log' | 'stopping'> & {
+  listen: (channel: string, onNotify: () => void, onConnected: () => void) => Promise<unknown>
+  /** Called when a loop starts, and when a healthy round of it has finished. */
+  onRound: (name: string) => void
+}
 
 /**
- * Starts a loop that runs until the process stops and records in a gauge when its last healthy round finished.
- * @param isHealthy whether a finished round with this many work items counts as healthy; by default every one does
+ * Starts a loop for each pass, so that one that fails or hangs delays no other. They start together, once the process
+ * listens on all channels: a failed start leaves no loop running.
+ * @throws database errors
  */
-export function startMonitoredLoop(
-  { metrics, log, stopping }: LoopContext,
-  {
-    isHealthy = () => true,
-    ...loop
-  }: Pick<WorkerLoopOptions, 'name' | 'begin' | 'idleMs'> & {
-    isHealthy?: (count: number) => boolean
-  },
-): WorkerLoop {
-  const recordRound = () => metrics.loopRound.set({ loop: loop.name }, Date.now() / 1000)
-  recordRound()
-  const onRound = (count: number) => void (isHealthy(count) && recordRound())
-  return startWorkerLoop({ ...loop, log, stopping, onRound })
+export async function startPasses(
+  { listen, log, stopping, onRound }: PassOptions,
+  passes: readonly Pass[],
+): Promise<WorkerLoop[]> {
+  const wakes = new Map<Pass, () => void>()
+  for (const pass of passes) {
+    const wake = () => wakes.get(pass)?.()
+    if (pass.channel !== undefined) await listen(pass.channel, wake, wake)
+  }
+  return passes.map((pass) => {
+    const { name, begin, idleMs, isHealthy = () => true } = pass
+    onRound(name)
+    const loop = startWorkerLoop({
+      ...{ name, begin, idleMs, log, stopping },
+      onRound: (count) => void (isHealthy(count) && onRound(name)),
+    })
+    wakes.set(pass, loop.wake)
+    return loop
+  })
 }

@@ -4,7 +4,7 @@ import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { readHealthUrl } from '../../../src/config/config.ts'
-import { askHealth } from '../../../src/health/probe.ts'
+import { askHealth } from '../../../src/health/ask-health.ts'
 import { serve } from '../../support/gateway.ts'
 import { pickPort } from '../../support/process.ts'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { startBackground } from '../../../src/background.ts'
+import { listPasses, startBackground } from '../../../src/background.ts'
 import { claimDeliveries } from '../../../src/webhooks/claim-deliveries.ts'
 import { createDeliveryRound } from '../../../src/webhooks/deliver-events.ts'
 import { fanOut, MAX_PENDING } from '../../../src/webhooks/fan-out.ts'
@@ -126,7 +126,11 @@ it('publishing wakes the delivery; polling is the fallback', async () => {
   const receiver = await receive()
   const stopping = new AbortController()
   const ctx = { ...rig.service.ctx, stopping: stopping.signal }
-  const loops = await startBackground(ctx, 3_600_000)
+  const rare = { idleMs: () => Promise.resolve(3_600_000) }
+  const loops = await startBackground(
+    ctx,
+    listPasses(ctx).map((pass) => ({ ...pass, ...rare })),
+  )
   try {
     await register(rig, receiver.url)
     for (const n of [1, 2, 3]) {

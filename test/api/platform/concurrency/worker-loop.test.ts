@@ -1,7 +1,7 @@
-import { expect, it, onTestFinished, vi } from 'vitest'
-import { createMetrics } from '../../../../src/metrics/create-metrics.ts'
+import { expect, it, onTestFinished } from 'vitest'
 import {
-  startMonitoredLoop,
+  type Pass,
+  startPasses,
   startWorkerLoop,
   type WorkerLoopOptions,
   type WorkerRound,
@@ -137,32 +137,88 @@ it('stops at once while it sleeps, begins no more rounds, and waits for running 
   expect(rounds()).toBe(before)
 })
 
-it('records the time of its last healthy round, and until then that of its start', async () => {
+/** Starts passes that never listen, and ends them with the test. */
+async function start(passes: readonly Pass[], onRound: (name: string) => void = () => {}) {
   const stopping = new AbortController()
-  const metrics = createMetrics()
-  const recorded = vi.spyOn(metrics.loopRound, 'set')
+  const { log, errors } = keepLog()
+  const listen = () => Promise.resolve()
+  const loops = await startPasses({ listen, log, stopping: stopping.signal, onRound }, passes)
+  const stop = async () => {
+    stopping.abort()
+    await Promise.all(loops.map(({ stopped }) => stopped))
+  }
+  onTestFinished(stop)
+  return { errors, stop }
+}
+
+const idleMs = async () => FOREVER
+
+it('tells of a start, and of each healthy round', async () => {
+  const told: string[] = []
   const checked: number[] = []
   let left = [0, 3, 0, 5]
-  const loop = startMonitoredLoop(
-    { metrics, log: keepLog().log, stopping: stopping.signal },
-    {
-      name: 'test',
-      begin: async () => {
-        const [count = 0, ...others] = left
-        left = others
-        return { count, finished: Promise.resolve() }
-      },
-      idleMs: async () => (left.length > 0 ? 0 : FOREVER),
-      isHealthy: (count) => {
-        checked.push(count)
-        return count > 0
-      },
+  const pass = {
+    name: 'test',
+    begin: async () => {
+      const [count = 0, ...others] = left
+      left = others
+      return { count, finished: Promise.resolve() }
     },
-  )
+    idleMs: async () => (left.length > 0 ? 0 : FOREVER),
+    isHealthy: (count: number) => {
+      checked.push(count)
+      return count > 0
+    },
+  }
+  const { stop } = await start([pass], (name) => told.push(name))
   await waitUntil(() => checked.length >= 5, { what: 'five rounds' })
-  stopping.abort()
-  await loop.stopped
+  await stop()
   expect(checked).toEqual([0, 3, 0, 5, 0])
-  expect(recorded).toHaveBeenCalledTimes(1 + 2)
-  expect(recorded).toHaveBeenCalledWith({ loop: 'test' }, expect.any(Number))
+  expect(told).toEqual(['test', 'test', 'test'])
+})
+
+it('a pass that fails, and one that hangs, delay no other', async () => {
+  let rounds = 0
+  let letGo = () => {}
+  const hung = new Promise<WorkerRound>((resolve) => {
+    letGo = () => resolve(NOTHING)
+  })
+  const { errors, stop } = await start([
+    { name: 'failing', begin: () => Promise.reject(new Error('planted')), idleMs },
+    { name: 'hanging', begin: () => hung, idleMs },
+    {
+      name: 'working',
+      begin: async () => {
+        rounds += 1
+        return { count: rounds < 3 ? 1 : 0, finished: Promise.resolve() }
+      },
+      idleMs,
+    },
+  ])
+  await waitUntil(() => rounds === 3, { what: 'the rounds of the pass behind them' })
+  expect(errors()[0]?.msg).toContain('failing')
+  letGo()
+  await stop()
+})
+
+it('listens on all channels before a loop starts', async () => {
+  const began: string[] = []
+  const begin = async () => {
+    began.push('round')
+    return NOTHING
+  }
+  const started = startPasses(
+    {
+      listen: () => Promise.reject(new Error('no connection')),
+      log: keepLog().log,
+      stopping: new AbortController().signal,
+      onRound: () => {},
+    },
+    [
+      { name: 'one', begin, idleMs },
+      { name: 'other', begin, idleMs, channel: 'planted' },
+    ],
+  )
+  await expect(started).rejects.toThrow('no connection')
+  expect(began).toEqual([])
 })
