@@ -1,5 +1,5 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { createMetrics } from '../../../../src/metrics/create-metrics.ts'
+import { createMetrics } from '../../../../src/metrics.ts'
 import {
   startMonitoredLoop,
   startWorkerLoop,
