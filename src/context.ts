@@ -38,7 +38,7 @@ export type Context = {
   keyUses: KeyUses
   /** Limits the requests of each key. */
   keyLimits: KeyLimits
-  /** Every merchant account ever configured: the accounts that a key for all may read. A reload may replace the list. */
+  /** Every merchant account ever configured: the accounts that a key for all may read. */
   merchants: readonly string[]
   /** Aborted when the process stops: accept no new work, and answer waiting readers. */
   stopping: AbortSignal

@@ -40,7 +40,7 @@ describe('imports', () => {
   it('are found, including dynamic imports and types', () => {
     expect(imports.length).toBeGreaterThan(900)
     expect(imports.filter(({ to }) => !files.includes(to)).map(show)).toEqual([])
-    expect(imports.map(show)).toContain('start/start-parts.ts → demo.ts')
+    expect(imports.map(show)).toContain('start/start.ts → demo.ts')
     expect(imports.map(show)).toContain('context.ts → gateway/client.ts')
   })
 
