@@ -7,7 +7,7 @@ import type { Reads } from './db/reads.ts'
 import type { Breakers } from './gateway/breakers.ts'
 import type { CardGateway } from './gateway/card-gateway.ts'
 import type { GatewayClient } from './gateway/client.ts'
-import type { Metrics } from './metrics/create-metrics.ts'
+import type { Metrics } from './metrics.ts'
 import type { Encryption } from './platform/crypto/encryption.ts'
 import type { Log } from './platform/telemetry/log.ts'
 import type { Tracing } from './platform/telemetry/tracing.ts'
@@ -38,7 +38,7 @@ export type Context = {
   keyUses: KeyUses
   /** Limits the requests of each key. */
   keyLimits: KeyLimits
-  /** Every merchant account ever configured: the accounts that a key for all may read. A reload may replace the list. */
+  /** Every merchant account ever configured: the accounts that a key for all may read. */
   merchants: readonly string[]
   /** Aborted when the process stops: accept no new work, and answer waiting readers. */
   stopping: AbortSignal

@@ -172,7 +172,8 @@ function openGateways(
     prefix: config.GATEWAY_FIELD_PREFIX,
     timeoutMs: config.GATEWAY_TIMEOUT_MS,
     maxConcurrency: config.GATEWAY_MAX_CONCURRENCY,
-    directory: config,
+    accounts: config.accounts,
+    sharedToken: config.sharedToken,
     breakers,
     tracing,
   }

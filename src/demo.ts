@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { inviteDemoAdmin } from './access/demo-admin.ts'
 import { replaceDemoKey } from './access/first-key.ts'
@@ -7,6 +7,7 @@ import { formatSignInUrl, LINK_MINUTES } from './access/sign-in.ts'
 import { type Config, findConsoleUrl } from './config/config.ts'
 import { describeSandbox } from './config/sandbox-options.ts'
 import { formatWakeKey } from './db/transaction-key.ts'
+import { makeFolder } from './platform/postgres/embedded/files.ts'
 import { type Sandbox, startSandbox } from './sandbox/start-sandbox.ts'
 import type { Service } from './service.ts'
 import { findTransaction } from './transactions/find-transaction.ts'
@@ -23,7 +24,7 @@ export function startDemoGateway(config: Config): Promise<Sandbox> {
 /** Returns the demo's encryption key. Creates it on the first start, in a file that only its owner can read. */
 export function loadOrCreateEncryptionKey(dataDir: string): string {
   const file = join(dataDir, 'encryption-key')
-  mkdirSync(dataDir, { recursive: true })
+  makeFolder(dataDir)
   if (!existsSync(file)) writeFileSync(file, randomBytes(32).toString('base64'), { mode: 0o600 })
   return readFileSync(file, 'utf8')
 }

@@ -1,4 +1,4 @@
-import { runMain } from './start/run-main.ts'
+import { runMain } from './start/run.ts'
 
 const code = await runMain(process.argv.slice(2), {
   print: (text) => void process.stdout.write(text),

@@ -20,8 +20,6 @@ export type MerchantAccount = {
   previousSecret?: string | undefined
   /** Without a token source the account has no virtual cards. */
   token?: TokenSource | undefined
-  /** A reload has found it gone from the settings: until the restart it is served, but only by its name. */
-  removed?: true
 }
 
 export type ConfiguredAccounts = {

@@ -22,7 +22,6 @@ export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES' | 'WEBHOOK
   bodyTimeoutMs: number
   /** How long what a probe or a scrape read from the database is reused (ms). */
   healthReuseMs: number
-  /** Replaced by a reload, as is `sharedToken`: read it when it is needed. */
   accounts: readonly [MerchantAccount, ...MerchantAccount[]]
   /** One token for the cards of several accounts: then only keys for all accounts can read cards. */
   sharedToken?: TokenSource | undefined

@@ -13,6 +13,7 @@ const MINIMA = [
 export function findConflicts(settings: Settings, demo: boolean): string[] {
   return [
     ...checkMetrics(settings),
+    ...checkSandbox(settings, demo),
     ...checkGateway(settings, demo),
     ...checkEncryption(settings, demo),
     ...checkApiKey(settings),
@@ -34,6 +35,17 @@ function checkMetrics({ HOST, PORT, METRICS_HOST: host, METRICS_PORT: port }: Se
   if (port !== PORT || port === 0 || !doHostsOverlap(HOST, host ?? HOST)) return []
   return [
     `METRICS_PORT must differ from PORT at the same address, because metrics get a listener of their own (got "${port}"); for example METRICS_PORT=9464`,
+  ]
+}
+
+function checkSandbox(
+  { HOST, PORT, SANDBOX_HOST, SANDBOX_PORT, GATEWAY_BASE_URL }: Settings,
+  demo: boolean,
+): string[] {
+  if (!demo || GATEWAY_BASE_URL || SANDBOX_PORT !== PORT || PORT === 0) return []
+  if (!doHostsOverlap(HOST, SANDBOX_HOST)) return []
+  return [
+    `SANDBOX_PORT must differ from PORT at the same address, because the sandbox gateway gets a listener of its own (got "${PORT}"); for example SANDBOX_PORT=${PORT === 4_010 ? 4_011 : 4_010}`,
   ]
 }
 
@@ -91,7 +103,7 @@ function checkCards({
 const EVERY_HOST = ['0.0.0.0', '::']
 
 /** Returns whether the same port cannot be listened on at both addresses. */
-export function doHostsOverlap(one: string, other: string): boolean {
+function doHostsOverlap(one: string, other: string): boolean {
   return one === other || [one, other].some((host) => EVERY_HOST.includes(host))
 }
 

@@ -1,7 +1,5 @@
-import { isDeepStrictEqual } from 'node:util'
 import type { Pool } from 'undici'
-import { type AccountDirectory, deriveFromAccounts } from '../accounts/derive-from-accounts.ts'
-import type { TokenSource } from '../config/accounts.ts'
+import type { MerchantAccount, TokenSource } from '../config/accounts.ts'
 import { type ExchangeRequest, exchange, openPool } from '../platform/outbound/exchange.ts'
 import { NO_TRACING, type SpanOptions, type Tracing } from '../platform/telemetry/tracing.ts'
 import type { Breakers } from './breakers.ts'
@@ -20,8 +18,9 @@ export type CardGatewaySettings = CardEnvelopeRules & {
   /** Limit of one call in ms, waiting for a connection included. */
   timeoutMs: number
   maxConcurrency: number
-  /** A `sharedToken` replaces the tokens of the accounts. */
-  directory: AccountDirectory & { sharedToken?: TokenSource | undefined }
+  accounts: readonly MerchantAccount[]
+  /** Replaces the tokens of the accounts. */
+  sharedToken?: TokenSource | undefined
   /** Reads are paused while the gateway does not answer; those with a shared token use one breaker, `*`. */
   breakers: Breakers
   tracing?: Tracing
@@ -81,48 +80,36 @@ export function createCardGateway(settings: CardGatewaySettings): CardGateway {
   }
 }
 
-/**
- * Provides the tokens of the present accounts; a shared one is also that of requests without an account. A provider
- * whose source stays the same through a reload keeps its token. One that was replaced may be in use: it is closed with
- * all others.
- */
-function openTokenProviders({ directory, ...settings }: CardGatewaySettings) {
-  const opened: { owner: string | undefined; source: TokenSource; provider: TokenProvider }[] = []
-  function provide(owner: string | undefined, source: TokenSource): TokenProvider {
-    const known = opened.find((one) => one.owner === owner && isDeepStrictEqual(one.source, source))
-    if (known) return known.provider
-    const provider = createTokenProvider(source, {
+/** Provides the tokens of the accounts; a shared one is also that of requests without an account. */
+function openTokenProviders({ accounts, sharedToken, ...settings }: CardGatewaySettings) {
+  const open = (source: TokenSource): TokenProvider =>
+    createTokenProvider(source, {
       baseUrl: settings.baseUrl,
       timeoutMs: settings.timeoutMs,
       signal: settings.signal,
       onFetch: (...fetched) => settings.onCall('token', ...fetched),
     })
-    opened.push({ owner, source, provider })
-    return provider
+  const shared = sharedToken && open(sharedToken)
+  const providers = new Map<string | undefined, TokenProvider>()
+  if (shared) providers.set(undefined, shared)
+  for (const { merchantCode, token } of accounts) {
+    const provider = shared ?? (token && open(token))
+    if (provider) providers.set(merchantCode, provider)
   }
-  const readProviders = deriveFromAccounts(directory, ({ accounts, sharedToken }) => {
-    const providers = new Map<string | undefined, TokenProvider>()
-    if (sharedToken) providers.set(undefined, provide(undefined, sharedToken))
-    for (const { merchantCode, token } of accounts) {
-      const provider = providers.get(undefined) ?? (token && provide(merchantCode, token))
-      if (provider) providers.set(merchantCode, provider)
-    }
-    return providers
-  })
   return {
-    find: (merchantCode: string | undefined) => readProviders().get(merchantCode),
-    close: () => Promise.all(opened.map(({ provider }) => provider.close())),
+    find: (merchantCode: string | undefined) => providers.get(merchantCode),
+    close: () => Promise.all([...new Set(providers.values())].map((provider) => provider.close())),
   }
 }
 
 /** Runs a read under its circuit breaker and a span. Only a missing answer counts as a failure. */
 async function runGuarded(
-  { breakers, directory, signal, tracing = NO_TRACING }: CardGatewaySettings,
+  { breakers, sharedToken, signal, tracing = NO_TRACING }: CardGatewaySettings,
   hostname: string,
   { merchantCode }: CardRequest,
   readOnce: () => Promise<CardOutcome>,
 ): Promise<CardOutcome> {
-  const owner = directory.sharedToken ? '*' : (merchantCode ?? '*')
+  const owner = sharedToken ? '*' : (merchantCode ?? '*')
   const permit = breakers.of(owner, 'cards').tryAcquire()
   if (!permit) return { kind: 'paused' }
   // The path stays out of the trace: it holds the card's id, which may be confidential.

@@ -1,5 +1,5 @@
 import { LosslessNumber } from 'lossless-json'
-import { type AccountDirectory, deriveFromAccounts } from '../accounts/derive-from-accounts.ts'
+import type { MerchantAccount } from '../config/accounts.ts'
 import { shortenAmount } from '../money.ts'
 import { type CallSettings, prepareCall } from './prepare-call.ts'
 import { readPaymentsAnswer, readRefundAnswer } from './read-answer.ts'
@@ -10,7 +10,7 @@ export type GatewaySettings = CallSettings &
   TransportSettings & {
     /** Names, without prefix, that stay out of the hash of a REFUND request. */
     refundHashExclude: readonly string[]
-    directory: AccountDirectory
+    accounts: readonly MerchantAccount[]
   }
 
 /** The parameters of a REFUND request. */
@@ -50,13 +50,10 @@ export type GatewayClient = {
 export function createGatewayClient(settings: GatewaySettings): GatewayClient {
   const { prefix, refundHashExclude } = settings
   const transport = openTransport(settings)
-  const readSecrets = deriveFromAccounts(
-    settings.directory,
-    ({ accounts }) => new Map(accounts.map((one) => [one.merchantCode, one.secret])),
-  )
+  const secrets = new Map(settings.accounts.map((one) => [one.merchantCode, one.secret]))
 
   function findSecret(merchantCode: string): string {
-    const secret = readSecrets().get(merchantCode)
+    const secret = secrets.get(merchantCode)
     if (secret === undefined) throw new Error(`no account ${merchantCode} in the settings`)
     return secret
   }

@@ -69,14 +69,6 @@ export type GatewayOutcome<T = unknown> =
 
 export type OutcomeKind = GatewayOutcome['kind']
 
-/** Every way a call can end. */
-export const OUTCOME_KINDS = [
-  'answered',
-  'rejected',
-  'unavailable',
-  'unknown',
-] as const satisfies OutcomeKind[]
-
 /** The facts of a call that are stored as proof. */
 export type CallRecord = {
   command: GatewayCommand

@@ -1,21 +1,5 @@
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-
-/** Every outcome of a notification request, as a metric label; only `stored` is acknowledged. */
-export const VERDICTS = [
-  'stored',
-  'malformed',
-  'bad_signature',
-  'recut',
-  'unknown_merchant',
-  'method',
-  'address',
-  'content_type',
-  'too_large',
-  'too_slow',
-  'throttled',
-  'overloaded',
-  'store_failed',
-] as const
+import type { VERDICTS } from '../metrics.ts'
 
 /** The response to a notification request. */
 export type IpnAnswer = {

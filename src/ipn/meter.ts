@@ -1,5 +1,6 @@
 import { describeMethodName } from '../http/app.ts'
-import { type IpnAnswer, VERDICTS } from './answer.ts'
+import { VERDICTS } from '../metrics.ts'
+import type { IpnAnswer } from './answer.ts'
 import type { IpnContext } from './context.ts'
 
 /** Records an answer, and the time since its request arrived (ms). */
@@ -9,7 +10,6 @@ export type IpnMeter = (method: string, answer: IpnAnswer, ms: number) => void
 export function createIpnMeter({ metrics }: Pick<IpnContext, 'metrics'>): IpnMeter {
   const { httpRequest, ipnAck, ipnReceived } = metrics
   const verdicts = new Map(VERDICTS.map((verdict) => [verdict, ipnReceived.labels({ verdict })]))
-  for (const verdict of VERDICTS) ipnReceived.inc({ verdict }, 0)
   const requests = new Map<string, { observe(seconds: number): void }>()
 
   function findRequests(method: string, status: number): { observe(seconds: number): void } {

@@ -1,4 +1,3 @@
-import { deriveFromAccounts } from '../accounts/derive-from-accounts.ts'
 import type { Config } from '../config/config.ts'
 import { findExcess } from '../gateway/find-excess.ts'
 import { createMaskNotification } from '../gateway/mask-notification.ts'
@@ -33,7 +32,7 @@ export function createReceiveNotification({
   const { GATEWAY_FIELD_PREFIX: prefix, IPN_SIGNATURE: rule } = config
   const { GATEWAY_REFUND_HASH_EXCLUDE: refundHashExclude } = config
   const form = { prefix, known: config.IPN_KNOWN_MEMBERS, refundHashExclude }
-  const readIndex = deriveFromAccounts(config, indexAccounts)
+  const findAccount = indexAccounts(config)
   const readNotification = createReadNotification(prefix)
   const signatureRules = describeSignatures(config)
   const describeKind = (kind: Notification['kind']) =>
@@ -54,7 +53,7 @@ export function createReceiveNotification({
     const notification = readNotification(params)
     if ('problem' in notification) return { verdict: 'malformed', why: notification.problem }
 
-    const account = readIndex()(notification.merchantCode, params[`${prefix}_MerchantCode`])
+    const account = findAccount(notification.merchantCode, params[`${prefix}_MerchantCode`])
     if ('verdict' in account) return account
     const { merchantCode, secrets } = account
     const { kind } = notification
@@ -103,7 +102,7 @@ function indexAccounts({ accounts, GATEWAY_FIELD_PREFIX: prefix }: Config) {
   const known = new Map<string | undefined, FoundAccount>(
     accounts.map((account) => [account.merchantCode, describe(account)]),
   )
-  const [only, another] = accounts.filter(({ removed }) => !removed)
+  const [only, another] = accounts
   if (only && !another) known.set(undefined, describe(only))
   return (merchantCode: string | undefined, given: unknown): FoundAccount | Receipt => {
     const found = known.get(merchantCode)

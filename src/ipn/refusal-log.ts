@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
+import { VERDICTS } from '../metrics.ts'
 import { createLogThrottle } from '../platform/telemetry/log-throttle.ts'
-import { type IpnAnswer, VERDICTS } from './answer.ts'
+import type { IpnAnswer } from './answer.ts'
 
 type Sender = { address: string; requestId: string }
 

@@ -9,7 +9,7 @@ import {
   DATABASE_TIMEOUT_MS,
   type Finding,
 } from './check-database.ts'
-import { isCertificateCode } from './is-certificate-code.ts'
+import { isCertificateCode } from './explain-error.ts'
 
 export type CheckResult = {
   /** No check failed. */

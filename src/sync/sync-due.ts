@@ -1,3 +1,4 @@
+import type { SYNC_RESULTS } from '../metrics.ts'
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
 import { checkOrder } from '../transactions/check-order.ts'
@@ -21,10 +22,7 @@ const RESULTS = {
   query_now: 'at_once',
   abandon: 'abandoned',
   lost: 'lost',
-} as const satisfies Record<ClaimEnd['next'], string>
-
-/** `handed_back`: the claim was released before its query ended; `failed`: the sync threw an error. */
-export const SYNC_RESULTS = [...Object.values(RESULTS), 'handed_back', 'failed'] as const
+} as const satisfies Record<ClaimEnd['next'], SyncResult>
 
 type SyncResult = (typeof SYNC_RESULTS)[number]
 

@@ -4,16 +4,6 @@ import type { WebhookDelivery } from './claim-deliveries.ts'
 import { type AttemptedDelivery, insertAttempt, type MadeAttempt } from './insert-attempt.ts'
 import { computeRetryDelay, DISABLE_AFTER_MS } from './retry-schedule.ts'
 
-/** Every outcome of a delivery attempt, as a metric label. */
-export const DELIVERY_OUTCOMES = [
-  'delivered',
-  'failed',
-  'disabled',
-  'removed',
-  'withheld',
-  'lost',
-] as const satisfies DeliveryResult['outcome'][]
-
 /** The result of an attempt. `lost`: its lease had passed to another worker, and nothing was recorded. */
 export type DeliveryResult =
   /**

@@ -134,6 +134,18 @@ it.each([
   expect(lines[0]).not.toContain('postgres://')
 })
 
+it('a DATA_DIR that cannot be made gives one readable line', async () => {
+  // Node's recursive mkdir never ends there.
+  const { code, lines } = await runToEnd({ DATA_DIR: '/proc/foo', PORT: '0', SANDBOX_PORT: '0' })
+  expect(code).toBe(1)
+  expect(lines).toHaveLength(1)
+  expect(lines[0]).toMatch(/\/proc\/foo.* DATA_DIR/)
+  const own = { DATABASE_URL: database.url, DEMO: 'true', DATA_DIR: '/proc/foo' }
+  const other = await runToEnd({ ...own, PORT: '0', SANDBOX_PORT: '0' })
+  expect([other.code, other.lines.length]).toEqual([1, 1])
+  expect(other.lines[0]).toMatch(/^DATA_DIR cannot be used .*\/proc\/foo/)
+})
+
 it('with MIGRATE=off the start is refused while migrations are pending, and goes on when there are none', async () => {
   const { sql, url } = database
   const off = { ...settingsFor(url, GATEWAY), MIGRATE: 'off', ROLE: 'worker' }

@@ -21,7 +21,7 @@ export function makeClient(baseUrl: string, settings: Partial<GatewaySettings> =
     timeoutMs: 5_000,
     maxConcurrency: 4,
     refundHashExclude: ['RequestID'],
-    directory: { accounts: [MERCHANT] },
+    accounts: [MERCHANT],
     encryption: ENCRYPTION,
     breakers: createBreakers({ failures: Number.POSITIVE_INFINITY, pauseMs: 1, maxPauseMs: 1 }),
     ...settings,

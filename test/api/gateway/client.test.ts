@@ -113,8 +113,8 @@ describe('the outcome', () => {
       code: expect.stringMatching(/^[1-9]\d*$/),
       message: expect.stringMatching(/./),
     })
-    const directory = { accounts: [{ ...MERCHANT, secret: 'wrong' }] }
-    expect((await makeClient(sandbox.url, { directory }).ask(ID)).outcome.kind).toBe('rejected')
+    const accounts = [{ ...MERCHANT, secret: 'wrong' }]
+    expect((await makeClient(sandbox.url, { accounts }).ask(ID)).outcome.kind).toBe('rejected')
   })
 
   it.each([

@@ -63,19 +63,19 @@ export const SETTINGS: readonly Guard[] = [
     control: '12345678901234567890123456789012 is taken for at most 60 bits',
   },
   {
-    file: 'src/start/parts.ts',
+    file: 'src/start/stop.ts',
     text: '      if (stopped) stopped = stopped.then(stopAll)\n',
     mutation: '',
-    test: 'test/unit/start/parts.test.ts',
+    test: 'test/unit/start/stop.test.ts',
     claim: 'a part that is started after the stop began, or after it ended, is stopped as well',
     control: 'a process that was never ready does not drain',
   },
   {
-    file: 'src/start/parts.ts',
+    file: 'src/start/stop.ts',
     text: '    for (let part = running.pop(); part; part = running.pop()) await part.stop()',
     mutation:
       '    for (let part = running.shift(); part; part = running.shift()) await part.stop()',
-    test: 'test/unit/start/parts.test.ts',
+    test: 'test/unit/start/stop.test.ts',
     claim: 'the part that was started last is stopped first',
     control: 'a process that was never ready does not drain',
   },

@@ -1,92 +1,65 @@
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { createServer } from 'node:http'
+import { expect, it, onTestFinished } from 'vitest'
 import { readConfig } from '../../../src/config/config.ts'
-import { requireFreePorts } from '../../../src/start/require-free-ports.ts'
-import { pickPort, runMain, settingsFor } from '../../support/process.ts'
+import { listen } from '../../../src/http/server.ts'
+import { explainError, explainPort } from '../../../src/start/explain-error.ts'
+import { settingsFor } from '../../support/process.ts'
 
 /** Returns a port that another program uses. */
-async function takePort(): Promise<string> {
+async function takePort(): Promise<number> {
   const other = createServer().listen(0, '127.0.0.1')
   onTestFinished(() => void other.close())
   await once(other, 'listening')
   const address = other.address()
-  return String(typeof address === 'object' && address ? address.port : 0)
+  return typeof address === 'object' && address ? address.port : 0
 }
 
-const check = (env: Record<string, string>) => requireFreePorts(readConfig(env))
+/** Listens there, which fails, and returns what the start says of it. */
+async function failAt(host: string, port: number, env: Record<string, string>): Promise<string> {
+  const failure = await listen(createServer(), host, port).catch((error: unknown) => error)
+  return explainError(explainPort(failure, readConfig(env)))
+}
 
-describe('a port that is in use', () => {
-  it.each([
-    ['PORT', { SANDBOX_PORT: '0' }],
-    ['METRICS_PORT', { PORT: '0', SANDBOX_PORT: '0' }],
-    ['SANDBOX_PORT', { PORT: '0' }],
-  ])('%s is named with its address', async (setting, others) => {
-    const port = await takePort()
-    await expect(check({ ...others, [setting]: port })).rejects.toThrow(
-      `${setting}: another program listens on 127.0.0.1:${port}; stop it, or set ${setting} to another port`,
-    )
-  })
-
-  it('by another of our own listeners is named with both', async () => {
-    const port = await pickPort()
-    await expect(check({ PORT: port, SANDBOX_PORT: port })).rejects.toThrow(
-      `SANDBOX_PORT and PORT are both ${port}; set SANDBOX_PORT to another port`,
-    )
-  })
-
-  it('is free on another address, which every address includes', async () => {
-    const port = await pickPort()
-    const both = { DEMO: 'true', PORT: port, SANDBOX_PORT: '0', METRICS_PORT: port }
-    await check({ ...both, HOST: '127.0.0.1', METRICS_HOST: '127.0.0.2' })
-    const sandbox = { DEMO: 'true', HOST: '0.0.0.0', PORT: port, SANDBOX_PORT: port }
-    await expect(check(sandbox)).rejects.toThrow(`SANDBOX_PORT and PORT are both ${port};`)
-  })
-
-  it('counts only where it is used: the sandbox listens in demo mode alone', async () => {
-    const SANDBOX_PORT = await takePort()
-    await check({ ...settingsFor('postgres://db/ipn', 'http://127.0.0.1:9'), SANDBOX_PORT })
-  })
-
-  it('stops the start before the embedded database is made', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'ports-'))
-    onTestFinished(() => rmSync(folder, { recursive: true }))
-    const DATA_DIR = join(folder, 'data')
-    const SANDBOX_PORT = await takePort()
-    const { ended, output } = runMain({ PORT: '0', SANDBOX_PORT, DATA_DIR })
-    expect(await ended).toBe(1)
-    expect(output().err).toMatch(/^SANDBOX_PORT: another program listens on [^\n]+\n$/)
-    expect(existsSync(DATA_DIR)).toBe(false)
-  })
+it.each([
+  ['PORT', { SANDBOX_PORT: '0' }],
+  ['METRICS_PORT', { PORT: '0', SANDBOX_PORT: '0' }],
+  ['SANDBOX_PORT', { PORT: '0' }],
+])('a port in use of %s is named with its address', async (setting, others) => {
+  const port = await takePort()
+  expect(await failAt('127.0.0.1', port, { ...others, [setting]: String(port) })).toBe(
+    `${setting}: another program listens on 127.0.0.1:${port}; stop it, or set ${setting} to another port`,
+  )
 })
 
-describe('a free port', () => {
-  it('is free again after it was checked', async () => {
-    const [PORT, METRICS_PORT] = [await pickPort(), await pickPort()]
-    const env = { PORT, METRICS_PORT, SANDBOX_PORT: '0' }
-    await check(env)
-    await check(env)
-  })
-
-  it('is released when another one is in use', async () => {
-    const PORT = await pickPort()
-    await expect(check({ PORT, SANDBOX_PORT: await takePort() })).rejects.toThrow('SANDBOX_PORT')
-    await check({ PORT, SANDBOX_PORT: '0' })
-  })
+it('a port in use at a name is named with the name', async () => {
+  const port = await takePort()
+  const env = { HOST: 'localhost', PORT: String(port), SANDBOX_PORT: '0' }
+  expect(await failAt('127.0.0.1', port, env)).toMatch(
+    /^PORT: another program listens on localhost/,
+  )
 })
 
 it('an address of another machine gives a line that names its setting', async () => {
   // Reserved for documentation (RFC 5737): no machine has it.
   const address = '192.0.2.1'
-  const sandbox = { DEMO: 'true', SANDBOX_PORT: '0' }
-  await expect(check({ ...sandbox, HOST: address })).rejects.toThrow(
+  const sandbox = { DEMO: 'true', PORT: '0', SANDBOX_PORT: '0' }
+  expect(await failAt(address, 0, { ...sandbox, HOST: address })).toMatch(
     /^HOST: cannot listen on 192\.0\.2\.1 \(EADDRNOTAVAIL\); set HOST to /,
   )
-  const metrics = { METRICS_HOST: address, METRICS_PORT: await pickPort() }
-  await expect(check({ ...sandbox, PORT: '0', ...metrics })).rejects.toThrow(
-    /^METRICS_HOST: cannot/,
+  const metrics = { METRICS_HOST: address, METRICS_PORT: '9464' }
+  expect(await failAt(address, 9464, { ...sandbox, ...metrics })).toMatch(/^METRICS_HOST: cannot/)
+})
+
+it('the sandbox and the service cannot listen on one port, unless their addresses differ', () => {
+  const same = { DEMO: 'true', PORT: '4010', SANDBOX_PORT: '4010' }
+  expect(() => readConfig(same)).toThrow(
+    /^SANDBOX_PORT must differ from PORT .* SANDBOX_PORT=4011$/,
   )
+  expect(() => readConfig({ ...same, HOST: '0.0.0.0' })).toThrow('SANDBOX_PORT')
+  expect(readConfig({ ...same, SANDBOX_HOST: '127.0.0.2' }).PORT).toBe(4010)
+  // Outside demo mode there is no sandbox.
+  const { SANDBOX_PORT, PORT } = same
+  const production = settingsFor('postgres://db/ipn', 'http://127.0.0.1:9')
+  expect(readConfig({ ...production, SANDBOX_PORT, PORT }).PORT).toBe(4010)
 })

@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process'
-import { unlinkSync, writeFileSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -10,8 +9,6 @@ import { useTestDatabase } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const database = useTestDatabase()
-
-const OTHER = { merchantCode: 'OTHER', secret: 'a0c1f4e2b6d85937c1e20f4ab3d6598e' }
 
 /** Starts a process that reads its accounts from a pipe, and returns when it waits there for them. */
 async function startReading() {
@@ -24,10 +21,10 @@ async function startReading() {
   } = settingsFor(database.url, 'http://127.0.0.1:9')
   const main = runMain({ ...settings, ROLE: 'web', MERCHANTS_FILE: file })
   const pipe = await open(file, 'w')
-  return { ...main, file, pipe }
+  return { ...main, pipe }
 }
 
-it.each(['SIGTERM', 'SIGINT'] as const)(
+it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
   '%s while a process reads its settings ends it with 0',
   async (signal) => {
     const { child, pipe, ended, output } = await startReading()
@@ -39,19 +36,6 @@ it.each(['SIGTERM', 'SIGINT'] as const)(
     expect(output().out).not.toContain('"ready"')
   },
 )
-
-it('SIGHUP while a process reads its settings has them read again when it is ready', async () => {
-  const { child, pipe, file, ended, output } = await startReading()
-  unlinkSync(file)
-  writeFileSync(file, JSON.stringify([MERCHANT, OTHER]))
-  child.kill('SIGHUP')
-  await pipe.writeFile(JSON.stringify([MERCHANT]))
-  await pipe.close()
-  await waitUntil(() => output().out.includes('settings reloaded'), { what: 'the reload' })
-  expect(output().out).toMatch(/"ready".*"added":\["OTHER"\]/s)
-  child.kill('SIGTERM')
-  expect(await ended).toBe(0)
-})
 
 it('SIGTERM while an embedded database is migrated stops both, without an error and with 0', async () => {
   const { child, ended, output } = runMain({

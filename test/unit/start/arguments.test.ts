@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readArguments } from '../../../src/start/read-arguments.ts'
-import { runMain } from '../../../src/start/run-main.ts'
+import { readArguments, runMain } from '../../../src/start/run.ts'
 import { formatVersion, PACKAGE } from '../../../src/version.ts'
 
 async function run(...args: string[]) {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { chmodSync, existsSync, mkdirSync, realpathSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { findPackagePrograms, prepareBinaries, readPackageMajor } from './binaries.ts'
 import { EmbeddedPostgresError } from './error.ts'
 import { requireSameMajor } from './require-same-major.ts'
@@ -26,7 +26,7 @@ const SHARED_FOLDER = '/var/lib/ipn-processor'
  * @throws EmbeddedPostgresError, before anything in `dataDir` is changed if the database is of another major version
  */
 export function prepareInstallation(dataDir: string, log: (line: string) => void): Installation {
-  mkdirSync(dataDir, { recursive: true })
+  makeFolder(dataDir)
   // The canonical path: every spelling of it has to lead to the same database.
   const requested = realpathSync(dataDir)
   const isRoot = process.getuid?.() === 0
@@ -40,6 +40,18 @@ export function prepareInstallation(dataDir: string, log: (line: string) => void
   }
   const bin = join(prepareBinaries(isRoot ? SHARED_FOLDER : home, user, log), 'bin')
   return { home, cluster, user, bin }
+}
+
+/** Creates a folder and those above it. Node's recursive `mkdir` never ends where ENOENT is the refusal, as below /proc. */
+export function makeFolder(folder: string): void {
+  if (existsSync(folder)) return
+  makeFolder(dirname(folder))
+  try {
+    mkdirSync(folder)
+  } catch (error) {
+    // Another start may have made it.
+    if (!existsSync(folder)) throw error
+  }
 }
 
 /** Finds the cluster of `dataDir`, if it was ever created. */

@@ -37,7 +37,7 @@ export function createParts(): Parts {
   }
 }
 
-/** The stop of this process that SIGTERM and SIGINT request. */
+/** The stop of this process that a signal requests. */
 export type Stop = {
   /** Begins the stop, and ends the process with 0 after it. Further requests change nothing. */
   request(): void
@@ -76,5 +76,20 @@ export function createStop(parts: Parts, drainMs: number, log: Log): Stop {
         .then(() => process.exit(0))
     },
     begun: () => begun,
+  }
+}
+
+/**
+ * Handles the signals that stop a process from now on: without a handler each of them ends it as if it had crashed. Until
+ * a stop is attached nothing runs that has to be stopped, so a signal ends the process with 0.
+ * @returns attaches what a signal does
+ */
+export function catchSignals(): (stop: () => void) => void {
+  let stop = (): void => process.exit(0)
+  const handle = () => stop()
+  // `on`, not `once`: Ctrl-C under npm arrives twice, and the second signal must not abort the stop.
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, handle)
+  return (attached) => {
+    stop = attached
   }
 }

@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import { createLog } from '../../../src/platform/telemetry/log.ts'
-import { createParts, createStop, type Part } from '../../../src/start/parts.ts'
+import { createParts, createStop, type Part } from '../../../src/start/stop.ts'
 
 afterEach(() => {
   vi.useRealTimers()
