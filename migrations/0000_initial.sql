@@ -7,16 +7,6 @@ CREATE TABLE "api_key_days" (
 	CONSTRAINT "api_key_days_refunded_not_negative" CHECK ("refunded" >= 0)
 );
 --> statement-breakpoint
-CREATE TABLE "api_key_minutes" (
-	"key_id" uuid NOT NULL,
-	"minute" timestamp with time zone NOT NULL,
-	"reserved" bigint NOT NULL,
-	"granted" bigint NOT NULL,
-	"processes" text[] NOT NULL,
-	CONSTRAINT "api_key_minutes_pkey" PRIMARY KEY("key_id","minute"),
-	CONSTRAINT "api_key_minutes_reserved_positive" CHECK ("reserved" > 0)
-);
---> statement-breakpoint
 CREATE TABLE "api_keys" (
 	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
 	"name" text NOT NULL,
@@ -421,14 +411,6 @@ CREATE TABLE "sessions" (
 	CONSTRAINT "sessions_token_is_sha256" CHECK (length("token_hash") = 32)
 );
 --> statement-breakpoint
-CREATE TABLE "sign_in_attempts" (
-	"subject" text NOT NULL,
-	"minute" timestamp with time zone NOT NULL,
-	"attempts" bigint NOT NULL,
-	CONSTRAINT "sign_in_attempts_pkey" PRIMARY KEY("subject","minute"),
-	CONSTRAINT "sign_in_attempts_not_negative" CHECK ("attempts" >= 0)
-);
---> statement-breakpoint
 CREATE TABLE "sign_in_links" (
 	"token_hash" "bytea" NOT NULL,
 	"person_id" uuid NOT NULL,
@@ -541,7 +523,6 @@ CREATE TABLE "webhook_endpoints" (
 ALTER TABLE "payments" ADD CONSTRAINT "payments_transaction" FOREIGN KEY ("merchant_code","transaction_id") REFERENCES "transactions"("merchant_code","transaction_id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "refunds" ADD CONSTRAINT "refunds_payment" FOREIGN KEY ("merchant_code","payment_id") REFERENCES "payments"("merchant_code","payment_id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "webhook_deliveries" ADD CONSTRAINT "webhook_deliveries_endpoint" FOREIGN KEY ("endpoint_id") REFERENCES "webhook_endpoints"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
-CREATE INDEX "api_key_minutes_minute" ON "api_key_minutes" USING btree ("minute");--> statement-breakpoint
 CREATE INDEX "api_keys_chain" ON "api_keys" USING btree (coalesce("chain_id", "id"));--> statement-breakpoint
 CREATE INDEX "audit_entries_object" ON "audit_entries" USING btree ("object_id");--> statement-breakpoint
 CREATE INDEX "audit_links_entry" ON "audit_links" USING btree ("entry_id");--> statement-breakpoint

@@ -111,7 +111,7 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
     breakers,
     encryption,
     keys: createKeyCache(database.sql),
-    keyLimits: createKeyLimits(database.sql),
+    keyLimits: createKeyLimits(),
     keyUses: createKeyUses({ sql: database.sql, log, trusted: config.TRUSTED_PROXIES }),
     merchants,
     stopping: stopping.signal,

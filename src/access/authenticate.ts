@@ -2,6 +2,8 @@ import type { Context as HttpContext } from 'hono'
 import { createMiddleware } from 'hono/factory'
 import { DomainError } from '../errors.ts'
 import type { HttpEnv } from '../http/problems.ts'
+import { toSeconds } from '../platform/concurrency/rate-limiter.ts'
+import type { Release } from '../platform/concurrency/slots.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { createNetworkCheck } from './check-network.ts'
@@ -31,16 +33,16 @@ export function authenticate(ctx: {
   const checkNetwork = createNetworkCheck(ctx)
 
   /** @throws DomainError `rate_limited` */
-  async function admit(c: HttpContext<HttpEnv>, key: ApiKey): Promise<() => void> {
+  function admit(c: HttpContext<HttpEnv>, key: ApiKey): Release {
     const isWaiting = c.req.query('wait') !== undefined || c.req.path === STREAM_PATH
-    const admission = await limits.admit(key, isWaiting)
+    const admission = limits.admit(key, isWaiting)
     const { kind, allowance } = admission
     const headers = describeAllowance(key, allowance)
     for (const [name, value] of Object.entries(headers)) c.header(name, value)
     if (kind === 'admitted') return admission.leave
     const [detail, retryAfterS] =
       kind === 'too_many'
-        ? [`This key allows ${findRate(key)} requests per minute`, allowance.resetS]
+        ? [`This key allows ${findRate(key)} requests per minute`, toSeconds(allowance.waitMs)]
         : [`This key allows ${admission.most} requests at once`, 1]
     throw new DomainError('rate_limited', detail, { retryAfterS })
   }
@@ -58,7 +60,7 @@ export function authenticate(ctx: {
     }
     const { incoming } = c.env
     await checkNetwork(c, key, keyUses.findAddress(incoming))
-    const leave = await admit(c, key)
+    const leave = admit(c, key)
     try {
       keyUses.note(key.id, incoming)
       const merchants = listMerchants(key, ctx.merchants)

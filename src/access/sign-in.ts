@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { nameNetwork } from '../http/client-address.ts'
+import type { Rate, RateLimiter } from '../platform/concurrency/rate-limiter.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
@@ -7,12 +8,13 @@ import { recordWrite } from './audit.ts'
 import { hashKey } from './keys.ts'
 import { listScopes } from './roles.ts'
 import { SESSION_MINUTES } from './sessions.ts'
-import {
-  countSignIn,
-  MAX_FAILED_OF_NETWORK,
-  MAX_OF_PERSON,
-  uncountSignIn,
-} from './sign-in-limits.ts'
+
+/**
+ * Sign-ins that may fail from one network, and that one person may make. A link's token has 256 random bits, so this
+ * limits the load and the log, not the chance of a guess.
+ */
+export const FAILURES_OF_NETWORK: Rate = { perMinute: 10, burst: 10 }
+export const SIGN_INS_OF_PERSON: Rate = { perMinute: 20, burst: 20 }
 
 /** How long a sign-in link is valid (minutes). */
 export const LINK_MINUTES = 10
@@ -52,26 +54,47 @@ export type SignInRequest = {
 export type SignInResult =
   | { kind: 'opened'; token: string; personId: string }
   | { kind: 'refused' }
-  | { kind: 'limited' }
+  | { kind: 'limited'; waitMs: number }
+
+type SignInContext = { sql: Sql; rates: RateLimiter }
 
 /**
  * Opens a session with the token of a link, which is used up by it. The session's token is always a new one, so no
  * one can know it beforehand; the session that the browser had ends.
- * @returns `refused` for a token that is unknown, used or expired, or whose person's access has ended; `limited` when
- *   too many sign-ins of this network failed, or of this person were made
+ * @returns `refused` for a token that is unknown, used or expired, or whose person's access has ended; `limited` instead
+ *   when too many sign-ins of this network failed, or when this person made too many
  */
-export async function signIn(sql: Sql, request: SignInRequest): Promise<SignInResult> {
+export async function signIn(ctx: SignInContext, request: SignInRequest): Promise<SignInResult> {
+  const result = await tryLink(ctx, request)
+  if (result.kind !== 'refused') return result
+  // Only failures count, and only against failures: behind a proxy that is not listed everybody is one network, and
+  // nobody's wrong links may keep the others out.
   const network = `network ${nameNetwork(request.address)}`
-  // In a commit of its own: a sign-in that fails has to stay counted.
-  if (!(await countSignIn(sql, network, MAX_FAILED_OF_NETWORK))) return { kind: 'limited' }
+  const { ok, waitMs } = ctx.rates.take(network, FAILURES_OF_NETWORK)
+  return ok ? result : { kind: 'limited', waitMs }
+}
+
+async function tryLink(
+  { sql, rates }: SignInContext,
+  request: SignInRequest,
+): Promise<SignInResult> {
+  // A guess costs one statement, and no transaction.
+  if (!(await isOpen(sql, request.token))) return { kind: 'refused' }
   return await runInTransaction(sql, async (tx) => {
     const person = await lockInvited(tx, request.token)
     if (!person) return { kind: 'refused' }
-    if (!(await countSignIn(tx, `person ${person.id}`, MAX_OF_PERSON))) return { kind: 'limited' }
+    const { ok, waitMs } = rates.take(`person ${person.id}`, SIGN_INS_OF_PERSON)
+    if (!ok) return { kind: 'limited', waitMs }
     if (!(await useLink(tx, request.token))) return { kind: 'refused' }
-    await uncountSignIn(tx, network)
     return { kind: 'opened', personId: person.id, token: await openSession(tx, person, request) }
   })
+}
+
+async function isOpen(sql: Sql, token: string): Promise<boolean> {
+  const found = await sql`
+    select from sign_in_links
+    where token_hash = ${hashKey(token)} and used_at is null and expires_at > now()`
+  return found.length > 0
 }
 
 type Invited = { id: string; name: string; keyId: string; roles: string[] }

@@ -120,7 +120,7 @@ export const apiKeys = pgTable(
     /** The same by currency, as decimal strings; null = none. Refunds in a currency without one are refused. */
     refundMaxByCurrency: jsonb('refund_max_by_currency').$type<Record<string, string>>(),
     refundDailyMaxByCurrency: jsonb('refund_daily_max_by_currency').$type<Record<string, string>>(),
-    /** Requests per minute, over all processes; null = the default (`src/access/key-limits.ts`). */
+    /** Requests per minute and process; null = the default (`src/access/key-limits.ts`). */
     ratePerMinute: integer('rate_per_minute'),
     /** The networks (CIDR) that it may be used from; null = any. */
     networks: text('networks').array(),
@@ -220,20 +220,6 @@ export const sessions = pgTable(
     unique('sessions_token').on(t.tokenHash),
     index('sessions_person').on(t.personId),
     check('sessions_token_is_sha256', sql`length(${t.tokenHash}) = 32`),
-  ],
-)
-
-/** Sign-ins counted by minute, of an address or of a person. A refused one is not counted any more. */
-export const signInAttempts = pgTable(
-  'sign_in_attempts',
-  {
-    subject: text('subject').notNull(),
-    minute: time('minute').notNull(),
-    attempts: counter('attempts').notNull(),
-  },
-  (t) => [
-    primaryKey({ name: 'sign_in_attempts_pkey', columns: [t.subject, t.minute] }),
-    check('sign_in_attempts_not_negative', sql`${t.attempts} >= 0`),
   ],
 )
 
@@ -344,25 +330,6 @@ export const apiKeyDays = pgTable(
   (t) => [
     primaryKey({ name: 'api_key_days_pkey', columns: [t.keyId, t.day] }),
     check('api_key_days_refunded_not_negative', sql`${t.refunded} >= 0`),
-  ],
-)
-
-/** The requests of a key and those it replaced in a minute, as the processes have reserved them. Kept for an hour. */
-export const apiKeyMinutes = pgTable(
-  'api_key_minutes',
-  {
-    keyId: uuid('key_id').notNull(),
-    minute: time('minute').notNull(),
-    reserved: counter('reserved').notNull(),
-    /** What the last process got. */
-    granted: counter('granted').notNull(),
-    /** The processes that reserved some. */
-    processes: text('processes').array().notNull(),
-  },
-  (t) => [
-    primaryKey({ name: 'api_key_minutes_pkey', columns: [t.keyId, t.minute] }),
-    index('api_key_minutes_minute').on(t.minute),
-    check('api_key_minutes_reserved_positive', sql`${t.reserved} > 0`),
   ],
 )
 

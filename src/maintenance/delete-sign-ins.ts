@@ -7,8 +7,7 @@ const SESSION_DAYS = 30
 const BATCH = 1_000
 
 /**
- * Deletes sign-in links that can no longer be used, counts of sign-ins and of requests from past minutes, and sessions
- * that are long over: a batch of each.
+ * Deletes sign-in links that can no longer be used, and sessions that are long over: a batch of each.
  * @returns the number of rows deleted; 0 when none was left
  */
 export async function deleteSignIns({ sql }: Pick<Context, 'sql'>): Promise<number> {
@@ -16,15 +15,9 @@ export async function deleteSignIns({ sql }: Pick<Context, 'sql'>): Promise<numb
   const links = await sql`
     delete from sign_in_links where token_hash in (
       select token_hash from sign_in_links where expires_at < now() - interval '1 day' limit ${limit})`
-  const counts = await sql`
-    delete from sign_in_attempts where (subject, minute) in (
-      select subject, minute from sign_in_attempts where minute < now() - interval '1 hour' limit ${limit})`
-  const requests = await sql`
-    delete from api_key_minutes where (key_id, minute) in (
-      select key_id, minute from api_key_minutes where minute < now() - interval '1 hour' limit ${limit})`
   const sessions = await sql`
     delete from sessions where id in (
       select id from sessions
       where least(expires_at, ended_at) < now() - ${SESSION_DAYS} * interval '1 day' limit ${limit})`
-  return links.count + counts.count + requests.count + sessions.count
+  return links.count + sessions.count
 }

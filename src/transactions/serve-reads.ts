@@ -29,7 +29,7 @@ const ROUTE = '/v1/transactions/{transactionId}'
  * Serves the plain read of a transaction by its id on the server's own requests, exactly as the framework
  * would: its routing, middleware and response objects cost more than the rest of such a read. Whatever is
  * unusual about a request is left to the framework: a query string, a key that is not in the cache, has no
- * scope, is bound to networks or has no request reserved, a body, a host that has to be checked, tracing.
+ * scope, is bound to networks or is at its limits, a body, a host that has to be checked, tracing.
  */
 export function createReadServer(ctx: TransactionsContext): ReadServer {
   const isValidHost = createHostCheck()
@@ -62,8 +62,8 @@ export function createReadServer(ctx: TransactionsContext): ReadServer {
     const text = parseBearer(request.headers.authorization)
     const key = text === undefined ? undefined : ctx.keys.peek(text)
     if (!key?.scopes.includes('payments:read') || key.networks) return false
-    const admission = ctx.keyLimits.admitNow(key)
-    if (admission?.kind !== 'admitted') return false
+    const admission = ctx.keyLimits.admit(key, false)
+    if (admission.kind !== 'admitted') return false
     ctx.keyUses.note(key.id, request)
     const merchants = listMerchants(key, ctx.merchants)
     const limits = describeAllowance(key, admission.allowance)

@@ -1,7 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import pLimit from 'p-limit'
 import { narrowMerchants } from '../access/authenticate.ts'
-import { countAlone, createRequestCounter } from '../access/request-counter.ts'
 import { DomainError } from '../errors.ts'
 import { createRouter } from '../http/app.ts'
 import {
@@ -19,6 +18,7 @@ import {
   readCursor,
   respondPage,
 } from '../http/list.ts'
+import { createRateLimiter } from '../platform/concurrency/rate-limiter.ts'
 import { deleteEndpoint, enableEndpoint, replayEvents } from './change-endpoint.ts'
 import { ENDPOINT_PATH } from './commit-change.ts'
 import type { WebhooksContext } from './context.ts'
@@ -118,7 +118,7 @@ const replay = createRoute({
 
 /** Serves the merchants' routes on webhook endpoints. */
 export function webhookRoutes(ctx: WebhooksContext) {
-  const limits = { tests: pLimit(MAX_CONCURRENT_TESTS), counter: createRequestCounter(countAlone) }
+  const limits = { tests: pLimit(MAX_CONCURRENT_TESTS), rates: createRateLimiter() }
   const router = createRouter()
   router.openAPIRegistry.registerWebhook(EVENT_WEBHOOK)
   router.openAPIRegistry.registerWebhook(TEST_EVENT_WEBHOOK)

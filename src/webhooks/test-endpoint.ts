@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import type { LimitFunction } from 'p-limit'
 import type { z } from 'zod'
 import { recordWrite } from '../access/audit.ts'
-import type { RequestCounter } from '../access/request-counter.ts'
 import { DomainError } from '../errors.ts'
+import { type RateLimiter, toSeconds } from '../platform/concurrency/rate-limiter.ts'
 import type { LockedEndpoint } from './commit-change.ts'
 import type { WebhooksContext } from './context.ts'
 import { type EndpointRequest, endpointNotFound } from './find-endpoints.ts'
@@ -18,10 +18,10 @@ const OPERATION = 'POST /v1/webhook-endpoints/{endpointId}/test'
 export const MAX_CONCURRENT_TESTS = 8
 
 /** Test events of one account and process: enough to try every endpoint, too few to search a network. */
-export const MAX_TESTS_PER_MINUTE = 20
+export const TEST_RATE = { perMinute: 20, burst: 20 }
 
 /** What limits the test events of a process. */
-export type TestLimits = { tests: LimitFunction; counter: RequestCounter }
+export type TestLimits = { tests: LimitFunction; rates: RateLimiter }
 
 /**
  * Sends a signed event of the type `endpoint.test` to an endpoint at once, even a disabled one, and returns the
@@ -32,7 +32,7 @@ export type TestLimits = { tests: LimitFunction; counter: RequestCounter }
 export async function testEndpoint(
   ctx: WebhooksContext,
   { access, owners, id: endpointId }: EndpointRequest,
-  { tests, counter }: TestLimits,
+  { tests, rates }: TestLimits,
 ): Promise<SendResult> {
   const { sql, encryption, webhooks } = ctx
   const [row] = await sql<Row[]>`
@@ -49,10 +49,10 @@ export async function testEndpoint(
     const detail = 'Too many test events are in progress; try again in a second'
     throw new DomainError('rate_limited', detail, { retryAfterS: 1 })
   }
-  const { allowed, resetS } = await counter.count(merchantCode, MAX_TESTS_PER_MINUTE)
-  if (!allowed) {
-    const detail = `An account may send ${MAX_TESTS_PER_MINUTE} test events a minute`
-    throw new DomainError('rate_limited', detail, { retryAfterS: resetS })
+  const { ok, waitMs } = rates.take(merchantCode, TEST_RATE)
+  if (!ok) {
+    const detail = `An account may send ${TEST_RATE.perMinute} test events a minute`
+    throw new DomainError('rate_limited', detail, { retryAfterS: toSeconds(waitMs) })
   }
   return await tests(async () => {
     await recordWrite(sql, access, { operation: OPERATION, merchantCode, objectId: endpointId })

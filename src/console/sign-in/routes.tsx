@@ -2,6 +2,7 @@ import { Hono } from 'hono'
 import { signIn } from '../../access/sign-in.ts'
 import { DomainError } from '../../errors.ts'
 import { compileNetworks, findClientAddress } from '../../http/client-address.ts'
+import { createRateLimiter, toSeconds } from '../../platform/concurrency/rate-limiter.ts'
 import { Card } from '../../platform/html/components.tsx'
 import type { ConsoleContext } from '../context.ts'
 import { readCookie, writeCookie } from '../cookies.ts'
@@ -12,12 +13,10 @@ import { TEXTS } from '../texts/en.ts'
 
 const PATH = '/console/sign-in'
 
-/** How long the client waits after too many sign-ins (s): the counts are by minute. */
-const RETRY_AFTER_S = 60
-
 /** Serves the way in. It needs no session; the token in the path stands for one that is not there yet. */
 export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
   const isTrustedProxy = compileNetworks(ctx.config.TRUSTED_PROXIES)
+  const shared = { sql: ctx.sql, rates: createRateLimiter() }
   const app = new Hono<ConsoleEnv>()
 
   app.get(PATH, (c) => renderInvitation(c, readCookie(ctx, c, 'draft') !== undefined))
@@ -29,13 +28,14 @@ export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
       c.req.header('x-forwarded-for'),
       isTrustedProxy,
     )
-    const result = await signIn(ctx.sql, {
+    const result = await signIn(shared, {
       ...{ token: c.req.param('token'), address, requestId: c.get('requestId') },
       userAgent: c.req.header('user-agent') ?? '',
       replaces: readCookie(ctx, c, 'session'),
     })
     if (result.kind === 'limited') {
-      throw new DomainError('rate_limited', TEXTS.signIn.limited, { retryAfterS: RETRY_AFTER_S })
+      const retryAfterS = toSeconds(result.waitMs)
+      throw new DomainError('rate_limited', TEXTS.signIn.limited, { retryAfterS })
     }
     if (result.kind === 'refused') {
       ctx.log.info({ address, requestId: c.get('requestId') }, 'a sign-in link was refused')

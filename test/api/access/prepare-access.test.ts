@@ -6,6 +6,7 @@ import { replaceDemoKey } from '../../../src/access/first-key.ts'
 import { findKeys, hashKey } from '../../../src/access/keys.ts'
 import { prepareAccess } from '../../../src/access/prepare-access.ts'
 import { signIn } from '../../../src/access/sign-in.ts'
+import { createRateLimiter } from '../../../src/platform/concurrency/rate-limiter.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { type BorrowedDatabase, borrowDatabase } from '../../support/database.ts'
@@ -51,9 +52,12 @@ it('a start that is no demo ends the demo: its key, what it was rotated to, its 
   expect(line).toContain(row?.id)
   expect([await isLive(key), await isLive(rotated.created.text)]).toEqual([false, false])
   expect(await isLive(other)).toBe(true)
-  const opened = await signIn(database.sql, {
-    ...{ token: link.token, address: '192.0.2.1', userAgent: '', requestId: 'r' },
-  })
+  const opened = await signIn(
+    { sql: database.sql, rates: createRateLimiter() },
+    {
+      ...{ token: link.token, address: '192.0.2.1', userAgent: '', requestId: 'r' },
+    },
+  )
   expect(opened.kind).toBe('refused')
   expect(await start({})).toEqual([])
   const again = randomUUID()

@@ -2,8 +2,8 @@ import { expect, it } from 'vitest'
 import { hashKey } from '../../../src/access/keys.ts'
 import { endPerson } from '../../../src/access/people.ts'
 import { findSession, listSessions, recordUse } from '../../../src/access/sessions.ts'
-import { signIn } from '../../../src/access/sign-in.ts'
-import { MAX_FAILED_OF_NETWORK, MAX_OF_PERSON } from '../../../src/access/sign-in-limits.ts'
+import { FAILURES_OF_NETWORK, SIGN_INS_OF_PERSON, signIn } from '../../../src/access/sign-in.ts'
+import { createRateLimiter } from '../../../src/platform/concurrency/rate-limiter.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { addTestPerson, addVisitor, makeLink } from '../../support/console.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
@@ -11,12 +11,18 @@ import { useTestDatabase } from '../../support/use-started.ts'
 
 const database = useTestDatabase()
 
+const clock = { at: 0 }
+const rates = createRateLimiter({ now: () => clock.at })
+
 let networks = 0
 /** An address of a network that no other test uses. */
 const newAddress = () => `198.51.100.${++networks}`
 
 const open = (token: string, more: Partial<Parameters<typeof signIn>[1]> = {}) =>
-  signIn(database.sql, { token, address: newAddress(), userAgent: 'b', requestId: 'r', ...more })
+  signIn(
+    { sql: database.sql, rates },
+    { token, address: newAddress(), userAgent: 'b', requestId: 'r', ...more },
+  )
 
 const countSessions = async (personId: string) =>
   (await listSessions(database.sql, personId)).length
@@ -119,40 +125,39 @@ it('the session that the browser had ends, whoever it belongs to', async () => {
   expect((await findSession(database.sql, opened.token))?.isLive).toBe(true)
 })
 
-it('failed sign-ins of a network are limited, over all processes; those that succeed do not count', async () => {
+it('failed sign-ins of a network are limited, and neither count those that succeed nor keep them out', async () => {
   const address = newAddress()
   const { personId } = await addTestPerson(database)
   for (let n = 0; n < 3; n += 1) {
     expect((await open(await makeLink(database, personId), { address })).kind).toBe('opened')
   }
-  const guesses = Array.from({ length: MAX_FAILED_OF_NETWORK }, (_, n) =>
+  const guesses = Array.from({ length: FAILURES_OF_NETWORK.burst }, (_, n) =>
     open(`guess-${n}`, { address }),
   )
   expect(new Set((await Promise.all(guesses)).map(({ kind }) => kind))).toEqual(
     new Set(['refused']),
   )
-  const link = await makeLink(database, personId)
-  expect(await open(link, { address })).toEqual({ kind: 'limited' })
-  // Later: not by a minute, at which rows of a run across two minutes would meet.
-  await database.sql`update sign_in_attempts set minute = minute - interval '1 hour'`
-  expect((await open(link, { address })).kind).toBe('opened')
+  expect(await open('one more', { address })).toEqual({ kind: 'limited', waitMs: 6_000 })
+  expect((await open(await makeLink(database, personId), { address })).kind).toBe('opened')
+  clock.at += 6_000
+  expect(await open('later', { address })).toEqual({ kind: 'refused' })
 })
 
 it('the addresses of one IPv6 network count together', async () => {
   const guess = (n: number) => open('guess', { address: `2001:db8:1:2::${n.toString(16)}` })
-  for (let n = 1; n <= MAX_FAILED_OF_NETWORK; n += 1) await guess(n)
-  expect(await guess(99)).toEqual({ kind: 'limited' })
+  for (let n = 1; n <= FAILURES_OF_NETWORK.burst; n += 1) await guess(n)
+  expect((await guess(99)).kind).toBe('limited')
   expect(await open('guess', { address: '2001:db8:1:3::1' })).toEqual({ kind: 'refused' })
 })
 
 it('sign-ins of a person are limited, whatever the network, and a limited one does not use up its link', async () => {
   const { personId } = await addTestPerson(database)
-  for (let n = 0; n < MAX_OF_PERSON; n += 1) {
+  for (let n = 0; n < SIGN_INS_OF_PERSON.burst; n += 1) {
     expect((await open(await makeLink(database, personId))).kind).toBe('opened')
   }
   const link = await makeLink(database, personId)
-  expect(await open(link)).toEqual({ kind: 'limited' })
-  await database.sql`update sign_in_attempts set minute = minute - interval '1 hour'`
+  expect(await open(link)).toEqual({ kind: 'limited', waitMs: 3_000 })
+  clock.at += 3_000
   expect((await open(link)).kind).toBe('opened')
 })
 

@@ -24,11 +24,9 @@ beforeAll(async () => {
   await database.sql.unsafe(delivery({}))
   await database.sql.unsafe(attempt({}))
   await database.sql.unsafe(insert('api_key_days', { key_id: ZERO, day: `'2026-01-01'` }))
-  await database.sql.unsafe(insert('api_key_minutes', { ...MINUTE, key_id: ZERO, reserved: '1' }))
   await database.sql.unsafe(dataKey)
   await database.sql.unsafe(link({}))
   await database.sql.unsafe(session({}))
-  await database.sql.unsafe(signIns('1'))
 })
 afterAll(() => database.drop())
 
@@ -119,11 +117,6 @@ const call = (more: Columns) =>
     ...more,
   })
 
-const MINUTE = {
-  granted: '1',
-  minute: `'2026-01-01T00:00Z'`,
-  processes: `'{}'`,
-}
 const ZERO = `'00000000-0000-0000-0000-000000000000'`
 const ONE = `'00000000-0000-0000-0000-000000000001'`
 const refund = (more: Columns) =>
@@ -232,8 +225,6 @@ const session = (more: Columns) =>
     ...{ address: `''`, user_agent: `''` },
     ...more,
   })
-const signIns = (attempts: string) =>
-  insert('sign_in_attempts', { subject: `'s'`, minute: `'2026-01-01'`, attempts })
 
 const reason = (more: Columns) =>
   insert('refund_reasons', { merchant_code: `'M'`, label: `'R'`, position: '1', ...more })
@@ -266,8 +257,6 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['sign_in_links_hash_is_sha256', link({ token_hash: `'short'` })],
   ['sessions_token', session({})],
   ['sessions_token_is_sha256', session({ token_hash: `'short'` })],
-  ['sign_in_attempts_pkey', signIns('1')],
-  ['sign_in_attempts_not_negative', signIns('-1')],
   ['api_keys_hash', key({ name: `'other'` })],
   ['api_keys_hash_is_sha256', key({ hash: `'short'` })],
   ['api_keys_replaced_once', key({ hash: OTHER_HASH, replaces: ZERO, chain_id: ONE })],
@@ -311,11 +300,6 @@ const REFUSED: [constraint: string, statement: string][] = [
   [
     'api_key_days_refunded_not_negative',
     insert('api_key_days', { key_id: ONE, day: `'2026-01-01'`, refunded: '-0.0001' }),
-  ],
-  ['api_key_minutes_pkey', insert('api_key_minutes', { ...MINUTE, key_id: ZERO, reserved: '1' })],
-  [
-    'api_key_minutes_reserved_positive',
-    insert('api_key_minutes', { ...MINUTE, key_id: ONE, reserved: '0' }),
   ],
   ['refunds_pkey', next({ refund_id: ZERO })],
   ['refunds_idempotency_key', next({ idempotency_key: `'k'` })],

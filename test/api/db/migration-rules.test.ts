@@ -110,7 +110,6 @@ it('the migrations of this repository keep the rules, and each can be run', asyn
 /** Primary and unique keys of numbers and ids that this service assigns, or of what belongs to no merchant. */
 const WITHOUT_MERCHANT = [
   'api_key_days_pkey',
-  'api_key_minutes_pkey',
   'api_keys_hash',
   'api_keys_replaced_once',
   'audit_entries.id',
@@ -124,7 +123,6 @@ const WITHOUT_MERCHANT = [
   'people.id',
   'sessions.id',
   'sessions_token',
-  'sign_in_attempts_pkey',
   'sign_in_links_pkey',
   'webhook_deliveries_pkey',
   'webhook_endpoints.id',

@@ -170,3 +170,16 @@ it('browsers at / are led to the console, programs get the 404 of every unknown 
     expect(response.headers.get('content-type')).toBe('application/problem+json')
   }
 })
+
+it('wrong links keep nobody out: behind a proxy that is not listed all people are one network', async () => {
+  const shared = '198.18.0.1'
+  const statuses: number[] = []
+  for (let n = 0; n < 12; n += 1) {
+    const wrong = `/console/sign-in/${String(n).padStart(43, 'A')}`
+    statuses.push((await send(wrong, { method: 'POST', headers: OWN }, shared)).status)
+  }
+  expect(statuses.slice(-2)).toEqual([429, 429])
+  const { path } = await inviteSomeone()
+  const opened = await send(path, { method: 'POST', headers: OWN }, shared)
+  expect([opened.status, opened.headers.get('location')]).toEqual([303, '/console'])
+})

@@ -1,6 +1,6 @@
 import { beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
-import { MAX_FAILED_OF_NETWORK } from '../../../src/access/sign-in-limits.ts'
+import { FAILURES_OF_NETWORK } from '../../../src/access/sign-in.ts'
 import { ask, seedPaid } from '../../support/ask.ts'
 import { addTestPerson, makeLink } from '../../support/console.ts'
 import { PUBLISHED_PAYMENTS } from '../../support/published.ts'
@@ -94,29 +94,20 @@ const press = (path: string, address: string) =>
     headers: { 'sec-fetch-site': 'same-origin', 'x-forwarded-for': address },
   })
 
-it('10,000 sign-ins from one address open nothing, and almost all are refused unread', async () => {
+it('10,000 sign-ins from one address open nothing, almost all are 429, and a link that is valid still works', async () => {
   const address = '203.0.113.250'
   const startedAt = Date.now()
   const statuses = await flood({ times: 10_000, atOnce: 20 }, async (n) => {
     const response = await press(`/console/sign-in/${String(n).padStart(43, 'A')}`, address)
     await response.arrayBuffer()
     expect(response.headers.get('set-cookie')).toBeNull()
-    if (response.status === 429) expect(response.headers.get('retry-after')).toBe('60')
+    if (response.status === 429) expect(response.headers.get('retry-after')).toMatch(/^[1-6]$/)
     return response.status
   })
   const minutes = 2 + Math.floor((Date.now() - startedAt) / 60_000)
   expect(Object.keys(statuses).toSorted()).toEqual(['403', '429'])
-  expect(statuses[403]).toBeLessThanOrEqual(MAX_FAILED_OF_NETWORK * minutes)
-  // As many in the next minute, which may begin now.
-  await rig.database.sql`
-    insert into sign_in_attempts (subject, minute, attempts)
-    values (${`network ${address}`}, date_trunc('minute', now()) + interval '1 minute', ${MAX_FAILED_OF_NETWORK})
-    on conflict do nothing`
+  expect(statuses[403]).toBeLessThanOrEqual(FAILURES_OF_NETWORK.perMinute * minutes)
   const { personId } = await addTestPerson(rig.database)
   const path = `/console/sign-in/${await makeLink(rig.database, personId)}`
-  expect((await press(path, address)).status).toBe(429)
-  expect((await press(path, '203.0.113.1')).status).toBe(303)
-  const rows = await rig.database
-    .sql`select from sign_in_attempts where subject = ${`network ${address}`}`
-  expect(rows.length).toBeLessThanOrEqual(minutes + 1)
+  expect((await press(path, address)).status).toBe(303)
 }, 120_000)

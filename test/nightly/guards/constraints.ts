@@ -6,7 +6,6 @@ const FILE = 'migrations/0000_initial.sql'
 /** Every CHECK is made true. */
 const CHECKS = [
   'api_key_days_refunded_not_negative',
-  'api_key_minutes_reserved_positive',
   'api_keys_chain_whole',
   'api_keys_hash_is_sha256',
   'api_keys_rate_positive',
@@ -38,7 +37,6 @@ const CHECKS = [
   'refunds_sent_has_attempt',
   'refunds_status_known',
   'sessions_token_is_sha256',
-  'sign_in_attempts_not_negative',
   'sign_in_links_hash_is_sha256',
   'transactions_abandoned_rest',
   'transactions_amounts_not_negative',
@@ -55,7 +53,6 @@ const CHECKS = [
 /** Every key is given up. */
 const KEYS: readonly [name: string, definition: string][] = [
   ['api_key_days_pkey', 'PRIMARY KEY("key_id","day")'],
-  ['api_key_minutes_pkey', 'PRIMARY KEY("key_id","minute")'],
   ['api_keys_hash', 'UNIQUE("hash")'],
   ['api_keys_replaced_once', 'UNIQUE("replaces")'],
   ['audit_chains_pkey', 'PRIMARY KEY("merchant_code")'],
@@ -75,7 +72,6 @@ const KEYS: readonly [name: string, definition: string][] = [
   ['refunds_idempotency_key', 'UNIQUE("merchant_code","idempotency_key")'],
   ['refunds_pkey', 'PRIMARY KEY("merchant_code","refund_id")'],
   ['sessions_token', 'UNIQUE("token_hash")'],
-  ['sign_in_attempts_pkey', 'PRIMARY KEY("subject","minute")'],
   ['sign_in_links_pkey', 'PRIMARY KEY("token_hash")'],
   ['webhook_attempts_pkey', 'PRIMARY KEY("merchant_code","endpoint_id","id")'],
   ['webhook_deliveries_pkey', 'PRIMARY KEY("endpoint_id","event_id")'],

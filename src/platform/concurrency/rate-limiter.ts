@@ -1,0 +1,80 @@
+/** So many a minute, of which `burst` may come at once. */
+export type Rate = { perMinute: number; burst: number }
+
+export type Allowance = {
+  ok: boolean
+  /** How long until as much may be taken (ms); 0 means now. */
+  waitMs: number
+  /** What may still be taken at once. */
+  left: number
+  /** How long until the whole burst may be taken, if nothing is taken meanwhile (ms). */
+  wholeInMs: number
+}
+
+export type RateLimiter = {
+  /** Takes `cost` of what the key may use, or nothing if that much is not there. */
+  take(key: string, rate: Rate, cost?: number): Allowance
+  /** Returns what `take` would, and takes nothing. */
+  peek(key: string, rate: Rate, cost?: number): Allowance
+  /** Takes `cost` whether it is there or not: what was used already. The key waits until the debt is paid. */
+  charge(key: string, rate: Rate, cost?: number): void
+  /** Returns the number of keys remembered. */
+  size(): number
+}
+
+export type RateLimiterOptions = {
+  /** Some 150 bytes each. Beyond it the key that was silent for longest is forgotten. */
+  maxKeys?: number
+  /** Milliseconds on a monotonic clock. */
+  now?: () => number
+}
+
+/** The rounding errors of the thousands of sums of a long burst together stay below it (ms). */
+const ROUNDING_MS = 0.01
+
+/**
+ * Limits the rate of any number of keys, by the generic cell rate algorithm: it stores one number for each of them, the
+ * time at which nothing of the burst would be used any more.
+ */
+export function createRateLimiter({
+  maxKeys = 10_000,
+  now = () => performance.now(),
+}: RateLimiterOptions = {}): RateLimiter {
+  const wholeAt = new Map<string, number>()
+
+  function measure(key: string, { perMinute, burst }: Rate, cost: number) {
+    const at = now()
+    const gapMs = 60_000 / perMinute
+    const usedUntil = Math.max(at, wholeAt.get(key) ?? at)
+    const next = usedUntil + cost * gapMs
+    const excessMs = next - at - burst * gapMs
+    const ok = excessMs <= ROUNDING_MS
+    const wholeInMs = (ok ? next : usedUntil) - at
+    const left = Math.max(0, Math.floor((burst * gapMs - wholeInMs + ROUNDING_MS) / gapMs))
+    return { usedUntil, next, allowance: { ok, waitMs: ok ? 0 : excessMs, left, wholeInMs } }
+  }
+  function remember(key: string, until: number): void {
+    // Inserted again it becomes the newest: a Map keeps insertion order.
+    wholeAt.delete(key)
+    wholeAt.set(key, until)
+    const [oldest] = wholeAt.size > maxKeys ? wholeAt.keys() : []
+    if (oldest !== undefined) wholeAt.delete(oldest)
+  }
+  return {
+    take(key, rate, cost = 1) {
+      const { usedUntil, next, allowance } = measure(key, rate, cost)
+      remember(key, allowance.ok ? next : usedUntil)
+      return allowance
+    },
+    peek: (key, rate, cost = 1) => measure(key, rate, cost).allowance,
+    charge(key, rate, cost = 1) {
+      remember(key, measure(key, rate, cost).next)
+    },
+    size: () => wholeAt.size,
+  }
+}
+
+/** A wait as `Retry-After` and the like name it: whole seconds, at least one. */
+export function toSeconds(ms: number): number {
+  return Math.max(1, Math.ceil(ms / 1000))
+}

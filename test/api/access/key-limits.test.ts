@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import {
+  createKeyLimits,
+  DEFAULT_AT_ONCE,
+  DEFAULT_RATE_PER_MINUTE,
+} from '../../../src/access/key-limits.ts'
+import { expectProblem, withKey } from '../../support/api.ts'
+import { addKey } from '../../support/service.ts'
+import { useRig } from '../../support/use-started.ts'
+
+const rig = useRig({ settings: { ROLE: 'web' } })
+
+async function addLimitedKey(perMinute: number | null): Promise<string> {
+  const key = randomUUID()
+  await addKey(rig.database, key, ['payments:read'])
+  await rig.database.sql`
+    update api_keys set rate_per_minute = ${perMinute} where hash = sha256(${key}::bytea)`
+  return key
+}
+const ask = (key: string, path = '/v1/payments') => fetch(rig.service.url + path, withKey(key))
+
+describe('a key with a limit', () => {
+  it('gets its policy and remaining quota with every response, refusals included', async () => {
+    const key = await addLimitedKey(3)
+    for (const [path, status, left] of [
+      ['/v1/payments', 200, 2],
+      ['/v1/payments/P-none', 404, 1],
+      ['/v1/refunds', 403, 0],
+    ] as const) {
+      const { status: got, headers } = await ask(key, path)
+      expect(got).toBe(status)
+      expect(headers.get('ratelimit-policy')).toBe('"key";q=3;w=60')
+      expect(headers.get('ratelimit')).toMatch(
+        new RegExp(`^"key";r=${left};t=([1-9]|[1-5]\\d|60)$`),
+      )
+      expect(headers.get('retry-after')).toBeNull()
+    }
+  })
+
+  it('is refused above it with 429 and Retry-After on every path, and other keys are not', async () => {
+    const key = await addLimitedKey(1)
+    expect((await ask(key)).status).toBe(200)
+    for (const path of ['/v1/payments', '/v1/transactions/T-1', '/v2/vc/virtual-cards/VC-1']) {
+      const response = await ask(key, path)
+      const { headers } = response
+      await expectProblem(response, 429, 'rate_limited')
+      expect(headers.get('ratelimit')).toMatch(/^"key";r=0;t=\d+$/)
+      expect(headers.get('retry-after')).toBe(headers.get('ratelimit')?.split('t=')[1])
+    }
+    expect((await ask(await addLimitedKey(1))).status).toBe(200)
+  })
+
+  it('is counted together with the one it replaced', async () => {
+    const [old, key] = [await addLimitedKey(1), await addLimitedKey(1)]
+    const { sql } = rig.database
+    await sql`
+      update api_keys k set replaces = o.id, chain_id = o.id from api_keys o
+      where o.hash = sha256(${old}::bytea) and k.hash = sha256(${key}::bytea)`
+    expect((await ask(old)).status).toBe(200)
+    await expectProblem(await ask(key), 429, 'rate_limited')
+  })
+})
+
+it('a key without a rate of its own has the default one', async () => {
+  const { status, headers } = await ask(await addLimitedKey(null))
+  expect(status).toBe(200)
+  expect(headers.get('ratelimit-policy')).toBe(`"key";q=${DEFAULT_RATE_PER_MINUTE};w=60`)
+})
+
+const admit = (limits = createKeyLimits(), key = { chainId: 'K', ratePerMinute: 600 }) =>
+  limits.admit(key, false)
+
+it('each process has the whole rate: a minute of requests at once, and not one more', () => {
+  const processes = [createKeyLimits(), createKeyLimits()]
+  for (const limits of processes) {
+    const kinds = Array.from({ length: 610 }, () => {
+      const admission = admit(limits)
+      if (admission.kind === 'admitted') admission.leave()
+      return admission.kind
+    })
+    expect(kinds.filter((kind) => kind === 'admitted').length).toBeGreaterThanOrEqual(600)
+    expect(kinds.at(-1)).toBe('too_many')
+  }
+})
+
+it('a key has a bounded number of requests at once, waiting ones apart, and one too many takes nothing of its rate', () => {
+  const limits = createKeyLimits()
+  const key = { chainId: 'K', ratePerMinute: null }
+  const enter = (times: number, isWaiting = false, of = { ...key }) => {
+    const all = Array.from({ length: times }, () => limits.admit(of, isWaiting))
+    return all.flatMap((one) => (one.kind === 'admitted' ? [one.leave] : []))
+  }
+  const first = enter(DEFAULT_AT_ONCE)
+  const [refused, another] = [limits.admit(key, false), limits.admit(key, false)]
+  expect(refused).toMatchObject({ kind: 'too_many_at_once', most: DEFAULT_AT_ONCE })
+  expect(another.allowance.left).toBeGreaterThanOrEqual(refused.allowance.left)
+  expect(enter(50, true)).toHaveLength(50)
+  first.pop()?.()
+  expect(enter(2)).toHaveLength(1)
+  expect(enter(1, false, { ...key, chainId: 'other' })).toHaveLength(1)
+  const wide = { chainId: 'wide', ratePerMinute: 60_000 }
+  const many = Array.from({ length: 1_001 }, () => limits.admit(wide, false).kind)
+  expect(many.indexOf('too_many_at_once')).toBe(1_000)
+})
