@@ -1,5 +1,4 @@
-import { createChainEntries } from './audit-chain/chain-entries.ts'
-import { deleteExpiredEntries } from './audit-chain/delete-expired-entries.ts'
+import { addCheckpoint, deleteExpiredEntries } from './access/audit-checkpoints.ts'
 import { EVENT_RECORDED, EVENTS_PUBLISHED, SYNC_DUE } from './db/channels.ts'
 import type { FeedContext } from './feed/context.ts'
 import { beginPublishing } from './feed/publish-events.ts'
@@ -26,8 +25,7 @@ import { endOrphanedEndpoints } from './webhooks/end-endpoints.ts'
 type BackgroundContext = FeedContext & SyncContext & WebhooksContext
 
 const MAINTAIN_EVERY_MS = 60_000
-/** The audit log is chained at most a minute after a write. */
-const CHAIN_EVERY_MS = 30_000
+const CHECKPOINT_EVERY_MS = 60_000
 /** A fallback in case a NOTIFY is lost. */
 const PUBLISH_EVERY_MS = 5_000
 /** A fallback in case a NOTIFY is lost, and the resolution of retry delays. */
@@ -58,7 +56,7 @@ export async function startBackground(
     startRequeueAndErasure(ctx),
     startFinalRechecks(ctx),
     startExpiredDeletion(ctx),
-    startAuditChaining(ctx),
+    startAuditCheckpoints(ctx),
     publisher,
     delivery,
   ]
@@ -159,12 +157,11 @@ function startExpiredDeletion(ctx: BackgroundContext): WorkerLoop {
   })
 }
 
-/** Appends new audit entries to the chains of their accounts. */
-function startAuditChaining(ctx: BackgroundContext): WorkerLoop {
-  const chainEntries = createChainEntries(ctx)
+/** Signs the audit entries that are old enough. */
+function startAuditCheckpoints(ctx: BackgroundContext): WorkerLoop {
   return startMonitoredLoop(ctx, {
-    name: 'chaining',
-    begin: async () => ({ count: await chainEntries(), finished: Promise.resolve() }),
-    idleMs: () => Promise.resolve(CHAIN_EVERY_MS),
+    name: 'checkpoints',
+    begin: async () => ({ count: await addCheckpoint(ctx), finished: Promise.resolve() }),
+    idleMs: () => Promise.resolve(CHECKPOINT_EVERY_MS),
   })
 }

@@ -3,6 +3,7 @@ import { nameNetwork } from '../http/client-address.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
+import type { Log } from '../platform/telemetry/log.ts'
 import { recordWrite } from './audit.ts'
 import { hashKey } from './keys.ts'
 import { listScopes } from './roles.ts'
@@ -60,7 +61,10 @@ export type SignInResult =
  * @returns `refused` for a token that is unknown, used or expired, or whose person's access has ended; `limited` when
  *   too many sign-ins of this network failed, or of this person were made
  */
-export async function signIn(sql: Sql, request: SignInRequest): Promise<SignInResult> {
+export async function signIn(
+  { sql, log }: { sql: Sql; log: Log },
+  request: SignInRequest,
+): Promise<SignInResult> {
   const network = `network ${nameNetwork(request.address)}`
   // In a commit of its own: a sign-in that fails has to stay counted.
   if (!(await countSignIn(sql, network, MAX_FAILED_OF_NETWORK))) return { kind: 'limited' }
@@ -70,7 +74,11 @@ export async function signIn(sql: Sql, request: SignInRequest): Promise<SignInRe
     if (!(await countSignIn(tx, `person ${person.id}`, MAX_OF_PERSON))) return { kind: 'limited' }
     if (!(await useLink(tx, request.token))) return { kind: 'refused' }
     await uncountSignIn(tx, network)
-    return { kind: 'opened', personId: person.id, token: await openSession(tx, person, request) }
+    return {
+      kind: 'opened',
+      personId: person.id,
+      token: await openSession(tx, log, person, request),
+    }
   })
 }
 
@@ -98,6 +106,7 @@ async function useLink(tx: Tx, token: string): Promise<boolean> {
 /** @returns the session's token */
 async function openSession(
   tx: Tx,
+  log: Log,
   { id: personId, name, keyId, roles }: Invited,
   { address, userAgent, requestId, replaces }: Omit<SignInRequest, 'token'>,
 ): Promise<string> {
@@ -114,7 +123,7 @@ async function openSession(
   // Statements that look for others who may decide read the key's scopes; a new release may change a role's.
   await tx`update api_keys set scopes = ${listScopes(roles)} where id = ${keyId} and scopes <> ${listScopes(roles)}`
   const write = { operation: 'sign in', merchantCode: null, objectId: session?.id ?? null }
-  await recordWrite(tx, { id: keyId, name, requestId }, write)
+  await recordWrite(tx, log, { id: keyId, name, requestId }, write)
   return token
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
+import { readCheckpointAge } from '../access/audit-checkpoints.ts'
 import { listExpiringKeys } from '../access/list-keys.ts'
-import { clearAuditGauges } from '../audit-chain/gauges.ts'
 import type { FeedContext } from '../feed/context.ts'
 import type { IpnContext } from '../ipn/context.ts'
 import { readMissingWork } from '../maintenance/missing-accounts.ts'
@@ -100,6 +100,17 @@ export async function setKeyGauges({
   metrics.apiKeysExpiring.set((await listExpiringKeys(sql)).length)
 }
 
+/**
+ * Sets the gauge of the audit log.
+ * @throws database errors; the gauge keeps its value
+ */
+export async function setAuditGauges({
+  sql,
+  metrics,
+}: Pick<HealthContext, 'sql' | 'metrics'>): Promise<void> {
+  metrics.auditCheckpointAge.set(await readCheckpointAge(sql))
+}
+
 /** Sets all gauges read from the database to NaN, so that no stale value is shown while it is unavailable. */
 export function clearDatabaseGauges({ metrics }: Pick<HealthContext, 'metrics'>): void {
   const open = OPEN_STATUSES.map((status) => ({ status, count: Number.NaN, ageS: Number.NaN }))
@@ -110,7 +121,7 @@ export function clearDatabaseGauges({ metrics }: Pick<HealthContext, 'metrics'>)
   metrics.webhookPending.set(Number.NaN)
   metrics.webhookEndpointsDisabled.reset()
   metrics.missingAccountWork.reset()
-  clearAuditGauges({ metrics })
+  metrics.auditCheckpointAge.set(Number.NaN)
 }
 
 /** Sets the gauges that do not need the database. */

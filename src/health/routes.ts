@@ -1,7 +1,6 @@
 import type { Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { createRoute, z } from '@hono/zod-openapi'
-import { setAuditGauges } from '../audit-chain/gauges.ts'
 import { isSchemaCurrent } from '../db/pending-migrations.ts'
 import { DomainError } from '../errors.ts'
 import { setFeedGauges } from '../feed/gauges.ts'
@@ -16,6 +15,7 @@ import { setWebhookGauges } from '../webhooks/gauges.ts'
 import {
   clearDatabaseGauges,
   type HealthContext,
+  setAuditGauges,
   setBacklogGauges,
   setKeyGauges,
   setMissingAccountGauges,

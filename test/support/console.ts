@@ -4,6 +4,7 @@ import { createSignInLink, signIn } from '../../src/access/sign-in.ts'
 import { makeFormToken } from '../../src/console/forms/form-token.ts'
 import { TOKEN_FIELD } from '../../src/console/forms/protect-forms.ts'
 import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
+import { createLog } from '../../src/platform/telemetry/log.ts'
 import type { TestDatabase } from './database.ts'
 import type { Rig } from './service.ts'
 
@@ -38,12 +39,15 @@ export async function makeLink({ sql }: Database, personId: string): Promise<str
 
 /** Opens a session for a person, as a sign-in link does. @returns its token */
 export async function openTestSession(database: Database, personId: string): Promise<string> {
-  const opened = await signIn(database.sql, {
-    token: await makeLink(database, personId),
-    address: '192.0.2.1',
-    userAgent: 'test',
-    requestId: 'test',
-  })
+  const opened = await signIn(
+    { sql: database.sql, log: createLog('silent') },
+    {
+      token: await makeLink(database, personId),
+      address: '192.0.2.1',
+      userAgent: 'test',
+      requestId: 'test',
+    },
+  )
   if (opened.kind !== 'opened') throw new Error(`the sign-in was ${opened.kind}`)
   return opened.token
 }

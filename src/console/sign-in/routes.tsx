@@ -29,7 +29,7 @@ export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
       c.req.header('x-forwarded-for'),
       isTrustedProxy,
     )
-    const result = await signIn(ctx.sql, {
+    const result = await signIn(ctx, {
       ...{ token: c.req.param('token'), address, requestId: c.get('requestId') },
       userAgent: c.req.header('user-agent') ?? '',
       replaces: readCookie(ctx, c, 'session'),

@@ -4,12 +4,16 @@ import { listPeople } from '../../../src/access/people.ts'
 import { lockLiveKey } from '../../../src/access/principal.ts'
 import { findSession } from '../../../src/access/sessions.ts'
 import { signIn } from '../../../src/access/sign-in.ts'
+import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
 
 const database = useTestDatabase()
 
 const use = (token: string) =>
-  signIn(database.sql, { token, address: '192.0.2.1', userAgent: '', requestId: 'r' })
+  signIn(
+    { sql: database.sql, log: createLog('silent') },
+    { token, address: '192.0.2.1', userAgent: '', requestId: 'r' },
+  )
 
 async function invite(): Promise<string> {
   return (await inviteDemoAdmin(database.sql)).token

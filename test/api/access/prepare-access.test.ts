@@ -51,9 +51,12 @@ it('a start that is no demo ends the demo: its key, what it was rotated to, its 
   expect(line).toContain(row?.id)
   expect([await isLive(key), await isLive(rotated.created.text)]).toEqual([false, false])
   expect(await isLive(other)).toBe(true)
-  const opened = await signIn(database.sql, {
-    ...{ token: link.token, address: '192.0.2.1', userAgent: '', requestId: 'r' },
-  })
+  const opened = await signIn(
+    { sql: database.sql, log: createLog('silent') },
+    {
+      ...{ token: link.token, address: '192.0.2.1', userAgent: '', requestId: 'r' },
+    },
+  )
   expect(opened.kind).toBe('refused')
   expect(await start({})).toEqual([])
   const again = randomUUID()

@@ -5,6 +5,7 @@ import { findSession, listSessions, recordUse } from '../../../src/access/sessio
 import { signIn } from '../../../src/access/sign-in.ts'
 import { MAX_FAILED_OF_NETWORK, MAX_OF_PERSON } from '../../../src/access/sign-in-limits.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
+import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { addTestPerson, addVisitor, makeLink } from '../../support/console.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
@@ -16,7 +17,10 @@ let networks = 0
 const newAddress = () => `198.51.100.${++networks}`
 
 const open = (token: string, more: Partial<Parameters<typeof signIn>[1]> = {}) =>
-  signIn(database.sql, { token, address: newAddress(), userAgent: 'b', requestId: 'r', ...more })
+  signIn(
+    { sql: database.sql, log: createLog('silent') },
+    { token, address: newAddress(), userAgent: 'b', requestId: 'r', ...more },
+  )
 
 const countSessions = async (personId: string) =>
   (await listSessions(database.sql, personId)).length

@@ -92,7 +92,7 @@ describe('after a payment', () => {
       'tidying',
       'reconciling',
       'removing',
-      'chaining',
+      'checkpoints',
     ]
     for (const loop of loops) {
       const at = value('loop_last_round_timestamp_seconds', { loop }) ?? 0

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { signIn } from '../../../src/access/sign-in.ts'
+import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { runCli } from '../../support/cli.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
@@ -22,10 +23,13 @@ const people = (args: readonly string[], env: Record<string, string> = {}) =>
   runCli(['people', ...args], { DATABASE_URL: rig.database.url, ...env })
 const newName = () => `Mai ${randomUUID()}`
 const use = (link: string) =>
-  signIn(rig.database.sql, {
-    token: link.split('/').at(-1) ?? '',
-    ...{ address: '192.0.2.7', userAgent: '', requestId: 'r' },
-  })
+  signIn(
+    { sql: rig.database.sql, log: createLog('silent') },
+    {
+      token: link.split('/').at(-1) ?? '',
+      ...{ address: '192.0.2.7', userAgent: '', requestId: 'r' },
+    },
+  )
 
 it('a person is added with roles, accounts and an e-mail address, and gets a link', async () => {
   const name = newName()
