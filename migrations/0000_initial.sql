@@ -35,17 +35,15 @@ CREATE TABLE "api_keys" (
 	CONSTRAINT "api_keys_chain_whole" CHECK (("replaces" is null) = ("chain_id" is null))
 );
 --> statement-breakpoint
-CREATE TABLE "audit_chains" (
-	"merchant_code" text NOT NULL,
-	"start_position" bigint NOT NULL,
-	"start_hash" "bytea" NOT NULL,
-	"head_position" bigint NOT NULL,
-	"head_hash" "bytea" NOT NULL,
-	"head_at" timestamp with time zone NOT NULL,
+CREATE TABLE "audit_checkpoints" (
+	"up_to_id" bigint NOT NULL,
+	"rows" bigint NOT NULL,
 	"mac" "bytea" NOT NULL,
 	"mac_key_id" text NOT NULL,
-	CONSTRAINT "audit_chains_pkey" PRIMARY KEY("merchant_code"),
-	CONSTRAINT "audit_chains_in_order" CHECK ("start_position" >= 0 and "head_position" >= "start_position")
+	"start_mac" "bytea",
+	CONSTRAINT "audit_checkpoints_pkey" PRIMARY KEY("up_to_id"),
+	CONSTRAINT "audit_checkpoints_has_entries" CHECK ("rows" > 0),
+	CONSTRAINT "audit_checkpoints_mac_is_sha256" CHECK (length("mac") = 32)
 );
 --> statement-breakpoint
 CREATE TABLE "audit_entries" (
@@ -58,24 +56,6 @@ CREATE TABLE "audit_entries" (
 	"object_id" text,
 	"request_id" text,
 	"outcome" text NOT NULL
-);
---> statement-breakpoint
-CREATE TABLE "audit_links" (
-	"merchant_code" text NOT NULL,
-	"position" bigint NOT NULL,
-	"entry_id" bigint NOT NULL,
-	"hash" "bytea" NOT NULL,
-	CONSTRAINT "audit_links_pkey" PRIMARY KEY("merchant_code","position"),
-	CONSTRAINT "audit_links_hash_is_sha256" CHECK (length("hash") = 32)
-);
---> statement-breakpoint
-CREATE TABLE "audit_progress" (
-	"only" boolean PRIMARY KEY DEFAULT true NOT NULL,
-	"done_up_to" bigint NOT NULL,
-	"next_up_to" bigint NOT NULL,
-	"next_xid" bigint NOT NULL,
-	"chained_at" timestamp with time zone NOT NULL,
-	CONSTRAINT "audit_progress_one_row" CHECK ("only")
 );
 --> statement-breakpoint
 CREATE TABLE "changes" (
@@ -525,7 +505,6 @@ ALTER TABLE "refunds" ADD CONSTRAINT "refunds_payment" FOREIGN KEY ("merchant_co
 ALTER TABLE "webhook_deliveries" ADD CONSTRAINT "webhook_deliveries_endpoint" FOREIGN KEY ("endpoint_id") REFERENCES "webhook_endpoints"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
 CREATE INDEX "api_keys_chain" ON "api_keys" USING btree (coalesce("chain_id", "id"));--> statement-breakpoint
 CREATE INDEX "audit_entries_object" ON "audit_entries" USING btree ("object_id");--> statement-breakpoint
-CREATE INDEX "audit_links_entry" ON "audit_links" USING btree ("entry_id");--> statement-breakpoint
 CREATE INDEX "changes_transaction" ON "changes" USING btree ("merchant_code","transaction_id","at");--> statement-breakpoint
 CREATE UNIQUE INDEX "data_keys_one_active" ON "data_keys" USING btree ("purpose") WHERE "active";--> statement-breakpoint
 CREATE INDEX "discrepancies_newest" ON "discrepancies" USING btree ("merchant_code","at" DESC NULLS FIRST,"id" DESC NULLS FIRST);--> statement-breakpoint

@@ -1,5 +1,4 @@
-import { createChainEntries } from './audit-chain/chain-entries.ts'
-import { deleteExpiredEntries } from './audit-chain/delete-expired-entries.ts'
+import { addCheckpoint, deleteExpiredEntries } from './access/audit-checkpoints.ts'
 import { EVENT_RECORDED, EVENTS_PUBLISHED, SYNC_DUE } from './db/channels.ts'
 import type { FeedContext } from './feed/context.ts'
 import { beginPublishing } from './feed/publish-events.ts'
@@ -25,8 +24,6 @@ import { endOrphanedEndpoints } from './webhooks/end-endpoints.ts'
 
 type BackgroundContext = FeedContext & SyncContext & WebhooksContext
 
-/** The audit log is chained at most a minute after a write. */
-const CHAIN_EVERY_MS = 30_000
 /** A fallback in case a NOTIFY is lost. */
 const PUBLISH_EVERY_MS = 5_000
 /** A fallback in case a NOTIFY is lost, and the resolution of retry delays. */
@@ -82,7 +79,7 @@ export function listPasses(ctx: BackgroundContext): readonly Pass[] {
     whileFound('attempts', MINUTE_MS, () => deleteAttempts(ctx)),
     whileFound('sessions', MINUTE_MS, () => deleteSignIns(ctx)),
     whileFound('audit', MINUTE_MS, () => deleteExpiredEntries(ctx)),
-    whileFound('chaining', CHAIN_EVERY_MS, createChainEntries(ctx)),
+    whileFound('checkpoints', MINUTE_MS, () => addCheckpoint(ctx)),
   ]
 }
 

@@ -189,20 +189,9 @@ export function createMetrics() {
       'Webhook endpoints that were disabled, by reason; each needs an operator',
       ['reason'],
     ),
-    // Whoever scrapes them records the heads of the audit log outside the database.
-    auditChainLag: gauge(
-      'audit_chain_lag_seconds',
-      'Everything written to the audit log so long ago is chained; NaN while the database is unreachable',
-    ),
-    auditChainPosition: gauge(
-      'audit_chain_position',
-      'Position of the newest link of an account in the audit log; it never falls',
-      ['merchant'],
-    ),
-    auditChainHash: gauge(
-      'audit_chain_hash',
-      'The first 48 bits of the hash of that link, as a whole number',
-      ['merchant'],
+    auditCheckpointAge: gauge(
+      'audit_checkpoint_age_seconds',
+      'How long the oldest audit entry that is in no checkpoint has waited: ten to eleven minutes at most while a worker runs; NaN while the database is unreachable',
     ),
   }
 }

@@ -66,7 +66,7 @@ async function recordRefusal(
     'an API key was refused outside its networks; if it was stolen, revoke it with: npm run -s cli -- keys revoke <keyId>',
   )
   const write = { operation, merchantCode: null, objectId: id }
-  await recordWrite(sql, { id, name, requestId }, write, 'network_not_allowed').catch(
+  await recordWrite(sql, log, { id, name, requestId }, write, 'network_not_allowed').catch(
     (error: unknown) =>
       log.error({ err: error, ...refused }, 'the refusal could not be recorded in the audit log'),
   )

@@ -4,6 +4,7 @@ import type { Rate, RateLimiter } from '../platform/concurrency/rate-limiter.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
+import type { Log } from '../platform/telemetry/log.ts'
 import { recordWrite } from './audit.ts'
 import { hashKey } from './keys.ts'
 import { listScopes } from './roles.ts'
@@ -56,7 +57,7 @@ export type SignInResult =
   | { kind: 'refused' }
   | { kind: 'limited'; waitMs: number }
 
-type SignInContext = { sql: Sql; rates: RateLimiter }
+type SignInContext = { sql: Sql; log: Log; rates: RateLimiter }
 
 /**
  * Opens a session with the token of a link, which is used up by it. The session's token is always a new one, so no
@@ -75,7 +76,7 @@ export async function signIn(ctx: SignInContext, request: SignInRequest): Promis
 }
 
 async function tryLink(
-  { sql, rates }: SignInContext,
+  { sql, rates, log }: SignInContext,
   request: SignInRequest,
 ): Promise<SignInResult> {
   // A guess costs one statement, and no transaction.
@@ -86,7 +87,11 @@ async function tryLink(
     const { ok, waitMs } = rates.take(`person ${person.id}`, SIGN_INS_OF_PERSON)
     if (!ok) return { kind: 'limited', waitMs }
     if (!(await useLink(tx, request.token))) return { kind: 'refused' }
-    return { kind: 'opened', personId: person.id, token: await openSession(tx, person, request) }
+    return {
+      kind: 'opened',
+      personId: person.id,
+      token: await openSession(tx, log, person, request),
+    }
   })
 }
 
@@ -121,6 +126,7 @@ async function useLink(tx: Tx, token: string): Promise<boolean> {
 /** @returns the session's token */
 async function openSession(
   tx: Tx,
+  log: Log,
   { id: personId, name, keyId, roles }: Invited,
   { address, userAgent, requestId, replaces }: Omit<SignInRequest, 'token'>,
 ): Promise<string> {
@@ -137,7 +143,7 @@ async function openSession(
   // Statements that look for others who may decide read the key's scopes; a new release may change a role's.
   await tx`update api_keys set scopes = ${listScopes(roles)} where id = ${keyId} and scopes <> ${listScopes(roles)}`
   const write = { operation: 'sign in', merchantCode: null, objectId: session?.id ?? null }
-  await recordWrite(tx, { id: keyId, name, requestId }, write)
+  await recordWrite(tx, log, { id: keyId, name, requestId }, write)
   return token
 }
 

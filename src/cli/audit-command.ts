@@ -1,15 +1,34 @@
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { type AuditEntry, listAuditEntries } from '../access/audit.ts'
+import {
+  AUDIT_FINDINGS,
+  type AuditFinding,
+  type AuditVerification,
+  type NotedCheckpoint,
+  verifyAudit,
+} from '../access/verify-audit.ts'
+import { readDataKeyConfig } from '../config/config.ts'
+import { openDataKeys } from '../db/data-keys.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import { type AuditStreams, addAuditChainCommands } from './audit-chain-commands.ts'
 import { formatTable } from './format-table.ts'
 import { readCount, readId } from './options.ts'
+import { UsageError } from './usage-error.ts'
+import type { RunOnDatabase } from './with-database.ts'
+
+/** What the commands read and write. */
+type AuditStreams = {
+  print: (text: string) => void
+  printError: (text: string) => void
+  env: Readonly<Record<string, string | undefined>> | undefined
+  onDatabase: RunOnDatabase
+  setExitCode: (code: number) => void
+}
 
 type AuditOptions = { object?: string; key?: string; limit: number; json?: true }
 
 const HEADINGS = ['AT', 'WHO', 'OPERATION', 'MERCHANT', 'OBJECT', 'OUTCOME', 'REQUEST']
 
-/** Adds `audit`, which lists writes and who made them, with the commands on its chains. */
+/** Adds `audit`, which lists writes and who made them, and `audit verify`. */
 export function addAuditCommand(program: Command, streams: AuditStreams): void {
   const { print, onDatabase } = streams
   const audit = program
@@ -31,10 +50,75 @@ export function addAuditCommand(program: Command, streams: AuditStreams): void {
           : formatTable(HEADINGS, entries.map(formatRow)),
       )
     })
-  addAuditChainCommands(audit, streams)
+  addVerify(audit, streams)
 }
 
 function formatRow(entry: AuditEntry): string[] {
   const { at, actor, operation, merchantCode, objectId, outcome, requestId } = entry
   return [at, actor, operation, merchantCode ?? '-', objectId ?? '-', outcome, requestId ?? '-']
+}
+
+type VerifyOptions = { checkpoint?: NotedCheckpoint; json?: true }
+
+/** Adds `audit verify`, with exit code 1 after a finding. */
+function addVerify(
+  audit: Command,
+  { print, printError, env, onDatabase, setExitCode }: AuditStreams,
+): void {
+  audit
+    .command('verify')
+    .description('check that no audit entry was changed, deleted or added; exit code 0 or 1')
+    .option(
+      '--checkpoint <id:hash>',
+      'a checkpoint from the log, which must be stored',
+      readCheckpoint,
+    )
+    .option('--json', 'as JSON, for programs')
+    .action(async (_: unknown, command: Command) => {
+      const { checkpoint: noted, json } = command.optsWithGlobals<VerifyOptions>()
+      const roots = readDataKeyConfig(env)
+      const found = await onDatabase(async (sql) =>
+        verifyAudit(sql, await openDataKeys(sql, roots), { noted }),
+      )
+      if (noted && noted.upToId < (found.startId ?? 0)) {
+        const kept = `retention has deleted the entries up to ${found.startId}`
+        throw new UsageError(`the checkpoint is older than what is kept: ${kept}`)
+      }
+      print(json ? `${JSON.stringify(found, null, 2)}\n` : formatVerification(found))
+      printError(`${summarise(found)}\n`)
+      if (found.count > 0) setExitCode(1)
+    })
+}
+
+function formatVerification({ last, startId, findings }: AuditVerification): string {
+  const lines = [
+    ...(startId === null ? [] : [`retention has deleted the entries up to ${startId}`]),
+    `the newest checkpoint: ${last ?? 'none yet'}`,
+    ...findings.map(formatFinding),
+  ]
+  return `${lines.join('\n')}\n`
+}
+
+function formatFinding({ kind, afterId, upToId }: AuditFinding): string {
+  const after = afterId === null ? [] : [`after ${afterId}`]
+  const upTo = upToId === null ? [] : [`up to ${upToId}`]
+  return `entries ${[...after, ...upTo].join(' ')}: ${kind}: ${AUDIT_FINDINGS[kind]}`
+}
+
+function summarise({ verified, checkpoints, waiting, count }: AuditVerification): string {
+  const result =
+    count === 0
+      ? 'the audit log is intact'
+      : `${count} ${count === 1 ? 'finding' : 'findings'}: the audit log may have been changed`
+  const young = waiting > 0 ? `, ${waiting} in none yet` : ''
+  return `${result}: ${verified} entries verified in ${checkpoints} checkpoints${young}`
+}
+
+/** Parses `1234:9f86d081884c…`. @throws InvalidArgumentError */
+function readCheckpoint(text: string): NotedCheckpoint {
+  const [, upToId = '', mac = ''] = /^(\d{1,15}):([0-9a-f]{12,64})$/i.exec(text) ?? []
+  if (mac !== '') return { upToId: Number(upToId), mac: mac.toLowerCase() }
+  throw new InvalidArgumentError(
+    'Write an id and at least 12 hexadecimal digits, as they stand in the log: 1234:9f86d081884c.',
+  )
 }

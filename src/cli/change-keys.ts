@@ -8,6 +8,7 @@ import { type Resealed, resealData } from '../maintenance/reseal.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { createLog } from '../platform/telemetry/log.ts'
 import { endEndpoints } from '../webhooks/end-endpoints.ts'
 import type { Cap } from './options.ts'
 import { UsageError } from './usage-error.ts'
@@ -85,6 +86,9 @@ export async function resealStoredData(sql: Sql, roots: RootKeys): Promise<Resea
   return done
 }
 
+/** The command line's own output is no log: its entries leave the database with their checkpoint. */
+export const NO_LOG = createLog('silent')
+
 /** Records a change that was made on the command line, by the user of the operating system. */
 export async function recordChange(
   tx: Tx,
@@ -93,7 +97,7 @@ export async function recordChange(
   objectId: string | null,
 ) {
   const actor: Actor = { id: null, name: `cli (${userInfo().username})`, requestId: null }
-  await recordWrite(tx, actor, { operation, merchantCode, objectId })
+  await recordWrite(tx, NO_LOG, actor, { operation, merchantCode, objectId })
 }
 
 /** @throws UsageError if the account does not exist */

@@ -6,6 +6,7 @@ import { type ListedHold, listHolds } from '../holds/list-holds.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { Reason } from '../refunds/request/params.ts'
+import { NO_LOG } from './change-keys.ts'
 import { formatTable } from './format-table.ts'
 import type { RunOnDatabase } from './with-database.ts'
 
@@ -61,7 +62,7 @@ async function changeOne(
   const subject = await findSubject(sql, merchants, target, id)
   const actor = { id: null, name: `cli (${userInfo().username})`, requestId: null }
   const operation = `holds ${held ? 'set' : 'release'}`
-  const hold = await changeHold({ sql, encryption: NO_KEY }, actor, subject, {
+  const hold = await changeHold({ sql, log: NO_LOG, encryption: NO_KEY }, actor, subject, {
     held,
     reason,
     operation,

@@ -18,5 +18,5 @@ export const FIRST_KEY_LOCK = 4_815_162_345
 /** Held while a webhook endpoint is registered, so that the limit per account holds. */
 export const REGISTRATION_LOCK = 7_620_115_003
 
-/** Held until commit by the one process that appends to the chains of the audit log, or starts one anew. */
-export const AUDIT_CHAIN_LOCK = 4_815_162_346
+/** Held until commit by the one process that adds a checkpoint of the audit log, or deletes an expired one. */
+export const AUDIT_CHECKPOINT_LOCK = 4_815_162_346

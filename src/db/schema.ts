@@ -251,64 +251,27 @@ export const auditEntries = pgTable(
 )
 
 /**
- * The audit log's chains, one of each account; `*` has the entries without an account. A row names the first and the
- * last link, and is signed with a data key: without that key no other chain can take its place.
+ * The checkpoints of the audit log: up to which id the entries of all accounts are signed. Without the data key nobody can
+ * make one, so that a changed, deleted or added entry is found.
  */
-export const auditChains = pgTable(
-  'audit_chains',
+export const auditCheckpoints = pgTable(
+  'audit_checkpoints',
   {
-    merchantCode: text('merchant_code').notNull(),
-    /** The last link that retention has deleted; position 0 as long as none was. */
-    startPosition: counter('start_position').notNull(),
-    startHash: bytes('start_hash').notNull(),
-    headPosition: counter('head_position').notNull(),
-    headHash: bytes('head_hash').notNull(),
-    /** When the head was appended; not signed. */
-    headAt: time('head_at').notNull(),
-    /** HMAC-SHA-256 over the account and both ends, and the data key it was made with. */
+    /** The id of the newest entry in it; it begins after that of the checkpoint before. */
+    upToId: counter('up_to_id').notNull(),
+    /** How many entries it has. */
+    rows: counter('rows').notNull(),
+    /** HMAC-SHA-256 over that of the checkpoint before and over the entries, and the data key it was made with. */
     mac: bytes('mac').notNull(),
     macKeyId: text('mac_key_id').notNull(),
+    /** Of the oldest checkpoint, once retention has deleted its entries: HMAC-SHA-256 that says so. */
+    startMac: bytes('start_mac'),
   },
   (t) => [
-    primaryKey({ name: 'audit_chains_pkey', columns: [t.merchantCode] }),
-    check(
-      'audit_chains_in_order',
-      sql`${t.startPosition} >= 0 and ${t.headPosition} >= ${t.startPosition}`,
-    ),
+    primaryKey({ name: 'audit_checkpoints_pkey', columns: [t.upToId] }),
+    check('audit_checkpoints_has_entries', sql`${t.rows} > 0`),
+    check('audit_checkpoints_mac_is_sha256', sql`length(${t.mac}) = 32`),
   ],
-)
-
-/** The links of the chains: the place of an audit entry, and the hash over it and the link before. */
-export const auditLinks = pgTable(
-  'audit_links',
-  {
-    merchantCode: text('merchant_code').notNull(),
-    position: counter('position').notNull(),
-    entryId: counter('entry_id').notNull(),
-    hash: bytes('hash').notNull(),
-  },
-  (t) => [
-    primaryKey({ name: 'audit_links_pkey', columns: [t.merchantCode, t.position] }),
-    // Whether an entry is in a chain.
-    index('audit_links_entry').on(t.entryId),
-    check('audit_links_hash_is_sha256', sql`length(${t.hash}) = 32`),
-  ],
-)
-
-/** One row: how far the audit log is chained. */
-export const auditProgress = pgTable(
-  'audit_progress',
-  {
-    only: boolean('only').primaryKey().default(true),
-    /** Every entry up to this id is in a chain, and no other will be committed. */
-    doneUpTo: counter('done_up_to').notNull(),
-    /** The same is true of this id once every transaction before `next_xid` has ended. */
-    nextUpTo: counter('next_up_to').notNull(),
-    nextXid: counter('next_xid').notNull(),
-    /** Everything that was committed before this time is in a chain. */
-    chainedAt: time('chained_at').notNull(),
-  },
-  (t) => [check('audit_progress_one_row', sql`${t.only}`)],
 )
 
 /**

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Gauge } from 'prom-client'
+import { SELECT_CHECKPOINT_AGE } from '../access/audit-checkpoints.ts'
 import { EXPIRING_SOON } from '../access/list-keys.ts'
 import type { Config } from '../config/config.ts'
 import type { FeedContext } from '../feed/context.ts'
@@ -119,6 +120,7 @@ const STORED_GAUGES: readonly StoredGauge[] = [
       where disabled_at is not null group by 1`,
     label: { name: 'reason', values: ['gone', 'failing', 'key_ended'] },
   },
+  { gauge: 'audit_checkpoint_age_seconds', sql: SELECT_CHECKPOINT_AGE },
 ]
 
 type StoredValue = { value: number } & Record<string, string | number>

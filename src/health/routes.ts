@@ -1,7 +1,6 @@
 import type { Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { createRoute, z } from '@hono/zod-openapi'
-import { clearAuditGauges, setAuditGauges } from '../audit-chain/gauges.ts'
 import { isSchemaCurrent } from '../db/pending-migrations.ts'
 import { DomainError } from '../errors.ts'
 import { createBaseApp, createRouter } from '../http/app.ts'
@@ -160,7 +159,7 @@ export async function renderMetrics(ctx: HealthContext): Promise<string> {
 async function refreshDatabaseGauges(ctx: HealthContext): Promise<boolean> {
   const reads = ctx.reads.run('metrics', ({ sql }) => {
     const own = { ...ctx, sql }
-    return Promise.all([setStoredGauges(own), setAuditGauges(own)])
+    return setStoredGauges(own)
   })
   try {
     await withTimeout(PROBE_TIMEOUT_MS, reads)
@@ -168,7 +167,6 @@ async function refreshDatabaseGauges(ctx: HealthContext): Promise<boolean> {
   } catch (err) {
     // Metrics matter most while the database is unavailable: still serve the rest.
     clearStoredGauges(ctx)
-    clearAuditGauges(ctx)
     ctx.log.warn({ err }, 'the database gauges could not be read; they are reported as NaN')
     return false
   }

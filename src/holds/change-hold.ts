@@ -12,6 +12,7 @@ import type { Encryption } from '../platform/crypto/encryption.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
+import type { Log } from '../platform/telemetry/log.ts'
 import {
   buildSelfDecidedEvents,
   describeSelfDecided,
@@ -29,7 +30,7 @@ import { requireAnotherToRelease } from './whose-hold.ts'
 /** A hold to set or to release, and why. */
 export type HoldChange = { held: boolean; reason: string; operation: string }
 
-type HoldContext = { sql: Sql; encryption: Pick<Encryption, 'decrypt'> }
+type HoldContext = { sql: Sql; log: Log; encryption: Pick<Encryption, 'decrypt'> }
 
 /**
  * Sets or releases a hold, with its history, its audit entry and its event. Once a hold is set, no further attempt to
@@ -61,7 +62,7 @@ export async function changeHold(
       values (${subject.merchantCode}, ${subject.target}, ${subject.id}, ${change.held}, ${change.reason},
         ${actor.name})`
     const { merchantCode, id: objectId } = subject
-    await recordWrite(tx, actor, { operation: change.operation, merchantCode, objectId })
+    await recordWrite(tx, ctx.log, actor, { operation: change.operation, merchantCode, objectId })
     const recorded = { before: before.hold, hold, change, actor, own }
     await (subject.target === 'merchant'
       ? recordOwnOfAccount(ctx, tx, recorded)

@@ -38,7 +38,7 @@ export async function commitDecision(
     await lockTransaction(tx, key)
     const recorded = await apply(tx)
     await recheckTransaction(tx, key)
-    await recordWrite(tx, access, { operation, merchantCode, objectId })
+    await recordWrite(tx, ctx.log, access, { operation, merchantCode, objectId })
     await recordEvents(tx, [...(await buildEvents(tx)), ...buildDiscrepancyEvents(recorded)])
     return recorded
   })

@@ -12,7 +12,7 @@ const MAX_NOTES = 100
  * @throws DomainError `invalid_request` when it has too many
  */
 export async function addNote(
-  ctx: Pick<Context, 'sql'>,
+  ctx: Pick<Context, 'sql' | 'log'>,
   access: Access,
   found: DiscrepancyRow,
   text: string,
@@ -46,7 +46,7 @@ export async function addNote(
  * @throws DomainError `discrepancy_resolved`
  */
 export async function assignDiscrepancy(
-  ctx: Pick<Context, 'sql'>,
+  ctx: Pick<Context, 'sql' | 'log'>,
   access: Access,
   found: DiscrepancyRow,
   name: string | null,

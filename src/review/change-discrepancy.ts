@@ -33,7 +33,7 @@ export type DiscrepancyStep = {
  * @throws DomainError `discrepancy_resolved`, with what was decided
  */
 export async function changeDiscrepancy(
-  { sql }: Pick<Context, 'sql'>,
+  { sql, log }: Pick<Context, 'sql' | 'log'>,
   access: Access,
   { merchantCode, transactionId, id }: DiscrepancyRow,
   operation: string,
@@ -53,7 +53,7 @@ export async function changeDiscrepancy(
     await recordChanges(tx, [
       { merchantCode, transactionId, paymentId, refundId, ...change, cause },
     ])
-    await recordWrite(tx, access, { operation, merchantCode, objectId: String(id) })
+    await recordWrite(tx, log, access, { operation, merchantCode, objectId: String(id) })
     await recordEvents(tx, [...events, buildDiscrepancyUpdate(after)])
     return after
   })

@@ -31,7 +31,7 @@ const OPERATION = 'POST /v1/transactions/{transactionId}/sync'
  *   in the settings
  */
 export async function requestSync(
-  { sql, config, tracing }: Pick<Context, 'sql' | 'config' | 'tracing'>,
+  { sql, log, config, tracing }: Pick<Context, 'sql' | 'log' | 'config' | 'tracing'>,
   access: Access,
   merchants: readonly string[],
   transactionId: string,
@@ -74,7 +74,11 @@ export async function requestSync(
       values (${merchantCode}, ${transactionId}, true, ${access.chainId}, now())
       on conflict (merchant_code, transaction_id) do update set ${makeDue(sql)}, asked_by = excluded.asked_by`
     notifyAfterCommit(tx, SYNC_DUE)
-    await recordWrite(tx, access, { operation: OPERATION, merchantCode, objectId: transactionId })
+    await recordWrite(tx, log, access, {
+      operation: OPERATION,
+      merchantCode,
+      objectId: transactionId,
+    })
     return merchantCode
   })
 }

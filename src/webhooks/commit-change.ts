@@ -45,7 +45,7 @@ export async function commitChange<T>(
     if (!row) throw endpointNotFound(id)
     const { merchantCode } = row
     const changed = await change(tx, row)
-    await recordWrite(tx, access, { operation, merchantCode, objectId: id })
+    await recordWrite(tx, ctx.log, access, { operation, merchantCode, objectId: id })
     notifyAfterCommit(tx, EVENTS_PUBLISHED)
     return changed
   })

@@ -51,7 +51,7 @@ export async function registerEndpoint(
         `There are already ${MAX_ENDPOINTS} endpoints: delete one that is no longer needed`,
       )
     }
-    await recordWrite(tx, access, { operation: OPERATION, merchantCode, objectId: id })
+    await recordWrite(tx, ctx.log, access, { operation: OPERATION, merchantCode, objectId: id })
   })
   const { name: key, requestId } = access
   const to = formatOrigin(url)

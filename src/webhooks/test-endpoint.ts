@@ -34,7 +34,7 @@ export async function testEndpoint(
   { access, owners, id: endpointId }: EndpointRequest,
   { tests, rates }: TestLimits,
 ): Promise<SendResult> {
-  const { sql, encryption, webhooks } = ctx
+  const { sql, log, encryption, webhooks } = ctx
   const [row] = await sql<Row[]>`
     select merchant_code as "merchantCode", url, types, secret,
       with_refunds as "withRefunds",
@@ -55,7 +55,11 @@ export async function testEndpoint(
     throw new DomainError('rate_limited', detail, { retryAfterS: toSeconds(waitMs) })
   }
   return await tests(async () => {
-    await recordWrite(sql, access, { operation: OPERATION, merchantCode, objectId: endpointId })
+    await recordWrite(sql, log, access, {
+      operation: OPERATION,
+      merchantCode,
+      objectId: endpointId,
+    })
     const id = `test_${randomUUID()}`
     const at = new Date(row.now)
     const event: z.infer<typeof TestEvent> = {

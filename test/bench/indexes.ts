@@ -25,8 +25,6 @@ const REST = [
    from refunds`,
   `insert into audit_entries (actor, operation, object_id, outcome)
    select 'bench', 'POST', refund_id, 'done' from refunds`,
-  `insert into audit_links (merchant_code, position, entry_id, hash)
-   select '*', id, id, sha256(''::bytea) from audit_entries`,
   `insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs, at)
    select merchant_code, transaction_id,
      case when row_number() over () % 1000 = 0 then 'ipn_missing' else 'duplicate_payment' end, '', '',
@@ -57,7 +55,6 @@ const one = (table: string, column: string) =>
 /** Each index that no constraint needs, with the statement it is there for. */
 const READERS: Record<string, string> = {
   audit_entries_object: `select * from audit_entries where object_id = (select object_id from audit_entries limit 1)`,
-  audit_links_entry: `select * from audit_links where entry_id = (select id from audit_entries limit 1)`,
   ipn_events_refund_payment: `select * from ipn_events where kind = 'refund' and merchant_code = ${M}
     and payment_id = (select payment_id from refunds limit 1)`,
   ipn_events_refund_unhandled: `select * from ipn_events where kind = 'refund' and handled_at is null

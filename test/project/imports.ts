@@ -14,7 +14,7 @@ export const ROWS: readonly (readonly string[])[] = [
   ['accounts'],
   ['access', 'gateway'],
   ['context', 'sandbox'],
-  ['audit-chain', 'events'],
+  ['events'],
   ['cards', 'discrepancies', 'payments'],
   ['transactions'],
   ['ipn', 'refunds'],

@@ -5,6 +5,7 @@ import { makeFormToken } from '../../src/console/forms/form-token.ts'
 import { TOKEN_FIELD } from '../../src/console/forms/protect-forms.ts'
 import { createRateLimiter } from '../../src/platform/concurrency/rate-limiter.ts'
 import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
+import { createLog } from '../../src/platform/telemetry/log.ts'
 import type { TestDatabase } from './database.ts'
 import type { Rig } from './service.ts'
 
@@ -40,7 +41,7 @@ export async function makeLink({ sql }: Database, personId: string): Promise<str
 /** Opens a session for a person, as a sign-in link does. @returns its token */
 export async function openTestSession(database: Database, personId: string): Promise<string> {
   const opened = await signIn(
-    { sql: database.sql, rates: createRateLimiter() },
+    { sql: database.sql, rates: createRateLimiter(), log: createLog('silent') },
     {
       token: await makeLink(database, personId),
       address: '192.0.2.1',

@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { collectNotifications } from '../../src/platform/postgres/notify.ts'
+import { collectAfterCommit } from '../../src/platform/postgres/notify.ts'
 import type { Sql } from '../../src/platform/postgres/types.ts'
 import type { TestDatabase } from './database.ts'
 import { waitUntil } from './wait-until.ts'
@@ -58,7 +58,7 @@ export async function whileUncommitted<H, T>(
 ): Promise<T> {
   const held = await sql.reserve()
   let open = true
-  const sendNotifications = collectNotifications(sql, held)
+  const sendNotifications = collectAfterCommit(sql, held)
   const commit = async () => {
     open = false
     await held`commit`

@@ -28,7 +28,7 @@ export function accountRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
       const isEnded = isUuid(sessionId) && (await endSession(tx, personId, sessionId))
       if (!isEnded) throw new DomainError('not_found', 'There is no such session')
       const write = { operation, merchantCode: null, objectId: sessionId }
-      await recordWrite(tx, c.get('access'), write)
+      await recordWrite(tx, ctx.log, c.get('access'), write)
     })
   }
 

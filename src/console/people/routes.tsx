@@ -36,7 +36,11 @@ export function peopleRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
       const person = await find(tx, c)
       const done = await write(tx, person)
       const operation = `POST ${PATH}/{personId}/${action}`
-      await recordWrite(tx, c.get('access'), { operation, merchantCode: null, objectId: person.id })
+      await recordWrite(tx, ctx.log, c.get('access'), {
+        operation,
+        merchantCode: null,
+        objectId: person.id,
+      })
       return done
     })
   }
@@ -107,7 +111,7 @@ async function add(ctx: ConsoleContext, c: ConsoleRequest, read: ReturnType<type
       return { kind: 'invalid' as const, problems }
     }
     const write = { operation: `POST ${PATH}`, merchantCode: null, objectId: added.id }
-    await recordWrite(tx, c.get('access'), write)
+    await recordWrite(tx, ctx.log, c.get('access'), write)
     return added
   })
 }

@@ -16,7 +16,7 @@ const PATH = '/console/sign-in'
 /** Serves the way in. It needs no session; the token in the path stands for one that is not there yet. */
 export function signInRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
   const isTrustedProxy = compileNetworks(ctx.config.TRUSTED_PROXIES)
-  const shared = { sql: ctx.sql, rates: createRateLimiter() }
+  const shared = { sql: ctx.sql, log: ctx.log, rates: createRateLimiter() }
   const app = new Hono<ConsoleEnv>()
 
   app.get(PATH, (c) => renderInvitation(c, readCookie(ctx, c, 'draft') !== undefined))

@@ -48,7 +48,9 @@ async function send(sql: Sql, sender: Sender): Promise<void> {
   sender.running = false
 }
 
-const pending = new WeakMap<Tx, Notification[]>()
+type Work = (sql: Sql) => void
+
+const pending = new WeakMap<Tx, Work[]>()
 
 /**
  * Sends a NOTIFY once the unit of work has committed, and none if it rolls back.
@@ -57,17 +59,27 @@ const pending = new WeakMap<Tx, Notification[]>()
 export function notifyAfterCommit(tx: Tx, channel: string, payload = ''): void {
   const collected = pending.get(tx)
   if (!collected) throw new Error('a NOTIFY needs a unit of work whose commit it can follow')
-  collected.push({ channel, payload })
+  collected.push((sql) => notify(sql, channel, payload))
 }
 
 /**
- * Starts to collect the notifications of a unit of work.
- * @returns a function that sends them, to be called after the commit
+ * Does something that cannot fail once the unit of work has committed, and not at all if it rolls back; at once outside a
+ * unit of work, where the statement before was a commit of its own.
  */
-export function collectNotifications(sql: Sql, tx: Tx): () => void {
-  const collected: Notification[] = []
+export function runAfterCommit(tx: Tx, work: () => void): void {
+  const collected = pending.get(tx)
+  if (collected) collected.push(work)
+  else work()
+}
+
+/**
+ * Starts to collect what a unit of work does after its commit.
+ * @returns a function that does it, to be called after the commit
+ */
+export function collectAfterCommit(sql: Sql, tx: Tx): () => void {
+  const collected: Work[] = []
   pending.set(tx, collected)
   return () => {
-    for (const { channel, payload } of collected) notify(sql, channel, payload)
+    for (const work of collected) work(sql)
   }
 }

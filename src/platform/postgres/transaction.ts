@@ -1,6 +1,6 @@
 import postgres from 'postgres'
 import { isConnectionLost } from './errors.ts'
-import { collectNotifications } from './notify.ts'
+import { collectAfterCommit } from './notify.ts'
 import type { Sql, Tx } from './types.ts'
 
 /**
@@ -88,7 +88,7 @@ async function runOn<O, T>(
   connection: Connection,
   { open, work }: PipelinedWork<O, T>,
 ): Promise<T> {
-  const sendNotifications = collectNotifications(sql, connection)
+  const sendNotifications = collectAfterCommit(sql, connection)
   try {
     const [, opened] = await Promise.all([
       runCommand(connection, 'begin', 'BEGIN'),

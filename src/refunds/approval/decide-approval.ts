@@ -190,7 +190,7 @@ async function recordStep(
 
 /** Makes the transaction due, and records the audit entry and the event. */
 async function recordDecision(
-  { sql, encryption }: Pick<Context, 'sql' | 'encryption'>,
+  { sql, log, encryption }: Pick<Context, 'sql' | 'log' | 'encryption'>,
   tx: Tx,
   { merchantCode, transactionId, refundId }: RefundRow,
   { access, operation }: { access: Access; operation: string },
@@ -200,7 +200,7 @@ async function recordDecision(
     where merchant_code = ${merchantCode} and transaction_id = ${transactionId}`
   notifyAfterCommit(tx, SYNC_DUE)
   notifyTransactionChanged(tx, { merchantCode, transactionId })
-  await recordWrite(tx, access, { operation, merchantCode, objectId: refundId })
+  await recordWrite(tx, log, access, { operation, merchantCode, objectId: refundId })
   const shown = await readRefunds(tx, merchantCode, [refundId])
   const events = shown.map((one) => buildRefundEvent(encryption, one.refund, 'refund.updated', one))
   await recordEvents(tx, events)

@@ -20,7 +20,7 @@ type Change = { merchantCode: string; actor: Actor; operation: string }
 
 /** Offers one more reason, after the others. */
 export async function addReason(
-  ctx: Pick<Context, 'sql'>,
+  ctx: Pick<Context, 'sql' | 'log'>,
   change: Change,
   label: string,
 ): Promise<ReasonChanged> {
@@ -39,7 +39,7 @@ export async function addReason(
 
 /** Offers a reason under another text, in the same place. The old text stays in the history. */
 export async function renameReason(
-  ctx: Pick<Context, 'sql'>,
+  ctx: Pick<Context, 'sql' | 'log'>,
   change: Change,
   id: number,
   label: string,
@@ -58,7 +58,7 @@ export async function renameReason(
 
 /** No longer offers a reason. Refunds keep their text. */
 export async function endReason(
-  ctx: Pick<Context, 'sql'>,
+  ctx: Pick<Context, 'sql' | 'log'>,
   change: Change,
   id: number,
 ): Promise<ReasonChanged> {
@@ -70,7 +70,7 @@ export async function endReason(
 
 /** Moves a reason before the one above it. */
 export async function raiseReason(
-  ctx: Pick<Context, 'sql'>,
+  ctx: Pick<Context, 'sql' | 'log'>,
   change: Change,
   id: number,
 ): Promise<ReasonChanged> {
@@ -99,7 +99,7 @@ type Changed = { outcome: Exclude<ReasonChanged, 'done'> } | { outcome: 'done'; 
 
 /** Makes one change of an account's list at a time, with its audit entry. */
 async function changeReasons(
-  { sql }: Pick<Context, 'sql'>,
+  { sql, log }: Pick<Context, 'sql' | 'log'>,
   { merchantCode, actor, operation }: Change,
   work: (tx: Tx) => Promise<Changed>,
 ): Promise<ReasonChanged> {
@@ -109,7 +109,7 @@ async function changeReasons(
       select from merchant_accounts where merchant_code = ${merchantCode} for no key update`
     const changed = await work(tx)
     if (changed.outcome === 'done') {
-      await recordWrite(tx, actor, { operation, merchantCode, objectId: String(changed.id) })
+      await recordWrite(tx, log, actor, { operation, merchantCode, objectId: String(changed.id) })
     }
     return changed.outcome
   })

@@ -32,7 +32,7 @@ export async function readRefundReview(
  * @throws DomainError `invalid_request` when it has too many
  */
 export async function noteRefund(
-  ctx: Pick<Context, 'sql'>,
+  ctx: Pick<Context, 'sql' | 'log'>,
   found: RefundRecord,
   text: string,
   access: Access,
@@ -57,7 +57,7 @@ export async function noteRefund(
 
 /** Assigns a refund to a person, or, without a name, takes the assignment back. */
 export async function assignRefund(
-  ctx: Pick<Context, 'sql'>,
+  ctx: Pick<Context, 'sql' | 'log'>,
   found: RefundRecord,
   name: string | null,
   access: Access,
@@ -85,7 +85,7 @@ type Annotation = {
 
 /** Writes an annotation in one unit of work with its entry in the timeline and the audit entry. */
 async function annotate(
-  { sql }: Pick<Context, 'sql'>,
+  { sql, log }: Pick<Context, 'sql' | 'log'>,
   { refund }: RefundRecord,
   access: Access,
   write: (tx: Tx, refund: RefundRecord['refund']) => Promise<Annotation>,
@@ -99,7 +99,7 @@ async function annotate(
     const field = `refund_${operation}`
     await recordChanges(tx, [{ ...key, paymentId, refundId, field, before, after, cause }])
     const path = `POST /console/refunds/{merchant}/{refundId}/${operation}`
-    await recordWrite(tx, access, { operation: path, merchantCode, objectId: refundId })
+    await recordWrite(tx, log, access, { operation: path, merchantCode, objectId: refundId })
     notifyTransactionChanged(tx, key)
   })
 }

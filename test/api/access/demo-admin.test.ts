@@ -5,13 +5,14 @@ import { lockLiveKey } from '../../../src/access/principal.ts'
 import { findSession } from '../../../src/access/sessions.ts'
 import { signIn } from '../../../src/access/sign-in.ts'
 import { createRateLimiter } from '../../../src/platform/concurrency/rate-limiter.ts'
+import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
 
 const database = useTestDatabase()
 
 const use = (token: string) =>
   signIn(
-    { sql: database.sql, rates: createRateLimiter() },
+    { sql: database.sql, rates: createRateLimiter(), log: createLog('silent') },
     { token, address: '192.0.2.1', userAgent: '', requestId: 'r' },
   )
 

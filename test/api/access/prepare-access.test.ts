@@ -53,7 +53,7 @@ it('a start that is no demo ends the demo: its key, what it was rotated to, its 
   expect([await isLive(key), await isLive(rotated.created.text)]).toEqual([false, false])
   expect(await isLive(other)).toBe(true)
   const opened = await signIn(
-    { sql: database.sql, rates: createRateLimiter() },
+    { sql: database.sql, rates: createRateLimiter(), log: createLog('silent') },
     {
       ...{ token: link.token, address: '192.0.2.1', userAgent: '', requestId: 'r' },
     },

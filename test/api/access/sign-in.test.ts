@@ -5,6 +5,7 @@ import { findSession, listSessions, recordUse } from '../../../src/access/sessio
 import { FAILURES_OF_NETWORK, SIGN_INS_OF_PERSON, signIn } from '../../../src/access/sign-in.ts'
 import { createRateLimiter } from '../../../src/platform/concurrency/rate-limiter.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
+import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { addTestPerson, addVisitor, makeLink } from '../../support/console.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
@@ -20,7 +21,7 @@ const newAddress = () => `198.51.100.${++networks}`
 
 const open = (token: string, more: Partial<Parameters<typeof signIn>[1]> = {}) =>
   signIn(
-    { sql: database.sql, rates },
+    { sql: database.sql, rates, log: createLog('silent') },
     { token, address: newAddress(), userAgent: 'b', requestId: 'r', ...more },
   )
 

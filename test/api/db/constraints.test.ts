@@ -17,9 +17,7 @@ beforeAll(async () => {
   await database.sql.unsafe(external({}))
   await database.sql.unsafe(reason({}))
   await database.sql.unsafe(insert('event_removals', { removed_up_to: '0' }))
-  for (const one of [auditChain({}), auditLink({}), auditProgress('true')]) {
-    await database.sql.unsafe(one)
-  }
+  await database.sql.unsafe(checkpoint({}))
   await database.sql.unsafe(endpoint({ id: ZERO }))
   await database.sql.unsafe(delivery({}))
   await database.sql.unsafe(attempt({}))
@@ -40,33 +38,13 @@ function insert(table: string, columns: Columns): string {
   return `insert into ${table} (${Object.keys(columns)}) values (${Object.values(columns)})`
 }
 
-const auditChain = (more: Columns) =>
-  insert('audit_chains', {
-    merchant_code: `'M'`,
-    start_position: '1',
-    start_hash: `''`,
-    head_position: '1',
-    head_hash: `''`,
-    head_at: 'now()',
-    mac: `''`,
+const checkpoint = (more: Columns) =>
+  insert('audit_checkpoints', {
+    up_to_id: '1',
+    '"rows"': '1',
+    mac: THIRD_HASH,
     mac_key_id: `'k'`,
     ...more,
-  })
-const auditLink = (more: Columns) =>
-  insert('audit_links', {
-    merchant_code: `'M'`,
-    position: '1',
-    entry_id: '1',
-    hash: THIRD_HASH,
-    ...more,
-  })
-const auditProgress = (only: string) =>
-  insert('audit_progress', {
-    '"only"': only,
-    done_up_to: '0',
-    next_up_to: '0',
-    next_xid: '0',
-    chained_at: 'now()',
   })
 const key = (more: Columns) =>
   insert('api_keys', {
@@ -230,13 +208,9 @@ const reason = (more: Columns) =>
   insert('refund_reasons', { merchant_code: `'M'`, label: `'R'`, position: '1', ...more })
 
 const REFUSED: [constraint: string, statement: string][] = [
-  ['audit_chains_pkey', auditChain({})],
-  ['audit_chains_in_order', auditChain({ merchant_code: `'N'`, start_position: '2' })],
-  ['audit_chains_in_order', auditChain({ merchant_code: `'N'`, start_position: '-1' })],
-  ['audit_links_pkey', auditLink({})],
-  ['audit_links_hash_is_sha256', auditLink({ position: '2', hash: `''` })],
-  ['audit_progress_pkey', auditProgress('true')],
-  ['audit_progress_one_row', auditProgress('false')],
+  ['audit_checkpoints_pkey', checkpoint({})],
+  ['audit_checkpoints_has_entries', checkpoint({ up_to_id: '2', '"rows"': '0' })],
+  ['audit_checkpoints_mac_is_sha256', checkpoint({ up_to_id: '2', mac: `''` })],
   ['event_removals_pkey', insert('event_removals', { removed_up_to: '1' })],
   ['event_removals_one_row', insert('event_removals', { '"only"': 'false' })],
   ['webhook_endpoints_pkey', endpoint({ id: ZERO })],

@@ -113,7 +113,7 @@ const WITHOUT_MERCHANT = [
   'api_keys_hash',
   'api_keys_replaced_once',
   'audit_entries.id',
-  'audit_progress.only',
+  'audit_checkpoints_pkey',
   'data_keys_pkey',
   'event_outbox.id',
   'event_removals.only',

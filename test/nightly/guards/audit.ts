@@ -1,48 +1,83 @@
 import type { Guard } from './guard.ts'
 
+const PASS = {
+  file: 'src/access/audit-checkpoints.ts',
+  test: 'test/api/access/audit-checkpoints.test.ts',
+  control: 'a checkpoint has the entries of all accounts, as many as fit, and is a line of the log',
+} as const
+
+const VERIFY = {
+  test: 'test/api/access/verify-audit.test.ts',
+  control: 'an untouched log is intact, also while entries wait for the next checkpoint',
+} as const
+
 export const AUDIT: readonly Guard[] = [
   {
-    file: 'src/audit-chain/chain-entries.ts',
-    text: '    if (why) left.set(code, why)\n    else links',
-    mutation: '    if (why) left.set(code, why)\n    links',
-    test: 'test/api/audit-chain/chain-entries.test.ts',
-    claim: 'the pass signs nothing after a deleted end, and goes on with other accounts',
-    control:
-      'the pass chains the entries of each account, and those of none, in batches of any size',
+    ...PASS,
+    text: "const YOUNG = `at between now() - interval '10 minutes'",
+    mutation: "const YOUNG = `at between now() - interval '30 seconds'",
+    claim:
+      'a checkpoint has an entry of a transaction that was open for 60 s, with those committed after it',
   },
   {
-    file: 'src/audit-chain/chain-entries.ts',
-    text: '      if (!turn?.mine) return undefined\n',
-    mutation: '      if (!turn) return undefined\n',
-    test: 'test/api/audit-chain/chain-entries.test.ts',
-    claim: 'the pass runs in one process at a time: the other does nothing',
-    control:
-      'the pass chains the entries of each account, and those of none, in batches of any size',
+    ...PASS,
+    text: 'bool_or(${tx.unsafe(YOUNG)}) over (order by id) as waits',
+    mutation: '(${tx.unsafe(YOUNG)}) as waits',
+    claim:
+      'a checkpoint ends before the first entry that is younger than ten minutes, also if older ones follow',
   },
   {
-    file: 'src/audit-chain/verify-chain.ts',
-    text: '    if (computed.equals(hash)) walk.verified += 1\n    else',
-    mutation: '    if (computed.length > 0) walk.verified += 1\n    else',
-    test: 'test/api/audit-chain/verify.test.ts',
+    ...PASS,
+    text: '  return turn?.mine === true\n',
+    mutation: '  return turn !== undefined\n',
+    claim: 'a checkpoint is written by one of two processes at once',
+  },
+  {
+    ...PASS,
+    text: '    if (!isGenuine) {',
+    mutation: '    if (entries.length < 0) {',
+    claim: 'retention makes nothing disappear after a changed time, and logs it',
+  },
+  {
+    ...PASS,
+    text: '(!start || isStart(encryption, start)) && ',
+    mutation: '',
+    claim: 'retention makes nothing disappear after a start that it did not sign',
+  },
+  {
+    ...PASS,
+    text: 'if (!role?.may || !(await takeTurn(tx))) return 0',
+    mutation: 'if (!role || !(await takeTurn(tx))) return 0',
+    claim:
+      'a role that may only insert and read writes and signs entries, changes none, and leaves retention to another',
+  },
+  {
+    file: 'src/access/audit.ts',
+    text: "  runAfterCommit(tx, () => log.info({ ...row, ...entry }, 'audit entry'))",
+    mutation: "  log.info({ ...row, ...entry }, 'audit entry')",
+    test: PASS.test,
+    claim: 'an entry that is rolled back is no line of the log',
+    control: PASS.control,
+  },
+  {
+    ...VERIFY,
+    file: 'src/access/verify-audit.ts',
+    text: '        if (isSigned(encryption, before, checkpoint, digest)) found',
+    mutation: '        if (checkpoint.rows === digest.rows()) found',
     claim: "a change of one entry is found: object_id becomes 'object-1'",
-    control: 'a change of one entry is found: id becomes 999',
   },
   {
-    file: 'src/audit-chain/verify-chain.ts',
-    text: "  if (position < headPosition) addFinding(list, 'cut_off', position + 1)\n  else if",
-    mutation: '  if',
-    test: 'test/api/audit-chain/verify.test.ts',
-    claim: 'tampering with the log is found: the same, and the gap is closed',
-    control:
-      'tampering with the log is found: an entry is linked into the chain of another account',
+    ...VERIFY,
+    file: 'src/access/verify-audit.ts',
+    text: '        if (!isStart(encryption, checkpoint)) addFinding',
+    mutation: '        if (checkpoint.rows === 0) addFinding',
+    claim: 'tampering with the log is found: the same with a start that retention did not sign',
   },
   {
-    file: 'src/audit-chain/verify-chain.ts',
-    text: "  else if (!isSigned(encryption, chain)) addFinding(walk.list, 'signature')\n",
-    mutation:
-      "  else if (!isSigned(encryption, chain) && merchantCode === '') addFinding(walk.list, 'signature')\n",
-    test: 'test/api/audit-chain/verify.test.ts',
-    claim: "tampering with the log is found: the signed head is another account's",
-    control: 'tampering with the log is found: the pass is kept from an entry',
+    ...VERIFY,
+    file: 'src/access/audit-checkpoints.ts',
+    text: "[before?.mac.toString('hex') ?? null, upToId",
+    mutation: '[before && null, upToId',
+    claim: 'tampering with the log is found: the same with the checkpoint',
   },
 ]

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createChainEntries } from '../../../src/audit-chain/chain-entries.ts'
-import { listChains } from '../../../src/audit-chain/chains.ts'
+import { addCheckpoint } from '../../../src/access/audit-checkpoints.ts'
+import { verifyAudit } from '../../../src/access/verify-audit.ts'
 import { DEMO_ACCOUNT } from '../../../src/config/accounts.ts'
 import { type Sandbox, startSandbox } from '../../../src/sandbox/start-sandbox.ts'
 import type { Service } from '../../../src/service.ts'
@@ -277,12 +277,12 @@ it('every curl command of the documentation works, in the order of its page', as
   }
 }, 60_000)
 
-/** Chains what the commands before wrote, and reads the head of an account as the log has it. */
-async function readAuditHead(merchantCode: string): Promise<string> {
-  await createChainEntries(service.ctx)()
-  const chains = await listChains(service.ctx.sql)
-  const chain = chains.find((one) => one.merchantCode === merchantCode)
-  return `${chain?.headPosition}:${chain?.headHash.toString('hex')}`
+/** Signs what the commands before wrote, as if it were older. @returns the newest checkpoint as the log has it */
+async function readCheckpoint(): Promise<string> {
+  const { ctx } = service
+  await ctx.sql`update audit_entries set at = at - interval '11 minutes'`
+  await addCheckpoint(ctx)
+  return (await verifyAudit(ctx.sql, ctx.encryption)).last ?? ''
 }
 
 it('every command for keys and the audit works, in the order of its page', async () => {
@@ -290,8 +290,8 @@ it('every command for keys and the audit works, in the order of its page', async
   const env = { DATABASE_URL: database.url, DATA_ENCRYPTION_KEY }
   let id = ''
   for (const { command } of cli) {
-    const head = command.includes('<head') ? await readAuditHead('DEMO') : ''
-    const filled = command.replace(/<id[^>]*>/, () => id).replace(/<head[^>]*>/, head)
+    const noted = command.includes('<checkpoint') ? await readCheckpoint() : ''
+    const filled = command.replace(/<id[^>]*>/, () => id).replace(/<checkpoint[^>]*>/, noted)
     const [, , , , , ...args] = splitWords(filled)
     const { code, out, err } = await runCli(args, env)
     const talk = command.includes('audit verify') ? expect.stringContaining('is intact') : ''

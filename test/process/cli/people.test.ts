@@ -3,6 +3,7 @@ import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { signIn } from '../../../src/access/sign-in.ts'
 import { createRateLimiter } from '../../../src/platform/concurrency/rate-limiter.ts'
+import { createLog } from '../../../src/platform/telemetry/log.ts'
 import { runCli } from '../../support/cli.ts'
 import { MERCHANT } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
@@ -24,7 +25,7 @@ const people = (args: readonly string[], env: Record<string, string> = {}) =>
 const newName = () => `Mai ${randomUUID()}`
 const use = (link: string) =>
   signIn(
-    { sql: rig.database.sql, rates: createRateLimiter() },
+    { sql: rig.database.sql, rates: createRateLimiter(), log: createLog('silent') },
     {
       token: link.split('/').at(-1) ?? '',
       ...{ address: '192.0.2.7', userAgent: '', requestId: 'r' },
