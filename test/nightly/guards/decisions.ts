@@ -101,7 +101,7 @@ export const DECISIONS: readonly Guard[] = [
     mutation: "  if (againstEvidence === null || refundId !== '') return []\n  const ours",
     test: 'test/plays/review/decisions.test.ts',
     claim:
-      'a decision against the evidence of growth that nothing explains is refused; growth of another refund is none',
+      'a decision against the evidence of a failure notification is refused, and with againstEvidence a discrepancy',
     control:
       'a decision against the evidence of a success notification that no query has followed yet is refused',
   },
