@@ -12,6 +12,7 @@ import { answerUnreadable } from '../http/problems.ts'
 import { setSecurityHeaders } from '../http/raw-response.ts'
 import { type ConnectionPolicy, openServer, type ServerLimits } from '../http/server.ts'
 import { shareRuns, withTimeout } from '../platform/concurrency/timing.ts'
+import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import { setWebhookGauges } from '../webhooks/gauges.ts'
 import {
   clearDatabaseGauges,
@@ -179,7 +180,9 @@ async function refreshDatabaseGauges(ctx: HealthContext): Promise<boolean> {
   } catch (err) {
     // Metrics matter most while the database is unavailable: still serve the rest.
     clearDatabaseGauges(ctx)
-    ctx.log.warn({ err }, 'the database gauges could not be read; they are reported as NaN')
+    if (!noteOutage(ctx.log, err, 'scrapes')) {
+      ctx.log.warn({ err }, 'the database gauges could not be read; they are reported as NaN')
+    }
     return false
   }
 }

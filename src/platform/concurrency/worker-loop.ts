@@ -1,5 +1,6 @@
 import type { Gauge } from 'prom-client'
 import type { Log } from '../telemetry/log.ts'
+import { noteOutage } from '../telemetry/outage-log.ts'
 
 /** A round that has begun: how many work items it found, and when all of them are finished. */
 export type WorkerRound = { count: number; finished: Promise<void> }
@@ -61,6 +62,7 @@ export function startWorkerLoop({
   }
 
   function logFailedRound(error: unknown): void {
+    if (noteOutage(log, error, 'rounds')) return
     log.error({ err: error, loop: name }, `a round of the ${name} loop failed; the loop continues`)
   }
 
