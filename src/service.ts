@@ -6,6 +6,7 @@ import { isLoopback } from './config/setting-types.ts'
 import { type ContextOptions, createContext, type ServiceContext } from './create-context.ts'
 import { EVENTS_PUBLISHED, TRANSACTION_CHANGED } from './db/channels.ts'
 import { openMetricsServer } from './health/routes.ts'
+import { watchOutages } from './health/watch-outages.ts'
 import { createBodyBudget } from './http/body.ts'
 import { answerUnreadable, refuseRequest } from './http/problems.ts'
 import { hasSeveralHosts, setSecurityHeaders } from './http/raw-response.ts'
@@ -67,7 +68,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   })
   const server = openHttpServer(ctx, limits, policy)
   const metricsServer = openMetricsServer(ctx, limits, policy)
-  const loops: WorkerLoop[] = []
+  const loops: WorkerLoop[] = [watchOutages(ctx)]
 
   async function start(): Promise<Pick<Service, 'url' | 'metricsUrl'>> {
     const metricsUrl = await listenForScrapes(metricsServer, ctx)

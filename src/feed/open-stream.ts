@@ -5,6 +5,7 @@ import { DomainError } from '../errors.ts'
 import { type EventRow, serializeEvent } from '../events/event.ts'
 import type { HttpEnv } from '../http/problems.ts'
 import { withEitherSignal } from '../platform/concurrency/timing.ts'
+import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import type { FeedContext } from './context.ts'
 import { awaitEvents, type FeedQuery } from './long-poll.ts'
 import { readFeed } from './read-feed.ts'
@@ -46,6 +47,7 @@ export async function openStream(
       // The written bytes would wait forever for a client that does not read.
       if (cut) c.env.outgoing.destroy()
     } catch (error) {
+      if (noteOutage(ctx.log, error, 'streams')) return
       ctx.log.warn(
         { err: error, requestId, key },
         'an event stream failed; its client can reconnect',

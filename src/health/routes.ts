@@ -10,6 +10,7 @@ import { answerUnreadable } from '../http/problems.ts'
 import { setSecurityHeaders } from '../http/raw-response.ts'
 import { type ConnectionPolicy, openServer, type ServerLimits } from '../http/server.ts'
 import { shareRuns, withTimeout } from '../platform/concurrency/timing.ts'
+import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import {
   clearStoredGauges,
   type HealthContext,
@@ -167,7 +168,9 @@ async function refreshDatabaseGauges(ctx: HealthContext): Promise<boolean> {
   } catch (err) {
     // Metrics matter most while the database is unavailable: still serve the rest.
     clearStoredGauges(ctx)
-    ctx.log.warn({ err }, 'the database gauges could not be read; they are reported as NaN')
+    if (!noteOutage(ctx.log, err, 'scrapes')) {
+      ctx.log.warn({ err }, 'the database gauges could not be read; they are reported as NaN')
+    }
     return false
   }
 }

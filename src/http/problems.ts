@@ -9,6 +9,7 @@ import { DomainError, type FieldError, REFUSALS, type RefusalCode } from '../err
 import { maskCardText } from '../platform/crypto/mask-cards.ts'
 import { isDatabaseUnavailable, UnreplicatedError } from '../platform/postgres/errors.ts'
 import type { Log } from '../platform/telemetry/log.ts'
+import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import { setSecurityHeaders } from './raw-response.ts'
 
 /** What the framework's context holds for every request. */
@@ -114,11 +115,15 @@ export function explainError(
   { requestId, method, path }: FailedRequest,
 ): ExplainedError {
   if (error instanceof UnreplicatedError) {
-    log.error({ err: error, requestId }, 'no standby has confirmed a commit: it may be lost')
+    if (!noteOutage(log, error, 'requests')) {
+      log.error({ err: error, requestId }, 'no standby has confirmed a commit: it may be lost')
+    }
     return { code: 'unavailable', detail: UNREPLICATED }
   }
   if (isDatabaseUnavailable(error)) {
-    log.error({ err: error, requestId }, 'the database is unreachable')
+    if (!noteOutage(log, error, 'requests')) {
+      log.error({ err: error, requestId }, 'the database is unreachable')
+    }
     return { code: 'unavailable', detail: 'The database is unreachable; retry in a moment' }
   }
   if (error instanceof DomainError) {

@@ -1,6 +1,7 @@
 import type { Context } from '../context.ts'
 import { VERDICTS } from '../metrics.ts'
 import { createLogThrottle } from '../platform/telemetry/log-throttle.ts'
+import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import type { IpnAnswer } from './answer.ts'
 
 type Sender = { address: string; requestId: string }
@@ -17,6 +18,7 @@ export function createRefusalLog({ log }: Pick<Context, 'log'>): RefusalLog {
   const throttles = new Map(VERDICTS.map((verdict) => [verdict, createLogThrottle()]))
   return {
     logFailure(err, { verdict }, sender) {
+      if (noteOutage(log, err, 'notifications')) return
       const suppressed = throttles.get(verdict)?.()
       if (!suppressed) return
       log.error(

@@ -52,17 +52,9 @@ const MIN_MAJOR = 15
 const DEPENDENT: readonly CheckName[] = ['schema', 'key', 'clock']
 
 /**
- * For everything (ms): the driver connects again and again to a server that accepts connections and closes them, as a load
- * balancer without a server behind it does.
- */
-export const DATABASE_TIMEOUT_MS = 20_000
-
-const NO_ANSWER = 'The database at DATABASE_URL did not answer'
-const WHAT_TO_CHECK = 'check its address, and whether a server runs behind a proxy there'
-
-/**
  * Checks the database, its schema, whether the encryption key opens what it stores, and its clock.
- * @param timeoutMs for all of it
+ * @param timeoutMs for all of it: the driver connects again and again to a server that accepts connections and closes them,
+ *   as a load balancer without a server behind it does
  */
 export async function checkDatabase(config: Config, timeoutMs: number): Promise<Finding[]> {
   const found = findDatabase(config)
@@ -74,9 +66,13 @@ export async function checkDatabase(config: Config, timeoutMs: number): Promise<
   try {
     const late = sleep(timeoutMs, undefined, { signal: done.signal }).catch(() => undefined)
     const findings = await Promise.race([checkServer(sql, found.url, config), late])
-    return findings ?? fail(`${NO_ANSWER} within ${timeoutMs} ms: ${WHAT_TO_CHECK}`)
+    if (findings) return findings
+    return fail(
+      `The database at DATABASE_URL (${describeAddress(found.url)}) did not answer within ${timeoutMs} ms: check its address, firewalls on the way, and whether a server runs behind a proxy there`,
+    )
   } catch (error) {
-    return fail(explainError(error).replace(/^Error: |\n.*/gs, ''))
+    const reason = explainError(error).replace(/^Error: |\n.*/gs, '')
+    return fail(`${reason} (${describeAddress(found.url)})`)
   } finally {
     done.abort()
     await Promise.all([close(), database.close()])

@@ -3,12 +3,7 @@ import type { Environment } from '../config/settings.ts'
 import { ConfigError } from '../config/sources.ts'
 import { probeTls } from '../platform/outbound/probe-tls.ts'
 import { COMMIT, PACKAGE } from '../version.ts'
-import {
-  type CheckName,
-  checkDatabase,
-  DATABASE_TIMEOUT_MS,
-  type Finding,
-} from './check-database.ts'
+import { type CheckName, checkDatabase, type Finding } from './check-database.ts'
 import { isCertificateCode } from './explain-error.ts'
 
 export type CheckResult = {
@@ -19,33 +14,39 @@ export type CheckResult = {
   checks: readonly Finding[]
 }
 
+/** What depends on valid settings. They run beside each other, so that one that waits holds up no other. */
+const CHECKS = [checkDatabase, checkGateway] as const
+
+/** For everything of the database, and for each host (ms): with closing its connections less than 10 s. */
+const TIMEOUT_MS = 7_500
+
 const OTHERS: readonly CheckName[] = ['database', 'schema', 'key', 'clock', 'gateway']
 
 /**
  * Checks whether a start with these settings would succeed. Nothing is served, bound or written: the database is read in
  * a read-only transaction, and the gateway gets no request.
  * @param env the environment variables; this process's own if left out
- * @param databaseTimeoutMs how long the checks of the database may take together
+ * @param onFinding called with each finding as it comes
  */
 export async function runCheck(
   env?: Environment,
-  databaseTimeoutMs: number = DATABASE_TIMEOUT_MS,
+  {
+    timeoutMs = TIMEOUT_MS,
+    onFinding = () => {},
+  }: { timeoutMs?: number; onFinding?: (finding: Finding) => void } = {},
 ): Promise<CheckResult> {
+  const report = (found: Finding[]) => {
+    for (const finding of found) onFinding(finding)
+    return found
+  }
   const { config, findings } = checkSettings(env)
-  const checks = [
-    ...findings,
-    ...(config ? await checkOthers(config, databaseTimeoutMs) : skipOthers()),
-  ]
+  report(findings)
+  const others = config
+    ? await Promise.all(CHECKS.map(async (check) => report(await check(config, timeoutMs))))
+    : [report(skipOthers())]
+  const checks = [...findings, ...others.flat()]
   const ok = checks.every(({ status }) => status !== 'failed')
   return { ok, version: PACKAGE.version, commit: COMMIT, checks }
-}
-
-async function checkOthers(config: Config, databaseTimeoutMs: number): Promise<Finding[]> {
-  const [database, gateway] = await Promise.all([
-    checkDatabase(config, databaseTimeoutMs),
-    checkGateway(config),
-  ])
-  return [...database, ...gateway]
 }
 
 function skipOthers(): Finding[] {
@@ -59,15 +60,9 @@ const STATUS: Readonly<Record<Finding['status'], string>> = {
   skipped: 'skip',
 }
 
-/** Formats the result: a line for each finding, or JSON for programs. */
-export function presentCheck(result: CheckResult, json: boolean): string {
-  if (json) return `${JSON.stringify(result, null, 2)}\n`
-  return result.checks
-    .map(
-      ({ name, status, detail }) =>
-        `${STATUS[status].padEnd(5)} ${name.padEnd(9)} ${clean(detail)}\n`,
-    )
-    .join('')
+/** Formats a finding as one line. */
+export function presentFinding({ name, status, detail }: Finding): string {
+  return `${STATUS[status].padEnd(5)} ${name.padEnd(9)} ${clean(detail)}\n`
 }
 
 /** Replaces control characters, which could break the line or control the terminal. */
@@ -76,7 +71,7 @@ function clean(text: string): string {
 }
 
 /** Reads the settings, and the files that they name. Every invalid setting gives a finding of its own. */
-export function checkSettings(env: Environment | undefined): {
+function checkSettings(env: Environment | undefined): {
   config?: Config
   findings: Finding[]
 } {
@@ -94,21 +89,24 @@ function describe({ demo, ROLE, accounts }: Config): string {
   const codes = accounts.map(({ merchantCode }) => merchantCode).join(', ')
   return `${demo ? 'demo mode' : 'production'}, role ${ROLE}, ${accounts.length === 1 ? 'account' : 'accounts'} ${codes}`
 }
+
 type Endpoint = { name: CheckName; setting: string; url: URL }
 
 /**
  * Connects to the gateway, and to the token endpoints that are elsewhere, and completes the TLS handshake. No request is
  * sent.
  */
-export async function checkGateway(config: Config): Promise<Finding[]> {
-  const { GATEWAY_BASE_URL: base, GATEWAY_TIMEOUT_MS: timeoutMs } = config
+async function checkGateway(config: Config, timeoutMs: number): Promise<Finding[]> {
+  const { GATEWAY_BASE_URL: base, GATEWAY_TIMEOUT_MS } = config
   if (base === undefined) {
     const detail =
       'GATEWAY_BASE_URL is not set: the demo starts the sandbox gateway beside the service'
     return [{ name: 'gateway', status: 'skipped', detail }]
   }
   const endpoints = listEndpoints(config, new URL(base))
-  return await Promise.all(endpoints.map((one) => check(one, timeoutMs)))
+  return await Promise.all(
+    endpoints.map((one) => checkHost(one, Math.min(GATEWAY_TIMEOUT_MS, timeoutMs))),
+  )
 }
 
 function listEndpoints({ accounts, sharedToken }: Config, base: URL): Endpoint[] {
@@ -125,7 +123,7 @@ function listEndpoints({ accounts, sharedToken }: Config, base: URL): Endpoint[]
   ]
 }
 
-async function check({ name, setting, url }: Endpoint, timeoutMs: number): Promise<Finding> {
+async function checkHost({ name, setting, url }: Endpoint, timeoutMs: number): Promise<Finding> {
   const result = await probeTls(url, timeoutMs)
   if (result.kind === 'plain') {
     return { name, status: 'ok', detail: `plain http to ${url.host}: nothing to verify` }

@@ -22,6 +22,12 @@ export function explainError(error: unknown): string {
   if (code === '28P01' || code === '28000' || code === '3D000') {
     return `The database at DATABASE_URL refused the connection (${code}): check the user, password and database name`
   }
+  if (code === '53300') {
+    return `The database at DATABASE_URL has no connection left (${code}): end other programs, lower DATABASE_POOL, or raise max_connections of the server`
+  }
+  if (code === '42501' && error instanceof Error) {
+    return `The user of DATABASE_URL may not do what the start needs (${code}, ${error.message}): grant it that right, or let the owner of the schema migrate`
+  }
   if (code === READ_ONLY) {
     return `No server of DATABASE_URL accepts writes (${code}): promote a standby, or add the primary to the list of hosts`
   }

@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util'
 import type { Environment } from '../config/settings.ts'
 import { tolerateLostConnections } from '../platform/postgres/lost-connections.ts'
 import { formatVersion } from '../version.ts'
+import type { Finding } from './check-database.ts'
 import { explainError } from './explain-error.ts'
 import { catchSignals } from './stop.ts'
 
@@ -39,9 +40,10 @@ export async function runMain(
       case 'check': {
         // The check that waits for the connection reports its loss.
         tolerateLostConnections()
-        const { presentCheck, runCheck } = await import('./check.ts')
-        const result = await runCheck(env)
-        print(presentCheck(result, command.json))
+        const { presentFinding, runCheck } = await import('./check.ts')
+        const onFinding = (finding: Finding) => print(presentFinding(finding))
+        const result = await runCheck(env, command.json ? {} : { onFinding })
+        if (command.json) print(`${JSON.stringify(result, null, 2)}\n`)
         return result.ok ? 0 : 1
       }
       case 'serve': {

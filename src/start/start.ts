@@ -10,6 +10,7 @@ import { startEmbeddedPostgres } from '../platform/postgres/embedded/start.ts'
 import { tolerateLostConnections } from '../platform/postgres/lost-connections.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { createLog, type Log } from '../platform/telemetry/log.ts'
+import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import { startService } from '../service.ts'
 import { COMMIT, PACKAGE } from '../version.ts'
 import { explainPort } from './explain-error.ts'
@@ -30,9 +31,10 @@ export async function start(
   const log = createLog(config.LOG_LEVEL)
   warnOfSettings(config, listIgnoredVariables(env), log)
   const parts = createParts()
-  tolerateLostConnections((err) =>
-    log.warn({ err }, 'a database connection was lost while it was being opened'),
-  )
+  tolerateLostConnections((err) => {
+    if (noteOutage(log, err, 'connections')) return
+    log.warn({ err }, 'a database connection was lost while it was being opened')
+  })
   const stop = createStop(parts, config.DRAIN_MS, log)
   onSignal(stop.request)
   try {

@@ -1,5 +1,6 @@
 import type { SYNC_RESULTS } from '../metrics.ts'
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
+import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
 import { checkOrder } from '../transactions/check-order.ts'
 import { needsMore, planAhead, requestSlots } from './claim-ahead.ts'
@@ -178,6 +179,7 @@ async function checkOrderSafely(ctx: SyncContext, claim: Claim): Promise<void> {
   const { merchantCode, transactionId } = claim
   await checkOrder(ctx, claim).catch((err: unknown) => {
     const message = 'the other transactions of an order could not be checked; it is tried again'
+    if (noteOutage(ctx.log, err, 'queries')) return
     ctx.log.error({ err, merchantCode, transactionId }, message)
   })
 }
@@ -188,6 +190,7 @@ function logFailure(
   { merchantCode, transactionId }: Claim,
   err: unknown,
 ): void {
+  if (noteOutage(log, err, 'queries')) return
   log.error(
     { err, merchantCode, transactionId },
     'the transaction could not be synced; it is due again when its lease ends',

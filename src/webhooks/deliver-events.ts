@@ -1,6 +1,7 @@
 import { serializeEvent } from '../events/event.ts'
 import { createConcurrencyLimiter } from '../platform/concurrency/concurrency-limiter.ts'
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
+import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import { claimDeliveries, LEASE_MS, MAX_CLAIMED, type WebhookDelivery } from './claim-deliveries.ts'
 import type { WebhooksContext } from './context.ts'
 import { describeFailure } from './describe-failure.ts'
@@ -90,6 +91,7 @@ async function deliver(ctx: WebhooksContext, delivery: WebhookDelivery): Promise
     const attempt = { ...sent, at, type: event.type }
     logResult(ctx, delivery, await recordResult(ctx, delivery, attempt), sent)
   } catch (err) {
+    if (noteOutage(ctx.log, err, 'deliveries')) return
     ctx.log.error(
       { err, merchantCode, endpointId, eventId },
       'a webhook could not be delivered; it is due again when its lease expires',

@@ -1,6 +1,8 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
 import { borrowRig } from '../support/borrow-rig.ts'
 import { type BorrowedDatabase, borrowDatabase } from '../support/database.ts'
+import { runMain, settingsFor } from '../support/process.ts'
 import { postIpn, type Rig, signIpn } from '../support/service.ts'
 import { makeTransaction, notifyOf } from '../support/sync.ts'
 import { startProxyTo } from '../support/tcp-proxy.ts'
@@ -79,4 +81,32 @@ it('waiting readers are woken by changes after an outage', async () => {
   await rig.control('PATCH', '/payments/91?ipn=true', { status: 'SUCCESS' })
   expect(await waiting).toMatchObject({ state: 'paid' })
   expect(performance.now() - started).toBeLessThan(10_000)
+})
+
+it('an outage beside traffic is a line when it begins and one when it is over, without a stack', async () => {
+  const away = await startProxyTo(database.url)
+  onTestFinished(() => away.stop())
+  const { child, ended, output } = runMain(settingsFor(away.url, rig.sandbox.url))
+  const find = (text: string) =>
+    output()
+      .out.split('\n')
+      .filter((line) => line.includes(text))
+  await waitUntil(() => find('"ready"').length === 1, { what: 'the start' })
+  const { url } = z.looseObject({ url: z.string() }).parse(JSON.parse(find('"ready"')[0] ?? ''))
+  await away.close()
+  for (let n = 0; n < 3; n += 1) {
+    expect((await postIpn(url, signIpn({ svc_TransactionID: 'T-LOG' }))).status).toBe(500)
+    expect((await fetch(`${url}/readyz`)).status).toBe(503)
+    await fetch(`${url}/metrics`)
+  }
+  await away.heal()
+  const isOver = () => find('over after').length === 1
+  await waitUntil(isOver, { what: 'the end of the outage', timeoutMs: 30_000 })
+  const begun = find('"outage":"database"').filter((line) => !line.includes('over after'))
+  expect(begun).toHaveLength(1)
+  expect(begun[0]).toContain('the database is unreachable: requests get 503')
+  expect(find('over after')[0]).toMatch(/"failed":\{.*"notifications":3/)
+  expect(find('"stack"')).toEqual([])
+  child.kill('SIGTERM')
+  expect(await ended).toBe(0)
 })

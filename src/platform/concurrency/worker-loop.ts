@@ -1,4 +1,5 @@
 import type { Log } from '../telemetry/log.ts'
+import { noteOutage } from '../telemetry/outage-log.ts'
 
 /** A round that has begun: how many work items it found, and when all of them are finished. */
 export type WorkerRound = { count: number; finished: Promise<void> }
@@ -60,6 +61,7 @@ export function startWorkerLoop({
   }
 
   function logFailedRound(error: unknown): void {
+    if (noteOutage(log, error, 'rounds')) return
     log.error({ err: error, loop: name }, `a round of the ${name} loop failed; the loop continues`)
   }
 

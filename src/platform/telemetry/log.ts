@@ -37,6 +37,9 @@ export function createLog(level: string, destination?: DestinationStream): Log {
   return destination ? pino(options, destination) : pino(options)
 }
 
+/** Codes of the system, of the drivers and of the database for what happens outside this process: a stack explains nothing. */
+const OUTSIDE = /^(E[A-Z_]+|UND_ERR_\w+|CONNECT\w+|COMMIT_UNREPLICATED|(08|53|57|58)\w{3}|25006)$/
+
 /** Leaves out the parameters that database errors carry: they can hold customer data. */
 function serializeError(thrown: unknown) {
   // The query builder wraps the driver's error in one whose message quotes every parameter.
@@ -45,6 +48,7 @@ function serializeError(thrown: unknown) {
     return { type: typeof error, message: maskCardText(String(error)) }
   }
   const code = 'code' in error && typeof error.code === 'string' ? error.code : undefined
-  const stack = maskCardText(error.stack ?? '')
-  return { type: error.name, code, message: maskCardText(error.message), stack }
+  const message = maskCardText(error.message)
+  if (code !== undefined && OUTSIDE.test(code)) return { type: error.name, code, message }
+  return { type: error.name, code, message, stack: maskCardText(error.stack ?? '') }
 }

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { openDataKeys } from '../../../src/db/data-keys.ts'
-import { presentCheck, runCheck } from '../../../src/start/check.ts'
-import { checkClock } from '../../../src/start/check-database.ts'
+import { presentFinding, runCheck } from '../../../src/start/check.ts'
+import { checkClock, type Finding } from '../../../src/start/check-database.ts'
 import { makeAuthority } from '../../support/certificates.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { listen } from '../../support/gateway.ts'
@@ -114,10 +114,12 @@ describe('--check', () => {
     const server = createTcpServer((socket) => socket.on('error', () => {}).destroy())
     const url = `postgres://u:hunter2@127.0.0.1:${await listen(server)}/x`
     const env = settingsFor(url, 'http://127.0.0.1:9')
-    const { checks } = await runCheck(env, 300)
+    const { checks } = await runCheck(env, { timeoutMs: 300 })
     const found = checks.find(({ name }) => name === 'database')
     expect(found).toMatchObject({ status: 'failed' })
-    expect(found?.detail).toMatch(/^The database at DATABASE_URL (did not answer|is unreachable) /)
+    expect(found?.detail).toMatch(
+      /^The database at DATABASE_URL (\(\S+\) did not answer|is unreachable) /,
+    )
     const tls = await findings({ ...env, DATABASE_URL: `${url}?sslmode=require` })
     expect(tls.byName('database')?.detail).toMatch(
       / is unreachable \((CONNECTION_CLOSED|ECONNRESET)\): /,
@@ -276,19 +278,28 @@ describe('demo mode', () => {
 })
 
 describe('the output', () => {
-  it('is a line for each check, or JSON', () => {
-    const checks = [
-      { name: 'database', status: 'ok', detail: 'PostgreSQL 17.10 at db.example:5432' },
-      { name: 'gateway', status: 'failed', detail: 'gateway.example\u001b[31m\nis down' },
-      { name: 'key', status: 'skipped', detail: 'not checked' },
-    ] as const
-    const result = { ok: false, version: '1.0.0', commit: undefined, checks }
-    expect(presentCheck(result, false)).toBe(
-      'ok    database  PostgreSQL 17.10 at db.example:5432\n' +
-        'FAIL  gateway   gateway.example [31m is down\n' +
-        'skip  key       not checked\n',
+  it('is a line for each finding', () => {
+    const detail = 'gateway.example\u001b[31m\nis down'
+    expect(presentFinding({ name: 'gateway', status: 'failed', detail })).toBe(
+      'FAIL  gateway   gateway.example [31m is down\n',
     )
-    expect(JSON.parse(presentCheck(result, true))).toEqual({ ok: false, version: '1.0.0', checks })
+    expect(presentFinding({ name: 'key', status: 'skipped', detail: 'not checked' })).toBe(
+      'skip  key       not checked\n',
+    )
+  })
+
+  it('comes as it is found: what waits for a silent host holds up no other line', async () => {
+    const silent = createTcpServer((socket) => socket.on('error', () => {}))
+    const host = `127.0.0.1:${await listen(silent)}`
+    const gateway = await openPlainGateway()
+    const shown: string[] = []
+    const env = settingsFor(`postgres://u:hunter2@${host}/x`, gateway.url)
+    const onFinding = (finding: Finding) => void shown.push(presentFinding(finding))
+    await runCheck(env, { timeoutMs: 1_000, onFinding })
+    expect(shown.map((line) => line.split(/ +/)[1])).toEqual([
+      ...['settings', 'gateway', 'database', 'schema', 'key', 'clock'],
+    ])
+    expect(shown[2]).toContain(`DATABASE_URL (${host}) did not answer within 1000 ms: `)
   })
 
   it('goes with exit code 0 or 1, and ends the program without a port', async () => {

@@ -1,0 +1,78 @@
+import type { Context } from '../context.ts'
+import type { Operation } from '../gateway/breakers.ts'
+import { startWorkerLoop, type WorkerLoop } from '../platform/concurrency/worker-loop.ts'
+import { describeOutage } from '../platform/postgres/describe-outage.ts'
+import type { Sql } from '../platform/postgres/types.ts'
+import { type Condition, noteOutage, openOutageLog } from '../platform/telemetry/outage-log.ts'
+
+const WATCH_EVERY_MS = 1_000
+/** An outage has ended when a commit succeeds and nothing has failed for so long (ms). */
+const QUIET_MS = 5_000
+
+/**
+ * Watches the outages that this process meets: those of the database from their first error to a commit that succeeds,
+ * those of the gateway while a circuit breaker is open.
+ */
+export function watchOutages({
+  sql,
+  log,
+  breakers,
+  stopping,
+}: Pick<Context, 'sql' | 'log' | 'breakers' | 'stopping'>): WorkerLoop {
+  const outages = openOutageLog(log, describeOutage)
+  let probing = false
+
+  async function probe(): Promise<void> {
+    probing = true
+    try {
+      await commitNothing(sql)
+      const ended = outages.list().filter((one) => !isOfGateway(one) && one.quietMs >= QUIET_MS)
+      for (const { name } of ended) outages.end(name)
+    } catch (error) {
+      noteOutage(log, error, 'probes')
+    } finally {
+      probing = false
+    }
+  }
+
+  function watchGateway(): void {
+    const paused = breakers.list().filter(({ state }) => state !== 'closed')
+    const conditions = paused.map((one) => describePause(one.merchantCode, one.operation))
+    for (const condition of conditions) outages.note(condition)
+    const names = conditions.map(({ name }) => name)
+    const ended = outages.list().filter((one) => isOfGateway(one) && !names.includes(one.name))
+    for (const { name } of ended) outages.end(name)
+  }
+
+  return startWorkerLoop({
+    name: 'outages',
+    log,
+    stopping,
+    begin: async () => {
+      watchGateway()
+      // A commit may wait for a standby without end: one probe at a time, and the reminders go on.
+      if (!probing && outages.list().some((one) => !isOfGateway(one))) void probe()
+      outages.remind()
+      return { count: 0, finished: Promise.resolve() }
+    },
+    idleMs: () => Promise.resolve(WATCH_EVERY_MS),
+  })
+}
+
+/** Commits a transaction id and nothing else: the server writes and flushes its log, and waits for its standby. */
+async function commitNothing(sql: Sql): Promise<void> {
+  await sql`select pg_current_xact_id()`
+}
+
+const GATEWAY = 'gateway'
+
+const isOfGateway = ({ name }: { name: string }) => name.startsWith(GATEWAY)
+
+function describePause(merchantCode: string, operation: Operation): Condition {
+  return {
+    name: `${GATEWAY} ${operation} ${merchantCode}`,
+    what: `the gateway does not answer calls of account ${merchantCode} (${operation})`,
+    meanwhile: 'they are paused and tried again, and notifications are stored',
+    look: 'GATEWAY_BASE_URL, the network to it, and whether the gateway reports a disturbance',
+  }
+}

@@ -1,0 +1,56 @@
+import type { Condition } from '../telemetry/outage-log.ts'
+import { isDatabaseUnavailable, READ_ONLY, UnreplicatedError } from './errors.ts'
+
+const REFUSED =
+  'requests get 503 and notifications 500, so that their senders repeat them, and background work waits'
+
+/** What the database cannot do, by the code of its errors. */
+const CONDITIONS: Readonly<Record<string, Omit<Condition, 'code'>>> = {
+  '53100': {
+    name: 'disk',
+    what: 'the disk of the database is full',
+    meanwhile: `nothing new can be stored: ${REFUSED}`,
+    look: 'the free space of the database server',
+  },
+  '53300': {
+    name: 'connections',
+    what: 'the database has no connection left',
+    meanwhile: REFUSED,
+    look: 'pg_stat_activity, DATABASE_POOL of all processes, and max_connections of the server',
+  },
+  [READ_ONLY]: {
+    name: 'writes',
+    what: 'no server of the database accepts writes',
+    meanwhile: REFUSED,
+    look: 'the servers of DATABASE_URL: a standby may have to be promoted',
+  },
+}
+
+const STANDBY: Omit<Condition, 'code'> = {
+  name: 'standby',
+  what: 'no standby of the database confirms commits',
+  meanwhile:
+    'what was committed may be lost with the primary, so it is not acknowledged: requests get 503 and notifications 500',
+  look: 'the standby, pg_stat_replication, and synchronous_standby_names of the primary',
+}
+
+const UNREACHABLE: Omit<Condition, 'code'> = {
+  name: 'database',
+  what: 'the database is unreachable',
+  meanwhile: REFUSED,
+  look: 'the database server, the network to it, and DATABASE_URL',
+}
+
+/** Says which known condition of the database an error is a sign of; undefined for any other error. */
+export function describeOutage(error: unknown): Condition | undefined {
+  if (error instanceof UnreplicatedError) return { ...STANDBY, code: error.code }
+  if (!isDatabaseUnavailable(error)) return undefined
+  const code = readCode(error)
+  return { ...((code && CONDITIONS[code]) || UNREACHABLE), code }
+}
+
+/** The query builder wraps the driver's errors. */
+function readCode(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined
+  return 'code' in error && typeof error.code === 'string' ? error.code : readCode(error.cause)
+}

@@ -1,0 +1,92 @@
+import postgres from 'postgres'
+import { expect, it } from 'vitest'
+import { z } from 'zod'
+import { describeOutage } from '../../../../src/platform/postgres/describe-outage.ts'
+import { UnreplicatedError } from '../../../../src/platform/postgres/errors.ts'
+import { createLog } from '../../../../src/platform/telemetry/log.ts'
+import { noteOutage, openOutageLog } from '../../../../src/platform/telemetry/outage-log.ts'
+
+const Line = z.looseObject({ msg: z.string(), failed: z.record(z.string(), z.number()).optional() })
+
+/** A log with outages whose clock stands still until it is moved. */
+function prepare() {
+  const lines: z.infer<typeof Line>[] = []
+  const log = createLog('info', { write: (line) => void lines.push(Line.parse(JSON.parse(line))) })
+  const clock = { ms: 1_000_000 }
+  const outages = openOutageLog(log, describeOutage, () => clock.ms)
+  return { log, lines, clock, outages }
+}
+
+const refused = () => Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+
+const failWith = (code: string) =>
+  Object.assign(new postgres.PostgresError('refused'), { code, severity: 'ERROR' })
+
+it('an outage is one line when it begins, one a minute with what has failed, and one when it is over', () => {
+  const { log, lines, clock, outages } = prepare()
+  for (const work of ['requests', 'requests', 'rounds']) {
+    expect(noteOutage(log, refused(), work)).toBe(true)
+  }
+  clock.ms += 59_999
+  outages.remind()
+  expect(lines.map(({ msg }) => msg)).toEqual([
+    expect.stringMatching(
+      /^the database is unreachable: requests get 503 .*; look at .*DATABASE_URL$/,
+    ),
+  ])
+  clock.ms += 1
+  outages.remind()
+  outages.remind()
+  expect(lines).toHaveLength(2)
+  expect(lines[1]?.msg).toMatch(/^the database is unreachable, for 60 s now: /)
+  expect(lines[1]?.failed).toEqual({ requests: 2, rounds: 1 })
+  clock.ms += 3_000
+  outages.end('database')
+  outages.end('database')
+  outages.remind()
+  expect(lines).toHaveLength(3)
+  expect(lines[2]?.msg).toBe('over after 63 s: the database is unreachable')
+  expect(outages.list()).toEqual([])
+})
+
+it.each([
+  [
+    'a full disk',
+    failWith('53100'),
+    /^the disk of the database is full: nothing new can be stored/,
+  ],
+  [
+    'slots that are taken',
+    failWith('53300'),
+    /^the database has no connection left: .*DATABASE_POOL/,
+  ],
+  ['a server without writes', failWith('25006'), /^no server of the database accepts writes: /],
+  [
+    'a lost standby',
+    new UnreplicatedError('lost'),
+    /^no standby of the database confirms commits: /,
+  ],
+  ['a wrapped error', new Error('query', { cause: refused() }), /^the database is unreachable: /],
+] as const)('%s is a condition of its own, which says what to look at', (_, error, expected) => {
+  const { log, lines } = prepare()
+  expect(noteOutage(log, error, 'requests')).toBe(true)
+  expect(lines.map(({ msg }) => msg)).toEqual([expect.stringMatching(expected)])
+  expect(lines[0]?.msg).toContain('; look at ')
+})
+
+it('any other error is left to the caller, as is every error of a log without outages', () => {
+  const { log, lines } = prepare()
+  expect(noteOutage(log, new TypeError('a bug'), 'requests')).toBe(false)
+  expect(noteOutage(log, failWith('23505'), 'requests')).toBe(false)
+  expect(noteOutage(createLog('silent'), refused(), 'requests')).toBe(false)
+  expect(lines).toEqual([])
+})
+
+it('an error from outside the process is logged without its stack, a bug with it', () => {
+  const { log, lines } = prepare()
+  log.error({ err: refused() }, 'one')
+  log.error({ err: new TypeError('a bug') }, 'other')
+  expect(lines[0]).toMatchObject({ err: { code: 'ECONNREFUSED' } })
+  expect(lines[0]).not.toHaveProperty('err.stack')
+  expect(lines[1]).toHaveProperty('err.stack')
+})
