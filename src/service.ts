@@ -8,6 +8,7 @@ import { EVENTS_PUBLISHED, TRANSACTION_CHANGED } from './db/channels.ts'
 import { openMetricsServer } from './health/routes.ts'
 import { watchOutages } from './health/watch-outages.ts'
 import { createBodyBudget } from './http/body.ts'
+import { createForwardedWarning } from './http/client-address.ts'
 import { answerUnreadable, refuseRequest } from './http/problems.ts'
 import { hasSeveralHosts, setSecurityHeaders } from './http/raw-response.ts'
 import {
@@ -128,8 +129,13 @@ function openHttpServer(
   const serveNotification = createNotificationServer(ctx, budget)
   const serveRead = createReadServer(ctx)
   const receives = ctx.config.ROLE !== 'worker'
+  const noteForwarded = createForwardedWarning({
+    log: ctx.log,
+    proxies: ctx.config.TRUSTED_PROXIES,
+  })
   const server = openServer(
     (request, response) => {
+      noteForwarded(request)
       // A client that opens a new connection may be led to another process.
       if (ctx.lifecycle.phase === 'stopping') response.setHeader('connection', 'close')
       if (receives && isIpnTarget(request.url)) {

@@ -1,4 +1,6 @@
+import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP, isIPv6 } from 'node:net'
+import type { Log } from '../platform/telemetry/log.ts'
 
 /** A network in CIDR notation, parsed. */
 export type Cidr = { address: string; prefix: number; family: 'ipv4' | 'ipv6' }
@@ -27,11 +29,48 @@ export function findClientAddress(
 ): string {
   let address = unmapIpv4(peer)
   for (const hop of (forwardedFor ?? '').split(',').reverse()) {
+    const forwarded = readHop(hop.trim())
     // The cheaper check first: most requests have no such header.
-    if (isIP(hop.trim()) === 0 || !isTrusted(address)) return address
-    address = unmapIpv4(hop.trim())
+    if (forwarded === undefined || !isTrusted(address)) return address
+    address = unmapIpv4(forwarded)
   }
   return address
+}
+
+/** Reads an address, to which some proxies add the port: `192.0.2.1:4711`, `[2001:db8::1]:4711`. */
+function readHop(hop: string): string | undefined {
+  if (isIP(hop) !== 0) return hop
+  const [, bracketed, plain] = /^(?:\[([^\]]+)\]|([\d.]+))(?::\d{1,5})?$/.exec(hop) ?? []
+  const address = bracketed ?? plain ?? ''
+  return isIP(address) === 0 ? undefined : address
+}
+
+/**
+ * Makes a function that warns, once, of a request whose `X-Forwarded-For` is not believed: a proxy that nobody listed
+ * makes all its clients one, for every limit and every log line.
+ */
+export function createForwardedWarning({
+  log,
+  proxies,
+}: {
+  log: Pick<Log, 'warn'>
+  proxies: readonly Cidr[]
+}): (request: Pick<IncomingMessage, 'headers' | 'socket'>) => void {
+  const isTrusted = compileNetworks(proxies)
+  let isWarned = false
+  let lastTrusted: string | undefined
+  return ({ headers, socket: { remoteAddress: peer } }) => {
+    if (isWarned || headers['x-forwarded-for'] === undefined || peer === lastTrusted) return
+    if (peer !== undefined && isTrusted(unmapIpv4(peer))) {
+      lastTrusted = peer
+      return
+    }
+    isWarned = true
+    log.warn(
+      { peer },
+      'X-Forwarded-For is ignored, because it comes from an address that TRUSTED_PROXIES does not list: all clients behind it count as one; if it is your proxy, list it',
+    )
+  }
 }
 
 /** Turns an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`), which dual-stack sockets report, into IPv4. */

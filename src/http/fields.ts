@@ -58,6 +58,9 @@ export const TimeParameter = z
       'ISO 8601 with an offset, e.g. `2026-11-21T09:00:00Z`; `from` is inclusive, `to` is exclusive',
   })
 
+/** A day whose beginning and end are times that both JavaScript and Postgres write with four digits of the year. */
+export const Day = z.iso.date().refine((day) => day >= '0001-01-01' && day < '9999-12-31')
+
 const INVALID_AMOUNT = 'must be a decimal like 10000.50'
 
 /** An amount to find, by value: `10000.5` also finds `10000.50`. */

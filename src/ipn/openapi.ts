@@ -21,7 +21,10 @@ const shared = {
   401: refuse('The signature is wrong or missing'),
   403: refuse('The address is outside `IPN_ALLOW_CIDRS`'),
   404: refuse('No such merchant account'),
-  429: refuse('Too many wrong signatures from this address', 'Retry-After'),
+  429: refuse(
+    'Too many malformed or wrongly signed notifications from this network',
+    'Retry-After',
+  ),
   500: refuse('Storing it failed: send it again'),
   503: refuse(
     'The database is behind, or too many notifications of this network were refused: send it again',

@@ -13,7 +13,7 @@ import type { IpnRequest } from './types.ts'
 
 /** `stored` means committed. With every other verdict nothing was stored and nothing queued. */
 export type Receipt =
-  | { verdict: 'stored'; isVerified: boolean }
+  | { verdict: 'stored' }
   | { verdict: 'malformed' | 'unknown_merchant' | 'bad_signature' | 'recut'; why: string }
 
 /**
@@ -87,7 +87,7 @@ export function createReceiveNotification({
       if (error instanceof RecutError) return { verdict: 'recut', why: error.message }
       throw error
     }
-    return { verdict: 'stored', isVerified: verdict === 'verified' }
+    return { verdict: 'stored' }
   }
 }
 

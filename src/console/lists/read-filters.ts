@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { Id } from '../../http/fields.ts'
+import { Day, Id } from '../../http/fields.ts'
 import { parseAmount } from '../../money.ts'
 import { TEXTS } from '../texts/en.ts'
 
@@ -23,7 +23,7 @@ const SCHEMAS = {
     .string()
     .trim()
     .refine((text) => parseAmount(text) !== undefined),
-  day: z.iso.date(),
+  day: Day,
 }
 
 /** Reads the filters of a list: a wrong one has a problem, and is not used. */

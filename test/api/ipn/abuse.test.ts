@@ -1,6 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { createSignatureThrottle } from '../../../src/ipn/signature-throttle.ts'
 import { borrowRig } from '../../support/borrow-rig.ts'
 import { countRows } from '../../support/database.ts'
 import { postIpn, type Rig, type RigOptions, signIpn } from '../../support/service.ts'
@@ -67,8 +66,7 @@ describe('bad signatures of one address', () => {
     const refused = await send(FORGED, '192.0.2.1')
     expect(refused.status).toBe(429)
     expect(await refused.json()).toMatchObject({ respcode: 1 })
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(30)
-    expect(Number(refused.headers.get('retry-after'))).toBeLessThanOrEqual(60)
+    expect(refused.headers.get('retry-after')).toMatch(/^[12]$/)
 
     const good = await send(signIpn({ svc_TransactionID: 'T-GOOD' }), '192.0.2.1')
     expect([good.status, await good.json()]).toEqual([200, { respcode: 0, respmsg: 'received' }])
@@ -86,17 +84,19 @@ describe('refusals', () => {
       settings: { ROLE: 'web', TRUSTED_PROXIES: '127.0.0.0/8,::1' },
       log,
     })
+    let senders = 0
     const send = (type: string) =>
       fetch(`${rig.service.url}/ipn`, {
         method: 'POST',
-        headers: { 'content-type': type, 'x-forwarded-for': '192.0.2.1' },
+        // A few of each network: more are refused as throttled.
+        headers: { 'content-type': type, 'x-forwarded-for': `192.0.2.${++senders % 250}` },
         body: 'nonsense',
       })
     const refused = (verdict: string) =>
       Refusals.parse(JSON.parse(text())).filter((line) => line.verdict === verdict)
     const nonsense = () => send('application/json')
     await Promise.all([...Array.from({ length: 30 }, nonsense), send('text/plain')])
-    expect(refused('content_type')).toMatchObject([{ address: '192.0.2.1', leftOut: 0 }])
+    expect(refused('content_type')).toMatchObject([{ address: '192.0.2.31', leftOut: 0 }])
     let sent = 30
     // The next line, a second later, counts all that were suppressed.
     const allCounted = () =>
@@ -110,44 +110,6 @@ describe('refusals', () => {
       { what: 'the rest to be counted', everyMs: 100 },
     )
     expect(refused('malformed').length).toBeLessThan(10)
-  })
-})
-
-describe('the signature throttle', () => {
-  const WINDOW_MS = 60_000
-
-  it('resets a minute after the first bad signature', () => {
-    let now = 0
-    const throttle = createSignatureThrottle(() => now)
-    for (let n = 0; n < 30; n += 1) expect(throttle.count('192.0.2.1')).toBe(0)
-    now = 20_000
-    expect(throttle.count('192.0.2.1')).toBe(40_000)
-    now = WINDOW_MS + 10
-    for (let n = 0; n < 30; n += 1) expect(throttle.count('192.0.2.1')).toBe(0)
-    expect(throttle.count('192.0.2.1')).toBe(WINDOW_MS)
-  })
-
-  it('counts an IPv6 /64 as one sender, in any notation', () => {
-    const throttle = createSignatureThrottle(() => 0)
-    for (let n = 0; n < 30; n += 1) throttle.count(`2001:db8::${n.toString(16)}`)
-    for (const same of ['2001:db8:0:0:1:2:3:4', '2001:0DB8::ffff', '2001:db8::1.2.3.4%eth0']) {
-      expect(throttle.count(same)).toBe(WINDOW_MS)
-    }
-    for (const other of ['2001:db8:0:1::', '2001:db9::1', '::1', 'fe80::1%lo']) {
-      expect(throttle.count(other)).toBe(0)
-    }
-    expect(throttle.size()).toBe(5)
-  })
-
-  it('is bounded, and evicts the sender that was silent for longest', () => {
-    const throttle = createSignatureThrottle(() => 0)
-    for (let n = 0; n < 31; n += 1) throttle.count('192.0.2.1')
-    for (let n = 0; n < 30_000; n += 1) {
-      throttle.count(`10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`)
-      if (n === 9_000 || n === 15_000) expect(throttle.count('192.0.2.1')).toBe(WINDOW_MS)
-    }
-    expect(throttle.size()).toBe(10_000)
-    expect(throttle.count('192.0.2.1')).toBe(0)
   })
 })
 

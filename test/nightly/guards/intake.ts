@@ -27,8 +27,8 @@ export const INTAKE: readonly Guard[] = [
   },
   {
     file: 'src/ipn/decide-answer.ts',
-    text: '    if (throttledMs > 0) return answerThrottled(throttledMs)\n',
-    mutation: '    void answerThrottled\n',
+    text: '    if (badMs > 0) return answerThrottled(badMs)\n    return',
+    mutation: '    void badMs\n    return',
     test: 'test/api/ipn/abuse.test.ts',
     claim:
       'bad signatures of one address are answered 429 with Retry-After beyond the limit, and a good one is still accepted',
@@ -36,43 +36,51 @@ export const INTAKE: readonly Guard[] = [
       'a forged notification stores no row and causes no call, however often it is sent and in whatever form',
   },
   {
-    file: 'src/ipn/reading-budget.ts',
+    file: 'src/ipn/decide-answer.ts',
+    text: "new Set(['malformed', 'bad_signature'])",
+    mutation: "new Set(['bad_signature'])",
+    test: 'test/api/ipn/guard.test.ts',
+    claim:
+      'a network whose share is used up counts malformed bodies of 5,300 members as bad: after thirty they are 429, and others are served',
+    control:
+      'so many malformed or wrongly signed ones of a network are told to wait, and no others',
+  },
+  {
+    file: 'src/ipn/guard.ts',
     text: 'const MAX_CHARGE_MS = 5\n',
     mutation: 'const MAX_CHARGE_MS = 500\n',
-    test: 'test/api/ipn/reading-budget.test.ts',
+    test: 'test/api/ipn/guard.test.ts',
     claim:
-      'the CPU time of refused notifications of one notification is at most 5 ms: a pause of the process is not charged',
+      'the CPU time of refused notifications of one notification is some 5 ms: a pause of the process is not charged',
     control:
-      'the CPU time of refused notifications counts four times for a network that is throttled, and once if a well-signed one came from it',
+      'so many malformed or wrongly signed ones of a network are told to wait, and no others',
   },
   {
-    file: 'src/ipn/reading-budget.ts',
-    text: '      if (left <= 0) return measureRefill(left, OF_NETWORK.perS)\n',
-    mutation: '',
-    test: 'test/api/ipn/reading-budget.test.ts',
+    file: 'src/ipn/guard.ts',
+    text: '      spent.charge(network, CPU, ms)\n',
+    mutation: '      spent.charge(network, CPU, ms / 10)\n',
+    test: 'test/api/ipn/guard.test.ts',
     claim:
-      'the CPU time of refused notifications counts four times for a network that is throttled, and once if a well-signed one came from it',
+      'the CPU time of refused notifications is 0.2 s of a network at once, and a tenth of the time after that',
     control:
-      'the CPU time of refused notifications of one notification is at most 5 ms: a pause of the process is not charged',
+      'so many malformed or wrongly signed ones of a network are told to wait, and no others',
   },
   {
-    file: 'src/ipn/reading-budget.ts',
-    text: 'networks.size > MAX_NETWORKS ? networks.keys() : []',
-    mutation: 'networks.size > 1_000_000 * MAX_NETWORKS ? networks.keys() : []',
-    test: 'test/api/ipn/reading-budget.test.ts',
-    claim:
-      'the share of all networks remembers a limited number of networks, and strangers do not displace those that are known',
-    control:
-      'the CPU time of refused notifications counts four times for a network that is throttled, and once if a well-signed one came from it',
-  },
-  {
-    file: 'src/ipn/signature-throttle.ts',
-    text: 'const MAX_BAD = 30',
-    mutation: 'const MAX_BAD = 3_000',
+    file: 'src/ipn/guard.ts',
+    text: 'const BAD: Rate = { perMinute: 30, burst: 30 }',
+    mutation: 'const BAD: Rate = { perMinute: 30, burst: 3_000 }',
     test: 'test/api/ipn/abuse.test.ts',
     claim:
       'bad signatures of one address are answered 429 with Retry-After beyond the limit, and a good one is still accepted',
     control:
       'a forged notification stores no row and causes no call, however often it is sent and in whatever form',
+  },
+  {
+    file: 'src/platform/concurrency/rate-limiter.ts',
+    text: 'wholeAt.size > maxKeys ? wholeAt.keys() : []',
+    mutation: 'wholeAt.size > 1_000_000 * maxKeys ? wholeAt.keys() : []',
+    test: 'test/unit/platform/concurrency/rate-limiter.test.ts',
+    claim: 'a rate forgets the key that was silent for longest',
+    control: 'a rate is one of each key',
   },
 ]

@@ -1,0 +1,52 @@
+import { createRateLimiter, type Rate } from '../platform/concurrency/rate-limiter.ts'
+
+/** CPU time of refused notifications of one network (ms): a tenth of the time, and so much at once. */
+const CPU: Rate = { perMinute: 6_000, burst: 200 }
+
+/** Malformed or wrongly signed ones: enough for a mistyped secret and stray requests, useless for guessing a hash. */
+const BAD: Rate = { perMinute: 30, burst: 30 }
+
+/** More than a notification of 64 KiB takes: a pause of the whole process is not its sender's fault (ms). */
+const MAX_CHARGE_MS = 5
+
+/**
+ * What a request takes beside its parsing: the server's part of it, and that of each byte, from the socket to the text.
+ * Most of it passes before a clock of ours could start: a body of 62 KB takes seven times what reading its text does.
+ */
+const REQUEST_MS = 0.1
+const MS_PER_BYTE = 0.75 / (64 * 1024)
+
+export type Refused = {
+  /** It was malformed or wrongly signed, so it cannot be the gateway's. */
+  isBad: boolean
+  bytes: number
+  /** How long it was parsed and checked (ms). */
+  tookMs: number
+}
+
+/**
+ * Bounds what refused notifications of a network cost. One that is well signed is never charged, nor refused for what
+ * other networks send.
+ */
+export type Guard = {
+  /** Returns 0 if a request of this network may be read, else the time until one may be (ms). */
+  measureWait(network: string): number
+  /**
+   * Charges a refused notification.
+   * @returns 0 while its network has sent few bad ones, else the time until it may send one more (ms)
+   */
+  charge(network: string, refused: Refused): number
+}
+
+export function createGuard(now: () => number = () => performance.now()): Guard {
+  const spent = createRateLimiter({ now })
+  const bad = createRateLimiter({ now })
+  return {
+    measureWait: (network) => spent.peek(network, CPU).waitMs,
+    charge(network, { isBad, bytes, tookMs }) {
+      const ms = Math.min(MAX_CHARGE_MS, tookMs) + REQUEST_MS + bytes * MS_PER_BYTE
+      spent.charge(network, CPU, ms)
+      return isBad ? bad.take(network, BAD).waitMs : 0
+    },
+  }
+}
