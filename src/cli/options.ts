@@ -1,8 +1,20 @@
-import { InvalidArgumentError } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { z } from 'zod'
 import { type CapsByCurrency, SCOPES, type Scope } from '../access/keys.ts'
 import { amountsByCurrency, parseCidr } from '../config/setting-types.ts'
 import { compareAmounts, parseAmount } from '../money.ts'
+
+/** A command that cannot run as it was typed; printed as one line, with exit code 2. */
+export class UsageError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'UsageError'
+  }
+}
+
+export type Json = { json?: true }
+
+export const jsonOption = () => new Option('--json', 'as JSON, for programs')
 
 const UNIT_S = { s: 1, m: 60, h: 3_600, d: 86_400 }
 const MAX_S = 3_650 * UNIT_S.d

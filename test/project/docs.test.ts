@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { SCOPES } from '../../src/access/keys.ts'
-import { verifyMessage } from '../../src/cli/verify-message.ts'
+import { verifyMessage } from '../../src/cli/sign.ts'
 import { FILE_SETTINGS, listSettingNames } from '../../src/config/settings.ts'
 import { parseSettings } from '../../src/config/sources.ts'
 import { EVENT_TYPES } from '../../src/events/event.ts'
@@ -234,7 +234,7 @@ describe('the documentation', () => {
     const [, secret, message = ''] =
       /SIGNING_SECRET=(\w+) npm run -s cli -- verify <<'END'\n(.*?)END\n/s.exec(page) ?? []
     const [, shown] = /```\n(NOT VALID\n.*?)```/s.exec(page) ?? []
-    const input = { input: Readable.from([message]), env: { SIGNING_SECRET: secret } }
+    const input = { name: 'cli', input: Readable.from([message]), env: { SIGNING_SECRET: secret } }
     expect((await verifyMessage(input, {})).text).toBe(shown)
   })
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { runCli as run } from '../../src/cli/run-cli.ts'
+import { runCli as run } from '../../src/cli/run.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -18,6 +18,7 @@ export async function runCli(
   let out = ''
   let err = ''
   const code = await run(args, {
+    name: 'npm run -s cli --',
     input: Readable.from([Buffer.from(body)]),
     env,
     print: (text) => {

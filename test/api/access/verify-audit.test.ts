@@ -231,6 +231,16 @@ describe('cli audit verify', () => {
     expect([code, out]).toEqual([1, expect.stringContaining('not_stored')])
   })
 
+  it('refuses a key that is not that of the database, with exit code 1', async () => {
+    const env = {
+      DATABASE_URL: audit.database.url,
+      DATA_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString('base64'),
+    }
+    const { code, out, err } = await runCli(['audit', 'verify'], env)
+    expect([code, out]).toEqual([1, ''])
+    expect(err).toMatch(/^error: DATA_ENCRYPTION_KEY is not the key .*\n$/)
+  })
+
   it('refuses a checkpoint that it cannot read, or that retention deleted', async () => {
     const wrong = await verify('--checkpoint', '1:xyz')
     expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('Write an id')])

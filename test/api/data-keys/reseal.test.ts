@@ -194,7 +194,7 @@ it('without the key that the data is under, or without any, it is refused and ch
   const counted = await countByKey(database)
   const wrong = await reseal(database, NEW, makeKey(3))
   expect(wrong).toMatchObject({
-    code: 2,
+    code: 1,
     err: expect.stringMatching(/^error: DATA_ENCRYPTION_KEY is not the key [^\n]*\n$/),
   })
   const none = await runCli(['keys', 'reseal'], { DATABASE_URL: database.url })

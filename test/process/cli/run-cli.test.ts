@@ -1,7 +1,8 @@
 import { PassThrough, Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { readBody } from '../../../src/cli/read-body.ts'
-import { UsageError } from '../../../src/cli/usage-error.ts'
+import { readBody } from '../../../src/cli/message.ts'
+import { UsageError } from '../../../src/cli/options.ts'
+import { runCli as runStreams } from '../../../src/cli/run.ts'
 import { runCli, spawnCli } from '../../support/cli.ts'
 import { PUBLISHED_REFUND, PUBLISHED_REFUND_HASH } from '../../support/published.ts'
 import { MERCHANT } from '../../support/service.ts'
@@ -81,6 +82,22 @@ describe('a command that cannot run prints one line, with exit code 2', () => {
     expect(err.trimEnd().split('\n')).toHaveLength(1)
   })
 
+  it.each(['npm run -s cli --', 'node dist/cli/main.js'])(
+    'and names the program as it was called: %s',
+    async (name) => {
+      let err = ''
+      const streams = { name, env: {}, input: Readable.from(['']), print: () => {} }
+      const printError = (text: string) => {
+        err += text
+      }
+      expect(await runStreams(['sing'], { ...streams, printError })).toBe(2)
+      expect(err).toBe(`error: unknown command 'sing'; see ${name} --help\n`)
+      err = ''
+      expect(await runStreams(['sign'], { ...streams, printError })).toBe(2)
+      expect(err).toContain(`for example: ${name} sign < body.json`)
+    },
+  )
+
   it('a secret given as an option is not repeated', async () => {
     const { code, err } = await run(['sign', '--secret=hunter2'], BODY)
     expect(code).toBe(2)
@@ -104,12 +121,15 @@ describe('a command that cannot run prints one line, with exit code 2', () => {
 describe('standard input', () => {
   it('is not read from a terminal', async () => {
     const terminal = Object.assign(new PassThrough(), { isTTY: true })
-    await expect(readBody(terminal)).rejects.toThrow(/no body on standard input/)
+    await expect(readBody({ name: 'cli', input: terminal })).rejects.toThrow(
+      /no body on standard input/,
+    )
   })
 
   it('is refused if it is not text or too long', async () => {
-    await expect(readBody(Readable.from([Buffer.from([0xff])]))).rejects.toThrow(/not UTF-8/)
+    const noText = Readable.from([Buffer.from([0xff])])
+    await expect(readBody({ name: 'cli', input: noText })).rejects.toThrow(/not UTF-8/)
     const much = Readable.from(Array.from({ length: 20 }, () => 'x'.repeat(100_000)))
-    await expect(readBody(much)).rejects.toThrow(UsageError)
+    await expect(readBody({ name: 'cli', input: much })).rejects.toThrow(UsageError)
   })
 })

@@ -1,42 +1,36 @@
+import { userInfo } from 'node:os'
+import { type Actor, recordWrite } from '../access/audit.ts'
+import { EVERY_MERCHANT } from '../access/keys.ts'
 import { readDatabaseConfig } from '../config/config.ts'
 import { openDatabase } from '../db/client.ts'
 import { isSchemaCurrent } from '../db/pending-migrations.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded/error.ts'
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/postgres/embedded/start.ts'
 import { isDatabaseUnavailable } from '../platform/postgres/errors.ts'
-import type { Sql } from '../platform/postgres/types.ts'
-import { UsageError } from './usage-error.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { createLog } from '../platform/telemetry/log.ts'
+import { UsageError } from './options.ts'
+import type { Environment } from './print.ts'
 
 /** The database is out of reach, or refused the connection. */
 export class ConnectionError extends UsageError {}
 
-type Environment = Readonly<Record<string, string | undefined>>
-
-/** Runs work on the service's database, as `withDatabase` does. */
-export type RunOnDatabase = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>
-
-/** Runs work on the service's database, as `withDatabaseUrl` does. */
-export type RunOnUrl = <T>(
-  work: (url: string) => Promise<T>,
-  options?: { create: boolean },
-) => Promise<T>
-
 /**
  * Runs `work` on the service's database: the one at `DATABASE_URL`, or else the embedded one in `DATA_DIR`,
  * whether the service is running or not.
- * @param env the environment variables; this process's own if left out
+ * @param name how the program was called
  * @throws UsageError if there is no database or its schema is outdated; ConfigError
  */
 export async function withDatabase<T>(
   work: (sql: Sql) => Promise<T>,
-  env?: Environment,
+  { name, env }: { name: string; env: Environment },
 ): Promise<T> {
   return await withDatabaseUrl(async (url) => {
     const { sql, close } = openDatabase(url, 1)
     try {
       if (await isSchemaCurrent(sql)) return await work(sql)
       throw new UsageError(
-        'the database schema is outdated; run "npm run -s cli -- migrate", or start the service once',
+        `the database schema is outdated; run "${name} migrate", or start the service once`,
       )
     } finally {
       await close()
@@ -51,7 +45,7 @@ export async function withDatabase<T>(
  */
 export async function withDatabaseUrl<T>(
   work: (url: string) => Promise<T>,
-  env?: Environment,
+  env: Environment,
   options = { create: false },
 ): Promise<T> {
   const database = await findDatabase(env, options)
@@ -65,7 +59,7 @@ export async function withDatabaseUrl<T>(
 }
 
 async function findDatabase(
-  env: Environment | undefined,
+  env: Environment,
   { create }: { create: boolean },
 ): Promise<{ url: string; stop(): Promise<void> }> {
   const { databaseUrl, dataDir } = readDatabaseConfig(env)
@@ -98,4 +92,34 @@ function explain(error: unknown): unknown {
     )
   }
   return error
+}
+
+/** The command line's own output is no log: its entries leave the database with their checkpoint. */
+export const NO_LOG = createLog('silent')
+
+/** Who makes a change on the command line: the user of the operating system. */
+export const readActor = (): Actor => {
+  return { id: null, name: `cli (${userInfo().username})`, requestId: null }
+}
+
+/** Records a change that was made on the command line. */
+export async function recordChange(
+  tx: Tx,
+  operation: string,
+  merchantCode: string | null,
+  objectId: string | null,
+): Promise<void> {
+  await recordWrite(tx, NO_LOG, readActor(), { operation, merchantCode, objectId })
+}
+
+/** @throws UsageError if the account does not exist */
+export async function requireMerchant(tx: Tx, code: string): Promise<void> {
+  if (code === EVERY_MERCHANT) return
+  const rows = await tx<{ code: string }[]>`
+    select merchant_code as code from merchant_accounts order by merchant_code`
+  const known = rows.map((row) => row.code)
+  if (known.includes(code)) return
+  throw new UsageError(
+    `unknown merchant account ${code}; known accounts: ${known.join(', ') || 'none yet'}`,
+  )
 }

@@ -5,12 +5,17 @@ import {
   listHashExclusions,
   type MessageKind,
 } from '../gateway/message-kinds.ts'
-import type { SignatureRule } from '../gateway/signature.ts'
-import { type Body, type Input, readBody } from './read-body.ts'
-import { UsageError } from './usage-error.ts'
+import { parseFormParams, parseJsonParams } from '../gateway/parse-params.ts'
+import type { SignatureRule, WireParams } from '../gateway/signature.ts'
+import { UsageError } from './options.ts'
+import type { Cli, Input } from './print.ts'
 
-/** The input and environment of a command; only tests replace them. */
-export type CommandInput = { input: Input; env?: Readonly<Record<string, string | undefined>> }
+type Body = {
+  format: 'json' | 'form'
+  params: WireParams
+  /** The undecoded values of a form; empty for JSON. */
+  encoded: ReadonlyMap<string, string>
+}
 
 export type SigningOptions = {
   as?: MessageKind
@@ -37,12 +42,12 @@ export type SigningJob = Body & {
  * @throws UsageError if something is missing; ConfigError if a setting is invalid
  */
 export async function prepareSigning(
-  { input, env }: CommandInput,
+  cli: Pick<Cli, 'name' | 'input' | 'env'>,
   options: SigningOptions,
 ): Promise<SigningJob> {
-  const config = readSigningConfig(env)
+  const config = readSigningConfig(cli.env)
   const prefix = options.prefix ?? config.prefix
-  const body = await readBody(input)
+  const body = await readBody(cli)
   requirePrefix(body, prefix)
   const kind = options.as ?? detectMessageKind(body.params, prefix)
   const exclude = readExclude(options.exclude, prefix) ?? listHashExclusions(kind, config)
@@ -109,4 +114,56 @@ function chooseSecret(
     otherSecrets: otherSecrets.filter((one) => one.secret !== secret),
     accountCode: account?.merchantCode,
   }
+}
+
+const MAX_BYTES = 1024 * 1024
+const FORM = /^[^=&\s"{[]+=/
+
+/**
+ * Reads a message from standard input: a JSON object, or a form (`a=b&c=d`).
+ * @throws UsageError if nothing is piped in, or the input is neither
+ */
+export async function readBody({ name, input }: Pick<Cli, 'name' | 'input'>): Promise<Body> {
+  const example = `pipe one in, for example: ${name} sign < body.json`
+  if (input.isTTY) throw new UsageError(`no body on standard input; ${example}`)
+  const text = decode(await collect(input)).replace(/^\s+|[\r\n]+$/g, '')
+  if (text === '') throw new UsageError(`standard input is empty; ${example}`)
+  const isForm = FORM.test(text)
+  const parsed = isForm ? parseFormParams(text) : parseJsonParams(text)
+  if ('problem' in parsed) {
+    const hint = isForm ? '' : ', nor is it a form like a=b&c=d'
+    throw new UsageError(`${parsed.problem}${hint}`)
+  }
+  const encoded = isForm ? splitForm(text) : new Map<string, string>()
+  return { format: isForm ? 'form' : 'json', params: parsed.params, encoded }
+}
+
+async function collect(input: Input): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of input) {
+    const bytes = Buffer.from(chunk)
+    size += bytes.length
+    if (size > MAX_BYTES) throw new UsageError('the body is larger than 1 MiB')
+    chunks.push(bytes)
+  }
+  return Buffer.concat(chunks)
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw new UsageError('the body is not UTF-8 text')
+  }
+}
+
+function splitForm(text: string): Map<string, string> {
+  const parts = text.split('&').filter((part) => part !== '')
+  return new Map(
+    parts.map((part) => {
+      const [name = '', value = ''] = part.split(/=(.*)/s)
+      return [[...new URLSearchParams(name).keys()][0] ?? name, value]
+    }),
+  )
 }

@@ -1,4 +1,3 @@
-import { userInfo } from 'node:os'
 import { Argument, type Command, InvalidArgumentError } from 'commander'
 import { changeHold } from '../holds/change-hold.ts'
 import { findSubject, HOLD_TARGETS, type HoldTarget } from '../holds/find-subject.ts'
@@ -6,12 +5,11 @@ import { type ListedHold, listHolds } from '../holds/list-holds.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { Reason } from '../refunds/request/params.ts'
-import { NO_LOG } from './change-keys.ts'
-import { formatTable } from './format-table.ts'
-import type { RunOnDatabase } from './with-database.ts'
+import { NO_LOG, readActor } from './database.ts'
+import { type Json, jsonOption } from './options.ts'
+import { type Cli, formatTable } from './print.ts'
 
-type Print = (text: string) => void
-type ChangeOptions = { reason: string; merchant?: string; json?: true }
+type ChangeOptions = Json & { reason: string; merchant?: string }
 
 /** Receivers stay encrypted in events, so the command line needs no encryption key. */
 const NO_KEY = {
@@ -21,16 +19,16 @@ const NO_KEY = {
 }
 
 /** Adds `holds list | set | release`. */
-export function addHoldCommands(program: Command, print: Print, onDatabase: RunOnDatabase): void {
+export function addHoldCommands(program: Command, { emit, onDatabase }: Cli): void {
   const holds = program.command('holds').description('hold refunds back: list, set and release')
   holds
     .command('list')
     .description('list what is held, the oldest hold first')
-    .option('--json', 'as JSON, for programs')
-    .action(async ({ json }: { json?: true }) => {
+    .addOption(jsonOption())
+    .action(async ({ json }: Json) => {
       const found = await onDatabase((sql) => listHolds(sql))
       const rows = found.map((one) => ({ ...one, at: toIso(one.at) }))
-      print(json ? formatJson(rows) : formatTable(HEADINGS, rows.map(formatRow)))
+      emit(json, rows, formatTable(HEADINGS, rows.map(formatRow)))
     })
   for (const [name, held] of [
     ['set', true],
@@ -43,11 +41,11 @@ export function addHoldCommands(program: Command, print: Print, onDatabase: RunO
       .argument('<id>', 'the merchant code, or the id of the payment or the refund')
       .requiredOption('--reason <text>', 'why; shown to readers', readReason)
       .option('--merchant <code>', 'the merchant account, if several have the id')
-      .option('--json', 'as JSON, for programs')
+      .addOption(jsonOption())
       .action(async (target: HoldTarget, id: string, options: ChangeOptions) => {
         const state = await onDatabase((sql) => changeOne(sql, { held, target, id }, options))
         const done = held ? 'is held' : 'is no longer held'
-        print(options.json ? formatJson(state) : `${target} ${id} ${done}\n`)
+        emit(options.json, state, `${target} ${id} ${done}\n`)
       })
   }
 }
@@ -60,13 +58,9 @@ async function changeOne(
   const rows = await sql<{ code: string }[]>`select merchant_code as code from merchant_accounts`
   const merchants = rows.map(({ code }) => code).filter((code) => code === (merchant ?? code))
   const subject = await findSubject(sql, merchants, target, id)
-  const actor = { id: null, name: `cli (${userInfo().username})`, requestId: null }
-  const operation = `holds ${held ? 'set' : 'release'}`
-  const hold = await changeHold({ sql, log: NO_LOG, encryption: NO_KEY }, actor, subject, {
-    held,
-    reason,
-    operation,
-  })
+  const change = { held, reason, operation: `holds ${held ? 'set' : 'release'}` }
+  const ctx = { sql, log: NO_LOG, encryption: NO_KEY }
+  const hold = await changeHold(ctx, readActor(), subject, change)
   return { target, id: subject.id, merchantCode: subject.merchantCode, hold }
 }
 
@@ -80,8 +74,4 @@ const HEADINGS = ['SINCE', 'MERCHANT', 'TARGET', 'ID', 'BY', 'REASON']
 
 function formatRow({ at, merchantCode, target, id, by, reason }: ListedHold): string[] {
   return [at, merchantCode, target, id, by, reason]
-}
-
-function formatJson(value: unknown): string {
-  return `${JSON.stringify(value, null, 2)}\n`
 }

@@ -4,41 +4,35 @@ import { MigrationError } from '../db/migration-error.ts'
 import type { MigrationLog } from '../db/migration-session.ts'
 import { type PlannedMigration, planMigrations } from '../db/plan-migrations.ts'
 import { openSession } from '../platform/postgres/open-session.ts'
-import { ConnectionError, type RunOnUrl } from './with-database.ts'
-
-type MigrateStreams = {
-  print: (text: string) => void
-  printError: (text: string) => void
-  onUrl: RunOnUrl
-}
-
-type MigrateFlags = { plan?: true; json?: true }
+import { ConnectionError, withDatabaseUrl } from './database.ts'
+import { type Json, jsonOption } from './options.ts'
+import type { Cli } from './print.ts'
 
 /** Adds `migrate`, which brings the schema up to this version apart from a start of the service. */
-export function addMigrateCommand(program: Command, streams: MigrateStreams): void {
-  const { print } = streams
+export function addMigrateCommand(program: Command, cli: Cli): void {
+  const { emit, env } = cli
   // Exit code 1: the command was right, and may succeed when it is repeated.
-  const onUrl: RunOnUrl = (work, options) =>
-    streams.onUrl(work, options).catch((error: unknown) => {
+  const onUrl = <T>(work: (url: string) => Promise<T>, create: boolean) =>
+    withDatabaseUrl(work, env, { create }).catch((error: unknown) => {
       throw error instanceof ConnectionError ? new MigrationError(error.message) : error
     })
   program
     .command('migrate')
     .description('apply the pending migrations, each with its time; run it before a new version')
     .option('--plan', 'only show what would be applied')
-    .option('--json', 'as JSON, for programs')
-    .action(async ({ plan, json }: MigrateFlags) => {
+    .addOption(jsonOption())
+    .action(async ({ plan, json }: Json & { plan?: true }) => {
       if (plan) {
-        const pending = await onUrl(readPlan)
-        const current = pending.length === 0
-        print(json ? formatJson({ current, pending }) : formatPlan(pending))
+        const pending = await onUrl(readPlan, false)
+        emit(json, { current: pending.length === 0, pending }, formatPlan(pending))
         return
       }
-      const applied = await onUrl((url) => apply(url, streams, json), { create: true })
-      if (json) print(formatJson({ current: true, applied }))
-      else if (applied.length === 0) print('the schema is current: nothing to apply\n')
+      const applied = await onUrl((url) => apply(url, cli, json), true)
+      emit(json, { current: true, applied }, applied.length === 0 ? CURRENT : '')
     })
 }
+
+const CURRENT = 'the schema is current: nothing to apply\n'
 
 async function readPlan(url: string): Promise<PlannedMigration[]> {
   const { sql, close } = openSession(url, 'ipn-processor')
@@ -47,7 +41,7 @@ async function readPlan(url: string): Promise<PlannedMigration[]> {
 
 async function apply(
   url: string,
-  { print, printError }: MigrateStreams,
+  { print, printError }: Cli,
   json: true | undefined,
 ): Promise<AppliedMigration[]> {
   const say = (_: object, text: string) => printError(`${text}\n`)
@@ -61,7 +55,7 @@ async function apply(
 }
 
 function formatPlan(pending: readonly PlannedMigration[]): string {
-  if (pending.length === 0) return 'the schema is current: nothing to apply\n'
+  if (pending.length === 0) return CURRENT
   const total = `${pending.length} pending, in this order:\n`
   return total + pending.map(formatMigration).join('')
 }
@@ -72,8 +66,4 @@ function formatMigration({ name, concurrent, statements }: PlannedMigration): st
     : `in a transaction, ${statements.length} ${statements.length === 1 ? 'statement' : 'statements'}`
   const lines = statements.join('\n').split('\n')
   return `\n${name} (${how})\n${lines.map((line) => `  ${line}`.trimEnd()).join('\n')}\n`
-}
-
-function formatJson(value: object): string {
-  return `${JSON.stringify(value, null, 2)}\n`
 }

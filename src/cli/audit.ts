@@ -10,27 +10,16 @@ import {
 import { readDataKeyConfig } from '../config/config.ts'
 import { openDataKeys } from '../db/data-keys.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import { formatTable } from './format-table.ts'
-import { readCount, readId } from './options.ts'
-import { UsageError } from './usage-error.ts'
-import type { RunOnDatabase } from './with-database.ts'
+import { type Json, jsonOption, readCount, readId, UsageError } from './options.ts'
+import { type Cli, formatTable } from './print.ts'
 
-/** What the commands read and write. */
-type AuditStreams = {
-  print: (text: string) => void
-  printError: (text: string) => void
-  env: Readonly<Record<string, string | undefined>> | undefined
-  onDatabase: RunOnDatabase
-  setExitCode: (code: number) => void
-}
-
-type AuditOptions = { object?: string; key?: string; limit: number; json?: true }
+type AuditOptions = Json & { object?: string; key?: string; limit: number }
 
 const HEADINGS = ['AT', 'WHO', 'OPERATION', 'MERCHANT', 'OBJECT', 'OUTCOME', 'REQUEST']
 
 /** Adds `audit`, which lists writes and who made them, and `audit verify`. */
-export function addAuditCommand(program: Command, streams: AuditStreams): void {
-  const { print, onDatabase } = streams
+export function addAuditCommand(program: Command, cli: Cli): void {
+  const { emit, onDatabase } = cli
   const audit = program
     .command('audit')
     .description('list writes over the API and changes to keys, and who made them, newest first')
@@ -40,17 +29,13 @@ export function addAuditCommand(program: Command, streams: AuditStreams): void {
     )
     .option('--key <id>', 'only by this key', readId)
     .option('--limit <n>', 'the number of entries', readCount, 50)
-    .option('--json', 'as JSON, for programs')
+    .addOption(jsonOption())
     .action(async ({ object: objectId, key: keyId, limit, json }: AuditOptions) => {
       const found = await onDatabase((sql) => listAuditEntries(sql, { objectId, keyId }, limit))
       const entries = found.map((entry) => ({ ...entry, at: toIso(entry.at) }))
-      print(
-        json
-          ? `${JSON.stringify(entries, null, 2)}\n`
-          : formatTable(HEADINGS, entries.map(formatRow)),
-      )
+      emit(json, entries, formatTable(HEADINGS, entries.map(formatRow)))
     })
-  addVerify(audit, streams)
+  addVerify(audit, cli)
 }
 
 function formatRow(entry: AuditEntry): string[] {
@@ -58,13 +43,10 @@ function formatRow(entry: AuditEntry): string[] {
   return [at, actor, operation, merchantCode ?? '-', objectId ?? '-', outcome, requestId ?? '-']
 }
 
-type VerifyOptions = { checkpoint?: NotedCheckpoint; json?: true }
+type VerifyOptions = Json & { checkpoint?: NotedCheckpoint }
 
 /** Adds `audit verify`, with exit code 1 after a finding. */
-function addVerify(
-  audit: Command,
-  { print, printError, env, onDatabase, setExitCode }: AuditStreams,
-): void {
+function addVerify(audit: Command, { emit, printError, env, onDatabase, setExitCode }: Cli): void {
   audit
     .command('verify')
     .description('check that no audit entry was changed, deleted or added; exit code 0 or 1')
@@ -73,7 +55,7 @@ function addVerify(
       'a checkpoint from the log, which must be stored',
       readCheckpoint,
     )
-    .option('--json', 'as JSON, for programs')
+    .addOption(jsonOption())
     .action(async (_: unknown, command: Command) => {
       const { checkpoint: noted, json } = command.optsWithGlobals<VerifyOptions>()
       const roots = readDataKeyConfig(env)
@@ -84,7 +66,7 @@ function addVerify(
         const kept = `retention has deleted the entries up to ${found.startId}`
         throw new UsageError(`the checkpoint is older than what is kept: ${kept}`)
       }
-      print(json ? `${JSON.stringify(found, null, 2)}\n` : formatVerification(found))
+      emit(json, found, formatVerification(found))
       printError(`${summarise(found)}\n`)
       if (found.count > 0) setExitCode(1)
     })

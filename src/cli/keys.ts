@@ -1,0 +1,287 @@
+import type { Command } from 'commander'
+import { createKey, type NewKey, revokeKey, rotateKey } from '../access/change-keys.ts'
+import { DEFAULT_RATE_PER_MINUTE } from '../access/key-limits.ts'
+import { type CapsByCurrency, EVERY_MERCHANT, SCOPES, type Scope } from '../access/keys.ts'
+import { type ListedKey, listKeys } from '../access/list-keys.ts'
+import { readDataKeyConfig } from '../config/config.ts'
+import { openDataKeys } from '../db/data-keys.ts'
+import { resealData } from '../maintenance/reseal.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { endEndpoints } from '../webhooks/end-endpoints.ts'
+import { recordChange, requireMerchant } from './database.ts'
+import {
+  type Cap,
+  type Json,
+  jsonOption,
+  readCap,
+  readCount,
+  readDuration,
+  readExpiry,
+  readName,
+  readNetwork,
+  readPerson,
+  readScopes,
+  UsageError,
+} from './options.ts'
+import { type Cli, describeEnded, formatTable } from './print.ts'
+
+const DAY_S = 86_400
+
+/** The options of `keys create`. */
+type CreateKeyOptions = {
+  scopes: Scope[]
+  merchant: string
+  refundMax?: Cap
+  refundDailyMax?: Cap
+  rate?: number
+  person?: string
+  expires?: string
+  network?: string[]
+}
+
+/** Adds `keys create | list | rotate | revoke | reseal`. */
+export function addKeyCommands(program: Command, cli: Cli): void {
+  const keys = program
+    .command('keys')
+    .description('create, list, rotate and revoke API keys; encrypt stored data again')
+  addCreateCommand(keys, cli)
+  addListCommand(keys, cli)
+  addRotateCommand(keys, cli)
+  addRevokeCommand(keys, cli)
+  addResealCommand(keys, cli)
+}
+
+function addCreateCommand(keys: Command, { emit, onDatabase }: Cli): void {
+  keys
+    .command('create')
+    .description('create a key; it is shown only once')
+    .argument('<name>', 'a name to recognise it by', readName)
+    .requiredOption('--scopes <names>', `all, or some of ${SCOPES.join(',')}`, readScopes)
+    .requiredOption('--merchant <code>', "the merchant account it can access, '*' for all")
+    .option(
+      '--refund-max <amounts>',
+      'the largest single refund, 500000 or by currency VND:500000,USD:20',
+      readCap,
+    )
+    .option(
+      '--refund-daily-max <amounts>',
+      'the most refunded in a day of CAPS_TIME_ZONE, also by currency',
+      readCap,
+    )
+    .option(
+      '--person <name>',
+      'whose key it is; the keys of one person do not approve the refunds of each other',
+      readPerson,
+    )
+    .option('--rate <n>', `requests per minute; ${DEFAULT_RATE_PER_MINUTE} if left out`, readCount)
+    .option(
+      '--expires <when>',
+      'after a duration (90d, 12h) or at a time (2027-01-31T00:00:00Z)',
+      readExpiry,
+    )
+    .option(
+      '--network <cidr>',
+      'a network that it may be used from, repeatable; any if left out',
+      readNetwork,
+    )
+    .addOption(jsonOption())
+    .action(async (name: string, options: CreateKeyOptions & Json) => {
+      const created = await onDatabase((sql) => createNamedKey(sql, name, options))
+      emit(options.json, created, presentKey(created.key, `${created.id}  ${name}`))
+    })
+}
+
+function addListCommand(keys: Command, { name, emit, printError, onDatabase }: Cli): void {
+  keys
+    .command('list')
+    .description('list all keys, newest first, without their text')
+    .addOption(jsonOption())
+    .action(async (options: Json) => {
+      const rows = (await onDatabase((sql) => listKeys(sql))).map(showKey)
+      emit(options.json, rows, formatTable(HEADINGS, rows.map(formatRow)))
+      printError(warnOfExpiry(rows, name))
+    })
+}
+
+function addRotateCommand(keys: Command, { emit, onDatabase }: Cli): void {
+  keys
+    .command('rotate')
+    .description('replace a key; both keys are valid for the grace period')
+    .argument('<key>', 'its id, or its name if only one live key has it')
+    .option('--grace <duration>', 'how long the old key stays valid', readDuration, DAY_S)
+    .addOption(jsonOption())
+    .action(async (ref: string, { grace, json }: Json & { grace: number }) => {
+      const { key, id, oldId, oldEndsAt } = await onDatabase((sql) =>
+        rotateNamedKey(sql, ref, grace),
+      )
+      const result = { id, key, replaces: oldId, oldKeyEndsAt: oldEndsAt }
+      emit(json, result, presentKey(key, `${id}, replacing ${oldId}`, oldEndsAt))
+    })
+}
+
+function addRevokeCommand(keys: Command, { emit, onDatabase }: Cli): void {
+  keys
+    .command('revoke')
+    .description('revoke a key now, and end its webhook endpoints')
+    .argument('<key>', 'its id, or its name if only one live key has it')
+    .addOption(jsonOption())
+    .action(async (ref: string, { json }: Json) => {
+      const { id, wasLive, endpoints } = await onDatabase((sql) => revokeNamedKey(sql, ref))
+      const result = wasLive
+        ? 'is revoked: writes are refused from now on, reads within a second'
+        : 'was already revoked'
+      const text = `${id} ${result}\n${describeEnded(endpoints)}`
+      emit(json, { id, revoked: true, endpoints }, text)
+    })
+}
+
+function addResealCommand(keys: Command, { emit, onDatabase, env }: Cli): void {
+  keys
+    .command('reseal')
+    .description('encrypt all stored receivers and webhook secrets under DATA_ENCRYPTION_KEY')
+    .addOption(jsonOption())
+    .action(async ({ json }: Json) => {
+      const roots = readDataKeyConfig(env)
+      const done = await onDatabase(async (sql) => {
+        const resealed = await resealData(sql, await openDataKeys(sql, roots))
+        await runInTransaction(sql, (tx) => recordChange(tx, 'keys reseal', EVERY_MERCHANT, null))
+        return resealed
+      })
+      const { receivers, events, endpoints, unreadable } = done
+      const text = `encrypted again: ${receivers} receivers, ${events} events, ${endpoints} webhook secrets; ${unreadable} unreadable\n`
+      emit(json, done, text)
+    })
+}
+
+function presentKey(key: string, description: string, oldEndsAt?: string): string {
+  const old = oldEndsAt === undefined ? '' : `The old key is valid until ${oldEndsAt}.\n`
+  return `${key}\n\nThis is the key ${description}. Copy it now: only its hash is stored, so it cannot be shown again.\n${old}`
+}
+
+/** Creates a key. @throws UsageError if the account does not exist */
+async function createNamedKey(sql: Sql, name: string, options: CreateKeyOptions) {
+  return await runInTransaction(sql, async (tx) => {
+    await requireMerchant(tx, options.merchant)
+    const newKey: NewKey = {
+      name,
+      scopes: options.scopes,
+      merchantCode: options.merchant,
+      refundMax: getAmount(options.refundMax),
+      refundDailyMax: getAmount(options.refundDailyMax),
+      refundMaxByCurrency: getByCurrency(options.refundMax),
+      refundDailyMaxByCurrency: getByCurrency(options.refundDailyMax),
+      ratePerMinute: options.rate ?? null,
+      networks: options.network ?? null,
+      person: options.person ?? null,
+      expiresAt: options.expires ?? null,
+    }
+    const { id, text: key, person } = await createKey(tx, newKey)
+    await recordChange(tx, 'keys create', options.merchant, id)
+    return { id, key, ...newKey, person }
+  })
+}
+
+const getAmount = (cap: Cap | undefined) => (typeof cap === 'string' ? cap : null)
+const getByCurrency = (cap: Cap | undefined) => (typeof cap === 'object' ? cap : null)
+
+/** Rotates a key. @throws UsageError if the key does not exist, is not live or was already rotated */
+async function rotateNamedKey(sql: Sql, ref: string, graceS: number) {
+  return await runInTransaction(sql, async (tx) => {
+    const { id: oldId, merchantCode } = await findKey(tx, ref)
+    const rotation = await rotateKey(tx, oldId, graceS)
+    if (rotation.kind === 'not_live') {
+      throw new UsageError('the key is expired or revoked and cannot be rotated; create a new one')
+    }
+    if (rotation.kind === 'already_rotated') {
+      throw new UsageError(`the key was already rotated; its successor is ${rotation.successorId}`)
+    }
+    const { id, text: key } = rotation.created
+    await recordChange(tx, 'keys rotate', merchantCode, oldId)
+    await recordChange(tx, 'keys rotate', merchantCode, id)
+    return { id, key, oldId, oldEndsAt: toIso(rotation.oldEndsAt) }
+  })
+}
+
+/** Revokes a key, and ends the webhook endpoints that belong to it. @throws UsageError if the key does not exist */
+async function revokeNamedKey(sql: Sql, ref: string) {
+  return await runInTransaction(sql, async (tx) => {
+    const { id, merchantCode } = await findKey(tx, ref)
+    const wasLive = await revokeKey(tx, id)
+    if (wasLive) await recordChange(tx, 'keys revoke', merchantCode, id)
+    return { id, wasLive, endpoints: await endEndpoints(tx, id) }
+  })
+}
+
+/** @param ref an id or a name. It is never printed: by mistake it could be the key itself. */
+async function findKey(tx: Tx, ref: string): Promise<ListedKey> {
+  const all = await listKeys(tx)
+  const byId = all.find(({ id }) => id === ref.toLowerCase())
+  const [byName, second] = all.filter(({ name, state }) => name === ref && state === 'live')
+  if (second && !byId)
+    throw new UsageError('several live keys have this name; use the id of one of them')
+  const found = byId ?? byName
+  if (!found)
+    throw new UsageError('no key has this id and no live key has this name; see keys list')
+  return found
+}
+
+/** A key as the command line shows it: its times are ISO 8601. */
+type ShownKey = ReturnType<typeof showKey>
+
+const showKey = ({ createdAt, expiresAt, revokedAt, lastUsedAt, ...key }: ListedKey) => ({
+  ...key,
+  createdAt: toIso(createdAt),
+  expiresAt: toIso(expiresAt),
+  revokedAt: toIso(revokedAt),
+  lastUsedAt: toIso(lastUsedAt),
+})
+
+const HEADINGS = [
+  ...['ID', 'NAME', 'STATE', 'ORIGIN', 'MERCHANT', 'SCOPES', 'REFUNDS', 'RATE', 'NETWORKS'],
+  ...['CREATED', 'ENDS', 'LAST USED', 'FROM'],
+]
+
+/** Returns one line for each key that ends soon; empty for none. */
+function warnOfExpiry(keys: readonly ShownKey[], name: string): string {
+  return keys
+    .filter(({ expiresSoon }) => expiresSoon)
+    .map(
+      (key) =>
+        `warning: ${key.name} ends at ${key.expiresAt}; replace it with: ${name} keys rotate ${key.id}\n`,
+    )
+    .join('')
+}
+
+function formatRow(key: ShownKey): string[] {
+  const caps = [
+    ...formatCaps(key.refundMax, key.refundMaxByCurrency).map((cap) => `≤ ${cap}`),
+    ...formatCaps(key.refundDailyMax, key.refundDailyMaxByCurrency).map((cap) => `≤ ${cap} a day`),
+  ]
+  return [
+    key.id,
+    key.name,
+    key.state,
+    formatOrigin(key),
+    key.merchantCode,
+    key.scopes.length === SCOPES.length ? 'all' : key.scopes.join(','),
+    caps.join(', ') || '-',
+    key.ratePerMinute === null ? '-' : `${key.ratePerMinute}/min`,
+    key.networks?.join(',') ?? '-',
+    key.createdAt.slice(0, 16),
+    (key.revokedAt ?? key.expiresAt)?.slice(0, 16) ?? '-',
+    key.lastUsedAt?.slice(0, 16) ?? '-',
+    key.lastUsedFrom ?? '-',
+  ]
+}
+
+function formatOrigin({ origin, replaces }: ShownKey): string {
+  if (origin === 'rotation') return `rotated from ${replaces}`
+  return { setting: 'API_KEY', demo: 'demo', command_line: 'command line' }[origin]
+}
+
+function formatCaps(any: string | null, byCurrency: CapsByCurrency | null): string[] {
+  const ofCurrencies = Object.entries(byCurrency ?? {}).map(([code, cap]) => `${cap} ${code}`)
+  return any === null ? ofCurrencies : [any, ...ofCurrencies]
+}

@@ -1,0 +1,190 @@
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { EVERY_MERCHANT } from '../access/keys.ts'
+import {
+  addPerson,
+  endPerson,
+  findPeople,
+  type ListedPerson,
+  listPeople,
+  type Person,
+} from '../access/people.ts'
+import { PersonEmail, PersonName } from '../access/person-fields.ts'
+import { ROLES, type Role } from '../access/roles.ts'
+import { createSignInLink, formatSignInUrl, LINK_MINUTES } from '../access/sign-in.ts'
+import { readConsoleConfig } from '../config/config.ts'
+import { DomainError } from '../errors.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
+import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { endEndpointsOfPerson } from '../webhooks/end-endpoints.ts'
+import { recordChange, requireMerchant } from './database.ts'
+import { type Json, jsonOption } from './options.ts'
+import { type Cli, describeEnded, formatTable } from './print.ts'
+
+type LinkOutput = Json & { linkOnly?: true }
+
+/** Adds `people add | link | list | remove`. */
+export function addPeopleCommands(program: Command, cli: Cli): void {
+  const people = program
+    .command('people')
+    .description('people who may use the console: add, link, list and remove')
+  addAddCommand(people, cli)
+  addLinkCommand(people, cli)
+  addListCommand(people, cli)
+  addRemoveCommand(people, cli)
+}
+
+const linkOnlyOption = () => new Option('--link-only', 'print the sign-in link alone')
+
+function addAddCommand(people: Command, cli: Cli): void {
+  people
+    .command('add')
+    .description('add a person, and make a sign-in link')
+    .argument('<name>', 'the name, as it stands in the audit log', readPersonName)
+    .requiredOption('--role <role>', `one of ${ROLES.join(', ')}; repeat it for several`, addRole)
+    .option('--merchant <code>', 'an account to see; all of them if left out', addMerchant)
+    .option('--email <address>', 'an e-mail address, which also names the person', readEmail)
+    .addOption(linkOnlyOption())
+    .addOption(jsonOption())
+    .action(async (name: string, options: AddOptions) => {
+      const { baseUrl } = readConsoleConfig(cli.env)
+      const added = await cli.onDatabase((sql) => addNamedPerson(sql, name, options, baseUrl))
+      emitLink(cli, added, options)
+    })
+}
+
+type AddOptions = LinkOutput & { role: Role[]; merchant?: string[]; email?: string }
+
+function addLinkCommand(people: Command, cli: Cli): void {
+  people
+    .command('link')
+    .description('make another sign-in link')
+    .argument('<person>', 'the name or the e-mail address')
+    .addOption(linkOnlyOption())
+    .addOption(jsonOption())
+    .action(async (ref: string, options: LinkOutput) => {
+      const { baseUrl } = readConsoleConfig(cli.env)
+      emitLink(cli, await cli.onDatabase((sql) => linkPerson(sql, ref, baseUrl)), options)
+    })
+}
+
+function addListCommand(people: Command, { emit, onDatabase }: Cli): void {
+  people
+    .command('list')
+    .description('list people by name; those whose access has ended come last')
+    .addOption(jsonOption())
+    .action(async ({ json }: Json) => {
+      const rows = await onDatabase((sql) => listPeople(sql))
+      emit(json, rows, formatTable(HEADINGS, rows.map(formatRow)))
+    })
+}
+
+function addRemoveCommand(people: Command, { emit, onDatabase }: Cli): void {
+  people
+    .command('remove')
+    .description("end a person's access and all their sessions now")
+    .argument('<person>', 'the name or the e-mail address')
+    .addOption(jsonOption())
+    .action(async (ref: string, { json }: Json) => {
+      const { id, name, endpoints } = await onDatabase((sql) => removePerson(sql, ref))
+      const text = `the access of ${name} has ended\n${describeEnded(endpoints)}`
+      emit(json, { id, name, ended: true, endpoints }, text)
+    })
+}
+
+const HEADINGS = ['NAME', 'EMAIL', 'ROLES', 'ACCOUNTS', 'SESSIONS', 'LAST SEEN', 'ENDED']
+
+function formatRow(person: ListedPerson): string[] {
+  const { name, email, roles, merchants, sessions, lastUsedAt, endedAt } = person
+  const times = [lastUsedAt, endedAt].map((time) => time?.slice(0, 16) ?? '-')
+  return [name, email ?? '-', roles.join(','), merchants.join(','), String(sessions), ...times]
+}
+
+function emitLink(
+  { emit }: Cli,
+  person: Person & { link: string; linkExpiresAt: string },
+  { linkOnly, json }: LinkOutput,
+): void {
+  const { link, name } = person
+  const about = `\nThis link signs ${name} in once, within ${LINK_MINUTES} minutes. Pass it on to no one else: only its hash is stored, so it cannot be shown again.\n`
+  emit(json, person, `${link}\n${linkOnly ? '' : about}`)
+}
+
+function readPersonName(text: string): string {
+  const name = PersonName.safeParse(text)
+  if (name.success) return name.data
+  throw new InvalidArgumentError('Write 1 to 140 printable characters, other than demo.')
+}
+
+function readEmail(text: string): string {
+  const email = PersonEmail.safeParse(text.trim())
+  if (email.success) return email.data
+  throw new InvalidArgumentError('Write an e-mail address.')
+}
+
+function addRole(text: string, before: readonly Role[] = []): Role[] {
+  const role = ROLES.find((one) => one === text)
+  if (role) return [...before, role]
+  throw new InvalidArgumentError(`Write one of ${ROLES.join(', ')}.`)
+}
+
+function addMerchant(code: string, before: readonly string[] = []): string[] {
+  return [...before, code]
+}
+
+/**
+ * Adds a person, with a sign-in link.
+ * @param baseUrl the origin of the console
+ * @throws UsageError if an account does not exist, DomainError if another person has the name or the e-mail address
+ */
+async function addNamedPerson(
+  sql: Sql,
+  name: string,
+  { role: roles, merchant: merchants = [EVERY_MERCHANT], email }: AddOptions,
+  baseUrl: string,
+) {
+  return await runInTransaction(sql, async (tx) => {
+    for (const code of merchants) await requireMerchant(tx, code)
+    const added = await addPerson(tx, { name, email: email ?? null, roles, merchants })
+    if (added.kind === 'taken') {
+      const what = added.by === 'name' ? 'name' : 'e-mail address'
+      throw new DomainError('invalid_request', `another person has this ${what}; see people list`)
+    }
+    await recordChange(tx, 'people add', null, added.id)
+    const { kind: _, ...person } = added
+    return await invite(tx, person, baseUrl)
+  })
+}
+
+/** Makes another sign-in link. @throws DomainError if there is no such person */
+async function linkPerson(sql: Sql, ref: string, baseUrl: string) {
+  return await runInTransaction(sql, async (tx) => invite(tx, await findOne(tx, ref), baseUrl))
+}
+
+/** Makes a sign-in link; its time is ISO 8601. */
+async function invite(tx: Tx, person: Person, baseUrl: string) {
+  const link = await createSignInLink(tx, person.id)
+  await recordChange(tx, 'people link', null, person.id)
+  return { ...person, link: formatSignInUrl(baseUrl, link), linkExpiresAt: link.expiresAt }
+}
+
+/** Ends a person's access, and the webhook endpoints that belong to the person. @throws DomainError if there is no such person */
+async function removePerson(sql: Sql, ref: string) {
+  return await runInTransaction(sql, async (tx) => {
+    const person = await findOne(tx, ref)
+    await endPerson(tx, person.id)
+    await recordChange(tx, 'people remove', null, person.id)
+    return { ...person, endpoints: await endEndpointsOfPerson(tx, person.id) }
+  })
+}
+
+/** @param ref a name or an e-mail address */
+async function findOne(tx: Tx, ref: string): Promise<Person> {
+  const [person, second] = await findPeople(tx, ref)
+  if (!person) {
+    const detail = 'no person has this name or e-mail address; see people list'
+    throw new DomainError('not_found', detail)
+  }
+  if (!second) return person
+  const detail = 'this is the name of one person and the e-mail address of another'
+  throw new DomainError('invalid_request', detail)
+}
