@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
-import { listPasses } from '../../../src/background.ts'
 import { z } from 'zod'
+import { listPasses } from '../../../src/background.ts'
 import { DISCREPANCY_KINDS } from '../../../src/discrepancies/kinds.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
 import { type Family, readExposition, type Sample } from '../../support/exposition.ts'
