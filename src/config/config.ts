@@ -5,13 +5,7 @@ import { findConflicts } from './conflicts.ts'
 import { describeSandbox } from './sandbox-options.ts'
 import { isLoopback } from './setting-types.ts'
 import type { Environment, Settings } from './settings.ts'
-import {
-  ConfigError,
-  listIgnored,
-  mergeProblems,
-  parseSettings,
-  refuseProblems,
-} from './sources.ts'
+import { ConfigError, mergeProblems, parseSettings, refuseProblems } from './sources.ts'
 
 export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES' | 'WEBHOOK_ALLOW_PRIVATE'> & {
   demo: boolean
@@ -180,9 +174,4 @@ function isDemoByDefault(settings: Settings, env: Environment): boolean {
     env.NODE_ENV === 'production' ||
     Object.entries(env).some(([name, value]) => value && production.test(name))
   return !isProduction && isLoopback(settings.HOST)
-}
-
-/** Lists the environment variables that begin like a setting and are none: they have no effect. */
-export function listIgnoredVariables(env: Environment = process.env): string[] {
-  return listIgnored(env)
 }

@@ -139,20 +139,23 @@ const MAX_SHORT = 4
  */
 const FOREIGN = ['APP_KEY', 'DATABASE_PORT', 'DATABASE_SSL', 'GATEWAY_CLIENT_IP']
 
-/** First words of settings that are too general to claim, or whose other names belong to a standard. */
-const SHARED_WORDS = ['API', 'DATA', 'LOG', 'OTEL']
+/** First words of settings that are too general to claim, or whose other names belong to a standard or a platform. */
+const SHARED_WORDS = ['API', 'DATA', 'DATABASE', 'LOG', 'OTEL']
 
-/** What Kubernetes and Docker set for a service, such as `GATEWAY_PORT=tcp://10.0.0.1:443`. */
+/** What Kubernetes and Docker set for a service, such as `GATEWAY_PORT=tcp://10.0.0.1:443`: values, and names. */
 const SERVICE_LINK = /^(tcp|udp|sctp):\/\//
+const SERVICE_LINK_NAME = /_(SERVICE_(HOST|PORT\w*)|PORT_\d+_\w+)$/
 
 /**
  * Finds the names in the environment that were probably meant as settings: one within two letters of a setting (in
  * names of less than eight letters within one, in those of four with two neighbours swapped), and `NAME_FILE` of a setting
- * that is not read from files.
+ * that is not read from files; and those that begin like a setting, so that one which was meant to stop something (`REFUNDS_…`)
+ * is not without effect.
  */
-export function findMisspelt(env: Environment): Problem[] {
+export function findUnknown(env: Environment): Problem[] {
   return listUnknown(env).flatMap((name): Problem[] => {
-    if (FOREIGN.includes(name) || SERVICE_LINK.test(env[name] ?? '')) return []
+    if (FOREIGN.includes(name) || SERVICE_LINK_NAME.test(name)) return []
+    if (SERVICE_LINK.test(env[name] ?? '')) return []
     const near = KNOWN.filter((known) => isMisspelling(name, known))
     if (near.length > 0) {
       const meant = closest(name.toUpperCase(), near)
@@ -160,22 +163,17 @@ export function findMisspelt(env: Environment): Problem[] {
       return [{ name: setting, line: `${name} is not a setting; did you mean ${meant}?` }]
     }
     const base = name.replace(/_FILE$/, '')
-    if (base === name || !base.includes('_') || !KNOWN.includes(base)) return []
-    const line = `${name} is not a setting, because only secrets and LOG_LEVEL are read from files; set ${base}`
-    return [{ name: base, line }]
+    if (base !== name && base.includes('_') && KNOWN.includes(base)) {
+      const line = `${name} is not a setting, because only secrets and LOG_LEVEL are read from files; set ${base}`
+      return [{ name: base, line }]
+    }
+    if (!PREFIXES.some((prefix) => name.startsWith(prefix))) return []
+    return [{ name, line: `${name} is not a setting; the nearest is ${closest(name, KNOWN)}` }]
   })
 }
 
-/**
- * Lists the names in the environment that begin like a setting and are none. They have no effect; an orchestrator may
- * have set them (`GATEWAY_SERVICE_HOST`), so they are no error.
- */
-export function listIgnored(env: Environment): string[] {
-  return listUnknown(env).filter((name) => PREFIXES.some((prefix) => name.startsWith(prefix)))
-}
-
 const FILE_NAMES = new Map<string, string>(FILE_SETTINGS.map((name) => [nameFileOf(name), name]))
-const KNOWN: readonly string[] = [...listSettingNames(), ...FILE_NAMES.keys()]
+const KNOWN: string[] = [...listSettingNames(), ...FILE_NAMES.keys()]
 const PREFIXES = [
   ...new Set(
     listSettingNames().flatMap((name) => {
@@ -221,7 +219,7 @@ export function parseSettings(env: Environment): ParsedSettings {
     ...Object.entries(env).filter(([, value]) => value !== ''),
     ...files.values,
   ])
-  const found = [...files.problems, ...findMisspelt(env)]
+  const found = [...files.problems, ...findUnknown(env)]
   const parsed = schema.safeParse(given)
   if (parsed.success) return { settings: parsed.data, problems: found }
   const invalid = new Map<string, Problem>()

@@ -1,5 +1,7 @@
 import type { Context } from '../context.ts'
 import type { Operation } from '../gateway/breakers.ts'
+import { InboxFullError } from '../ipn/inbox.ts'
+import { TimeoutError } from '../platform/concurrency/timing.ts'
 import { startWorkerLoop, type WorkerLoop } from '../platform/concurrency/worker-loop.ts'
 import { describeOutage } from '../platform/postgres/describe-outage.ts'
 import type { Sql } from '../platform/postgres/types.ts'
@@ -19,7 +21,7 @@ export function watchOutages({
   breakers,
   stopping,
 }: Pick<Context, 'sql' | 'log' | 'breakers' | 'stopping'>): WorkerLoop {
-  const outages = openOutageLog(log, describeOutage)
+  const outages = openOutageLog(log, (error) => describeOutage(error) ?? describeBacklog(error))
   let probing = false
 
   async function probe(): Promise<void> {
@@ -62,6 +64,18 @@ export function watchOutages({
 /** Commits a transaction id and nothing else: the server writes and flushes its log, and waits for its standby. */
 async function commitNothing(sql: Sql): Promise<void> {
   await sql`select pg_current_xact_id()`
+}
+
+/** The database answers, if at all, later than notifications and scrapes can wait. */
+function describeBacklog(error: unknown): Condition | undefined {
+  if (!(error instanceof InboxFullError || error instanceof TimeoutError)) return undefined
+  return {
+    name: 'backlog',
+    what: 'the database does not keep up',
+    meanwhile:
+      'notifications that cannot be committed in time get 503, so that the gateway sends them again, and metrics may be missing',
+    look: 'the load and the disk of the database server, and long transactions and locks in pg_stat_activity',
+  }
 }
 
 const GATEWAY = 'gateway'

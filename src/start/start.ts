@@ -1,6 +1,6 @@
 import { hashKey } from '../access/keys.ts'
 import { prepareAccess } from '../access/prepare-access.ts'
-import { type Config, listIgnoredVariables, readConfig } from '../config/config.ts'
+import { type Config, readConfig } from '../config/config.ts'
 import { findWeakSecrets, STRONG_BITS } from '../config/conflicts.ts'
 import type { Environment } from '../config/settings.ts'
 import { prepareSchema } from '../db/prepare-schema.ts'
@@ -29,7 +29,7 @@ export async function start(
 ): Promise<void> {
   const config = readConfig(env)
   const log = createLog(config.LOG_LEVEL)
-  warnOfSettings(config, listIgnoredVariables(env), log)
+  warnOfSettings(config, log)
   const parts = createParts()
   tolerateLostConnections((err) => {
     if (noteOutage(log, err, 'connections')) return
@@ -71,6 +71,7 @@ async function startParts(config: Config, log: Log, parts: Parts): Promise<void>
   parts.add(service)
   const { url, metricsUrl } = service
   const { sql } = service.ctx
+  await warnOfFewConnections(config, sql, log)
   const description = await describeStart({ config, sql, gatewayBaseUrl, encryptionKey })
   log.info({ url, metricsUrl, ...description }, 'ready')
   if (demo) await demo.presentDemo(service, sandbox)
@@ -85,16 +86,11 @@ async function startDatabase(config: Config, log: Log, parts: Parts): Promise<st
   return database.url
 }
 
-/**
- * Logs what is doubtful about valid settings: variables without effect, and signing secrets that may be guessed from one
- * signed message (the demo's own is published).
- * @param ignored names in the environment that begin like a setting and are none
- */
-function warnOfSettings(config: Config, ignored: readonly string[], log: Log): void {
-  if (ignored.length > 0) {
+/** Logs what is doubtful about valid settings. The signing secret of the demo is published. */
+function warnOfSettings(config: Config, log: Log): void {
+  if (config.TRUSTED_PROXIES.some(({ prefix }) => prefix === 0)) {
     log.warn(
-      { names: ignored },
-      'these environment variables are not settings, and have no effect; if Kubernetes sets them for a service of this namespace, add enableServiceLinks: false to the specification of the pod',
+      'TRUSTED_PROXIES trusts every address, so that anybody can choose the address that is logged, allowed and limited; set it to the addresses of your proxies',
     )
   }
   if (config.demo) return
@@ -104,6 +100,23 @@ function warnOfSettings(config: Config, ignored: readonly string[], log: Log): v
       `this signing secret has at most ${weak.bits} bits, so that it may be guessed from one signed message; have the gateway issue one of ${STRONG_BITS} random bits, for example 32 hexadecimal digits`,
     )
   }
+}
+
+/** Warns of a pool that the server cannot fill. Never rejects: the process serves already. */
+async function warnOfFewConnections(
+  { DATABASE_POOL: pool }: Config,
+  sql: Sql,
+  log: Log,
+): Promise<void> {
+  const reading = sql<{ most: number }[]>`
+    select current_setting('max_connections')::int
+      - current_setting('superuser_reserved_connections')::int as most`
+  const [row] = await reading.catch(() => [])
+  if (!row || pool <= row.most) return
+  log.warn(
+    { pool, most: row.most },
+    'DATABASE_POOL is more than the connections that the database allows; lower it, or raise max_connections of the server',
+  )
 }
 
 /** What runs, for the line that is logged when everything does. Of keys it has the ids, of no secret anything. */

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
-import { z } from 'zod'
 import { borrowRig } from '../support/borrow-rig.ts'
 import { type BorrowedDatabase, borrowDatabase } from '../support/database.ts'
-import { runMain, settingsFor } from '../support/process.ts'
+import { settingsFor, startServiceProcess } from '../support/process.ts'
 import { postIpn, type Rig, signIpn } from '../support/service.ts'
 import { makeTransaction, notifyOf } from '../support/sync.ts'
 import { startProxyTo } from '../support/tcp-proxy.ts'
@@ -86,13 +85,12 @@ it('waiting readers are woken by changes after an outage', async () => {
 it('an outage beside traffic is a line when it begins and one when it is over, without a stack', async () => {
   const away = await startProxyTo(database.url)
   onTestFinished(() => away.stop())
-  const { child, ended, output } = runMain(settingsFor(away.url, rig.sandbox.url))
+  const settings = settingsFor(away.url, rig.sandbox.url)
+  const { url, child, ended, output } = await startServiceProcess(settings)
   const find = (text: string) =>
     output()
       .out.split('\n')
       .filter((line) => line.includes(text))
-  await waitUntil(() => find('"ready"').length === 1, { what: 'the start' })
-  const { url } = z.looseObject({ url: z.string() }).parse(JSON.parse(find('"ready"')[0] ?? ''))
   await away.close()
   for (let n = 0; n < 3; n += 1) {
     expect((await postIpn(url, signIpn({ svc_TransactionID: 'T-LOG' }))).status).toBe(500)

@@ -19,14 +19,17 @@ function double(n: number, base: number, max: number): number {
   return Math.min(max, base * 2 ** (n - 1))
 }
 
+/** Work took longer than it may. */
+export class TimeoutError extends Error {}
+
 /**
  * Resolves with the work's result, or rejects after `ms`; the work itself is not cancelled.
- * @throws Error when the time is over
+ * @throws TimeoutError when the time is over
  */
 export async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`not done within ${ms} ms`)), ms)
+    timer = setTimeout(() => reject(new TimeoutError(`not done within ${ms} ms`)), ms)
   })
   try {
     return await Promise.race([work, timeout])

@@ -20,8 +20,8 @@ export const SETTINGS: readonly Guard[] = [
   },
   {
     file: 'src/config/sources.ts',
-    text: "|| SERVICE_LINK.test(env[name] ?? '')",
-    mutation: "|| SERVICE_LINK.test('')",
+    text: "SERVICE_LINK.test(env[name] ?? '')",
+    mutation: "SERVICE_LINK.test('')",
     test: 'test/unit/config/unknown-names.test.ts',
     claim:
       'the environment of a platform may hold the links of services with a name like that of a setting',

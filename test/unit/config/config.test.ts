@@ -378,7 +378,7 @@ describe('demo mode', () => {
     { MERCHANTS_FILE: '/nowhere' },
     { NODE_ENV: 'production' },
   ])('is off when %j is set, and then a gateway is required', (env) => {
-    expect(readProblems(env).join('\n')).toMatch(/^GATEWAY_BASE_URL is not set/)
+    expect(readProblems(env).join('\n')).toMatch(/^GATEWAY_BASE_URL is not set/m)
   })
 
   it('is off when a secret is read from a file', () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { listIgnoredVariables, readConfig, readDatabaseConfig } from '../../../src/config/config.ts'
+import { readConfig, readDatabaseConfig } from '../../../src/config/config.ts'
 import { listSettingNames } from '../../../src/config/settings.ts'
 import { ConfigError } from '../../../src/config/sources.ts'
 
@@ -29,7 +29,6 @@ describe('a misspelt setting', () => {
     ['database_url', 'DATABASE_URL'],
     ['DATABASE_URL_FIEL', 'DATABASE_URL_FILE'],
     ['APIKEY', 'API_KEY'],
-    ['SYNC_MAX_GAP', undefined],
     ['SYNC_MAX_GAP_M', 'SYNC_MAX_GAP_MS'],
     ['REFUND_ENABLED', 'REFUNDS_ENABLED'],
     ['METRICS_PROT', 'METRICS_PORT'],
@@ -125,7 +124,9 @@ const PLATFORMS: Record<string, string> = {
 
 describe('the environment of a platform', () => {
   it.each(Object.entries(PLATFORMS))('%s is never refused', (_, names) => {
-    const env = Object.fromEntries(names.split(' ').map((name) => [name, 'x']))
+    // The links of Kubernetes have the address of the service.
+    const value = (name: string) => (/_PORT$/.test(name) ? 'tcp://10.0.0.1:443' : 'x')
+    const env = Object.fromEntries(names.split(' ').map((name) => [name, value(name)]))
     expect(readProblems(env)).toEqual([])
   })
 
@@ -137,21 +138,31 @@ describe('the environment of a platform', () => {
 })
 
 describe('a variable that begins like a setting and is none', () => {
-  it('is listed, unless its first word is common to many programs', () => {
-    const names = (list: string) => Object.fromEntries(list.split(' ').map((name) => [name, 'x']))
-    const ours = 'GATEWAY_PORT GATEWAY_SERVICE_HOST REFUND_LIMIT WEBHOOK_URL METRICS_PATH IPN_HOST'
-    expect(listIgnoredVariables(names(ours))).toEqual(ours.split(' '))
-    const others = `${PLATFORMS.telemetry} ${PLATFORMS.npm} ${PLATFORMS.docker} API_URL DATA_PATH LOG_FORMAT HOST_IP ROLE_ARN`
-    expect(listIgnoredVariables(names(others))).toEqual([])
+  it.each([
+    ['METRICS_PATH', 'METRICS_PORT'],
+    ['SYNC_MAX_GAP', 'SYNC_MAX_GAP_MS'],
+    ['REFUNDS_ALLOWED', 'REFUNDS_ENABLED'],
+  ])('%s stops the start, and the line names the nearest setting', (name, nearest) => {
+    expect(readProblems({ [name]: '1' })).toEqual([
+      `${name} is not a setting; the nearest is ${nearest}`,
+    ])
   })
 
-  it('does not stop the start', () => {
-    expect(readProblems({ METRICS_PATH: '/metrics', GATEWAY_CLIENT_IP: '10.0.0.1' })).toEqual([])
-    expect(listIgnoredVariables({ GATEWAY_CLIENT_IP: 'x' })).toEqual(['GATEWAY_CLIENT_IP'])
+  it('is left alone if its first word is common to many programs, or a client sends it', () => {
+    const others = 'API_URL DATA_PATH LOG_FORMAT HOST_IP ROLE_ARN DATABASE_HOST GATEWAY_CLIENT_IP'
+    const env = Object.fromEntries(others.split(' ').map((name) => [name, 'x']))
+    expect(readProblems(env)).toEqual([])
+  })
+
+  it('does not hide that a setting is missing, nor stop a command that needs none of its kind', () => {
+    const { GATEWAY_SECRET: _, ...others } = PRODUCTION
+    expect(() => readConfig({ ...others, GATEWAY_PASSPHRASE: 'x' })).toThrow(
+      /GATEWAY_PASSPHRASE is not a setting.*GATEWAY_SECRET is not set/s,
+    )
+    expect(readDatabaseConfig({ METRICS_PATH: '1' }).databaseUrl).toBeUndefined()
   })
 
   it('is not one without a value, nor a setting, nor the file of a secret', () => {
-    const env = { GATEWAY_PORT: '', GATEWAY_SECRET: 'x', GATEWAY_SECRET_FILE: '/x' }
-    expect(listIgnoredVariables(env)).toEqual([])
+    expect(readProblems({ GATEWAY_PORT: '', API_KEY_FILE: '' })).toEqual([])
   })
 })
