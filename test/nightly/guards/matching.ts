@@ -114,15 +114,6 @@ export const MATCHING: readonly Guard[] = [
   },
   {
     file: 'src/refunds/reconcile/match-refunded-delta.ts',
-    text: "const isShown = evidence !== 'failure_notified' && sentBefore &&",
-    mutation: "const isShown = (evidence !== 'failure_notified' || sentBefore) && sentBefore &&",
-    test: 'test/unit/refunds/reconcile/match-refunded-delta.test.ts',
-    claim: 'a delta of more than the only open refund proves no refund and stays unmatched',
-    control:
-      'a delta that a refund was inferred from goes to a known refund, and leaves the other to a person',
-  },
-  {
-    file: 'src/refunds/reconcile/match-refunded-delta.ts',
     text: 'return mayHaveMoved && sentBefore && left.eq(amount) && isNews',
     mutation: 'return mayHaveMoved && sentBefore && left.gte(amount) && isNews',
     test: 'test/unit/refunds/reconcile/match-refunded-delta.test.ts',
