@@ -11,7 +11,7 @@ import { healthRoutes } from './health/routes.ts'
 import { holdRoutes } from './holds/routes.ts'
 import { createBaseApp, requireValidUrl, traceRequests } from './http/app.ts'
 import { type BodyBudget, createBodyBudget, readJsonBody } from './http/body.ts'
-import { holdRefusals } from './http/network-pace.ts'
+import { holdRefusals, paceRequests } from './http/network-pace.ts'
 import { openapiRoutes, type ReferenceContext } from './http/openapi.ts'
 import type { ApiInfo, ParameterTable } from './http/openapi-document.ts'
 import type { HttpEnv } from './http/problems.ts'
@@ -34,6 +34,17 @@ const NOT_FOUND_HINT = {
   web: '; see /docs for all paths',
   worker: '; a worker serves only its health and metrics',
 }
+
+/** What anybody may ask for, each with what is below it: the rest needs a key or a session, or is the gateway's. */
+const WITHOUT_KEY = [
+  '/healthz',
+  '/readyz',
+  '/metrics',
+  '/openapi.json',
+  '/docs/*',
+  '/console/assets/*',
+  '/console/sign-in/*',
+]
 
 const DESCRIPTION = `Reports the state of payments to order systems, and refunds payments.
 
@@ -133,6 +144,8 @@ export function createApp(
   bodyBudget: BodyBudget = createBodyBudget(),
 ): Hono<HttpEnv> {
   const app = createBaseApp(ctx, NOT_FOUND_HINT[ctx.config.ROLE])
+  const pace = paceRequests(ctx.config.TRUSTED_PROXIES)
+  for (const path of WITHOUT_KEY) app.use(path, pace)
   app.route('/', healthRoutes(ctx, ctx.config.METRICS_PORT === undefined))
   if (ctx.config.ROLE === 'worker') return app
 

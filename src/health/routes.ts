@@ -42,8 +42,6 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
   )
   const describePhase = () => PHASE_REASONS[ctx.lifecycle.phase]
   const router = createRouter()
-  const pace = paceRequests(ctx.config.TRUSTED_PROXIES)
-  for (const { path } of [liveness, readiness, metrics]) router.get(path, pace)
   return router
     .openapi(liveness, (c) => c.json({ status: 'ok' as const }, 200))
     .openapi(readiness, async (c) => {
@@ -185,6 +183,7 @@ export function openMetricsServer(
   policy: ConnectionPolicy,
 ): Server {
   const app = createBaseApp(ctx, '; METRICS_PORT serves only /healthz, /readyz and /metrics')
+  app.use(paceRequests(ctx.config.TRUSTED_PROXIES))
   app.route('/', healthRoutes(ctx, true))
   const serve = getRequestListener(app.fetch, {
     errorHandler: (error) => answerUnreadable(ctx.log, error),

@@ -47,7 +47,7 @@ const MAX_WAIT_MS = 1_000
 
 /**
  * Spaces out requests that need no key, by the network of the client. What exceeds the pace waits up to a second, and
- * is refused beyond that: `rate_limited`.
+ * is refused beyond that: `rate_limited`. One of it stands before all of them: they share the pace.
  */
 export function paceRequests(proxies: readonly Cidr[]) {
   const takeTurn = createNetworkPace(PER_S, MAX_WAIT_MS)

@@ -1,4 +1,5 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
+import type { Context as HttpContext } from 'hono'
 import { DomainError } from '../errors.ts'
 import { createRouter } from './app.ts'
 import { describePublicRefusals, describeTextResponse } from './describe.ts'
@@ -10,9 +11,13 @@ import {
   PAGE_POLICY,
   readAsset,
   renderPage,
+  type TaggedFile,
+  tagFile,
 } from './reference-page.ts'
 
 const tags = ['Operations']
+
+const UNCHANGED = { description: 'Not changed: `If-None-Match` has its `ETag`' }
 
 const document = createRoute({
   method: 'get',
@@ -24,7 +29,8 @@ const document = createRoute({
   security: [],
   responses: {
     200: describeTextResponse('OpenAPI 3.1', z.looseObject({ openapi: z.string() })),
-    ...describePublicRefusals(),
+    304: UNCHANGED,
+    ...describePublicRefusals('rate_limited'),
   },
 })
 
@@ -38,7 +44,8 @@ const page = createRoute({
   security: [],
   responses: {
     200: { description: 'The page', content: { 'text/html': { schema: z.string() } } },
-    ...describePublicRefusals(),
+    304: UNCHANGED,
+    ...describePublicRefusals('rate_limited'),
   },
 })
 
@@ -73,7 +80,8 @@ const asset = createRoute({
         'image/png': {},
       },
     },
-    ...describePublicRefusals('not_found', 'invalid_request'),
+    304: UNCHANGED,
+    ...describePublicRefusals('not_found', 'invalid_request', 'rate_limited'),
   },
 })
 
@@ -89,31 +97,35 @@ export function openapiRoutes(
   app: OpenAPIHono<HttpEnv>,
   info: ApiInfo,
 ) {
-  let built: { text: string; examples: number } | undefined
+  let built: { file: TaggedFile; examples: number } | undefined
+  const reference = tagFile('text/html; charset=UTF-8', renderPage(LIBRARY_VERSION))
   return createRouter()
     .openapi(document, (c) => {
       if (built?.examples !== examples.size) {
-        built = { text: buildDocument(app, info, examples), examples: examples.size }
+        const file = tagFile('application/json', buildDocument(app, info, examples))
+        built = { file, examples: examples.size }
       }
-      return c.body(built.text, 200, {
-        'content-type': 'application/json',
-        'cache-control': 'no-cache',
-      })
+      return serveFile(c, built.file)
     })
-    .openapi(page, (c) =>
-      c.html(renderPage(LIBRARY_VERSION), 200, {
-        'content-security-policy': PAGE_POLICY,
-        'cache-control': 'no-cache',
-      }),
-    )
+    .openapi(page, (c) => {
+      c.header('content-security-policy', PAGE_POLICY)
+      return serveFile(c, reference)
+    })
     .openapi(asset, async (c) => {
       const name = c.req.valid('param').asset
       const found = await readAsset(name)
       if (!found) throw new DomainError('not_found', `Nothing is served at ${c.req.path}`)
       const isCurrent = c.req.valid('query').v === LIBRARY_VERSION
-      return c.body(found.body, 200, {
-        'content-type': found.type,
-        'cache-control': isCurrent ? 'public, max-age=31536000, immutable' : 'no-cache',
-      })
+      return serveFile(c, found, isCurrent ? 'public, max-age=31536000, immutable' : 'no-cache')
     })
+}
+
+/** Answers from the bytes that were encoded once, or 304 to whoever has them: the document alone has 400 KB. */
+function serveFile(c: HttpContext<HttpEnv>, file: TaggedFile, cacheControl = 'no-cache'): Response {
+  const headers = { etag: file.etag, 'cache-control': cacheControl }
+  const known = c.req.header('if-none-match')?.split(',') ?? []
+  if (known.some((tag) => tag.trim().replace(/^W\//, '') === file.etag)) {
+    return c.body(null, 304, headers)
+  }
+  return c.body(file.body, 200, { ...headers, 'content-type': file.type })
 }

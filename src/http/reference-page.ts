@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
@@ -157,21 +158,24 @@ const OWN_FILES = {
 
 export const ASSET_NAMES = [...Object.keys(LIBRARY_FILES), ...Object.keys(OWN_FILES)]
 
-export type Asset = { type: string; body: Uint8Array<ArrayBuffer> }
+/** A file whose bytes and tag are made once, however often it is asked for. */
+export type TaggedFile = { type: string; body: Uint8Array<ArrayBuffer>; etag: string }
 
-const cache = new Map<string, Asset>(
-  Object.entries(OWN_FILES).map(([name, { type, text }]) => [
-    name,
-    { type, body: Uint8Array.from(Buffer.from(text)) },
-  ]),
+export function tagFile(type: string, content: string | Uint8Array): TaggedFile {
+  const body = Uint8Array.from(Buffer.from(content))
+  return { type, body, etag: `"${createHash('sha256').update(body).digest('base64url')}"` }
+}
+
+const cache = new Map<string, TaggedFile>(
+  Object.entries(OWN_FILES).map(([name, { type, text }]) => [name, tagFile(type, text)]),
 )
 
 /** Returns an asset by its name, undefined when there is none. Each file is read from disk once. */
-export async function readAsset(name: string): Promise<Asset | undefined> {
+export async function readAsset(name: string): Promise<TaggedFile | undefined> {
   const type = Object.entries(LIBRARY_FILES).find(([file]) => file === name)?.[1]
   const cached = cache.get(name)
   if (cached || type === undefined) return cached
-  const asset = { type, body: Uint8Array.from(await readFile(join(dirname(manifest), name))) }
+  const asset = tagFile(type, await readFile(join(dirname(manifest), name)))
   cache.set(name, asset)
   return asset
 }

@@ -46,7 +46,11 @@ let service: Awaited<ReturnType<typeof startTestService>>
 beforeAll(async () => {
   database = await borrowDatabase()
   service = await startTestService(database, 'http://127.0.0.1:1', { settings: { ROLE: 'web' } })
-  const document = await createApp(service.ctx).request('/openapi.json')
+  const document = await createApp(service.ctx).request(
+    '/openapi.json',
+    {},
+    { incoming: { socket: {} } },
+  )
   check = prepareCheck(await document.text(), () => true)
 })
 afterAll(async () => {

@@ -86,7 +86,11 @@ describe('the table of states', () => {
   const rig = useRig({ settings: { ROLE: 'web' } })
   let document: z.infer<typeof Document>
   beforeAll(async () => {
-    const response = await createApp(rig.service.ctx).request('/openapi.json')
+    const response = await createApp(rig.service.ctx).request(
+      '/openapi.json',
+      {},
+      { incoming: { socket: {} } },
+    )
     document = Document.parse(await response.json())
   })
   const rows = readTable()

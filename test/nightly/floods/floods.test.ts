@@ -97,6 +97,8 @@ const FLOODS: Row[] = [
   readers('/metrics'),
   readers('/readyz'),
   readers('/healthz'),
+  readers('/openapi.json'),
+  readers('/docs/swagger-ui-bundle.js'),
   lists('lists of a state that nothing is in', 150, '?state=refunded'),
   lists('timelines of one busy transaction', 40, '/BUSY/timeline?limit=1'),
   notifications('5,300 members and a wrong hash', { ...FORGED, ...members(5_300, 1) }, ONE),

@@ -30,7 +30,7 @@ export async function watchService({ ctx, url }: Pick<Service, 'ctx' | 'url'>): 
 /** Of the routes of `ROLE=web`, which are those of every role. */
 async function buildDocument(ctx: Service['ctx']): Promise<string> {
   const served = createApp({ ...ctx, config: { ...ctx.config, ROLE: 'web' } })
-  return await (await served.request('/openapi.json')).text()
+  return await (await served.request('/openapi.json', {}, { incoming: { socket: {} } })).text()
 }
 
 function shareCheck(text: string, worker: boolean): Check {
