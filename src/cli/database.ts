@@ -94,7 +94,7 @@ function explain(error: unknown): unknown {
   return error
 }
 
-/** The command line's own output is no log: its entries leave the database with their checkpoint. */
+/** The command line's own output is no log: of its entries, only what their checkpoint signs leaves the database. */
 export const NO_LOG = createLog('silent')
 
 /** Who makes a change on the command line: the user of the operating system. */
