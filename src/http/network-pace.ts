@@ -1,4 +1,4 @@
-import { setTimeout as pause, setTimeout as sleep } from 'node:timers/promises'
+import { setTimeout as pause } from 'node:timers/promises'
 import { createMiddleware } from 'hono/factory'
 import { DomainError } from '../errors.ts'
 import { type Cidr, compileNetworks, findClientAddress, nameNetwork } from './client-address.ts'
@@ -83,7 +83,7 @@ export function holdRefusals() {
     if (c.res.status !== 429 || held >= MAX_HELD) return
     held += 1
     // Spread out, so that refusals which began together do not end together.
-    await sleep(HOLD_MS * (0.5 + Math.random()))
+    await pause(HOLD_MS * (0.5 + Math.random()))
     held -= 1
   })
 }
