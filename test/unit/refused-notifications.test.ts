@@ -89,8 +89,9 @@ describe('the hash', () => {
     ],
     ['of a refund, over its svc_RequestID', signIpn(refund, { exclude: [] })],
   ])('%s verifies', async (_, body) => {
-    const { receipt } = await receive(JSON.stringify(body))
-    expect(receipt).toEqual({ verdict: 'stored', isVerified: true })
+    const { receipt, arrival } = await receive(JSON.stringify(body))
+    expect(receipt).toEqual({ verdict: 'stored' })
+    expect(arrival?.verdict).toBe('verified')
   })
 
   it.each([
