@@ -5,6 +5,7 @@ import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import { PATIENT_REFUNDS, type RefundRig, startRefundRig } from '../support/refunds.ts'
 import { MERCHANT, postIpn, signIpn, startTestService } from '../support/service.ts'
 import { useRig } from '../support/use-started.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 describe('through two services on one database', () => {
   let rig: RefundRig
@@ -42,7 +43,10 @@ describe('through two services on one database', () => {
       expect(await rig.sent(id)).toBe(1)
     }
     expect(await rig.moved(payment.id)).toEqual(['30', '30', '30'])
-    expect((await rig.payment(payment.id)).refundableAmount).toBe('10')
+    // A query between a refund's movement and its notification has counted it twice, until the next one.
+    await waitUntil(async () => (await rig.payment(payment.id)).refundableAmount === '10', {
+      what: 'what is left of the payment',
+    })
   })
 
   it.each([

@@ -35,7 +35,7 @@ export const AUDIT: readonly Guard[] = [
   {
     ...PASS,
     text: '    if (!isGenuine) {',
-    mutation: '    if (entries.length < 0) {',
+    mutation: '    if (!isGenuine && entries.length < 0) {',
     claim: 'retention makes nothing disappear after a changed time, and logs it',
   },
   {
@@ -54,7 +54,8 @@ export const AUDIT: readonly Guard[] = [
   {
     file: 'src/access/audit.ts',
     text: "  runAfterCommit(tx, () => log.info({ ...row, ...entry }, 'audit entry'))",
-    mutation: "  log.info({ ...row, ...entry }, 'audit entry')",
+    mutation:
+      "  if (tx === undefined) runAfterCommit(tx, () => {})\n  log.info({ ...row, ...entry }, 'audit entry')",
     test: PASS.test,
     claim: 'an entry that is rolled back is no line of the log',
     control: PASS.control,

@@ -100,7 +100,7 @@ export const SURPLUS: readonly Guard[] = [
   {
     file: 'src/refunds/surplus/read-order-payments.ts',
     text: "and not ${isDisputed('t')} and not ${isDisputed('o')}`",
-    mutation: '`',
+    mutation: "and (true or ${isDisputed('t')} or ${isDisputed('o')})`",
     test: 'test/plays/surplus/request-surplus.test.ts',
     claim:
       'of two transactions of one order one does not count while verified notifications disagree about its order',
