@@ -71,7 +71,7 @@ export const AUDIT: readonly Guard[] = [
     ...VERIFY,
     file: 'src/access/verify-audit.ts',
     text: '        if (!isStart(encryption, checkpoint)) addFinding',
-    mutation: '        if (checkpoint.rows === 0) addFinding',
+    mutation: '        if (!isStart(encryption, checkpoint) && checkpoint.rows === 0) addFinding',
     claim: 'tampering with the log is found: the same with a start that retention did not sign',
   },
   {
