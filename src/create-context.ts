@@ -126,7 +126,7 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
 function createFolderState({ config, streamLimits }: ContextOptions, { sql }: Database) {
   return {
     cardCache: createCardCache(config.CARDS_CACHE_MS),
-    inbox: createInbox(sql),
+    inbox: createInbox(sql, config.inboxPatience),
     limiter: createConcurrencyLimiter(config.GATEWAY_MAX_CONCURRENCY, {
       reserved: () => countReserved(config),
       // They share commits, so that their number does not depend on the connections.

@@ -16,13 +16,29 @@ export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES' | 'WEBHOOK
   bodyTimeoutMs: number
   /** How long what a probe or a scrape read from the database is reused (ms). */
   healthReuseMs: number
+  inboxPatience: InboxPatience
   accounts: readonly [MerchantAccount, ...MerchantAccount[]]
   /** One token for the cards of several accounts: then only keys for all accounts can read cards. */
   sharedToken?: TokenSource | undefined
 }
 
+/** How long a notification may wait for its commit (ms). */
+export type InboxPatience = {
+  /** While the oldest waits for longer, new ones are refused unread. */
+  staleMs: number
+  /** Until a commit takes it. */
+  queueTimeoutMs: number
+  /** From then on. */
+  runTimeoutMs: number
+}
+
 const BODY_TIMEOUT_MS = 10_000
 const HEALTH_REUSE_MS = 1_000
+/**
+ * A late answer is useless, because the sender has given up. New requests are refused before they cost memory and time.
+ * A waiting one is refused within a second, one whose commit is running after a few: it may well be stored.
+ */
+const INBOX_PATIENCE: InboxPatience = { staleMs: 400, queueTimeoutMs: 700, runTimeoutMs: 5_000 }
 
 /**
  * Reads the service's configuration. This file is the only one that accesses the environment.
@@ -48,6 +64,7 @@ export function readConfig(env: Environment = process.env): Config {
     webhookReach: decideReach(WEBHOOK_ALLOW_PRIVATE, demo && isLoopback(settings.HOST)),
     bodyTimeoutMs: BODY_TIMEOUT_MS,
     healthReuseMs: HEALTH_REUSE_MS,
+    inboxPatience: INBOX_PATIENCE,
     accounts: [first, ...others],
     ...(sharedToken ? { sharedToken } : {}),
   }

@@ -1,3 +1,4 @@
+import type { InboxPatience } from '../config/config.ts'
 import { createBatcher } from '../platform/concurrency/batcher.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { commitArrivals } from './commit-arrivals.ts'
@@ -28,18 +29,12 @@ const MAX_BATCH = 500
 const MAX_WAITING = 5_000
 /** Of uncommitted bodies, in UTF-16 units: 16 to 32 MiB, where 5,000 bodies of 64 KiB would take 320. */
 const MAX_CHARACTERS = 16 * 1024 * 1024
-/**
- * Limits of a notification's wait (ms): a late answer is useless, because the sender has given up. While the
- * oldest waits for longer than `staleMs`, new requests are refused unread, before they cost memory and time.
- * A waiting one is refused within a second, one whose commit is running after a few: it may well be stored.
- */
-const INBOX_PATIENCE = { staleMs: 400, queueTimeoutMs: 700, runTimeoutMs: 5_000 }
 
 /**
  * Makes a queue that commits notifications in batches; an invalid row never fails the rest of its batch.
  * The queue is bounded in number, size and time: a slow database causes refusals, not memory growth.
  */
-export function createInbox(sql: Sql, patience = INBOX_PATIENCE): Inbox {
+export function createInbox(sql: Sql, patience: InboxPatience): Inbox {
   const batcher = createBatcher<Arrival, void>(MAX_BATCH, patience.runTimeoutMs, {
     ...patience,
     onTimeout({ body }, started) {

@@ -22,7 +22,7 @@ describe('the intake', () => {
   it('wakes the sync once per commit, however many notifications share it', async () => {
     const heard: string[] = []
     const { unlisten } = await rig.database.sql.listen(SYNC_DUE, (text) => heard.push(text))
-    const inbox = createInbox(rig.service.ctx.sql)
+    const { inbox } = rig.service.ctx
     await Promise.all(Array.from({ length: 300 }, (_, n) => inbox.store(arrive(`T-${n}`))))
     await waitUntil(() => heard.length > 0, { what: 'the wake-up after the commit' })
     await rig.database.sql.notify(SYNC_DUE, 'last')
@@ -34,7 +34,8 @@ describe('the intake', () => {
   })
 
   it('locks rows in the order of their keys, so that batches never deadlock', async () => {
-    const [first, second] = [createInbox(rig.service.ctx.sql), createInbox(rig.service.ctx.sql)]
+    const { sql, config, inbox: first } = rig.service.ctx
+    const second = createInbox(sql, config.inboxPatience)
     await Promise.all(['T-A', 'T-M', 'T-Z'].map((id) => first.store(arrive(id))))
     await whileUncommitted(
       rig.database,

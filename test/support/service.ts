@@ -93,6 +93,8 @@ export function setRefundMode({ state }: Sandbox, mode: RefundModeOptions = {}):
   state.refundMode = makeRefundMode(whole, state.settings.refundMs)
 }
 
+const PATIENT = { staleMs: 20_000, queueTimeoutMs: 30_000, runTimeoutMs: 30_000 }
+
 /** Builds the environment of a test service. */
 export function buildTestEnvironment(
   gatewayBaseUrl: string,
@@ -129,8 +131,8 @@ export async function startTestService(
 ): Promise<Service> {
   const decided = readConfig(buildTestEnvironment(gatewayBaseUrl, settings))
   const service = await startService({
-    // Tests read what they have just changed.
-    config: { ...decided, healthReuseMs: 0, ...config },
+    // Tests read what they have just changed, and wait on a slow machine.
+    config: { ...decided, healthReuseMs: 0, inboxPatience: PATIENT, ...config },
     databaseUrl: database.url,
     gatewayBaseUrl,
     encryptionKey: decided.DATA_ENCRYPTION_KEY ?? '',
