@@ -4,11 +4,12 @@ import { Payment } from '../../../src/payments/view.ts'
 import { Refund } from '../../../src/refunds/view.ts'
 import { expectInvalid, expectProblem, NO_IDS, readPage, withKey } from '../../support/api.ts'
 import { ask, expectRefused } from '../../support/ask.ts'
+import { beginPass } from '../../support/begin-pass.ts'
 import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { type LabPayment, waitForSent } from '../../support/refund-lab.ts'
 import { addKey, MERCHANT } from '../../support/service.ts'
-import { countQueries, readItem, waitForQueries } from '../../support/sync.ts'
+import { readItem } from '../../support/sync.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const OPERATOR = 'key-of-operations-only-01234567890123456'
@@ -65,15 +66,6 @@ async function requestRefund() {
   return { payment, id, paths }
 }
 
-/** Starts a sync whose query has reached the gateway, which answers in a moment. */
-async function beginPass(payment: LabPayment): Promise<{ end: Promise<void> }> {
-  await lab.fault('delay', { command: 'QUERY_PT', delayMs: 700 })
-  const queries = await countQueries(lab, payment.transactionId)
-  const end = lab.pass(payment)
-  await waitForQueries(lab, payment.transactionId, queries + 1)
-  return { end }
-}
-
 const TARGETS: readonly Target[] = ['merchant', 'payment', 'refund']
 
 async function readRefund(id: string) {
@@ -117,11 +109,13 @@ describe.each(TARGETS)('a hold on the %s', (target) => {
 
   it('is set only after a commit that records an attempt, which then is sent', async () => {
     const { payment, id, paths } = await requestRefund()
-    const passing = await beginPass(payment)
+    const pass = await beginPass(lab, payment, 'QUERY_PT')
+    let finishing: Promise<void> | undefined
     const response = await whileUncommitted(
       lab.database,
       (held) => held`select from refunds where refund_id = ${id} for update`,
       async (commit) => {
+        finishing = pass.finish()
         await waitUntilBlocked(lab.database, 1)
         const setting = call('PUT', paths[target], { reason: 'fraud?' })
         await waitUntilBlocked(lab.database, 2)
@@ -130,15 +124,15 @@ describe.each(TARGETS)('a hold on the %s', (target) => {
       },
     )
     expect(response.status).toBe(200)
-    await passing.end
+    await finishing
     expect(await lab.sent(id)).toBe(1)
   })
 
   it('set during the query is seen by its commit', async () => {
     const { payment, id, paths } = await requestRefund()
-    const passing = await beginPass(payment)
+    const pass = await beginPass(lab, payment, 'QUERY_PT')
     await change('PUT', paths[target], 'fraud?')
-    await passing.end
+    await pass.finish()
     expect(await lab.sent(id)).toBe(0)
     expect(await lab.row(id)).toMatchObject({ status: 'pending', attempts: 0 })
   })

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Service } from '../../../src/service.ts'
 import { leaseMs } from '../../../src/sync/claim-due.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
+import { beginPass } from '../../support/begin-pass.ts'
 import { computeShownHmac } from '../../support/body-hmac.ts'
 import { emptyTables } from '../../support/database.ts'
 import { passSending } from '../../support/pass-sending.ts'
@@ -13,7 +14,7 @@ import {
   waitForSent,
 } from '../../support/refund-lab.ts'
 import { startTestService } from '../../support/service.ts'
-import { countQueries, readItem, waitForQueries } from '../../support/sync.ts'
+import { readItem } from '../../support/sync.ts'
 
 const Calls = z.object({
   data: z.array(z.object({ requestId: z.string().optional(), rawBodySha256: z.string() })),
@@ -40,28 +41,17 @@ async function loseLease({ transactionId }: LabPayment): Promise<void> {
     update transactions set due_at = now() - interval '1 s' where transaction_id = ${transactionId}`
 }
 
-/** Starts a sync whose query has reached the gateway, which answers in a moment. */
-async function beginPass(payment: LabPayment): Promise<{ passing: Promise<void> }> {
-  await lab.fault('delay', { command: 'QUERY_PT', delayMs: 500 })
-  const queries = await countQueries(lab, payment.transactionId)
-  const passing = lab.pass(payment)
-  await waitForQueries(lab, payment.transactionId, queries + 1)
-  return { passing }
-}
-
 describe('a worker that lost its lease', () => {
   it('during the refund call still writes its answer; the next one found the attempt interrupted', async () => {
     const payment = await lab.open()
-    await lab.fault('delay', { delayMs: 500 })
     const refundId = await lab.ask(payment, '30')
-    const passing = lab.pass(payment)
-    await waitForSent(lab, refundId)
+    const pass = await beginPass(lab, payment, 'REFUND')
     expect((await lab.row(refundId)).status).toBe('sending')
     await loseLease(payment)
     expect(await syncDue(other.ctx)).toBe(1)
     const found = await lab.row(refundId)
     expect(found).toMatchObject({ status: 'unknown', unanswered: true, attempts: 1 })
-    await passing
+    await pass.finish()
     const { gatewayRefundId, ...answered } = await lab.row(refundId)
     expect(answered).toMatchObject({ status: 'accepted', unanswered: false, attempts: 1 })
     expect(gatewayRefundId).not.toBeNull()
@@ -76,10 +66,8 @@ describe('a worker that lost its lease', () => {
 
   it('and whose refund another worker sent again meanwhile: code 0 to the first attempt accepts it', async () => {
     const payment = await lab.open()
-    await lab.fault('delay', { delayMs: 900 })
     const refundId = await lab.ask(payment, '30')
-    const passing = lab.pass(payment)
-    await waitForSent(lab, refundId)
+    const pass = await beginPass(lab, payment, 'REFUND')
     await loseLease(payment)
     expect(await syncDue(other.ctx)).toBe(1)
     await lab.fault('code', { code: 5 })
@@ -88,7 +76,7 @@ describe('a worker that lost its lease', () => {
     await loseLease(payment)
     expect(await syncDue(other.ctx)).toBe(1)
     expect(await lab.row(refundId)).toMatchObject({ status: 'unknown', attempts: 2 })
-    await passing
+    await pass.finish()
     expect(await lab.row(refundId)).toMatchObject({ status: 'accepted', unanswered: true })
   })
 
@@ -109,43 +97,35 @@ describe('a worker that lost its lease', () => {
 
   it('writes its answer while the next one queries', async () => {
     const payment = await lab.open()
-    await lab.fault('delay', { delayMs: 800 })
     const refundId = await lab.ask(payment, '30')
-    const passing = lab.pass(payment)
-    await waitForSent(lab, refundId)
-    await loseLease(payment)
-    await lab.fault('delay', { command: 'QUERY_PT', delayMs: 900 })
-    const queries = await countQueries(lab, payment.transactionId)
-    const taking = syncDue(other.ctx)
-    await waitForQueries(lab, payment.transactionId, queries + 1)
-    await passing
+    const first = await beginPass(lab, payment, 'REFUND')
+    const second = await beginPass({ ...lab, service: other }, payment, 'QUERY_PT')
+    await first.finish()
     expect((await lab.row(refundId)).status).toBe('accepted')
-    expect(await taking).toBe(1)
+    await second.finish()
     expect((await lab.row(refundId)).status).toBe('accepted')
   })
 
   it('during the query sends nothing: the other worker did', async () => {
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '30')
-    const { passing } = await beginPass(payment)
+    const pass = await beginPass(lab, payment, 'QUERY_PT')
     await loseLease(payment)
     await lab.database.sql`update refunds set due_at = now()`
     expect(await syncDue(other.ctx)).toBe(1)
     expect((await lab.row(refundId)).status).toBe('accepted')
     await lab.settle(refundId)
-    await passing
+    await pass.finish()
     expect((await lab.row(refundId)).status).toBe('accepted')
     expect(await lab.sent(refundId)).toBe(1)
   })
 
   it('may still record the result of its refund while no other worker has claimed', async () => {
     const payment = await lab.open()
-    await lab.fault('delay', { delayMs: 500 })
     const refundId = await lab.ask(payment, '30')
-    const passing = lab.pass(payment)
-    await waitForSent(lab, refundId)
+    const pass = await beginPass(lab, payment, 'REFUND')
     await loseLease(payment)
-    await passing
+    await pass.finish()
     expect((await lab.row(refundId)).status).toBe('accepted')
   })
 })
@@ -154,11 +134,11 @@ describe('a lease that would end before the call', () => {
   it('is too short to send: no attempt is recorded, and the refund waits', async () => {
     const payment = await lab.open()
     const refundId = await lab.ask(payment, '30')
-    const { passing } = await beginPass(payment)
+    const pass = await beginPass(lab, payment, 'QUERY_PT')
     await lab.database.sql`
-      update transactions set due_at = clock_timestamp() + interval '1200 ms'
+      update transactions set due_at = clock_timestamp() + interval '900 ms'
       where transaction_id = ${payment.transactionId}`
-    await passing
+    await pass.finish()
     expect(await lab.row(refundId)).toMatchObject({ status: 'pending', attempts: 0 })
     expect(await lab.sent(refundId)).toBe(0)
     await lab.pass(payment)
@@ -191,10 +171,10 @@ describe('a snapshot', () => {
     const first = await lab.send(payment, '30')
     const second = await lab.ask(payment, '40')
     await lab.settle(first)
-    const { passing } = await beginPass(payment)
+    const pass = await beginPass(lab, payment, 'QUERY_PT')
     await lab.database.sql`
       update transactions set as_of = clock_timestamp() where transaction_id = ${payment.transactionId}`
-    await passing
+    await pass.finish()
     expect((await lab.row(first)).status).toBe('accepted')
     expect((await lab.row(second)).status).toBe('pending')
     expect(await lab.sent(second)).toBe(0)
@@ -222,9 +202,9 @@ describe('a snapshot', () => {
     const payment = await lab.open()
     await lab.fault('code', { code: 33 })
     const refundId = await lab.send(payment, '30')
-    const { passing } = await beginPass(payment)
+    const pass = await beginPass(lab, payment, 'QUERY_PT')
     await lab.age(refundId, 599_600)
-    await passing
+    await pass.finish()
     expect((await lab.row(refundId)).status).toBe('unknown')
   })
 })

@@ -3,10 +3,11 @@ import { syncDue } from '../../../src/sync/sync-due.ts'
 import { selectRefundNotifications } from '../../../src/transactions/select-refund-notifications.ts'
 import { TimelineEntry } from '../../../src/transactions/timeline-schema.ts'
 import { readPage } from '../../support/api.ts'
+import { beginPass } from '../../support/begin-pass.ts'
 import { emptyTables } from '../../support/database.ts'
-import { type LabPayment, startRefundLab, waitForSent } from '../../support/refund-lab.ts'
+import { type LabPayment, startRefundLab } from '../../support/refund-lab.ts'
 import { postIpn, signIpn } from '../../support/service.ts'
-import { countQueries, makeDueNow, waitForQueries } from '../../support/sync.ts'
+import { makeDueNow } from '../../support/sync.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const OTHER = { merchantCode: 'OTHER', secret: 'another-secret-of-another-account' }
@@ -36,12 +37,10 @@ describe('a notification of our own refund', () => {
 
   it('that comes before the answer to our own call decides it, whatever the answer is', async () => {
     const payment = await lab.open()
-    await lab.fault('delay', { delayMs: 500 })
     const refundId = await lab.ask(payment, '30')
-    const sending = lab.pass(payment)
-    await waitForSent(lab, refundId)
+    const pass = await beginPass(lab, payment, 'REFUND')
     await lab.notify(payment, refundId, '30')
-    await sending
+    await pass.finish()
     expect(await lab.row(refundId)).toMatchObject({ status: 'succeeded', inferred: false })
   })
 
@@ -105,12 +104,9 @@ describe('a notification of our own refund', () => {
   it('of failure, received after the query was sent, is not confirmed by its answer', async () => {
     const payment = await lab.open()
     const refundId = await lab.send(payment, '30')
-    await lab.fault('delay', { command: 'QUERY_PT', delayMs: 500 })
-    const queries = await countQueries(lab, payment.transactionId)
-    const passing = lab.pass(payment)
-    await waitForQueries(lab, payment.transactionId, queries + 1)
+    const pass = await beginPass(lab, payment, 'QUERY_PT')
     await lab.notify(payment, refundId, '30', { code: 1 })
-    await passing
+    await pass.finish()
     const { failureCode, noGrowthSince } = await lab.row(refundId)
     expect([failureCode, noGrowthSince]).toEqual(['1', null])
     await lab.passTwice(payment, refundId)

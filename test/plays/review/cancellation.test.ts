@@ -2,12 +2,13 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { Refund, type RefundView } from '../../../src/refunds/view.ts'
 import { expectInvalid, expectProblem, readPage, withKey } from '../../support/api.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
+import { beginPass } from '../../support/begin-pass.ts'
 import { emptyTables } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { passSending } from '../../support/pass-sending.ts'
-import { type LabPayment, waitForSent } from '../../support/refund-lab.ts'
+import type { LabPayment } from '../../support/refund-lab.ts'
 import { addKey } from '../../support/service.ts'
-import { countQueries, readItem, waitForQueries } from '../../support/sync.ts'
+import { readItem } from '../../support/sync.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
 const MERCHANT_KEY = 'key-of-a-shop-that-refunds-0123456789012'
@@ -159,32 +160,28 @@ describe('the cancellation of a refund', () => {
 describe('a cancellation and an attempt at once', () => {
   it('the attempt recorded first wins: 409, and the refund is sent', async () => {
     const { payment, id } = await requestRefund()
-    await lab.fault('delay', { delayMs: 500 })
-    const passing = lab.pass(payment)
-    await waitForSent(lab, id)
+    const pass = await beginPass(lab, payment, 'REFUND')
     await expectProblem(await cancel(id), 409, 'already_sent')
-    await passing
+    await pass.finish()
     expect(await lab.row(id)).toMatchObject({ status: 'accepted', attempts: 1 })
   })
 
   it('the cancellation recorded first wins: no attempt is recorded, nothing is sent', async () => {
     const { payment, id } = await requestRefund()
-    await lab.fault('delay', { command: 'QUERY_PT', delayMs: 1_000 })
-    const queries = await countQueries(lab, payment.transactionId)
-    const passing = lab.pass(payment)
-    await waitForQueries(lab, payment.transactionId, queries + 1)
-    const response = await whileUncommitted(
+    const pass = await beginPass(lab, payment, 'QUERY_PT')
+    await whileUncommitted(
       lab.database,
       (held) => held`select from payments where payment_id = ${payment.id} for update`,
       async (commit) => {
         const cancelling = cancel(id)
+        await waitUntilBlocked(lab.database, 1)
+        const finishing = pass.finish()
         await waitUntilBlocked(lab.database, 2)
         await commit()
-        return await cancelling
+        await finishing
+        await expectCancelled(await cancelling)
       },
     )
-    await passing
-    await expectCancelled(response)
     expect(await lab.sent(id)).toBe(0)
     expect(await lab.database.sql`select from refund_attempts`).toHaveLength(0)
   })
