@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import type { Service } from '../../src/service.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
 import { type LabPayment, makeDue, type RefundLab } from './refund-lab.ts'
 
@@ -8,16 +9,21 @@ export type HeldPass = {
   finish(): Promise<void>
 }
 
-/**
- * Starts a sync of the payment's transaction, and holds the answer to its query or to its refund: it was given, and the
- * process does not know it yet.
- */
+/** As `beginSync`, of this payment's transaction. */
 export async function beginPass(
   lab: RefundLab,
   payment: LabPayment,
   held: 'QUERY_PT' | 'REFUND',
 ): Promise<HeldPass> {
-  const { ctx } = lab.service
+  await makeDue(lab, payment)
+  return await beginSync(lab.service, held)
+}
+
+/**
+ * Starts a sync of the one transaction that is due, and holds the answer to its query or to its refund: it was given, and
+ * the process does not know it yet.
+ */
+export async function beginSync({ ctx }: Service, held: 'QUERY_PT' | 'REFUND'): Promise<HeldPass> {
   let tellAnswered = () => {}
   let release = () => {}
   const answered = new Promise<void>((resolve) => {
@@ -45,7 +51,6 @@ export async function beginPass(
         : prepared
     },
   }
-  await makeDue(lab, payment)
   const passing = syncDue({ ...ctx, gateway })
   const first = await Promise.race([answered, passing])
   expect(first, `the ${held} of the sync`).toBeUndefined()

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { syncDue } from '../../../src/sync/sync-due.ts'
+import { beginSync } from '../../support/begin-pass.ts'
 import {
   countQueries,
   makeDueNow,
@@ -26,19 +27,12 @@ describe('notifications during a running query', () => {
   it('do not start a concurrent one, and lead to exactly one more', async () => {
     await makeTransaction(rig, 'T-1')
     await notifyOf(rig, 'T-1')
-    await rig.control('POST', '/faults', {
-      command: 'QUERY_PT',
-      kind: 'delay',
-      delayMs: 500,
-      times: 1,
-    })
-    const running = syncDue(rig.service.ctx)
-    await waitForQueries(rig, 'T-1', 1)
+    const running = await beginSync(rig.service, 'QUERY_PT')
     for (const n of [1, 2, 3]) await notifyOf(rig, 'T-1', { svc_Amount: n })
     expect((await read('T-1')).leased).toBe(true)
     expect((await read('T-1')).dueInMs).toBeGreaterThan(10_000)
     expect(await syncDue(rig.service.ctx)).toBe(0)
-    expect(await running).toBe(1)
+    await running.finish()
     expect(await read('T-1')).toMatchObject({ state: 'paid', leased: false, attempts: 0 })
     expect((await read('T-1')).dueInMs).toBeLessThanOrEqual(0)
 
