@@ -73,8 +73,8 @@ describe('a claim', () => {
     await claimOne(rig.service.ctx)
     const { leased, dueInMs } = await read('T-1')
     expect(leased).toBe(true)
-    expect(dueInMs).toBeGreaterThan(15_000)
-    expect(dueInMs).toBeLessThanOrEqual(18_000)
+    expect(dueInMs).toBeGreaterThan(21_000)
+    expect(dueInMs).toBeLessThanOrEqual(24_000)
   })
 
   it('skips transactions of an account that is no longer configured, and rests', async () => {

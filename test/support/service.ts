@@ -110,7 +110,7 @@ export function buildTestEnvironment(
       : { GATEWAY_MERCHANT_CODE: MERCHANT.merchantCode, GATEWAY_SECRET: MERCHANT.secret }),
     DATA_ENCRYPTION_KEY: Buffer.alloc(32, 7).toString('base64'),
     GATEWAY_REFUND_DEDUPES: 'true',
-    GATEWAY_TIMEOUT_MS: '1000',
+    GATEWAY_TIMEOUT_MS: '3000',
     SYNC_BACKOFF_MS: '20',
     SYNC_REPOLL_MS: '20',
     ...settings,
