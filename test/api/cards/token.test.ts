@@ -86,9 +86,11 @@ describe('reads through the service', () => {
     for (const answer of await readMany(get, 20)) {
       await expectProblem(answer, 502, 'gateway_token_refused')
     }
-    // The third refused token in a row puts the account at fault: requests are paused.
-    expect(fetches).toHaveLength(3)
-    expect(reads.length).toBeLessThanOrEqual(22)
+    // The third refused token in a row puts the account at fault: requests are paused for half a second or more, which a
+    // slow machine may outlast.
+    expect(fetches.length).toBeGreaterThanOrEqual(3)
+    expect(fetches.length).toBeLessThan(6)
+    expect(reads.length).toBeLessThan(30)
   })
 
   it('with a token that was given as it is are refused at once: it cannot be renewed', async () => {
