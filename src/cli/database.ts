@@ -1,7 +1,7 @@
 import { userInfo } from 'node:os'
 import { type Actor, recordWrite } from '../access/audit.ts'
 import { EVERY_MERCHANT } from '../access/keys.ts'
-import { readDatabaseConfig } from '../config/config.ts'
+import { readSome } from '../config/environment.ts'
 import { openDatabase } from '../db/client.ts'
 import { isSchemaCurrent } from '../db/pending-migrations.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded/error.ts'
@@ -62,7 +62,10 @@ async function findDatabase(
   env: Environment,
   { create }: { create: boolean },
 ): Promise<{ url: string; stop(): Promise<void> }> {
-  const { databaseUrl, dataDir } = readDatabaseConfig(env)
+  const { DATABASE_URL: databaseUrl, DATA_DIR: dataDir } = readSome(env, [
+    'DATABASE_URL',
+    'DATA_DIR',
+  ])
   if (databaseUrl) return { url: databaseUrl, stop: () => Promise.resolve() }
   const found = findEmbeddedPostgres(dataDir)
   if (found === 'none' && !create) {

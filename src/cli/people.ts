@@ -11,7 +11,9 @@ import {
 import { PersonEmail, PersonName } from '../access/person-fields.ts'
 import { ROLES, type Role } from '../access/roles.ts'
 import { createSignInLink, formatSignInUrl, LINK_MINUTES } from '../access/sign-in.ts'
-import { readConsoleConfig } from '../config/config.ts'
+import { findConsoleUrl } from '../config/config.ts'
+import { readSome } from '../config/environment.ts'
+import type { Environment } from '../config/settings.ts'
 import { DomainError } from '../errors.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
@@ -46,7 +48,7 @@ function addAddCommand(people: Command, cli: Cli): void {
     .addOption(linkOnlyOption())
     .addOption(jsonOption())
     .action(async (name: string, options: AddOptions) => {
-      const { baseUrl } = readConsoleConfig(cli.env)
+      const baseUrl = readConsoleUrl(cli.env)
       const added = await cli.onDatabase((sql) => addNamedPerson(sql, name, options, baseUrl))
       emitLink(cli, added, options)
     })
@@ -62,7 +64,7 @@ function addLinkCommand(people: Command, cli: Cli): void {
     .addOption(linkOnlyOption())
     .addOption(jsonOption())
     .action(async (ref: string, options: LinkOutput) => {
-      const { baseUrl } = readConsoleConfig(cli.env)
+      const baseUrl = readConsoleUrl(cli.env)
       emitLink(cli, await cli.onDatabase((sql) => linkPerson(sql, ref, baseUrl)), options)
     })
 }
@@ -187,4 +189,9 @@ async function findOne(tx: Tx, ref: string): Promise<Person> {
   if (!second) return person
   const detail = 'this is the name of one person and the e-mail address of another'
   throw new DomainError('invalid_request', detail)
+}
+
+function readConsoleUrl(env: Environment | undefined): string {
+  const settings = readSome(env, ['CONSOLE_BASE_URL', 'PORT'])
+  return findConsoleUrl(settings, settings.PORT)
 }

@@ -1,5 +1,5 @@
 import { Command, CommanderError } from 'commander'
-import { ConfigError } from '../config/sources.ts'
+import { ConfigError } from '../config/environment.ts'
 import { WRONG_KEY } from '../db/data-keys.ts'
 import { MigrationError } from '../db/migration-error.ts'
 import { DomainError } from '../errors.ts'

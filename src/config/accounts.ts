@@ -40,6 +40,18 @@ export const DEMO_ACCOUNT: MerchantAccount = {
   },
 }
 
+/** Characters of a signing secret: a shorter one may be guessed. */
+export const LEAST_SECRET = 16
+
+/** Finds the signing secrets that may be guessed, current and previous, without what they are. */
+export function findShortSecrets(accounts: readonly MerchantAccount[]) {
+  return accounts.flatMap((account) =>
+    (['secret', 'previousSecret'] as const)
+      .filter((which) => (account[which]?.length ?? LEAST_SECRET) < LEAST_SECRET)
+      .map((which) => ({ merchantCode: account.merchantCode, which })),
+  )
+}
+
 /**
  * Reads the accounts from `MERCHANTS_FILE`, or the single account from the settings.
  * @param demo falls back to the demo's account when no account is set

@@ -1,11 +1,15 @@
-import { isIPv6 } from 'node:net'
 import type { AddressReach } from '../platform/outbound/addresses.ts'
 import { type MerchantAccount, readAccounts, type TokenSource } from './accounts.ts'
 import { findConflicts } from './conflicts.ts'
-import { describeSandbox } from './sandbox-options.ts'
+import {
+  ConfigError,
+  mergeProblems,
+  parseSettings,
+  readSome,
+  refuseProblems,
+} from './environment.ts'
 import { isLoopback } from './setting-types.ts'
 import type { Environment, Settings } from './settings.ts'
-import { ConfigError, mergeProblems, parseSettings, refuseProblems } from './sources.ts'
 
 export type Config = Omit<Settings, 'DEMO' | 'GATEWAY_REFUND_DEDUPES' | 'WEBHOOK_ALLOW_PRIVATE'> & {
   demo: boolean
@@ -84,8 +88,40 @@ export function readSandboxConfig(env: Environment = process.env) {
   return { ipnUrl: settings.SANDBOX_IPN_URL, options }
 }
 
-const SIGNING_SETTINGS =
-  /^(SIGNING_SECRET|MERCHANTS_FILE|IPN_HASH_EXCLUDE|GATEWAY_(FIELD_PREFIX|MERCHANT_CODE|SECRET|SECRET_PREVIOUS|REFUND_HASH_EXCLUDE))$/
+/** Describes a sandbox gateway with the same accounts and wire rules as the service. */
+export function describeSandbox(
+  settings: Settings,
+  accounts: readonly MerchantAccount[],
+  sharedToken: TokenSource | undefined,
+) {
+  return {
+    accounts,
+    ...(sharedToken ? { sharedToken } : {}),
+    host: settings.SANDBOX_HOST,
+    port: settings.SANDBOX_PORT,
+    fieldPrefix: settings.GATEWAY_FIELD_PREFIX,
+    paygatePath: settings.GATEWAY_PAYGATE_PATH,
+    ipnHashExclude: settings.IPN_HASH_EXCLUDE,
+    refundHashExclude: settings.GATEWAY_REFUND_HASH_EXCLUDE,
+    refundMs: settings.SANDBOX_REFUND_MS,
+    cards: {
+      successCode: Number(settings.GATEWAY_CARDS_SUCCESS_CODE),
+      firstPage: settings.GATEWAY_CARDS_FIRST_PAGE,
+      maxPageSize: settings.GATEWAY_CARDS_MAX_PAGE_SIZE,
+    },
+  }
+}
+
+const SIGNING_SETTINGS = [
+  'SIGNING_SECRET',
+  'MERCHANTS_FILE',
+  'IPN_HASH_EXCLUDE',
+  'GATEWAY_FIELD_PREFIX',
+  'GATEWAY_MERCHANT_CODE',
+  'GATEWAY_SECRET',
+  'GATEWAY_SECRET_PREVIOUS',
+  'GATEWAY_REFUND_HASH_EXCLUDE',
+] as const
 
 /**
  * Reads what signing on the command line needs: `SIGNING_SECRET`, or else the configured accounts (the demo's
@@ -93,12 +129,11 @@ const SIGNING_SETTINGS =
  * @throws ConfigError
  */
 export function readSigningConfig(env: Environment = process.env) {
-  const parsed = parseSettings(env)
-  const { settings } = parsed
+  const settings = readSome(env, SIGNING_SETTINGS)
   const conflicts: string[] = []
-  const { accounts } = readAccounts(settings, true, conflicts)
-  const secret = settings.SIGNING_SECRET
-  refuseProblems(mergeProblems(parsed.problems, secret ? [] : conflicts), SIGNING_SETTINGS)
+  const { accounts } = readAccounts(parseSettings(env).settings, true, conflicts)
+  const { SIGNING_SECRET: secret } = settings
+  if (!secret && conflicts.length > 0) throw new ConfigError(conflicts)
   return {
     secret,
     previousSecret: settings.GATEWAY_SECRET_PREVIOUS,
@@ -110,57 +145,18 @@ export function readSigningConfig(env: Environment = process.env) {
 }
 
 /**
- * Reads where the database is, for the command line. Other settings may be invalid.
- * @throws ConfigError
- */
-export function readDatabaseConfig(env: Environment = process.env) {
-  const { settings, problems } = parseSettings(env)
-  refuseProblems(problems, /^DATA(BASE_URL|_DIR)$/)
-  const { DATABASE_URL: databaseUrl, DATA_DIR: dataDir } = settings
-  return { databaseUrl, dataDir }
-}
-
-/**
  * Reads the keys that data is encrypted under, for the command line. Other settings may be invalid.
  * @throws ConfigError
  */
 export function readDataKeyConfig(env: Environment = process.env) {
-  const { settings, problems } = parseSettings(env)
-  refuseProblems(problems, /^DATA_ENCRYPTION_KEY/)
-  const { DATA_ENCRYPTION_KEY: current, DATA_ENCRYPTION_KEY_PREVIOUS: previous } = settings
+  const { DATA_ENCRYPTION_KEY: current, DATA_ENCRYPTION_KEY_PREVIOUS: previous } = readSome(env, [
+    'DATA_ENCRYPTION_KEY',
+    'DATA_ENCRYPTION_KEY_PREVIOUS',
+  ])
   if (current) return { current, previous }
   throw new ConfigError([
     'DATA_ENCRYPTION_KEY is not set; set it, and DATA_ENCRYPTION_KEY_PREVIOUS, as for the service',
   ])
-}
-
-/**
- * Reads where this process serves its health, for the image's health check: on `METRICS_PORT` if it is set. Other settings
- * may be invalid.
- * @returns an origin without a path; a listener on all addresses is asked on the loopback one
- * @throws ConfigError
- */
-export function readHealthUrl(env: Environment = process.env): string {
-  const { settings, problems } = parseSettings(env)
-  refuseProblems(problems, /^(METRICS_)?(HOST|PORT)$/)
-  const { HOST, PORT, METRICS_HOST = HOST, METRICS_PORT } = settings
-  const host = METRICS_PORT === undefined ? HOST : METRICS_HOST
-  const reachable =
-    new Map([
-      ['0.0.0.0', '127.0.0.1'],
-      ['::', '::1'],
-    ]).get(host) ?? host
-  return `http://${isIPv6(reachable) ? `[${reachable}]` : reachable}:${METRICS_PORT ?? PORT}`
-}
-
-/**
- * Reads the origin of the console, for the command line. Other settings may be invalid.
- * @throws ConfigError
- */
-export function readConsoleConfig(env: Environment = process.env): { baseUrl: string } {
-  const { settings, problems } = parseSettings(env)
-  refuseProblems(problems, /^(CONSOLE_BASE_URL|PORT)$/)
-  return { baseUrl: findConsoleUrl(settings, settings.PORT) }
 }
 
 /**

@@ -33,6 +33,22 @@ export function clientSecret() {
   return text({ form, must, example: '<the client secret>' })
 }
 
+/** An API key of the operator's choice. Random ones have many different characters, and do not go on repeating. */
+export function apiKey() {
+  const example = '<the output of: openssl rand -hex 32>'
+  const must = 'be 32 to 256 visible ASCII characters without spaces'
+  return text({ form: /^[\x21-\x7e]{32,256}$/, must, example }).refine(
+    (key) => new Set(key).size >= 10 && !isRepetition(key),
+    `must not be easy to guess: it has too few different characters, or repeats them; ${example}`,
+  )
+}
+
+/** Whether a text goes on as it began, in steps of at most half its length. */
+function isRepetition(text: string): boolean {
+  const steps = Array.from({ length: text.length >> 1 }, (_, index) => index + 1)
+  return steps.some((step) => text.slice(step) === text.slice(0, -step))
+}
+
 export function encryptionKey() {
   return text({
     form: /^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=$/,
@@ -151,6 +167,43 @@ export function names(example: string) {
       `must be a comma-separated list of names without the prefix, or none; ${example}`,
     )
     .transform((value) => (value === 'none' ? [] : value.split(',')))
+}
+
+const CODE = '(0|-?[1-9]\\d{0,8})'
+const LIST = new RegExp(`^(none|${CODE}(,${CODE})*)$`)
+
+/** A response code of the gateway: a whole number as it is written. */
+export function responseCode() {
+  return z.string().regex(new RegExp(`^${CODE}$`), 'must be a whole number; 1')
+}
+
+/** A comma-separated list of response codes; `none` is the empty list. */
+export function responseCodes(example: string) {
+  return z
+    .string()
+    .regex(LIST, `must be a comma-separated list of whole numbers, or none; ${example}`)
+    .transform((value) => (value === 'none' ? [] : value.split(',')))
+}
+
+/**
+ * A comma-separated list of response codes that may prove a failure; `none` is the empty list.
+ * @param never codes that prove none
+ */
+function failureCodes(example: string, never: readonly string[]) {
+  return responseCodes(example).refine(
+    (codes) => !codes.some((code) => never.includes(code)),
+    `must not contain ${never.join(', ')}, which never prove a failure; 31,32`,
+  )
+}
+
+/** Codes of the answer to a refund. 19 may mean that the gateway has the request already. */
+export function refusalCodes() {
+  return failureCodes('31,32,33,34,37', ['0', '9', '19', '99'])
+}
+
+/** Codes of the notification of a refund. */
+export function notifiedFailureCodes() {
+  return failureCodes('-1,1,18,30,31,32,33,34,37', ['0', '9', '99'])
 }
 
 /** An amount of one currency, as a decimal string. */

@@ -2,6 +2,7 @@ import { z } from 'zod'
 import {
   accessToken,
   amountsByCurrency,
+  apiKey,
   choice,
   cidrs,
   clientId,
@@ -10,6 +11,10 @@ import {
   encryptionKey,
   merchantCode,
   names,
+  notifiedFailureCodes,
+  refusalCodes,
+  responseCode,
+  responseCodes,
   secret,
   share,
   text,
@@ -20,43 +25,6 @@ import {
   webOrigin,
   wholeNumber,
 } from './setting-types.ts'
-
-const CODE = '(0|-?[1-9]\\d{0,8})'
-const LIST = new RegExp(`^(none|${CODE}(,${CODE})*)$`)
-
-/** A response code of the gateway: a whole number as it is written. */
-export function responseCode() {
-  return z.string().regex(new RegExp(`^${CODE}$`), 'must be a whole number; 1')
-}
-
-/** A comma-separated list of response codes; `none` is the empty list. */
-export function responseCodes(example: string) {
-  return z
-    .string()
-    .regex(LIST, `must be a comma-separated list of whole numbers, or none; ${example}`)
-    .transform((value) => (value === 'none' ? [] : value.split(',')))
-}
-
-/**
- * A comma-separated list of response codes that may prove a failure; `none` is the empty list.
- * @param never codes that prove none
- */
-function failureCodes(example: string, never: readonly string[]) {
-  return responseCodes(example).refine(
-    (codes) => !codes.some((code) => never.includes(code)),
-    `must not contain ${never.join(', ')}, which never prove a failure; 31,32`,
-  )
-}
-
-/** Codes of the answer to a refund. 19 may mean that the gateway has the request already. */
-export function refusalCodes() {
-  return failureCodes('31,32,33,34,37', ['0', '9', '19', '99'])
-}
-
-/** Codes of the notification of a refund. */
-export function notifiedFailureCodes() {
-  return failureCodes('-1,1,18,30,31,32,33,34,37', ['0', '9', '99'])
-}
 
 /** Every setting: its type, default, and an example for error messages. Times are in milliseconds. */
 export const SETTINGS = {
@@ -109,11 +77,7 @@ export const SETTINGS = {
   IPN_ACCEPT_GET: trueOrFalse().default(false),
   IPN_ALLOW_CIDRS: cidrs(),
   TRUSTED_PROXIES: cidrs().default([]),
-  API_KEY: text({
-    form: /^[\x21-\x7e]{32,256}$/,
-    must: 'be 32 to 256 visible ASCII characters without spaces',
-    example: '<the output of: openssl rand -hex 32>',
-  }).optional(),
+  API_KEY: apiKey().optional(),
   API_KEY_GRACE_MS: wholeNumber().default(3_600_000),
   SYNC_BACKOFF_MS: wholeNumber({ min: 1 }).default(1_000),
   SYNC_BACKOFF_MAX_MS: wholeNumber({ min: 1 }).default(3_600_000),

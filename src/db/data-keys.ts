@@ -1,4 +1,4 @@
-import { ConfigError } from '../config/sources.ts'
+import { ConfigError } from '../config/environment.ts'
 import {
   createEncryption,
   createKeyWrap,

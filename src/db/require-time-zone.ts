@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import { ConfigError } from '../config/sources.ts'
+import { ConfigError } from '../config/environment.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
 /**

@@ -1,3 +1,7 @@
+import { isIPv6 } from 'node:net'
+import { readSome } from '../config/environment.ts'
+import type { Environment } from '../config/settings.ts'
+
 /** What a health check asks: whether the process takes work, or whether it runs at all. */
 export const HEALTH_PATHS = ['/readyz', '/healthz'] as const
 export type HealthPath = (typeof HEALTH_PATHS)[number]
@@ -28,4 +32,23 @@ export async function askHealth(
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   return error.cause instanceof Error ? error.cause.message : error.message
+}
+
+/** Where a listener on all addresses is asked. */
+const LOOPBACK = new Map([
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '::1'],
+])
+
+/**
+ * Reads where this process serves its health: on `METRICS_PORT` if it is set.
+ * @returns an origin without a path
+ * @throws ConfigError
+ */
+export function readHealthUrl(env?: Environment): string {
+  const names = ['HOST', 'PORT', 'METRICS_HOST', 'METRICS_PORT'] as const
+  const { HOST, PORT, METRICS_HOST = HOST, METRICS_PORT } = readSome(env, names)
+  const host = METRICS_PORT === undefined ? HOST : METRICS_HOST
+  const reachable = LOOPBACK.get(host) ?? host
+  return `http://${isIPv6(reachable) ? `[${reachable}]` : reachable}:${METRICS_PORT ?? PORT}`
 }

@@ -1,6 +1,5 @@
-import { readHealthUrl } from '../config/config.ts'
-import { ConfigError } from '../config/sources.ts'
-import { askHealth, HEALTH_PATHS } from './ask-health.ts'
+import { ConfigError } from '../config/environment.ts'
+import { askHealth, HEALTH_PATHS, readHealthUrl } from './ask-health.ts'
 
 /**
  * The health check of the image: `node dist/health/probe.js [/readyz|/healthz]`. Exit code 0 if the service of the same

@@ -1,6 +1,6 @@
 import { DEMO_ACCOUNT } from '../config/accounts.ts'
 import { readSandboxConfig } from '../config/config.ts'
-import { ConfigError } from '../config/sources.ts'
+import { ConfigError } from '../config/environment.ts'
 import { makeDefaultClient } from './cards/tokens.ts'
 import { startSandbox } from './start-sandbox.ts'
 

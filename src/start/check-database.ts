@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
-import { ConfigError } from '../config/sources.ts'
+import { ConfigError } from '../config/environment.ts'
 import { openDatabase } from '../db/client.ts'
 import { checkDataKeys } from '../db/data-keys.ts'
 import { countPending, MIGRATE_COMMAND } from '../db/describe-pending.ts'

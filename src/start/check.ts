@@ -1,6 +1,6 @@
 import { type Config, readConfig } from '../config/config.ts'
+import { ConfigError } from '../config/environment.ts'
 import type { Environment } from '../config/settings.ts'
-import { ConfigError } from '../config/sources.ts'
 import { probeTls } from '../platform/outbound/probe-tls.ts'
 import { COMMIT, PACKAGE } from '../version.ts'
 import { type CheckName, checkDatabase, type Finding } from './check-database.ts'

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Config } from '../config/config.ts'
-import { ConfigError } from '../config/sources.ts'
+import { ConfigError } from '../config/environment.ts'
 import { MigrationError } from '../db/migration-error.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded/error.ts'
 import { READ_ONLY } from '../platform/postgres/errors.ts'

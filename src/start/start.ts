@@ -1,7 +1,7 @@
 import { hashKey } from '../access/keys.ts'
 import { prepareAccess } from '../access/prepare-access.ts'
+import { findShortSecrets, LEAST_SECRET } from '../config/accounts.ts'
 import { type Config, readConfig } from '../config/config.ts'
-import { findWeakSecrets, STRONG_BITS } from '../config/conflicts.ts'
 import type { Environment } from '../config/settings.ts'
 import { prepareSchema } from '../db/prepare-schema.ts'
 import { readSchemaName } from '../db/read-schema-name.ts'
@@ -94,10 +94,10 @@ function warnOfSettings(config: Config, log: Log): void {
     )
   }
   if (config.demo) return
-  for (const weak of findWeakSecrets(config.accounts)) {
+  for (const weak of findShortSecrets(config.accounts)) {
     log.warn(
       weak,
-      `this signing secret has at most ${weak.bits} bits, so that it may be guessed from one signed message; have the gateway issue one of ${STRONG_BITS} random bits, for example 32 hexadecimal digits`,
+      `this signing secret has less than ${LEAST_SECRET} characters, so that it may be guessed from one signed message; have the gateway issue one of 32 random hexadecimal digits`,
     )
   }
 }

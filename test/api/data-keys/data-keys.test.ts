@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { ConfigError } from '../../../src/config/sources.ts'
+import { ConfigError } from '../../../src/config/environment.ts'
 import { openDataKeys } from '../../../src/db/data-keys.ts'
 import { Refund } from '../../../src/refunds/view.ts'
 import { withKey } from '../../support/api.ts'

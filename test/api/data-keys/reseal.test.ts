@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { ConfigError } from '../../../src/config/sources.ts'
+import { ConfigError } from '../../../src/config/environment.ts'
 import { openDataKeys } from '../../../src/db/data-keys.ts'
 import { resealData } from '../../../src/maintenance/reseal.ts'
 import { Refund } from '../../../src/refunds/view.ts'

@@ -1,8 +1,8 @@
 import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
+import { nameFileOf } from '../../../src/config/environment.ts'
 import { SECRET_SETTINGS, SETTINGS } from '../../../src/config/settings.ts'
-import { nameFileOf } from '../../../src/config/sources.ts'
 import { PACKAGE } from '../../../src/version.ts'
 import { FIRST_FREE_PORT } from '../../../src/webhooks/sender.ts'
 import {

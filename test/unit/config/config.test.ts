@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { DEMO_ACCOUNT } from '../../../src/config/accounts.ts'
 import { readConfig, readSandboxConfig } from '../../../src/config/config.ts'
+import { ConfigError } from '../../../src/config/environment.ts'
 import { SETTINGS } from '../../../src/config/settings.ts'
-import { ConfigError } from '../../../src/config/sources.ts'
 
 type Environment = Record<string, string | undefined>
 
@@ -134,7 +134,7 @@ const WRONG_SECRETS: [string, string][] = [
   ['GATEWAY_CLIENT_SECRET', 'hünter2'],
   ['API_KEY', 'hunter2'],
   ['API_KEY', `hunter2 ${'x'.repeat(32)}`],
-  ['API_KEY', 'a'.repeat(32)],
+  ['API_KEY', '01101001100101101001011001101001'],
   ['API_KEY', 'hunter2!'.repeat(8)],
   ['API_KEY', '01234567890123456789012345678901'],
   ['DATA_ENCRYPTION_KEY', 'hunter2'],

@@ -3,14 +3,9 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import {
-  readConfig,
-  readDatabaseConfig,
-  readDataKeyConfig,
-  readSigningConfig,
-} from '../../../src/config/config.ts'
+import { readConfig, readDataKeyConfig, readSigningConfig } from '../../../src/config/config.ts'
+import { ConfigError, readSome } from '../../../src/config/environment.ts'
 import { listSettingNames, SECRET_SETTINGS } from '../../../src/config/settings.ts'
-import { ConfigError } from '../../../src/config/sources.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'secrets-'))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
@@ -98,7 +93,7 @@ describe('a secret', () => {
 
   it('counts in the command line as well', () => {
     const url = 'postgres://ipn:hunter2@db.example/ipn'
-    expect(readDatabaseConfig({ DATABASE_URL_FILE: write(url) }).databaseUrl).toBe(url)
+    expect(readSome({ DATABASE_URL_FILE: write(url) }, ['DATABASE_URL']).DATABASE_URL).toBe(url)
     const key = { DATA_ENCRYPTION_KEY_FILE: write(DATA_ENCRYPTION_KEY) }
     expect(readDataKeyConfig(key).current).toBe(DATA_ENCRYPTION_KEY)
     expect(readSigningConfig({ SIGNING_SECRET_FILE: write('s1\n') }).secret).toBe('s1')
