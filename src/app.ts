@@ -9,9 +9,8 @@ import { feedRoutes } from './feed/routes.ts'
 import type { HealthContext } from './health/gauges.ts'
 import { healthRoutes } from './health/routes.ts'
 import { holdRoutes } from './holds/routes.ts'
-import { createBaseApp, requireValidUrl, traceRequests } from './http/app.ts'
+import { createBaseApp, paceRequests, requireValidUrl, traceRequests } from './http/app.ts'
 import { type BodyBudget, createBodyBudget, readJsonBody } from './http/body.ts'
-import { holdRefusals, paceRequests } from './http/network-pace.ts'
 import { openapiRoutes, type ReferenceContext } from './http/openapi.ts'
 import type { ApiInfo, ParameterTable } from './http/openapi-document.ts'
 import type { HttpEnv } from './http/problems.ts'
@@ -153,7 +152,6 @@ export function createApp(
   const ipnRoutes = describeIpnRoutes(ctx.config.GATEWAY_FIELD_PREFIX)
   for (const route of ipnRoutes) app.openAPIRegistry.registerPath(route)
   const middleware = [
-    holdRefusals(),
     authenticate(ctx),
     traceRequests(ctx),
     requireValidUrl,
