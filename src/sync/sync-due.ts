@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { SYNC_RESULTS } from '../metrics.ts'
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
@@ -12,6 +13,8 @@ import type { Claim, ClaimEnd } from './types.ts'
 const POLL_MS = 1_000
 /** Short, because checking for a free slot costs no query. */
 const SLOT_POLL_MS = 20
+/** While most calls are in flight a round waits for more of them to end: one statement claims several at little more cost. */
+const GATHER_MS = 5
 /** Keeps the loop from spinning on a due row that another worker has locked. */
 const MIN_REST_MS = 20
 
@@ -41,7 +44,11 @@ export async function syncDue(ctx: SyncContext): Promise<number> {
  * @param onMore called when the next round may find work
  */
 export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<WorkerRound> {
-  const free = ctx.callSlots.free()
+  const { callSlots, config } = ctx
+  if (onMore && 0 < callSlots.free() && callSlots.free() < config.GATEWAY_MAX_CONCURRENCY / 4) {
+    await sleep(GATHER_MS)
+  }
+  const free = callSlots.free()
   const claims = free > 0 ? await claimDue(ctx, free) : []
   const moreMayBeDue = claims.length === free
   const { unconfirmedQueries: unconfirmed } = ctx
