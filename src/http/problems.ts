@@ -24,9 +24,12 @@ export type HttpEnv = {
   }
 }
 
+/** A member that only some problems have. */
+const own = (description: string) => z.string().optional().openapi({ description })
+
 /** A problem (RFC 9457), `application/problem+json`. */
 export const Problem = z
-  .object({
+  .strictObject({
     type: z.string().openapi({ format: 'uri', description: 'A URI for `code`' }),
     title: z.string().openapi({ description: 'A summary of `code`' }),
     status: z.int(),
@@ -37,8 +40,14 @@ export const Problem = z
       .array(z.strictObject({ path: z.string(), message: z.string() }))
       .optional()
       .openapi({ description: 'The invalid parts of the request' }),
+    refundId: own('The refund of this key, of `idempotency_key_reused`'),
+    refundableAmount: own('What is left to refund, of `exceeds_refundable`'),
+    inferredRefundId: own('The refund whose amount stays reserved, of `exceeds_refundable`'),
+    leftToday: own('What the key may refund today, of `refund_cap_exceeded`'),
+    state: own('The state of the refund, of `not_decidable` and `against_evidence`'),
+    gatewayCode: own("The gateway's code, of `card_refused`"),
   })
-  .openapi('Problem')
+  .openapi('Problem', { description: 'A refusal or a failure (RFC 9457)' })
 
 /** What a problem adds to its code and detail. */
 export type ProblemOptions = {
