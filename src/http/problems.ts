@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import type { ServerResponse } from 'node:http'
 import { type HttpBindings, RequestError } from '@hono/node-server'
 import { z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
@@ -10,7 +9,6 @@ import { maskCardText } from '../platform/crypto/mask-cards.ts'
 import { isDatabaseUnavailable, UnreplicatedError } from '../platform/postgres/errors.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
-import { setSecurityHeaders } from './raw-response.ts'
 
 /** What the framework's context holds for every request. */
 export type HttpEnv = {
@@ -161,18 +159,6 @@ export function answerUnreadable(log: Log, error: unknown): Response {
   const requestId = randomUUID()
   const code = error instanceof RequestError ? 'invalid_address' : 'internal_error'
   if (code === 'internal_error') log.error({ err: error, requestId }, 'request failed')
-  const { status, title } = REFUSALS[code]
-  const type = `urn:ipn-processor:problem:${code}`
-  const problem = { type, title, status, detail: title, code, requestId }
-  const headers = { 'content-type': 'application/problem+json', 'x-request-id': requestId }
-  return new Response(JSON.stringify(problem), { status, headers })
-}
-
-/** Refuses a request before the app sees it, and closes its connection: what else it holds is not read. */
-export function refuseRequest(response: ServerResponse, code: RefusalCode, detail: string): void {
-  const requestId = randomUUID()
-  const { status, headers, body } = writeProblem(code, detail, requestId)
-  setSecurityHeaders(response)
-  response.writeHead(status, { ...headers, 'x-request-id': requestId, connection: 'close' })
-  response.end(body)
+  const { status, headers, body } = writeProblem(code, REFUSALS[code].title, requestId)
+  return new Response(body, { status, headers: { ...headers, 'x-request-id': requestId } })
 }
