@@ -9,12 +9,11 @@ import { feedRoutes } from './feed/routes.ts'
 import type { HealthContext } from './health/gauges.ts'
 import { healthRoutes } from './health/routes.ts'
 import { holdRoutes } from './holds/routes.ts'
-import { createBaseApp, requireValidUrl, traceRequests } from './http/app.ts'
+import { createBaseApp, paceRequests, requireValidUrl, traceRequests } from './http/app.ts'
 import { type BodyBudget, createBodyBudget, readJsonBody } from './http/body.ts'
-import { holdRefusals, paceRequests } from './http/network-pace.ts'
-import { openapiRoutes, type ReferenceContext } from './http/openapi.ts'
-import type { ApiInfo, ParameterTable } from './http/openapi-document.ts'
+import type { ApiInfo, ParameterTable } from './http/openapi.ts'
 import type { HttpEnv } from './http/problems.ts'
+import { openapiRoutes, type ReferenceContext } from './http/reference.ts'
 import { describeIpnRoutes } from './ipn/openapi.ts'
 import { paymentRoutes } from './payments/routes.ts'
 import { approvalRoutes } from './refunds/approval/routes.ts'
@@ -53,8 +52,8 @@ const DESCRIPTION = `Reports the state of payments to order systems, and refunds
 * Amounts are exact decimals in strings; times are ISO 8601 in UTC.
 * Lists are paginated: request the next page with \`cursor\` set to \`nextCursor\`, until it is null. A page may be short or
   empty before that: it ends after some thousand rows that its filter left out.
-* Errors are problems (RFC 9457) with one of the codes at the end of this page, and of the schema \`Problem\`. An
-  unknown path is \`not_found\`; a wrong method is \`method_not_allowed\`, with \`Allow\`.
+* Errors are problems (RFC 9457) of the schema \`Problem\`; each response names its codes. An unknown path is
+  \`not_found\`; a wrong method is \`method_not_allowed\`, with \`Allow\`.
 * Every response has \`X-Request-Id\`, which the log has too; with a key also \`RateLimit\` and \`RateLimit-Policy\`.`
 
 const TAGS = [
@@ -153,7 +152,6 @@ export function createApp(
   const ipnRoutes = describeIpnRoutes(ctx.config.GATEWAY_FIELD_PREFIX)
   for (const route of ipnRoutes) app.openAPIRegistry.registerPath(route)
   const middleware = [
-    holdRefusals(),
     authenticate(ctx),
     traceRequests(ctx),
     requireValidUrl,

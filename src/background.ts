@@ -50,7 +50,7 @@ export function listPasses(ctx: BackgroundContext): readonly Pass[] {
       begin: (onMore) => beginSync(ctx, onMore),
       idleMs: () => findRestMs(ctx),
       // While all call slots are taken a round finds nothing, whether the loop is healthy or not.
-      isHealthy: (count) => count > 0 || ctx.limiter.countFree() > 0,
+      isHealthy: (count) => count > 0 || ctx.callSlots.free() > 0,
     },
     {
       name: 'publishing',

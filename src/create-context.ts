@@ -11,18 +11,17 @@ import { type Database, openDatabase } from './db/client.ts'
 import { openDataKeys } from './db/data-keys.ts'
 import { countReadConnections, createReads } from './db/reads.ts'
 import { requireTimeZone } from './db/require-time-zone.ts'
+import { createStreams, type StreamLimits } from './feed/context.ts'
 import { type Breakers, createBreakers } from './gateway/breakers.ts'
 import { createCardGateway } from './gateway/card-gateway.ts'
 import { createGatewayClient } from './gateway/client.ts'
 import { beginLifecycle, createEndedRefundCounter, type HealthContext } from './health/gauges.ts'
 import { openTelemetry } from './health/open-telemetry.ts'
-import type { ReferenceContext } from './http/openapi.ts'
-import { createStreams, STREAM_LIMITS, type StreamLimits } from './http/streams.ts'
+import type { ReferenceContext } from './http/reference.ts'
 import { createInbox } from './ipn/inbox.ts'
 import { createBatcher } from './platform/concurrency/batcher.ts'
-import { createCallPace } from './platform/concurrency/call-pace.ts'
 import type { CircuitBreakerSettings } from './platform/concurrency/circuit-breaker.ts'
-import { createConcurrencyLimiter } from './platform/concurrency/concurrency-limiter.ts'
+import { createSlots, type Slots } from './platform/concurrency/slots.ts'
 import { createWaiters } from './platform/concurrency/waiters.ts'
 import { createResolver, type ResolveHost } from './platform/outbound/addresses.ts'
 import type { Log } from './platform/telemetry/log.ts'
@@ -127,18 +126,15 @@ function createFolderState({ config, streamLimits }: ContextOptions, { sql }: Da
   return {
     cardCache: createCardCache(config.CARDS_CACHE_MS),
     inbox: createInbox(sql, config.inboxPatience),
-    limiter: createConcurrencyLimiter(config.GATEWAY_MAX_CONCURRENCY, {
-      reserved: () => countReserved(config),
-      // They share commits, so that their number does not depend on the connections.
-      maxCommits: 2 * config.GATEWAY_MAX_CONCURRENCY,
-    }),
-    queryPace: createCallPace(),
+    callSlots: createCallSlots(config),
+    // They share commits, so that their number does not depend on the connections.
+    commitSlots: createSlots(2 * config.GATEWAY_MAX_CONCURRENCY),
     unconfirmedQueries: { running: 0 },
     answerCommits: createBatcher(2 * config.GATEWAY_MAX_CONCURRENCY, SLOW_BATCH_MS),
     transactionLookups: createBatcher(MAX_LOOKUPS, SLOW_BATCH_MS),
     transactionWaiters: createWaiters(),
     feedWaiters: createWaiters(),
-    streams: createStreams({ ...STREAM_LIMITS, ...streamLimits }),
+    streams: createStreams(streamLimits),
     countEndedRefunds: createEndedRefundCounter(sql),
     lifecycle: beginLifecycle(),
     referenceExamples: new Map(),
@@ -203,7 +199,8 @@ function openGateways(
   return { gateway, cards }
 }
 
-/** Reserves call slots, so that with several accounts one with a hanging gateway cannot take them all. */
-function countReserved({ accounts, GATEWAY_MAX_CONCURRENCY: slots }: Config): number {
-  return accounts.length > 1 ? Math.max(1, slots >> 3) : 0
+/** With several accounts an eighth is out of reach of each, so that one with a hanging gateway cannot take them all. */
+function createCallSlots({ accounts, GATEWAY_MAX_CONCURRENCY: total }: Config): Slots {
+  const reserved = accounts.length > 1 ? Math.max(1, total >> 3) : 0
+  return createSlots(total, { perHolder: Math.max(1, total - reserved) })
 }

@@ -83,6 +83,7 @@ export function createMetrics() {
       'http_connections_refused_total',
       'Connections closed unread: their network has its share (network), or the process has as many as it takes (total)',
       ['reason'],
+      [{ reason: 'network' }, { reason: 'total' }],
     ),
     apiKeysExpiring: gauge(
       'api_keys_expiring',
@@ -136,10 +137,6 @@ export function createMetrics() {
       ['QUERY_PT', 'REFUND'].flatMap((command) =>
         CALL_OUTCOMES.map((outcome) => ({ command, outcome })),
       ),
-    ),
-    gatewayConcurrency: gauge(
-      'gateway_concurrency_limit',
-      'Queries that may be in flight at once; failed calls lower it, answered calls raise it',
     ),
     gatewayBreaker: gauge(
       'gateway_breaker_state',

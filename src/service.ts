@@ -9,8 +9,8 @@ import { openMetricsServer } from './health/routes.ts'
 import { watchOutages } from './health/watch-outages.ts'
 import { createBodyBudget } from './http/body.ts'
 import { createForwardedWarning } from './http/client-address.ts'
-import { answerUnreadable, refuseRequest } from './http/problems.ts'
-import { hasSeveralHosts, setSecurityHeaders } from './http/raw-response.ts'
+import { answerUnreadable } from './http/problems.ts'
+import { setSecurityHeaders } from './http/raw-response.ts'
 import {
   type ConnectionPolicy,
   createConnectionPolicy,
@@ -140,10 +140,6 @@ function openHttpServer(
       if (ctx.lifecycle.phase === 'stopping') response.setHeader('connection', 'close')
       if (receives && isIpnTarget(request.url)) {
         serveNotification(request, response)
-        return
-      }
-      if (hasSeveralHosts(request)) {
-        refuseRequest(response, 'invalid_address', 'Host: is given more than once')
         return
       }
       if (receives && serveRead(request, response)) return

@@ -1,6 +1,6 @@
 import postgres from 'postgres'
 import { DomainError } from '../errors.ts'
-import { createConcurrencyLimiter } from '../platform/concurrency/concurrency-limiter.ts'
+import { createSlots, type Release } from '../platform/concurrency/slots.ts'
 import { READ_TIMEOUT_MS } from '../platform/postgres/pool.ts'
 import type { Database } from './client.ts'
 
@@ -38,9 +38,6 @@ const LIMITS: ReadLimits = { maxWaitingPerHolder: 256, maxWaiting: 2_048, maxWai
 /** The share of the connections that reads have. */
 const SHARE = 0.3
 
-/** The longest pause between two reads of one holder (ms): whoever comes meanwhile may wait for it. */
-const MAX_PAUSE_MS = 50
-
 /** Returns how many of a process's connections reads have: at least one, and never all. */
 export function countReadConnections(connections: number): number {
   return Math.max(1, Math.floor(connections * SHARE))
@@ -58,42 +55,27 @@ export function createReads(
   limits: Partial<ReadLimits> = {},
 ): Reads {
   const { maxWaitingPerHolder, maxWaiting, maxWaitMs } = { ...LIMITS, ...limits }
-  const limiter = createConcurrencyLimiter(slots, { reserved: () => (slots + 1) >> 1 })
-  let underWay = 0
+  const turns = createSlots(slots, { perHolder: Math.max(1, slots >> 1) })
 
-  async function takeTurn(holder: string): Promise<void> {
-    const isFull =
-      limiter.countWaiting() >= maxWaiting || limiter.countWaiting(holder) >= maxWaitingPerHolder
-    if (isFull) throw refuseRead()
-    const request = limiter.acquire(holder)
-    const timer = setTimeout(request.giveUp, maxWaitMs)
-    const hasTurn = await request.ready
-    clearTimeout(timer)
-    if (!hasTurn) throw refuseRead()
-  }
-
-  /** A holder whose next read waits already pauses for as long as this one took, unless others wait. */
-  function endTurn(holder: string, tookMs: number): void {
-    const own = limiter.countWaiting(holder)
-    if (own === 0 || limiter.countWaiting() > own) limiter.releaseAssigned(holder)
-    else setTimeout(limiter.releaseAssigned, Math.min(tookMs, MAX_PAUSE_MS), holder)
+  async function takeTurn(holder: string): Promise<Release> {
+    const mayWait = turns.waiting() < maxWaiting && turns.waiting(holder) < maxWaitingPerHolder
+    const release = mayWait ? await turns.take(holder, maxWaitMs) : turns.tryTake(holder)
+    if (!release) throw refuseRead()
+    return release
   }
 
   return {
     async run(holder, read) {
-      await takeTurn(holder)
-      const startedAt = performance.now()
-      underWay += 1
+      const release = await takeTurn(holder)
       try {
         return await read(database)
       } catch (error) {
         throw isCancelled(error) ? refuseSlowRead() : error
       } finally {
-        underWay -= 1
-        endTurn(holder, performance.now() - startedAt)
+        release()
       }
     },
-    count: () => underWay + limiter.countWaiting(),
+    count: () => turns.held() + turns.waiting(),
   }
 }
 

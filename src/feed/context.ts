@@ -1,11 +1,40 @@
 import type { Context } from '../context.ts'
-import type { Streams } from '../http/streams.ts'
+import { createSlots, type Slots } from '../platform/concurrency/slots.ts'
 import type { Waiters } from '../platform/concurrency/waiters.ts'
 import type { FeedPage } from './types.ts'
 
 export type FeedContext = Context & {
   /** Long polls and streams waiting for the next event, by cursor. */
   feedWaiters: Waiters<FeedPage>
-  /** Open server-sent event streams, and their limits. */
   streams: Streams
+}
+
+/** The server-sent event streams of this process: those that are open, by key, and their limits. */
+export type Streams = { open: Slots; limits: StreamLimits }
+
+export type StreamLimits = {
+  /** Streams open at once; each holds a connection until the client closes it. */
+  streams: number
+  /** Of those, the most for one key: a client that leaks its streams must not use them all. */
+  ofOneKey: number
+  /**
+   * Interval of the comments that keep proxies from closing a quiet stream; the key is checked again at
+   * each (ms).
+   */
+  heartbeatMs: number
+  /** A client that reads nothing for so long is disconnected (ms). */
+  stallMs: number
+}
+
+const STREAM_LIMITS: StreamLimits = {
+  streams: 1_000,
+  ofOneKey: 250,
+  heartbeatMs: 15_000,
+  stallMs: 30_000,
+}
+
+/** @param replaced replaces limits of production */
+export function createStreams(replaced: Partial<StreamLimits> = {}): Streams {
+  const limits = { ...STREAM_LIMITS, ...replaced }
+  return { open: createSlots(limits.streams, { perHolder: limits.ofOneKey }), limits }
 }

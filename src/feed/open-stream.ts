@@ -30,9 +30,10 @@ export async function openStream(
 ): Promise<Response> {
   const first = await readFeed(ctx, query.filter, query.after, query.limit, path)
   const { requestId, name: key, chainId } = c.get('access')
-  const leave = ctx.streams.enter(chainId)
-  if (typeof leave === 'string') {
-    const holder = leave === 'key' ? 'This key has' : 'This process has'
+  const { open, limits } = ctx.streams
+  const leave = open.tryTake(chainId)
+  if (!leave) {
+    const holder = open.held(chainId) >= limits.ofOneKey ? 'This key has' : 'This process has'
     const detail = `${holder} the maximum number of open streams: close one, try again in a moment, or long-poll with wait`
     throw new DomainError('unavailable', detail)
   }

@@ -19,30 +19,22 @@ export type Breakers = {
 }
 
 /** Opens a moment after the gateway goes down; from then on it is probed twice a minute. */
-const BREAKER_SETTINGS: CircuitBreakerSettings = {
-  failures: 5,
-  pauseMs: 1_000,
-  maxPauseMs: 30_000,
-}
+const SETTINGS: CircuitBreakerSettings = { failures: 5, pauseMs: 1_000, maxPauseMs: 30_000 }
 
-export function createBreakers(settings: CircuitBreakerSettings = BREAKER_SETTINGS): Breakers {
-  const entries = new Map<string, BreakerKey & { breaker: CircuitBreaker }>()
+export function createBreakers(settings = SETTINGS): Breakers {
+  const all = new Map<string, BreakerKey & { breaker: CircuitBreaker }>()
   return {
     of(merchantCode, operation) {
       const key = `${operation} ${merchantCode}`
-      const entry = entries.get(key) ?? {
-        merchantCode,
-        operation,
-        breaker: createCircuitBreaker(settings),
-      }
-      entries.set(key, entry)
-      return entry.breaker
+      const found = all.get(key)
+      if (found) return found.breaker
+      const breaker = createCircuitBreaker(settings)
+      all.set(key, { merchantCode, operation, breaker })
+      return breaker
     },
     list: () =>
-      [...entries.values()].map(({ breaker, ...key }) => ({
-        ...key,
-        state: breaker.state(),
-        waitMs: breaker.waitMs(),
-      })),
+      Array.from(all.values(), ({ breaker, ...key }) => {
+        return { ...key, state: breaker.state(), waitMs: breaker.waitMs() }
+      }),
   }
 }

@@ -181,10 +181,9 @@ export function setProcessGauges(ctx: HealthContext): void {
   for (const { merchantCode: merchant, operation, state } of ctx.breakers.list()) {
     ctx.metrics.gatewayBreaker.set({ merchant, operation }, BREAKER_STATES.indexOf(state))
   }
-  ctx.metrics.gatewayConcurrency.set(ctx.limiter.currentLimit())
   ctx.metrics.ipnWaiting.set(ctx.inbox.readGauges().waiting)
   ctx.metrics.waitingReaders.set(ctx.transactionWaiters.count() + ctx.feedWaiters.count())
-  ctx.metrics.eventStreams.set(ctx.streams.count())
+  ctx.metrics.eventStreams.set(ctx.streams.open.held())
 }
 
 export type EndedRefunds = { succeeded: number; failed: number; returned: number }

@@ -1,6 +1,5 @@
 import type { Config } from '../config/config.ts'
 import { DISCREPANCY_KINDS } from '../discrepancies/kinds.ts'
-import { CONNECTION_REFUSALS } from '../http/server.ts'
 import { CALL_OUTCOMES, createMetrics, type Metrics } from '../metrics.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { NO_TRACING, type Tracing } from '../platform/telemetry/tracing.ts'
@@ -17,7 +16,6 @@ export async function openTelemetry(
 }
 
 function initializeCounters(metrics: Metrics, { accounts, sharedToken }: Config): void {
-  for (const reason of CONNECTION_REFUSALS) metrics.connectionsRefused.inc({ reason }, 0)
   for (const kind of Object.keys(DISCREPANCY_KINDS)) metrics.discrepancies.inc({ kind }, 0)
   if (!sharedToken && !accounts.some(({ token }) => token)) return
   for (const command of ['cards', 'token']) {

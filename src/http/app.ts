@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { OpenAPIHono, type z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
 import { createMiddleware } from 'hono/factory'
@@ -6,8 +7,10 @@ import { requestId } from 'hono/request-id'
 import { routePath } from 'hono/route'
 import type { Histogram } from 'prom-client'
 import { DomainError } from '../errors.ts'
+import { createRateLimiter, type Rate } from '../platform/concurrency/rate-limiter.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import type { Tracing } from '../platform/telemetry/tracing.ts'
+import { type Cidr, compileNetworks, findClientAddress, nameNetwork } from './client-address.ts'
 import { answerError, answerProblem, type HttpEnv } from './problems.ts'
 
 export type BaseContext = {
@@ -146,6 +149,36 @@ export function traceRequests({ tracing }: { tracing: Tracing }) {
       span.setAttributes({ 'http.response.status_code': status })
       if (status >= 500) span.fail(String(status))
     })
+  })
+}
+
+/** Of one network: far more than all orchestrators and scrapers together need. */
+const PACE: Rate = { perMinute: 12_000, burst: 200 }
+/** Also how long a request is held that is refused, or a client without a pause would gain by refusals (ms). */
+const MAX_PACE_MS = 1_000
+
+/**
+ * Spaces out requests that need no key, by the network of the client, so that one that asks without a pause slows down
+ * itself instead of everybody else. What exceeds the pace waits up to a second, and is refused beyond that:
+ * `rate_limited`. One of it stands before all of them: they share the pace.
+ */
+export function paceRequests(proxies: readonly Cidr[]) {
+  const paced = createRateLimiter()
+  const isTrusted = compileNetworks(proxies)
+  return createMiddleware<HttpEnv>(async (c, next) => {
+    const peer = c.env.incoming.socket.remoteAddress ?? ''
+    const address = findClientAddress(peer, c.req.header('x-forwarded-for'), isTrusted)
+    const network = nameNetwork(address)
+    const { waitMs } = paced.peek(network, PACE)
+    if (waitMs > MAX_PACE_MS) {
+      // Jittered, so that those who wait do not all come back at once.
+      await pause(MAX_PACE_MS * (0.5 + Math.random()))
+      const detail = `This network may send ${PACE.burst} requests per second here`
+      throw new DomainError('rate_limited', detail, { retryAfterS: 1 })
+    }
+    paced.charge(network, PACE)
+    if (waitMs > 0) await pause(waitMs)
+    await next()
   })
 }
 

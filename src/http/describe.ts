@@ -164,45 +164,11 @@ export function describePublicRefusals(
   return groupByStatus([...COMMON, ...own])
 }
 
-type Reference = { $ref: string }
-
 /** A response with one of several problems. */
 type RefusalResponse = {
   description: string
-  headers: Record<string, Reference>
-  content: {
-    'application/problem+json': {
-      schema: Reference | { oneOf: Reference[] }
-      examples: Record<string, Reference>
-    }
-  }
-}
-
-function groupByStatus(codes: readonly RefusalCode[]): Record<number, RefusalResponse> {
-  const statuses = new Set(codes.map((code) => REFUSALS[code].status))
-  return Object.fromEntries(
-    [...statuses].map((status) => {
-      const sharing = new Set(codes.filter((code) => REFUSALS[code].status === status))
-      return [status, describeStatus(status, [...sharing])]
-    }),
-  )
-}
-
-function describeStatus(status: number, codes: readonly RefusalCode[]): RefusalResponse {
-  const schemas = codes.map((code) => ({ $ref: `#/components/schemas/${nameProblem(code)}` }))
-  const [schema] = schemas
-  return {
-    description: codes.map((code) => REFUSALS[code].title).join('; '),
-    headers: referToHeaders(STATUS_HEADERS[status] ?? []),
-    content: {
-      'application/problem+json': {
-        schema: schema && schemas.length === 1 ? schema : { oneOf: schemas },
-        examples: Object.fromEntries(
-          codes.map((code) => [code, { $ref: `#/components/examples/${code}` }]),
-        ),
-      },
-    },
-  }
+  headers: Record<string, { $ref: string }>
+  content: { 'application/problem+json': { schema: object } }
 }
 
 const STATUS_HEADERS: Record<number, readonly HeaderName[]> = {
@@ -211,8 +177,22 @@ const STATUS_HEADERS: Record<number, readonly HeaderName[]> = {
   503: ['Retry-After'],
 }
 
-/** Names the schema of one problem: `transaction_not_found` is `TransactionNotFoundProblem`. */
-export function nameProblem(code: string): string {
-  const words = code.split('_').map((word) => word.charAt(0).toUpperCase() + word.slice(1))
-  return `${words.join('')}Problem`
+/** Describes a response for each status, with the codes that share it. */
+function groupByStatus(codes: readonly RefusalCode[]): Record<number, RefusalResponse> {
+  const statuses = new Set(codes.map((code) => REFUSALS[code].status))
+  return Object.fromEntries(
+    Array.from(statuses, (status) => {
+      const sharing = [...new Set(codes)].filter((code) => REFUSALS[code].status === status)
+      const schema = {
+        allOf: [{ $ref: '#/components/schemas/Problem' }],
+        properties: { status: { const: status }, code: { enum: sharing } },
+      }
+      const response = {
+        description: sharing.map((code) => REFUSALS[code].title).join('; '),
+        headers: referToHeaders(STATUS_HEADERS[status] ?? []),
+        content: { 'application/problem+json': { schema } },
+      }
+      return [status, response]
+    }),
+  )
 }

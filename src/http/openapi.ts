@@ -1,131 +1,125 @@
-import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
-import type { Context as HttpContext } from 'hono'
-import { DomainError } from '../errors.ts'
-import { createRouter } from './app.ts'
-import { describePublicRefusals, describeTextResponse } from './describe.ts'
-import { type ApiInfo, buildDocument } from './openapi-document.ts'
-import type { HttpEnv } from './problems.ts'
-import {
-  ASSET_NAMES,
-  LIBRARY_VERSION,
-  PAGE_POLICY,
-  readAsset,
-  renderPage,
-  type TaggedFile,
-  tagFile,
-} from './reference-page.ts'
+import { OpenAPIHono, type RouteConfig, z } from '@hono/zod-openapi'
+import { PACKAGE } from '../version.ts'
+import { HEADERS, type HeaderName, referToHeaders } from './describe.ts'
+import { type HttpEnv, Problem } from './problems.ts'
 
-const tags = ['Operations']
-
-const UNCHANGED = { description: 'Not changed: `If-None-Match` has its `ETag`' }
-
-const document = createRoute({
-  method: 'get',
-  path: '/openapi.json',
-  operationId: 'readDocument',
-  summary: 'Get this document',
-  description: 'Generated from the schemas that parse the requests and describe the responses.',
-  tags,
-  security: [],
-  responses: {
-    200: describeTextResponse('OpenAPI 3.1', z.looseObject({ openapi: z.string() })),
-    304: UNCHANGED,
-    ...describePublicRefusals('rate_limited'),
-  },
-})
-
-const page = createRoute({
-  method: 'get',
-  path: '/docs',
-  operationId: 'showReference',
-  summary: 'Show this document as an interactive page',
-  description: 'With an API key you can send requests from it. It loads nothing from other hosts.',
-  tags,
-  security: [],
-  responses: {
-    200: { description: 'The page', content: { 'text/html': { schema: z.string() } } },
-    304: UNCHANGED,
-    ...describePublicRefusals('rate_limited'),
-  },
-})
-
-const asset = createRoute({
-  method: 'get',
-  path: '/docs/{asset}',
-  operationId: 'readReferenceAsset',
-  summary: 'Get a file of the page',
-  description: 'Style sheet, scripts and icon.',
-  tags,
-  security: [],
-  request: {
-    params: z.object({
-      asset: z.string().openapi({
-        enum: ASSET_NAMES,
-        description: 'The file name',
-        example: 'swagger-ui.css',
-      }),
-    }),
-    query: z.object({
-      v: z.string().optional().openapi({
-        description: 'The version: with the current one the response may be cached for a year',
-      }),
-    }),
-  },
-  responses: {
-    200: {
-      description: 'The asset',
-      content: {
-        'text/css': { schema: z.string() },
-        'text/javascript': { schema: z.string() },
-        'image/png': {},
-      },
-    },
-    304: UNCHANGED,
-    ...describePublicRefusals('not_found', 'invalid_request', 'rate_limited'),
-  },
-})
-
-/** What the reference fills in, by the names of parameters. The demo adds its own ids. */
-export type ReferenceContext = { referenceExamples: Map<string, string> }
-
-/**
- * Serves the OpenAPI document and the interactive reference, without an API key.
- * @param app whose routes the document describes, including those mounted later
- */
-export function openapiRoutes(
-  { referenceExamples: examples }: ReferenceContext,
-  app: OpenAPIHono<HttpEnv>,
-  info: ApiInfo,
-) {
-  let built: { file: TaggedFile; examples: number } | undefined
-  const reference = tagFile('text/html; charset=UTF-8', renderPage(LIBRARY_VERSION))
-  return createRouter()
-    .openapi(document, (c) => {
-      if (built?.examples !== examples.size) {
-        const file = tagFile('application/json', buildDocument(app, info, examples))
-        built = { file, examples: examples.size }
-      }
-      return serveFile(c, built.file)
-    })
-    .openapi(page, (c) => {
-      c.header('content-security-policy', PAGE_POLICY)
-      return serveFile(c, reference)
-    })
-    .openapi(asset, async (c) => {
-      const name = c.req.valid('param').asset
-      const found = await readAsset(name)
-      if (!found) throw new DomainError('not_found', `Nothing is served at ${c.req.path}`)
-      const isCurrent = c.req.valid('query').v === LIBRARY_VERSION
-      return serveFile(c, found, isCurrent ? 'public, max-age=31536000, immutable' : 'no-cache')
-    })
+/** The parts of the document that concern the API as a whole. */
+export type ApiInfo = {
+  title: string
+  /** Markdown. */
+  description: string
+  /** The groups of operations. */
+  tags: readonly { name: string; description: string }[]
+  parameters: ParameterTable
 }
 
-/** Answers from the bytes that were encoded once, or 304 to whoever has them: the document alone has 400 KB. */
-function serveFile(c: HttpContext<HttpEnv>, file: TaggedFile, cacheControl = 'no-cache'): Response {
-  const headers = { etag: file.etag, 'cache-control': cacheControl }
-  const known = c.req.header('if-none-match')?.split(',') ?? []
-  if (known.some((tag) => tag.trim().replace(/^W\//, '') === file.etag)) {
-    return c.body(null, 304, headers)
+/**
+ * What each parameter is, in a sentence of its own, by its name, or by `<operationId>.<name>` where that means something
+ * else; and an example for those in paths: the same schema, such as that of an id, serves many parameters.
+ */
+export type ParameterTable = Readonly<Record<string, { description: string; example?: string }>>
+
+/**
+ * Builds the document of all declared routes, as JSON text. What all responses share is added here.
+ * @param app with all its routers mounted
+ * @param examples replace those of the parameters that have one, by the same names
+ */
+export function buildDocument(
+  { openAPIRegistry }: Pick<OpenAPIHono<HttpEnv>, 'openAPIRegistry'>,
+  { title, description, tags, parameters }: ApiInfo,
+  examples: ReadonlyMap<string, string>,
+): string {
+  const complete = new OpenAPIHono()
+  complete.openAPIRegistry.register('Problem', Problem)
+  for (const definition of openAPIRegistry.definitions) {
+    if (definition.type === 'route') {
+      complete.openAPIRegistry.registerPath(completeRoute(definition.route))
+    } else if (definition.type === 'webhook') {
+      const { webhook } = definition
+      const request = { ...webhook.request, ...capitaliseHeaders(webhook.request?.headers) }
+      // Mounting a router adds a slash to the webhook's name, as to a path.
+      const path = webhook.path.replace(/^\//, '')
+      complete.openAPIRegistry.registerWebhook({ ...webhook, path, request })
+    }
   }
-  return c.body(file.body, 200, { ...headers, 'content-type': file.type })
+  const document = complete.getOpenAPI31Document({
+    openapi: '3.1.0',
+    info: { title, version: PACKAGE.version, description },
+    servers: [{ url: '/', description: 'The origin of this document' }],
+    tags: [...tags],
+    security: [],
+  })
+  const used = JSON.stringify(document)
+  const isUsed = ([name]: [string, unknown]) => used.includes(`"#/components/headers/${name}"`)
+  const components = {
+    ...document.components,
+    headers: Object.fromEntries(Object.entries(HEADERS).filter(isUsed)),
+    securitySchemes: {
+      ApiKey: {
+        type: 'http',
+        scheme: 'bearer',
+        description: 'An API key; create one with `npm run cli -- keys create`',
+      },
+    },
+  }
+  const info = { ...document.info, license: { name: PACKAGE.license, identifier: PACKAGE.license } }
+  const paths = describeParameters(document.paths ?? {}, parameters, examples)
+  return JSON.stringify({ ...document, info, paths, components })
+}
+
+/** Adds the headers that all responses have, and the scope to the description. */
+function completeRoute(route: RouteConfig): RouteConfig {
+  const scope = route.security?.flatMap((one) => Object.values(one).flat()).join(', ')
+  const description = [route.description, ...(scope ? [`Scope: \`${scope}\`.`] : [])]
+  const responses = Object.entries(route.responses).map(([status, response]) => {
+    if ('$ref' in response) return [status, response]
+    const shared: HeaderName[] =
+      scope && status !== '401'
+        ? ['X-Request-Id', 'RateLimit-Policy', 'RateLimit']
+        : ['X-Request-Id']
+    return [status, { ...response, headers: { ...response.headers, ...referToHeaders(shared) } }]
+  })
+  return {
+    ...route,
+    description: description.filter((text) => text !== undefined).join('\n\n'),
+    request: { ...route.request, ...capitaliseHeaders(route.request?.headers) },
+    responses: Object.fromEntries(responses),
+  }
+}
+
+/** Capitalises the names of request headers, which are declared in the lower case that Hono reads. */
+function capitaliseHeaders(headers: unknown) {
+  if (!(headers instanceof z.ZodObject)) return {}
+  const shape = Object.entries(headers.shape).map(([name, schema]) => [
+    name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase()),
+    schema,
+  ])
+  return { headers: z.object(Object.fromEntries(shape)) }
+}
+
+const Operation = z.looseObject({
+  operationId: z.string().optional(),
+  parameters: z.array(z.looseObject({ name: z.string(), in: z.string() })).optional(),
+})
+const Paths = z.record(z.string(), z.record(z.string(), Operation))
+
+/** Gives the parameters of all operations their own texts. */
+function describeParameters(
+  paths: object,
+  table: ParameterTable,
+  examples: ReadonlyMap<string, string>,
+): object {
+  const described = Paths.parse(paths)
+  for (const operation of Object.values(described).flatMap((item) => Object.values(item))) {
+    operation.parameters = operation.parameters?.map((parameter) => {
+      const names = [`${operation.operationId}.${parameter.name}`, parameter.name]
+      const text = names.flatMap((name) => table[name] ?? []).at(0)
+      if (!text) return parameter
+      const { description, example } = text
+      if (parameter.in === 'query' || example === undefined) return { ...parameter, description }
+      const given = names.flatMap((name) => examples.get(name) ?? []).at(0)
+      return { ...parameter, description, example: given ?? example }
+    })
+  }
+  return described
 }

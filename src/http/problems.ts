@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import type { ServerResponse } from 'node:http'
 import { type HttpBindings, RequestError } from '@hono/node-server'
 import { z } from '@hono/zod-openapi'
 import type { Context as HttpContext } from 'hono'
@@ -10,7 +9,6 @@ import { maskCardText } from '../platform/crypto/mask-cards.ts'
 import { isDatabaseUnavailable, UnreplicatedError } from '../platform/postgres/errors.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
-import { setSecurityHeaders } from './raw-response.ts'
 
 /** What the framework's context holds for every request. */
 export type HttpEnv = {
@@ -24,9 +22,12 @@ export type HttpEnv = {
   }
 }
 
+/** A member that only some problems have. */
+const own = (description: string) => z.string().optional().openapi({ description })
+
 /** A problem (RFC 9457), `application/problem+json`. */
 export const Problem = z
-  .object({
+  .strictObject({
     type: z.string().openapi({ format: 'uri', description: 'A URI for `code`' }),
     title: z.string().openapi({ description: 'A summary of `code`' }),
     status: z.int(),
@@ -37,8 +38,14 @@ export const Problem = z
       .array(z.strictObject({ path: z.string(), message: z.string() }))
       .optional()
       .openapi({ description: 'The invalid parts of the request' }),
+    refundId: own('The refund of this key, of `idempotency_key_reused`'),
+    refundableAmount: own('What is left to refund, of `exceeds_refundable`'),
+    inferredRefundId: own('The refund whose amount stays reserved, of `exceeds_refundable`'),
+    leftToday: own('What the key may refund today, of `refund_cap_exceeded`'),
+    state: own('The state of the refund, of `not_decidable` and `against_evidence`'),
+    gatewayCode: own("The gateway's code, of `card_refused`"),
   })
-  .openapi('Problem')
+  .openapi('Problem', { description: 'A refusal or a failure (RFC 9457)' })
 
 /** What a problem adds to its code and detail. */
 export type ProblemOptions = {
@@ -152,18 +159,6 @@ export function answerUnreadable(log: Log, error: unknown): Response {
   const requestId = randomUUID()
   const code = error instanceof RequestError ? 'invalid_address' : 'internal_error'
   if (code === 'internal_error') log.error({ err: error, requestId }, 'request failed')
-  const { status, title } = REFUSALS[code]
-  const type = `urn:ipn-processor:problem:${code}`
-  const problem = { type, title, status, detail: title, code, requestId }
-  const headers = { 'content-type': 'application/problem+json', 'x-request-id': requestId }
-  return new Response(JSON.stringify(problem), { status, headers })
-}
-
-/** Refuses a request before the app sees it, and closes its connection: what else it holds is not read. */
-export function refuseRequest(response: ServerResponse, code: RefusalCode, detail: string): void {
-  const requestId = randomUUID()
-  const { status, headers, body } = writeProblem(code, detail, requestId)
-  setSecurityHeaders(response)
-  response.writeHead(status, { ...headers, 'x-request-id': requestId, connection: 'close' })
-  response.end(body)
+  const { status, headers, body } = writeProblem(code, REFUSALS[code].title, requestId)
+  return new Response(body, { status, headers: { ...headers, 'x-request-id': requestId } })
 }

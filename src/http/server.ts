@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { Counter } from 'prom-client'
-import type { Log } from '../platform/telemetry/log.ts'
-import { createLogThrottle } from '../platform/telemetry/log-throttle.ts'
+import { createSlots } from '../platform/concurrency/slots.ts'
+import { createLogThrottle, type Log } from '../platform/telemetry/log.ts'
 import {
   type Cidr,
   compileNetworks,
@@ -81,54 +81,43 @@ export async function listen(server: Server, host: string, port: number): Promis
   return `http://${host.includes(':') ? `[${host}]` : host}:${bound}`
 }
 
-/** Why a connection was refused: its network has its share, or the process has as many as it takes. */
-export const CONNECTION_REFUSALS = ['network', 'total'] as const
-export type ConnectionRefusal = (typeof CONNECTION_REFUSALS)[number]
-
 export type ConnectionPolicy = {
   /** Proxies speak for many clients: their connections count only towards the total. */
   isTrustedProxy: NetworkTest
-  /** Called for each connection that was closed unread. */
-  onRefused(reason: ConnectionRefusal, address: string): void
+  /** Called for each connection that was closed unread: its network has its share, or the process as many as it takes. */
+  onRefused(reason: 'network' | 'total', address: string): void
 }
 
 /**
  * Gives each network, an IPv4 address or an IPv6 /64, at most `perNetwork` of the server's connections, so that one
- * client cannot keep all others out. One more is closed before a byte of it is read. It remembers nothing but the
- * networks of open connections.
+ * client cannot keep all others out. One more is closed before a byte of it is read.
  */
 export function limitConnections(
   server: Server,
   perNetwork: number,
   { isTrustedProxy, onRefused }: ConnectionPolicy,
 ): void {
-  const open = new Map<string, number>()
+  const open = createSlots(Number.POSITIVE_INFINITY, { perHolder: perNetwork })
   // Before the parser, which gets its turn after this listener, has anything to read.
   server.prependListener('connection', (socket) => {
     const address = findClientAddress(socket.remoteAddress ?? '', undefined, isTrustedProxy)
     if (isTrustedProxy(address)) return
-    const network = nameNetwork(address)
-    const count = open.get(network) ?? 0
-    if (count >= perNetwork) {
-      socket.destroy()
-      onRefused('network', address)
+    const release = open.tryTake(nameNetwork(address))
+    if (release) {
+      socket.once('close', release)
       return
     }
-    open.set(network, count + 1)
-    socket.once('close', () => {
-      const left = (open.get(network) ?? 1) - 1
-      if (left > 0) open.set(network, left)
-      else open.delete(network)
-    })
+    socket.destroy()
+    onRefused('network', address)
   })
   // Node itself closes those beyond `maxConnections`.
   server.on('drop', (peer) => onRefused('total', peer?.remoteAddress ?? ''))
 }
 
-/** A flood of connections must not become a flood of lines (ms). */
+/** Of one reason (ms). */
 const LOG_EVERY_MS = 60_000
 
-const EXPLAINED: Readonly<Record<ConnectionRefusal, string>> = {
+const EXPLAINED = {
   network:
     'connections were refused, because their network has as many open as one may have; if this is your proxy, name it in TRUSTED_PROXIES',
   total: 'connections were refused, because this process has as many open as it takes',
@@ -144,15 +133,12 @@ export function createConnectionPolicy({
   refused: Counter<'reason'>
   log: Log
 }): ConnectionPolicy {
-  const throttles = {
-    network: createLogThrottle(LOG_EVERY_MS),
-    total: createLogThrottle(LOG_EVERY_MS),
-  }
+  const throttle = createLogThrottle(LOG_EVERY_MS)
   return {
     isTrustedProxy: compileNetworks(proxies),
     onRefused(reason, address) {
       refused.inc({ reason })
-      const suppressed = throttles[reason]()
+      const suppressed = throttle(reason)
       if (suppressed) log.warn({ address, ...suppressed }, EXPLAINED[reason])
     },
   }

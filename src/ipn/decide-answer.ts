@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { BodyBudget } from '../http/body.ts'
 import { compileNetworks, nameNetwork } from '../http/client-address.ts'
-import { hasSeveralHosts } from '../http/raw-response.ts'
 import { type IpnAnswer, OVERLOADED } from './answer.ts'
 import type { IpnContext } from './context.ts'
 import { createGuard } from './guard.ts'
@@ -43,7 +42,6 @@ export function createDecideAnswer(ctx: IpnContext, budget: BodyBudget): DecideA
       return { status: 405, verdict: 'method', why: `use ${methods.join(' or ')}`, headers }
     }
     if (!isAllowed(address)) return { status: 403, verdict: 'address', why: 'address not allowed' }
-    if (hasSeveralHosts(incoming)) return SEVERAL_HOSTS
     // Before the body takes memory, and its hash CPU time.
     if (ctx.inbox.isFull()) throw new InboxFullError('too many notifications wait for the database')
     const network = nameNetwork(address)
@@ -73,13 +71,6 @@ export function createDecideAnswer(ctx: IpnContext, budget: BodyBudget): DecideA
     if (badMs > 0) return answerThrottled(badMs)
     return { status: STATUS[receipt.verdict], ...receipt }
   }
-}
-
-const SEVERAL_HOSTS: IpnAnswer = {
-  status: 400,
-  verdict: 'malformed',
-  why: 'more than one Host header',
-  headers: CLOSE,
 }
 
 /** The answer to a notification that could not be stored: the gateway has to send it again. */

@@ -1,6 +1,5 @@
 import type { Context } from '../context.ts'
-import { VERDICTS } from '../metrics.ts'
-import { createLogThrottle } from '../platform/telemetry/log-throttle.ts'
+import { createLogThrottle } from '../platform/telemetry/log.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import type { IpnAnswer } from './answer.ts'
 
@@ -13,13 +12,16 @@ export type RefusalLog = {
   logRefusal(answer: IpnAnswer, sender: Sender): void
 }
 
+/** Of one verdict (ms). */
+const LOG_EVERY_MS = 1_000
+
 /** Logs refused notifications: per verdict one line a second at most, with the number suppressed before it. */
 export function createRefusalLog({ log }: Pick<Context, 'log'>): RefusalLog {
-  const throttles = new Map(VERDICTS.map((verdict) => [verdict, createLogThrottle()]))
+  const throttle = createLogThrottle(LOG_EVERY_MS)
   return {
     logFailure(err, { verdict }, sender) {
       if (noteOutage(log, err, 'notifications')) return
-      const suppressed = throttles.get(verdict)?.()
+      const suppressed = throttle(verdict)
       if (!suppressed) return
       log.error(
         { err, ...sender, ...suppressed },
@@ -28,7 +30,7 @@ export function createRefusalLog({ log }: Pick<Context, 'log'>): RefusalLog {
     },
     logRefusal({ status, verdict, why }, sender) {
       const isRefusal = status < 500 || verdict === 'throttled'
-      const suppressed = isRefusal ? throttles.get(verdict)?.() : undefined
+      const suppressed = isRefusal ? throttle(verdict) : undefined
       if (suppressed) log.warn({ verdict, why, ...sender, ...suppressed }, 'notification refused')
     },
   }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { describeMethodName } from '../http/app.ts'
 import type { BodyBudget } from '../http/body.ts'
 import { compileNetworks, findClientAddress } from '../http/client-address.ts'
-import { chooseRequestId, readTargetPath, SECURITY_HEADERS } from '../http/raw-response.ts'
+import { chooseRequestId, SECURITY_HEADERS } from '../http/raw-response.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
 import type { IpnAnswer } from './answer.ts'
 import type { IpnContext } from './context.ts'
@@ -13,9 +13,9 @@ import { createRefusalLog } from './refusal-log.ts'
 /** Serves one request. It always answers. */
 export type NotificationServer = (request: IncomingMessage, response: ServerResponse) => void
 
-/** Returns whether a request is for `/ipn`, however its target is written. */
-export function isIpnTarget(target: string | undefined): boolean {
-  return target === '/ipn' || readTargetPath(target) === '/ipn'
+/** Returns whether a request is for `/ipn`. */
+export function isIpnTarget(target = ''): boolean {
+  return target === '/ipn' || target.startsWith('/ipn?')
 }
 
 /**

@@ -2,7 +2,6 @@ import { limitClaims, selectNextPermit } from '../accounts/call-limit.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { rowSet } from '../platform/postgres/row-set.ts'
 import { runPipelined } from '../platform/postgres/transaction.ts'
-import { countEnding } from './claim-ahead.ts'
 import type { SyncContext } from './context.ts'
 import { lockClaimed } from './fence.ts'
 import type { Claim } from './types.ts'
@@ -16,27 +15,24 @@ export function leaseMs(gatewayTimeoutMs: number): number {
 const REFUNDS = byKey('r', ['merchant_code', 'transaction_id'], 't')
 const TRANSACTION = byKey('t', ['merchant_code', 'transaction_id'], 'k')
 
-/** An account's share of a claim: at most `most` rows, in addition to the `held` ones, in call slots or waiting for one. */
+/** An account's share of a claim: at most `most` rows, in addition to the `held` ones, which have call slots. */
 type ClaimShare = { merchantCode: string; most: number; held: number }
 
 const SHARE_COLUMNS = { merchantCode: 'text', most: 'int', held: 'int' }
 
 /**
- * Claims up to `slots` and `ahead` due transactions: round robin over the accounts, the one with the fewest calls in flight
- * first, and within an account the longest due first. A burst of one account does not delay the others. Unconfirmed
- * transactions come last (`planUnconfirmed`). Skips rows that another process is claiming. If the process dies, the claim is due again when its lease ends.
+ * Claims up to `limit` due transactions: round robin over the accounts, the one with the fewest calls in flight first, and
+ * within an account the longest due first. A burst of one account does not delay the others. Unconfirmed transactions come last (`planUnconfirmed`). Skips rows that another process is claiming. If the process dies, the claim is due again when its lease ends.
  * `queried_at` and `gap_ms` space the queries of a burst: the gap doubles with every claim, and is reset after
  * a quiet time.
  * `claimedAt` is later than the answer that is stored, also when the clock of a new primary is behind the old one's.
  * `materialized` enforces the limit: the planner may run a plain subquery once for every row. The rows are updated
  * where they were found: a join by key could read the whole table instead. One that was changed between the
  * statement's snapshot and its lock is not updated, and stays due for the next claim.
- * @param ahead how many may be claimed that have to wait for a slot
  */
-export async function claimDue(ctx: SyncContext, slots: number, ahead = 0): Promise<Claim[]> {
+export async function claimDue(ctx: SyncContext, limit: number): Promise<Claim[]> {
   const { SYNC_MIN_GAP_MS: minGap, SYNC_MAX_GAP_MS: maxGap, GATEWAY_TIMEOUT_MS } = ctx.config
-  const limit = slots + ahead
-  const shares = listShares(ctx, limit, ahead > 0)
+  const shares = listShares(ctx, limit)
   if (shares.length === 0) return []
   const { room, first } = planUnconfirmed(ctx)
   const limits = limitClaims(
@@ -117,7 +113,7 @@ export async function findNextDue(ctx: SyncContext, maxMs: number): Promise<numb
   const paused = ctx.config.accounts
     .map(({ merchantCode }) => ctx.breakers.of(merchantCode, 'query').waitMs())
     .filter((ms) => ms > 0)
-  const open = listShares(ctx, 1, false).map(({ merchantCode }) => merchantCode)
+  const open = listShares(ctx, 1).map(({ merchantCode }) => merchantCode)
   const [row] = await ctx.sql<{ inMs: number | null }[]>`
     select (extract(epoch from min(greatest(due_at, ${selectNextPermit(ctx)})) - now()) * 1000)::float8 as "inMs"
     from unnest(${open}::text[]) as a (merchant_code) cross join lateral (
@@ -130,23 +126,17 @@ export async function findNextDue(ctx: SyncContext, maxMs: number): Promise<numb
 
 /**
  * The share of each configured account. An account whose queries are paused has none, or one for the probe of
- * its circuit breaker. One of several has as many as keep it below its most slots, ahead with those that its own
- * calls in flight soon free.
+ * its circuit breaker. One of several has no more than its free slots.
  */
 function listShares(
-  ctx: Pick<SyncContext, 'config' | 'limiter' | 'breakers' | 'queryPace'>,
+  { config, callSlots, breakers }: Pick<SyncContext, 'config' | 'callSlots' | 'breakers'>,
   limit: number,
-  isAhead: boolean,
 ): ClaimShare[] {
-  const { config, limiter, breakers } = ctx
   return config.accounts.flatMap(({ merchantCode }) => {
-    const waiting = limiter.countWaiting(merchantCode)
-    const held = limiter.countAssigned(merchantCode) + waiting
     const breaker = breakers.of(merchantCode, 'query')
     if (breaker.waitMs() > 0) return []
-    const free = limiter.maxPerHolder - held + (isAhead ? countEnding(ctx, merchantCode) : 0)
-    const cap = config.accounts.length > 1 ? free : limit
-    const most = Math.min(limit, cap, breaker.state() === 'closed' ? limit : 1 - waiting)
-    return most > 0 ? [{ merchantCode, most, held }] : []
+    const cap = breaker.state() === 'closed' ? limit : 1
+    const most = Math.min(cap, config.accounts.length > 1 ? callSlots.free(merchantCode) : limit)
+    return most > 0 ? [{ merchantCode, most, held: callSlots.held(merchantCode) }] : []
   })
 }

@@ -1,9 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { SYNC_RESULTS } from '../metrics.ts'
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
 import { checkOrder } from '../transactions/check-order.ts'
-import { needsMore, planAhead, requestSlots } from './claim-ahead.ts'
 import { claimDue, findNextDue, releaseClaim } from './claim-due.ts'
 import type { SyncContext } from './context.ts'
 import { syncTransaction } from './sync-transaction.ts'
@@ -13,6 +13,8 @@ import type { Claim, ClaimEnd } from './types.ts'
 const POLL_MS = 1_000
 /** Short, because checking for a free slot costs no query. */
 const SLOT_POLL_MS = 20
+/** While most calls are in flight a round waits for more of them to end: one statement claims several at little more cost. */
+const GATHER_MS = 5
 /** Keeps the loop from spinning on a due row that another worker has locked. */
 const MIN_REST_MS = 20
 
@@ -39,25 +41,22 @@ export async function syncDue(ctx: SyncContext): Promise<number> {
 
 /**
  * Starts a round, and returns as soon as the transactions are claimed.
- * @param onMore called when the next round may find work. With it the round is one of a loop, and claims ahead.
+ * @param onMore called when the next round may find work
  */
 export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<WorkerRound> {
-  const ahead = onMore ? planAhead(ctx) : 0
-  const slots = ctx.limiter.acquireAll()
-  let claims: Claim[] = []
-  try {
-    if (slots + ahead > 0) claims = await claimDue(ctx, slots, ahead)
-  } finally {
-    ctx.limiter.release(slots)
+  const { callSlots, config } = ctx
+  if (onMore && 0 < callSlots.free() && callSlots.free() < config.GATEWAY_MAX_CONCURRENCY / 4) {
+    await sleep(GATHER_MS)
   }
-  const moreMayBeDue = claims.length === slots + ahead
+  const free = callSlots.free()
+  const claims = free > 0 ? await claimDue(ctx, free) : []
+  const moreMayBeDue = claims.length === free
   const { unconfirmedQueries: unconfirmed } = ctx
   unconfirmed.running += claims.filter((claim) => claim.unconfirmed).length
-  const starts = requestSlots(ctx, claims)
+  const slots = claims.map((claim) => takeSlot(ctx, claim, moreMayBeDue, onMore))
   const links = await findTraceLinks(ctx, claims)
-  const syncClaim = async (claim: Claim, hasSlot: Promise<boolean> | undefined) => {
-    if (!(await hasSlot)) return await handBack(ctx, claim)
-    const slot = holdSlot(ctx, claim, moreMayBeDue, onMore)
+  const syncClaim = async (claim: Claim, slot: CallSlot | undefined) => {
+    if (!slot) return await handBack(ctx, claim)
     const plan = () => ({ ...describeSync(claim), ...links.get(claim.leaseId) })
     const dueAgain = await ctx.tracing.run(plan, (span) => syncOne(ctx, claim, span, slot.endCall))
     slot.end()
@@ -65,7 +64,7 @@ export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<
   }
   const finished = Promise.all(
     claims.map(async (claim, index) => {
-      await syncClaim(claim, starts[index])
+      await syncClaim(claim, slots[index])
       if (!claim.unconfirmed) return
       unconfirmed.running -= 1
       // More of them may wait for this one to end.
@@ -75,29 +74,36 @@ export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<
   return { count: claims.length, finished: finished.then(() => {}) }
 }
 
-/** Holds a claim's call slot: freed when its call ends, if its answer may be committed without it, or with the claim. */
-function holdSlot(
-  ctx: SyncContext,
+type CallSlot = {
+  /** Frees the slot for the next call, if this one's answer may be committed without it. */
+  endCall(): void
+  /** Frees what the claim still holds. */
+  end(): void
+}
+
+/** Takes the call slot of a claim; undefined if another round has taken it meanwhile. */
+function takeSlot(
+  { callSlots, commitSlots, breakers }: SyncContext,
   { merchantCode, hasRefunds }: Claim,
   moreMayBeDue: boolean,
   onMore?: () => void,
-) {
-  const { limiter, breakers } = ctx
+): CallSlot | undefined {
+  const release = callSlots.tryTake(merchantCode)
+  if (!release) return undefined
   const isProbe = breakers.of(merchantCode, 'query').state() !== 'closed'
-  const free = (giveBack: () => void) => {
-    const wasAtCap = limiter.countAssigned(merchantCode) >= limiter.maxPerHolder
-    giveBack()
-    if ((moreMayBeDue || wasAtCap || isProbe) && needsMore(ctx)) onMore?.()
+  let end = () => {
+    const wasAtCap = callSlots.free(merchantCode) === 0
+    release()
+    if (moreMayBeDue || wasAtCap || isProbe) onMore?.()
   }
-  let end = () => free(() => limiter.releaseAssigned(merchantCode))
   return {
     end: () => end(),
     endCall() {
       // A refund may still have to be sent, in the same slot.
-      if (hasRefunds || !limiter.hasCommitCapacity()) return
-      free(() => {
-        end = limiter.releaseForCommit(merchantCode)
-      })
+      const endCommit = hasRefunds ? undefined : commitSlots.tryTake(merchantCode)
+      if (!endCommit) return
+      end()
+      end = endCommit
     },
   }
 }
@@ -118,7 +124,7 @@ async function handBack(ctx: SyncContext, claim: Claim): Promise<void> {
  * case a NOTIFY was lost; while every slot is taken, until one may be free.
  */
 export async function findRestMs(ctx: SyncContext): Promise<number> {
-  if (ctx.limiter.countFree() === 0) return SLOT_POLL_MS
+  if (ctx.callSlots.free() === 0) return SLOT_POLL_MS
   return Math.max(MIN_REST_MS, await findNextDue(ctx, POLL_MS))
 }
 

@@ -71,8 +71,6 @@ async function queryGateway(ctx: SyncContext, claim: Claim): Promise<QueryAnswer
   const call = await ctx.gateway.queryPayments(claim, ctx.givingUp)
   const { kind } = call.outcome
   if ('paused' in call.outcome || (ctx.givingUp.aborted && kind !== 'answered')) return undefined
-  ctx.queryPace.record(claim.merchantCode, began)
-  ctx.limiter.recordOutcome(kind === 'answered' || kind === 'rejected', began)
   return { claim, call, sentAfterMs: began - claim.knownAt, resume: ctx.tracing.capture() }
 }
 

@@ -1,5 +1,5 @@
 import { serializeEvent } from '../events/event.ts'
-import { createConcurrencyLimiter } from '../platform/concurrency/concurrency-limiter.ts'
+import { createSlots } from '../platform/concurrency/slots.ts'
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import { claimDeliveries, LEASE_MS, MAX_CLAIMED, type WebhookDelivery } from './claim-deliveries.ts'
@@ -29,24 +29,19 @@ const MAX_PROBES = 16
 export function createDeliveryRound(
   ctx: WebhooksContext,
 ): (onMore?: () => void) => Promise<WorkerRound> {
-  const calls = createConcurrencyLimiter(MAX_CALLS)
-  const probes = createConcurrencyLimiter(MAX_PROBES)
+  const calls = createSlots(MAX_CALLS)
+  const probes = createSlots(MAX_PROBES)
   return async (onMore) => {
     const fannedOut = await fanOut(ctx)
-    const limit = calls.acquireAll()
-    const probeLimit = probes.acquireAll()
-    let claimed: WebhookDelivery[] = []
-    try {
-      claimed = await claimDeliveries(ctx, limit, probeLimit)
-    } finally {
-      calls.release(limit - claimed.length)
-      probes.release(probeLimit - claimed.filter((one) => one.probes).length)
-    }
+    const claimed = await claimDeliveries(ctx, calls.free(), probes.free())
     const finished = Promise.all(
       claimed.map(async (delivery) => {
+        const { endpointId } = delivery
+        const endCall = calls.tryTake(endpointId)
+        const endProbe = delivery.probes ? probes.tryTake(endpointId) : undefined
         await deliver(ctx, delivery)
-        calls.release(1)
-        if (delivery.probes) probes.release(1)
+        endCall?.()
+        endProbe?.()
         onMore?.()
       }),
     )

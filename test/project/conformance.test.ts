@@ -155,7 +155,7 @@ describe('an answer does not conform', () => {
     [
       'with a problem that has an undeclared member',
       { ...refused, body: { ...PROBLEM, stack: 'x' } },
-      /unevaluated/,
+      /additional properties/,
     ],
     [
       'to a method that is not allowed, without Allow',

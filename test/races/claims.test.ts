@@ -115,7 +115,7 @@ describe('the loop rests', () => {
     await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'delay', delayMs: 500 })
     const round = syncDue(rig.service.ctx)
     await waitForQueries(rig, 'T-4', 1)
-    expect(rig.service.ctx.limiter.countFree()).toBe(0)
+    expect(rig.service.ctx.callSlots.free()).toBe(0)
     expect(await syncDue(rig.service.ctx)).toBe(0)
     expect(await findRestMs(rig.service.ctx)).toBeLessThan(100)
     expect((await read('T-5')).leased).toBe(false)

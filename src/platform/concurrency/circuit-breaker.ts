@@ -27,6 +27,8 @@ export type CircuitBreakerSettings = {
   maxPauseMs: number
 }
 
+const CLOSED = Number.NEGATIVE_INFINITY
+
 /**
  * Stops calls to a remote side that does not answer. After `failures` failures in a row calls are paused; then
  * one probe at a time decides whether they resume, and each failed probe doubles the pause. The result of
@@ -37,53 +39,38 @@ export function createCircuitBreaker(
   { failures, pauseMs, maxPauseMs }: CircuitBreakerSettings,
   now: () => number = () => performance.now(),
 ): CircuitBreaker {
+  /** In a row, those of probes included. */
   let failed = 0
-  /** Pauses in a row; 0 means closed. */
-  let pauses = 0
-  let pausedUntil = 0
-  let probe: symbol | undefined
-  /** Incremented whenever the breaker opens or closes; results of calls from an earlier period are ignored. */
-  let period = 0
+  let pausedUntil = CLOSED
+  let isProbing = false
 
-  function open(): void {
-    pauses += 1
-    period += 1
-    pausedUntil = now() + Math.min(maxPauseMs, pauseMs * 2 ** (pauses - 1))
+  function fail(): void {
+    failed += 1
+    if (failed < failures) return
+    pausedUntil = now() + Math.min(maxPauseMs, pauseMs * 2 ** (failed - failures))
   }
   function close(): void {
-    if (pauses > 0) period += 1
-    pauses = 0
     failed = 0
+    pausedUntil = CLOSED
   }
-  function createPermit(ownProbe: symbol | undefined): BreakerPermit {
-    const began = period
-    const end = (apply: () => void) => () => {
-      if (ownProbe !== undefined && probe === ownProbe) probe = undefined
-      if (began === period) apply()
-    }
-    return {
-      succeed: end(close),
-      fail: end(() => {
-        failed += 1
-        if (ownProbe !== undefined || failed >= failures) open()
-      }),
-      release: end(() => {}),
-    }
-  }
-
   const waitMs = () => {
-    if (pauses === 0) return 0
     // While a probe is in flight its end is unknown; checking again after one pause is soon enough.
-    return probe === undefined ? Math.max(0, pausedUntil - now()) : pauseMs
+    return isProbing ? pauseMs : Math.max(0, pausedUntil - now())
   }
   return {
-    state: () => (pauses === 0 ? 'closed' : pausedUntil <= now() ? 'half-open' : 'open'),
+    state: () => (pausedUntil === CLOSED ? 'closed' : pausedUntil <= now() ? 'half-open' : 'open'),
     waitMs,
     tryAcquire() {
-      if (pauses === 0) return createPermit(undefined)
       if (waitMs() > 0) return undefined
-      probe = Symbol('probe')
-      return createPermit(probe)
+      const began = pausedUntil
+      const isProbe = began !== CLOSED
+      isProbing = isProbe
+      const end = (apply: () => void) => () => {
+        if (isProbe) isProbing = false
+        // Otherwise calls were paused, or resumed, since this one began.
+        if (began === pausedUntil) apply()
+      }
+      return { succeed: end(close), fail: end(fail), release: end(() => {}) }
     },
   }
 }

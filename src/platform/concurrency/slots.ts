@@ -12,7 +12,8 @@ export type Slots = {
    * @returns undefined after that time
    */
   take(holder: string, maxWaitMs: number): Promise<Release | undefined>
-  free(): number
+  /** Counts the slots that are free: all of them, or those that a holder may take now. */
+  free(holder?: string): number
   /** Counts the slots that are taken: all of them, or those of one holder. */
   held(holder?: string): number
   /** Counts the requests that wait: all of them, or those of one holder. */
@@ -92,7 +93,8 @@ export function createSlots(
     // Whoever waits has no free slot, or has as many as it may: a request that finds one free overtakes nobody.
     take: (holder, maxWaitMs) =>
       isFree(holder) ? Promise.resolve(occupy(holder)) : wait(holder, maxWaitMs),
-    free: () => Math.max(0, total - taken),
+    free: (holder) =>
+      Math.min(total - taken, holder === undefined ? total : perHolder - countHeld(holder)),
     held: (holder) => (holder === undefined ? taken : countHeld(holder)),
     waiting(holder) {
       if (holder !== undefined) return queues.get(holder)?.size ?? 0

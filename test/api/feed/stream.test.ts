@@ -39,7 +39,7 @@ function countMadeOf(signal: AbortSignal): number {
 }
 
 const isOpen = (n: number) =>
-  waitUntil(() => rig.service.ctx.streams.count() === n, { what: `${n} open streams` })
+  waitUntil(() => rig.service.ctx.streams.open.held() === n, { what: `${n} open streams` })
 
 async function follow(query = '', headers: Record<string, string> = {}): Promise<OpenStream> {
   const stream = await openEventStream(rig, query, headers)
@@ -173,7 +173,7 @@ describe('a stream', () => {
 
   it('is not started for a HEAD', async () => {
     expect((await rig.api('/v1/events/stream', { method: 'HEAD' })).status).toBe(200)
-    expect(rig.service.ctx.streams.count()).toBe(0)
+    expect(rig.service.ctx.streams.open.held()).toBe(0)
   })
 
   it('ends soon after its key is revoked', async () => {

@@ -1,6 +1,5 @@
 import { type ClientRequest, request as httpRequest } from 'node:http'
-import { connect } from 'node:net'
-import { json, text as readText } from 'node:stream/consumers'
+import { json } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { borrowRig } from '../../support/borrow-rig.ts'
 import { countRows } from '../../support/database.ts'
@@ -108,36 +107,6 @@ describe('methods', () => {
       await other.stop()
     }
   })
-})
-
-it.each(['/ipn', '/readyz', '/v1/transactions/T-1', '/v1/refunds'])(
-  'two Host headers are refused with 400, at %s',
-  async (path) => {
-    const { hostname, port } = new URL(rig.service.url)
-    const send = async (hosts: string) => {
-      const socket = connect(Number(port), hostname)
-      const method = path === '/ipn' ? 'POST' : 'GET'
-      const length =
-        path === '/ipn' ? 'Content-Type: application/json\r\nContent-Length: 0\r\n' : ''
-      socket.write(`${method} ${path} HTTP/1.1\r\n${hosts}${length}Connection: close\r\n\r\n`)
-      return await readText(socket)
-    }
-    for (const second of ['shop', 'other']) {
-      const answer = await send(`Host: shop\r\nX-Other: 1\r\nhOST: ${second}\r\n`)
-      expect(answer).toMatch(/^HTTP\/1\.1 400 .*nosniff.*Host/s)
-    }
-    expect(await send('Host: shop\r\n')).not.toMatch(/Host/)
-  },
-)
-
-it('a path with escapes is the same path', async () => {
-  const response = await fetch(`${rig.service.url}/%69pn`, {
-    method: 'POST',
-    headers: JSON_TYPE,
-    body: JSON.stringify(signIpn({ svc_TransactionID: 'T-ESCAPED' })),
-  })
-  expect({ status: response.status, answer: await response.json() }).toEqual(RECEIVED)
-  expect(await isStored('T-ESCAPED')).toBe(true)
 })
 
 describe('formats', () => {

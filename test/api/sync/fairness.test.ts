@@ -52,8 +52,8 @@ describe('a burst of one account', () => {
     await storm(rig, B, 100, 0)
     expect(countBy(await claimDue(ctx, 8))).toEqual({ A: 4, B: 4 })
     // The free slot goes to the account with fewer calls in flight, not to the one that waited longer.
-    for (let n = 0; n < 5; n += 1) ctx.limiter.assign(A)
-    for (let n = 0; n < 2; n += 1) ctx.limiter.assign(B)
+    for (let n = 0; n < 5; n += 1) ctx.callSlots.tryTake(A)
+    for (let n = 0; n < 2; n += 1) ctx.callSlots.tryTake(B)
     expect(countBy(await claimDue(ctx, 1))).toEqual({ A: 0, B: 1 })
     expect(countBy(await claimDue(ctx, 5))).toEqual({ A: 1, B: 4 })
   })
@@ -64,13 +64,13 @@ describe('a burst of one account', () => {
     await storm(rig, A, 100, 60)
     await rig.control('POST', '/faults', { command: 'QUERY_PT', kind: 'delay', delayMs: 500 })
     const hanging = syncDue(ctx)
-    await waitUntil(() => ctx.limiter.countAssigned(A) > 0, { what: 'claims' })
-    expect([ctx.limiter.countAssigned(A), ctx.limiter.countFree()]).toEqual([7, 1])
+    await waitUntil(() => ctx.callSlots.held(A) > 0, { what: 'claims' })
+    expect([ctx.callSlots.held(A), ctx.callSlots.free()]).toEqual([7, 1])
     expect(await claimDue(ctx, 1)).toEqual([])
     await storm(rig, B, 1, 0)
     expect(countBy(await claimDue(ctx, 1))).toEqual({ A: 0, B: 1 })
     await hanging
-    expect([ctx.limiter.countAssigned(A), ctx.limiter.countFree()]).toEqual([0, 8])
+    expect([ctx.callSlots.held(A), ctx.callSlots.free()]).toEqual([0, 8])
   })
 
   it('is claimed by two processes at once, and no transaction twice', async () => {
@@ -149,7 +149,7 @@ describe('a burst of one account', () => {
     const quietMs = await measure()
     await storm(rig, A, 10_000, 60)
     await rig.database.sql`select pg_notify('sync_due', '')`
-    await waitUntil(() => rig.service.ctx.limiter.countAssigned(A) > 8, { what: 'the storm' })
+    await waitUntil(() => rig.service.ctx.callSlots.held(A) > 8, { what: 'the storm' })
     const stormMs = await measure()
     const [left] = await rig.database.sql<{ n: number }[]>`
       select count(*) as n from transactions where merchant_code = ${A} and polls = 0 and attempts = 0`

@@ -28,7 +28,7 @@ export async function startStage(database: TestDatabase, gatewayUrl = 'http://12
 export async function expectWell({ url, ctx }: Service): Promise<void> {
   expect(ctx.inbox.readGauges()).toEqual({ waiting: 0, characters: 0 })
   expect(ctx.transactionWaiters.count()).toBe(0)
-  expect(ctx.limiter.countFree()).toBe(ctx.limiter.currentLimit())
+  expect(ctx.callSlots.held()).toBe(0)
   expect((await fetch(`${url}/readyz`)).status).toBe(200)
   expect((await fetch(`${url}/v1/transactions`, withKey())).status).toBe(200)
 }

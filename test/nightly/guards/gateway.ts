@@ -58,8 +58,8 @@ export const GATEWAY: readonly Guard[] = [
   },
   {
     file: 'src/platform/concurrency/circuit-breaker.ts',
-    text: '      if (began === period) apply()',
-    mutation: '      if (began <= period) apply()',
+    text: '        if (began === pausedUntil) apply()',
+    mutation: '        if (began <= pausedUntil) apply()',
     test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
     claim: 'a breaker ignores the results of calls that began before it paused',
     control:
@@ -68,7 +68,7 @@ export const GATEWAY: readonly Guard[] = [
   {
     file: 'src/platform/concurrency/circuit-breaker.ts',
     text: '      if (waitMs() > 0) return undefined\n',
-    mutation: '      if (probe === undefined && waitMs() > 0) return undefined\n',
+    mutation: '      if (!isProbing && waitMs() > 0) return undefined\n',
     test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
     claim: 'a breaker ignores the results of calls that began before it paused',
     control:
@@ -76,7 +76,7 @@ export const GATEWAY: readonly Guard[] = [
   },
   {
     file: 'src/platform/concurrency/circuit-breaker.ts',
-    text: 'Math.min(maxPauseMs, pauseMs * 2 ** (pauses - 1))',
+    text: 'Math.min(maxPauseMs, pauseMs * 2 ** (failed - failures))',
     mutation: 'Math.min(maxPauseMs, pauseMs)',
     test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
     claim:

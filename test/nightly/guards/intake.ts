@@ -11,14 +11,6 @@ export const INTAKE: readonly Guard[] = [
   },
   {
     file: 'src/ipn/decide-answer.ts',
-    text: '    if (hasSeveralHosts(incoming)) return SEVERAL_HOSTS\n',
-    mutation: "    if (incoming.method === '' && hasSeveralHosts(incoming)) return SEVERAL_HOSTS\n",
-    test: 'test/api/ipn/http.test.ts',
-    claim: 'two Host headers are refused with 400, at /ipn',
-    control: 'formats unsigned fields may hold anything',
-  },
-  {
-    file: 'src/ipn/decide-answer.ts',
     text: "  const methods = IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST']",
     mutation: "  const methods = IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST', 'GET'].slice(0, 2)",
     test: 'test/api/ipn/http.test.ts',

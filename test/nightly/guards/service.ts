@@ -27,8 +27,8 @@ export const SERVICE: readonly Guard[] = [
   },
   {
     file: 'src/http/server.ts',
-    text: '    if (count >= perNetwork) {',
-    mutation: '    if (count > perNetwork) {',
+    text: '{ perHolder: perNetwork }',
+    mutation: '{ perHolder: perNetwork + 1 }',
     test: 'test/api/platform/http/connection-limit.test.ts',
     claim: 'an IPv4 address counts as one however it is written, and an IPv6 client by its /64',
     control: 'in production a sixth is enough for one network: it takes many to fill the server',

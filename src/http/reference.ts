@@ -1,0 +1,185 @@
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
+import type { Context as HttpContext } from 'hono'
+import { DomainError } from '../errors.ts'
+import { createRouter } from './app.ts'
+import { describePublicRefusals, describeTextResponse } from './describe.ts'
+import { type ApiInfo, buildDocument } from './openapi.ts'
+import type { HttpEnv } from './problems.ts'
+
+/** What the reference fills in, by the names of parameters. The demo adds its own ids. */
+export type ReferenceContext = { referenceExamples: Map<string, string> }
+
+/** The page's Content-Security-Policy: only this origin's files, nothing inline. */
+const PAGE_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const require = createRequire(import.meta.url)
+const manifest = require.resolve('swagger-ui-dist/package.json')
+const { version: LIBRARY_VERSION } = z.object({ version: z.string() }).parse(require(manifest))
+
+/** Relative URLs, so that the page works below any path. */
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>IPN processor API</title>
+<link rel="icon" type="image/png" href="docs/favicon-32x32.png?v=${LIBRARY_VERSION}">
+<link rel="stylesheet" href="docs/swagger-ui.css?v=${LIBRARY_VERSION}">
+</head>
+<body>
+<div id="reference"></div>
+<noscript>This page needs JavaScript. The document is at <a href="openapi.json">openapi.json</a>.</noscript>
+<script src="docs/swagger-ui-bundle.js?v=${LIBRARY_VERSION}"></script>
+<script src="docs/start.js"></script>
+</body>
+</html>
+`
+
+/** Without `validatorUrl: null` Swagger UI would send the document to its vendor's validator. */
+const START_SCRIPT = `SwaggerUIBundle({
+  url: 'openapi.json',
+  dom_id: '#reference',
+  validatorUrl: null,
+  deepLinking: true,
+  displayRequestDuration: true,
+  tryItOutEnabled: true,
+  defaultModelsExpandDepth: 0,
+})
+`
+
+const SCRIPT = 'text/javascript; charset=utf-8'
+
+/** The files of Swagger UI that the page uses; no other file of its folder is served. */
+const LIBRARY_FILES = new Map([
+  ['swagger-ui.css', 'text/css; charset=utf-8'],
+  ['swagger-ui-bundle.js', SCRIPT],
+  ['favicon-32x32.png', 'image/png'],
+])
+
+/** A file whose bytes and tag are made once, however often it is asked for. */
+type TaggedFile = { type: string; body: Uint8Array<ArrayBuffer>; etag: string }
+
+function tagFile(type: string, content: string | Uint8Array): TaggedFile {
+  const body = Uint8Array.from(Buffer.from(content))
+  return { type, body, etag: `"${createHash('sha256').update(body).digest('base64url')}"` }
+}
+
+const assets = new Map([['start.js', tagFile(SCRIPT, START_SCRIPT)]])
+
+/** Returns a file of the page, undefined when there is none. Each is read from disk once. */
+function findAsset(name: string): TaggedFile | undefined {
+  const type = LIBRARY_FILES.get(name)
+  if (type !== undefined && !assets.has(name)) {
+    assets.set(name, tagFile(type, readFileSync(join(dirname(manifest), name))))
+  }
+  return assets.get(name)
+}
+
+const common = { method: 'get' as const, tags: ['Operations'], security: [] }
+const UNCHANGED = { description: 'Not changed: `If-None-Match` has its `ETag`' }
+
+const documentRoute = createRoute({
+  ...common,
+  path: '/openapi.json',
+  operationId: 'readDocument',
+  summary: 'Get this document',
+  description: 'Generated from the schemas that parse the requests and describe the responses.',
+  responses: {
+    200: describeTextResponse('OpenAPI 3.1', z.looseObject({ openapi: z.string() })),
+    304: UNCHANGED,
+    ...describePublicRefusals('rate_limited'),
+  },
+})
+
+const pageRoute = createRoute({
+  ...common,
+  path: '/docs',
+  operationId: 'showReference',
+  summary: 'Show this document as an interactive page',
+  description: 'With an API key you can send requests from it. It loads nothing from other hosts.',
+  responses: {
+    200: { description: 'The page', content: { 'text/html': { schema: z.string() } } },
+    304: UNCHANGED,
+    ...describePublicRefusals('rate_limited'),
+  },
+})
+
+const assetRoute = createRoute({
+  ...common,
+  path: '/docs/{asset}',
+  operationId: 'readReferenceAsset',
+  summary: 'Get a file of the page',
+  description: 'Style sheet, scripts and icon.',
+  request: {
+    params: z.object({
+      asset: z.string().openapi({
+        enum: [...LIBRARY_FILES.keys(), ...assets.keys()],
+        description: 'The file name',
+        example: 'swagger-ui.css',
+      }),
+    }),
+    query: z.object({
+      v: z.string().optional().openapi({
+        description: 'The version: with the current one the response may be cached for a year',
+      }),
+    }),
+  },
+  responses: {
+    200: {
+      description: 'The asset',
+      content: {
+        'text/css': { schema: z.string() },
+        'text/javascript': { schema: z.string() },
+        'image/png': {},
+      },
+    },
+    304: UNCHANGED,
+    ...describePublicRefusals('not_found', 'invalid_request', 'rate_limited'),
+  },
+})
+
+/**
+ * Serves the OpenAPI document and the interactive reference, without an API key.
+ * @param app whose routes the document describes, including those mounted later
+ */
+export function openapiRoutes(
+  { referenceExamples: examples }: ReferenceContext,
+  app: OpenAPIHono<HttpEnv>,
+  info: ApiInfo,
+) {
+  let built: { file: TaggedFile; examples: number } | undefined
+  const page = tagFile('text/html; charset=UTF-8', PAGE)
+  return createRouter()
+    .openapi(documentRoute, (c) => {
+      if (built?.examples !== examples.size) {
+        const file = tagFile('application/json', buildDocument(app, info, examples))
+        built = { file, examples: examples.size }
+      }
+      return serveFile(c, built.file)
+    })
+    .openapi(pageRoute, (c) => {
+      c.header('content-security-policy', PAGE_POLICY)
+      return serveFile(c, page)
+    })
+    .openapi(assetRoute, (c) => {
+      const found = findAsset(c.req.valid('param').asset)
+      if (!found) throw new DomainError('not_found', `Nothing is served at ${c.req.path}`)
+      const isCurrent = c.req.valid('query').v === LIBRARY_VERSION
+      return serveFile(c, found, isCurrent ? 'public, max-age=31536000, immutable' : 'no-cache')
+    })
+}
+
+/** Answers from the bytes that were encoded once, or 304 to whoever has them. */
+function serveFile(c: HttpContext<HttpEnv>, file: TaggedFile, cacheControl = 'no-cache'): Response {
+  const headers = { etag: file.etag, 'cache-control': cacheControl }
+  const known = c.req.header('if-none-match')?.split(',') ?? []
+  if (known.some((tag) => tag.trim().replace(/^W\//, '') === file.etag)) {
+    return c.body(null, 304, headers)
+  }
+  return c.body(file.body, 200, { ...headers, 'content-type': file.type })
+}
