@@ -19,8 +19,8 @@ import {
   SERVER_LIMITS,
   type ServerLimits,
 } from './http/server.ts'
-import { createNotificationServer, isIpnTarget } from './ipn/serve-notifications.ts'
-import { warnOfUnsigned } from './ipn/warn-of-unsigned.ts'
+import { createNotificationServer, isIpnTarget } from './ipn/receive.ts'
+import { warnOfUnsigned } from './ipn/report.ts'
 import { warnOfMissingAccounts } from './maintenance/missing-accounts.ts'
 import { withTimeout } from './platform/concurrency/timing.ts'
 import type { WorkerLoop } from './platform/concurrency/worker-loop.ts'

@@ -5,7 +5,7 @@ import {
   listHashExclusions,
   type MessageKind,
 } from '../gateway/message-kinds.ts'
-import { parseFormParams, parseJsonParams } from '../gateway/parse-params.ts'
+import { parseFormParams, parseJsonParams } from '../gateway/parse-body.ts'
 import type { SignatureRule, WireParams } from '../gateway/signature.ts'
 import { UsageError } from './options.ts'
 import type { Cli, Input } from './print.ts'

@@ -1,7 +1,7 @@
 import { stringify } from 'lossless-json'
 import { maskCardData, maskCardText } from '../platform/crypto/mask-cards.ts'
 import { hideSecretsInText } from '../platform/crypto/secret-names.ts'
-import { toStorable } from './to-storable.ts'
+import { toStorable } from './storable.ts'
 
 /** How much of an answer is kept, in bytes. */
 export const MAX_RECEIVED = 65_536

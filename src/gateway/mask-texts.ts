@@ -1,7 +1,7 @@
 import { isLosslessNumber, parse, stringify } from 'lossless-json'
 import { maskCardData, maskCardText } from '../platform/crypto/mask-cards.ts'
 import { HIDDEN, hideSecretsInText } from '../platform/crypto/secret-names.ts'
-import { toStorable } from './to-storable.ts'
+import { toStorable } from './storable.ts'
 
 /** The parser marks its numbers with this member, so that masking drops it from any other object. */
 const NUMBER_MARK = 'isLosslessNumber'

@@ -2,8 +2,8 @@ import { isLosslessNumber, type LosslessNumber, parse } from 'lossless-json'
 import { z } from 'zod'
 import { maskCardText } from '../platform/crypto/mask-cards.ts'
 import { formatMembers, formatText } from './format-received.ts'
-import { isPrintable, toPrintable } from './printable.ts'
 import { readPayments } from './read-payments.ts'
+import { isPrintable, toPrintable } from './storable.ts'
 import type { GatewayAnswer, PaymentList, ReadAnswer } from './types.ts'
 
 const MAX_TEXT = 128

@@ -1,8 +1,8 @@
 import { isLosslessNumber } from 'lossless-json'
 import { parseAmount } from '../money.ts'
-import type { Malformed } from './parse-params.ts'
-import { isPrintable } from './printable.ts'
+import type { Malformed } from './parse-body.ts'
 import type { WireParams } from './signature.ts'
+import { isPrintable } from './storable.ts'
 
 /** A notification in domain terms. All members but the ids are hints: only a query is authoritative. */
 export type Notification = {

@@ -3,8 +3,7 @@ import { isLosslessNumber, stringify } from 'lossless-json'
 import { parseAmount } from '../money.ts'
 import { maskCardData } from '../platform/crypto/mask-cards.ts'
 import { MAX_RECEIVED } from './format-received.ts'
-import { isPrintable } from './printable.ts'
-import { toStorable } from './to-storable.ts'
+import { isPrintable, toStorable } from './storable.ts'
 import type { ListedPayment, PaymentList, RoundedAmount, UnreadableEntry } from './types.ts'
 
 const MAX_TEXT = 128

@@ -1,7 +1,8 @@
 import type { InboxPatience } from '../config/config.ts'
+import type { Context } from '../context.ts'
 import { createBatcher } from '../platform/concurrency/batcher.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { commitArrivals } from './commit-arrivals.ts'
+import { commitArrivals } from './commit.ts'
 import type { Arrival } from './types.ts'
 
 export type Inbox = {
@@ -17,6 +18,11 @@ export type Inbox = {
   readGauges(): { waiting: number; characters: number }
   /** Resolves when everything accepted so far is stored or refused. */
   drain(): Promise<void>
+}
+
+export type IpnContext = Context & {
+  /** Queues notifications for the next commit. */
+  inbox: Inbox
 }
 
 /**

@@ -1,6 +1,6 @@
-import type { Notification } from '../gateway/read-notification.ts'
-import type { TextOrigin } from '../gateway/request-text.ts'
-import type { SignatureVerdict } from '../gateway/signature.ts'
+import type { ContentfulStatusCode } from 'hono/utils/http-status'
+import type { SignedNotification } from '../gateway/notification.ts'
+import type { VERDICTS } from '../metrics.ts'
 
 /** A notification request as it was received: nothing in it has been checked yet. */
 export type IpnRequest = {
@@ -10,31 +10,25 @@ export type IpnRequest = {
   address: string
 }
 
-/**
- * A way to cut a signed text into members. The hash joins values without names or separators, so one hash is
- * valid for many readings.
- */
-export type Reading = {
-  /** SHA-256 of the merchant code and the signed members, in hexadecimal. */
-  fingerprint: string
-  /** The start of the signed hash, equal for all readings of a text; undefined unless the hash verified. */
-  signedKey: string | undefined
-  /** In published form: only members that the gateway is known to sign. */
-  published: boolean
-  /** Not the reading that is trusted: it leads to a query, but settles and names nothing. */
-  hint: boolean
-  /** The same hash was received with another reading. */
-  recut: boolean
-  /** Whether the signed text may be that of a request. */
-  origin: TextOrigin
+/** The response to a notification request. */
+export type IpnAnswer = {
+  status: ContentfulStatusCode
+  verdict: (typeof VERDICTS)[number]
+  /** The reason for a refusal: sent as `respmsg`, and logged. */
+  why?: string
+  headers?: Record<string, string>
 }
 
+/** The database is behind: the notification itself is valid and will be accepted a moment later. */
+export const OVERLOADED = {
+  status: 503,
+  verdict: 'overloaded',
+  why: 'not stored, send it again',
+  headers: { 'retry-after': '1' },
+} satisfies IpnAnswer
+
 /** A notification that passed every check and is about to be stored. */
-export type Arrival = Reading & {
-  merchantCode: string
-  notification: Notification
-  verdict: SignatureVerdict
-  body: string
+export type Arrival = SignedNotification & {
   address: string
   /** The span that stores it; undefined without tracing. */
   traceParent?: string | undefined

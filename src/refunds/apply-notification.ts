@@ -1,4 +1,4 @@
-import type { RefundDetails } from '../gateway/read-refund-details.ts'
+import type { RefundDetails } from '../gateway/read-stored.ts'
 import { isUnsent, NO_FAILURE, sendToReview, transition } from './transitions.ts'
 import type { Disagreement, RefundDraft, RefundRow } from './types.ts'
 

@@ -1,6 +1,6 @@
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import { listShownMembers, type ShownMember } from '../gateway/list-shown-members.ts'
+import { listShownMembers, type ShownMember } from '../gateway/read-stored.ts'
 import { maskCardText } from '../platform/crypto/mask-cards.ts'
 import { hideSecretsInText } from '../platform/crypto/secret-names.ts'
 import { byKey } from '../platform/postgres/by-key.ts'

@@ -1,7 +1,7 @@
 import type { z } from '@hono/zod-openapi'
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import { readStoredMessage } from '../gateway/read-stored-message.ts'
+import { readStoredMessage } from '../gateway/read-stored.ts'
 import type { Position } from '../http/list.ts'
 import { maskCardText } from '../platform/crypto/mask-cards.ts'
 import { byKey } from '../platform/postgres/by-key.ts'

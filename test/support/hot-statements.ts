@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Access } from '../../src/access/types.ts'
 import type { ServiceContext } from '../../src/create-context.ts'
-import { storeArrivals } from '../../src/ipn/store-arrivals.ts'
+import { storeArrivals } from '../../src/ipn/store.ts'
 import { requestRefund } from '../../src/refunds/request/request-refund.ts'
 import { claimDue, findNextDue, releaseClaim } from '../../src/sync/claim-due.ts'
 import { commitAnswer } from '../../src/sync/sync-transaction.ts'

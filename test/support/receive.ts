@@ -1,7 +1,5 @@
 import { readConfig } from '../../src/config/config.ts'
-import { createReceiveNotification } from '../../src/ipn/receive-notification.ts'
-import type { Arrival } from '../../src/ipn/types.ts'
-import { NO_TRACING } from '../../src/platform/telemetry/tracing.ts'
+import { createNotificationReader } from '../../src/gateway/notification.ts'
 import { buildTestEnvironment } from './service.ts'
 
 /**
@@ -9,21 +7,13 @@ import { buildTestEnvironment } from './service.ts'
  * @returns the verdict, and what would be stored
  */
 export function createReader(settings: Record<string, string> = {}) {
-  const arrivals: Arrival[] = []
-  const receive = createReceiveNotification({
-    config: readConfig(buildTestEnvironment('http://127.0.0.1:1', settings)),
-    tracing: NO_TRACING,
-    inbox: {
-      store: async (arrival) => void arrivals.push(arrival),
-      isFull: () => false,
-      readGauges: () => ({ waiting: 0, characters: 0 }),
-      drain: async () => {},
-    },
-  })
+  const read = createNotificationReader(
+    readConfig(buildTestEnvironment('http://127.0.0.1:1', settings)),
+  )
   return async (body: string, format: 'json' | 'form' = 'json') => {
-    const request = { format, body, contentType: '', address: '127.0.0.1', headers: {} }
-    const receipt = await receive(request)
-    const [arrival] = arrivals.splice(0)
-    return { receipt, arrival }
+    const found = read(format, body)
+    return 'why' in found
+      ? { receipt: found, arrival: undefined }
+      : { receipt: { verdict: 'stored' as const }, arrival: found }
   }
 }

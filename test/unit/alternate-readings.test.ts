@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { computeSecureHash, joinSignedValues } from '../../src/gateway/signature.ts'
-import { judgeReading, type KnownReading } from '../../src/ipn/store-readings.ts'
+import { judgeReading, type KnownReading } from '../../src/ipn/readings.ts'
 import type { Arrival } from '../../src/ipn/types.ts'
 import {
   PUBLISHED_PAYMENTS,
@@ -21,7 +21,8 @@ const { 'a payment': PAYMENT = {}, 'a payment in part': PART = {} } = PUBLISHED_
 
 /** The reading as it reaches the database. */
 async function readOne(params: Params): Promise<Arrival | undefined> {
-  return (await receive(JSON.stringify(params))).arrival
+  const { arrival } = await receive(JSON.stringify(params))
+  return arrival && { ...arrival, address: '192.0.2.1' }
 }
 
 async function readGenuine(params: Params): Promise<Arrival> {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { buildCardPath } from '../../src/gateway/card-request.ts'
+import { buildCardPath } from '../../src/gateway/card-gateway.ts'
 import { readCardAnswer, readCardRefusal } from '../../src/gateway/read-card-answer.ts'
 import { build, DETAIL, ENVELOPE } from '../support/card-specification.ts'
 import { alike, playRows } from '../support/specification-rows.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { listShownMembers } from '../../../src/gateway/list-shown-members.ts'
+import { listShownMembers } from '../../../src/gateway/read-stored.ts'
 import { readMessages } from '../../../src/transactions/read-messages.ts'
 import { listSent } from '../../../src/webhooks/list-sent.ts'
 import { MERCHANT } from '../../support/service.ts'

@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const INTAKE: readonly Guard[] = [
   {
-    file: 'src/ipn/decide-answer.ts',
+    file: 'src/ipn/receive.ts',
     text: 'const MAX_BODY_BYTES = 64 * 1024',
     mutation: 'const MAX_BODY_BYTES = 64 * 1024 + 1',
     test: 'test/api/ipn/http.test.ts',
@@ -10,7 +10,7 @@ export const INTAKE: readonly Guard[] = [
     control: 'formats application/vnd.gateway+json is JSON',
   },
   {
-    file: 'src/ipn/decide-answer.ts',
+    file: 'src/ipn/receive.ts',
     text: "  const methods = IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST']",
     mutation: "  const methods = IPN_ACCEPT_GET ? ['POST', 'GET'] : ['POST', 'GET'].slice(0, 2)",
     test: 'test/api/ipn/http.test.ts',
@@ -18,7 +18,7 @@ export const INTAKE: readonly Guard[] = [
     control: 'methods switched on, GET takes the query string, and HEAD and PUT are still refused',
   },
   {
-    file: 'src/ipn/decide-answer.ts',
+    file: 'src/ipn/receive.ts',
     text: '    if (badMs > 0) return answerThrottled(badMs)\n    return',
     mutation: '    void badMs\n    return',
     test: 'test/api/ipn/abuse.test.ts',
@@ -28,7 +28,7 @@ export const INTAKE: readonly Guard[] = [
       'a forged notification stores no row and causes no call, however often it is sent and in whatever form',
   },
   {
-    file: 'src/ipn/decide-answer.ts',
+    file: 'src/ipn/receive.ts',
     text: "new Set(['malformed', 'bad_signature'])",
     mutation: "new Set(['bad_signature'])",
     test: 'test/api/ipn/guard.test.ts',

@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const NOTIFICATIONS: readonly Guard[] = [
   {
-    file: 'src/gateway/parse-params.ts',
+    file: 'src/gateway/parse-body.ts',
     text: "    if (Object.hasOwn(value, '__proto__')) return PROTO\n",
     mutation: '',
     test: 'test/unit/gateway/parse-params.test.ts',
@@ -11,7 +11,7 @@ export const NOTIFICATIONS: readonly Guard[] = [
       'the fast way through a flat object reads what the exact parser reads, or leaves it to that',
   },
   {
-    file: 'src/gateway/parse-params.ts',
+    file: 'src/gateway/parse-body.ts',
     text: '  if (JSON.stringify(params) !== text) return undefined\n',
     mutation: '',
     test: 'test/unit/gateway/parse-params.test.ts',
@@ -19,7 +19,7 @@ export const NOTIFICATIONS: readonly Guard[] = [
     control: '{"__proto__":"1"} is refused',
   },
   {
-    file: 'src/gateway/parse-params.ts',
+    file: 'src/gateway/parse-body.ts',
     text: '  if (Object.keys(params).length !== entries.length) {',
     mutation: '  if (Object.keys(params).length > entries.length) {',
     test: 'test/process/cli/run-cli.test.ts',
@@ -27,7 +27,7 @@ export const NOTIFICATIONS: readonly Guard[] = [
     control: 'a command that cannot run prints one line, with exit code 2 no object',
   },
   {
-    file: 'src/ipn/fold-arrivals.ts',
+    file: 'src/ipn/rows.ts',
     text: "        known.arrival.verdict === 'verified' ? [known.arrival, arrival] : [arrival, known.arrival]",
     mutation:
       "        known.arrival.verdict === 'wrong' ? [known.arrival, arrival] : [arrival, known.arrival]",

@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const READINGS: readonly Guard[] = [
   {
-    file: 'src/ipn/store-arrivals.ts',
+    file: 'src/ipn/store.ts',
     text: '    group by merchant_code, transaction_id order by merchant_code, transaction_id\n',
     mutation: '    group by merchant_code, transaction_id order by random()\n',
     test: 'test/races/wake.test.ts',
@@ -10,7 +10,7 @@ export const READINGS: readonly Guard[] = [
     control: 'a worker in another process finds due transactions also without a NOTIFY',
   },
   {
-    file: 'src/ipn/store-readings.ts',
+    file: 'src/ipn/readings.ts',
     text: 'const MAX_READINGS = 2',
     mutation: 'const MAX_READINGS = 3',
     test: 'test/plays/recut.test.ts',

@@ -62,7 +62,7 @@ export const SIGNATURES: readonly Guard[] = [
     control: 'known answers the published query has the published hash',
   },
   {
-    file: 'src/ipn/receive-notification.ts',
+    file: 'src/gateway/notification.ts',
     text: 'secrets: previousSecret ? [secret, previousSecret] : [secret],',
     mutation: 'secrets: previousSecret ? [previousSecret, secret].slice(0, 1) : [secret],',
     test: 'test/api/ipn/access.test.ts',
@@ -70,7 +70,7 @@ export const SIGNATURES: readonly Guard[] = [
     control: 'the signature rule off warns at start unless it is required',
   },
   {
-    file: 'src/ipn/receive-notification.ts',
+    file: 'src/gateway/notification.ts',
     text: "    if (excess) return { verdict: 'malformed', why: excess.problem }",
     mutation: "    if (excess && body === '') return { verdict: 'malformed', why: excess.problem }",
     test: 'test/api/ipn/http.test.ts',
@@ -78,7 +78,7 @@ export const SIGNATURES: readonly Guard[] = [
     control: 'methods DELETE is 405 with Allow: POST',
   },
   {
-    file: 'src/ipn/receive-notification.ts',
+    file: 'src/gateway/notification.ts',
     text: "verdict === 'verified' || (rule === 'optional' && verdict === 'missing')",
     mutation: "verdict === 'verified' || rule === 'optional'",
     test: 'test/api/ipn/access.test.ts',
@@ -86,7 +86,7 @@ export const SIGNATURES: readonly Guard[] = [
     control: 'the signature rule off: right, missing and wrong get [200,200,200]',
   },
   {
-    file: 'src/ipn/receive-notification.ts',
+    file: 'src/gateway/notification.ts',
     text: "if (rule !== 'off' && !isAccepted)",
     mutation: "if (rule === 'optional' && !isAccepted)",
     test: 'test/api/ipn/access.test.ts',
@@ -94,7 +94,7 @@ export const SIGNATURES: readonly Guard[] = [
     control: 'the signature rule optional: right, missing and wrong get [200,200,401]',
   },
   {
-    file: 'src/ipn/receive-notification.ts',
+    file: 'src/gateway/notification.ts',
     text: '  if (only && !another) known.set(undefined, describe(only))',
     mutation: '  if (only) known.set(undefined, another ? describe(another) : describe(only))',
     test: 'test/api/ipn/access.test.ts',
@@ -103,7 +103,7 @@ export const SIGNATURES: readonly Guard[] = [
     control: 'several accounts with one account the code may be missing or, as in a form, empty',
   },
   {
-    file: 'src/ipn/receive-notification.ts',
+    file: 'src/gateway/notification.ts',
     text: "return { payment: describe('ipn'), refund: describe('refund-ipn') }",
     mutation: "return { payment: describe('ipn'), refund: describe('ipn') }",
     test: 'test/api/ipn/access.test.ts',

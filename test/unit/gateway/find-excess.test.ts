@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { findExcess } from '../../../src/gateway/find-excess.ts'
+import { findExcess } from '../../../src/gateway/parse-body.ts'
 
 const members = (count: number, value: unknown = 'x,{["\\') =>
   JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, n) => [`a,"${n}`, value])))

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { parse } from 'lossless-json'
 import { expect, it } from 'vitest'
-import { parseJsonParams } from '../../../src/gateway/parse-params.ts'
+import { parseJsonParams } from '../../../src/gateway/parse-body.ts'
 
 /** Parses with the exact parser alone. */
 function parseExactly(text: string): unknown {

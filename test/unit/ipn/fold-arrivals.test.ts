@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { foldArrivals } from '../../../src/ipn/fold-arrivals.ts'
+import { foldArrivals } from '../../../src/ipn/rows.ts'
 import type { Arrival } from '../../../src/ipn/types.ts'
 import { makeArrival } from '../../support/arrivals.ts'
 

@@ -7,13 +7,14 @@ import { formatRows, pickColumns, writeRowSet } from '../platform/postgres/row-s
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { MAKE_DUE } from '../transactions/make-due.ts'
 import { REQUEST_ID } from '../transactions/select-refund-notifications.ts'
-import { describeEvent, EVENT } from './describe-event.ts'
 import {
+  describeEvent,
+  EVENT,
   type FoldedArrival,
   foldArrivals,
   foldTransactions,
   type NotifiedTransaction,
-} from './fold-arrivals.ts'
+} from './rows.ts'
 import type { Arrival } from './types.ts'
 
 /** A payment notification names a transaction, a refund notification a payment and a refund. */

@@ -6,7 +6,7 @@ import { rowSet } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { REQUEST_ID } from '../transactions/select-refund-notifications.ts'
-import { writeArrivals } from './store-arrivals.ts'
+import { writeArrivals } from './store.ts'
 import type { Arrival } from './types.ts'
 
 /** The hash is known with as many other readings as are kept. */

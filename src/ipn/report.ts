@@ -1,0 +1,80 @@
+import type { Context } from '../context.ts'
+import { describeMethodName } from '../http/app.ts'
+import { VERDICTS } from '../metrics.ts'
+import { createLogThrottle } from '../platform/telemetry/log.ts'
+import { noteOutage } from '../platform/telemetry/outage-log.ts'
+import type { IpnContext } from './inbox.ts'
+import type { IpnAnswer } from './types.ts'
+
+/** Records an answer, and the time since its request arrived (ms). */
+export type IpnMeter = (method: string, answer: IpnAnswer, ms: number) => void
+
+/** Measures notification requests, as a request and as a notification. Their series are looked up once. */
+export function createIpnMeter({ metrics }: Pick<IpnContext, 'metrics'>): IpnMeter {
+  const { httpRequest, ipnAck, ipnReceived } = metrics
+  const verdicts = new Map(VERDICTS.map((verdict) => [verdict, ipnReceived.labels({ verdict })]))
+  const requests = new Map<string, { observe(seconds: number): void }>()
+
+  function findRequests(method: string, status: number): { observe(seconds: number): void } {
+    const name = describeMethodName(method)
+    const key = `${name} ${status}`
+    const known = requests.get(key)
+    if (known) return known
+    const labels = { route: '/ipn', method: name, status: `${String(status)[0]}xx` }
+    const series = httpRequest.labels(labels)
+    requests.set(key, series)
+    return series
+  }
+
+  return (method, { status, verdict }, ms) => {
+    verdicts.get(verdict)?.inc()
+    ipnAck.observe(ms / 1000)
+    findRequests(method, status).observe(ms / 1000)
+  }
+}
+
+type Sender = { address: string; requestId: string }
+
+export type RefusalLog = {
+  /** Logs a notification that could not be stored, with the error that prevented it. */
+  logFailure(error: unknown, answer: IpnAnswer, sender: Sender): void
+  /** Logs a refused notification. Ignores failures: `logFailure` has logged those. */
+  logRefusal(answer: IpnAnswer, sender: Sender): void
+}
+
+/** Of one verdict (ms). */
+const LOG_EVERY_MS = 1_000
+
+/** Logs refused notifications: per verdict one line a second at most, with the number suppressed before it. */
+export function createRefusalLog({ log }: Pick<Context, 'log'>): RefusalLog {
+  const throttle = createLogThrottle(LOG_EVERY_MS)
+  return {
+    logFailure(err, { verdict }, sender) {
+      if (noteOutage(log, err, 'notifications')) return
+      const suppressed = throttle(verdict)
+      if (!suppressed) return
+      log.error(
+        { err, ...sender, ...suppressed },
+        'a notification could not be stored; the gateway has to send it again',
+      )
+    },
+    logRefusal({ status, verdict, why }, sender) {
+      const isRefusal = status < 500 || verdict === 'throttled'
+      const suppressed = isRefusal ? throttle(verdict) : undefined
+      if (suppressed) log.warn({ verdict, why, ...sender, ...suppressed }, 'notification refused')
+    },
+  }
+}
+
+const CONSEQUENCE = {
+  required: undefined,
+  optional:
+    'IPN_SIGNATURE=optional accepts notifications without a hash: anyone who reaches /ipn can make the service query and store; set it to required',
+  off: 'IPN_SIGNATURE=off accepts every notification, whatever its hash is: anyone who reaches /ipn can make the service query and store; set it to required',
+} as const
+
+/** Logs a warning if notifications are accepted without a verified hash. Call it at start. */
+export function warnOfUnsigned({ config, log }: Pick<Context, 'config' | 'log'>): void {
+  const consequence = CONSEQUENCE[config.IPN_SIGNATURE]
+  if (consequence && config.ROLE !== 'worker') log.warn(consequence)
+}
