@@ -24,8 +24,8 @@ import { surplusRoutes } from './refunds/surplus/routes.ts'
 import { reviewRoutes } from './review/routes.ts'
 import { searchRoutes } from './search/routes.ts'
 import { transactionRoutes } from './transactions/routes.ts'
+import { mountWebhooks } from './webhooks/change-routes.ts'
 import type { WebhooksContext } from './webhooks/context.ts'
-import { mountWebhooks } from './webhooks/mount.ts'
 
 /** Completes the problem of an unknown path, by role. */
 const NOT_FOUND_HINT = {

@@ -2,25 +2,29 @@ import { addCheckpoint, deleteExpiredEntries } from './access/audit-checkpoints.
 import { EVENT_RECORDED, EVENTS_PUBLISHED, SYNC_DUE } from './db/channels.ts'
 import type { FeedContext } from './feed/context.ts'
 import { beginPublishing } from './feed/publish-events.ts'
-import { checkOrders } from './maintenance/check-orders.ts'
-import { deleteAttempts } from './maintenance/delete-attempts.ts'
-import { createDeleteExpired } from './maintenance/delete-expired.ts'
-import { deleteSignIns } from './maintenance/delete-sign-ins.ts'
-import { eraseReceivers } from './maintenance/erase-receivers.ts'
-import { eraseSecrets } from './maintenance/erase-secrets.ts'
-import { forgetUnconfirmed } from './maintenance/forget-unconfirmed.ts'
+import {
+  createDeleteExpired,
+  deleteAttempts,
+  deleteSignIns,
+  eraseReceivers,
+  eraseSecrets,
+} from './maintenance/delete-expired.ts'
+import {
+  checkOrders,
+  createExpiryWarning,
+  forgetUnconfirmed,
+  requeueUnhandled,
+} from './maintenance/housekeeping.ts'
 import { checkMissingAccounts } from './maintenance/missing-accounts.ts'
 import { recheckFinal } from './maintenance/recheck-final.ts'
 import { reconcileUnqueried } from './maintenance/reconcile-unqueried.ts'
-import { requeueUnhandled } from './maintenance/requeue-unhandled.ts'
-import { createExpiryWarning } from './maintenance/warn-expiring-keys.ts'
 import { type Pass, startPasses, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
 import { expireApprovals } from './refunds/approval/expire-approvals.ts'
 import type { SyncContext } from './sync/context.ts'
 import { beginSync, findRestMs } from './sync/sync-due.ts'
 import type { WebhooksContext } from './webhooks/context.ts'
 import { createDeliveryRound } from './webhooks/deliver-events.ts'
-import { endOrphanedEndpoints } from './webhooks/end-endpoints.ts'
+import { endOrphanedEndpoints } from './webhooks/owner.ts'
 
 type BackgroundContext = FeedContext & SyncContext & WebhooksContext
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
 import { people } from '../db/schema.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
@@ -9,6 +10,18 @@ import { foldName } from './principal.ts'
 import { listScopes, type Role } from './roles.ts'
 import { isLiveSession } from './sessions.ts'
 import type { Access } from './types.ts'
+
+/** The name of a person, as it stands in the audit log: 1 to 140 printable characters. */
+export const PersonName = z
+  .string()
+  .trim()
+  .normalize('NFC')
+  .regex(/^[^\p{Cc}\p{Cf}]{1,140}$/u)
+  .refine((name) => name.isWellFormed())
+  // At every start the demo gives the key of this name a new text.
+  .refine((name) => foldName(name) !== 'demo')
+
+export const PersonEmail = z.email().max(254)
 
 export type NewPerson = {
   /** Left out, it is made up. */

@@ -1,6 +1,20 @@
 import { DomainError } from '../errors.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 
+/** Few people decide; a longer list is cut. */
+const MAX_NAMES = 100
+
+/** Lists the people who may decide for an account (scope `ops`), by name. */
+export async function listDeciders(sql: Sql, merchantCode: string): Promise<string[]> {
+  const rows = await sql<{ name: string }[]>`
+    select distinct on (lower(btrim(k.person))) k.person as name
+    from (select ${merchantCode}::text as merchant_code) as m, api_keys as k
+    where k.person is not null and 'ops' = any(k.scopes) and ${sql.unsafe(coversSql('m.merchant_code'))}
+      and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
+    order by lower(btrim(k.person)) limit ${MAX_NAMES}`
+  return rows.map(({ name }) => name)
+}
+
 /**
  * The principal of the row `k` of `api_keys`, in SQL: the person for whom the key was created, or else the key with all
  * keys it was rotated from and to. A person's keys are one principal.

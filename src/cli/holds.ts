@@ -1,7 +1,12 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander'
 import { changeHold } from '../holds/change-hold.ts'
-import { findSubject, HOLD_TARGETS, type HoldTarget } from '../holds/find-subject.ts'
-import { type ListedHold, listHolds } from '../holds/list-holds.ts'
+import {
+  findSubject,
+  HOLD_TARGETS,
+  type HoldTarget,
+  type ListedHold,
+  listHolds,
+} from '../holds/find-subject.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { Reason } from '../refunds/request/params.ts'

@@ -7,8 +7,9 @@ import {
   type ListedPerson,
   listPeople,
   type Person,
+  PersonEmail,
+  PersonName,
 } from '../access/people.ts'
-import { PersonEmail, PersonName } from '../access/person-fields.ts'
 import { ROLES, type Role } from '../access/roles.ts'
 import { createSignInLink, formatSignInUrl, LINK_MINUTES } from '../access/sign-in.ts'
 import { findConsoleUrl } from '../config/config.ts'
@@ -17,7 +18,7 @@ import type { Environment } from '../config/settings.ts'
 import { DomainError } from '../errors.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import { endEndpointsOfPerson } from '../webhooks/end-endpoints.ts'
+import { endEndpointsOfPerson } from '../webhooks/owner.ts'
 import { recordChange, requireMerchant } from './database.ts'
 import { type Json, jsonOption } from './options.ts'
 import { type Cli, describeEnded, formatTable } from './print.ts'

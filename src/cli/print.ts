@@ -1,5 +1,5 @@
 import type { Sql } from '../platform/postgres/types.ts'
-import type { EndedEndpoint } from '../webhooks/end-endpoints.ts'
+import type { EndedEndpoint } from '../webhooks/owner.ts'
 
 /** Standard input, or its replacement in a test. */
 export type Input = AsyncIterable<Uint8Array | string> & { isTTY?: boolean | undefined }

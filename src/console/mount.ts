@@ -1,4 +1,5 @@
 import { Hono } from 'hono'
+import { accepts } from 'hono/accepts'
 import { createMiddleware } from 'hono/factory'
 import { methodNotAllowed } from 'hono/method-not-allowed'
 import { auditRefusals } from '../access/audit.ts'
@@ -10,10 +11,9 @@ import { assetRoutes } from './assets.ts'
 import type { ConsoleContext } from './context.ts'
 import type { ConsoleEnv } from './env.ts'
 import { protectForms, readOwnForms } from './forms/protect-forms.ts'
-import { leadBrowsersTo } from './lead-browsers.ts'
 import { listRoutes } from './lists/routes.tsx'
 import { peopleRoutes } from './people/routes.tsx'
-import { refundRoutes } from './refund-form/routes.ts'
+import { refundRoutes } from './refund-form/serve-refund-form.ts'
 import { respondError, respondRefusal } from './respond-error.tsx'
 import { searchRoutes } from './search/routes.tsx'
 import { requireSession } from './session.ts'
@@ -21,6 +21,16 @@ import { signInRoutes } from './sign-in/routes.tsx'
 import { storyRoutes } from './story/routes.ts'
 import { taskRoutes } from './tasks/task-routes.ts'
 import { TEXTS } from './texts/en.ts'
+
+/** Redirects whoever prefers a page to JSON. */
+export function leadBrowsersTo(path: string) {
+  return createMiddleware<HttpEnv>(async (c, next) => {
+    const supports = ['application/json', 'text/html']
+    const type = accepts(c, { header: 'Accept', supports, default: 'application/json' })
+    if (c.req.method !== 'GET' || type !== 'text/html') return await next()
+    return c.redirect(path, 302)
+  })
+}
 
 /** What a browser may do with the pages: load their own files, send their own forms, and nothing inline. */
 const PAGE_POLICY = [

@@ -1,6 +1,5 @@
 import type { FeedContext } from './context.ts'
-import { filterPage } from './filter-page.ts'
-import { readFeed } from './read-feed.ts'
+import { filterPage, readFeed } from './read-feed.ts'
 import type { FeedFilter, FeedPage } from './types.ts'
 
 /** Events of one read that is shared by all waiting readers. */

@@ -1,10 +1,60 @@
+import { narrowMerchants } from '../access/authenticate.ts'
+import type { Access } from '../access/types.ts'
 import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
 import { DomainError } from '../errors.ts'
-import { type EventRow, listOrderIds } from '../events/event.ts'
+import {
+  EVENT_SCOPES,
+  EVENT_TYPES,
+  type EventRow,
+  type EventType,
+  isEventType,
+  listOrderIds,
+} from '../events/event.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { FeedContext } from './context.ts'
 import { refuseCursor } from './cursor.ts'
 import type { FeedFilter, FeedPage } from './types.ts'
+
+/**
+ * Returns the filter for the events that a key may read, or for the requested types.
+ * @throws DomainError `scope_missing` when a requested type needs a scope that the key lacks
+ */
+export function filterByScope(
+  access: Access,
+  {
+    types,
+    merchantCode,
+  }: { types?: readonly EventType[] | undefined; merchantCode?: string | undefined },
+): FeedFilter {
+  const merchants = narrowMerchants(access, merchantCode)
+  const missing = types?.find((type) => !access.scopes.includes(EVENT_SCOPES[type]))
+  if (missing) {
+    const detail = `This key has no scope ${EVENT_SCOPES[missing]}, which ${missing} requires`
+    throw new DomainError('scope_missing', detail)
+  }
+  const readable = EVENT_TYPES.filter(isEventType).filter((type) =>
+    access.scopes.includes(EVENT_SCOPES[type]),
+  )
+  const withRefunds = access.scopes.includes('refunds:read')
+  return { merchants, types: types ?? readable, withRefunds }
+}
+
+/** Filters a page that was read without a filter, and cuts it to `limit` events. */
+export function filterPage(
+  page: FeedPage,
+  { merchants, types, withRefunds }: FeedFilter,
+  limit: number,
+): FeedPage {
+  const wanted = page.events.filter(
+    (event) =>
+      merchants.includes(event.merchantCode) &&
+      types.includes(event.type) &&
+      (withRefunds || !event.namesRefund),
+  )
+  const events = wanted.slice(0, limit)
+  const last = wanted.length > limit ? events.at(-1)?.id : undefined
+  return last === undefined ? { ...page, events } : { events, next: last, atEnd: false }
+}
 
 /** Rows one read scans: the cursor of a rare type advances all the same, and no read takes long. */
 const MAX_SCANNED = 10_000

@@ -15,10 +15,9 @@ import {
 import { withEitherSignal } from '../platform/concurrency/timing.ts'
 import type { FeedContext } from './context.ts'
 import { After, Cursor } from './cursor.ts'
-import { filterByScope } from './filter-by-scope.ts'
 import { longPoll } from './long-poll.ts'
 import { openStream } from './open-stream.ts'
-import { readEnd } from './read-feed.ts'
+import { filterByScope, readEnd } from './read-feed.ts'
 import { CsvEvent, Event, EventPage, TypesParameter } from './view.ts'
 
 const shared = { tags: ['Events'], ...withScope('payments:read') }

@@ -1,5 +1,4 @@
-import { type Actor, recordWrite } from '../access/audit.ts'
-import { describeActor } from '../access/describe-actor.ts'
+import { type Actor, describeActor, recordWrite } from '../access/audit.ts'
 import { SYNC_DUE } from '../db/channels.ts'
 import { pickOrder } from '../db/order-facts.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'

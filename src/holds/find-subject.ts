@@ -1,8 +1,38 @@
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError, type RefusalCode } from '../errors.ts'
 import { Id, isUuid } from '../http/fields.ts'
+import type { StoredHold } from '../payments/view.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import type { Sql } from '../platform/postgres/types.ts'
+
+/** A hold that is set, as of its last change. */
+export type ListedHold = {
+  merchantCode: string
+  target: HoldTarget
+  id: string
+  reason: string
+  by: string
+  at: string
+}
+
+/** Lists the holds that are set, the oldest first. */
+export async function listHolds(sql: Sql): Promise<ListedHold[]> {
+  const rows = await sql<ListedHold[]>`
+    select merchant_code as "merchantCode", target, target_id as id, reason, actor as by, at::text as at
+    from (
+      select distinct on (merchant_code, target, target_id) * from hold_changes
+      order by merchant_code, target, target_id, id desc
+    ) as latest
+    where held order by latest.id`
+  return [...rows]
+}
+
+/** Reads the hold of a merchant account; null when it is not held, or unknown. */
+export async function readAccountHold(sql: Sql, merchantCode: string): Promise<StoredHold> {
+  const [row] = await sql<{ hold: StoredHold }[]>`
+    select hold from merchant_accounts where merchant_code = ${merchantCode}`
+  return row?.hold ?? null
+}
 
 export const HOLD_TARGETS = ['merchant', 'payment', 'refund'] as const
 

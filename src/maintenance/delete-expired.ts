@@ -1,4 +1,5 @@
 import type { Config } from '../config/config.ts'
+import type { Context } from '../context.ts'
 import { EXPIRY_LOCK } from '../db/locks.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
@@ -102,4 +103,80 @@ async function deleteEvents({ sql, config }: Retention): Promise<number> {
     )
     select count(*) as removed from removed`
   return row?.removed ?? 0
+}
+
+/** How long attempts to deliver webhooks are kept, if `RETENTION_DAYS` is not less. */
+const KEPT_DAYS = 30
+
+/** Rows of one endpoint per statement. */
+const ATTEMPTS = 200
+
+/**
+ * Deletes the oldest attempts of every webhook endpoint's log once they are too old: a batch of each, by primary key.
+ * @returns the number of rows deleted; 0 when no expired one was left
+ */
+export async function deleteAttempts({
+  sql,
+  config,
+}: {
+  sql: Sql
+  config: Pick<Config, 'RETENTION_DAYS'>
+}): Promise<number> {
+  const days = Math.min(KEPT_DAYS, config.RETENTION_DAYS)
+  const removed = await sql`
+    with expired as materialized (
+      select a.place from webhook_endpoints as e cross join lateral (
+        select ctid as place, sent_at from webhook_attempts as a
+        where a.merchant_code = e.merchant_code and a.endpoint_id = e.id
+        order by a.id limit ${sql.unsafe(String(ATTEMPTS))}) as a
+      where a.sent_at < now() - ${days} * interval '1 day'
+    )
+    delete from webhook_attempts where ctid = any(array(select place from expired))`
+  return removed.count
+}
+
+/** How long a session is kept after its end (days): what was done in it stands in the audit log. */
+const SESSION_DAYS = 30
+
+/**
+ * Deletes sign-in links that can no longer be used, and sessions that are long over: a batch of each.
+ * @returns the number of rows deleted; 0 when none was left
+ */
+export async function deleteSignIns({ sql }: Pick<Context, 'sql'>): Promise<number> {
+  const limit = sql.unsafe(String(BATCH))
+  const links = await sql`
+    delete from sign_in_links where token_hash in (
+      select token_hash from sign_in_links where expires_at < now() - interval '1 day' limit ${limit})`
+  const sessions = await sql`
+    delete from sessions where id in (
+      select id from sessions
+      where least(expires_at, ended_at) < now() - ${SESSION_DAYS} * interval '1 day' limit ${limit})`
+  return links.count + sessions.count
+}
+
+const RECEIVERS = 500
+
+/**
+ * Erases the receivers of refunds that have ended and whose outcome can no longer be revised. The masked
+ * receiver, which people are shown, stays.
+ * @returns the number of receivers erased
+ */
+export async function eraseReceivers({ sql }: Pick<Context, 'sql'>): Promise<number> {
+  const erased = await sql`
+    update refunds set receiver = null
+    where (merchant_code, refund_id) in (
+      select merchant_code, refund_id from refunds
+      where receiver is not null and forget_receiver_at <= now() limit ${RECEIVERS} for update skip locked)`
+  return erased.count
+}
+
+/**
+ * Erases the webhook secrets from before a rotation whose time has come. They no longer sign anything.
+ * @returns the number of secrets erased
+ */
+export async function eraseSecrets({ sql }: Pick<Context, 'sql'>): Promise<number> {
+  const erased = await sql`
+    update webhook_endpoints set previous_secret = null, previous_secret_until = null
+    where previous_secret_until <= now()`
+  return erased.count
 }

@@ -1,8 +1,8 @@
 import type { ListedPayment } from '../gateway/types.ts'
 import { compareAmounts, subtractAmount } from '../money.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import { isKnownStatus } from './is-recognised.ts'
 import type { StoredPayment } from './types.ts'
+import { isKnownStatus } from './view.ts'
 
 /** What counts of a payment where that is not what the newest answer shows. */
 export type OddReading = Pick<StoredPayment, 'countedStatus' | 'countedAmount' | 'amountChangedAt'>

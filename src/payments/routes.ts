@@ -13,8 +13,7 @@ import {
   respondPage,
 } from '../http/list.ts'
 import { type FoundPayment, findPayment, listPayments } from './find-payments.ts'
-import { METHODS, STATUSES } from './is-recognised.ts'
-import { Payment, showPayment } from './view.ts'
+import { METHODS, Payment, STATUSES, showPayment } from './view.ts'
 
 const shared = { tags: ['Payments'], ...withScope('payments:read') }
 const merchantCode = MerchantCode

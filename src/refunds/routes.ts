@@ -1,5 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { narrowMerchants, withScope } from '../access/authenticate.ts'
+import { formatWakeKey } from '../db/transaction-key.ts'
 import { createRouter } from '../http/app.ts'
 import { BODY_REFUSALS, describeRefusals, describeResponse } from '../http/describe.ts'
 import { AmountParameter, Id, MerchantCode, TimeParameter, WaitParameter } from '../http/fields.ts'
@@ -11,6 +12,7 @@ import {
   readCursor,
   respondPage,
 } from '../http/list.ts'
+import { withEitherSignal } from '../platform/concurrency/timing.ts'
 import type { TransactionsContext } from '../transactions/context.ts'
 import { type FoundRefund, findRefund, listRefunds } from './find-refunds.ts'
 import { maskReceiver } from './receiver.ts'
@@ -29,7 +31,34 @@ import { previewRefund } from './request/preview-refund.ts'
 import { requestRefund } from './request/request-refund.ts'
 import { readProof } from './review/read-proof.ts'
 import { Refund, RefundPreview, RefundState, type ShownRefund, showRefund } from './view.ts'
-import { waitForRefund } from './wait-for-refund.ts'
+
+const FINISHED = ['succeeded', 'failed', 'needs_review', 'returned']
+
+/**
+ * Waits until a refund has ended or needs a decision, at most `ms`.
+ * @returns the refund as it is by then
+ */
+export function waitForRefund(
+  ctx: Pick<TransactionsContext, 'db' | 'stopping' | 'transactionWaiters'>,
+  { refund }: FoundRefund,
+  ms: number,
+  signal: AbortSignal,
+): Promise<FoundRefund> {
+  const until = performance.now() + ms
+  return withEitherSignal([signal, ctx.stopping], async (end) => {
+    for (;;) {
+      const watch = ctx.transactionWaiters.watch(formatWakeKey(refund))
+      try {
+        const found = await findRefund(ctx, [refund.merchantCode], refund.refundId)
+        const left = until - performance.now()
+        if (FINISHED.includes(found.refund.status) || left <= 0 || end.aborted) return found
+        await watch.wait(left, end)
+      } finally {
+        watch.cancel()
+      }
+    }
+  })
+}
 
 const tags = ['Refunds']
 const merchantCode = MerchantCode

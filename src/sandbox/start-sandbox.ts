@@ -1,8 +1,10 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { isIPv6 } from 'node:net'
+import { isIP, isIPv6 } from 'node:net'
 import { getRequestListener, type HttpBindings } from '@hono/node-server'
 import { Hono } from 'hono'
+import { bodyLimit } from 'hono/body-limit'
+import { createMiddleware } from 'hono/factory'
 import { Agent } from 'undici'
 import type { TokenSource } from '../config/accounts.ts'
 import { createBackgroundTasks } from './background-tasks.ts'
@@ -13,12 +15,47 @@ import { createTokenStore } from './cards/tokens.ts'
 import { makeControlRoutes } from './control/control-routes.ts'
 import { requireSameOrigin } from './control/require-same-origin.ts'
 import { pickFirstPaymentId } from './identifiers.ts'
-import { limitBodies, requireOwnHost } from './limit-requests.ts'
 import { makePageRoutes } from './page/page-routes.ts'
 import { makePaygateRoute } from './paygate/paygate-route.ts'
 import { makeRefundMode, refundModeInput } from './paygate/refund-mode.ts'
 import { makeRandom } from './random.ts'
 import { type CardRules, createMerchants, type SandboxAccount, type SandboxState } from './state.ts'
+
+/** As the service takes, and more than any message or control request needs. */
+const MAX_BODY_BYTES = 64 * 1024
+
+/**
+ * Refuses requests that name another host: a page whose name was made to resolve to this machine (DNS rebinding) is of the
+ * same origin for the browser, and could read and control the sandbox.
+ * @param own the host that the sandbox listens on
+ */
+export function requireOwnHost(own: string) {
+  return createMiddleware(async (c, next) => {
+    const name = readHostName(c.req.header('host'))
+    if (name !== undefined && (name === own || isLoopback(name))) return next()
+    return c.text('This host is not served here: use localhost or 127.0.0.1.', 421)
+  })
+}
+
+/** Refuses larger bodies, before they are in memory. */
+export function limitBodies() {
+  return bodyLimit({
+    maxSize: MAX_BODY_BYTES,
+    onError: (c) => c.text(`The body is larger than ${MAX_BODY_BYTES} bytes.`, 413),
+  })
+}
+
+/** Returns the name or address without port and brackets, an address in its usual notation; undefined for none. */
+function readHostName(header = ''): string | undefined {
+  const url = `http://${header}/`
+  if (!/^[\w.:[\]-]+$/.test(header) || !URL.canParse(url)) return undefined
+  return new URL(url).hostname.replace(/^\[(.*)\]$/, '$1')
+}
+
+function isLoopback(name: string): boolean {
+  if (isIP(name) === 0) return name === 'localhost' || name.endsWith('.localhost')
+  return name === '::1' || name.startsWith('127.')
+}
 
 export type SandboxOptions = {
   /** Control requests that name no account use the first one. */

@@ -1,11 +1,23 @@
 import { limitClaims, selectNextPermit } from '../accounts/call-limit.ts'
+import type { Context } from '../context.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { rowSet } from '../platform/postgres/row-set.ts'
 import { runPipelined } from '../platform/postgres/transaction.ts'
-import type { SyncContext } from './context.ts'
+import type { SyncContext, UnconfirmedQueries } from './context.ts'
 import { lockClaimed } from './fence.ts'
 import type { Claim } from './types.ts'
-import { planUnconfirmed } from './unconfirmed-share.ts'
+
+type ShareContext = Pick<Context, 'config'> & { unconfirmedQueries: UnconfirmedQueries }
+
+/**
+ * How many unconfirmed transactions may be claimed beside those that run: ids that only a request to sync has
+ * named, however many were requested. They take at most half of the call slots, so that a notified transaction finds
+ * one, and come after every other due transaction; but one is always under way, so that they are asked about at last.
+ */
+export function planUnconfirmed({ config, unconfirmedQueries: { running } }: ShareContext) {
+  const most = Math.max(1, config.GATEWAY_MAX_CONCURRENCY >> 1)
+  return { room: Math.max(0, most - running), first: running === 0 }
+}
 
 /** Duration of a lease (ms): enough for a call to end in any way and its result to be committed. */
 export function leaseMs(gatewayTimeoutMs: number): number {

@@ -10,10 +10,14 @@ import {
   writeAnswers,
 } from './apply-answers.ts'
 import type { SyncContext } from './context.ts'
-import { explainRefusedAnswer, isWorthRepeating } from './explain-refused-answer.ts'
 import { listAnswered } from './list-answered.ts'
 import { prepareCommittedEvents, readCommittedObjects } from './record-committed-events.ts'
-import { logFindings, recordFindings } from './record-findings.ts'
+import {
+  explainRefusedAnswer,
+  isWorthRepeating,
+  logFindings,
+  recordFindings,
+} from './record-findings.ts'
 import { listStateChanges, summarise, type TransactionSummary } from './summarise.ts'
 import { type AnswerCommit, LOST, type QueryAnswer } from './types.ts'
 import { writeTransactions } from './write-transactions.ts'

@@ -2,7 +2,9 @@ import type { Context } from '../context.ts'
 import type { Batcher } from '../platform/concurrency/batcher.ts'
 import type { Slots } from '../platform/concurrency/slots.ts'
 import type { AnswerCommit, QueryAnswer } from './types.ts'
-import type { UnconfirmedQueries } from './unconfirmed-share.ts'
+
+/** The queries of unconfirmed transactions that this process makes now. */
+export type UnconfirmedQueries = { running: number }
 
 export type SyncContext = Context & {
   /** Calls to the gateway in flight, by merchant account: a claim holds one until its call has ended. */

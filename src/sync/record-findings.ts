@@ -1,3 +1,4 @@
+import postgres from 'postgres'
 import { transactions } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import {
@@ -6,7 +7,9 @@ import {
   resolveDiscrepancies,
 } from '../discrepancies/record-discrepancies.ts'
 import type { RecordedDiscrepancy, ResolvedDiscrepancy } from '../discrepancies/types.ts'
+import { PaymentElsewhereError } from '../payments/types.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
+import { isTransient } from '../platform/postgres/errors.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -14,6 +17,26 @@ import type { AppliedAnswer } from './apply-answers.ts'
 import type { SyncContext } from './context.ts'
 import { findDisagreements } from './find-disagreements.ts'
 import type { QueryAnswer } from './types.ts'
+
+/**
+ * SQLSTATE classes of an error that a value causes: data exceptions, violated constraints, and exceeded limits of
+ * a value. Any other error, such as a deadlock or a cancelled statement, is a fault of ours, not of the answer.
+ */
+const CAUSED_BY_VALUE = /^(22|23|54)/
+
+/**
+ * Why an answer cannot be stored: the database rejects one of its values.
+ * @returns undefined for any other error, which the answer did not cause
+ */
+export function explainRefusedAnswer(error: unknown): string | undefined {
+  const refused = error instanceof postgres.PostgresError && CAUSED_BY_VALUE.test(error.code)
+  return refused ? `the database rejected the answer (${error.code})` : undefined
+}
+
+/** Whether the same commit may succeed when it is run again at once. */
+export function isWorthRepeating(error: unknown): boolean {
+  return error instanceof PaymentElsewhereError || isTransient(error)
+}
 
 /** What a commit found beside the payments; logged and counted once it is done. */
 export type Findings = {

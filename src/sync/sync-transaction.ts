@@ -15,9 +15,14 @@ import {
 import { leaseMs, releaseClaim } from './claim-due.ts'
 import { commitBatch } from './commit-batch.ts'
 import type { SyncContext } from './context.ts'
-import { explainRefusedAnswer, isWorthRepeating } from './explain-refused-answer.ts'
 import { finishCommit } from './finish-commit.ts'
-import { logFindings, NO_FINDINGS, recordFindings } from './record-findings.ts'
+import {
+  explainRefusedAnswer,
+  isWorthRepeating,
+  logFindings,
+  NO_FINDINGS,
+  recordFindings,
+} from './record-findings.ts'
 import { recordRefundAnswer } from './record-refund-answer.ts'
 import type { QueryEnd } from './schedule.ts'
 import { type Claim, type ClaimEnd, LOST, type QueryAnswer } from './types.ts'

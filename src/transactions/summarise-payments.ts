@@ -1,6 +1,6 @@
 import { addAmounts, compareAmounts } from '../money.ts'
-import { isRecognised } from '../payments/is-recognised.ts'
 import { getCountedStatus } from '../payments/odd-readings.ts'
+import { isRecognised } from '../payments/view.ts'
 
 export type TransactionState = 'pending' | 'paid' | 'partially_refunded' | 'refunded' | 'failed'
 

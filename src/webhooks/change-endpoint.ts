@@ -6,7 +6,7 @@ import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import { type ChangeContext, commitChange, ENDPOINT_PATH } from './commit-change.ts'
 import type { EndpointRequest } from './find-endpoints.ts'
-import { forgetFailures } from './forget-failures.ts'
+import { forgetFailures } from './record-result.ts'
 import { requireReadable } from './require-readable.ts'
 
 /**

@@ -13,8 +13,8 @@ import {
 } from '../http/list.ts'
 import { ENDPOINT_PATH } from './commit-change.ts'
 import type { WebhooksContext } from './context.ts'
+import { listAttempts } from './delivery-log.ts'
 import { params, query, readRequest, refusals, shared } from './endpoint-params.ts'
-import { listAttempts } from './list-attempts.ts'
 import { replayDelivery, replayFailed } from './replay-deliveries.ts'
 import { type AttemptRow, Delivery, DeliveryReplay, showDelivery } from './view.ts'
 

@@ -1,8 +1,65 @@
+import { and, eq, isNull, sql } from 'drizzle-orm'
 import type { Context } from '../context.ts'
+import { webhookDeliveries, webhookEndpoints } from '../db/schema.ts'
+import { build } from '../platform/postgres/drizzle.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
+import type { Tx } from '../platform/postgres/types.ts'
 import type { WebhookDelivery } from './claim-deliveries.ts'
-import { type AttemptedDelivery, insertAttempt, type MadeAttempt } from './insert-attempt.ts'
-import { computeRetryDelay, DISABLE_AFTER_MS } from './retry-schedule.ts'
+import type { SendResult } from './sender.ts'
+
+/** Delays after the n-th failure of a delivery (s); further failures repeat the last. */
+const DELAYS_S = [5, 30, 120, 600, 3_600, 10_800, 21_600]
+const MAX_DELAY_S = 21_600
+
+/** Maximum share added at random, so that deliveries which failed together do not retry together. */
+const JITTER = 0.1
+
+/** An endpoint is disabled once every delivery has failed for this long (ms). */
+export const DISABLE_AFTER_MS = 5 * 86_400_000
+
+/** Returns the delay before the next attempt, after the n-th failure of a delivery (ms). */
+export function computeRetryDelay(failures: number, random: () => number = Math.random): number {
+  const base = DELAYS_S[failures - 1] ?? MAX_DELAY_S
+  return Math.round(base * 1000 * (1 + JITTER * random()))
+}
+
+/** An attempt that was made: when (database time), with which type of event, and what came back. */
+export type MadeAttempt = SendResult & { at: Date; type: string }
+
+/** The delivery that an attempt belongs to; `attempts` counts those before it. */
+export type AttemptedDelivery = Pick<
+  WebhookDelivery,
+  'endpointId' | 'eventId' | 'owner' | 'transactionId' | 'attempts'
+>
+
+/**
+ * The statement that adds an attempt to the log, for a common table expression.
+ * @param ended the name of an expression with a row if the claim was still held; otherwise nothing is added
+ */
+export function insertAttempt(
+  sql: Tx,
+  { endpointId, eventId, owner, transactionId, attempts }: AttemptedDelivery,
+  { at, type, durationMs, status, error, answer }: MadeAttempt,
+  ended: string,
+) {
+  return sql`
+    insert into webhook_attempts (merchant_code, endpoint_id, event_id, type, transaction_id, attempt, sent_at,
+      duration_ms, http_status, error, answer)
+    select ${owner}, ${endpointId}, ${eventId}, ${type}, ${transactionId}, ${attempts + 1}, ${at.toISOString()},
+      ${durationMs}, ${status}, ${error}, ${answer} from ${sql(ended)}`
+}
+
+/** Makes everything that waits due at once, as if nothing had failed. What is being sent keeps its lease. */
+export async function forgetFailures(tx: Tx, endpointId: string): Promise<void> {
+  await build(tx)
+    .update(webhookEndpoints)
+    .set({ failingSince: null, probeAt: null })
+    .where(eq(webhookEndpoints.id, endpointId))
+  await build(tx)
+    .update(webhookDeliveries)
+    .set({ dueAt: sql`now()`, attempts: 0, failingSince: null })
+    .where(and(eq(webhookDeliveries.endpointId, endpointId), isNull(webhookDeliveries.leaseId)))
+}
 
 /** The result of an attempt. `lost`: its lease had passed to another worker, and nothing was recorded. */
 export type DeliveryResult =

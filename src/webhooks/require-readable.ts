@@ -1,7 +1,7 @@
 import type { Access } from '../access/types.ts'
 import { DomainError } from '../errors.ts'
 import { isEventType } from '../events/event.ts'
-import { filterByScope } from '../feed/filter-by-scope.ts'
+import { filterByScope } from '../feed/read-feed.ts'
 import type { LockedEndpoint } from './commit-change.ts'
 
 /**

@@ -1,7 +1,8 @@
 import { isIP } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
-import { Agent } from 'undici'
+import { Agent, buildConnector } from 'undici'
+import { maskCardText } from '../platform/crypto/mask-cards.ts'
 import {
   AddressError,
   type AddressReach,
@@ -11,9 +12,69 @@ import {
   requireAllowedAddress,
 } from '../platform/outbound/addresses.ts'
 import { type ExchangeResult, exchange } from '../platform/outbound/exchange.ts'
-import { describeFailure } from './describe-failure.ts'
-import { guardConnections, isPlain } from './guard-connections.ts'
-import { readAnswerText } from './read-answer-text.ts'
+
+/** Whether a URL or a connection is plain HTTP. */
+export const isPlain = ({ protocol }: { protocol: string }) => protocol === 'http:'
+
+/**
+ * Makes a connector that connects to allowed addresses only. Every address of a name has to be allowed, not just
+ * the one tried first. Certificates are verified regardless of `NODE_TLS_REJECT_UNAUTHORIZED`.
+ */
+export function guardConnections(
+  reach: AddressReach,
+  resolve: ResolveHost,
+  timeout: number,
+): buildConnector.connector {
+  const build = (plain: boolean) =>
+    buildConnector({
+      timeout,
+      rejectUnauthorized: true,
+      lookup(hostname, { all, family }, callback) {
+        resolve(hostname).then(
+          (addresses) => {
+            const found = addresses.map((address) => ({ address, family: isIP(address) }))
+            try {
+              for (const { address } of found) requireAllowedAddress(address, plain, reach)
+            } catch (error) {
+              return callback(error instanceof Error ? error : new Error(String(error)), [])
+            }
+            const usable = found.filter((one) => !family || one.family === Number(family))
+            const [first] = usable
+            if (!first) return callback(new AddressError('has no address'), [])
+            if (all) callback(null, usable)
+            else callback(null, first.address, first.family)
+          },
+          (error: Error) => callback(error, []),
+        )
+      },
+    })
+  const [plain, secure] = [build(true), build(false)]
+  return (options, callback) => {
+    // A literal address is never resolved, so the lookup above does not check it.
+    try {
+      const { hostname } = options
+      if (isIP(hostname) !== 0) requireAllowedAddress(hostname, isPlain(options), reach)
+    } catch (error) {
+      return callback(error instanceof Error ? error : new Error(String(error)), null)
+    }
+    return isPlain(options) ? plain(options, callback) : secure(options, callback)
+  }
+}
+
+/** Bytes of an answer that are kept. */
+export const KEPT_ANSWER_BYTES = 1_024
+
+/**
+ * Returns the beginning of an endpoint's answer as text for people: what is not UTF-8 or not printable is replaced, and
+ * card data is masked.
+ */
+export function readAnswerText(body: Buffer): string {
+  // Masked before it is cut, so that no number is cut in a way that hides it from the masking.
+  const text = new TextDecoder().decode(body).replace(/[^\P{Cc}\n\t]/gu, '\ufffd')
+  const bytes = Buffer.from(maskCardText(text)).subarray(0, KEPT_ANSWER_BYTES)
+  // As a stream, so that a character that was cut in two is left out.
+  return new TextDecoder().decode(bytes, { stream: true })
+}
 
 /** Timeout of one call to an endpoint, from connecting to the last byte read (ms). */
 export const CALL_MS = 15_000
@@ -155,4 +216,15 @@ function readResult(result: ExchangeResult): Omit<SendResult, 'durationMs'> {
     return { status, error: accepted ? null : `answered ${status}`, answer }
   }
   return { status, error: 'reason' in result ? result.reason : 'no answer', answer: null }
+}
+
+const NO_ANSWER = 'no answer'
+
+/**
+ * Returns what merchants may know of a failed call: what the endpoint answered over HTTP, or what is wrong with its URL.
+ * How a connection failed is in the log alone: it shows which ports of a network are open, and what listens there.
+ */
+export function describeFailure(error: string | null): string | null {
+  if (error === null || error.startsWith('answered ') || error.startsWith('the url ')) return error
+  return NO_ANSWER
 }

@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import { EVENT_TYPES, isEventType } from '../events/event.ts'
 import { Id, Time } from '../http/fields.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import { describeFailure } from './describe-failure.ts'
+import { describeFailure } from './sender.ts'
 
 const EventTypeName = z.enum(EVENT_TYPES.filter(isEventType))
 

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
-import { requeueUnhandled } from '../../src/maintenance/requeue-unhandled.ts'
+import { requeueUnhandled } from '../../src/maintenance/housekeeping.ts'
 import { applyDeadlines } from '../../src/refunds/deadlines.ts'
 import { mayResend } from '../../src/refunds/schedule-check.ts'
 import { startDraft } from '../../src/refunds/transitions.ts'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { eraseReceivers } from '../../src/maintenance/erase-receivers.ts'
+import { eraseReceivers } from '../../src/maintenance/delete-expired.ts'
 import { createEncryption, deriveDataKeys } from '../../src/platform/crypto/encryption.ts'
 import { maskReceiver, placeReceiver } from '../../src/refunds/receiver.ts'
 import { Refund, RefundPreview, type RefundView, UNREADABLE } from '../../src/refunds/view.ts'

@@ -1,12 +1,12 @@
 import { z } from '@hono/zod-openapi'
-import { listDiscrepancies } from '../../discrepancies/list-discrepancies.ts'
+import { listDiscrepancies } from '../../discrepancies/routes.ts'
 import type { DiscrepancyRow } from '../../discrepancies/types.ts'
 import { Discrepancy, showDiscrepancy } from '../../discrepancies/view.ts'
 import { cutPage } from '../../http/list.ts'
 import { Badge, Time } from '../../platform/html/components.tsx'
-import { describeSide, nameKind } from '../discrepancy-words.ts'
 import { discrepancyPath, storyPath } from '../paths.ts'
 import { TEXTS } from '../texts/en.ts'
+import { describeSide, nameKind } from '../words.ts'
 import type { ListKind } from './list-kind.ts'
 
 const { columns, open, resolved } = TEXTS.lists

@@ -3,11 +3,11 @@ import { cutPage } from '../../http/list.ts'
 import { type FoundPayment, listPayments } from '../../payments/find-payments.ts'
 import { Payment, showPayment } from '../../payments/view.ts'
 import { Time } from '../../platform/html/components.tsx'
-import { toRange } from '../days.ts'
 import { formatMoney } from '../format-money.ts'
 import { nameAnchor, storyPath } from '../paths.ts'
 import { describeMethod, PaymentStatus } from '../states.tsx'
 import { TEXTS } from '../texts/en.ts'
+import { toRange } from '../words.ts'
 import type { ListKind } from './list-kind.ts'
 
 const { columns } = TEXTS.lists

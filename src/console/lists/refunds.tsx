@@ -4,11 +4,11 @@ import { cutPage } from '../../http/list.ts'
 import { Time } from '../../platform/html/components.tsx'
 import { type FoundRefund, listRefunds } from '../../refunds/find-refunds.ts'
 import { Refund, RefundState, type RefundView, showRefund } from '../../refunds/view.ts'
-import { toRange } from '../days.ts'
 import { formatMoney } from '../format-money.ts'
 import { nameAnchor, storyPath } from '../paths.ts'
 import { RefundStatus } from '../states.tsx'
 import { TEXTS } from '../texts/en.ts'
+import { toRange } from '../words.ts'
 import type { ListKind } from './list-kind.ts'
 
 const { columns } = TEXTS.lists

@@ -4,11 +4,11 @@ import { listTransactions } from '../../transactions/find-transactions.ts'
 import { type FoundByAmount, listByAmount } from '../../transactions/list-by-amount.ts'
 import type { TransactionRow, TransactionWithPayments } from '../../transactions/types.ts'
 import { showTransaction, Transaction, type TransactionView } from '../../transactions/view.ts'
-import { toRange } from '../days.ts'
 import { formatMoney } from '../format-money.ts'
 import { storyPath } from '../paths.ts'
 import { TransactionState } from '../states.tsx'
 import { TEXTS } from '../texts/en.ts'
+import { toRange } from '../words.ts'
 import type { ListKind } from './list-kind.ts'
 
 const { columns } = TEXTS.lists

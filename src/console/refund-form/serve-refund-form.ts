@@ -13,8 +13,11 @@ import { EMPTY_VALUES, parseValues, readValues } from './fields.ts'
 import type { RefundFlow } from './flow.ts'
 import { renderForm } from './form-page.tsx'
 import { issueTicket, type OpenedForm, openForm } from './open-form.ts'
+import { paymentFlow } from './payment-flow.tsx'
 import { renderPreview } from './preview-page.tsx'
+import { reasonRoutes } from './reason-routes.ts'
 import { refuseForm, refuseStale, type SentForm } from './refuse-form.tsx'
+import { surplusFlow } from './surplus-flow.tsx'
 import { type PreviewedContent, readPreview, readTicket, signPreview } from './ticket.ts'
 
 /**
@@ -99,4 +102,13 @@ async function confirm({ opened, ticket }: SentForm, refund: PreviewedContent) {
   if (requested.replayed) return redirectWith(c, story, 'refundRepeated')
   const { needsApproval } = requested.stored.refund
   return redirectWith(c, story, needsApproval ? 'refundAwaiting' : 'refundRequested')
+}
+
+/** The forms that refund, and the reasons that they offer. */
+export function refundRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
+  const app = new Hono<ConsoleEnv>()
+  app.route('/', refundFormRoutes(ctx, paymentFlow(ctx)))
+  app.route('/', refundFormRoutes(ctx, surplusFlow(ctx)))
+  app.route('/', reasonRoutes(ctx))
+  return app
 }

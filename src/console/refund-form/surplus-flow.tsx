@@ -1,6 +1,6 @@
 import { narrowMerchants } from '../../access/authenticate.ts'
 import type { Access } from '../../access/types.ts'
-import { readAccountHold } from '../../holds/read-account-hold.ts'
+import { readAccountHold } from '../../holds/find-subject.ts'
 import { isPositive, subtractAmount } from '../../money.ts'
 import { Card, DataTable, Facts, Identifier } from '../../platform/html/components.tsx'
 import { describeSurplus, type SurplusDescription } from '../../refunds/surplus/describe-surplus.ts'

@@ -8,7 +8,7 @@ import type { SearchHit } from '../../search/view.ts'
 import { readTransactions } from '../../transactions/find-transactions.ts'
 import type { TransactionWithPayments } from '../../transactions/types.ts'
 import type { ConsoleContext } from '../context.ts'
-import { toRange } from '../days.ts'
+import { toRange } from '../words.ts'
 import { isFiltered, type SearchQuery } from './read-query.ts'
 
 /** Results of a search at most. */

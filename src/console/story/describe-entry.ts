@@ -1,7 +1,7 @@
 import type { TimelineRow } from '../../transactions/timeline.ts'
-import { nameKind } from '../discrepancy-words.ts'
 import { formatMoney } from '../format-money.ts'
 import { TEXTS } from '../texts/en.ts'
+import { nameKind } from '../words.ts'
 
 type Entry = TimelineRow['entry']
 type Actor = keyof typeof TEXTS.timeline.actors

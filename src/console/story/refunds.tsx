@@ -15,10 +15,31 @@ import { HoldFacts } from './hold-facts.tsx'
 import { HoldForm, type MayRelease } from './hold-form.tsx'
 import type { Story } from './load-story.ts'
 import type { Draft } from './reason-form.tsx'
-import { describeApproval, describeFailure, describeResolution } from './refund-words.ts'
 
 const { sections } = TEXTS.story
-const { facts, requester, receiver, referenceSource, decision } = TEXTS.refunds
+const { approval, decision, failure, facts, requester, receiver, referenceSource } = TEXTS.refunds
+
+/** Who approved or declined a refund, and why. */
+export function describeApproval(of: NonNullable<RefundView['approval']>): string {
+  const { decision: decided, by, reason } = of
+  return decided === null || by === null ? approval.open : approval[decided](by, reason)
+}
+
+/** Who decided about the outcome of a refund, and why. */
+export function describeResolution(of: NonNullable<RefundView['resolution']>): string {
+  const { outcome, by, reason } = of
+  const known = Object.entries({
+    succeeded: decision.succeeded,
+    failed: decision.failed,
+    returned: decision.returned,
+  }).find(([name]) => name === outcome)?.[1]
+  return (known ?? decision.other)(by, reason)
+}
+
+/** Why a refund failed, and on whose side. */
+export function describeFailure({ source, code, message }: NonNullable<RefundView['failure']>) {
+  return source === 'gateway' ? failure.gateway(code, message) : failure[source](message)
+}
 
 type Props = {
   c: ConsoleRequest

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { raw } from 'hono/html'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { narrowMerchants } from '../../access/authenticate.ts'
@@ -7,13 +8,27 @@ import { findTransaction } from '../../transactions/find-transaction.ts'
 import type { FoundTransaction } from '../../transactions/types.ts'
 import type { ConsoleContext } from '../context.ts'
 import type { ConsoleRequest } from '../env.ts'
+import { TOKEN_FIELD } from '../forms/protect-forms.ts'
 import { renderConsolePage } from '../layout.tsx'
 import { requireScope } from '../permissions.ts'
 import { TEXTS } from '../texts/en.ts'
 import { loadStory } from './load-story.ts'
 import type { Draft } from './reason-form.tsx'
-import { renderParts } from './render-parts.tsx'
+import { StoryParts, type StoryProps } from './story-parts.tsx'
 import { type NewsWaiter, PAUSE_S } from './wait-for-news.ts'
+
+/** The parts of the page as HTML, and a tag that changes whenever a person sees something else. */
+export type RenderedParts = { html: string; etag: string }
+
+/** Each form has a token of its own, and differs although the page shows the same. */
+const TOKENS = new RegExp(`name="${TOKEN_FIELD}" value="[^"]*"`, 'g')
+
+/** Renders the parts of the page about a transaction. */
+export async function renderParts(props: StoryProps): Promise<RenderedParts> {
+  const html = String(await (<StoryParts {...props} />).toString())
+  const digest = createHash('sha256').update(html.replaceAll(TOKENS, '')).digest('base64url')
+  return { html, etag: `"${digest.slice(0, 22)}"` }
+}
 
 /**
  * Finds the transaction that a page is about.

@@ -2,19 +2,21 @@ import type { Child } from 'hono/jsx'
 import { showTransaction, type TransactionView } from '../../transactions/view.ts'
 import type { ConsoleContext } from '../context.ts'
 import type { ConsoleRequest } from '../env.ts'
-import { Discrepancies } from './discrepancies.tsx'
-import { ExternalRefunds } from './external-refunds.tsx'
 import type { MayRelease } from './hold-form.tsx'
 import { nameHeld, type Story } from './load-story.ts'
-import { Messages } from './messages.tsx'
 import { Payments } from './payments.tsx'
 import type { Draft } from './reason-form.tsx'
 import { Refunds } from './refunds.tsx'
-import { Requests } from './requests.tsx'
-import { SameOrder } from './same-order.tsx'
+import {
+  Discrepancies,
+  ExternalRefunds,
+  Messages,
+  Requests,
+  SameOrder,
+  Webhooks,
+} from './sections.tsx'
 import { Summary } from './summary.tsx'
 import { Timeline } from './timeline.tsx'
-import { Webhooks } from './webhooks.tsx'
 
 export type StoryProps = {
   c: ConsoleRequest

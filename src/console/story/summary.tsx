@@ -1,6 +1,8 @@
 import type { Child } from 'hono/jsx'
-import { isPositive } from '../../money.ts'
+import { compareAmounts, isPositive } from '../../money.ts'
 import { Card, Facts, Identifier, Notice, Time } from '../../platform/html/components.tsx'
+import { toIso } from '../../platform/postgres/row-set.ts'
+import type { ShownTransaction } from '../../transactions/types.ts'
 import type { TransactionView } from '../../transactions/view.ts'
 import type { ConsoleRequest } from '../env.ts'
 import { formatMoney } from '../format-money.ts'
@@ -8,9 +10,53 @@ import { Form } from '../forms/form.tsx'
 import { storyPath, surplusPath } from '../paths.ts'
 import { hasScope } from '../permissions.ts'
 import { TEXTS } from '../texts/en.ts'
-import { describeState } from './describe-state.ts'
-import { isBeingAsked } from './is-being-asked.ts'
 import type { Story } from './load-story.ts'
+
+const { headline, payment } = TEXTS.story
+
+/** Returns the state of a transaction and its amounts in words, e.g. "Paid in full, 250,000 VND". */
+export function describeState(shown: TransactionView): string {
+  const amounts = {
+    paid: shown.paidAmount,
+    refunded: shown.refundedAmount,
+    expected: shown.expectedAmount ?? '0',
+    currency: shown.currency,
+  }
+  switch (shown.state) {
+    case 'pending':
+      return describePending(shown)
+    case 'failed':
+      return headline.failed
+    case 'paid':
+      return headline[comparePaid(shown)](amounts)
+    case 'partially_refunded':
+      return headline.partlyRefunded(payment[comparePaid(shown)], amounts)
+    case 'refunded':
+      return headline.refunded(amounts)
+  }
+}
+
+function describePending({ sync, payments }: TransactionView): string {
+  if (sync.status === 'unconfirmed') return headline.unconfirmed
+  return payments.length === 0 ? headline.none : headline.inProgress
+}
+
+/** Compares what was paid with the amount of the order, where a verified notification states that. */
+function comparePaid({ paidAmount, expectedAmount }: TransactionView): keyof typeof payment {
+  if (expectedAmount === null) return 'paid'
+  const compared = compareAmounts(paidAmount, expectedAmount)
+  if (compared === 0) return 'paidInFull'
+  return compared < 0 ? 'paidInPart' : 'overpaid'
+}
+
+/** The clocks of database and process differ by less (ms). */
+const SLACK_MS = 1_000
+
+/** Whether a query of the transaction runs, or is due at once. */
+export function isBeingAsked({ dueAt, leaseId }: Pick<ShownTransaction, 'dueAt' | 'leaseId'>) {
+  if (leaseId !== null) return true
+  return dueAt !== null && Date.parse(toIso(dueAt)) <= Date.now() + SLACK_MS
+}
 
 const { facts, warnings, actions, asking, showCurrent } = TEXTS.story
 

@@ -1,5 +1,4 @@
-import { recordWrite } from '../../access/audit.ts'
-import { describeActor } from '../../access/describe-actor.ts'
+import { describeActor, recordWrite } from '../../access/audit.ts'
 import { lockLiveKey, namesKey, selectKeyName, selectPrincipal } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'

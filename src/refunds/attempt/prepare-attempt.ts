@@ -1,6 +1,7 @@
 import type { BodyHmac } from '../../gateway/body-hmac.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
+import { checkApproved } from '../approved-content.ts'
 import { hasNotGrown } from '../deadlines.ts'
 import { mayBeItsOwnGrowth, measureCounted, measureUnexplained } from '../measure-unmatched.ts'
 import { explainMayHaveMoved } from '../own-growth.ts'
@@ -10,9 +11,26 @@ import { isStillSurplus } from '../surplus/is-still-surplus.ts'
 import { isDue, mayLeaveRefundedAmount, sendToReview, transition } from '../transitions.ts'
 import type { LockedPayment, RefundDraft, RefundRow } from '../types.ts'
 import { findObstacle, mayClear, type Obstacle } from './find-obstacle.ts'
-import { isAsApproved } from './is-as-approved.ts'
 import { NOT_HELD_SQL } from './lock-hold.ts'
 import type { Attempt, AttemptContext, SendPermit } from './types.ts'
+
+/** Whether the refund is what was approved. One that is not, and was never sent, fails. */
+export function isAsApproved(
+  { encryption, log }: Pick<AttemptContext, 'encryption' | 'log'>,
+  draft: RefundDraft,
+  receiver: Receiver | undefined,
+): boolean {
+  const checked = checkApproved(encryption, draft.now, receiver)
+  if (checked === 'same') return true
+  const { merchantCode, refundId, status } = draft.now
+  log.error({ merchantCode, refundId, checked }, 'refund not sent: it is not what was approved')
+  if (checked === 'unknown' || status !== 'pending') return false
+  const failureMessage = 'it has changed since it was approved'
+  const failure = { failureSource: 'service' as const, failureReason: 'approval_mismatch' }
+  const reason = `check before sending: ${failureMessage}; nothing was sent`
+  transition(draft, 'failed', { reason }, { ...failure, failureMessage })
+  return false
+}
 
 /**
  * Records an attempt for at most one refund that may be sent now, in the commit that applied the snapshot.

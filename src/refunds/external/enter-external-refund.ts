@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { describeActor } from '../../access/describe-actor.ts'
+import { describeActor } from '../../access/audit.ts'
 import type { Access } from '../../access/types.ts'
 import { externalRefunds, type StoredResolution } from '../../db/schema.ts'
 import type { TransactionKey } from '../../db/transaction-key.ts'

@@ -1,15 +1,19 @@
 import { and, eq } from 'drizzle-orm'
-import { describeActor } from '../../access/describe-actor.ts'
+import { describeActor } from '../../access/audit.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { externalRefunds, type StoredResolution } from '../../db/schema.ts'
+import { formatTransactionKey, type TransactionKey } from '../../db/transaction-key.ts'
 import {
   recordDiscrepancies,
   resolveDiscrepancies,
 } from '../../discrepancies/record-discrepancies.ts'
 import type { RecordedDiscrepancy } from '../../discrepancies/types.ts'
+import type { NewEvent } from '../../events/record-events.ts'
+import { showPayment } from '../../payments/view.ts'
 import { build } from '../../platform/postgres/drizzle.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
+import { readTransactions } from '../../transactions/find-transactions.ts'
 import {
   buildSelfDecidedEvents,
   describeSelfDecided,
@@ -25,7 +29,6 @@ import { nameExternal } from '../reconcile/record-external.ts'
 import { recordExternalChanges } from '../record-external-changes.ts'
 import { DECIDED } from '../resolution-schema.ts'
 import type { ExternalChange } from '../types.ts'
-import { buildPaymentEvent } from './build-payment-event.ts'
 import {
   checkFirstSight,
   type ExternalOutcome,
@@ -35,6 +38,20 @@ import {
   refuseExternal,
 } from './judge-external.ts'
 import { judgeGrowthAgain } from './judge-growth-again.ts'
+
+/** Builds the event of a payment whose refundable amount a person's decision may have changed. */
+export async function buildPaymentEvent(
+  tx: Tx,
+  key: TransactionKey,
+  paymentId: string,
+): Promise<NewEvent[]> {
+  const found = (await readTransactions(tx, [key])).get(formatTransactionKey(key))
+  const own = found?.payments.find(({ payment }) => payment.paymentId === paymentId)
+  if (!found || !own) return []
+  const { merchantCode, transactionId } = key
+  const data = showPayment(own.payment, found.transaction, own.refundable)
+  return [{ merchantCode, transactionId, type: 'payment.updated', data }]
+}
 
 const OPERATION = 'POST /v1/external-refunds/{externalRefundId}/resolution'
 

@@ -1,3 +1,4 @@
+import type { Config } from '../../config/config.ts'
 import type { Context } from '../../context.ts'
 import type { TransactionKey } from '../../db/transaction-key.ts'
 import {
@@ -16,12 +17,28 @@ import { applyDeadlines } from '../deadlines.ts'
 import { explainMayHaveMoved } from '../own-growth.ts'
 import { recordExternalChanges } from '../record-external-changes.ts'
 import type { ExternalChange, Finding, LockedPayment, RefundDraft } from '../types.ts'
-import { findUnmatchedExternal } from './find-unmatched-external.ts'
 import { handleNotifications } from './handle-notifications.ts'
 import { type LockedRefunds, lockRefunds, refreshExternalRefunds } from './lock-refunds.ts'
 import { releaseOtherReadings } from './mark-external.ts'
 import { type MatchedPayments, matchPayments, rejudgeInferred } from './match-payments.ts'
 import { type SendingTurn, saveDrafts } from './save-drafts.ts'
+
+/** Finds the external refunds that no growth has shown within `REFUND_RESOLVE_FOR_MS`. */
+export function findUnmatchedExternal(
+  payments: readonly LockedPayment[],
+  { REFUND_RESOLVE_FOR_MS }: Pick<Config, 'REFUND_RESOLVE_FOR_MS'>,
+): Finding[] {
+  return payments.flatMap(({ paymentId, external }) =>
+    external
+      .filter(({ matched, sinceSeenMs }) => !matched && sinceSeenMs >= REFUND_RESOLVE_FOR_MS)
+      .map(({ id, amount }) => ({
+        kind: 'external_refund_unmatched',
+        ours: 'no increase of the refunded amount shows it',
+        theirs: `success notification, request ${id}, amount ${amount}`,
+        paymentId,
+      })),
+  )
+}
 
 /** The context needed to reconcile refunds. */
 export type RefundsContext = AttemptContext & Pick<Context, 'stopping'>

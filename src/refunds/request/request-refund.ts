@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { formatTransactionKey } from '../../db/transaction-key.ts'
@@ -6,13 +7,29 @@ import { prepareRecording } from '../../events/record-events.ts'
 import { confirmCommits, runPipelined } from '../../platform/postgres/transaction.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { buildRefundEvent } from '../build-event.ts'
-import { deriveRefundId } from './derive-refund-id.ts'
 import { KeyTakenError } from './explain-refusal.ts'
 import { findTarget, type RefundTarget, replayRefund } from './find-target.ts'
 import { formatParams } from './idempotency.ts'
 import { storeIntent } from './store-intent.ts'
 import { StaleVersionError } from './transaction-version.ts'
 import type { RefundIntent, RefundParams, RequestedRefund, StoredIntent } from './types.ts'
+
+/**
+ * Derives the id of a refund, which is the request id on the wire, from the request: the same merchant and key
+ * give the same id also from a database that lost the refund's row, so that the gateway can refuse it as repeated.
+ * @param idempotencyKey without its quotes
+ * @returns a UUID of version 8 (RFC 9562), in lower case
+ */
+export function deriveRefundId(merchantCode: string, idempotencyKey: string): string {
+  const bytes = createHash('sha256')
+    .update(['ipn-processor/refund', merchantCode, idempotencyKey].join('\0'))
+    .digest()
+    .subarray(0, 16)
+  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x80, 6)
+  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8)
+  const hex = bytes.toString('hex')
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+}
 
 /**
  * Accepts a refund: one transaction checks and stores the intent, whose id is the wire's request id from then

@@ -1,6 +1,7 @@
 import type { Context } from '../../context.ts'
 import { SYNC_DUE } from '../../db/channels.ts'
 import { DomainError } from '../../errors.ts'
+import { compareAmounts, exceedsDecimals, findLeastAmount } from '../../money.ts'
 import { notifyAfterCommit } from '../../platform/postgres/notify.ts'
 import { pipeline } from '../../platform/postgres/transaction.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
@@ -12,8 +13,37 @@ import { explainRefusal } from './explain-refusal.ts'
 import { findInferred } from './find-inferred.ts'
 import { type IntentToStore, insertIntent, lockPayment } from './insert-intent.ts'
 import { recordTaken } from './record-taken.ts'
-import { refuseAmount } from './refuse-amount.ts'
 import type { StoredIntent } from './types.ts'
+
+/** What a request asks for. Amounts are decimal strings, without one for all that is left. */
+export type AskedAmount = {
+  amount: string | undefined
+  currency: string | null
+  /** All that is left, or all of a surplus: may be refunded however small it is. */
+  whole: readonly string[]
+}
+
+/**
+ * Refuses an amount that its currency does not have: with too many decimals, or less than the smallest unit. Otherwise a
+ * payment could be refunded in a million parts, each of them a call of the gateway.
+ * @throws DomainError `invalid_request` on `amount`
+ */
+export function refuseAmount({ amount, currency, whole }: AskedAmount): void {
+  if (amount === undefined) return
+  if (currency !== null && exceedsDecimals(amount, currency)) {
+    throw refuse(`has more decimals than ${currency} has`)
+  }
+  const least = findLeastAmount(currency)
+  if (compareAmounts(amount, least) >= 0) return
+  if (whole.some((all) => compareAmounts(amount, all) === 0)) return
+  throw refuse(`must be at least ${least}, or all that is left`)
+}
+
+function refuse(message: string): DomainError {
+  return new DomainError('invalid_request', `amount: ${message}`, {
+    errors: [{ path: 'amount', message }],
+  })
+}
 
 /**
  * Stores the intent of a refund, with its history and audit entries, and makes its transaction due.

@@ -1,4 +1,4 @@
-import { describeActor } from '../../access/describe-actor.ts'
+import { describeActor } from '../../access/audit.ts'
 import { lockLiveKey } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'

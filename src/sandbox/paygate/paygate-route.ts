@@ -1,23 +1,52 @@
 import { createHash } from 'node:crypto'
 import type { HttpBindings } from '@hono/node-server'
 import type { Context } from 'hono'
+import { LosslessNumber } from 'lossless-json'
 import type { z } from 'zod'
 import {
   type SignatureVerdict,
   verifySecureHash,
   type WireParams,
 } from '../../gateway/signature.ts'
+import { addAmounts } from '../../money.ts'
 import { answerRequest } from '../faults/apply-fault.ts'
 import { takeFault } from '../faults/take-fault.ts'
 import { type PaygateEntry, recordEntry } from '../journal.ts'
-import type { SandboxMerchant, SandboxState } from '../state.ts'
+import type { SandboxMerchant, SandboxPayment, SandboxState } from '../state.ts'
 import type { PaygateAnswer } from '../types.ts'
 import { readFields, readParams, writeAnswer } from '../wire-format.ts'
-import { answerQuery } from './answer-query.ts'
-import { parseRequest, queryRequest, refundRequest } from './parse-request.ts'
-import { refuse, refuseWithCode } from './paygate-answers.ts'
+import { sumUnsettled } from './balance.ts'
+import { parseRequest, type QueryRequest, queryRequest, refundRequest } from './parse-request.ts'
+import { refuse, refuseWithCode, succeed } from './paygate-answers.ts'
 import { maskReceiver } from './receiver.ts'
 import { acceptRefund } from './refunds.ts'
+
+/** Answers QUERY_PT with the payments of a transaction (specification 4.3.1, entries 2.4). */
+export function answerQuery(
+  state: SandboxState,
+  merchant: SandboxMerchant,
+  request: QueryRequest,
+): PaygateAnswer {
+  const transaction = merchant.transactions.get(request.TransactionID)
+  if (transaction === undefined) return refuse('unknownTransaction')
+  const listed = transaction.payments.filter((payment) => payment.listed)
+  return succeed(
+    listed.map((payment) => ({
+      id: payment.id,
+      status: payment.status,
+      amount: new LosslessNumber(payment.amount),
+      paymentMethod: payment.paymentMethod,
+      refundedAmount: new LosslessNumber(showRefunded(state, payment)),
+    })),
+  )
+}
+
+/** Returns the `refundedAmount` of QUERY_PT: an override set by control, or the real amount. */
+function showRefunded({ refundMode }: SandboxState, payment: SandboxPayment): string {
+  if (payment.refundedAmountShown !== null) return payment.refundedAmountShown
+  if (!refundMode.countsUnsettled) return payment.refundedAmount
+  return addAmounts([payment.refundedAmount, sumUnsettled(payment)])
+}
 
 type PaygateRequest = {
   params: WireParams | undefined

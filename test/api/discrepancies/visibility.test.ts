@@ -1,6 +1,6 @@
 import { beforeAll, expect, it } from 'vitest'
 import { publishEvents } from '../../../src/feed/publish-events.ts'
-import { fanOut } from '../../../src/webhooks/fan-out.ts'
+import { fanOut } from '../../../src/webhooks/deliver-events.ts'
 import { readPage, withKey } from '../../support/api.ts'
 import { findEnd, readEvents } from '../../support/feed.ts'
 import { addKey } from '../../support/service.ts'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { deleteSignIns } from '../../../src/maintenance/delete-sign-ins.ts'
+import { deleteSignIns } from '../../../src/maintenance/delete-expired.ts'
 import { addTestPerson, addVisitor, makeLink } from '../../support/console.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { forgetUnconfirmed } from '../../../src/maintenance/forget-unconfirmed.ts'
+import { forgetUnconfirmed } from '../../../src/maintenance/housekeeping.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { readPage } from '../../support/api.ts'
 import { emptyTables } from '../../support/database.ts'

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { checkOrders } from '../../../src/maintenance/check-orders.ts'
+import { checkOrders } from '../../../src/maintenance/housekeeping.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { readPage } from '../../support/api.ts'
 import { emptyTables } from '../../support/database.ts'

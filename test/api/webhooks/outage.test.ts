@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { claimDeliveries } from '../../../src/webhooks/claim-deliveries.ts'
-import { createDeliveryRound } from '../../../src/webhooks/deliver-events.ts'
-import { fanOut } from '../../../src/webhooks/fan-out.ts'
+import { createDeliveryRound, fanOut } from '../../../src/webhooks/deliver-events.ts'
 import { serve } from '../../support/gateway.ts'
 import { keepLog } from '../../support/sync.ts'
 import { waitUntil } from '../../support/wait-until.ts'

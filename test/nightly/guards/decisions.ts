@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const DECISIONS: readonly Guard[] = [
   {
-    file: 'src/refunds/review/release-returned.ts',
+    file: 'src/refunds/review/apply-decision.ts',
     text: 'if (payment && isIncluded) await',
     mutation: "if (payment && isIncluded && amount === '') await",
     test: 'test/plays/review/decided-again.test.ts',

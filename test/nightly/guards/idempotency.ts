@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const IDEMPOTENCY: readonly Guard[] = [
   {
-    file: 'src/refunds/request/derive-refund-id.ts',
+    file: 'src/refunds/request/request-refund.ts',
     text: ".join('\\0'))",
     mutation: ".join(''))",
     test: 'test/plays/evidence/lost-rows.test.ts',

@@ -59,7 +59,7 @@ export const WEBHOOKS: readonly Guard[] = [
       "an endpoint gets the event, which the library's own verifier accepts, and no other header of ours",
   },
   {
-    file: 'src/webhooks/fan-out.ts',
+    file: 'src/webhooks/deliver-events.ts',
     text: 'limit ${sql.unsafe(String(MAX_PENDING))}) as waiting) < ${MAX_PENDING}',
     mutation: 'limit ${sql.unsafe(String(MAX_PENDING))}) as waiting) >= 0',
     test: 'test/api/webhooks/delivery.test.ts',
@@ -69,7 +69,7 @@ export const WEBHOOKS: readonly Guard[] = [
       'an endpoint gets only the types it subscribed to, and only events after its registration',
   },
   {
-    file: 'src/webhooks/list-sent.ts',
+    file: 'src/webhooks/delivery-log.ts',
     text: '    where e.id = ${sql(alias)}.event_id and e.merchant_code = ${merchantCode} and ${isReadable})`',
     mutation:
       '    where e.id = ${sql(alias)}.event_id and e.merchant_code >= ${merchantCode.slice(0, 0)} and ${isReadable})`',
@@ -98,7 +98,7 @@ export const WEBHOOKS: readonly Guard[] = [
       'an endpoint is disabled by a failure five days after the first since its last success, and not before',
   },
   {
-    file: 'src/webhooks/retry-schedule.ts',
+    file: 'src/webhooks/record-result.ts',
     text: 'const DELAYS_S = [5, 30,',
     mutation: 'const DELAYS_S = [5, 5,',
     test: 'test/api/webhooks/delivery.test.ts',

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { createDeleteExpired } from '../../../src/maintenance/delete-expired.ts'
-import { requeueUnhandled } from '../../../src/maintenance/requeue-unhandled.ts'
+import { requeueUnhandled } from '../../../src/maintenance/housekeeping.ts'
 import { exceedsDecimals } from '../../../src/money.ts'
 import { emptyTables } from '../../support/database.ts'
 import { MERCHANT } from '../../support/service.ts'

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
 import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
-import { deriveRefundId } from '../../../src/refunds/request/derive-refund-id.ts'
+import { deriveRefundId } from '../../../src/refunds/request/request-refund.ts'
 import { expectRefused } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
 import type { LabPayment } from '../../support/refund-lab.ts'

@@ -1,5 +1,5 @@
 import { Hono } from 'hono'
-import { listDeciders } from '../../../access/list-deciders.ts'
+import { listDeciders } from '../../../access/principal.ts'
 import type { DiscrepancyRow } from '../../../discrepancies/types.ts'
 import { DomainError, REFUSALS } from '../../../errors.ts'
 import { findExternalRefund } from '../../../refunds/external/find-external-refunds.ts'

@@ -1,5 +1,5 @@
 import { narrowMerchants } from '../../../access/authenticate.ts'
-import { listDeciders } from '../../../access/list-deciders.ts'
+import { listDeciders } from '../../../access/principal.ts'
 import type { DiscrepancyRow } from '../../../discrepancies/types.ts'
 import { type DiscrepancyView, showDiscrepancy } from '../../../discrepancies/view.ts'
 import { findMayEnd, type MayEnd } from '../../../refunds/approval/require-another.ts'

@@ -8,12 +8,12 @@ import {
   type Tone,
 } from '../../../platform/html/components.tsx'
 import { toIso } from '../../../platform/postgres/row-set.ts'
-import type { TroubledEndpoint } from '../../../webhooks/list-troubled.ts'
-import { nameKind } from '../../discrepancy-words.ts'
+import type { TroubledEndpoint } from '../../../webhooks/delivery-log.ts'
 import type { ConsoleRequest } from '../../env.ts'
 import { Form } from '../../forms/form.tsx'
 import { discrepancyPath, storyPath } from '../../paths.ts'
 import { TEXTS } from '../../texts/en.ts'
+import { nameKind } from '../../words.ts'
 
 const { columns, endpoint: texts } = TEXTS.tasks
 

@@ -5,11 +5,11 @@ import { isOwnRequest } from '../../../refunds/approval/self-decision.ts'
 import type { WaitingRefund } from '../../../refunds/list-waiting.ts'
 import { ANYBODY, findObstacle } from '../../../refunds/review/check-decision.ts'
 import type { ConsoleContext } from '../../context.ts'
-import { formatDuration, formatTimeLeft } from '../../format-duration.ts'
 import { formatMoney } from '../../format-money.ts'
 import { refundPagePath } from '../../paths.ts'
 import { RefundStatus } from '../../states.tsx'
 import { TEXTS } from '../../texts/en.ts'
+import { formatDuration, formatTimeLeft } from '../../words.ts'
 import type { Viewer } from './sections.ts'
 
 const { columns } = TEXTS.tasks

@@ -11,8 +11,8 @@ import {
   type WaitingRefund,
   type WaitingStatus,
 } from '../../../refunds/list-waiting.ts'
+import { listTroubledEndpoints, type TroubledEndpoint } from '../../../webhooks/delivery-log.ts'
 import { listVisibleOwners } from '../../../webhooks/find-endpoints.ts'
-import { listTroubledEndpoints, type TroubledEndpoint } from '../../../webhooks/list-troubled.ts'
 import type { ConsoleContext } from '../../context.ts'
 
 export const SECTION_NAMES = [

@@ -1,6 +1,6 @@
 import type { RefundView } from '../../../refunds/view.ts'
 import { TEXTS } from '../../texts/en.ts'
-import { nameOutcome } from './name-outcome.ts'
+import { nameOutcome } from '../../words.ts'
 
 const { happened, failure } = TEXTS.decisions
 

@@ -8,9 +8,9 @@ import {
 } from '../../../refunds/review/check-decision.ts'
 import type { ConsoleContext } from '../../context.ts'
 import type { ConsoleRequest } from '../../env.ts'
-import { formatTimeLeft } from '../../format-duration.ts'
 import { hasScope } from '../../permissions.ts'
 import { TEXTS } from '../../texts/en.ts'
+import { formatTimeLeft } from '../../words.ts'
 import type { ShownRefundPage } from './read-refund.ts'
 
 const { notNow } = TEXTS.decisions

@@ -1,6 +1,5 @@
 import { narrowMerchants } from '../../../access/authenticate.ts'
-import { listDeciders } from '../../../access/list-deciders.ts'
-import { readPrincipal } from '../../../access/principal.ts'
+import { listDeciders, readPrincipal } from '../../../access/principal.ts'
 import { listOfTransaction } from '../../../discrepancies/list-of-transaction.ts'
 import type { DiscrepancyRow } from '../../../discrepancies/types.ts'
 import { type FoundPayment, findPayment } from '../../../payments/find-payments.ts'

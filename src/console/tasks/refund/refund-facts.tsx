@@ -5,7 +5,7 @@ import { formatMoney } from '../../format-money.ts'
 import { nameAnchor, storyPath } from '../../paths.ts'
 import { describeMethod, RefundStatus } from '../../states.tsx'
 import { TEXTS } from '../../texts/en.ts'
-import { nameOutcome } from './name-outcome.ts'
+import { nameOutcome } from '../../words.ts'
 import type { ShownRefundPage } from './read-refund.ts'
 
 const texts = TEXTS.decisions

@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import type { Scope } from '../../../access/keys.ts'
-import { listDeciders } from '../../../access/list-deciders.ts'
+import { listDeciders } from '../../../access/principal.ts'
 import { DomainError, REFUSALS } from '../../../errors.ts'
 import { decideApproval } from '../../../refunds/approval/decide-approval.ts'
 import type { FoundRefund } from '../../../refunds/find-refunds.ts'

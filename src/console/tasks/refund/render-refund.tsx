@@ -1,20 +1,31 @@
 import type { Child } from 'hono/jsx'
-import { Notice } from '../../../platform/html/components.tsx'
+import { Card, Notice } from '../../../platform/html/components.tsx'
 import type { ConsoleContext } from '../../context.ts'
-import { nameKind } from '../../discrepancy-words.ts'
 import type { ConsoleRequest } from '../../env.ts'
 import { formatMoney } from '../../format-money.ts'
 import { renderConsolePage } from '../../layout.tsx'
 import { discrepancyPath, refundPagePath } from '../../paths.ts'
 import { TEXTS } from '../../texts/en.ts'
+import { nameKind } from '../../words.ts'
 import { AnnotationCard } from '../annotation-card.tsx'
 import { type PageState, pickForm } from '../page-state.ts'
 import { ApproveCard, CancelCard, ConfirmCard, DecideCard } from './decision-cards.tsx'
 import { findOffers } from './find-offers.ts'
-import { ObstacleCard } from './obstacle-card.tsx'
 import { ProofCard, StepsCard, SupportCard } from './proof-cards.tsx'
 import type { ShownRefundPage } from './read-refund.ts'
 import { RefundFactsCard } from './refund-facts.tsx'
+
+/** Why something is not offered. */
+export function ObstacleCard({ obstacles }: { obstacles: readonly string[] }) {
+  if (obstacles.length === 0) return null
+  return (
+    <Card title={TEXTS.decisions.notNow.title}>
+      {obstacles.map((text) => (
+        <p>{text}</p>
+      ))}
+    </Card>
+  )
+}
 
 const texts = TEXTS.decisions
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ServiceContext } from '../../../../src/create-context.ts'
-import { listDiscrepancies } from '../../../../src/discrepancies/list-discrepancies.ts'
+import { listDiscrepancies } from '../../../../src/discrepancies/routes.ts'
 import { cutPage, type Position, readCursor } from '../../../../src/http/list.ts'
 import { listPayments } from '../../../../src/payments/find-payments.ts'
 import type { PageRead } from '../../../../src/platform/postgres/list-page.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { describeEntry } from '../../../../src/console/story/describe-entry.ts'
 import { describeNext } from '../../../../src/console/story/describe-next.ts'
-import { describeState } from '../../../../src/console/story/describe-state.ts'
+import { describeState } from '../../../../src/console/story/summary.tsx'
 import type { TransactionView } from '../../../../src/transactions/view.ts'
 
 const TIME = '2026-11-21T09:33:03.230Z'

@@ -1,0 +1,117 @@
+import { listExpiringKeys } from '../access/list-keys.ts'
+import type { Context } from '../context.ts'
+import { SYNC_DUE } from '../db/channels.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import { notify } from '../platform/postgres/notify.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
+import { checkOrder } from '../transactions/check-order.ts'
+import { makeDue } from '../transactions/make-due.ts'
+
+const ORDERS = 100
+
+/**
+ * Checks the orders that a process left unchecked when it stopped after its commit.
+ * @returns the number of transactions whose order was checked
+ */
+export async function checkOrders(ctx: Pick<Context, 'sql' | 'log' | 'metrics'>): Promise<number> {
+  const due = await ctx.sql<TransactionKey[]>`
+    select merchant_code as "merchantCode", transaction_id as "transactionId" from transactions
+    where order_check_due limit ${ORDERS}`
+  for (const key of due) await checkOrder(ctx, key)
+  return due.length
+}
+
+/** Transactions or notifications per statement. */
+const BATCH = 500
+
+const CALLS = byKey('g', ['merchant_code', 'transaction_id'], 'p')
+
+/**
+ * Deletes transactions that neither a notification nor an answer of the gateway has named within `SYNC_REPOLL_FOR_MS`
+ * of the last request to sync, with the records of their queries: mistyped ids. One that was never queried, or whose
+ * query is in progress, is left for a later round.
+ * @returns the number of transactions deleted
+ */
+export async function forgetUnconfirmed({
+  sql,
+  config,
+  log,
+}: Pick<Context, 'sql' | 'config' | 'log'>): Promise<number> {
+  const forgotten = await sql<{ merchantCode: string; transactionId: string }[]>`
+    with picked as materialized (
+      select merchant_code, transaction_id from transactions
+      where unconfirmed and asked_for_at < now() - ${config.SYNC_REPOLL_FOR_MS} * interval '1 millisecond'
+        and lease_id is null and queried_at is not null
+      order by asked_for_at limit ${BATCH} for update skip locked
+    ), calls as (
+      delete from gateway_calls as c using picked as p cross join lateral (
+        select id from gateway_calls as g where ${sql.unsafe(CALLS)} offset 0) as g
+      where c.id = g.id
+    )
+    delete from transactions as t using picked as p
+    where t.merchant_code = p.merchant_code and t.transaction_id = p.transaction_id
+    returning t.merchant_code as "merchantCode", t.transaction_id as "transactionId"`
+  for (const key of forgotten) {
+    log.info(
+      key,
+      'transaction forgotten: it was only ever asked for, and the gateway does not know it',
+    )
+  }
+  return forgotten.length
+}
+
+/** A younger notification is still being handled in the normal way (ms). */
+const MIN_AGE_MS = 5_000
+
+/**
+ * Makes transactions due whose refund notifications were never handled. One that arrives while its payment is
+ * stored for the first time is seen neither by the intake nor by that commit.
+ * @returns the number of transactions made due
+ */
+export async function requeueUnhandled({ sql }: Pick<Context, 'sql'>): Promise<number> {
+  const [row] = await sql<{ requeued: number }[]>`
+    with unhandled as (
+      select distinct p.merchant_code, p.transaction_id
+      from ipn_events e join payments p using (merchant_code, payment_id)
+        join transactions t on t.merchant_code = p.merchant_code and t.transaction_id = p.transaction_id
+      where e.kind = 'refund' and e.handled_at is null and t.due_at is null
+        and e.last_received_at < now() - ${MIN_AGE_MS} * interval '1 millisecond'
+      limit ${BATCH}
+    ), due as (
+      update transactions t set ${makeDue(sql)} from unhandled u
+      where t.merchant_code = u.merchant_code and t.transaction_id = u.transaction_id
+        and t.due_at is null
+      returning t.transaction_id
+    )
+    select count(*) as requeued from due`
+  const requeued = row?.requeued ?? 0
+  if (requeued > 0) notify(sql, SYNC_DUE)
+  return requeued
+}
+
+const DAY_MS = 86_400_000
+
+/**
+ * Returns a pass that warns of each API key that ends soon and has no successor: at its first round, then once a day.
+ * @param now monotonic clock (ms)
+ */
+export function createExpiryWarning(
+  { sql, log }: Pick<Context, 'sql' | 'log'>,
+  now = () => performance.now(),
+) {
+  let warnedAt = Number.NEGATIVE_INFINITY
+  /** @returns the number of keys warned of */
+  return async (): Promise<number> => {
+    if (now() - warnedAt < DAY_MS) return 0
+    const keys = await listExpiringKeys(sql)
+    warnedAt = now()
+    for (const { id: keyId, name, expiresAt } of keys) {
+      log.warn(
+        { keyId, name, expiresAt: toIso(expiresAt) },
+        `an API key ends soon: replace it with: npm run -s cli -- keys rotate ${keyId}`,
+      )
+    }
+    return keys.length
+  }
+}
