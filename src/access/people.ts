@@ -7,9 +7,8 @@ import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { createKey, revokeKey } from './change-keys.ts'
 import { EVERY_MERCHANT, UNLIMITED } from './keys.ts'
 import { foldName } from './principal.ts'
-import { listScopes, type Role } from './roles.ts'
 import { isLiveSession } from './sessions.ts'
-import type { Access } from './types.ts'
+import { type Access, listScopes, type Role } from './types.ts'
 
 /** The name of a person, as it stands in the audit log: 1 to 140 printable characters. */
 export const PersonName = z

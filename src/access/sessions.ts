@@ -1,7 +1,7 @@
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { type ApiKey, hashKey, UNLIMITED } from './keys.ts'
-import { listScopes } from './roles.ts'
+import { listScopes } from './types.ts'
 
 /** How long a session lasts without a request, and at most (minutes). */
 export const IDLE_MINUTES = 30

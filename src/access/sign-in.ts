@@ -7,8 +7,8 @@ import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { recordWrite } from './audit.ts'
 import { hashKey } from './keys.ts'
-import { listScopes } from './roles.ts'
 import { SESSION_MINUTES } from './sessions.ts'
+import { listScopes } from './types.ts'
 
 /**
  * Sign-ins that may fail from one network, and that one person may make. A link's token has 256 random bits, so this

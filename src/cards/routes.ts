@@ -7,8 +7,7 @@ import { createRouter } from '../http/app.ts'
 import { describeRefusals, describeTextResponse, GATEWAY_REFUSALS } from '../http/describe.ts'
 import { Id, MerchantCode } from '../http/fields.ts'
 import type { CardsContext } from './context.ts'
-import { type CardLanguage, listCards, readCard } from './read-cards.ts'
-import { resolveAccount } from './resolve-account.ts'
+import { type CardLanguage, listCards, readCard, resolveAccount } from './read-cards.ts'
 import { CardEnvelope, CardListEnvelope } from './view.ts'
 
 /**

@@ -1,8 +1,14 @@
 import type { Command } from 'commander'
 import { createKey, type NewKey, revokeKey, rotateKey } from '../access/change-keys.ts'
 import { DEFAULT_RATE_PER_MINUTE } from '../access/key-limits.ts'
-import { type CapsByCurrency, EVERY_MERCHANT, SCOPES, type Scope } from '../access/keys.ts'
-import { type ListedKey, listKeys } from '../access/list-keys.ts'
+import {
+  type CapsByCurrency,
+  EVERY_MERCHANT,
+  type ListedKey,
+  listKeys,
+  SCOPES,
+  type Scope,
+} from '../access/keys.ts'
 import { readDataKeyConfig } from '../config/config.ts'
 import { openDataKeys } from '../db/data-keys.ts'
 import { resealData } from '../maintenance/reseal.ts'

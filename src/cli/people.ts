@@ -10,8 +10,8 @@ import {
   PersonEmail,
   PersonName,
 } from '../access/people.ts'
-import { ROLES, type Role } from '../access/roles.ts'
 import { createSignInLink, formatSignInUrl, LINK_MINUTES } from '../access/sign-in.ts'
+import { ROLES, type Role } from '../access/types.ts'
 import { findConsoleUrl } from '../config/config.ts'
 import { readSome } from '../config/environment.ts'
 import type { Environment } from '../config/settings.ts'

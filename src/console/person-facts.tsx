@@ -1,4 +1,4 @@
-import { ROLES } from '../access/roles.ts'
+import { ROLES } from '../access/types.ts'
 import { TEXTS } from './texts/en.ts'
 
 /** The roles of a person, each with what it may do. */

@@ -163,7 +163,7 @@ export const people = pgTable(
     /** Without regard to case and spaces (`foldName`): no two people have the same at a time. */
     foldedName: text('folded_name').notNull(),
     foldedEmail: text('folded_email'),
-    /** Of `src/access/roles.ts`. */
+    /** Of `src/access/types.ts`. */
     roles: text('roles').array().notNull(),
     /** Merchant codes, or `*` for all accounts. */
     merchants: text('merchants').array().notNull(),

@@ -1,8 +1,32 @@
 import { EVENT_RECORDED } from '../db/channels.ts'
+import { changes } from '../db/schema.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
+import { insertRows, pickColumns } from '../platform/postgres/row-set.ts'
 import type { LastStatement } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { EventType } from './event.ts'
+
+const COLUMNS = pickColumns(
+  changes,
+  'merchantCode',
+  'transactionId',
+  'paymentId',
+  'refundId',
+  'field',
+  'before',
+  'after',
+  'callId',
+  'ipnEventId',
+  'cause',
+)
+
+/** A row of `changes`: one field of a transaction, payment or refund, before and after. */
+export type ChangeRow = Pick<typeof changes.$inferInsert, keyof typeof COLUMNS>
+
+/** Records changes in the commit that makes them, in the order given. Sends no statement when there are none. */
+export async function recordChanges(tx: Tx, rows: readonly ChangeRow[]): Promise<void> {
+  if (rows.length > 0) await tx`${insertRows(tx, changes, COLUMNS, rows)}`
+}
 
 /** An event to record. `data` is the object after the change, shaped as its own route returns it. */
 export type NewEvent = {

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { Gauge } from 'prom-client'
 import { SELECT_CHECKPOINT_AGE } from '../access/audit-checkpoints.ts'
-import { EXPIRING_SOON } from '../access/list-keys.ts'
+import { EXPIRING_SOON } from '../access/keys.ts'
 import type { Config } from '../config/config.ts'
 import type { FeedContext } from '../feed/context.ts'
 import type { IpnContext } from '../ipn/inbox.ts'

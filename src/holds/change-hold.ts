@@ -3,8 +3,7 @@ import { SYNC_DUE } from '../db/channels.ts'
 import { pickOrder } from '../db/order-facts.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
-import { recordChanges } from '../events/record-changes.ts'
-import { type NewEvent, recordEvents } from '../events/record-events.ts'
+import { type NewEvent, recordChanges, recordEvents } from '../events/record-events.ts'
 import { buildPaymentEvents } from '../payments/build-events.ts'
 import type { StoredHold } from '../payments/view.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
@@ -18,13 +17,11 @@ import {
   listTransactionsOf,
   type OwnRefund,
 } from '../refunds/approval/require-another.ts'
-import { buildRefundEvent, readRefunds } from '../refunds/build-event.ts'
+import { buildRefundEvent, readRefunds } from '../refunds/events.ts'
 import { recheckTransaction } from '../refunds/lock-transaction.ts'
+import { makeDue, notifyTransactionChanged } from '../transactions/due.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
-import { makeDue } from '../transactions/make-due.ts'
-import { notifyTransactionChanged } from '../transactions/notify-changed.ts'
-import type { HoldSubject } from './find-subject.ts'
-import { requireAnotherToRelease } from './whose-hold.ts'
+import { type HoldSubject, requireAnotherToRelease } from './find-subject.ts'
 
 /** A hold to set or to release, and why. */
 export type HoldChange = { held: boolean; reason: string; operation: string }

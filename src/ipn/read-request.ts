@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { type BodyBudget, readBody } from '../http/body.ts'
-import type { IpnRequest } from './types.ts'
-import { type IpnAnswer, OVERLOADED } from './types.ts'
+import { type IpnAnswer, type IpnRequest, OVERLOADED } from './types.ts'
 
 /** After a body that was not read to its end the connection cannot be reused. */
 export const CLOSE = { connection: 'close' }

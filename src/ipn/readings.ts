@@ -5,7 +5,7 @@ import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { rowSet } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import { REQUEST_ID } from '../transactions/select-refund-notifications.ts'
+import { REQUEST_ID } from '../transactions/due.ts'
 import { writeArrivals } from './store.ts'
 import type { Arrival } from './types.ts'
 

@@ -5,8 +5,7 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import { formatRows, pickColumns, writeRowSet } from '../platform/postgres/row-set.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import { MAKE_DUE } from '../transactions/make-due.ts'
-import { REQUEST_ID } from '../transactions/select-refund-notifications.ts'
+import { MAKE_DUE, REQUEST_ID } from '../transactions/due.ts'
 import {
   describeEvent,
   EVENT,

@@ -1,4 +1,4 @@
-import { listExpiringKeys } from '../access/list-keys.ts'
+import { listExpiringKeys } from '../access/keys.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/channels.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
@@ -6,7 +6,7 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { checkOrder } from '../transactions/check-order.ts'
-import { makeDue } from '../transactions/make-due.ts'
+import { makeDue } from '../transactions/due.ts'
 
 const ORDERS = 100
 

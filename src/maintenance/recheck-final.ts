@@ -11,7 +11,7 @@ import type { NewDiscrepancy } from '../discrepancies/types.ts'
 import { recordEvents } from '../events/record-events.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
-import { makeDue } from '../transactions/make-due.ts'
+import { makeDue } from '../transactions/due.ts'
 
 /** Fills the queue of due transactions up to this number at most, so that new ones are not held up. */
 const MAX_DUE = 100

@@ -9,12 +9,15 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { buildRefundEvent, readRefunds } from '../refunds/build-event.ts'
-import { buildExternalEvents, readExternalRefunds } from '../refunds/build-external-events.ts'
 import { looksDifferent } from '../refunds/draft.ts'
+import {
+  buildExternalEvents,
+  buildRefundEvent,
+  readExternalRefunds,
+  readRefunds,
+} from '../refunds/events.ts'
 import { type RefundsContext, reconcileRefunds } from '../refunds/reconcile/reconcile-refunds.ts'
-import { makeDue } from '../transactions/make-due.ts'
-import { notifyTransactionChanged } from '../transactions/notify-changed.ts'
+import { makeDue, notifyTransactionChanged } from '../transactions/due.ts'
 
 /** Transactions per round: each has a commit of its own. */
 const BATCH = 100

@@ -1,6 +1,6 @@
 import { payments } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import type { ChangeRow } from '../events/record-changes.ts'
+import type { ChangeRow } from '../events/record-events.ts'
 import type { PaymentList } from '../gateway/types.ts'
 import { compareAmounts } from '../money.ts'
 import { byKey } from '../platform/postgres/by-key.ts'

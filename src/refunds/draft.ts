@@ -1,7 +1,7 @@
 import { and, eq, sql } from 'drizzle-orm'
 import { refunds } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import { recordChanges } from '../events/record-changes.ts'
+import { recordChanges } from '../events/record-events.ts'
 import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'

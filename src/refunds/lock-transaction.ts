@@ -2,8 +2,7 @@ import { SYNC_DUE } from '../db/channels.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { makeDue } from '../transactions/make-due.ts'
-import { notifyTransactionChanged } from '../transactions/notify-changed.ts'
+import { makeDue, notifyTransactionChanged } from '../transactions/due.ts'
 
 /** Locks a transaction until the commit. Lock it before its payments and refunds. */
 export async function lockTransaction(

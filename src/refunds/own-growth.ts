@@ -1,12 +1,85 @@
 import { Big } from 'big.js'
 import { DomainError } from '../errors.ts'
-import {
-  isInferredUnmatched,
-  mayBeItsOwnGrowth,
-  measureCounted,
-  measureUnexplained,
-} from './measure-unmatched.ts'
-import type { LockedPayment, RefundDraft, RefundRow } from './types.ts'
+import { addAmounts } from '../money.ts'
+import type { Finding, LockedPayment, RefundDraft, RefundRow } from './types.ts'
+
+/**
+ * Describes growth of a payment that nothing explains. The two sides are what the discrepancy is known by: an answer and a
+ * person's decision that leave the same growth unexplained open the same one.
+ * @param unexplained a decimal string above zero
+ */
+export function describeGrowth(
+  { paymentId, refundedNow }: Pick<LockedPayment, 'paymentId' | 'refundedNow'>,
+  unexplained: string,
+): Finding {
+  return {
+    kind: 'unexplained_growth',
+    ours: `no refund explains ${unexplained} of it`,
+    theirs: `refundedAmount ${refundedNow}`,
+    paymentId,
+  }
+}
+
+/**
+ * Measures the part of a payment's growth that is matched to no refund, a decimal string; negative when the
+ * refunded amount is below what refunds explain.
+ * @param drafts may include refunds of other payments
+ */
+export function measureUnmatched(
+  {
+    paymentId,
+    refundedNow,
+    refundedAtFirst,
+    external,
+  }: Pick<LockedPayment, 'paymentId' | 'refundedNow' | 'refundedAtFirst' | 'external'>,
+  drafts: readonly RefundDraft[],
+): string {
+  const own = drafts.flatMap(({ now }) => (now.paymentId === paymentId ? [now] : []))
+  const matched = [
+    ...own.filter((one) => one.matched && !one.inFirstSight),
+    ...external.filter((one) => one.matched),
+  ]
+  const grown = new Big(refundedNow).minus(refundedAtFirst)
+  return matched.reduce((left, { amount }) => left.minus(amount), grown).toFixed()
+}
+
+/**
+ * Measures the part of a payment's growth that nothing explains, not even a refund whose success was inferred from it;
+ * a decimal string, negative when the refunded amount is below what refunds explain.
+ * @param drafts may include refunds of other payments
+ */
+export function measureUnexplained(
+  payment: Pick<LockedPayment, 'paymentId' | 'refundedNow' | 'refundedAtFirst' | 'external'>,
+  drafts: readonly RefundDraft[],
+): string {
+  const inferred = drafts.flatMap(({ now }) =>
+    now.paymentId === payment.paymentId && isInferredUnmatched(now) ? [now.amount] : [],
+  )
+  return new Big(measureUnmatched(payment, drafts)).minus(addAmounts(inferred)).toFixed()
+}
+
+/**
+ * Measures the growth of a payment that is matched to no known refund, a decimal string, by the refunded amount that
+ * counts: an answer that shows less takes back no growth before it is confirmed.
+ * @param drafts may include refunds of other payments
+ */
+export function measureCounted(payment: LockedPayment, drafts: readonly RefundDraft[]): string {
+  const refundedNow = payment.countedRefunded ?? payment.refundedNow
+  return measureUnmatched({ ...payment, refundedNow }, drafts)
+}
+
+/** Whether its success was inferred: it stays reserved until it is known. */
+export function isInferredUnmatched({ status, inferred, matched }: RefundRow): boolean {
+  return status === 'succeeded' && inferred && !matched
+}
+
+/**
+ * Whether the payment has grown by at least the amount of a refund without a known refund that explains it: a row of the
+ * refund that is lost may have been sent. Such a refund is neither sent nor ended as unsent.
+ */
+export function mayBeItsOwnGrowth(unmatchedDelta: string, { amount }: { amount: string }): boolean {
+  return new Big(unmatchedDelta).gte(amount)
+}
 
 /** The refunds and payments of a transaction, locked. */
 type Locked = { payments: readonly LockedPayment[]; drafts: readonly RefundDraft[] }
@@ -19,7 +92,7 @@ export function explainMayHaveMoved(locked: Locked, row: RefundRow): string | un
   const payment = findPayment(locked, row)
   if (!payment?.listed) return 'the gateway does not list its payment any more, or not readably'
   const growth = findOwnGrowth(payment, locked, row)
-  return growth && `${describeGrowth(growth, payment)}, and may be this refund`
+  return growth && `${describeOwnGrowth(growth, payment)}, and may be this refund`
 }
 
 /**
@@ -35,7 +108,7 @@ export function refuseOwnGrowth(
   const payment = findPayment(locked, row)
   const growth = payment && findOwnGrowth(payment, locked, row)
   if (!payment || growth === undefined) return
-  const detail = `Refund ${row.refundId} cannot be ${done}: ${describeGrowth(growth, payment)}, and may be this refund. ${listSteps(payment, locked)}, then repeat the request`
+  const detail = `Refund ${row.refundId} cannot be ${done}: ${describeOwnGrowth(growth, payment)}, and may be this refund. ${listSteps(payment, locked)}, then repeat the request`
   throw new DomainError('growth_may_be_its_own', detail)
 }
 
@@ -53,7 +126,7 @@ function findOwnGrowth(
   return mayBeItsOwnGrowth(unmatched, row) ? unmatched : undefined
 }
 
-function describeGrowth(
+function describeOwnGrowth(
   growth: string,
   { paymentId, refundedNow, countedRefunded }: LockedPayment,
 ): string {

@@ -17,7 +17,7 @@ import type { TransactionsContext } from '../transactions/context.ts'
 import { type FoundRefund, findRefund, listRefunds } from './find-refunds.ts'
 import { maskReceiver } from './receiver.ts'
 import { findReceiverHints } from './request/check-receiver.ts'
-import { findReplayed } from './request/find-replayed.ts'
+import { findReplayed } from './request/find-target.ts'
 import { readIdempotencyKey } from './request/idempotency.ts'
 import { withDryRun } from './request/mark-dry-run.ts'
 import {

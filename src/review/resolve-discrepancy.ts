@@ -15,7 +15,7 @@ import {
 import { enterExternalRefund } from '../refunds/external/enter-external-refund.ts'
 import { recheckTransaction } from '../refunds/lock-transaction.ts'
 import { ChangedSinceShownError } from '../refunds/shown-version.ts'
-import { makeDue } from '../transactions/make-due.ts'
+import { makeDue } from '../transactions/due.ts'
 import { changeDiscrepancy } from './change-discrepancy.ts'
 
 const OPERATION = 'POST /v1/discrepancies/{id}/resolution'

@@ -8,7 +8,7 @@ import { BODY_REFUSALS, describeRefusals, describeResponse } from '../http/descr
 import { MerchantCode } from '../http/fields.ts'
 import { Reason } from '../refunds/request/params.ts'
 import { addNote, assignDiscrepancy } from './annotate-discrepancy.ts'
-import { findDiscrepancy } from './find-discrepancy.ts'
+import { findDiscrepancy } from './change-discrepancy.ts'
 import { resolveDiscrepancy } from './resolve-discrepancy.ts'
 
 const Text = Reason.min(1, 'must not be empty')

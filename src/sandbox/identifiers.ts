@@ -1,5 +1,26 @@
 import { randomInt } from 'node:crypto'
-import type { Pick } from './random.ts'
+
+/**
+ * Returns a repeatable generator of numbers in [0, 1): the same seed gives the same sequence
+ * (mulberry32).
+ */
+export function makeRandom(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
+
+/** Returns a whole number from 0 to below `max`. */
+export type PickNumber = (max: number) => number
+
+/** Derives whole numbers from a generator of numbers in [0, 1). */
+export function makePick(random: () => number): PickNumber {
+  return (max) => Math.floor(random() * max)
+}
 
 // Only the identifiers of a seeded population are repeatable; all others use the system's generator.
 
@@ -7,18 +28,18 @@ const LETTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ'
 const LETTERS_AND_DIGITS = `${LETTERS}0123456789`
 
 /** Makes a transaction identifier: UTC date and time to the second, then six letters. */
-export function makeTransactionId(now: Date, pick: Pick = randomInt): string {
+export function makeTransactionId(now: Date, pick: PickNumber = randomInt): string {
   const digits = now.toISOString().replaceAll(/\D/g, '').slice(2, 14)
   return digits + pickCharacters(LETTERS, 6, pick)
 }
 
 /** Makes a refund identifier (`transId`, specification 2.5): twelve letters and digits. */
-export function makeRefundId(pick: Pick = randomInt): string {
+export function makeRefundId(pick: PickNumber = randomInt): string {
   return pickCharacters(LETTERS_AND_DIGITS, 12, pick)
 }
 
 /** Makes a refund's request identifier in the form of a version 4 UUID. */
-export function makeRequestId(pick: Pick): string {
+export function makeRequestId(pick: PickNumber): string {
   const hex = pickCharacters('0123456789abcdef', 30, pick)
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(12, 15)}-8${hex.slice(15, 18)}-${hex.slice(18)}`
 }
@@ -31,6 +52,6 @@ export function pickFirstPaymentId(): number {
   return randomInt(10 ** 9, 10 ** 12)
 }
 
-function pickCharacters(alphabet: string, count: number, pick: Pick): string {
+function pickCharacters(alphabet: string, count: number, pick: PickNumber): string {
   return Array.from({ length: count }, () => alphabet.charAt(pick(alphabet.length))).join('')
 }

@@ -5,8 +5,7 @@ import { createRouter } from '../http/app.ts'
 import { describeRefusals } from '../http/describe.ts'
 import { Id, MerchantCode } from '../http/fields.ts'
 import { DEFAULT_LIMIT, describePage, pageParameters, respondPage } from '../http/list.ts'
-import { findObjects } from './find-objects.ts'
-import { SearchHit } from './view.ts'
+import { findObjects, SearchHit } from './find-objects.ts'
 
 const search = createRoute({
   method: 'get',

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts'
 import { gatewayCalls } from '../db/schema.ts'
-import { type ChangeRow, recordChanges } from '../events/record-changes.ts'
+import { type ChangeRow, recordChanges } from '../events/record-events.ts'
 import { describeCode, isOpenCode } from '../gateway/response-codes.ts'
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import {

@@ -1,7 +1,10 @@
 import { Big } from 'big.js'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import { shortenSide } from '../discrepancies/shorten-side.ts'
-import type { NewDiscrepancy, ResolvedDiscrepancy } from '../discrepancies/types.ts'
+import {
+  type NewDiscrepancy,
+  type ResolvedDiscrepancy,
+  shortenSide,
+} from '../discrepancies/types.ts'
 import { isOpenCode } from '../gateway/response-codes.ts'
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import { compareAmounts } from '../money.ts'
@@ -14,8 +17,11 @@ import {
   type PaymentFacts,
   summarisePayments,
 } from '../transactions/summarise-payments.ts'
-import type { NotifiedPayment } from './find-order-conflicts.ts'
-import { findOrderConflicts, findOtherCurrencies } from './find-order-conflicts.ts'
+import {
+  findOrderConflicts,
+  findOtherCurrencies,
+  type NotifiedPayment,
+} from './find-order-conflicts.ts'
 import { listAnswered } from './list-answered.ts'
 import type { SetAside } from './set-aside.ts'
 import type { ClaimedRow } from './types.ts'

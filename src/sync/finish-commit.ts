@@ -1,11 +1,11 @@
 import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
-import { recordChanges } from '../events/record-changes.ts'
+import { recordChanges } from '../events/record-events.ts'
 import type { AppliedPayments, PaymentChange, SnapshotRef } from '../payments/types.ts'
 import { type LastStatement, pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { ReconciledRefunds } from '../refunds/reconcile/reconcile-refunds.ts'
 import { isFreed, isOver, isShownByPayment } from '../refunds/transitions.ts'
-import { notifyTransactionChanged } from '../transactions/notify-changed.ts'
+import { notifyTransactionChanged } from '../transactions/due.ts'
 import type { PaymentFacts } from '../transactions/summarise-payments.ts'
 import type { SyncContext } from './context.ts'
 import {

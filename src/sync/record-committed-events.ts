@@ -8,13 +8,14 @@ import { buildPaymentEvents } from '../payments/build-events.ts'
 import type { PaymentChange } from '../payments/types.ts'
 import { type LastStatement, pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { buildRefundEvent, readRefunds } from '../refunds/build-event.ts'
+import { looksDifferent } from '../refunds/draft.ts'
 import {
   buildExternalEvents,
+  buildRefundEvent,
   listExternalIds,
   readExternalRefunds,
-} from '../refunds/build-external-events.ts'
-import { looksDifferent } from '../refunds/draft.ts'
+  readRefunds,
+} from '../refunds/events.ts'
 import type { ExternalRecord } from '../refunds/external-view.ts'
 import type { RefundRecord } from '../refunds/find-refunds.ts'
 import type { ExternalChange, RefundDraft } from '../refunds/types.ts'

@@ -1,5 +1,5 @@
 import type { TransactionKey } from '../db/transaction-key.ts'
-import type { ChangeRow } from '../events/record-changes.ts'
+import type { ChangeRow } from '../events/record-events.ts'
 import { compareAmounts } from '../money.ts'
 import type { SnapshotRef } from '../payments/types.ts'
 import {

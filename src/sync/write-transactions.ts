@@ -4,7 +4,7 @@ import { formatTransactionKey, type TransactionKey } from '../db/transaction-key
 import { byKey } from '../platform/postgres/by-key.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { notifyTransactionChanged } from '../transactions/notify-changed.ts'
+import { notifyTransactionChanged } from '../transactions/due.ts'
 import { type NextStep, type QueryEnd, scheduleNext } from './schedule.ts'
 import type { TransactionSummary } from './summarise.ts'
 import type { Claim, ClaimEnd } from './types.ts'

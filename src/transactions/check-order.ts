@@ -7,14 +7,17 @@ import {
   recordDiscrepancies,
   resolveDiscrepancies,
 } from '../discrepancies/record-discrepancies.ts'
-import { shortenSide } from '../discrepancies/shorten-side.ts'
-import type { NewDiscrepancy, RecordedDiscrepancy } from '../discrepancies/types.ts'
+import {
+  type NewDiscrepancy,
+  type RecordedDiscrepancy,
+  shortenSide,
+} from '../discrepancies/types.ts'
 import { recordEvents } from '../events/record-events.ts'
 import { compareAmounts } from '../money.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { notifyTransactionChanged } from './notify-changed.ts'
+import { notifyTransactionChanged } from './due.ts'
 import type { TransactionRow } from './types.ts'
 
 const KIND = 'order_paid_twice'

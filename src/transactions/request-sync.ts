@@ -8,7 +8,7 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { makeDue } from './make-due.ts'
+import { makeDue } from './due.ts'
 
 /**
  * How many transactions that no notification has named may wait for their query: of one key, and of an account. They are

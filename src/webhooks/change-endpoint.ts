@@ -1,13 +1,57 @@
 import { and, eq, gt, sql } from 'drizzle-orm'
+import { recordWrite } from '../access/audit.ts'
+import type { Context } from '../context.ts'
+import { EVENTS_PUBLISHED } from '../db/channels.ts'
 import { webhookAttempts, webhookDeliveries, webhookEndpoints } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import { refuseCursor } from '../feed/cursor.ts'
 import { build } from '../platform/postgres/drizzle.ts'
+import { notifyAfterCommit } from '../platform/postgres/notify.ts'
+import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { type ChangeContext, commitChange, ENDPOINT_PATH } from './commit-change.ts'
-import type { EndpointRequest } from './find-endpoints.ts'
+import {
+  type EndpointRequest,
+  endpointNotFound,
+  type LockedEndpoint,
+  requireReadable,
+} from './find-endpoints.ts'
+import { liveKeyOf } from './owner.ts'
 import { forgetFailures } from './record-result.ts'
-import { requireReadable } from './require-readable.ts'
+
+export const ENDPOINT_PATH = '/v1/webhook-endpoints/{endpointId}'
+
+export type ChangeContext = Pick<Context, 'sql' | 'log'>
+
+/**
+ * Locks the endpoint, changes it and writes the audit record, in one commit. The lock comes first: fan-out and
+ * claims take it too, so the change sees everything that they wrote.
+ * @returns the result of the change
+ * @throws DomainError `webhook_endpoint_not_found`, and whatever the change throws; nothing is changed then
+ */
+export async function commitChange<T>(
+  ctx: ChangeContext,
+  { access, owners, id }: EndpointRequest,
+  operation: string,
+  change: (tx: Tx, before: LockedEndpoint) => Promise<T>,
+): Promise<T> {
+  const result = await runInTransaction(ctx.sql, async (tx) => {
+    const [row] = await tx<LockedEndpoint[]>`
+      select merchant_code as "merchantCode", url, types,
+        with_refunds as "withRefunds", disabled_at is not null as "isDisabled",
+        exists ${liveKeyOf(tx)} as "isOwned"
+      from webhook_endpoints as e
+      where id = ${id} and merchant_code = any(${[...owners]}) for update`
+    if (!row) throw endpointNotFound(id)
+    const { merchantCode } = row
+    const changed = await change(tx, row)
+    await recordWrite(tx, ctx.log, access, { operation, merchantCode, objectId: id })
+    notifyAfterCommit(tx, EVENTS_PUBLISHED)
+    return changed
+  })
+  const { name: key, requestId } = access
+  ctx.log.info({ endpointId: id, operation, key, requestId }, 'webhook endpoint changed')
+  return result
+}
 
 /**
  * Deletes an endpoint with its log. The result of a call in flight is not recorded.

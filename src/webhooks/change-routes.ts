@@ -8,14 +8,21 @@ import { BODY_REFUSALS, describeRefusals, describeResponse } from '../http/descr
 import type { HttpEnv } from '../http/problems.ts'
 import { formatOrigin } from '../platform/outbound/addresses.ts'
 import { build } from '../platform/postgres/drizzle.ts'
-import { commitChange, ENDPOINT_PATH } from './commit-change.ts'
+import { commitChange, ENDPOINT_PATH } from './change-endpoint.ts'
 import type { WebhooksContext } from './context.ts'
 import { deliveryRoutes } from './delivery-routes.ts'
-import { params, query, readRequest, refusals, shared } from './endpoint-params.ts'
-import { type EndpointRequest, findEndpoint } from './find-endpoints.ts'
+import {
+  type EndpointRequest,
+  findEndpoint,
+  params,
+  query,
+  readRequest,
+  refusals,
+  requireReadable,
+  shared,
+} from './find-endpoints.ts'
 import { forgetFailures } from './record-result.ts'
 import { requireUrl } from './register-endpoint.ts'
-import { requireReadable } from './require-readable.ts'
 import { rotateSecret } from './rotate-secret.ts'
 import { webhookRoutes } from './routes.ts'
 import { Endpoint, EndpointChange, RotatedSecret, SecretRotation, showEndpoint } from './view.ts'

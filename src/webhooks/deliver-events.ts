@@ -9,11 +9,11 @@ import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import { claimDeliveries, LEASE_MS, MAX_CLAIMED, type WebhookDelivery } from './claim-deliveries.ts'
 import type { WebhooksContext } from './context.ts'
 import { liveKeyOf, mayRead } from './owner.ts'
-import type { MadeAttempt } from './record-result.ts'
 import {
   type DeliveryResult,
   DISABLE_AFTER_MS,
   dropDelivery,
+  type MadeAttempt,
   recordDelivered,
   recordFailed,
   releaseDelivery,

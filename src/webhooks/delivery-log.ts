@@ -6,9 +6,8 @@ import type { Position } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { cutRead, EXAMINED, type PageRead } from '../platform/postgres/list-page.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { type EndpointRequest, findEndpoint } from './find-endpoints.ts'
+import { type EndpointRequest, findEndpoint, requireReadable } from './find-endpoints.ts'
 import { REFUND_TYPES } from './owner.ts'
-import { requireReadable } from './require-readable.ts'
 import type { AttemptRow } from './view.ts'
 
 export type AttemptFilter = { outcome?: 'delivered' | 'failed' | undefined }

@@ -11,10 +11,10 @@ import {
   readCursor,
   respondPage,
 } from '../http/list.ts'
-import { ENDPOINT_PATH } from './commit-change.ts'
+import { ENDPOINT_PATH } from './change-endpoint.ts'
 import type { WebhooksContext } from './context.ts'
 import { listAttempts } from './delivery-log.ts'
-import { params, query, readRequest, refusals, shared } from './endpoint-params.ts'
+import { params, query, readRequest, refusals, shared } from './find-endpoints.ts'
 import { replayDelivery, replayFailed } from './replay-deliveries.ts'
 import { type AttemptRow, Delivery, DeliveryReplay, showDelivery } from './view.ts'
 

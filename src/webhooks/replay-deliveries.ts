@@ -1,14 +1,8 @@
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
 import { DomainError } from '../errors.ts'
-import {
-  type ChangeContext,
-  commitChange,
-  ENDPOINT_PATH,
-  type LockedEndpoint,
-} from './commit-change.ts'
-import type { EndpointRequest } from './find-endpoints.ts'
-import { requireReadable } from './require-readable.ts'
+import { type ChangeContext, commitChange, ENDPOINT_PATH } from './change-endpoint.ts'
+import { type EndpointRequest, type LockedEndpoint, requireReadable } from './find-endpoints.ts'
 
 /**
  * Delivers one event (again), whether it was accepted or is still waiting. It is sent at once unless an earlier event of

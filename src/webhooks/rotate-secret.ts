@@ -1,10 +1,9 @@
 import { DomainError } from '../errors.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { type ChangeContext, commitChange, ENDPOINT_PATH } from './commit-change.ts'
+import { type ChangeContext, commitChange, ENDPOINT_PATH } from './change-endpoint.ts'
 import type { WebhooksContext } from './context.ts'
-import type { EndpointRequest } from './find-endpoints.ts'
-import { requireReadable } from './require-readable.ts'
+import { type EndpointRequest, requireReadable } from './find-endpoints.ts'
 import {
   generateSecret,
   openSecrets,

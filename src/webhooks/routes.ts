@@ -19,11 +19,18 @@ import {
   respondPage,
 } from '../http/list.ts'
 import { createRateLimiter } from '../platform/concurrency/rate-limiter.ts'
-import { deleteEndpoint, enableEndpoint, replayEvents } from './change-endpoint.ts'
-import { ENDPOINT_PATH } from './commit-change.ts'
+import { deleteEndpoint, ENDPOINT_PATH, enableEndpoint, replayEvents } from './change-endpoint.ts'
 import type { WebhooksContext } from './context.ts'
-import { params, query, readRequest, refusals, shared } from './endpoint-params.ts'
-import { findEndpoint, listEndpoints, listVisibleOwners } from './find-endpoints.ts'
+import {
+  findEndpoint,
+  listEndpoints,
+  listVisibleOwners,
+  params,
+  query,
+  readRequest,
+  refusals,
+  shared,
+} from './find-endpoints.ts'
 import { EVENT_WEBHOOK, TEST_EVENT_WEBHOOK } from './openapi.ts'
 import { registerEndpoint } from './register-endpoint.ts'
 import { MAX_CONCURRENT_TESTS, testEndpoint } from './test-endpoint.ts'

@@ -4,11 +4,15 @@ import type { z } from 'zod'
 import { recordWrite } from '../access/audit.ts'
 import { DomainError } from '../errors.ts'
 import { type RateLimiter, toSeconds } from '../platform/concurrency/rate-limiter.ts'
-import type { LockedEndpoint } from './commit-change.ts'
+
 import type { WebhooksContext } from './context.ts'
-import { type EndpointRequest, endpointNotFound } from './find-endpoints.ts'
+import {
+  type EndpointRequest,
+  endpointNotFound,
+  type LockedEndpoint,
+  requireReadable,
+} from './find-endpoints.ts'
 import type { TestEvent } from './openapi.ts'
-import { requireReadable } from './require-readable.ts'
 import { openSecrets, type StoredSecrets } from './secrets.ts'
 import type { SendResult } from './sender.ts'
 

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { ROLES, type Role } from '../../src/access/roles.ts'
 import { listSessions } from '../../src/access/sessions.ts'
+import { ROLES, type Role } from '../../src/access/types.ts'
 import { createApp } from '../../src/app.ts'
 import { makeFormToken } from '../../src/console/forms/form-token.ts'
 import { TOKEN_FIELD } from '../../src/console/forms/protect-forms.ts'

@@ -93,7 +93,7 @@ describe('imports', () => {
       expect.arrayContaining([
         'sync/apply-answers.ts',
         'refunds/reconcile/reconcile-refunds.ts',
-        'refunds/attempt/send-attempt.ts',
+        'refunds/attempt/end-attempt.ts',
       ]),
     )
   })

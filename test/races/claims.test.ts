@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { claimDue, releaseClaim } from '../../src/sync/claim-due.ts'
 import { lockClaimed } from '../../src/sync/fence.ts'
 import { findRestMs, syncDue } from '../../src/sync/sync-due.ts'
-import { makeDue } from '../../src/transactions/make-due.ts'
+import { makeDue } from '../../src/transactions/due.ts'
 import { expectUnblocked, waitUntilBlocked, whileUncommitted } from '../support/locks.ts'
 import {
   claimOne,

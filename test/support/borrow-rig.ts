@@ -1,7 +1,7 @@
 import { vi } from 'vitest'
 import { createBackgroundTasks } from '../../src/sandbox/background-tasks.ts'
 import { addCards } from '../../src/sandbox/cards/make-cards.ts'
-import { makeRandom } from '../../src/sandbox/random.ts'
+import { makeRandom } from '../../src/sandbox/identifiers.ts'
 import type { Sandbox } from '../../src/sandbox/start-sandbox.ts'
 import { cleanups } from './cleanups.ts'
 import { deleteRows } from './database.ts'

@@ -1,4 +1,4 @@
-import { ROLES, type Role } from '../../src/access/roles.ts'
+import { ROLES, type Role } from '../../src/access/types.ts'
 
 /** The ids in the paths of the console's routes, by parameter; `id` stands for the object that the path names. */
 export type RouteIds = {

@@ -1,6 +1,6 @@
 import { addPerson } from '../../src/access/people.ts'
-import { ROLES, type Role } from '../../src/access/roles.ts'
 import { createSignInLink, signIn } from '../../src/access/sign-in.ts'
+import { ROLES, type Role } from '../../src/access/types.ts'
 import { makeFormToken } from '../../src/console/forms/form-token.ts'
 import { TOKEN_FIELD } from '../../src/console/forms/protect-forms.ts'
 import { createRateLimiter } from '../../src/platform/concurrency/rate-limiter.ts'

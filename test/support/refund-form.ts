@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import type { Role } from '../../src/access/roles.ts'
+import type { Role } from '../../src/access/types.ts'
 import { makeFormToken } from '../../src/console/forms/form-token.ts'
 import { addVisitor, type Visitor, visitAs } from './console.ts'
 import type { TestDatabase } from './database.ts'

@@ -1,7 +1,10 @@
 import { cutPage } from '../../http/list.ts'
 import { Time } from '../../platform/html/components.tsx'
-import { listTransactions } from '../../transactions/find-transactions.ts'
-import { type FoundByAmount, listByAmount } from '../../transactions/list-by-amount.ts'
+import {
+  type FoundByAmount,
+  listByAmount,
+  listTransactions,
+} from '../../transactions/find-transactions.ts'
 import type { TransactionRow, TransactionWithPayments } from '../../transactions/types.ts'
 import { showTransaction, Transaction, type TransactionView } from '../../transactions/view.ts'
 import { formatMoney } from '../format-money.ts'

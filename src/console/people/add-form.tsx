@@ -1,5 +1,5 @@
 import { EVERY_MERCHANT } from '../../access/keys.ts'
-import { ROLES } from '../../access/roles.ts'
+import { ROLES } from '../../access/types.ts'
 import { Field } from '../../platform/html/components.tsx'
 import type { ConsoleRequest, FormFields } from '../env.ts'
 import { Form } from '../forms/form.tsx'

@@ -1,9 +1,7 @@
 import { z } from 'zod'
 import { EVERY_MERCHANT } from '../../access/keys.ts'
-import type { NewPerson } from '../../access/people.ts'
-import { PersonEmail, PersonName } from '../../access/people.ts'
-import { ROLES } from '../../access/roles.ts'
-import type { Access } from '../../access/types.ts'
+import { type NewPerson, PersonEmail, PersonName } from '../../access/people.ts'
+import { type Access, ROLES } from '../../access/types.ts'
 import type { FormFields } from '../env.ts'
 import { TEXTS } from '../texts/en.ts'
 

@@ -1,6 +1,6 @@
 import type { Access } from '../../access/types.ts'
 import { DomainError } from '../../errors.ts'
-import { listReasons } from '../../refunds/reasons/list-reasons.ts'
+import { listReasons } from '../../refunds/reasons.ts'
 import type { ConsoleContext } from '../context.ts'
 import type { ConsoleRequest } from '../env.ts'
 import { DEFAULT_REASONS } from '../texts/refund-form.ts'

@@ -1,6 +1,6 @@
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import { Card, DataTable, Field, Notice } from '../../platform/html/components.tsx'
-import type { RefundReason } from '../../refunds/reasons/list-reasons.ts'
+import type { RefundReason } from '../../refunds/reasons.ts'
 import type { ConsoleRequest } from '../env.ts'
 import { Form } from '../forms/form.tsx'
 import { renderConsolePage } from '../layout.tsx'

@@ -4,12 +4,13 @@ import { DomainError } from '../../errors.ts'
 import {
   addReason,
   endReason,
+  listReasons,
+  MAX_REASONS,
   type ReasonChanged,
   ReasonLabel,
   raiseReason,
   renameReason,
-} from '../../refunds/reasons/change-reasons.ts'
-import { listReasons, MAX_REASONS } from '../../refunds/reasons/list-reasons.ts'
+} from '../../refunds/reasons.ts'
 import type { ConsoleContext } from '../context.ts'
 import type { ConsoleEnv, ConsoleRequest, FormFields } from '../env.ts'
 import { readForm } from '../forms/protect-forms.ts'

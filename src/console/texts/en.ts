@@ -1,6 +1,6 @@
-import type { Role } from '../../access/roles.ts'
 import { IDLE_MINUTES, RECENT_MINUTES, SESSION_MINUTES } from '../../access/sessions.ts'
 import { LINK_MINUTES } from '../../access/sign-in.ts'
+import type { Role } from '../../access/types.ts'
 import { decisionNotices, decisionTexts } from './decisions.ts'
 import { discrepancyHelp } from './discrepancy-help.ts'
 import { discrepancyNotices, discrepancyPageTexts } from './discrepancy-page.ts'

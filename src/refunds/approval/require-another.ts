@@ -6,7 +6,7 @@ import type { NewEvent } from '../../events/record-events.ts'
 import type { Encryption } from '../../platform/crypto/encryption.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
 import type { Sql, Tx } from '../../platform/postgres/types.ts'
-import { buildRefundEvent, readRefunds } from '../build-event.ts'
+import { buildRefundEvent, readRefunds } from '../events.ts'
 import type { RefundRecord } from '../find-refunds.ts'
 import { isOwnRequest, MAY_DECIDE_SQL } from './self-decision.ts'
 

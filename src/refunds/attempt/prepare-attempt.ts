@@ -3,15 +3,18 @@ import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { checkApproved } from '../approved-content.ts'
 import { hasNotGrown } from '../deadlines.ts'
-import { mayBeItsOwnGrowth, measureCounted, measureUnexplained } from '../measure-unmatched.ts'
-import { explainMayHaveMoved } from '../own-growth.ts'
+import {
+  explainMayHaveMoved,
+  mayBeItsOwnGrowth,
+  measureCounted,
+  measureUnexplained,
+} from '../own-growth.ts'
 import { decryptReceiver, type Receiver } from '../receiver.ts'
 import { mayResend } from '../schedule-check.ts'
 import { isStillSurplus } from '../surplus/is-still-surplus.ts'
 import { isDue, mayLeaveRefundedAmount, sendToReview, transition } from '../transitions.ts'
 import type { LockedPayment, RefundDraft, RefundRow } from '../types.ts'
-import { findObstacle, mayClear, type Obstacle } from './find-obstacle.ts'
-import { NOT_HELD_SQL } from './lock-hold.ts'
+import { findObstacle, mayClear, NOT_HELD_SQL, type Obstacle } from './find-obstacle.ts'
 import type { Attempt, AttemptContext, SendPermit } from './types.ts'
 
 /** Whether the refund is what was approved. One that is not, and was never sent, fails. */

@@ -20,13 +20,17 @@ import {
   type OwnRefund,
   requireAnother,
 } from '../approval/require-another.ts'
-import { buildRefundEvent, readRefunds } from '../build-event.ts'
-import { buildExternalEvents, readExternalRefunds } from '../build-external-events.ts'
 import { commitDecision, describeResolution } from '../commit-decision.ts'
+import {
+  buildExternalEvents,
+  buildRefundEvent,
+  readExternalRefunds,
+  readRefunds,
+  recordExternalChanges,
+} from '../events.ts'
 import { deriveExternalState, type ExternalRecord } from '../external-view.ts'
 import { lockRefunds } from '../reconcile/lock-refunds.ts'
 import { nameExternal } from '../reconcile/record-external.ts'
-import { recordExternalChanges } from '../record-external-changes.ts'
 import { DECIDED } from '../resolution-schema.ts'
 import type { ExternalChange } from '../types.ts'
 import {
@@ -34,10 +38,10 @@ import {
   type ExternalOutcome,
   findContrary,
   fitsGrowth,
+  judgeGrowthAgain,
   refuseContrary,
   refuseExternal,
 } from './judge-external.ts'
-import { judgeGrowthAgain } from './judge-growth-again.ts'
 
 /** Builds the event of a payment whose refundable amount a person's decision may have changed. */
 export async function buildPaymentEvent(

@@ -4,8 +4,7 @@ import { addAmounts, compareAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { hasNotGrown } from '../deadlines.ts'
-import { describeGrowth } from '../describe-growth.ts'
-import { measureUnexplained, measureUnmatched } from '../measure-unmatched.ts'
+import { describeGrowth, measureUnexplained, measureUnmatched } from '../own-growth.ts'
 import {
   isExpired,
   isFailedAfterSending,
@@ -28,8 +27,8 @@ import type {
 } from '../types.ts'
 import type { DeltaMatch, OwnRefund, RefundedDelta } from './delta-types.ts'
 import type { LockedRefunds } from './lock-refunds.ts'
-import { type ExternalEnd, markExternalRefunds } from './mark-external.ts'
 import { findDoubtful, matchRefundedDelta } from './match-refunded-delta.ts'
+import { type ExternalEnd, markExternalRefunds } from './record-external.ts'
 import { trackReturns } from './track-returns.ts'
 
 /** The result of matching the payments of a transaction. */

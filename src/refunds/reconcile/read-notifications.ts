@@ -1,6 +1,6 @@
 import type { TransactionKey } from '../../db/transaction-key.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import { selectRefundNotifications } from '../../transactions/select-refund-notifications.ts'
+import { selectRefundNotifications } from '../../transactions/due.ts'
 
 /** A refund notification that is not handled yet. */
 export type RefundNotification = {

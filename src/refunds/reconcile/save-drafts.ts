@@ -1,8 +1,7 @@
 import type { Config } from '../../config/config.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { hasVisibleChange, saveDraft } from '../draft.ts'
-import { mayResend, scheduleNextCheck } from '../schedule-check.ts'
-import { scheduleReceiverErasure } from '../schedule-receiver-erasure.ts'
+import { mayResend, scheduleNextCheck, scheduleReceiverErasure } from '../schedule-check.ts'
 import { isDue, isOver, isResting } from '../transitions.ts'
 import type { RefundDraft, RefundStatus } from '../types.ts'
 

@@ -1,10 +1,10 @@
 import { Big } from 'big.js'
 import type { TransactionKey } from '../../db/transaction-key.ts'
-import { recordChanges } from '../../events/record-changes.ts'
+import { recordChanges } from '../../events/record-events.ts'
 import { addAmounts } from '../../money.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import { measureUnmatched } from '../measure-unmatched.ts'
+import { measureUnmatched } from '../own-growth.ts'
 import { isFreedByPeople, mayLeaveRefundedAmount, RELEASED } from '../transitions.ts'
 import type { LockedPayment, RefundDraft } from '../types.ts'
 

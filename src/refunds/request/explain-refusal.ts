@@ -1,6 +1,6 @@
 import { DomainError } from '../../errors.ts'
 import { compareAmounts } from '../../money.ts'
-import type { InferredRefund } from './find-inferred.ts'
+import type { InferredRefund } from './find-target.ts'
 import { StaleVersionError } from './transaction-version.ts'
 import type { RefundParams } from './types.ts'
 

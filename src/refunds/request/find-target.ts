@@ -1,9 +1,56 @@
+import { readPrincipal } from '../../access/principal.ts'
+import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../errors.ts'
 import type { Fingerprint } from '../../platform/crypto/encryption.ts'
 import { byKey } from '../../platform/postgres/by-key.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
+import { type FoundRefund, findRefund } from '../find-refunds.ts'
+import { isRequestedBy } from '../is-requested-by.ts'
 import type { RequestedRefund } from './types.ts'
+
+/**
+ * Reads the refund that a repeated request returns. Its key may read what it requested itself, also through a key that it
+ * was rotated from or another of the same person; what others requested takes `refunds:read`, as it does everywhere.
+ * @throws DomainError `scope_missing`
+ */
+export async function findReplayed(
+  ctx: Context,
+  access: Access,
+  { merchantCode, refundId }: RequestedRefund,
+): Promise<FoundRefund> {
+  const found = await findRefund(ctx, [merchantCode], refundId)
+  if (access.scopes.includes('refunds:read')) return found
+  const caller = await readPrincipal(ctx.sql, access.id)
+  if (caller && isRequestedBy(caller, found.refund)) return found
+  const detail =
+    'This Idempotency-Key belongs to a refund that another API key has requested: do not request it again under another Idempotency-Key. To read it, this API key needs the scope refunds:read'
+  throw new DomainError('scope_missing', detail)
+}
+
+/** A refund whose success was inferred from growth, and whose amount (decimal string) stays reserved until it is known. */
+export type InferredRefund = { refundId: string; amount: string }
+
+/**
+ * Finds the oldest refund of payments whose success was inferred and whose amount is still reserved: the one that a
+ * person can confirm, so that more is left to refund. The caller holds the rows of the payments.
+ */
+export async function findInferred(
+  tx: Tx,
+  merchantCode: string,
+  paymentIds: readonly string[],
+): Promise<InferredRefund | undefined> {
+  const [found] = await tx<InferredRefund[]>`
+    select r.refund_id as "refundId", r.amount from (
+      select ${merchantCode}::text as merchant_code, payment_id
+      from unnest(${[...paymentIds]}::text[]) as payment_id
+    ) as k cross join lateral (
+      select * from refunds as r
+      where r.status = 'succeeded' and r.inferred and not r.matched and not r.in_first_sight
+        and ${tx.unsafe(byKey('r', ['merchant_code', 'payment_id'], 'k'))} offset 0) as r
+    order by r.requested_at, r.refund_id limit 1`
+  return found
+}
 
 /** A stored refund, with the fingerprint of its request. */
 export type Replay = Fingerprint & { refundId: string }

@@ -5,14 +5,14 @@ import { compareAmounts, exceedsDecimals, findLeastAmount } from '../../money.ts
 import { notifyAfterCommit } from '../../platform/postgres/notify.ts'
 import { pipeline } from '../../platform/postgres/transaction.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import { notifyTransactionChanged } from '../../transactions/notify-changed.ts'
+import { notifyTransactionChanged } from '../../transactions/due.ts'
 import { encryptReceiver, maskReceiver } from '../receiver.ts'
 import { type Caps, lockCaps } from './caps.ts'
 import { refuseReceiver } from './check-receiver.ts'
 import { explainRefusal } from './explain-refusal.ts'
-import { findInferred } from './find-inferred.ts'
+import { findInferred } from './find-target.ts'
 import { type IntentToStore, insertIntent, lockPayment } from './insert-intent.ts'
-import { recordTaken } from './record-taken.ts'
+import { recordTaken } from './prior-evidence.ts'
 import type { StoredIntent } from './types.ts'
 
 /** What a request asks for. Amounts are decimal strings, without one for all that is left. */

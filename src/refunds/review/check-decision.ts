@@ -1,8 +1,30 @@
+import type { NamedKey } from '../../access/principal.ts'
 import type { Config } from '../../config/config.ts'
 import { DomainError } from '../../errors.ts'
+import type { Sql, Tx } from '../../platform/postgres/types.ts'
 import { AgainstEvidenceError } from '../against-evidence.ts'
+import { canAnotherDecide } from '../approval/self-decision.ts'
 import { RELEASED } from '../transitions.ts'
 import type { RefundRow } from '../types.ts'
+
+/** What of a refund shows who decided what it is now. */
+type DecidedRefund = Pick<
+  RefundRow,
+  'merchantCode' | 'refundId' | 'status' | 'inferred' | 'resolution' | 'resolvedPrincipal'
+>
+
+/**
+ * Reads how the principal of a key stands to the decision before. Outside a decision, which holds the refund's row, it
+ * shows only what to offer.
+ */
+export async function readDecider(
+  sql: Sql | Tx,
+  refund: DecidedRefund,
+  key: NamedKey,
+): Promise<Decider> {
+  const decidedLast = isDecidedByPerson(refund) && refund.resolvedPrincipal === key.principal
+  return { decidedLast, alone: decidedLast && !(await canAnotherDecide(sql, refund, key)) }
+}
 
 export const OUTCOMES = ['succeeded', 'failed', 'returned'] as const
 export type RefundOutcome = (typeof OUTCOMES)[number]

@@ -10,14 +10,14 @@ import {
 import type { RecordedDiscrepancy } from '../../discrepancies/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
 import { checkSelfDecision, recordSelfDecided } from '../approval/self-decision.ts'
-import { buildUpdatedEvents } from '../build-event.ts'
 import { commitDecision, describeResolution } from '../commit-decision.ts'
 import { saveDraft } from '../draft.ts'
+import { buildUpdatedEvents } from '../events.ts'
 import type { RefundRecord } from '../find-refunds.ts'
-import { measureUnmatched } from '../measure-unmatched.ts'
+import { measureUnmatched } from '../own-growth.ts'
 import { namesRefund, readResult } from '../reconcile/handle-notifications.ts'
 import { type LockedRefunds, lockRefunds } from '../reconcile/lock-refunds.ts'
-import { scheduleReceiverErasure } from '../schedule-receiver-erasure.ts'
+import { scheduleReceiverErasure } from '../schedule-check.ts'
 import { requireShownVersion } from '../shown-version.ts'
 import type { RefundDraft, RefundRow } from '../types.ts'
 import { applyDecision } from './apply-decision.ts'
@@ -26,11 +26,11 @@ import {
   type Decider,
   needsAnother,
   type RefundOutcome,
+  readDecider,
   refuseAgainstEvidence,
   refuseDecision,
 } from './check-decision.ts'
 import { type DecisionFacts, findContraryEvidence } from './find-contrary-evidence.ts'
-import { readDecider } from './read-decider.ts'
 
 const OPERATION = 'POST /v1/refunds/{refundId}/resolution'
 

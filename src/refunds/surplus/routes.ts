@@ -6,7 +6,7 @@ import { BODY_REFUSALS, describeRefusals, describeResponse } from '../../http/de
 import { Id, MerchantCode } from '../../http/fields.ts'
 import { maskReceiver } from '../receiver.ts'
 import { findReceiverHints } from '../request/check-receiver.ts'
-import { findReplayed } from '../request/find-replayed.ts'
+import { findReplayed } from '../request/find-target.ts'
 import { readIdempotencyKey } from '../request/idempotency.ts'
 import { withDryRun } from '../request/mark-dry-run.ts'
 import {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { isErrorStatus } from '../faults/apply-fault.ts'
+import { isErrorStatus } from '../faults.ts'
 import { writeJson } from '../wire-format.ts'
 
 /** A success is known to have `state` 2; its `code` is a setting, and the other values are the sandbox's own. */

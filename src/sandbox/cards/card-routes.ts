@@ -1,8 +1,7 @@
 import type { HttpBindings } from '@hono/node-server'
 import { type Context, Hono } from 'hono'
 import { accepts } from 'hono/accepts'
-import { answerRequest } from '../faults/apply-fault.ts'
-import { takeFault } from '../faults/take-fault.ts'
+import { answerRequest, takeFault } from '../faults.ts'
 import { type CardsEntry, recordEntry } from '../journal.ts'
 import type { SandboxMerchant, SandboxState } from '../state.ts'
 import {
@@ -12,8 +11,7 @@ import {
   resolveCode,
   writeEnvelope,
 } from './card-answers.ts'
-import { answerCardList, readCardParameters } from './list-cards.ts'
-import { showCard } from './show-card.ts'
+import { answerCardList, readCardParameters, showCard } from './show-cards.ts'
 import { checkBearer } from './tokens.ts'
 
 type CardContext = Context<{ Bindings: HttpBindings }>

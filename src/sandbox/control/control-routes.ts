@@ -1,19 +1,31 @@
 import { Hono } from 'hono'
 import { z } from 'zod'
-import { cardInput, putCard } from '../cards/put-card.ts'
-import { showCard } from '../cards/show-card.ts'
+import { cardInput, putCard } from '../cards/make-cards.ts'
+import { showCard } from '../cards/show-cards.ts'
 import { expireTokens, tokenModeInput } from '../cards/tokens.ts'
 import { ControlError, failureCode, jsonNumber, readInput } from '../control-input.ts'
-import { faultInput } from '../faults/take-fault.ts'
-import { sendPaymentIpn, sendRefundIpn } from '../ipn/send-ipn.ts'
+import { faultInput } from '../faults.ts'
+import { sendPaymentIpn, sendRefundIpn } from '../ipn.ts'
 import { listEntries } from '../journal.ts'
-import { makeRefundMode, refundModeInput } from '../paygate/refund-mode.ts'
-import { describeOutcome, refundAtPortal, settleRefund, showRefund } from '../paygate/refunds.ts'
+import {
+  describeOutcome,
+  makeRefundMode,
+  refundAtPortal,
+  refundModeInput,
+  settleRefund,
+  showRefund,
+} from '../paygate/refunds.ts'
 import { deliveryPlanInput, portalRefundInput } from '../paygate/transactions.ts'
 import type { SandboxState } from '../state.ts'
-import { findMerchant, findOpenRefund, findPayment, findRefund, readKey } from './find-objects.ts'
 import { makePaymentControlRoutes } from './payment-routes.ts'
-import { respondJson } from './respond-json.ts'
+import {
+  findMerchant,
+  findOpenRefund,
+  findPayment,
+  findRefund,
+  readKey,
+  respondJson,
+} from './requests.ts'
 import { seedInput, seedSandbox } from './seed-sandbox.ts'
 
 /** Control routes of virtual cards and their tokens. Responses never contain members of `raw`. */

@@ -2,7 +2,7 @@ import { Hono } from 'hono'
 import type { z } from 'zod'
 import { addAmounts, compareAmounts } from '../../money.ts'
 import { ControlError, readInput } from '../control-input.ts'
-import { sendPaymentIpn } from '../ipn/send-ipn.ts'
+import { sendPaymentIpn } from '../ipn.ts'
 import { refundAtPortal } from '../paygate/refunds.ts'
 import {
   addTransaction,
@@ -13,8 +13,7 @@ import {
   transactionInput,
 } from '../paygate/transactions.ts'
 import type { SandboxState, SandboxTransaction } from '../state.ts'
-import { findMerchant, findPayment, findTransaction, readKey } from './find-objects.ts'
-import { respondJson } from './respond-json.ts'
+import { findMerchant, findPayment, findTransaction, readKey, respondJson } from './requests.ts'
 
 /** Control routes of transactions, their payments and their notifications. */
 export function makePaymentControlRoutes(state: SandboxState): Hono {

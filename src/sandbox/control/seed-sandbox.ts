@@ -1,10 +1,16 @@
 import { z } from 'zod'
 import { addCards } from '../cards/make-cards.ts'
 import { jsonNumber } from '../control-input.ts'
-import { makeRefundId, makeRequestId, makeTransactionId } from '../identifiers.ts'
+import {
+  makePick,
+  makeRandom,
+  makeRefundId,
+  makeRequestId,
+  makeTransactionId,
+  type PickNumber,
+} from '../identifiers.ts'
 import { moveMoney, openRefund, showRefund } from '../paygate/refunds.ts'
 import { addTransaction, deliveryPlanInput, showTransaction } from '../paygate/transactions.ts'
-import { makePick, makeRandom, type Pick } from '../random.ts'
 import type {
   SandboxMerchant,
   SandboxPayment,
@@ -12,7 +18,7 @@ import type {
   SandboxState,
   SandboxTransaction,
 } from '../state.ts'
-import { findMerchant } from './find-objects.ts'
+import { findMerchant } from './requests.ts'
 
 /** The body of `POST /sandbox/seed`. Notifications are sent only if `ipn` is given. */
 export const seedInput = z.strictObject({
@@ -78,7 +84,7 @@ export function seedSandbox(
   return { population, transactions }
 }
 
-function planTransaction(pick: Pick, index: number) {
+function planTransaction(pick: PickNumber, index: number) {
   const at = new Date(FIRST_AT + index * BETWEEN_MS)
   const currency = pick(4) === 0 ? 'USD' : 'VND'
   const amount = makeAmount(pick, currency)
@@ -98,7 +104,7 @@ function planTransaction(pick: Pick, index: number) {
 }
 
 /** Makes whole thousands of VND, or USD with two decimals and sometimes four. */
-function makeAmount(pick: Pick, currency: string): string {
+function makeAmount(pick: PickNumber, currency: string): string {
   if (currency === 'VND') return `${1 + pick(20_000)}000`
   const decimals = pick(5) === 0 ? 4 : 2
   return `${1 + pick(500)}.${String(pick(10 ** decimals)).padStart(decimals, '0')}`
@@ -108,7 +114,7 @@ function makeAmount(pick: Pick, currency: string): string {
 function addRefunds(
   state: SandboxState,
   { payments, createdAt }: SandboxTransaction,
-  pick: Pick,
+  pick: PickNumber,
 ): SandboxRefund[] {
   return payments
     .filter(({ status }) => status === 'SUCCESS')

@@ -9,17 +9,22 @@ import {
   type WireParams,
 } from '../../gateway/signature.ts'
 import { addAmounts } from '../../money.ts'
-import { answerRequest } from '../faults/apply-fault.ts'
-import { takeFault } from '../faults/take-fault.ts'
+import { answerRequest, takeFault } from '../faults.ts'
 import { type PaygateEntry, recordEntry } from '../journal.ts'
 import type { SandboxMerchant, SandboxPayment, SandboxState } from '../state.ts'
 import type { PaygateAnswer } from '../types.ts'
 import { readFields, readParams, writeAnswer } from '../wire-format.ts'
-import { sumUnsettled } from './balance.ts'
-import { parseRequest, type QueryRequest, queryRequest, refundRequest } from './parse-request.ts'
-import { refuse, refuseWithCode, succeed } from './paygate-answers.ts'
-import { maskReceiver } from './receiver.ts'
-import { acceptRefund } from './refunds.ts'
+import { acceptRefund, maskReceiver } from './refunds.ts'
+import {
+  parseRequest,
+  type QueryRequest,
+  queryRequest,
+  refundRequest,
+  refuse,
+  refuseWithCode,
+  succeed,
+} from './requests.ts'
+import { sumUnsettled } from './transactions.ts'
 
 /** Answers QUERY_PT with the payments of a transaction (specification 4.3.1, entries 2.4). */
 export function answerQuery(

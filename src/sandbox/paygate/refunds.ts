@@ -1,17 +1,63 @@
 import { randomUUID } from 'node:crypto'
-import type { z } from 'zod'
+import { z } from 'zod'
 import { addAmounts, compareAmounts, parseAmount } from '../../money.ts'
-import { ControlError } from '../control-input.ts'
+import { ControlError, countOrMs, decimalAmount } from '../control-input.ts'
 import { makeRefundId } from '../identifiers.ts'
-import { type DeliveryPlan, ONCE } from '../ipn/deliver-ipn.ts'
-import { sendRefundIpn } from '../ipn/send-ipn.ts'
+import { type DeliveryPlan, ONCE, sendRefundIpn } from '../ipn.ts'
 import type { SandboxMerchant, SandboxPayment, SandboxRefund, SandboxState } from '../state.ts'
 import type { PaygateAnswer, RefundMode } from '../types.ts'
-import { fitsBalance } from './balance.ts'
-import type { RefundRequest } from './parse-request.ts'
-import { refuse, refuseWithCode, succeed } from './paygate-answers.ts'
-import { readReceiver } from './receiver.ts'
-import type { portalRefundInput } from './transactions.ts'
+import { type RefundRequest, refuse, refuseWithCode, succeed } from './requests.ts'
+import { fitsBalance, type portalRefundInput } from './transactions.ts'
+
+/** The body of `PUT /sandbox/refund-mode`. It replaces the mode; omitted members take their default. */
+export const refundModeInput = z.strictObject({
+  ipn: z.enum(['normal', 'early', 'late', 'twice', 'never']).default('normal'),
+  dedupes: z.boolean().default(true),
+  guardsBalance: z.boolean().default(true),
+  countsUnsettled: z.boolean().default(false),
+  fee: decimalAmount.default('0'),
+  settleMs: countOrMs.nullable().optional(),
+})
+
+/** Completes a mode; `refundMs` is the default settling time in milliseconds. */
+export function makeRefundMode(
+  { settleMs, ...mode }: z.output<typeof refundModeInput>,
+  refundMs: number,
+): RefundMode {
+  return {
+    ...mode,
+    settleMs: settleMs === undefined ? refundMs : settleMs,
+    lateMs: 10 * (settleMs || refundMs),
+  }
+}
+
+const receiver = z.object({
+  accountName: z.string().min(1),
+  accountNumber: z.string().min(1),
+  swiftCode: z.string().min(1),
+})
+
+/**
+ * Reads `svc_Receiver`: standard padded Base64 of a JSON object with three string members
+ * (specification 4.3.2).
+ * @returns `undefined` if it is anything else
+ */
+export function readReceiver(text: string): z.output<typeof receiver> | undefined {
+  const bytes = Buffer.from(text, 'base64')
+  if (bytes.toString('base64') !== text) return undefined
+  try {
+    return receiver.safeParse(JSON.parse(bytes.toString('utf8'))).data
+  } catch {
+    return undefined
+  }
+}
+
+/** Masks a receiver for the journal: only the last four digits of the account number are kept. */
+export function maskReceiver(text: unknown): unknown {
+  const known = typeof text === 'string' ? readReceiver(text) : undefined
+  if (known === undefined) return '(unreadable)'
+  return { ...known, accountNumber: `•••• ${known.accountNumber.slice(-4)}` }
+}
 
 const TOO_MANY_DECIMALS = /^\d+\.\d{5,}$/
 const SUCCESS = { code: 0, message: 'Success' }

@@ -1,8 +1,9 @@
 import { LosslessNumber } from 'lossless-json'
 import { z } from 'zod'
+import { addAmounts, compareAmounts } from '../../money.ts'
 import { ControlError, countOrMs, decimalAmount, positiveAmount } from '../control-input.ts'
 import { makeTransactionId } from '../identifiers.ts'
-import type { DeliveryPlan } from '../ipn/deliver-ipn.ts'
+import type { DeliveryPlan } from '../ipn.ts'
 import {
   nextPaymentId,
   type SandboxMerchant,
@@ -10,6 +11,26 @@ import {
   type SandboxState,
   type SandboxTransaction,
 } from '../state.ts'
+
+/** Sums the accepted refunds of a payment that have neither moved money nor failed. */
+export function sumUnsettled({ refunds }: SandboxPayment): string {
+  const unsettled = refunds.filter(({ status }) => status === 'accepted')
+  return addAmounts(unsettled.map(({ amount }) => amount))
+}
+
+/**
+ * Returns whether the amount fits the balance that is neither refunded nor reserved; always `true` if
+ * the mode does not guard the balance.
+ */
+export function fitsBalance(
+  { refundMode }: Pick<SandboxState, 'refundMode'>,
+  payment: SandboxPayment,
+  amount: string,
+): boolean {
+  if (!refundMode.guardsBalance) return true
+  const taken = addAmounts([payment.refundedAmount, sumUnsettled(payment), amount])
+  return compareAmounts(taken, payment.amount) <= 0
+}
 
 const id = z.string().min(1).max(128)
 

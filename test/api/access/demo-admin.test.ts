@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { inviteDemoAdmin, retireDemo } from '../../../src/access/demo-admin.ts'
 import { listPeople } from '../../../src/access/people.ts'
+import { inviteDemoAdmin, retireDemo } from '../../../src/access/prepare-access.ts'
 import { lockLiveKey } from '../../../src/access/principal.ts'
 import { findSession } from '../../../src/access/sessions.ts'
 import { signIn } from '../../../src/access/sign-in.ts'

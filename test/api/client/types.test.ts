@@ -20,7 +20,7 @@ import type { Refund, RefundPreview, SurplusPreview } from '../../../src/refunds
 import type { reviewRoutes } from '../../../src/review/routes.ts'
 import type { searchRoutes } from '../../../src/search/routes.ts'
 import type { transactionRoutes } from '../../../src/transactions/routes.ts'
-import type { TimelineEntry } from '../../../src/transactions/timeline-schema.ts'
+import type { TimelineEntry } from '../../../src/transactions/timeline.ts'
 import type { Transaction } from '../../../src/transactions/view.ts'
 import type { endpointChangeRoutes } from '../../../src/webhooks/change-routes.ts'
 import type { deliveryRoutes } from '../../../src/webhooks/delivery-routes.ts'

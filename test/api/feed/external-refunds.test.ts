@@ -153,7 +153,7 @@ const PLAYS: Record<string, readonly Play[]> = {
         states: { 'portal-1': ['reserved'] },
       },
     ],
-  'refunds/reconcile/mark-external.ts: .update(externalRefunds)': [
+  'refunds/reconcile/record-external.ts: .update(externalRefunds)': [
     {
       what: 'growth shows it',
       async play() {

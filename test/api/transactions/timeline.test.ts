@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { TimelineEntry } from '../../../src/transactions/timeline-schema.ts'
+import { TimelineEntry } from '../../../src/transactions/timeline.ts'
 import {
   expectInvalid,
   expectProblem,

@@ -217,7 +217,7 @@ export const ATTEMPTS: readonly Guard[] = [
       'what was notified of a request id in mixed case is found after its notification is deleted',
   },
   {
-    file: 'src/refunds/attempt/send-attempt.ts',
+    file: 'src/refunds/attempt/end-attempt.ts',
     text: 'if (performance.now() < permit.sendBefore) {',
     mutation: 'if (performance.now() < permit.sendBefore + 1e12) {',
     test: 'test/plays/attempt/lease.test.ts',

@@ -32,7 +32,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
       "a person's decision about an external refund is refused without a reason, with another outcome, and for an id that does not exist",
   },
   {
-    file: 'src/refunds/external/judge-growth-again.ts',
+    file: 'src/refunds/external/judge-external.ts',
     text: "compareAmounts(unexplained, '0') > 0 ?",
     mutation: "compareAmounts(unexplained, '0') > 1 ?",
     test: 'test/plays/external/undone.test.ts',

@@ -36,7 +36,7 @@ export const ISOLATION: readonly Guard[] = [
     control: 'the resolution of a discrepancy a second time is 409, with what was decided',
   },
   {
-    file: 'src/review/find-discrepancy.ts',
+    file: 'src/review/change-discrepancy.ts',
     text: '        where d.id = ${id} and d.merchant_code = any(${[...merchants]}::text[])`',
     mutation: '        where d.id = ${id} and ${merchants.length > 0}`',
     test: 'test/api/every-route.test.ts',
@@ -61,7 +61,7 @@ export const ISOLATION: readonly Guard[] = [
     control: 'nobody finds a transaction that the gateway does not know yet',
   },
   {
-    file: 'src/search/plan-lookups.ts',
+    file: 'src/search/find-objects.ts',
     text: '    ...(withRefunds ? ofRefunds : []),',
     mutation: "    ...(withRefunds || text !== '' ? ofRefunds : []),",
     test: 'test/api/search/search.test.ts',
@@ -105,7 +105,7 @@ export const ISOLATION: readonly Guard[] = [
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
-    file: 'src/transactions/select-entries.ts',
+    file: 'src/transactions/read-timeline.ts',
     text: '    where ${withRefunds} or not ${sql.unsafe(NAMES_REFUND_SQL)}\n',
     mutation: '    where ${withRefunds} or ${sql.unsafe(NAMES_REFUND_SQL)} or true\n',
     test: 'test/api/discrepancies/visibility.test.ts',

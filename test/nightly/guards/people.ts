@@ -37,7 +37,7 @@ export const PEOPLE: readonly Guard[] = [
     control: 'an admin of one account gives nobody an account that is not their own',
   },
   {
-    file: 'src/access/roles.ts',
+    file: 'src/access/types.ts',
     text: "  agent: [...READ, 'refunds:write'],",
     mutation: "  agent: [...READ, 'refunds:write', 'refunds:approve'],",
     test: 'test/api/access/people.test.ts',
@@ -46,7 +46,7 @@ export const PEOPLE: readonly Guard[] = [
       'two people cannot have the same name or e-mail address, whatever its letters and spaces',
   },
   {
-    file: 'src/access/roles.ts',
+    file: 'src/access/types.ts',
     text: '  viewer: READ,',
     mutation: "  viewer: [...READ, 'refunds:write'],",
     test: 'test/api/access/people.test.ts',
@@ -55,7 +55,7 @@ export const PEOPLE: readonly Guard[] = [
       'two people cannot have the same name or e-mail address, whatever its letters and spaces',
   },
   {
-    file: 'src/access/roles.ts',
+    file: 'src/access/types.ts',
     text: '  operator: [...READ, ...OPERATE],',
     mutation: "  operator: [...READ, 'refunds:write', ...OPERATE],",
     test: 'test/api/access/people.test.ts',
@@ -64,7 +64,7 @@ export const PEOPLE: readonly Guard[] = [
       'two people cannot have the same name or e-mail address, whatever its letters and spaces',
   },
   {
-    file: 'src/access/roles.ts',
+    file: 'src/access/types.ts',
     text: "  approver: [...READ, 'refunds:approve'],",
     mutation: "  approver: [...READ, 'refunds:approve', 'refunds:write'],",
     test: 'test/api/access/people.test.ts',

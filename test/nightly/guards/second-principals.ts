@@ -11,7 +11,7 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
     control: 'a refund above the threshold is not decided by whoever it was asked for: the key',
   },
   {
-    file: 'src/holds/whose-hold.ts',
+    file: 'src/holds/find-subject.ts',
     text: 'return setters.length === 0 || setters.some((one) => !isOwn(one, key))',
     mutation: 'return setters.some((one) => !isOwn(one, key))',
     test: 'test/plays/approval/holds-back.test.ts',
@@ -21,7 +21,7 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
       'whoever asked for a refund does not end what holds it back: a discrepancy of its payment does not keep them from a note or from taking care of it',
   },
   {
-    file: 'src/holds/whose-hold.ts',
+    file: 'src/holds/find-subject.ts',
     text: 'return setters.length === 0 || setters.some((one) => !isOwn(one, key))',
     mutation: 'return setters.length === 0 || setters.every((one) => !isOwn(one, key))',
     test: 'test/plays/approval/holds-back.test.ts',

@@ -6,7 +6,7 @@ import { findMayEnd, type MayEnd } from '../../../refunds/approval/require-anoth
 import { listExternalRefunds } from '../../../refunds/external/find-external-refunds.ts'
 import type { ExternalRecord } from '../../../refunds/external-view.ts'
 import { readGrowth } from '../../../refunds/review/read-indications.ts'
-import { findDiscrepancy } from '../../../review/find-discrepancy.ts'
+import { findDiscrepancy } from '../../../review/change-discrepancy.ts'
 import { findTransaction } from '../../../transactions/find-transaction.ts'
 import type { ConsoleContext } from '../../context.ts'
 import type { ConsoleRequest } from '../../env.ts'

@@ -6,15 +6,15 @@ import { type FoundPayment, findPayment } from '../../../payments/find-payments.
 import { toIso } from '../../../platform/postgres/row-set.ts'
 import { canAnotherDecide, isOwnRequest } from '../../../refunds/approval/self-decision.ts'
 import { type FoundRefund, findRefund } from '../../../refunds/find-refunds.ts'
-import { mayBeItsOwnGrowth } from '../../../refunds/measure-unmatched.ts'
+import { mayBeItsOwnGrowth } from '../../../refunds/own-growth.ts'
 import type { RefundProof } from '../../../refunds/proof-schema.ts'
 import { type RefundReview, readRefundReview } from '../../../refunds/review/annotate-refund.ts'
 import {
   ANYBODY,
   type DecidableRefund,
   type Decider,
+  readDecider,
 } from '../../../refunds/review/check-decision.ts'
-import { readDecider } from '../../../refunds/review/read-decider.ts'
 import { readGrowth } from '../../../refunds/review/read-indications.ts'
 import { readProof } from '../../../refunds/review/read-proof.ts'
 import { readShownVersion } from '../../../refunds/shown-version.ts'

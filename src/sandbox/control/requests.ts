@@ -1,4 +1,5 @@
 import type { Context } from 'hono'
+import { createMiddleware } from 'hono/factory'
 import { ControlError } from '../control-input.ts'
 import type {
   SandboxMerchant,
@@ -7,6 +8,33 @@ import type {
   SandboxState,
   SandboxTransaction,
 } from '../state.ts'
+import { writeJson } from '../wire-format.ts'
+
+/**
+ * Rejects unsafe requests that a page of another site sends through a browser: browsers post forms
+ * across sites without asking for permission. Programs send neither header and pass.
+ */
+export const requireSameOrigin = createMiddleware(async (c, next) => {
+  const origin = c.req.header('origin')
+  const site = c.req.header('sec-fetch-site')
+  const isOwn =
+    (origin === undefined || readHost(origin) === c.req.header('host')) && site !== 'cross-site'
+  if (isOwn || c.req.method === 'GET' || c.req.method === 'HEAD') return next()
+  return c.text('Requests from pages of other sites are not allowed.', 403)
+})
+
+function readHost(origin: string): string | undefined {
+  return URL.canParse(origin) ? new URL(origin).host : undefined
+}
+
+/** Answers a control request with JSON; amounts keep their digits. */
+export function respondJson(
+  c: Context,
+  value: unknown,
+  status: 200 | 201 | 202 | 404 | 409 | 422 = 200,
+): Response {
+  return c.body(writeJson(value), status, { 'content-type': 'application/json; charset=utf-8' })
+}
 
 /** Names an object: in the account with this code, or in the first one that has the id. */
 export type ObjectKey = { id: string; merchantCode: string | undefined }

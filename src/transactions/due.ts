@@ -1,6 +1,35 @@
-import type { TransactionKey } from '../db/transaction-key.ts'
+import { TRANSACTION_CHANGED } from '../db/channels.ts'
+import { formatWakeKey, type TransactionKey } from '../db/transaction-key.ts'
 import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
+import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
+
+/**
+ * The assignments for `update transactions as t` that request a query, and restarts retries and polls.
+ * While a query runs only `want` is incremented, and the commit that ends the claim makes the transaction
+ * due again. Otherwise the query is due at once; within a burst, `gap_ms` after the last one at the earliest.
+ */
+export const MAKE_DUE = `
+    want = t.want + 1, attempts = 0, polls = 0, asked_for_at = now(), abandoned_at = null,
+    due_at = case
+      when t.lease_id is not null then t.due_at
+      else least(t.due_at, greatest(now(), t.queried_at + t.gap_ms * interval '1 millisecond')) end`
+
+/** The same, for a statement that is built from fragments. */
+export function makeDue(sql: Sql | Tx) {
+  return sql.unsafe(MAKE_DUE)
+}
+
+/** The transaction's key, as `k` for `byKey`. */
+export function selectKey(sql: Sql, { merchantCode, transactionId }: TransactionKey) {
+  return sql`(
+    select ${merchantCode}::text as merchant_code, ${transactionId}::text as transaction_id) as k`
+}
+
+/** Wakes the readers that wait for the transaction, once the unit of work has committed. */
+export function notifyTransactionChanged(tx: Tx, key: TransactionKey): void {
+  notifyAfterCommit(tx, TRANSACTION_CHANGED, formatWakeKey(key))
+}
 
 /** The format of this service's request ids, in either case. */
 export const REQUEST_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i

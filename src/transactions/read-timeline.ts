@@ -1,12 +1,85 @@
 import type { Config } from '../config/config.ts'
+import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
+import { listShownMembers, type ShownMember } from '../gateway/read-stored.ts'
 import type { Position } from '../http/list.ts'
+import { maskCardText } from '../platform/crypto/mask-cards.ts'
+import { hideSecretsInText } from '../platform/crypto/secret-names.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { countRowsRead } from '../platform/postgres/list-page.ts'
+import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { selectKey } from './select-key.ts'
-import { selectRefundNotifications } from './select-refund-notifications.ts'
+import { selectKey, selectRefundNotifications } from './due.ts'
+
+/** A message of the gateway as it is stored: masked, its hash hidden, and cut to what a person reads. */
+export type ReceivedMessage = {
+  /** Names it among those of its type. */
+  id: string
+  /** ISO 8601: when it was first received, or when the call was made that it answers. */
+  at: string
+  type: 'notification' | 'query' | 'refund'
+  /** Of a notification that can be read. */
+  members: ShownMember[] | undefined
+  /** Everything else, as text; empty when the answer had no content of its own. */
+  text: string
+}
+
+type Row = { id: string; at: string; type: ReceivedMessage['type']; text: string | null }
+
+/** Characters of a message. */
+const MAX_TEXT = 4_000
+
+const KEY = ['merchant_code', 'transaction_id']
+
+/**
+ * Reads what the gateway sent about a transaction, newest first: notifications and answers, with `withRefunds` also
+ * those about its refunds.
+ * @returns `limit` messages at most
+ */
+export async function readMessages(
+  { sql }: Pick<Context, 'sql'>,
+  transaction: TransactionKey,
+  withRefunds: boolean,
+  limit: number,
+): Promise<ReceivedMessage[]> {
+  const key = selectKey(sql, transaction)
+  // A literal: for a parameter the planner expects many rows.
+  const most = sql.unsafe(String(limit))
+  const rows = await sql<Row[]>`
+    select id::text, at::text, type, left(text, ${MAX_TEXT}) as text from (
+      select first_received_at as at, id, 'notification' as type, body as text
+      from ${key} cross join lateral (
+        select * from ipn_events as e where ${sql.unsafe(byKey('e', KEY, 'k'))} desc, e.first_received_at desc
+        fetch first ${most} rows with ties) as e
+      union all
+      select sent_at, id, 'query', concat_ws(E'\n', received, jsonb_pretty(answer))
+      from ${key} cross join lateral (
+        select * from gateway_calls as g where ${sql.unsafe(byKey('g', KEY, 'k'))} desc, g.sent_at desc
+        fetch first ${most} rows with ties) as g
+      ${withRefunds ? selectOfRefunds(sql, transaction, key) : sql``}
+    ) as messages
+    order by messages.at desc, messages.id desc limit ${limit}`
+  return rows.map(({ id, at, type, text }) => {
+    const members = type === 'notification' ? listShownMembers(text ?? '') : undefined
+    const hidden = members ? '' : hideSecretsInText(maskCardText(text ?? ''))
+    return { id, at: toIso(at), type, members, text: hidden }
+  })
+}
+
+function selectOfRefunds(sql: Sql, transaction: TransactionKey, key: ReturnType<typeof selectKey>) {
+  return sql`
+    union all
+    select first_received_at, id, 'notification', body
+    from (${selectRefundNotifications(sql, transaction)}) as e
+    union all
+    select a.recorded_at, a.id, 'refund', a.received
+    from ${key} cross join lateral (
+      select merchant_code, refund_id from refunds as r where ${sql.unsafe(byKey('r', KEY, 'k'))} offset 0
+    ) as r cross join lateral (
+      select * from refund_attempts as a
+      where ${sql.unsafe(byKey('a', ['merchant_code', 'refund_id'], 'r'))} offset 0) as a`
+}
 
 /** What a page of a timeline is read by. */
 export type EntriesRequest = {
@@ -19,8 +92,6 @@ export type EntriesRequest = {
 
 /** Characters of a received answer in an entry. */
 const MAX_SHOWN = 2_000
-
-const KEY = ['merchant_code', 'transaction_id']
 
 /** Of a row of `ipn_events`, without its message, which is in its body. */
 const IPN_FACTS = `json_build_object('kind', kind, 'code', code, 'amount', amount::text, 'paymentId', payment_id,

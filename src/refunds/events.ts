@@ -1,0 +1,131 @@
+import { ORDER_COLUMNS, type OrderFacts } from '../db/order-facts.ts'
+import { externalRefunds, refunds } from '../db/schema.ts'
+import type { TransactionKey } from '../db/transaction-key.ts'
+import { type NewEvent, recordChanges } from '../events/record-events.ts'
+import type { Encryption } from '../platform/crypto/encryption.ts'
+import { byKey } from '../platform/postgres/by-key.ts'
+import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import { type ExternalRecord, showExternalRefund } from './external-view.ts'
+import type { RefundRecord } from './find-refunds.ts'
+import type { ExternalChange } from './types.ts'
+import { type ShownRefund, showRefund, UNREADABLE } from './view.ts'
+
+const REFUND_COLUMNS = listColumns(refunds, 'r')
+const KEY_COLUMNS = pickColumns(refunds, 'merchantCode', 'refundId')
+
+/** Reads refunds within a unit of work, oldest first. Runs no query for an empty list. */
+export async function readRefunds(
+  tx: Tx,
+  merchantCode: string,
+  refundIds: readonly string[],
+): Promise<RefundRecord[]> {
+  if (refundIds.length === 0) return []
+  const keys = refundIds.map((refundId) => ({ merchantCode, refundId }))
+  const rows = await tx<(RefundRecord['refund'] & OrderFacts)[]>`
+    select ${tx.unsafe(REFUND_COLUMNS)}, ${tx.unsafe(ORDER_COLUMNS)}
+    from ${rowSet(tx, 'k', KEY_COLUMNS, keys)} cross join lateral (
+      select * from refunds as r where ${tx.unsafe(byKey('r', ['merchant_code', 'refund_id'], 'k'))} limit 1
+    ) as r cross join lateral (
+      select * from transactions as t
+      where ${tx.unsafe(byKey('t', ['merchant_code', 'transaction_id'], 'r'))} limit 1
+    ) as t
+    order by r.requested_at, r.refund_id`
+  return rows.map(({ currency, orderId, merchantTxnId, ...refund }) => ({
+    refund,
+    order: { currency, orderId, merchantTxnId },
+  }))
+}
+
+/** Builds the event of a refund that the unit of work has changed, as it leaves it. */
+export async function buildUpdatedEvents(
+  { encryption }: { encryption: Pick<Encryption, 'decrypt'> },
+  tx: Tx,
+  { merchantCode, refundId }: Pick<RefundRecord['refund'], 'merchantCode' | 'refundId'>,
+): Promise<NewEvent[]> {
+  const shown = await readRefunds(tx, merchantCode, [refundId])
+  return shown.map((one) => buildRefundEvent(encryption, one.refund, 'refund.updated', one))
+}
+
+/**
+ * Builds a refund's event. Its receiver stays encrypted until the event is delivered.
+ * @param shown the refund as the commit leaves it
+ */
+export function buildRefundEvent(
+  encryption: Pick<Encryption, 'decrypt'>,
+  { merchantCode, transactionId }: TransactionKey,
+  type: 'refund.created' | 'refund.updated',
+  { refund, order }: ShownRefund,
+): NewEvent {
+  const { receiverShown } = refund
+  const view = showRefund(encryption, { refund: { ...refund, receiverShown: null }, order })
+  const receiver = receiverShown && { ...UNREADABLE, sealed: receiverShown.toString('base64') }
+  return { merchantCode, transactionId, type, data: { ...view, receiver } }
+}
+
+const EXTERNAL_COLUMNS = listColumns(externalRefunds, 'f')
+
+/** Reads external refunds within a unit of work, oldest first. Runs no query for an empty list. */
+export async function readExternalRefunds(
+  tx: Tx,
+  merchantCode: string,
+  ids: readonly string[],
+): Promise<ExternalRecord[]> {
+  if (ids.length === 0) return []
+  return await tx<ExternalRecord[]>`
+    select ${tx.unsafe(EXTERNAL_COLUMNS)}, p.transaction_id as "transactionId", ${tx.unsafe(ORDER_COLUMNS)}
+    from foreign_refunds f
+      join payments p on p.merchant_code = f.merchant_code and p.payment_id = f.payment_id
+      join transactions t on t.merchant_code = p.merchant_code and t.transaction_id = p.transaction_id
+    where f.merchant_code = ${merchantCode} and f.id = any(${ids}::uuid[])
+    order by f.first_seen_at, f.id`
+}
+
+/** Lists the ids of the external refunds of payments. Runs no query for an empty list. */
+export async function listExternalIds(
+  tx: Tx,
+  merchantCode: string,
+  paymentIds: readonly string[],
+): Promise<string[]> {
+  if (paymentIds.length === 0) return []
+  const rows = await tx<{ id: string }[]>`
+    select f.id from (
+      select ${merchantCode}::text as merchant_code, payment_id
+      from unnest(${[...paymentIds]}::text[]) as payment_id
+    ) as k cross join lateral (
+      select * from foreign_refunds as f
+      where ${tx.unsafe(byKey('f', ['merchant_code', 'payment_id'], 'k'))} offset 0) as f`
+  return rows.map(({ id }) => id)
+}
+
+/**
+ * Builds one event for each external refund that a commit found, changed or moved with its payment.
+ * @param changed the external refunds as the commit leaves them
+ */
+export function buildExternalEvents(
+  changed: readonly ExternalRecord[],
+  changes: readonly ExternalChange[],
+): NewEvent[] {
+  return changed.map((one) => {
+    const { merchantCode, transactionId } = one
+    const isNew = changes.some(({ externalId, before }) => externalId === one.id && before === null)
+    const type = isNew ? 'external_refund.found' : 'external_refund.updated'
+    return { merchantCode, transactionId, type, data: showExternalRefund(one) }
+  })
+}
+
+/** The field of `changes` that holds the states of external refunds. */
+export const EXTERNAL_FIELD = 'external_refund'
+
+/** Records the changed states of external refunds, in the order given. */
+export async function recordExternalChanges(
+  tx: Tx,
+  { merchantCode, transactionId }: TransactionKey,
+  changes: readonly ExternalChange[],
+): Promise<void> {
+  const rows = changes.map(({ paymentId, before, after, cause: { reason, ...of } }) => {
+    const key = { merchantCode, transactionId, paymentId }
+    return { ...key, ...of, field: EXTERNAL_FIELD, before, after, cause: reason }
+  })
+  await recordChanges(tx, rows)
+}
