@@ -1,6 +1,5 @@
 import { isLosslessNumber, stringify } from 'lossless-json'
-import { maskCardText } from '../platform/crypto/mask-cards.ts'
-import { HIDDEN, isSecretName } from '../platform/crypto/secret-names.ts'
+import { HIDDEN, isSecretName, maskCardText } from '../platform/crypto/masking.ts'
 import { parseFormParams, parseJsonParams } from './parse-params.ts'
 
 /** A member of a notification, as people read it. */

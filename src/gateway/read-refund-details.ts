@@ -1,6 +1,6 @@
 import { isLosslessNumber } from 'lossless-json'
 import { parseAmount } from '../money.ts'
-import { maskCardText } from '../platform/crypto/mask-cards.ts'
+import { maskCardText } from '../platform/crypto/masking.ts'
 import { parseFormParams, parseJsonParams } from './parse-params.ts'
 import { isPrintable, toPrintable } from './printable.ts'
 import type { WireParams } from './signature.ts'

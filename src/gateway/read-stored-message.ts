@@ -1,4 +1,4 @@
-import { maskCardText } from '../platform/crypto/mask-cards.ts'
+import { maskCardText } from '../platform/crypto/masking.ts'
 import { parseFormParams, parseJsonParams } from './parse-params.ts'
 
 const MAX_MESSAGE = 500

@@ -1,5 +1,5 @@
 import { isLosslessNumber } from 'lossless-json'
-import { HIDDEN, isSecretName } from '../platform/crypto/secret-names.ts'
+import { HIDDEN, isSecretName } from '../platform/crypto/masking.ts'
 
 /** A JSON number that Postgres can store as `numeric`, whatever its exponent. */
 const STORABLE_NUMBER = /^-?\d{1,100}(?:\.\d{1,100})?(?:[eE][+-]?\d{1,2})?$/

@@ -1,4 +1,4 @@
-import { maskCardText } from '../platform/crypto/mask-cards.ts'
+import { maskCardText } from '../platform/crypto/masking.ts'
 
 /** Bytes of an answer that are kept. */
 export const KEPT_ANSWER_BYTES = 1_024

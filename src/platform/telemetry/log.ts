@@ -1,6 +1,6 @@
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
 import { createRateLimiter } from '../concurrency/rate-limiter.ts'
-import { maskCardText } from '../crypto/mask-cards.ts'
+import { maskCardText } from '../crypto/masking.ts'
 import { readLogIds } from './tracing.ts'
 
 export type Log = Logger
