@@ -1,5 +1,5 @@
 import type { Context } from '../context.ts'
-import { createLogThrottle } from '../platform/telemetry/log.ts'
+import { createThrottle } from '../platform/concurrency/rate-limiter.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import type { IpnAnswer } from './answer.ts'
 
@@ -17,7 +17,7 @@ const LOG_EVERY_MS = 1_000
 
 /** Logs refused notifications: per verdict one line a second at most, with the number suppressed before it. */
 export function createRefusalLog({ log }: Pick<Context, 'log'>): RefusalLog {
-  const throttle = createLogThrottle(LOG_EVERY_MS)
+  const throttle = createThrottle(LOG_EVERY_MS)
   return {
     logFailure(err, { verdict }, sender) {
       if (noteOutage(log, err, 'notifications')) return
