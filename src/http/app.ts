@@ -8,6 +8,7 @@ import { routePath } from 'hono/route'
 import type { Histogram } from 'prom-client'
 import { DomainError } from '../errors.ts'
 import { createRateLimiter, type Rate } from '../platform/concurrency/rate-limiter.ts'
+import { createSlots } from '../platform/concurrency/slots.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import type { Tracing } from '../platform/telemetry/tracing.ts'
 import { type Cidr, compileNetworks, findClientAddress, nameNetwork } from './client-address.ts'
@@ -179,6 +180,23 @@ export function paceRequests(proxies: readonly Cidr[]) {
     paced.charge(network, PACE)
     if (waitMs > 0) await pause(waitMs)
     await next()
+  })
+}
+
+/** Long enough that a client which repeats at once costs little, short enough for one that waits for its answer (ms). */
+const HOLD_MS = 200
+/** What they may hold in memory. Beyond it refusals are answered at once. */
+const MAX_HELD = 2_000
+
+/** Holds each 429 back: clients that repeat a refused request at once would otherwise keep this process busy with it. */
+export function holdRefusals() {
+  const held = createSlots(MAX_HELD)
+  return createMiddleware<HttpEnv>(async (c, next) => {
+    await next()
+    const release = c.res.status === 429 ? held.tryTake('all') : undefined
+    // Spread out, so that refusals which began together do not end together.
+    if (release) await pause(HOLD_MS * (0.5 + Math.random()))
+    release?.()
   })
 }
 
