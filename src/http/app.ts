@@ -93,13 +93,8 @@ export function describeRoute(c: HttpContext<HttpEnv>): string {
 }
 
 /** Returns one of a few methods, whatever a client sends; `_OTHER` is OpenTelemetry's. */
-export function describeMethodName(method: string): string {
+export function describeMethod(method: string): string {
   return METHODS.has(method) ? method : '_OTHER'
-}
-
-/** Returns the same for a request of the framework. */
-export function describeMethod(c: HttpContext<HttpEnv>): string {
-  return describeMethodName(c.req.method)
 }
 
 /**
@@ -114,7 +109,7 @@ export function createRequestMeter({
 }) {
   const seriesByKey = new Map<string, { observe(seconds: number): void }>()
   return (c: HttpContext<HttpEnv>, startedAt: number): void => {
-    const method = describeMethod(c)
+    const method = describeMethod(c.req.method)
     const waits = method === 'GET' && /[?&]wait=/.test(c.req.url)
     const key = `${method} ${c.res.status} ${waits} ${routePath(c, -1)}`
     let series = seriesByKey.get(key)
@@ -136,7 +131,7 @@ export function traceRequests({ tracing }: { tracing: Tracing }) {
   return createMiddleware<HttpEnv>(async (c, next) => {
     if (!tracing.enabled) return await next()
     const route = describeRoute(c)
-    const method = describeMethod(c)
+    const method = describeMethod(c.req.method)
     const describeSpan = () => ({
       name: `${method} ${route}`,
       kind: 'server' as const,

@@ -1,4 +1,4 @@
-import { describeMethodName } from '../http/app.ts'
+import { describeMethod } from '../http/app.ts'
 import { VERDICTS } from '../metrics.ts'
 import type { IpnAnswer } from './answer.ts'
 import type { IpnContext } from './context.ts'
@@ -13,7 +13,7 @@ export function createIpnMeter({ metrics }: Pick<IpnContext, 'metrics'>): IpnMet
   const requests = new Map<string, { observe(seconds: number): void }>()
 
   function findRequests(method: string, status: number): { observe(seconds: number): void } {
-    const name = describeMethodName(method)
+    const name = describeMethod(method)
     const key = `${name} ${status}`
     const known = requests.get(key)
     if (known) return known

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { describeMethodName } from '../http/app.ts'
+import { describeMethod } from '../http/app.ts'
 import type { BodyBudget } from '../http/body.ts'
 import { compileNetworks, findClientAddress } from '../http/client-address.ts'
 import { chooseRequestId, SECURITY_HEADERS } from '../http/raw-response.ts'
@@ -97,7 +97,7 @@ function send(
  * does not decide what is sampled.
  */
 function describeRequest(request: IncomingMessage, requestId: string): SpanOptions {
-  const method = describeMethodName(request.method ?? '')
+  const method = describeMethod(request.method ?? '')
   const traceParent = request.headers.traceparent
   return {
     name: `${method} /ipn`,
