@@ -87,7 +87,7 @@ function explainIssue(issue: z.core.$ZodIssue): string {
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'])
 
 /** Returns the pattern of the route that matched, as the README writes it, or `none`. */
-export function describeRoute(c: HttpContext<HttpEnv>): string {
+function describeRoute(c: HttpContext<HttpEnv>): string {
   const pattern = routePath(c, -1)
   return pattern.includes('*') ? 'none' : pattern.replace(/:(\w+)(\{[^}]*\})?/g, '{$1}')
 }
@@ -102,7 +102,7 @@ export function describeMethod(method: string): string {
  * for a path that a client made up. The series are cached, because the intake would pay for each look-up.
  * @returns a function to call once the response is made, with the `performance.now()` of the request
  */
-export function createRequestMeter({
+function createRequestMeter({
   httpRequest,
 }: {
   httpRequest: Histogram<'route' | 'method' | 'status'>
