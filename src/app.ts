@@ -9,7 +9,13 @@ import { feedRoutes } from './feed/routes.ts'
 import type { HealthContext } from './health/gauges.ts'
 import { healthRoutes } from './health/routes.ts'
 import { holdRoutes } from './holds/routes.ts'
-import { createBaseApp, paceRequests, requireValidUrl, traceRequests } from './http/app.ts'
+import {
+  createBaseApp,
+  holdRefusals,
+  paceRequests,
+  requireValidUrl,
+  traceRequests,
+} from './http/app.ts'
 import { type BodyBudget, createBodyBudget, readJsonBody } from './http/body.ts'
 import type { ApiInfo, ParameterTable } from './http/openapi.ts'
 import type { HttpEnv } from './http/problems.ts'
@@ -152,6 +158,7 @@ export function createApp(
   const ipnRoutes = describeIpnRoutes(ctx.config.GATEWAY_FIELD_PREFIX)
   for (const route of ipnRoutes) app.openAPIRegistry.registerPath(route)
   const middleware = [
+    holdRefusals(),
     authenticate(ctx),
     traceRequests(ctx),
     requireValidUrl,

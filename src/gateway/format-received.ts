@@ -1,6 +1,5 @@
 import { stringify } from 'lossless-json'
-import { maskCardData, maskCardText } from '../platform/crypto/mask-cards.ts'
-import { hideSecretsInText } from '../platform/crypto/secret-names.ts'
+import { hideSecretsInText, maskCardData, maskCardText } from '../platform/crypto/masking.ts'
 import { toStorable } from './storable.ts'
 
 /** How much of an answer is kept, in bytes. */

@@ -1,6 +1,11 @@
 import { isLosslessNumber, stringify } from 'lossless-json'
-import { maskCardData, maskCardText } from '../platform/crypto/mask-cards.ts'
-import { HIDDEN, hideSecretsInText, isSecretName } from '../platform/crypto/secret-names.ts'
+import {
+  HIDDEN,
+  hideSecretsInText,
+  isSecretName,
+  maskCardData,
+  maskCardText,
+} from '../platform/crypto/masking.ts'
 import { isHarmless, maskNested, maskText } from './mask-texts.ts'
 import type { Notification } from './read-notification.ts'
 import { isListedMember } from './reading.ts'

@@ -1,6 +1,10 @@
 import { isLosslessNumber, parse, stringify } from 'lossless-json'
-import { maskCardData, maskCardText } from '../platform/crypto/mask-cards.ts'
-import { HIDDEN, hideSecretsInText } from '../platform/crypto/secret-names.ts'
+import {
+  HIDDEN,
+  hideSecretsInText,
+  maskCardData,
+  maskCardText,
+} from '../platform/crypto/masking.ts'
 import { toStorable } from './storable.ts'
 
 /** The parser marks its numbers with this member, so that masking drops it from any other object. */

@@ -1,6 +1,6 @@
 import { isLosslessNumber, type LosslessNumber, parse } from 'lossless-json'
 import { z } from 'zod'
-import { maskCardText } from '../platform/crypto/mask-cards.ts'
+import { maskCardText } from '../platform/crypto/masking.ts'
 import { formatMembers, formatText } from './format-received.ts'
 import { readPayments } from './read-payments.ts'
 import { isPrintable, toPrintable } from './storable.ts'

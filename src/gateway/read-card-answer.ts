@@ -1,6 +1,6 @@
 import { isLosslessNumber, LosslessNumber, parse } from 'lossless-json'
 import { z } from 'zod'
-import { maskCardData, maskCardText, type UnmaskedMembers } from '../platform/crypto/mask-cards.ts'
+import { maskCardData, maskCardText, type UnmaskedMembers } from '../platform/crypto/masking.ts'
 import { responseCode } from './read-answer.ts'
 import { toPrintable } from './storable.ts'
 

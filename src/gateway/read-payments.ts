@@ -1,7 +1,7 @@
 import { Big } from 'big.js'
 import { isLosslessNumber, stringify } from 'lossless-json'
 import { parseAmount } from '../money.ts'
-import { maskCardData } from '../platform/crypto/mask-cards.ts'
+import { maskCardData } from '../platform/crypto/masking.ts'
 import { MAX_RECEIVED } from './format-received.ts'
 import { isPrintable, toStorable } from './storable.ts'
 import type { ListedPayment, PaymentList, RoundedAmount, UnreadableEntry } from './types.ts'

@@ -1,7 +1,6 @@
 import { isLosslessNumber, stringify } from 'lossless-json'
 import { parseAmount } from '../money.ts'
-import { maskCardText } from '../platform/crypto/mask-cards.ts'
-import { HIDDEN, isSecretName } from '../platform/crypto/secret-names.ts'
+import { HIDDEN, isSecretName, maskCardText } from '../platform/crypto/masking.ts'
 import { parseFormParams, parseJsonParams } from './parse-body.ts'
 import type { WireParams } from './signature.ts'
 import { isPrintable, toPrintable } from './storable.ts'

@@ -1,5 +1,5 @@
 import { isLosslessNumber } from 'lossless-json'
-import { HIDDEN, isSecretName } from '../platform/crypto/secret-names.ts'
+import { HIDDEN, isSecretName } from '../platform/crypto/masking.ts'
 
 /** Returns whether a text has no control character and no lone surrogate: neither logs nor Postgres take those. */
 export function isPrintable(text: string): boolean {

@@ -8,6 +8,7 @@ import { routePath } from 'hono/route'
 import type { Histogram } from 'prom-client'
 import { DomainError } from '../errors.ts'
 import { createRateLimiter, type Rate } from '../platform/concurrency/rate-limiter.ts'
+import { createSlots } from '../platform/concurrency/slots.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import type { Tracing } from '../platform/telemetry/tracing.ts'
 import { type Cidr, compileNetworks, findClientAddress, nameNetwork } from './client-address.ts'
@@ -86,19 +87,14 @@ function explainIssue(issue: z.core.$ZodIssue): string {
 const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'])
 
 /** Returns the pattern of the route that matched, as the README writes it, or `none`. */
-export function describeRoute(c: HttpContext<HttpEnv>): string {
+function describeRoute(c: HttpContext<HttpEnv>): string {
   const pattern = routePath(c, -1)
   return pattern.includes('*') ? 'none' : pattern.replace(/:(\w+)(\{[^}]*\})?/g, '{$1}')
 }
 
 /** Returns one of a few methods, whatever a client sends; `_OTHER` is OpenTelemetry's. */
-export function describeMethodName(method: string): string {
+export function describeMethod(method: string): string {
   return METHODS.has(method) ? method : '_OTHER'
-}
-
-/** Returns the same for a request of the framework. */
-export function describeMethod(c: HttpContext<HttpEnv>): string {
-  return describeMethodName(c.req.method)
 }
 
 /**
@@ -106,14 +102,14 @@ export function describeMethod(c: HttpContext<HttpEnv>): string {
  * for a path that a client made up. The series are cached, because the intake would pay for each look-up.
  * @returns a function to call once the response is made, with the `performance.now()` of the request
  */
-export function createRequestMeter({
+function createRequestMeter({
   httpRequest,
 }: {
   httpRequest: Histogram<'route' | 'method' | 'status'>
 }) {
   const seriesByKey = new Map<string, { observe(seconds: number): void }>()
   return (c: HttpContext<HttpEnv>, startedAt: number): void => {
-    const method = describeMethod(c)
+    const method = describeMethod(c.req.method)
     const waits = method === 'GET' && /[?&]wait=/.test(c.req.url)
     const key = `${method} ${c.res.status} ${waits} ${routePath(c, -1)}`
     let series = seriesByKey.get(key)
@@ -135,7 +131,7 @@ export function traceRequests({ tracing }: { tracing: Tracing }) {
   return createMiddleware<HttpEnv>(async (c, next) => {
     if (!tracing.enabled) return await next()
     const route = describeRoute(c)
-    const method = describeMethod(c)
+    const method = describeMethod(c.req.method)
     const describeSpan = () => ({
       name: `${method} ${route}`,
       kind: 'server' as const,
@@ -179,6 +175,23 @@ export function paceRequests(proxies: readonly Cidr[]) {
     paced.charge(network, PACE)
     if (waitMs > 0) await pause(waitMs)
     await next()
+  })
+}
+
+/** Long enough that a client which repeats at once costs little, short enough for one that waits for its answer (ms). */
+const HOLD_MS = 200
+/** What they may hold in memory. Beyond it refusals are answered at once. */
+const MAX_HELD = 2_000
+
+/** Holds each 429 back: clients that repeat a refused request at once would otherwise keep this process busy with it. */
+export function holdRefusals() {
+  const held = createSlots(MAX_HELD)
+  return createMiddleware<HttpEnv>(async (c, next) => {
+    await next()
+    const release = c.res.status === 429 ? held.tryTake('all') : undefined
+    // Spread out, so that refusals which began together do not end together.
+    if (release) await pause(HOLD_MS * (0.5 + Math.random()))
+    release?.()
   })
 }
 

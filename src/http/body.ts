@@ -125,10 +125,7 @@ function hasRoute(c: HttpContext): boolean {
 }
 
 /** Creates the refusal of a body that was not read to its end. */
-export function refuseBody(
-  kind: Exclude<BodyResult['kind'], 'whole'>,
-  timeoutMs: number,
-): DomainError {
+function refuseBody(kind: Exclude<BodyResult['kind'], 'whole'>, timeoutMs: number): DomainError {
   switch (kind) {
     case 'too_large':
       return new DomainError('body_too_large', 'A body may have at most 64 KiB')
@@ -142,7 +139,7 @@ export function refuseBody(
 }
 
 /** @throws DomainError `invalid_json` when it is not UTF-8 */
-export function decodeBody(bytes: Buffer): string {
+function decodeBody(bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {

@@ -102,7 +102,7 @@ export function cutPage<Row, T>(
 }
 
 /** Describes a page of a list, for a route's declaration. */
-export function pageOf<T extends z.ZodType>(item: T) {
+function pageOf<T extends z.ZodType>(item: T) {
   return z.strictObject({
     data: z.array(item),
     nextCursor: z.string().nullable().openapi({

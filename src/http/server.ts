@@ -1,8 +1,9 @@
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { Counter } from 'prom-client'
+import { createThrottle } from '../platform/concurrency/rate-limiter.ts'
 import { createSlots } from '../platform/concurrency/slots.ts'
-import { createLogThrottle, type Log } from '../platform/telemetry/log.ts'
+import type { Log } from '../platform/telemetry/log.ts'
 import {
   type Cidr,
   compileNetworks,
@@ -133,7 +134,7 @@ export function createConnectionPolicy({
   refused: Counter<'reason'>
   log: Log
 }): ConnectionPolicy {
-  const throttle = createLogThrottle(LOG_EVERY_MS)
+  const throttle = createThrottle(LOG_EVERY_MS)
   return {
     isTrustedProxy: compileNetworks(proxies),
     onRefused(reason, address) {

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createNotificationReader, type NotificationRefusal } from '../gateway/notification.ts'
 import type { Notification } from '../gateway/read-notification.ts'
-import { describeMethodName } from '../http/app.ts'
+import { describeMethod } from '../http/app.ts'
 import type { BodyBudget } from '../http/body.ts'
 import { compileNetworks, findClientAddress, nameNetwork } from '../http/client-address.ts'
 import { chooseRequestId, SECURITY_HEADERS } from '../http/raw-response.ts'
@@ -100,7 +100,7 @@ function send(
  * does not decide what is sampled.
  */
 function describeRequest(request: IncomingMessage, requestId: string): SpanOptions {
-  const method = describeMethodName(request.method ?? '')
+  const method = describeMethod(request.method ?? '')
   const traceParent = request.headers.traceparent
   return {
     name: `${method} /ipn`,

@@ -1,7 +1,7 @@
 import type { Context } from '../context.ts'
-import { describeMethodName } from '../http/app.ts'
+import { describeMethod } from '../http/app.ts'
 import { VERDICTS } from '../metrics.ts'
-import { createLogThrottle } from '../platform/telemetry/log.ts'
+import { createThrottle } from '../platform/concurrency/rate-limiter.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import type { IpnContext } from './inbox.ts'
 import type { IpnAnswer } from './types.ts'
@@ -16,7 +16,7 @@ export function createIpnMeter({ metrics }: Pick<IpnContext, 'metrics'>): IpnMet
   const requests = new Map<string, { observe(seconds: number): void }>()
 
   function findRequests(method: string, status: number): { observe(seconds: number): void } {
-    const name = describeMethodName(method)
+    const name = describeMethod(method)
     const key = `${name} ${status}`
     const known = requests.get(key)
     if (known) return known
@@ -47,7 +47,7 @@ const LOG_EVERY_MS = 1_000
 
 /** Logs refused notifications: per verdict one line a second at most, with the number suppressed before it. */
 export function createRefusalLog({ log }: Pick<Context, 'log'>): RefusalLog {
-  const throttle = createLogThrottle(LOG_EVERY_MS)
+  const throttle = createThrottle(LOG_EVERY_MS)
   return {
     logFailure(err, { verdict }, sender) {
       if (noteOutage(log, err, 'notifications')) return

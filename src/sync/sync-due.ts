@@ -44,11 +44,11 @@ export async function syncDue(ctx: SyncContext): Promise<number> {
  * @param onMore called when the next round may find work
  */
 export async function beginSync(ctx: SyncContext, onMore?: () => void): Promise<WorkerRound> {
-  const { callSlots, config } = ctx
+  const { callSlots, config, stopping } = ctx
   if (onMore && 0 < callSlots.free() && callSlots.free() < config.GATEWAY_MAX_CONCURRENCY / 4) {
     await sleep(GATHER_MS)
   }
-  const free = callSlots.free()
+  const free = stopping.aborted ? 0 : callSlots.free()
   const claims = free > 0 ? await claimDue(ctx, free) : []
   const moreMayBeDue = claims.length === free
   const { unconfirmedQueries: unconfirmed } = ctx

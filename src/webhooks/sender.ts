@@ -2,7 +2,7 @@ import { isIP } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Webhook } from 'standardwebhooks'
 import { Agent, buildConnector } from 'undici'
-import { maskCardText } from '../platform/crypto/mask-cards.ts'
+import { maskCardText } from '../platform/crypto/masking.ts'
 import {
   AddressError,
   type AddressReach,

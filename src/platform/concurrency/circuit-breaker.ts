@@ -42,11 +42,14 @@ export function createCircuitBreaker(
   /** In a row, those of probes included. */
   let failed = 0
   let pausedUntil = CLOSED
+  /** So far: what a call from before the newest one comes to is old. */
+  let pauses = 0
   let isProbing = false
 
   function fail(): void {
     failed += 1
     if (failed < failures) return
+    pauses += 1
     pausedUntil = now() + Math.min(maxPauseMs, pauseMs * 2 ** (failed - failures))
   }
   function close(): void {
@@ -62,13 +65,12 @@ export function createCircuitBreaker(
     waitMs,
     tryAcquire() {
       if (waitMs() > 0) return undefined
-      const began = pausedUntil
-      const isProbe = began !== CLOSED
+      const began = pauses
+      const isProbe = pausedUntil !== CLOSED
       isProbing = isProbe
       const end = (apply: () => void) => () => {
         if (isProbe) isProbing = false
-        // Otherwise calls were paused, or resumed, since this one began.
-        if (began === pausedUntil) apply()
+        if (began === pauses) apply()
       }
       return { succeed: end(close), fail: end(fail), release: end(() => {}) }
     },

@@ -78,3 +78,18 @@ export function createRateLimiter({
 export function toSeconds(ms: number): number {
   return Math.max(1, Math.ceil(ms / 1000))
 }
+
+/** Returns how many of this kind were left out since the last one; undefined while this one is, too. */
+export type Throttle = (kind: string) => { leftOut: number } | undefined
+
+/** Lets one of a kind through per interval (ms), so that a flood of causes is no flood of log lines. */
+export function createThrottle(everyMs: number): Throttle {
+  const limiter = createRateLimiter()
+  const leftOut = new Map<string, number>()
+  return (kind) => {
+    const before = leftOut.get(kind) ?? 0
+    const { ok } = limiter.take(kind, { perMinute: 60_000 / everyMs, burst: 1 })
+    leftOut.set(kind, ok ? 0 : before + 1)
+    return ok ? { leftOut: before } : undefined
+  }
+}

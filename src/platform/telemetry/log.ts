@@ -1,6 +1,5 @@
 import { type DestinationStream, type Logger, type LoggerOptions, pino } from 'pino'
-import { createRateLimiter } from '../concurrency/rate-limiter.ts'
-import { maskCardText } from '../crypto/mask-cards.ts'
+import { maskCardText } from '../crypto/masking.ts'
 import { readLogIds } from './tracing.ts'
 
 export type Log = Logger
@@ -52,19 +51,4 @@ function serializeError(thrown: unknown) {
   const message = maskCardText(error.message)
   if (code !== undefined && OUTSIDE.test(code)) return { type: error.name, code, message }
   return { type: error.name, code, message, stack: maskCardText(error.stack ?? '') }
-}
-
-/** Returns the number of lines of this kind that were left out since the last one; undefined while this one is, too. */
-export type LogThrottle = (kind: string) => { leftOut: number } | undefined
-
-/** Lets one line of a kind through per interval (ms): a flood of causes must not become a flood of lines. */
-export function createLogThrottle(everyMs: number): LogThrottle {
-  const lines = createRateLimiter()
-  const leftOut = new Map<string, number>()
-  return (kind) => {
-    const before = leftOut.get(kind) ?? 0
-    const { ok } = lines.take(kind, { perMinute: 60_000 / everyMs, burst: 1 })
-    leftOut.set(kind, ok ? 0 : before + 1)
-    return ok ? { leftOut: before } : undefined
-  }
 }

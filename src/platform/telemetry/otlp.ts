@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { ExportResultCode } from '@opentelemetry/core'
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http'
 import {
@@ -11,7 +12,6 @@ import {
   BatchSpanProcessor,
   type SpanExporter,
 } from '@opentelemetry/sdk-trace-base'
-import { withTimeout } from '../concurrency/timing.ts'
 import type { Log } from './log.ts'
 import { createTracing, runUntraced, type Tracing } from './tracing.ts'
 
@@ -33,7 +33,10 @@ export function startTracing(endpoint: string, version: string, log: Log): Traci
       .merge(detectResources({ detectors: [envDetector] })),
     spanProcessors: [new BatchSpanProcessor(logOutages(exporter, log))],
   })
-  const stop = () => withTimeout(FLUSH_TIMEOUT_MS, provider.shutdown()).catch(() => {})
+  async function stop(): Promise<void> {
+    const late = sleep(FLUSH_TIMEOUT_MS, undefined, { ref: false })
+    await Promise.race([provider.shutdown().catch(() => {}), late])
+  }
   return createTracing(provider.getTracer('ipn-processor', version), stop)
 }
 

@@ -44,7 +44,7 @@ const lists = (flood: string, connections: number, path: string): Row => ({
   },
   victim: notifyAndRead,
   bound: ({ answers, served }) => {
-    // About a half of them with one session of the reads, and a pause after each turn. Without turns it was 5 and 29 times.
+    // About as many with one session of the reads. Without turns it was 5 and 29 times.
     expect(answers[200] ?? 0).toBeLessThanOrEqual(2 * served)
   },
 })

@@ -2,6 +2,41 @@ import type { Guard } from './guard.ts'
 
 export const CLAIMS: readonly Guard[] = [
   {
+    file: 'src/create-context.ts',
+    text: 'Math.max(1, total - reserved)',
+    mutation: 'Math.max(1, total - 0 * reserved)',
+    test: 'test/api/sync/fairness.test.ts',
+    claim:
+      'a burst of one account leaves the last call slots to others, even when all its calls hang',
+    control: 'GATEWAY_RATE_PER_S off, no account is locked or throttled',
+  },
+  {
+    file: 'src/sync/sync-due.ts',
+    text: 'const endCommit = hasRefunds ? undefined',
+    mutation: "const endCommit = hasRefunds && merchantCode === '' ? undefined",
+    test: 'test/api/sync/call-slots.test.ts',
+    claim: 'a query keeps its slot for the refund that may follow it',
+    control:
+      'the next call is made while answers are being committed, within the limit of such commits',
+  },
+  {
+    file: 'src/platform/concurrency/slots.ts',
+    text: 'if (next === undefined || countHeld(holder) < countHeld(next)) next = holder',
+    mutation: 'if (next === undefined) next = holder',
+    test: 'test/unit/platform/concurrency/slots.test.ts',
+    claim:
+      'slots go to the waiting holder with the fewest, and to one after the other where they have as many',
+    control: 'slots are not waited for longer than a request wants to',
+  },
+  {
+    file: 'src/db/reads.ts',
+    text: '{ perHolder: Math.max(1, slots >> 1) }',
+    mutation: '{ perHolder: slots }',
+    test: 'test/api/db/reads.test.ts',
+    claim: 'turns leave one session for another holder, whose turn comes before all that wait',
+    control: 'turns are refused to a read that has waited too long, or finds too many',
+  },
+  {
     file: 'src/sync/claim-due.ts',
     text: '  return 3 * gatewayTimeoutMs + 15_000',
     mutation: '  return gatewayTimeoutMs',

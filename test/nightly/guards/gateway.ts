@@ -58,8 +58,8 @@ export const GATEWAY: readonly Guard[] = [
   },
   {
     file: 'src/platform/concurrency/circuit-breaker.ts',
-    text: '        if (began === pausedUntil) apply()',
-    mutation: '        if (began <= pausedUntil) apply()',
+    text: '        if (began === pauses) apply()',
+    mutation: '        if (began <= pauses) apply()',
     test: 'test/api/platform/concurrency/circuit-breaker.test.ts',
     claim: 'a breaker ignores the results of calls that began before it paused',
     control:

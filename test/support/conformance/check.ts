@@ -30,10 +30,11 @@ const Document = z.looseObject({
 
 const escapeName = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1')
 
-/** Resolves dot segments, as the service does. */
+/** Resolves dot segments, as the framework does. `/ipn`, which is served before it, is only that path as it is written. */
 function readPath(target: string): string {
   const address = target.startsWith('/') ? `http://localhost${target}` : target
-  return URL.canParse(address) ? new URL(address).pathname : target
+  const path = URL.canParse(address) ? new URL(address).pathname : target
+  return path === '/ipn' && target.split('?')[0] !== path ? target : path
 }
 
 /**

@@ -63,7 +63,7 @@ describe('a breaker', () => {
 
   it('ignores the results of calls that began before it paused', () => {
     const { breaker, clock } = start()
-    const early = Array.from({ length: 10 }, () => breaker.tryAcquire())
+    const early = Array.from({ length: 13 }, () => breaker.tryAcquire())
     for (const permit of early.slice(0, 8)) permit?.fail()
     expect(breaker.waitMs()).toBe(1_000)
     early[8]?.succeed()
@@ -73,6 +73,7 @@ describe('a breaker', () => {
     early[9]?.fail()
     expect(breaker.tryAcquire()).toBeUndefined()
     probe?.succeed()
+    for (const permit of early.slice(10)) permit?.fail()
     expect(breaker.state()).toBe('closed')
   })
 })

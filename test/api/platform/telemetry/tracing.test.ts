@@ -202,7 +202,7 @@ describe('a request', () => {
   })
 
   it('without a known key begins no span, whatever trace it comes with', async () => {
-    const { rig, collector, end } = await start()
+    const { rig, collector, end } = await start({ ROLE: 'web' })
     const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
     await fetch(`${rig.service.url}/v1/transactions`, { headers: { traceparent } })
     await rig.api('/v1/transactions?limit=1')

@@ -1,7 +1,7 @@
 import { LosslessNumber } from 'lossless-json'
 
-/** Replaces a CVV. */
-const HIDDEN = '***'
+/** Replaces a CVV or a credential. */
+export const HIDDEN = '***'
 
 /** Values nested deeper are hidden without inspection. */
 const MAX_DEPTH = 64
@@ -29,7 +29,7 @@ type FieldKind = 'number' | 'cvv' | undefined
  */
 export type UnmaskedMembers = { readonly [name: string]: true | UnmaskedMembers }
 
-/** Where a value stands: what its name or a label beside it denotes, its parent's name, and what is not masked below. */
+/** Where a value stands: what its name denotes, its parent's name, and what is not masked below. */
 type Position = { kind: FieldKind; parent: string; depth: number; unmasked: UnmaskedMembers }
 
 const NOTHING: UnmaskedMembers = {}
@@ -66,7 +66,6 @@ function maskValue(value: unknown, position: Position): unknown {
     return value.map((item) => maskValue(item, { ...position, depth: depth + 1 }))
   }
   const entries = Object.entries(value)
-  const labelKind = readLabelKind(entries)
   // The parser marks its numbers with this member: an object that has it would be serialised as a number.
   const members = entries.filter(([name]) => name !== 'isLosslessNumber')
   return Object.fromEntries(
@@ -74,8 +73,7 @@ function maskValue(value: unknown, position: Position): unknown {
       const exempt = Object.hasOwn(unmasked, name) ? unmasked[name] : undefined
       if (exempt === true && [member].flat().every(isScalar)) return [name, member]
       const below = typeof exempt === 'object' ? exempt : NOTHING
-      const inherited = isLabel(name) ? kind : (kind ?? labelKind)
-      const own = inherited ?? classifyName(name, parent)
+      const own = kind ?? classifyName(name, parent)
       const at = { kind: own, parent: simplify(name), depth: depth + 1, unmasked: below }
       return [maskCardText(name), maskValue(member, at)]
     }),
@@ -91,7 +89,7 @@ function maskString(text: string): string {
   return UUID.test(text) && /[a-f]/i.test(text) ? text : maskCardText(text)
 }
 
-function classifyName(name: string, parent = ''): FieldKind {
+function classifyName(name: string, parent: string): FieldKind {
   const flat = simplify(name)
   if (CVV_NAME.test(flat)) return 'cvv'
   return NUMBER_NAME.test(parent + flat) || NUMBER_WORD.test(flat) ? 'number' : undefined
@@ -99,21 +97,6 @@ function classifyName(name: string, parent = ''): FieldKind {
 
 function simplify(name: string): string {
   return name.toLowerCase().replace(/[^a-z]/g, '')
-}
-
-/** Detects a member that names the kind of the others: `{"name":"cvv","value":"123"}`. */
-function readLabelKind(entries: readonly [string, unknown][]): FieldKind {
-  for (const [name, value] of entries) {
-    if (isLabel(name) && typeof value === 'string' && value.length <= 32) {
-      const kind = classifyName(value)
-      if (kind) return kind
-    }
-  }
-  return undefined
-}
-
-function isLabel(name: string): boolean {
-  return /^(?:name|key|field|label)$/i.test(name)
 }
 
 /** Hides any value except null, a boolean, and a string without digits and without letters other than x. */
@@ -185,4 +168,27 @@ export function passesLuhn(digits: readonly number[], from = 0, to = digits.leng
     sum += weighted > 9 ? weighted - 9 : weighted
   }
   return sum % 10 === 0
+}
+
+const SECRET =
+  /(?:token|secret|passw(?:or)?d|passphrase|passcode|otp|credential|signature|apikey|securehash)(?:value|id|no)?s?$/
+/** The specification's token of a payer's card or account, in whatever name holds it. */
+const PAY_TOKEN = /paytoken/
+const AUTHORIZATION = /^authorization$/
+/** As a word of its own: `shopping` ends with it as well. */
+const PIN = /(?:^|[^a-z]|card|user)pin(?:code)?$/i
+
+/** Credentials in a text of unknown form: a name, up to a few quotes, a separator, and the value. Linear in its length. */
+const IN_TEXT =
+  /((?:token|secret|passw(?:or)?d|passphrase|passcode|otp|credential|signature|apikey|securehash|authorization)[\w.-]{0,32}[\s"'\\]{0,6}[:=>][\s"'\\]{0,6}(?:bearer\s)?)[^\s"'\\&,;<>}]+/gi
+
+/** Returns whether a member's name denotes a credential, as `payToken`, `cardToken` or `client_secret` do. */
+export function isSecretName(name: string): boolean {
+  const flat = name.toLowerCase().replace(/[^a-z]/g, '')
+  return SECRET.test(flat) || PAY_TOKEN.test(flat) || AUTHORIZATION.test(flat) || PIN.test(name)
+}
+
+/** Replaces the values of what looks like credentials in a text. */
+export function hideSecretsInText(text: string): string {
+  return text.replace(IN_TEXT, `$1${HIDDEN}`)
 }
