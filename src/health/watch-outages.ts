@@ -6,13 +6,14 @@ import { startWorkerLoop, type WorkerLoop } from '../platform/concurrency/worker
 import { describeOutage } from '../platform/postgres/describe-outage.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { type Condition, noteOutage, openOutageLog } from '../platform/telemetry/outage-log.ts'
+import { proveWrites } from './prove-writes.ts'
 
 const WATCH_EVERY_MS = 1_000
 /** An outage has ended when a commit succeeds and nothing has failed for so long (ms). */
 const QUIET_MS = 5_000
 
 /**
- * Watches the outages that this process meets: those of the database from their first error to a commit that succeeds,
+ * Watches the outages that this process meets: those of the database from their first error to a write that succeeds,
  * those of the gateway while a circuit breaker is open.
  */
 export function watchOutages({
@@ -27,6 +28,7 @@ export function watchOutages({
   async function probe(): Promise<void> {
     probing = true
     try {
+      await proveWrites(sql)
       await commitNothing(sql)
       const ended = outages.list().filter((one) => !isOfGateway(one) && one.quietMs >= QUIET_MS)
       for (const { name } of ended) outages.end(name)
