@@ -1,6 +1,7 @@
 import type { Config } from '../config/config.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
+import { CLI } from '../version.ts'
 import { retireDemo } from './demo-admin.ts'
 import { type EndedKey, ensureFirstKey, listFirstKeys } from './first-key.ts'
 
@@ -10,7 +11,7 @@ type PrepareContext = {
   config: Pick<Config, 'API_KEY' | 'API_KEY_GRACE_MS' | 'demo'>
 }
 
-const REVOKE = 'npm run -s cli -- keys revoke'
+const REVOKE = `${CLI} keys revoke`
 
 /**
  * Stores the key of `API_KEY`, ends the keys before it, and, outside demo mode, ends the access to a demo that ran on

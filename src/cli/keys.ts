@@ -53,7 +53,7 @@ export function addKeyCommands(program: Command, cli: Cli): void {
   addResealCommand(keys, cli)
 }
 
-function addCreateCommand(keys: Command, { emit, onDatabase }: Cli): void {
+function addCreateCommand(keys: Command, cli: Cli): void {
   keys
     .command('create')
     .description('create a key; it is shown only once')
@@ -88,8 +88,8 @@ function addCreateCommand(keys: Command, { emit, onDatabase }: Cli): void {
     )
     .addOption(jsonOption())
     .action(async (name: string, options: CreateKeyOptions & Json) => {
-      const created = await onDatabase((sql) => createNamedKey(sql, name, options))
-      emit(options.json, created, presentKey(created.key, `${created.id}  ${name}`))
+      const created = await cli.onDatabase((sql) => createNamedKey(cli, sql, name, options))
+      cli.emit(options.json, created, presentKey(created.key, `${created.id}  ${name}`))
     })
 }
 
@@ -105,7 +105,7 @@ function addListCommand(keys: Command, { name, emit, printError, onDatabase }: C
     })
 }
 
-function addRotateCommand(keys: Command, { emit, onDatabase }: Cli): void {
+function addRotateCommand(keys: Command, cli: Cli): void {
   keys
     .command('rotate')
     .description('replace a key; both keys are valid for the grace period')
@@ -113,45 +113,49 @@ function addRotateCommand(keys: Command, { emit, onDatabase }: Cli): void {
     .option('--grace <duration>', 'how long the old key stays valid', readDuration, DAY_S)
     .addOption(jsonOption())
     .action(async (ref: string, { grace, json }: Json & { grace: number }) => {
-      const { key, id, oldId, oldEndsAt } = await onDatabase((sql) =>
-        rotateNamedKey(sql, ref, grace),
+      const { key, id, oldId, oldEndsAt } = await cli.onDatabase((sql) =>
+        rotateNamedKey(cli, sql, ref, grace),
       )
       const result = { id, key, replaces: oldId, oldKeyEndsAt: oldEndsAt }
-      emit(json, result, presentKey(key, `${id}, replacing ${oldId}`, oldEndsAt))
+      cli.emit(json, result, presentKey(key, `${id}, replacing ${oldId}`, oldEndsAt))
     })
 }
 
-function addRevokeCommand(keys: Command, { emit, onDatabase }: Cli): void {
+function addRevokeCommand(keys: Command, cli: Cli): void {
   keys
     .command('revoke')
     .description('revoke a key now, and end its webhook endpoints')
     .argument('<key>', 'its id, or its name if only one live key has it')
     .addOption(jsonOption())
     .action(async (ref: string, { json }: Json) => {
-      const { id, wasLive, endpoints } = await onDatabase((sql) => revokeNamedKey(sql, ref))
+      const { id, wasLive, endpoints } = await cli.onDatabase((sql) =>
+        revokeNamedKey(cli, sql, ref),
+      )
       const result = wasLive
         ? 'is revoked: writes are refused from now on, reads within a second'
         : 'was already revoked'
       const text = `${id} ${result}\n${describeEnded(endpoints)}`
-      emit(json, { id, revoked: true, endpoints }, text)
+      cli.emit(json, { id, revoked: true, endpoints }, text)
     })
 }
 
-function addResealCommand(keys: Command, { emit, onDatabase, env }: Cli): void {
+function addResealCommand(keys: Command, cli: Cli): void {
   keys
     .command('reseal')
     .description('encrypt all stored receivers and webhook secrets under DATA_ENCRYPTION_KEY')
     .addOption(jsonOption())
     .action(async ({ json }: Json) => {
-      const roots = readDataKeyConfig(env)
-      const done = await onDatabase(async (sql) => {
+      const roots = readDataKeyConfig(cli.env)
+      const done = await cli.onDatabase(async (sql) => {
         const resealed = await resealData(sql, await openDataKeys(sql, roots))
-        await runInTransaction(sql, (tx) => recordChange(tx, 'keys reseal', EVERY_MERCHANT, null))
+        await runInTransaction(sql, (tx) =>
+          recordChange(cli, tx, 'keys reseal', EVERY_MERCHANT, null),
+        )
         return resealed
       })
       const { receivers, events, endpoints, unreadable } = done
       const text = `encrypted again: ${receivers} receivers, ${events} events, ${endpoints} webhook secrets; ${unreadable} unreadable\n`
-      emit(json, done, text)
+      cli.emit(json, done, text)
     })
 }
 
@@ -161,7 +165,7 @@ function presentKey(key: string, description: string, oldEndsAt?: string): strin
 }
 
 /** Creates a key. @throws UsageError if the account does not exist */
-async function createNamedKey(sql: Sql, name: string, options: CreateKeyOptions) {
+async function createNamedKey(cli: Cli, sql: Sql, name: string, options: CreateKeyOptions) {
   return await runInTransaction(sql, async (tx) => {
     await requireMerchant(tx, options.merchant)
     const newKey: NewKey = {
@@ -178,7 +182,7 @@ async function createNamedKey(sql: Sql, name: string, options: CreateKeyOptions)
       expiresAt: options.expires ?? null,
     }
     const { id, text: key, person } = await createKey(tx, newKey)
-    await recordChange(tx, 'keys create', options.merchant, id)
+    await recordChange(cli, tx, 'keys create', options.merchant, id)
     return { id, key, ...newKey, person }
   })
 }
@@ -187,7 +191,7 @@ const getAmount = (cap: Cap | undefined) => (typeof cap === 'string' ? cap : nul
 const getByCurrency = (cap: Cap | undefined) => (typeof cap === 'object' ? cap : null)
 
 /** Rotates a key. @throws UsageError if the key does not exist, is not live or was already rotated */
-async function rotateNamedKey(sql: Sql, ref: string, graceS: number) {
+async function rotateNamedKey(cli: Cli, sql: Sql, ref: string, graceS: number) {
   return await runInTransaction(sql, async (tx) => {
     const { id: oldId, merchantCode } = await findKey(tx, ref)
     const rotation = await rotateKey(tx, oldId, graceS)
@@ -198,18 +202,18 @@ async function rotateNamedKey(sql: Sql, ref: string, graceS: number) {
       throw new UsageError(`the key was already rotated; its successor is ${rotation.successorId}`)
     }
     const { id, text: key } = rotation.created
-    await recordChange(tx, 'keys rotate', merchantCode, oldId)
-    await recordChange(tx, 'keys rotate', merchantCode, id)
+    await recordChange(cli, tx, 'keys rotate', merchantCode, oldId)
+    await recordChange(cli, tx, 'keys rotate', merchantCode, id)
     return { id, key, oldId, oldEndsAt: toIso(rotation.oldEndsAt) }
   })
 }
 
 /** Revokes a key, and ends the webhook endpoints that belong to it. @throws UsageError if the key does not exist */
-async function revokeNamedKey(sql: Sql, ref: string) {
+async function revokeNamedKey(cli: Cli, sql: Sql, ref: string) {
   return await runInTransaction(sql, async (tx) => {
     const { id, merchantCode } = await findKey(tx, ref)
     const wasLive = await revokeKey(tx, id)
-    if (wasLive) await recordChange(tx, 'keys revoke', merchantCode, id)
+    if (wasLive) await recordChange(cli, tx, 'keys revoke', merchantCode, id)
     return { id, wasLive, endpoints: await endEndpoints(tx, id) }
   })
 }

@@ -1,6 +1,7 @@
 import { listExpiringKeys } from '../access/list-keys.ts'
 import type { Context } from '../context.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
+import { CLI } from '../version.ts'
 
 const DAY_MS = 86_400_000
 
@@ -21,7 +22,7 @@ export function createExpiryWarning(
     for (const { id: keyId, name, expiresAt } of keys) {
       log.warn(
         { keyId, name, expiresAt: toIso(expiresAt) },
-        `an API key ends soon: replace it with: npm run -s cli -- keys rotate ${keyId}`,
+        `an API key ends soon: replace it with: ${CLI} keys rotate ${keyId}`,
       )
     }
     return keys.length

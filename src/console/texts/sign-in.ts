@@ -1,5 +1,6 @@
 import { RECENT_MINUTES } from '../../access/sessions.ts'
 import { LINK_MINUTES } from '../../access/sign-in.ts'
+import { CLI } from '../../version.ts'
 
 /** Texts of the way in. */
 export const signInTexts = {
@@ -8,7 +9,7 @@ export const signInTexts = {
   steps: [
     'Ask an admin of this service for a sign-in link. Admins make one on the page People.',
     `Open the link in this browser within ${LINK_MINUTES} minutes. It works once.`,
-    'An operator of the server can make one, too: npm run -s cli -- people link NAME',
+    `An operator of the server can make one, too: ${CLI} people link NAME`,
   ],
   returning:
     'After you have signed in you return to the page you came from. What you typed there is kept in this browser for an hour; nothing has been sent.',
