@@ -1,10 +1,11 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { createKey, type NewKey, revokeKey, rotateKey } from '../access/change-keys.ts'
 import { DEFAULT_RATE_PER_MINUTE } from '../access/key-limits.ts'
 import { type CapsByCurrency, EVERY_MERCHANT, SCOPES, type Scope } from '../access/keys.ts'
 import { type ListedKey, listKeys } from '../access/list-keys.ts'
 import { readDataKeyConfig } from '../config/config.ts'
-import { openDataKeys } from '../db/data-keys.ts'
+import { addSealKey, openDataKeys } from '../db/data-keys.ts'
 import { resealData } from '../maintenance/reseal.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
@@ -142,16 +143,20 @@ function addRevokeCommand(keys: Command, cli: Cli): void {
 function addResealCommand(keys: Command, cli: Cli): void {
   keys
     .command('reseal')
-    .description('encrypt all stored receivers and webhook secrets under DATA_ENCRYPTION_KEY')
+    .description('encrypt all stored receivers and webhook secrets again, under a fresh key')
     .addOption(jsonOption())
     .action(async ({ json }: Json) => {
       const roots = readDataKeyConfig(cli.env)
       const done = await cli.onDatabase(async (sql) => {
-        const resealed = await resealData(sql, await openDataKeys(sql, roots))
+        const keys = await openDataKeys(sql, roots)
+        const isInUse = await addSealKey(sql, roots)
         await runInTransaction(sql, (tx) =>
           recordChange(cli, tx, 'keys reseal', EVERY_MERCHANT, null),
         )
-        return resealed
+        cli.printError('a fresh key is stored; every process has a minute to read it\n')
+        while (!(await isInUse())) await pause(500)
+        await keys.reread()
+        return await resealData(sql, keys)
       })
       const { receivers, events, endpoints, unreadable } = done
       const text = `encrypted again: ${receivers} receivers, ${events} events, ${endpoints} webhook secrets; ${unreadable} unreadable\n`
