@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { createKey, type NewKey, revokeKey, rotateKey } from '../access/change-keys.ts'
 import { DEFAULT_RATE_PER_MINUTE } from '../access/key-limits.ts'
-import { type CapsByCurrency, EVERY_MERCHANT, SCOPES, type Scope } from '../access/keys.ts'
+import { EVERY_MERCHANT, SCOPES, type Scope } from '../access/keys.ts'
 import { type ListedKey, listKeys } from '../access/list-keys.ts'
 import { readDataKeyConfig } from '../config/config.ts'
 import { addSealKey, openDataKeys } from '../db/data-keys.ts'
@@ -12,6 +12,7 @@ import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { endEndpoints } from '../webhooks/end-endpoints.ts'
 import { recordChange, requireMerchant } from './database.ts'
+import { addListCommand } from './key-list.ts'
 import {
   type Cap,
   type Json,
@@ -26,7 +27,7 @@ import {
   readScopes,
   UsageError,
 } from './options.ts'
-import { type Cli, describeEnded, formatTable } from './print.ts'
+import { type Cli, describeEnded } from './print.ts'
 
 const DAY_S = 86_400
 
@@ -91,18 +92,6 @@ function addCreateCommand(keys: Command, cli: Cli): void {
     .action(async (name: string, options: CreateKeyOptions & Json) => {
       const created = await cli.onDatabase((sql) => createNamedKey(cli, sql, name, options))
       cli.emit(options.json, created, presentKey(created.key, `${created.id}  ${name}`))
-    })
-}
-
-function addListCommand(keys: Command, { name, emit, printError, onDatabase }: Cli): void {
-  keys
-    .command('list')
-    .description('list all keys, newest first, without their text')
-    .addOption(jsonOption())
-    .action(async (options: Json) => {
-      const rows = (await onDatabase((sql) => listKeys(sql))).map(showKey)
-      emit(options.json, rows, formatTable(HEADINGS, rows.map(formatRow)))
-      printError(warnOfExpiry(rows, name))
     })
 }
 
@@ -234,63 +223,4 @@ async function findKey(tx: Tx, ref: string): Promise<ListedKey> {
   if (!found)
     throw new UsageError('no key has this id and no live key has this name; see keys list')
   return found
-}
-
-/** A key as the command line shows it: its times are ISO 8601. */
-type ShownKey = ReturnType<typeof showKey>
-
-const showKey = ({ createdAt, expiresAt, revokedAt, lastUsedAt, ...key }: ListedKey) => ({
-  ...key,
-  createdAt: toIso(createdAt),
-  expiresAt: toIso(expiresAt),
-  revokedAt: toIso(revokedAt),
-  lastUsedAt: toIso(lastUsedAt),
-})
-
-const HEADINGS = [
-  ...['ID', 'NAME', 'STATE', 'ORIGIN', 'MERCHANT', 'SCOPES', 'REFUNDS', 'RATE', 'NETWORKS'],
-  ...['CREATED', 'ENDS', 'LAST USED', 'FROM'],
-]
-
-/** Returns one line for each key that ends soon; empty for none. */
-function warnOfExpiry(keys: readonly ShownKey[], name: string): string {
-  return keys
-    .filter(({ expiresSoon }) => expiresSoon)
-    .map(
-      (key) =>
-        `warning: ${key.name} ends at ${key.expiresAt}; replace it with: ${name} keys rotate ${key.id}\n`,
-    )
-    .join('')
-}
-
-function formatRow(key: ShownKey): string[] {
-  const caps = [
-    ...formatCaps(key.refundMax, key.refundMaxByCurrency).map((cap) => `≤ ${cap}`),
-    ...formatCaps(key.refundDailyMax, key.refundDailyMaxByCurrency).map((cap) => `≤ ${cap} a day`),
-  ]
-  return [
-    key.id,
-    key.name,
-    key.state,
-    formatOrigin(key),
-    key.merchantCode,
-    key.scopes.length === SCOPES.length ? 'all' : key.scopes.join(','),
-    caps.join(', ') || '-',
-    key.ratePerMinute === null ? '-' : `${key.ratePerMinute}/min`,
-    key.networks?.join(',') ?? '-',
-    key.createdAt.slice(0, 16),
-    (key.revokedAt ?? key.expiresAt)?.slice(0, 16) ?? '-',
-    key.lastUsedAt?.slice(0, 16) ?? '-',
-    key.lastUsedFrom ?? '-',
-  ]
-}
-
-function formatOrigin({ origin, replaces }: ShownKey): string {
-  if (origin === 'rotation') return `rotated from ${replaces}`
-  return { setting: 'API_KEY', demo: 'demo', command_line: 'command line' }[origin]
-}
-
-function formatCaps(any: string | null, byCurrency: CapsByCurrency | null): string[] {
-  const ofCurrencies = Object.entries(byCurrency ?? {}).map(([code, cap]) => `${cap} ${code}`)
-  return any === null ? ofCurrencies : [any, ...ofCurrencies]
 }
