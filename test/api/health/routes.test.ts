@@ -17,7 +17,12 @@ async function start(options?: RigOptions): Promise<Rig> {
   return rig
 }
 
-const status = async (url: string) => (await fetch(url)).status
+/** Reads the whole answer: undici throws where a connection that is not kept ends before that. */
+async function status(url: string): Promise<number> {
+  const response = await fetch(url)
+  await response.arrayBuffer()
+  return response.status
+}
 
 /** The samples of `/metrics`, by name and labels as written. */
 async function readMetrics(url: string): Promise<Map<string, number>> {
