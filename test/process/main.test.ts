@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
+import { openDataKeys } from '../../src/db/data-keys.ts'
 import { withKey } from '../support/api.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { runMain, runNode, settingsFor } from '../support/process.ts'
@@ -144,6 +145,22 @@ it('a DATA_DIR that cannot be made gives one readable line', async () => {
   const other = await runToEnd({ ...own, PORT: '0', SANDBOX_PORT: '0' })
   expect([other.code, other.lines.length]).toEqual([1, 1])
   expect(other.lines[0]).toMatch(/^DATA_DIR cannot be used .*\/proc\/foo/)
+})
+
+it('a DATA_ENCRYPTION_KEY that the database was not written with is refused with one line and exit code 1', async () => {
+  const { sql, url, drop } = await createTestDatabase()
+  onTestFinished(drop)
+  await openDataKeys(sql, { current: Buffer.alloc(32, 1).toString('base64') })
+  const stored = await sql`select * from data_keys`
+  const DATA_ENCRYPTION_KEY = Buffer.alloc(32, 2).toString('base64')
+  const { code, out, lines } = await runToEnd({
+    ...settingsFor(url, GATEWAY),
+    DATA_ENCRYPTION_KEY,
+  })
+  expect([code, lines.length]).toEqual([1, 2])
+  expect(lines[1]).toMatch(/^ {2}DATA_ENCRYPTION_KEY is not the key .*DATA_ENCRYPTION_KEY_PREVIOUS/)
+  expect(out).not.toContain('"ready"')
+  expect(await sql`select * from data_keys`).toEqual(stored)
 })
 
 it('with MIGRATE=off the start is refused while migrations are pending, and goes on when there are none', async () => {
