@@ -18,7 +18,7 @@ import {
   setProcessGauges,
   setStoredGauges,
 } from './gauges.ts'
-import { proveWrites } from './prove-writes.ts'
+import { proveWrites } from './watch-outages.ts'
 
 /** Why a process is not ready, by phase. */
 const PHASE_REASONS = {

@@ -10,7 +10,7 @@ export const SERVICE: readonly Guard[] = [
     control: 'an empty feed returns a cursor that leads to the first event',
   },
   {
-    file: 'src/health/prove-writes.ts',
+    file: 'src/health/watch-outages.ts',
     text: '`update merchant_accounts set hold = hold where false;',
     mutation: '`select hold from merchant_accounts where false;',
     test: 'test/api/health/routes.test.ts',
