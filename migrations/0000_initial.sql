@@ -78,7 +78,6 @@ CREATE TABLE "data_keys" (
 	"purpose" text NOT NULL,
 	"id" text NOT NULL,
 	"wrapped" "bytea" NOT NULL,
-	"active" boolean NOT NULL,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "data_keys_pkey" PRIMARY KEY("purpose","id")
 );
@@ -506,7 +505,6 @@ ALTER TABLE "webhook_deliveries" ADD CONSTRAINT "webhook_deliveries_endpoint" FO
 CREATE INDEX "api_keys_chain" ON "api_keys" USING btree (coalesce("chain_id", "id"));--> statement-breakpoint
 CREATE INDEX "audit_entries_object" ON "audit_entries" USING btree ("object_id");--> statement-breakpoint
 CREATE INDEX "changes_transaction" ON "changes" USING btree ("merchant_code","transaction_id","at");--> statement-breakpoint
-CREATE UNIQUE INDEX "data_keys_one_active" ON "data_keys" USING btree ("purpose") WHERE "active";--> statement-breakpoint
 CREATE INDEX "discrepancies_newest" ON "discrepancies" USING btree ("merchant_code","at" DESC NULLS FIRST,"id" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "discrepancies_of_kind" ON "discrepancies" USING btree ("merchant_code","kind","at" DESC NULLS FIRST,"id" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "discrepancies_open" ON "discrepancies" USING btree ("merchant_code","kind","at","id") WHERE "resolved_at" is null;--> statement-breakpoint

@@ -1,4 +1,4 @@
-import { addCheckpoint, deleteExpiredEntries } from './access/audit-checkpoints.ts'
+import { createAuditPass } from './access/audit-checkpoints.ts'
 import { EVENT_RECORDED, EVENTS_PUBLISHED, SYNC_DUE } from './db/channels.ts'
 import type { FeedContext } from './feed/context.ts'
 import { beginPublishing } from './feed/publish-events.ts'
@@ -82,12 +82,7 @@ export function listPasses(ctx: BackgroundContext): readonly Pass[] {
     whileFound('retention', MINUTE_MS, createDeleteExpired(ctx)),
     whileFound('attempts', MINUTE_MS, () => deleteAttempts(ctx)),
     whileFound('sessions', MINUTE_MS, () => deleteSignIns(ctx)),
-    // Both take turns, and nothing is deleted while nothing can be signed.
-    whileFound(
-      'audit',
-      MINUTE_MS,
-      async () => (await addCheckpoint(ctx)) + (await deleteExpiredEntries(ctx)),
-    ),
+    whileFound('audit', MINUTE_MS, createAuditPass(ctx)),
   ]
 }
 

@@ -3,12 +3,12 @@ import type { KeyLimits } from './access/key-limits.ts'
 import type { KeyUses } from './access/key-uses.ts'
 import type { Config } from './config/config.ts'
 import type { Database } from './db/client.ts'
+import type { DataKeys } from './db/data-keys.ts'
 import type { Reads } from './db/reads.ts'
 import type { Breakers } from './gateway/breakers.ts'
 import type { CardGateway } from './gateway/card-gateway.ts'
 import type { GatewayClient } from './gateway/client.ts'
 import type { Metrics } from './metrics.ts'
-import type { Encryption } from './platform/crypto/encryption.ts'
 import type { Log } from './platform/telemetry/log.ts'
 import type { Tracing } from './platform/telemetry/tracing.ts'
 
@@ -31,7 +31,7 @@ export type Context = {
   /** Circuit breakers by merchant account and gateway operation. */
   breakers: Breakers
   /** Encrypts data that must not be readable in the database. */
-  encryption: Encryption
+  encryption: DataKeys
   /** Looks up API keys. */
   keys: KeyCache
   /** Remembers when and from where API keys were last used. */

@@ -52,179 +52,187 @@ const REQUESTS_S = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10]
 /** From a notification that came at once to one that came a day late (s). */
 const DELAYS_S = [0, 1, 10, 60, 600, 3_600, 21_600, 86_400]
 
-export type Metrics = ReturnType<typeof createMetrics>
-
-/**
- * Creates the service's metrics in a registry of their own. Durations are in seconds. After the labels
- * come the series that are known: they begin at 0, so that an alert on an increase sees the first occurrence. Rooms that
- * know more of them do the same at their start.
- */
-export function createMetrics() {
-  const registry = createRegistry()
-  const { counter, gauge, histogram } = createDefinitions(registry)
-  return {
-    registry,
-    databaseUp: gauge(
-      'database_up',
-      'Whether the database answered the queries of this scrape: 1 yes, 0 no',
-    ),
-    loopRound: gauge(
-      'loop_last_round_timestamp_seconds',
-      'When a background loop last finished a round without an error, or started',
-      ['loop'],
-    ),
-    httpRequest: histogram(
-      'http_request_seconds',
-      'Time from a request to its response headers, by route; requests with ?wait= have a route of their own',
-      REQUESTS_S,
-      ['route', 'method', 'status'],
-    ),
-    connectionsRefused: counter(
-      'http_connections_refused_total',
-      'Connections closed unread: their network has its share (network), or the process has as many as it takes (total)',
-      ['reason'],
-      [{ reason: 'network' }, { reason: 'total' }],
-    ),
-    apiKeysExpiring: gauge(
-      'api_keys_expiring',
-      'API keys that end within seven days and that no other key replaces',
-    ),
-    ipnReceived: counter(
-      'ipn_received_total',
-      'Notifications received, by verdict; only stored ones were acknowledged',
-      ['verdict'],
-      VERDICTS.map((verdict) => ({ verdict })),
-    ),
-    ipnAck: histogram(
-      'ipn_ack_seconds',
-      'Time from receiving a notification to its response, whatever that is',
-      LATENCIES_S,
-    ),
-    ipnWaiting: gauge('ipn_waiting', 'Notifications that are waiting for a commit'),
-    ipnMissing: counter(
-      'ipn_missing_total',
-      'Transactions that became final after a sync request and without any notification',
-    ),
-    ipnDelay: histogram(
-      'ipn_delay_seconds',
-      'Time from the first payment seen to the first notification; 0 if the notification came first',
-      DELAYS_S,
-    ),
-    syncDue: gauge(
-      'sync_due',
-      'Transactions due for a query, of all processes; NaN while the database is unreachable',
-    ),
-    syncLag: gauge(
-      'sync_lag_seconds',
-      'How long the oldest due transaction has waited, of all processes; NaN while the database is unreachable',
-    ),
-    syncQueries: counter(
-      'sync_queries_total',
-      'Queries by result; abandoned transactions need an operator, failed answers could not be stored',
-      ['result'],
-      SYNC_RESULTS.map((result) => ({ result })),
-    ),
-    discrepancies: counter(
-      'discrepancies_total',
-      'Discrepancies seen for the first time, by kind',
-      ['kind'],
-    ),
-    gatewayCall: histogram(
-      'gateway_call_seconds',
-      'Calls to the gateway, by operation and outcome; the gateway may have acted on unknown ones',
-      LATENCIES_S,
-      ['command', 'outcome'],
-      ['QUERY_PT', 'REFUND'].flatMap((command) =>
-        CALL_OUTCOMES.map((outcome) => ({ command, outcome })),
-      ),
-    ),
-    gatewayBreaker: gauge(
-      'gateway_breaker_state',
-      'Circuit breaker of an account, by operation: 0 closed, 1 half-open, 2 open (calls paused)',
-      ['merchant', 'operation'],
-    ),
-    refunds: gauge(
-      'refunds',
-      'Stored refunds by status, of all processes; needs_review needs an operator',
-      ['status'],
-    ),
-    missingAccountWork: gauge(
-      'missing_account_work',
-      'Refunds that have not ended, and transactions with a query due, of accounts that are no longer configured',
-      ['merchant', 'work'],
-    ),
-    refundAge: gauge(
-      'refund_age_seconds',
-      'Age of the oldest refund of each status that is not final; 0 if there is none',
-      ['status'],
-    ),
-    waitingReaders: gauge(
-      'waiting_readers',
-      'Open requests with ?wait= and open streams that are waiting for a change',
-    ),
-    eventStreams: gauge('event_streams', 'Open streams of the change feed'),
-    eventsUnpublished: gauge(
-      'events_unpublished',
-      'Events without a position in the feed, up to 10,000',
-    ),
-    webhookDeliveries: counter(
-      'webhook_deliveries_total',
-      'Webhook delivery attempts by outcome; failed ones are retried',
-      ['outcome'],
-      DELIVERY_OUTCOMES.map((outcome) => ({ outcome })),
-    ),
-    webhookCall: histogram('webhook_call_seconds', 'Duration of calls to webhook endpoints', [
-      ...LATENCIES_S,
-      15,
-    ]),
-    webhookPending: gauge(
-      'webhook_pending',
-      'Events waiting for delivery to an enabled webhook endpoint',
-    ),
-    webhookEndpointsDisabled: gauge(
-      'webhook_endpoints_disabled',
-      'Webhook endpoints that were disabled, by reason; each needs an operator',
-      ['reason'],
-    ),
-    auditCheckpointAge: gauge(
-      'audit_checkpoint_age_seconds',
-      'How long the oldest audit entry that is in no checkpoint has waited: ten to eleven minutes at most while a worker runs; NaN while the database is unreachable',
-    ),
-  }
-}
-
 /** Values of labels: one series of a metric. */
 type Series<Label extends string> = Partial<Record<Label, string | number>>
 
-/** Returns what defines a metric of each kind in a registry. */
-function createDefinitions(registry: Registry) {
-  const registers = [registry]
-  return {
-    counter<Label extends string = never>(
-      name: string,
-      help: string,
-      labelNames: Label[] = [],
-      known: readonly Series<Label>[] = [],
-    ) {
-      const metric = new Counter({ name, help, labelNames, registers })
-      for (const series of known) metric.inc(series, 0)
-      return metric
-    },
-    gauge<Label extends string = never>(name: string, help: string, labelNames: Label[] = []) {
-      return new Gauge({ name, help, labelNames, registers })
-    },
-    histogram<Label extends string = never>(
-      name: string,
-      help: string,
-      buckets: number[],
-      labelNames: Label[] = [],
-      known: readonly Series<Label>[] = [],
-    ) {
-      const metric = new Histogram({ name, help, buckets, labelNames, registers })
-      for (const series of known) metric.zero(series)
-      return metric
-    },
+/** A row of the table: makes its metric in a registry. */
+type Row = (registry: Registry) => Counter | Gauge | Histogram
+
+function counter<Label extends string = never>(
+  name: string,
+  help: string,
+  labelNames: Label[] = [],
+  known: readonly Series<Label>[] = [],
+) {
+  return (registry: Registry) => {
+    const metric = new Counter({ name, help, labelNames, registers: [registry] })
+    for (const series of known) metric.inc(series, 0)
+    return metric
   }
+}
+
+function gauge<Label extends string = never>(name: string, help: string, labelNames: Label[] = []) {
+  return (registry: Registry) => new Gauge({ name, help, labelNames, registers: [registry] })
+}
+
+function histogram<Label extends string = never>(
+  name: string,
+  help: string,
+  buckets: number[],
+  labelNames: Label[] = [],
+  known: readonly Series<Label>[] = [],
+) {
+  return (registry: Registry) => {
+    const metric = new Histogram({ name, help, buckets, labelNames, registers: [registry] })
+    for (const series of known) metric.zero(series)
+    return metric
+  }
+}
+
+/**
+ * Every metric of the service. Durations are in seconds. After the labels come the series that are known: they begin at 0,
+ * so that an alert on an increase sees the first occurrence. Rooms that know more of them do the same at their start.
+ */
+const METRICS = {
+  databaseUp: gauge(
+    'database_up',
+    'Whether the database answered the queries of this scrape: 1 yes, 0 no',
+  ),
+  loopRound: gauge(
+    'loop_last_round_timestamp_seconds',
+    'When a background loop last finished a round without an error, or started',
+    ['loop'],
+  ),
+  httpRequest: histogram(
+    'http_request_seconds',
+    'Time from a request to its response headers, by route; requests with ?wait= have a route of their own',
+    REQUESTS_S,
+    ['route', 'method', 'status'],
+  ),
+  connectionsRefused: counter(
+    'http_connections_refused_total',
+    'Connections closed unread: their network has its share (network), or the process has as many as it takes (total)',
+    ['reason'],
+  ),
+  apiKeysExpiring: gauge(
+    'api_keys_expiring',
+    'API keys that end within seven days and that no other key replaces',
+  ),
+  ipnReceived: counter(
+    'ipn_received_total',
+    'Notifications received, by verdict; only stored ones were acknowledged',
+    ['verdict'],
+    VERDICTS.map((verdict) => ({ verdict })),
+  ),
+  ipnAck: histogram(
+    'ipn_ack_seconds',
+    'Time from receiving a notification to its response, whatever that is',
+    LATENCIES_S,
+  ),
+  ipnWaiting: gauge('ipn_waiting', 'Notifications that are waiting for a commit'),
+  ipnMissing: counter(
+    'ipn_missing_total',
+    'Transactions that became final after a sync request and without any notification',
+  ),
+  ipnDelay: histogram(
+    'ipn_delay_seconds',
+    'Time from the first payment seen to the first notification; 0 if the notification came first',
+    DELAYS_S,
+  ),
+  syncDue: gauge(
+    'sync_due',
+    'Transactions due for a query, of all processes; NaN while the database is unreachable',
+  ),
+  syncLag: gauge(
+    'sync_lag_seconds',
+    'How long the oldest due transaction has waited, of all processes; NaN while the database is unreachable',
+  ),
+  syncQueries: counter(
+    'sync_queries_total',
+    'Queries by result; abandoned transactions need an operator, failed answers could not be stored',
+    ['result'],
+    SYNC_RESULTS.map((result) => ({ result })),
+  ),
+  discrepancies: counter('discrepancies_total', 'Discrepancies seen for the first time, by kind', [
+    'kind',
+  ]),
+  gatewayCall: histogram(
+    'gateway_call_seconds',
+    'Calls to the gateway, by operation and outcome; the gateway may have acted on unknown ones',
+    LATENCIES_S,
+    ['command', 'outcome'],
+    ['QUERY_PT', 'REFUND'].flatMap((command) =>
+      CALL_OUTCOMES.map((outcome) => ({ command, outcome })),
+    ),
+  ),
+  gatewayBreaker: gauge(
+    'gateway_breaker_state',
+    'Circuit breaker of an account, by operation: 0 closed, 1 half-open, 2 open (calls paused)',
+    ['merchant', 'operation'],
+  ),
+  refunds: gauge(
+    'refunds',
+    'Stored refunds by status, of all processes; needs_review needs an operator',
+    ['status'],
+  ),
+  missingAccountWork: gauge(
+    'missing_account_work',
+    'Refunds that have not ended, and transactions with a query due, of accounts that are no longer configured',
+    ['merchant', 'work'],
+  ),
+  refundAge: gauge(
+    'refund_age_seconds',
+    'Age of the oldest refund of each status that is not final; 0 if there is none',
+    ['status'],
+  ),
+  waitingReaders: gauge(
+    'waiting_readers',
+    'Open requests with ?wait= and open streams that are waiting for a change',
+  ),
+  eventStreams: gauge('event_streams', 'Open streams of the change feed'),
+  eventsUnpublished: gauge(
+    'events_unpublished',
+    'Events without a position in the feed, up to 10,000',
+  ),
+  webhookDeliveries: counter(
+    'webhook_deliveries_total',
+    'Webhook delivery attempts by outcome; failed ones are retried',
+    ['outcome'],
+    DELIVERY_OUTCOMES.map((outcome) => ({ outcome })),
+  ),
+  webhookCall: histogram('webhook_call_seconds', 'Duration of calls to webhook endpoints', [
+    ...LATENCIES_S,
+    15,
+  ]),
+  webhookPending: gauge(
+    'webhook_pending',
+    'Events waiting for delivery to an enabled webhook endpoint',
+  ),
+  webhookEndpointsDisabled: gauge(
+    'webhook_endpoints_disabled',
+    'Webhook endpoints that were disabled, by reason; each needs an operator',
+    ['reason'],
+  ),
+  auditCheckpointAge: gauge(
+    'audit_checkpoint_age_seconds',
+    'How long the oldest audit entry that is in no checkpoint has waited: ten to eleven minutes at most while a worker runs; NaN while the database is unreachable',
+  ),
+}
+
+export type Metrics = { registry: Registry } & Made<typeof METRICS>
+
+/** What each row of a table makes, under the name of the row. */
+type Made<Table extends Record<string, Row>> = { [Name in keyof Table]: ReturnType<Table[Name]> }
+
+/** Creates the service's metrics in a registry of their own. */
+export function createMetrics(): Metrics {
+  const registry = createRegistry()
+  return { registry, ...make(METRICS, registry) }
+}
+
+function make<Table extends Record<string, Row>>(table: Table, registry: Registry): Made<Table>
+function make(table: Record<string, Row>, registry: Registry): Record<string, ReturnType<Row>> {
+  return Object.fromEntries(Object.entries(table).map(([name, row]) => [name, row(registry)]))
 }
 
 /** Default gauges that are named like counters; `nodejs_active_*` has the same values by type. */

@@ -23,7 +23,7 @@ import { createNotificationServer, isIpnTarget } from './ipn/receive.ts'
 import { warnOfUnsigned } from './ipn/report.ts'
 import { warnOfMissingAccounts } from './maintenance/missing-accounts.ts'
 import { withTimeout } from './platform/concurrency/timing.ts'
-import type { WorkerLoop } from './platform/concurrency/worker-loop.ts'
+import { startWorkerLoop, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
 import { createReadServer } from './transactions/serve-reads.ts'
 
 export type Service = {
@@ -49,6 +49,9 @@ const GRACE_MS = 6_000
 /** How long the last record of key uses may take when the process stops (ms). */
 const FLUSH_TIMEOUT_MS = 500
 
+/** Several times within the minute after which a fresh data key is in use (ms). */
+const REREAD_KEYS_EVERY_MS = 15_000
+
 const PUBLIC_METRICS =
   'METRICS_PORT is not set, so whoever reaches PORT can read /metrics: merchant codes, and how many payments and refunds there are; set METRICS_PORT to serve metrics apart'
 
@@ -69,7 +72,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   })
   const server = openHttpServer(ctx, limits, policy)
   const metricsServer = openMetricsServer(ctx, limits, policy)
-  const loops: WorkerLoop[] = [watchOutages(ctx)]
+  const loops: WorkerLoop[] = [watchOutages(ctx), rereadDataKeys(ctx)]
 
   async function start(): Promise<Pick<Service, 'url' | 'metricsUrl'>> {
     const metricsUrl = await listenForScrapes(metricsServer, ctx)
@@ -175,4 +178,18 @@ async function listenForScrapes(
   if (METRICS_PORT !== undefined) return await listen(server, METRICS_HOST, METRICS_PORT)
   if (!isLoopback(HOST)) log.warn(PUBLIC_METRICS)
   return undefined
+}
+
+/** Learns of data keys that `cli keys reseal` has added, before any process uses them. */
+function rereadDataKeys({ encryption, log, stopping }: ServiceContext): WorkerLoop {
+  return startWorkerLoop({
+    name: 'data keys',
+    log,
+    stopping,
+    begin: async () => {
+      await encryption.reread()
+      return { count: 0, finished: Promise.resolve() }
+    },
+    idleMs: () => Promise.resolve(REREAD_KEYS_EVERY_MS),
+  })
 }

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 
 /** Resolved by the package's own name, which works wherever the build is located. */
@@ -14,6 +16,18 @@ export const COMMIT: string | undefined = readCommit(new URL('./commit.txt', imp
 /** Formats the version for people, with the first digits of the commit. */
 export function formatVersion(commit: string | undefined = COMMIT): string {
   return `ipn-processor ${PACKAGE.version}${commit ? ` (${commit.slice(0, 12)})` : ''}`
+}
+
+/** How the command line of this program is called, for messages that name a command. */
+export const CLI = nameCli(import.meta.url, process.cwd())
+
+/**
+ * Names the command line as it is called in a folder: the sources run as a script of npm, a build as its file.
+ * @param ownUrl of a file beside the folder `cli`
+ */
+export function nameCli(ownUrl: string, folder: string): string {
+  if (ownUrl.endsWith('.ts')) return 'npm run -s cli --'
+  return `node ${relative(folder, fileURLToPath(new URL('cli/main.js', ownUrl)))}`
 }
 
 function readCommit(from: URL): string | undefined {

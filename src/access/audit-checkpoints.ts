@@ -1,12 +1,15 @@
 import { createHash } from 'node:crypto'
 import { AUDIT_CHECKPOINT_LOCK } from '../db/locks.ts'
 import type { auditEntries } from '../db/schema.ts'
+import { createThrottle } from '../platform/concurrency/rate-limiter.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
+import { CLI } from '../version.ts'
 
-export type CheckpointContext = { sql: Sql; log: Log; encryption: Encryption }
+type CheckpointContext = { sql: Sql; log: Log; encryption: Encryption }
+type AuditContext = CheckpointContext & { config: { RETENTION_DAYS: number } }
 
 /** Entries of one checkpoint at most; a larger backlog takes several. */
 const MOST_ENTRIES = 1_000
@@ -104,6 +107,25 @@ export function isStart(encryption: Encryption, checkpoint: Checkpoint): boolean
 export const formatCheckpoint = ({ upToId, mac }: Pick<Checkpoint, 'upToId' | 'mac'>) =>
   `${upToId}:${mac.toString('hex')}`
 
+/** What differs stays so until a person has seen to it. */
+const SAY_EVERY_MS = 3_600_000
+
+/**
+ * Returns a pass that signs what is old enough and then deletes what is expired: while nothing can be signed, nothing is
+ * deleted. A checkpoint that differs is a line of the log when it is found, and at most one an hour from then on.
+ */
+export function createAuditPass(ctx: AuditContext): () => Promise<number> {
+  const throttle = createThrottle(SAY_EVERY_MS)
+  const sayDiffering = (checkpoint: Checkpoint) => {
+    if (!throttle('differing')) return
+    ctx.log.error(
+      { checkpoint: formatCheckpoint(checkpoint) },
+      `expired audit entries are not those of their checkpoint; nothing is deleted from there on; run ${CLI} audit verify`,
+    )
+  }
+  return async () => (await addCheckpoint(ctx)) + (await deleteExpiredEntries(ctx, sayDiffering))
+}
+
 /**
  * Adds the next checkpoint: the entries of all accounts together, up to the first young one, so that no account can be
  * set back alone. No write waits for it; one process at a time makes one. The same line goes to the log, which is the copy
@@ -150,14 +172,13 @@ async function takeTurn(tx: Tx): Promise<boolean> {
  * Deletes the oldest checkpoint with its entries, once all of them are past `RETENTION_DAYS`; it stays as the signed start
  * of those after it. Entries that are not what was signed are kept, and everything after them: a changed time must not make
  * evidence disappear. A role that may not delete entries leaves them to one that may.
+ * @param onDiffering receives a checkpoint whose entries are not what was signed
  * @returns the number of entries deleted; 0 when nothing is left to delete
  */
-export async function deleteExpiredEntries({
-  sql,
-  log,
-  encryption,
-  config,
-}: CheckpointContext & { config: { RETENTION_DAYS: number } }): Promise<number> {
+export async function deleteExpiredEntries(
+  { sql, encryption, config }: AuditContext,
+  onDiffering: (checkpoint: Checkpoint) => void,
+): Promise<number> {
   return await runInTransaction(sql, async (tx) => {
     const [role] = await tx<{ may: boolean }[]>`
       select has_table_privilege('audit_entries', 'DELETE') as may`
@@ -178,10 +199,7 @@ export async function deleteExpiredEntries({
     const isGenuine =
       (!start || isStart(encryption, start)) && isSigned(encryption, start, oldest, digest)
     if (!isGenuine) {
-      log.error(
-        { checkpoint: formatCheckpoint(oldest) },
-        'expired audit entries are not those of their checkpoint; nothing is deleted from there on; run `cli audit verify`',
-      )
+      onDiffering(oldest)
       return 0
     }
     const { value: startMac, keyId } = encryption.fingerprint(formatStart({ upToId, mac }))

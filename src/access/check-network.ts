@@ -6,6 +6,7 @@ import { compileNetworks, type NetworkTest, nameNetwork } from '../http/client-a
 import type { HttpEnv } from '../http/problems.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
+import { CLI } from '../version.ts'
 import { recordWrite } from './audit.ts'
 import type { ApiKey } from './keys.ts'
 
@@ -63,7 +64,7 @@ async function recordRefusal(
   const refused = { keyId: id, network, operation, requestId }
   log.warn(
     refused,
-    'an API key was refused outside its networks; if it was stolen, revoke it with: npm run -s cli -- keys revoke <keyId>',
+    `an API key was refused outside its networks; if it was stolen, revoke it with: ${CLI} keys revoke <keyId>`,
   )
   const write = { operation, merchantCode: null, objectId: id }
   await recordWrite(sql, log, { id, name, requestId }, write, 'network_not_allowed').catch(

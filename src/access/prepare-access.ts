@@ -2,6 +2,7 @@ import type { Config } from '../config/config.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
+import { CLI } from '../version.ts'
 import { type EndedKey, ensureFirstKey, listFirstKeys } from './first-key.ts'
 import { EVERY_MERCHANT } from './keys.ts'
 import { addPerson, endPerson } from './people.ts'
@@ -57,7 +58,7 @@ type PrepareContext = {
   config: Pick<Config, 'API_KEY' | 'API_KEY_GRACE_MS' | 'demo'>
 }
 
-const REVOKE = 'npm run -s cli -- keys revoke'
+const REVOKE = `${CLI} keys revoke`
 
 /**
  * Stores the key of `API_KEY`, ends the keys before it, and, outside demo mode, ends the access to a demo that ran on

@@ -8,7 +8,8 @@ import {
   verifyAudit,
 } from '../access/verify-audit.ts'
 import { readDataKeyConfig } from '../config/config.ts'
-import { openDataKeys } from '../db/data-keys.ts'
+import { readDataKeys } from '../db/data-keys.ts'
+import { createEncryption } from '../platform/crypto/encryption.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { type Json, jsonOption, readCount, readId, UsageError } from './options.ts'
 import { type Cli, formatTable } from './print.ts'
@@ -59,9 +60,14 @@ function addVerify(audit: Command, { emit, printError, env, onDatabase, setExitC
     .action(async (_: unknown, command: Command) => {
       const { checkpoint: noted, json } = command.optsWithGlobals<VerifyOptions>()
       const roots = readDataKeyConfig(env)
-      const found = await onDatabase(async (sql) =>
-        verifyAudit(sql, await openDataKeys(sql, roots), { noted }),
-      )
+      const found = await onDatabase(async (sql) => {
+        const keys = await readDataKeys(sql, roots)
+        return await verifyAudit(
+          sql,
+          createEncryption(() => keys),
+          { noted },
+        )
+      })
       if (noted && noted.upToId < (found.startId ?? 0)) {
         const kept = `retention has deleted the entries up to ${found.startId}`
         throw new UsageError(`the checkpoint is older than what is kept: ${kept}`)

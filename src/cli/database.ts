@@ -4,13 +4,12 @@ import { EVERY_MERCHANT } from '../access/keys.ts'
 import { readSome } from '../config/environment.ts'
 import { openDatabase } from '../db/client.ts'
 import { isSchemaCurrent } from '../db/pending-migrations.ts'
-import { EmbeddedPostgresError } from '../platform/postgres/embedded/error.ts'
-import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/postgres/embedded/start.ts'
+import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/postgres/embedded.ts'
+import { EmbeddedPostgresError } from '../platform/postgres/embedded-binaries.ts'
 import { isDatabaseUnavailable } from '../platform/postgres/errors.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import { createLog } from '../platform/telemetry/log.ts'
 import { UsageError } from './options.ts'
-import type { Environment } from './print.ts'
+import type { Cli, Environment } from './print.ts'
 
 /** The database is out of reach, or refused the connection. */
 export class ConnectionError extends UsageError {}
@@ -97,9 +96,6 @@ function explain(error: unknown): unknown {
   return error
 }
 
-/** The command line's own output is no log: of its entries, only what their checkpoint signs leaves the database. */
-export const NO_LOG = createLog('silent')
-
 /** Who makes a change on the command line: the user of the operating system. */
 export const readActor = (): Actor => {
   return { id: null, name: `cli (${userInfo().username})`, requestId: null }
@@ -107,12 +103,13 @@ export const readActor = (): Actor => {
 
 /** Records a change that was made on the command line. */
 export async function recordChange(
+  { log }: Pick<Cli, 'log'>,
   tx: Tx,
   operation: string,
   merchantCode: string | null,
   objectId: string | null,
 ): Promise<void> {
-  await recordWrite(tx, NO_LOG, readActor(), { operation, merchantCode, objectId })
+  await recordWrite(tx, log, readActor(), { operation, merchantCode, objectId })
 }
 
 /** @throws UsageError if the account does not exist */

@@ -9,8 +9,9 @@ import {
 } from '../holds/find-subject.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
+import type { Log } from '../platform/telemetry/log.ts'
 import { Reason } from '../refunds/request/params.ts'
-import { NO_LOG, readActor } from './database.ts'
+import { readActor } from './database.ts'
 import { type Json, jsonOption } from './options.ts'
 import { type Cli, formatTable } from './print.ts'
 
@@ -24,7 +25,7 @@ const NO_KEY = {
 }
 
 /** Adds `holds list | set | release`. */
-export function addHoldCommands(program: Command, { emit, onDatabase }: Cli): void {
+export function addHoldCommands(program: Command, { emit, onDatabase, log }: Cli): void {
   const holds = program.command('holds').description('hold refunds back: list, set and release')
   holds
     .command('list')
@@ -48,7 +49,9 @@ export function addHoldCommands(program: Command, { emit, onDatabase }: Cli): vo
       .option('--merchant <code>', 'the merchant account, if several have the id')
       .addOption(jsonOption())
       .action(async (target: HoldTarget, id: string, options: ChangeOptions) => {
-        const state = await onDatabase((sql) => changeOne(sql, { held, target, id }, options))
+        const state = await onDatabase((sql) =>
+          changeOne({ sql, log }, { held, target, id }, options),
+        )
         const done = held ? 'is held' : 'is no longer held'
         emit(options.json, state, `${target} ${id} ${done}\n`)
       })
@@ -56,7 +59,7 @@ export function addHoldCommands(program: Command, { emit, onDatabase }: Cli): vo
 }
 
 async function changeOne(
-  sql: Sql,
+  { sql, log }: { sql: Sql; log: Log },
   { held, target, id }: { held: boolean; target: HoldTarget; id: string },
   { reason, merchant }: ChangeOptions,
 ) {
@@ -64,7 +67,7 @@ async function changeOne(
   const merchants = rows.map(({ code }) => code).filter((code) => code === (merchant ?? code))
   const subject = await findSubject(sql, merchants, target, id)
   const change = { held, reason, operation: `holds ${held ? 'set' : 'release'}` }
-  const ctx = { sql, log: NO_LOG, encryption: NO_KEY }
+  const ctx = { sql, log, encryption: NO_KEY }
   const hold = await changeHold(ctx, readActor(), subject, change)
   return { target, id: subject.id, merchantCode: subject.merchantCode, hold }
 }

@@ -1,22 +1,17 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { createKey, type NewKey, revokeKey, rotateKey } from '../access/change-keys.ts'
 import { DEFAULT_RATE_PER_MINUTE } from '../access/key-limits.ts'
-import {
-  type CapsByCurrency,
-  EVERY_MERCHANT,
-  type ListedKey,
-  listKeys,
-  SCOPES,
-  type Scope,
-} from '../access/keys.ts'
+import { EVERY_MERCHANT, type ListedKey, listKeys, SCOPES, type Scope } from '../access/keys.ts'
 import { readDataKeyConfig } from '../config/config.ts'
-import { openDataKeys } from '../db/data-keys.ts'
+import { addSealKey, openDataKeys } from '../db/data-keys.ts'
 import { resealData } from '../maintenance/reseal.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { endEndpoints } from '../webhooks/owner.ts'
 import { recordChange, requireMerchant } from './database.ts'
+import { addListCommand } from './key-list.ts'
 import {
   type Cap,
   type Json,
@@ -31,7 +26,7 @@ import {
   readScopes,
   UsageError,
 } from './options.ts'
-import { type Cli, describeEnded, formatTable } from './print.ts'
+import { type Cli, describeEnded } from './print.ts'
 
 const DAY_S = 86_400
 
@@ -59,7 +54,7 @@ export function addKeyCommands(program: Command, cli: Cli): void {
   addResealCommand(keys, cli)
 }
 
-function addCreateCommand(keys: Command, { emit, onDatabase }: Cli): void {
+function addCreateCommand(keys: Command, cli: Cli): void {
   keys
     .command('create')
     .description('create a key; it is shown only once')
@@ -94,24 +89,12 @@ function addCreateCommand(keys: Command, { emit, onDatabase }: Cli): void {
     )
     .addOption(jsonOption())
     .action(async (name: string, options: CreateKeyOptions & Json) => {
-      const created = await onDatabase((sql) => createNamedKey(sql, name, options))
-      emit(options.json, created, presentKey(created.key, `${created.id}  ${name}`))
+      const created = await cli.onDatabase((sql) => createNamedKey(cli, sql, name, options))
+      cli.emit(options.json, created, presentKey(created.key, `${created.id}  ${name}`))
     })
 }
 
-function addListCommand(keys: Command, { name, emit, printError, onDatabase }: Cli): void {
-  keys
-    .command('list')
-    .description('list all keys, newest first, without their text')
-    .addOption(jsonOption())
-    .action(async (options: Json) => {
-      const rows = (await onDatabase((sql) => listKeys(sql))).map(showKey)
-      emit(options.json, rows, formatTable(HEADINGS, rows.map(formatRow)))
-      printError(warnOfExpiry(rows, name))
-    })
-}
-
-function addRotateCommand(keys: Command, { emit, onDatabase }: Cli): void {
+function addRotateCommand(keys: Command, cli: Cli): void {
   keys
     .command('rotate')
     .description('replace a key; both keys are valid for the grace period')
@@ -119,45 +102,53 @@ function addRotateCommand(keys: Command, { emit, onDatabase }: Cli): void {
     .option('--grace <duration>', 'how long the old key stays valid', readDuration, DAY_S)
     .addOption(jsonOption())
     .action(async (ref: string, { grace, json }: Json & { grace: number }) => {
-      const { key, id, oldId, oldEndsAt } = await onDatabase((sql) =>
-        rotateNamedKey(sql, ref, grace),
+      const { key, id, oldId, oldEndsAt } = await cli.onDatabase((sql) =>
+        rotateNamedKey(cli, sql, ref, grace),
       )
       const result = { id, key, replaces: oldId, oldKeyEndsAt: oldEndsAt }
-      emit(json, result, presentKey(key, `${id}, replacing ${oldId}`, oldEndsAt))
+      cli.emit(json, result, presentKey(key, `${id}, replacing ${oldId}`, oldEndsAt))
     })
 }
 
-function addRevokeCommand(keys: Command, { emit, onDatabase }: Cli): void {
+function addRevokeCommand(keys: Command, cli: Cli): void {
   keys
     .command('revoke')
     .description('revoke a key now, and end its webhook endpoints')
     .argument('<key>', 'its id, or its name if only one live key has it')
     .addOption(jsonOption())
     .action(async (ref: string, { json }: Json) => {
-      const { id, wasLive, endpoints } = await onDatabase((sql) => revokeNamedKey(sql, ref))
+      const { id, wasLive, endpoints } = await cli.onDatabase((sql) =>
+        revokeNamedKey(cli, sql, ref),
+      )
       const result = wasLive
         ? 'is revoked: writes are refused from now on, reads within a second'
         : 'was already revoked'
       const text = `${id} ${result}\n${describeEnded(endpoints)}`
-      emit(json, { id, revoked: true, endpoints }, text)
+      cli.emit(json, { id, revoked: true, endpoints }, text)
     })
 }
 
-function addResealCommand(keys: Command, { emit, onDatabase, env }: Cli): void {
+function addResealCommand(keys: Command, cli: Cli): void {
   keys
     .command('reseal')
-    .description('encrypt all stored receivers and webhook secrets under DATA_ENCRYPTION_KEY')
+    .description('encrypt all stored receivers and webhook secrets again, under a fresh key')
     .addOption(jsonOption())
     .action(async ({ json }: Json) => {
-      const roots = readDataKeyConfig(env)
-      const done = await onDatabase(async (sql) => {
-        const resealed = await resealData(sql, await openDataKeys(sql, roots))
-        await runInTransaction(sql, (tx) => recordChange(tx, 'keys reseal', EVERY_MERCHANT, null))
-        return resealed
+      const roots = readDataKeyConfig(cli.env)
+      const done = await cli.onDatabase(async (sql) => {
+        const keys = await openDataKeys(sql, roots)
+        const isInUse = await addSealKey(sql, roots)
+        await runInTransaction(sql, (tx) =>
+          recordChange(cli, tx, 'keys reseal', EVERY_MERCHANT, null),
+        )
+        cli.printError('a fresh key is stored; every process has a minute to read it\n')
+        while (!(await isInUse())) await pause(500)
+        await keys.reread()
+        return await resealData(sql, keys)
       })
       const { receivers, events, endpoints, unreadable } = done
       const text = `encrypted again: ${receivers} receivers, ${events} events, ${endpoints} webhook secrets; ${unreadable} unreadable\n`
-      emit(json, done, text)
+      cli.emit(json, done, text)
     })
 }
 
@@ -167,7 +158,7 @@ function presentKey(key: string, description: string, oldEndsAt?: string): strin
 }
 
 /** Creates a key. @throws UsageError if the account does not exist */
-async function createNamedKey(sql: Sql, name: string, options: CreateKeyOptions) {
+async function createNamedKey(cli: Cli, sql: Sql, name: string, options: CreateKeyOptions) {
   return await runInTransaction(sql, async (tx) => {
     await requireMerchant(tx, options.merchant)
     const newKey: NewKey = {
@@ -184,7 +175,7 @@ async function createNamedKey(sql: Sql, name: string, options: CreateKeyOptions)
       expiresAt: options.expires ?? null,
     }
     const { id, text: key, person } = await createKey(tx, newKey)
-    await recordChange(tx, 'keys create', options.merchant, id)
+    await recordChange(cli, tx, 'keys create', options.merchant, id)
     return { id, key, ...newKey, person }
   })
 }
@@ -193,7 +184,7 @@ const getAmount = (cap: Cap | undefined) => (typeof cap === 'string' ? cap : nul
 const getByCurrency = (cap: Cap | undefined) => (typeof cap === 'object' ? cap : null)
 
 /** Rotates a key. @throws UsageError if the key does not exist, is not live or was already rotated */
-async function rotateNamedKey(sql: Sql, ref: string, graceS: number) {
+async function rotateNamedKey(cli: Cli, sql: Sql, ref: string, graceS: number) {
   return await runInTransaction(sql, async (tx) => {
     const { id: oldId, merchantCode } = await findKey(tx, ref)
     const rotation = await rotateKey(tx, oldId, graceS)
@@ -204,18 +195,18 @@ async function rotateNamedKey(sql: Sql, ref: string, graceS: number) {
       throw new UsageError(`the key was already rotated; its successor is ${rotation.successorId}`)
     }
     const { id, text: key } = rotation.created
-    await recordChange(tx, 'keys rotate', merchantCode, oldId)
-    await recordChange(tx, 'keys rotate', merchantCode, id)
+    await recordChange(cli, tx, 'keys rotate', merchantCode, oldId)
+    await recordChange(cli, tx, 'keys rotate', merchantCode, id)
     return { id, key, oldId, oldEndsAt: toIso(rotation.oldEndsAt) }
   })
 }
 
 /** Revokes a key, and ends the webhook endpoints that belong to it. @throws UsageError if the key does not exist */
-async function revokeNamedKey(sql: Sql, ref: string) {
+async function revokeNamedKey(cli: Cli, sql: Sql, ref: string) {
   return await runInTransaction(sql, async (tx) => {
     const { id, merchantCode } = await findKey(tx, ref)
     const wasLive = await revokeKey(tx, id)
-    if (wasLive) await recordChange(tx, 'keys revoke', merchantCode, id)
+    if (wasLive) await recordChange(cli, tx, 'keys revoke', merchantCode, id)
     return { id, wasLive, endpoints: await endEndpoints(tx, id) }
   })
 }
@@ -231,63 +222,4 @@ async function findKey(tx: Tx, ref: string): Promise<ListedKey> {
   if (!found)
     throw new UsageError('no key has this id and no live key has this name; see keys list')
   return found
-}
-
-/** A key as the command line shows it: its times are ISO 8601. */
-type ShownKey = ReturnType<typeof showKey>
-
-const showKey = ({ createdAt, expiresAt, revokedAt, lastUsedAt, ...key }: ListedKey) => ({
-  ...key,
-  createdAt: toIso(createdAt),
-  expiresAt: toIso(expiresAt),
-  revokedAt: toIso(revokedAt),
-  lastUsedAt: toIso(lastUsedAt),
-})
-
-const HEADINGS = [
-  ...['ID', 'NAME', 'STATE', 'ORIGIN', 'MERCHANT', 'SCOPES', 'REFUNDS', 'RATE', 'NETWORKS'],
-  ...['CREATED', 'ENDS', 'LAST USED', 'FROM'],
-]
-
-/** Returns one line for each key that ends soon; empty for none. */
-function warnOfExpiry(keys: readonly ShownKey[], name: string): string {
-  return keys
-    .filter(({ expiresSoon }) => expiresSoon)
-    .map(
-      (key) =>
-        `warning: ${key.name} ends at ${key.expiresAt}; replace it with: ${name} keys rotate ${key.id}\n`,
-    )
-    .join('')
-}
-
-function formatRow(key: ShownKey): string[] {
-  const caps = [
-    ...formatCaps(key.refundMax, key.refundMaxByCurrency).map((cap) => `≤ ${cap}`),
-    ...formatCaps(key.refundDailyMax, key.refundDailyMaxByCurrency).map((cap) => `≤ ${cap} a day`),
-  ]
-  return [
-    key.id,
-    key.name,
-    key.state,
-    formatOrigin(key),
-    key.merchantCode,
-    key.scopes.length === SCOPES.length ? 'all' : key.scopes.join(','),
-    caps.join(', ') || '-',
-    key.ratePerMinute === null ? '-' : `${key.ratePerMinute}/min`,
-    key.networks?.join(',') ?? '-',
-    key.createdAt.slice(0, 16),
-    (key.revokedAt ?? key.expiresAt)?.slice(0, 16) ?? '-',
-    key.lastUsedAt?.slice(0, 16) ?? '-',
-    key.lastUsedFrom ?? '-',
-  ]
-}
-
-function formatOrigin({ origin, replaces }: ShownKey): string {
-  if (origin === 'rotation') return `rotated from ${replaces}`
-  return { setting: 'API_KEY', demo: 'demo', command_line: 'command line' }[origin]
-}
-
-function formatCaps(any: string | null, byCurrency: CapsByCurrency | null): string[] {
-  const ofCurrencies = Object.entries(byCurrency ?? {}).map(([code, cap]) => `${cap} ${code}`)
-  return any === null ? ofCurrencies : [any, ...ofCurrencies]
 }

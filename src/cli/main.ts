@@ -1,17 +1,12 @@
-import { relative } from 'node:path'
 import { tolerateLostConnections } from '../platform/postgres/lost-connections.ts'
+import { CLI } from '../version.ts'
 import { runCli } from './run.ts'
 
 // The command that waits for the connection reports its loss.
 tolerateLostConnections()
 
-const [, script = '', ...args] = process.argv
-
-process.exitCode = await runCli(args, {
-  // From the sources it runs as a script of npm, else compiled.
-  name: script.endsWith('.ts')
-    ? 'npm run -s cli --'
-    : `node ${relative(process.cwd(), script) || script}`,
+process.exitCode = await runCli(process.argv.slice(2), {
+  name: CLI,
   env: undefined,
   input: process.stdin,
   print: (text) => void process.stdout.write(text),

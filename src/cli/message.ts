@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { readSigningConfig } from '../config/config.ts'
 import {
   describeMessageKind,
@@ -50,7 +51,9 @@ export async function prepareSigning(
   const body = await readBody(cli)
   requirePrefix(body, prefix)
   const kind = options.as ?? detectMessageKind(body.params, prefix)
-  const exclude = readExclude(options.exclude, prefix) ?? listHashExclusions(kind, config)
+  const withoutPrefix = (name: string) =>
+    name.startsWith(`${prefix}_`) ? name.slice(prefix.length + 1) : name
+  const exclude = options.exclude?.map(withoutPrefix) ?? listHashExclusions(kind, config)
   const code = body.params[`${prefix}_MerchantCode`]
   const merchantCode = typeof code === 'string' ? code : undefined
   return {
@@ -71,20 +74,14 @@ function requirePrefix({ params }: Body, prefix: string): void {
   throw new UsageError(`no parameter starts with ${prefix}_${hint}`)
 }
 
-function readExclude(names: readonly string[] | undefined, prefix: string) {
-  const start = `${prefix}_`
-  return names?.map((name) => (name.startsWith(start) ? name.slice(start.length) : name))
-}
-
 /**
  * Chooses `SIGNING_SECRET`, or else the secret of the account that the message names. A message need not name
  * the account if only one is configured.
  */
 function chooseSecret(
-  config: ReturnType<typeof readSigningConfig>,
+  { accounts, ...config }: ReturnType<typeof readSigningConfig>,
   merchantCode: string | undefined,
 ): Pick<SigningJob, 'secret' | 'otherSecrets' | 'accountCode'> {
-  const { accounts } = config
   const account =
     accounts.find((one) => one.merchantCode === merchantCode) ??
     (merchantCode === undefined && accounts.length === 1 ? accounts[0] : undefined)
@@ -96,24 +93,19 @@ function chooseSecret(
         : 'the merchant account it names is not configured'
     throw new UsageError(`no secret: ${reason}; set SIGNING_SECRET in the environment`)
   }
-  const previous = [account?.previousSecret, config.previousSecret].filter(
-    (one) => one !== undefined,
-  )
-  const otherSecrets = [
-    ...previous.map((one) => ({
-      what: 'with the previous secret, which is accepted on notifications only',
-      secret: one,
-    })),
+  const previous = 'with the previous secret, which is accepted on notifications only'
+  const others = [
+    { what: previous, secret: account?.previousSecret },
+    { what: previous, secret: config.previousSecret },
     ...accounts.map((one) => ({
       what: `with the secret configured for the account ${one.merchantCode}`,
       secret: one.secret,
     })),
   ]
-  return {
-    secret,
-    otherSecrets: otherSecrets.filter((one) => one.secret !== secret),
-    accountCode: account?.merchantCode,
-  }
+  const otherSecrets = others.flatMap((one) =>
+    one.secret === undefined || one.secret === secret ? [] : [{ ...one, secret: one.secret }],
+  )
+  return { secret, otherSecrets, accountCode: account?.merchantCode }
 }
 
 const MAX_BYTES = 1024 * 1024
@@ -126,7 +118,7 @@ const FORM = /^[^=&\s"{[]+=/
 export async function readBody({ name, input }: Pick<Cli, 'name' | 'input'>): Promise<Body> {
   const example = `pipe one in, for example: ${name} sign < body.json`
   if (input.isTTY) throw new UsageError(`no body on standard input; ${example}`)
-  const text = decode(await collect(input)).replace(/^\s+|[\r\n]+$/g, '')
+  const text = await readText(input)
   if (text === '') throw new UsageError(`standard input is empty; ${example}`)
   const isForm = FORM.test(text)
   const parsed = isForm ? parseFormParams(text) : parseJsonParams(text)
@@ -138,7 +130,7 @@ export async function readBody({ name, input }: Pick<Cli, 'name' | 'input'>): Pr
   return { format: isForm ? 'form' : 'json', params: parsed.params, encoded }
 }
 
-async function collect(input: Input): Promise<Buffer> {
+async function readText(input: Input): Promise<string> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of input) {
@@ -147,15 +139,9 @@ async function collect(input: Input): Promise<Buffer> {
     if (size > MAX_BYTES) throw new UsageError('the body is larger than 1 MiB')
     chunks.push(bytes)
   }
-  return Buffer.concat(chunks)
-}
-
-function decode(bytes: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    throw new UsageError('the body is not UTF-8 text')
-  }
+  const bytes = Buffer.concat(chunks)
+  if (!isUtf8(bytes)) throw new UsageError('the body is not UTF-8 text')
+  return bytes.toString('utf8').replace(/^\s+|[\r\n]+$/g, '')
 }
 
 function splitForm(text: string): Map<string, string> {

@@ -50,7 +50,9 @@ function addAddCommand(people: Command, cli: Cli): void {
     .addOption(jsonOption())
     .action(async (name: string, options: AddOptions) => {
       const baseUrl = readConsoleUrl(cli.env)
-      const added = await cli.onDatabase((sql) => addNamedPerson(sql, name, options, baseUrl))
+      const added = await cli.onDatabase((sql) =>
+        addNamedPerson(cli, sql, name, { ...options, baseUrl }),
+      )
       emitLink(cli, added, options)
     })
 }
@@ -66,7 +68,7 @@ function addLinkCommand(people: Command, cli: Cli): void {
     .addOption(jsonOption())
     .action(async (ref: string, options: LinkOutput) => {
       const baseUrl = readConsoleUrl(cli.env)
-      emitLink(cli, await cli.onDatabase((sql) => linkPerson(sql, ref, baseUrl)), options)
+      emitLink(cli, await cli.onDatabase((sql) => linkPerson(cli, sql, ref, baseUrl)), options)
     })
 }
 
@@ -81,16 +83,16 @@ function addListCommand(people: Command, { emit, onDatabase }: Cli): void {
     })
 }
 
-function addRemoveCommand(people: Command, { emit, onDatabase }: Cli): void {
+function addRemoveCommand(people: Command, cli: Cli): void {
   people
     .command('remove')
     .description("end a person's access and all their sessions now")
     .argument('<person>', 'the name or the e-mail address')
     .addOption(jsonOption())
     .action(async (ref: string, { json }: Json) => {
-      const { id, name, endpoints } = await onDatabase((sql) => removePerson(sql, ref))
+      const { id, name, endpoints } = await cli.onDatabase((sql) => removePerson(cli, sql, ref))
       const text = `the access of ${name} has ended\n${describeEnded(endpoints)}`
-      emit(json, { id, name, ended: true, endpoints }, text)
+      cli.emit(json, { id, name, ended: true, endpoints }, text)
     })
 }
 
@@ -136,15 +138,16 @@ function addMerchant(code: string, before: readonly string[] = []): string[] {
 
 /**
  * Adds a person, with a sign-in link.
- * @param baseUrl the origin of the console
+ * @param options with `baseUrl`, the origin of the console
  * @throws UsageError if an account does not exist, DomainError if another person has the name or the e-mail address
  */
 async function addNamedPerson(
+  cli: Cli,
   sql: Sql,
   name: string,
-  { role: roles, merchant: merchants = [EVERY_MERCHANT], email }: AddOptions,
-  baseUrl: string,
+  options: AddOptions & { baseUrl: string },
 ) {
+  const { role: roles, merchant: merchants = [EVERY_MERCHANT], email, baseUrl } = options
   return await runInTransaction(sql, async (tx) => {
     for (const code of merchants) await requireMerchant(tx, code)
     const added = await addPerson(tx, { name, email: email ?? null, roles, merchants })
@@ -152,30 +155,30 @@ async function addNamedPerson(
       const what = added.by === 'name' ? 'name' : 'e-mail address'
       throw new DomainError('invalid_request', `another person has this ${what}; see people list`)
     }
-    await recordChange(tx, 'people add', null, added.id)
+    await recordChange(cli, tx, 'people add', null, added.id)
     const { kind: _, ...person } = added
-    return await invite(tx, person, baseUrl)
+    return await invite(cli, tx, person, baseUrl)
   })
 }
 
 /** Makes another sign-in link. @throws DomainError if there is no such person */
-async function linkPerson(sql: Sql, ref: string, baseUrl: string) {
-  return await runInTransaction(sql, async (tx) => invite(tx, await findOne(tx, ref), baseUrl))
+async function linkPerson(cli: Cli, sql: Sql, ref: string, baseUrl: string) {
+  return await runInTransaction(sql, async (tx) => invite(cli, tx, await findOne(tx, ref), baseUrl))
 }
 
 /** Makes a sign-in link; its time is ISO 8601. */
-async function invite(tx: Tx, person: Person, baseUrl: string) {
+async function invite(cli: Cli, tx: Tx, person: Person, baseUrl: string) {
   const link = await createSignInLink(tx, person.id)
-  await recordChange(tx, 'people link', null, person.id)
+  await recordChange(cli, tx, 'people link', null, person.id)
   return { ...person, link: formatSignInUrl(baseUrl, link), linkExpiresAt: link.expiresAt }
 }
 
 /** Ends a person's access, and the webhook endpoints that belong to the person. @throws DomainError if there is no such person */
-async function removePerson(sql: Sql, ref: string) {
+async function removePerson(cli: Cli, sql: Sql, ref: string) {
   return await runInTransaction(sql, async (tx) => {
     const person = await findOne(tx, ref)
     await endPerson(tx, person.id)
-    await recordChange(tx, 'people remove', null, person.id)
+    await recordChange(cli, tx, 'people remove', null, person.id)
     return { ...person, endpoints: await endEndpointsOfPerson(tx, person.id) }
   })
 }

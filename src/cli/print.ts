@@ -1,4 +1,5 @@
 import type { Sql } from '../platform/postgres/types.ts'
+import type { Log } from '../platform/telemetry/log.ts'
 import type { EndedEndpoint } from '../webhooks/owner.ts'
 
 /** Standard input, or its replacement in a test. */
@@ -21,6 +22,8 @@ export type Cli = {
   emit: (json: true | undefined, value: unknown, text: string) => void
   /** Runs work on the service's database, whose schema is current. */
   onDatabase: <T>(work: (sql: Sql) => Promise<T>) => Promise<T>
+  /** Has a line on standard error for each entry of the audit log, in the format of the service's log. */
+  log: Log
   setExitCode: (code: number) => void
 }
 

@@ -64,11 +64,10 @@ type Message = Pick<Cli, 'name' | 'input' | 'env'>
  */
 export async function signMessage(message: Message, options: SigningOptions): Promise<string> {
   const job = await prepareSigning(message, options)
-  const unsignable = findUnsignable(job)
-  if (unsignable) throw new UsageError(unsignable)
+  const { hash, lines } = compute(job)
+  if (hash === undefined) throw new UsageError(lines.join(' '))
   const warnings = listWarnings(job)
-  const lines = [...explainSigning(job), ...(warnings.length > 0 ? ['', ...warnings] : [])]
-  return redactSecrets(`${lines.join('\n')}\n`, job)
+  return present(job, [...lines, ...(warnings.length > 0 ? ['', ...warnings] : [])])
 }
 
 /**
@@ -80,20 +79,37 @@ export async function verifyMessage(
   options: SigningOptions,
 ): Promise<{ valid: boolean; text: string }> {
   const job = await prepareSigning(message, options)
-  const { params, rule, secret } = job
-  const name = `${rule.prefix}_SecureHash`
-  const given = params[name]
-  const valid = verifySecureHash(params, [secret], rule) === 'verified'
-  const unsignable = findUnsignable(job)
+  const name = `${job.rule.prefix}_SecureHash`
+  const given = job.params[name]
+  const { hash: right, lines } = compute(job)
+  const valid = verifySecureHash(job.params, [job.secret], job.rule) === 'verified'
   const sent = typeof given === 'string' && given !== '' ? escapeControls(given) : undefined
-  const lines = [
-    ...(valid ? describeValid(given) : describeInvalid(job, given)),
+  const text = present(job, [
+    valid ? 'VALID' : 'NOT VALID',
+    ...(valid ? listOddities(given) : explainWrong(job, given, right)),
     ...listWarnings(job),
     '',
-    ...(unsignable ? [unsignable] : explainSigning(job)),
+    ...lines,
     ...(sent === undefined ? [] : [`${name} of the message:`, `  ${sent}`]),
-  ]
-  return { valid, text: redactSecrets(`${lines.join('\n')}\n`, job) }
+  ])
+  return { valid, text }
+}
+
+function listOddities(given: unknown): string[] {
+  if (typeof given !== 'string' || given === given.toLowerCase()) return []
+  return ['The hash is in upper case, which is accepted; the specification shows lower case.']
+}
+
+function explainWrong(job: SigningJob, given: unknown, right: string | undefined): string[] {
+  const name = `${job.rule.prefix}_SecureHash`
+  if (given === undefined || given === null || given === '') return [`${name} is missing or empty.`]
+  const { hash, oddity } = readGivenHash(given)
+  const form = oddity ? [`${name}: ${oddity}.`] : []
+  if (hash === undefined || hash === right) return form
+  const account = job.accountCode === undefined ? {} : { MerchantCode: job.accountCode }
+  const constants = { Version: '1', Command: COMMANDS[job.kind], ...account }
+  const mistake = explainHash(hash, { ...job, constants })
+  return [...form, ...(mistake ? [`The hash was computed ${mistake}.`] : WRONG_SECRET)]
 }
 
 const COMMANDS = {
@@ -103,9 +119,12 @@ const COMMANDS = {
   'refund-request': 'REFUND',
 }
 
-/** The hash that a value can be read as, and how its form deviates from the specification. */
-type GivenHash = { hash: string | undefined; oddity: string | undefined }
+const WRONG_SECRET = [
+  'No common mistake explains this hash: most likely the secret is wrong, or a value changed after signing.',
+  'Compare the secret with the one issued, and the values below with those the sender hashed.',
+]
 
+/** How many hexadecimal characters the hashes of other algorithms have. */
 const HEX_LENGTHS = new Map([
   [32, 'MD5'],
   [40, 'SHA-1'],
@@ -113,13 +132,13 @@ const HEX_LENGTHS = new Map([
   [128, 'SHA-512'],
 ])
 
-/** Reads a hash leniently: white space around it, either letter case, and Base64 are accepted. */
-function readGivenHash(given: unknown): GivenHash {
-  if (typeof given !== 'string') return { hash: undefined, oddity: 'it is not a string' }
+/** Reads a hash leniently: white space around it, either letter case, and Base64. */
+function readGivenHash(given: unknown): { hash?: string; oddity?: string } {
+  if (typeof given !== 'string') return { oddity: 'it is not a string' }
   const bare = given.trim()
   if (/^[0-9a-f]{64}$/i.test(bare)) {
-    const oddity = bare === given ? undefined : 'it has white space around it'
-    return { hash: bare.toLowerCase(), oddity }
+    const hash = bare.toLowerCase()
+    return bare === given ? { hash } : { hash, oddity: 'it has white space around it' }
   }
   const bytes = Buffer.from(bare, 'base64')
   if (/^[\w+/-]{43}=?$/.test(bare) && bytes.length === 32) {
@@ -127,127 +146,91 @@ function readGivenHash(given: unknown): GivenHash {
   }
   const algorithm = /^[0-9a-f]+$/i.test(bare) ? HEX_LENGTHS.get(bare.length) : undefined
   const form = algorithm ? `the length of ${algorithm}` : 'SHA-256 has 64 hexadecimal ones'
-  return { hash: undefined, oddity: `it has ${bare.length} characters, ${form}` }
-}
-
-function describeValid(given: unknown): string[] {
-  const isUpperCase = typeof given === 'string' && given !== given.toLowerCase()
-  const warning =
-    'The hash is in upper case, which is accepted; the specification shows lower case.'
-  return ['VALID', ...(isUpperCase ? [warning] : [])]
-}
-
-function describeInvalid(job: SigningJob, given: unknown): string[] {
-  const name = `${job.rule.prefix}_SecureHash`
-  if (given === undefined || given === null || given === '') {
-    return ['NOT VALID', `${name} is missing or empty.`]
-  }
-  const { hash, oddity } = readGivenHash(given)
-  const form = oddity ? [`${name}: ${oddity}.`] : []
-  if (hash === undefined || hash === computeRight(job)) return ['NOT VALID', ...form]
-  const mistake = explainHash(hash, describeMaterial(job))
-  const why = mistake === undefined ? WRONG_SECRET : [`The hash was computed ${mistake}.`]
-  return ['NOT VALID', ...form, ...why]
-}
-
-/** @returns undefined for a message that cannot be signed */
-function computeRight(job: SigningJob): string | undefined {
-  const { params, secret, rule } = job
-  return findUnsignable(job) ? undefined : computeSecureHash(params, secret, rule)
-}
-
-const WRONG_SECRET = [
-  'No common mistake explains this hash: most likely the secret is wrong, or a value changed after signing.',
-  'Compare the secret with the one issued, and the values below with those the sender hashed.',
-]
-
-function describeMaterial(job: SigningJob) {
-  const account = job.accountCode === undefined ? {} : { MerchantCode: job.accountCode }
-  return { ...job, constants: { Version: '1', Command: COMMANDS[job.kind], ...account } }
+  return { oddity: `it has ${bare.length} characters, ${form}` }
 }
 
 const SECRET = '<secret>'
 
-/** Shorter secrets can occur in any message by chance: redacting them would only make it unreadable. */
-const MIN_REDACTED_LENGTH = 6
+/** Computes the hash of a message, and tells how without the secret; without a hash it tells why there is none. */
+function compute(job: SigningJob): { hash?: string; lines: string[] } {
+  const { params, rule, secret, kind, format } = job
+  try {
+    const signed = listSignedParams(params, rule).map(({ name, text }) => {
+      const empty = params[name] === null ? '(null: contributes nothing)' : '(empty)'
+      return [name, text === '' ? empty : escapeControls(text)] as const
+    })
+    const excluded = listExcluded(job)
+    const width = Math.max(...[...signed, ...excluded].map(([name]) => name.length))
+    const formatRows = (rows: readonly (readonly [string, string])[]) =>
+      rows.map(([name, text]) => `  ${name.padEnd(width)}  ${text}`.trimEnd())
+    const hash = computeSecureHash(params, secret, rule)
+    const how = job.isKindGiven ? 'set by --as' : `detected from ${rule.prefix}_Command`
+    const lines = [
+      `A ${describeMessageKind(kind)} (${how}), sent as ${format}.`,
+      '',
+      'In the hash, in this order:',
+      ...formatRows(signed),
+      ...(excluded.length > 0 ? ['', 'Left out:', ...formatRows(excluded)] : []),
+      '',
+      'The string to sign (the values without separators, then the secret):',
+      `  ${escapeControls(joinSignedValues(params, rule))}${SECRET}`,
+      '',
+      `${rule.prefix}_SecureHash (SHA-256, hexadecimal):`,
+      `  ${hash}`,
+    ]
+    return { hash, lines }
+  } catch (error) {
+    if (!(error instanceof NotSignableError)) throw error
+    const names = [...rule.exclude, error.parameter.slice(rule.prefix.length + 1)].join(',')
+    const advice = `the signing rules do not cover this; leave it out with --exclude ${names}`
+    return { lines: [`${error.message}: ${advice}`] }
+  }
+}
 
-/** Explains how the hash of a message is computed, without the secret: names, values, string to sign, hash. */
-function explainSigning(job: SigningJob): string[] {
-  const { params, rule, secret } = job
-  const signed = listSignedParams(params, rule)
-  const width = Math.max(...[...signed, ...listHashExclusions(job)].map(({ name }) => name.length))
-  const row = (name: string, text: string) => `  ${name.padEnd(width)}  ${text}`.trimEnd()
-  const excluded = listHashExclusions(job).map(({ name, reason }) => row(name, reason))
-  return [
-    `A ${describeMessageKind(job.kind)} (${job.isKindGiven ? 'set by --as' : `detected from ${rule.prefix}_Command`}), sent as ${job.format}.`,
-    '',
-    'In the hash, in this order:',
-    ...signed.map(({ name, text }) =>
-      row(name, text === '' ? describeEmpty(params[name]) : escapeControls(text)),
-    ),
-    ...(excluded.length > 0 ? ['', 'Left out:', ...excluded] : []),
-    '',
-    'The string to sign (the values without separators, then the secret):',
-    `  ${escapeControls(joinSignedValues(params, rule))}${SECRET}`,
-    '',
-    `${rule.prefix}_SecureHash (SHA-256, hexadecimal):`,
-    `  ${computeSecureHash(params, secret, rule)}`,
-  ]
+/** Lists what is not hashed, each with the reason. */
+function listExcluded({ params, rule: { prefix, exclude }, excludedBy }: SigningJob) {
+  const excluded = exclude.map((name) => `${prefix}_${name}`)
+  return Object.keys(params).flatMap((name) => {
+    const reason =
+      (name === `${prefix}_SecureHash` && 'it is the hash itself') ||
+      (excluded.includes(name) && `not hashed, ${excludedBy}`) ||
+      (!name.startsWith(`${prefix}_`) && `does not start with ${prefix}_`)
+    return reason ? [[name, reason] as const] : []
+  })
 }
 
 /** Lists what may be a mistake although it does not affect the hash. */
 function listWarnings({ params, format, rule: { prefix }, secret }: SigningJob): string[] {
-  const amounts = ['Amount', 'TransAmount', 'Fee'].map((name) => `${prefix}_${name}`)
-  const asText = format === 'json' ? amounts.filter((name) => typeof params[name] === 'string') : []
-  return [
-    ...(secret === secret.trim()
-      ? []
-      : ['The secret has white space around it, which is hashed as part of it. Is that intended?']),
-    ...asText.map(
-      (name) =>
-        `${name} is sent as a string. The hash is the same, but the specification requires a number.`,
-    ),
-    ...(format === 'form'
-      ? [
-          'A form has no types: every value is hashed as its decoded text, numbers as they are written.',
-        ]
-      : []),
-  ]
-}
-
-/** Explains why a message cannot be signed. @returns undefined if it can */
-function findUnsignable({ params, rule }: SigningJob): string | undefined {
-  try {
-    listSignedParams(params, rule)
-    return undefined
-  } catch (error) {
-    if (!(error instanceof NotSignableError)) throw error
-    const name = error.parameter.slice(rule.prefix.length + 1)
-    const names = [...rule.exclude, name].join(',')
-    return `${error.message}: the signing rules do not cover this; leave it out with --exclude ${names}`
+  const warnings: string[] = []
+  if (secret !== secret.trim()) {
+    warnings.push(
+      'The secret has white space around it, which is hashed as part of it. Is that intended?',
+    )
   }
+  for (const name of ['Amount', 'TransAmount', 'Fee'].map((one) => `${prefix}_${one}`)) {
+    if (format === 'form' || typeof params[name] !== 'string') continue
+    warnings.push(
+      `${name} is sent as a string. The hash is the same, but the specification requires a number.`,
+    )
+  }
+  if (format === 'form') {
+    warnings.push(
+      'A form has no types: every value is hashed as its decoded text, numbers as they are written.',
+    )
+  }
+  return warnings
 }
 
-/** Removes every secret of the job from a text, including secrets that occur in the message. */
-function redactSecrets(text: string, { secret, otherSecrets }: SigningJob): string {
+/** Shorter secrets can occur in any message by chance: redacting them would only make it unreadable. */
+const MIN_REDACTED_LENGTH = 6
+
+/** Joins lines without any secret of the job, also one that occurs in the message. */
+function present({ secret, otherSecrets }: SigningJob, lines: readonly string[]): string {
   return [secret, ...otherSecrets.map((other) => other.secret)]
     .flatMap((value) => [value, value.trim()])
     .filter((value) => value.length >= MIN_REDACTED_LENGTH)
     .sort((a, b) => b.length - a.length)
-    .reduce((redacted, value) => redacted.replaceAll(value, SECRET), text)
-}
-
-function listHashExclusions({ params, rule: { prefix, exclude }, excludedBy }: SigningJob) {
-  const excluded = exclude.map((name) => `${prefix}_${name}`)
-  return Object.keys(params).flatMap((name) => {
-    if (name === `${prefix}_SecureHash`) return [{ name, reason: 'it is the hash itself' }]
-    if (excluded.includes(name)) return [{ name, reason: `not hashed, ${excludedBy}` }]
-    return name.startsWith(`${prefix}_`) ? [] : [{ name, reason: `does not start with ${prefix}_` }]
-  })
-}
-
-function describeEmpty(value: unknown): string {
-  return value === null ? '(null: contributes nothing)' : '(empty)'
+    .reduce((text, value) => text.replaceAll(value, SECRET), `${lines.join('\n')}\n`)
 }
 
 /** Escapes control characters, which could break the line or control the terminal. */

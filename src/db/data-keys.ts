@@ -1,9 +1,10 @@
 import { ConfigError } from '../config/environment.ts'
+import { DomainError } from '../errors.ts'
 import {
+  createDataKey,
   createEncryption,
   createKeyWrap,
   type DataKey,
-  deriveDataKeys,
   type Encryption,
 } from '../platform/crypto/encryption.ts'
 import { build } from '../platform/postgres/drizzle.ts'
@@ -15,137 +16,141 @@ import { dataKeys } from './schema.ts'
 /** The root keys from the settings, 32 bytes in Base64 each. */
 export type RootKeys = { current: string; previous?: string | undefined }
 
+/** Encryption with the keys of the database, as this process knows them. */
+export type DataKeys = Encryption & {
+  /** Reads the keys that others have added. @throws database errors */
+  reread(): Promise<void>
+}
+
 /** Neither root key belongs to the database. */
 export const WRONG_KEY = new ConfigError([
   'DATA_ENCRYPTION_KEY is not the key that this database was written with; set that key, or beside a new one DATA_ENCRYPTION_KEY_PREVIOUS=<that key>',
 ])
 
 /**
- * Reads the data keys of the database, and wraps those under the previous root key with the current one. Each root
- * key has an encryption key derived from it, which is stored too: new values are encrypted with that of the current
- * root. So a process that has both roots in its settings reads what any other writes, whichever root that one
- * calls current. A database without data keys also gets the fingerprint keys derived from them.
- * Processes that start together run this one after the other.
- * @throws ConfigError when neither root key opens them
+ * A fresh key is in use so much later (ms). Every process reads the keys several times within it, so that none meets a value
+ * under a key that it does not know.
  */
-export async function openDataKeys(sql: Sql, rootKeys: RootKeys): Promise<Encryption> {
-  const roots = decodeRoots(rootKeys)
-  return await runInTransaction(sql, async (tx) => {
-    await tx`select pg_advisory_xact_lock(${DATA_KEYS_LOCK})`
-    const stored = await readStoredKeys(tx)
-    const unwrapped = unwrapKeys(stored, roots)
-    await rewrapKeys(tx, unwrapped, roots)
-    const opened = unwrapped.map(({ dataKey }) => dataKey)
-    const derived = deriveMissing(roots, opened)
-    await storeKeys(tx, derived, roots)
-    const sealing = deriveId(roots[0])
-    await activateSealing(tx, sealing)
-    return createEncryption(
-      [...opened, ...derived].map((one) =>
-        one.purpose === 'seal' ? { ...one, active: one.id === sealing } : one,
-      ),
-    )
-  })
-}
+const ACTIVE_AFTER_MS = 60_000
 
-/** Decodes the root keys, the current one first. */
-export function decodeRoots({ current, previous }: RootKeys): Buffer[] {
-  const keys = previous === undefined ? [current] : [current, previous]
-  return keys.map((key) => Buffer.from(key, 'base64'))
-}
-
-type StoredKey = Omit<DataKey, 'key'> & { wrapped: Buffer }
-
-const deriveId = (root: Buffer | undefined) => root && deriveDataKeys(root, false)[0]?.id
+/** Ids that were sought in vain are not sought again; more than these do not belong to this service. */
+const MOST_MISSED = 1_000
 
 /**
- * Derives the keys that are not stored. Fingerprints of the previous root are only compared; those of the current one
- * are made with the key that is active, unless there is none.
+ * Reads the data keys, and wraps those under the previous root key with the current one. A database without any gets a
+ * random one for each purpose. Processes that start together run this one after the other.
+ * @throws ConfigError when neither root key opens them
  */
-function deriveMissing(roots: readonly Buffer[], opened: readonly DataKey[]): DataKey[] {
-  const known = new Set(opened.map(({ id, purpose }) => `${purpose} ${id}`))
-  const isNew = opened.length === 0
-  return roots
-    .flatMap((root, index) =>
-      deriveDataKeys(root, false).map((one) => ({
-        ...one,
-        active: one.purpose === 'fingerprint' && isNew && index === 0,
-        isNeeded: one.purpose === 'seal' || isNew || index > 0,
-      })),
-    )
-    .filter(({ id, purpose, isNeeded }) => isNeeded && !known.has(`${purpose} ${id}`))
-    .map(({ isNeeded: _, ...one }) => one)
-}
-
-/** Marks the key that this process encrypts with. First no key is active: at most one may be. */
-async function activateSealing(tx: Tx, id: string | undefined): Promise<void> {
-  await tx`update data_keys set active = false where purpose = 'seal' and active and id <> ${id ?? ''}`
-  await tx`update data_keys set active = true where purpose = 'seal' and not active and id = ${id ?? ''}`
-}
-
-/** A data key that was opened; `isCurrent`: it is wrapped with the current root key. */
-type UnwrappedKey = { dataKey: DataKey; isCurrent: boolean }
-
-/** Reads the data keys as they are stored. */
-export async function readStoredKeys(tx: Tx): Promise<StoredKey[]> {
-  return await tx<StoredKey[]>`select purpose, id, wrapped, active from data_keys`
-}
-
-/** Opens the stored keys. @throws ConfigError when no root key opens one of them */
-export function unwrapKeys(stored: readonly StoredKey[], roots: readonly Buffer[]): UnwrappedKey[] {
-  const [current, ...others] = roots.map(createKeyWrap)
-  if (!current) throw new Error('there is no root key')
-  return stored.map(({ wrapped, ...one }) => {
-    const known = current.unwrap(wrapped, one)
-    const key = known ?? others.map((wrap) => wrap.unwrap(wrapped, one)).find((found) => found)
-    if (!key) throw WRONG_KEY
-    return { dataKey: { ...one, key }, isCurrent: known !== undefined }
+export async function openDataKeys(sql: Sql, rootKeys: RootKeys): Promise<DataKeys> {
+  const roots = openRoots(rootKeys)
+  const keys = await runInTransaction(sql, async (tx) => {
+    await tx`select pg_advisory_xact_lock(${DATA_KEYS_LOCK})`
+    const stored = await readStoredKeys(tx)
+    if (stored.length === 0) {
+      await storeKeys(tx, roots, [createDataKey('seal'), createDataKey('fingerprint')])
+      return (await readStoredKeys(tx)).map((one) => openKey(one, roots))
+    }
+    const opened = stored.map((one) => openKey(one, roots))
+    for (const { purpose, id, ...key } of opened.filter(({ isCurrent }) => !isCurrent)) {
+      const wrapped = roots[0].wrap({ purpose, id, ...key })
+      await tx`update data_keys set wrapped = ${wrapped} where purpose = ${purpose} and id = ${id}`
+    }
+    return opened
   })
+  return keepKeys(sql, roots, keys)
 }
 
-async function rewrapKeys(
-  tx: Tx,
-  unwrapped: readonly UnwrappedKey[],
-  [root]: readonly Buffer[],
-): Promise<void> {
-  if (!root) throw new Error('there is no root key')
-  const { wrap } = createKeyWrap(root)
-  for (const { dataKey } of unwrapped.filter(({ isCurrent }) => !isCurrent)) {
-    await tx`
-      update data_keys set wrapped = ${wrap(dataKey)}
-      where purpose = ${dataKey.purpose} and id = ${dataKey.id}`
+/**
+ * Reads the data keys as `openDataKeys` does, and changes nothing; none are there before the first start.
+ * @throws ConfigError when neither root key opens them
+ */
+export async function readDataKeys(sql: Sql, rootKeys: RootKeys): Promise<readonly DataKey[]> {
+  const roots = openRoots(rootKeys)
+  const [table] = await sql<{ exists: boolean }[]>`
+    select to_regclass('data_keys') is not null as exists`
+  const stored = table?.exists ? await readStoredKeys(sql) : []
+  return stored.map((one) => openKey(one, roots))
+}
+
+/**
+ * Adds a fresh key that seals new values once `ACTIVE_AFTER_MS` have passed. The older ones go on opening theirs.
+ * @returns what says whether it, or a newer one, is in use
+ */
+export async function addSealKey(sql: Sql, rootKeys: RootKeys): Promise<() => Promise<boolean>> {
+  const key = createDataKey('seal')
+  await runInTransaction(sql, (tx) => storeKeys(tx, openRoots(rootKeys), [key]))
+  return async () => {
+    const stored = await readStoredKeys(sql)
+    return stored.some(({ id, activeAt }) => id === key.id && activeAt <= performance.now())
   }
 }
 
-async function storeKeys(
-  tx: Tx,
-  keys: readonly DataKey[],
-  [root]: readonly Buffer[],
-): Promise<void> {
-  if (!root || keys.length === 0) return
-  const { wrap } = createKeyWrap(root)
-  const rows = keys.map(({ purpose, id, active, ...one }) => {
-    return { purpose, id, active, wrapped: wrap({ purpose, id, active, ...one }) }
-  })
+function keepKeys(sql: Sql, roots: Roots, opened: readonly DataKey[]): DataKeys {
+  let keys = opened
+  let reading: Promise<void> | undefined
+  const missed = new Set<string>()
+
+  async function read(): Promise<void> {
+    const stored = await readStoredKeys(sql)
+    // One that neither root key opens is known from before, if at all: another process has wrapped it since.
+    keys = stored.flatMap((one) => {
+      const key = unwrap(one, roots)?.key ?? keys.find(({ id }) => id === one.id)?.key
+      return key ? { ...one, key } : []
+    })
+  }
+
+  async function reread(): Promise<void> {
+    reading ??= read().finally(() => {
+      reading = undefined
+    })
+    await reading
+  }
+
+  /** Not yet known is not lost: whoever asks again finds the key, or that there is none. */
+  function seek(id: string): void {
+    if (missed.has(id) || missed.size >= MOST_MISSED) return
+    reread().then(
+      () => missed.add(id),
+      () => {},
+    )
+    throw new DomainError('unavailable', 'A data key is being read; retry in a moment')
+  }
+
+  return { ...createEncryption(() => keys, seek), reread }
+}
+
+type Roots = readonly [KeyWrap, ...KeyWrap[]]
+type KeyWrap = ReturnType<typeof createKeyWrap>
+type StoredKey = Omit<DataKey, 'key'> & { wrapped: Buffer }
+
+function openRoots({ current, previous }: RootKeys): Roots {
+  const open = (text: string) => createKeyWrap(Buffer.from(text, 'base64'))
+  return [open(current), ...(previous === undefined ? [] : [open(previous)])]
+}
+
+async function readStoredKeys(sql: Sql | Tx): Promise<StoredKey[]> {
+  const rows = await sql<(Omit<StoredKey, 'activeAt'> & { ageMs: number })[]>`
+    select purpose, id, wrapped,
+      (extract(epoch from clock_timestamp() - created_at) * 1000)::float8 as "ageMs"
+    from data_keys order by created_at, id`
+  const now = performance.now()
+  return rows.map(({ ageMs, ...one }) => ({ ...one, activeAt: now - ageMs + ACTIVE_AFTER_MS }))
+}
+
+function unwrap({ wrapped, ...one }: StoredKey, roots: Roots) {
+  const keys = roots.map((root) => root.unwrap(wrapped, one))
+  const key = keys.find((found) => found !== undefined)
+  return key && { ...one, key, isCurrent: key === keys[0] }
+}
+
+/** @throws ConfigError when no root key opens it */
+function openKey(stored: StoredKey, roots: Roots): DataKey & { isCurrent: boolean } {
+  const key = unwrap(stored, roots)
+  if (!key) throw WRONG_KEY
+  return key
+}
+
+async function storeKeys(tx: Tx, [root]: Roots, keys: readonly DataKey[]): Promise<void> {
+  const rows = keys.map((key) => ({ purpose: key.purpose, id: key.id, wrapped: root.wrap(key) }))
   await build(tx).insert(dataKeys).values(rows)
-}
-
-/**
- * Checks that `openDataKeys` would succeed, and writes nothing. A database without tables has no data keys.
- * @returns whether anything is stored that needs the keys
- * @throws ConfigError when neither root key opens the data keys
- */
-export async function checkDataKeys(
-  sql: Sql,
-  rootKeys: RootKeys,
-): Promise<'something' | 'nothing'> {
-  return await runInTransaction(sql, (tx) => checkStored(tx, decodeRoots(rootKeys)))
-}
-
-async function checkStored(tx: Tx, roots: readonly Buffer[]): Promise<'something' | 'nothing'> {
-  const [table] = await tx<{ exists: boolean }[]>`
-    select to_regclass('data_keys') is not null as exists`
-  const stored = table?.exists ? await readStoredKeys(tx) : []
-  unwrapKeys(stored, roots)
-  return stored.length > 0 ? 'something' : 'nothing'
 }

@@ -1,6 +1,7 @@
+import { CLI } from '../version.ts'
+
 /** The command that applies what is pending, for messages to operators. */
-export const MIGRATE_COMMAND =
-  '"npm run cli -- migrate" (in the image: node dist/cli/main.js migrate)'
+export const MIGRATE_COMMAND = `"${CLI} migrate"`
 
 /** Describes how many migrations are pending, at least one. */
 export function countPending(pending: readonly string[]): string {

@@ -94,14 +94,10 @@ export const dataKeys = pgTable(
     id: text('id').notNull(),
     /** Encrypted. */
     wrapped: bytes('wrapped').notNull(),
-    /** New data uses it. */
-    active: boolean('active').notNull(),
+    /** The newest of a purpose is in use, from a minute after it was stored. */
     createdAt: time('created_at').notNull().defaultNow(),
   },
-  (t) => [
-    primaryKey({ name: 'data_keys_pkey', columns: [t.purpose, t.id] }),
-    uniqueIndex('data_keys_one_active').on(t.purpose).where(sql`${t.active}`),
-  ],
+  (t) => [primaryKey({ name: 'data_keys_pkey', columns: [t.purpose, t.id] })],
 )
 
 /** API keys, and the keys of people. Only the SHA-256 of a key is stored. */

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Scope } from '../access/keys.ts'
 import type { OrderIds } from '../db/order-facts.ts'
+import { DomainError } from '../errors.ts'
 import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 
@@ -102,7 +103,7 @@ export function resealEvent(encryption: Encryption, data: string): string | unde
   if (!data.includes(SEALED_MEMBER)) return undefined
   const { id, receiver } = Sealed.parse(JSON.parse(data))
   const sealed = Buffer.from(receiver.sealed, 'base64')
-  const { activeHead } = encryption
+  const activeHead = encryption.getActiveHead()
   if (sealed.subarray(0, activeHead.length).equals(activeHead)) return undefined
   const place = placeShown(id)
   try {
@@ -119,7 +120,8 @@ export function resealEvent(encryption: Encryption, data: string): string | unde
 function decrypt(encryption: Encryption, sealed: string, id: string): unknown {
   try {
     return JSON.parse(encryption.decrypt(Buffer.from(sealed, 'base64'), placeShown(id)))
-  } catch {
+  } catch (error) {
+    if (error instanceof DomainError) throw error
     return undefined
   }
 }

@@ -9,13 +9,15 @@ import { answerUnreadable } from '../http/problems.ts'
 import { setSecurityHeaders } from '../http/raw-response.ts'
 import { type ConnectionPolicy, openServer, type ServerLimits } from '../http/server.ts'
 import { shareRuns, withTimeout } from '../platform/concurrency/timing.ts'
-import { noteOutage } from '../platform/telemetry/outage-log.ts'
+import { describeOutage } from '../platform/postgres/describe-outage.ts'
+import { listOutages, noteOutage } from '../platform/telemetry/outage-log.ts'
 import {
   clearStoredGauges,
   type HealthContext,
   setProcessGauges,
   setStoredGauges,
 } from './gauges.ts'
+import { proveWrites } from './watch-outages.ts'
 
 /** Why a process is not ready, by phase. */
 const PHASE_REASONS = {
@@ -24,8 +26,11 @@ const PHASE_REASONS = {
   stopping: 'the process is stopping',
 }
 
-const DATABASE_REASON =
-  'the database is unreachable or read-only, or its schema is older than this version'
+const OTHER_REASON =
+  'the database does not answer in time, or its schema is older than this version'
+
+/** Outages in which some statements still succeed, so that the probe alone does not always show them. */
+const STOPS_WRITES = ['disk', 'memory']
 
 /**
  * Serves `/healthz`, `/readyz` and `/metrics` to orchestrators and Prometheus, without an API key. However many ask,
@@ -35,17 +40,14 @@ const DATABASE_REASON =
 export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
   const { healthReuseMs } = ctx.config
   const readMetrics = shareRuns(() => renderMetrics(ctx), healthReuseMs)
-  const checkDatabase = shareRuns(
-    () => withTimeout(PROBE_TIMEOUT_MS, isDatabaseReady(ctx.sql)).catch(() => false),
-    healthReuseMs,
-  )
+  const checkDatabase = shareRuns(() => findFault(ctx), healthReuseMs)
   const describePhase = () => PHASE_REASONS[ctx.lifecycle.phase]
   const router = createRouter()
   return router
     .openapi(liveness, (c) => c.json({ status: 'ok' as const }, 200))
     .openapi(readiness, async (c) => {
       // The signal to stop may arrive while the database is being asked.
-      const why = describePhase() ?? ((await checkDatabase()) ? describePhase() : DATABASE_REASON)
+      const why = describePhase() ?? (await checkDatabase()) ?? describePhase()
       if (why !== undefined) return c.json({ status: 'not ready' as const, why }, 503)
       // An unresponsive gateway does not make this process unready: other processes use the same gateway.
       const paused = ctx.breakers.list().filter(({ state }) => state !== 'closed')
@@ -57,10 +59,22 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
     })
 }
 
-/** A read-only server refuses an update, even one of no row; the pool then opens its sessions anew. */
-async function isDatabaseReady(sql: HealthContext['sql']): Promise<boolean> {
-  await sql`update merchant_accounts set hold = hold where false`
-  return await isSchemaCurrent(sql)
+/** Returns why the database cannot take requests: what the probe meets, or what other statements met and still lasts. */
+async function findFault({
+  sql,
+  log,
+}: Pick<HealthContext, 'sql' | 'log'>): Promise<string | undefined> {
+  const probe = async () => {
+    await proveWrites(sql)
+    return await isSchemaCurrent(sql)
+  }
+  try {
+    if (!(await withTimeout(PROBE_TIMEOUT_MS, probe()))) return OTHER_REASON
+    return listOutages(log).find(({ name }) => STOPS_WRITES.includes(name))?.what
+  } catch (error) {
+    noteOutage(log, error, 'probes')
+    return describeOutage(error)?.what ?? OTHER_REASON
+  }
 }
 
 const tags = ['Operations']
@@ -111,7 +125,7 @@ export const readiness = createRoute({
   operationId: 'checkReadiness',
   summary: 'Check that the process can take requests',
   description:
-    '200 once everything has started, until the process is asked to stop, while the database accepts writes and its schema is current. A gateway that does not answer does not make the process unready; it is listed in `paused`.',
+    '200 once everything has started, until the process is asked to stop, while the database accepts writes, with free space on its disk, and its schema is current. A gateway that does not answer does not make the process unready; it is listed in `paused`.',
   tags,
   security: [],
   responses: {

@@ -10,9 +10,13 @@ import { type Condition, noteOutage, openOutageLog } from '../platform/telemetry
 const WATCH_EVERY_MS = 1_000
 /** An outage has ended when a commit succeeds and nothing has failed for so long (ms). */
 const QUIET_MS = 5_000
+/** What Postgres keeps in memory before it writes a temporary file; its least. */
+const MEMORY = '64kB'
+/** They fill a file of 280 kB: more than is left where a table cannot grow. */
+const ROWS = 20_000
 
 /**
- * Watches the outages that this process meets: those of the database from their first error to a commit that succeeds,
+ * Watches the outages that this process meets: those of the database from their first error to a write that succeeds,
  * those of the gateway while a circuit breaker is open.
  */
 export function watchOutages({
@@ -27,6 +31,7 @@ export function watchOutages({
   async function probe(): Promise<void> {
     probing = true
     try {
+      await proveWrites(sql)
       await commitNothing(sql)
       const ended = outages.list().filter((one) => !isOfGateway(one) && one.quietMs >= QUIET_MS)
       for (const { name } of ended) outages.end(name)
@@ -59,6 +64,20 @@ export function watchOutages({
     },
     idleMs: () => Promise.resolve(WATCH_EVERY_MS),
   })
+}
+
+/**
+ * Fails where the database cannot write. A read-only server refuses an update, even one of no row, and the pool then opens
+ * its sessions anew. A server without free space accepts that update, and goes on committing while its log has room: so the
+ * rows of a count are written to a temporary file beside the tables, which leaves nothing behind.
+ * @throws database errors
+ */
+export async function proveWrites(sql: Sql): Promise<void> {
+  await sql.unsafe(
+    `update merchant_accounts set hold = hold where false;
+    set local work_mem = '${MEMORY}'; set local temp_tablespaces = '';
+    select count(*) from generate_series(1, ${ROWS})`,
+  )
 }
 
 /** Commits a transaction id and nothing else: the server writes and flushes its log, and waits for its standby. */

@@ -7,6 +7,7 @@ import { notify } from '../platform/postgres/notify.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { checkOrder } from '../transactions/check-order.ts'
 import { makeDue } from '../transactions/due.ts'
+import { CLI } from '../version.ts'
 
 const ORDERS = 100
 
@@ -109,7 +110,7 @@ export function createExpiryWarning(
     for (const { id: keyId, name, expiresAt } of keys) {
       log.warn(
         { keyId, name, expiresAt: toIso(expiresAt) },
-        `an API key ends soon: replace it with: npm run -s cli -- keys rotate ${keyId}`,
+        `an API key ends soon: replace it with: ${CLI} keys rotate ${keyId}`,
       )
     }
     return keys.length

@@ -10,10 +10,9 @@ export type Resealed = { receivers: number; endpoints: number; events: number; u
 const BATCH = 200
 
 /**
- * Encrypts receivers, webhook secrets and the receivers in events again, with the active key, while the service runs.
- * Each value is replaced only if it is still the one that was read, so nothing that was erased or changed meanwhile
- * comes back. What is encrypted with the active key already is skipped: an interrupted run is continued by another.
- * Values that no key can decrypt stay as they are, and are counted.
+ * Encrypts receivers, webhook secrets and the receivers in events again, with the key in use, while the service runs, until
+ * nothing is left under an older key. Each value is replaced only if it is still the one that was read, so nothing that was
+ * erased or changed meanwhile comes back. Values that no key can decrypt stay as they are, and are counted.
  * @param batch how many rows are read at once
  */
 export async function resealData(
@@ -21,104 +20,88 @@ export async function resealData(
   encryption: Encryption,
   batch: number = BATCH,
 ): Promise<Resealed> {
+  const sum: Resealed = { receivers: 0, endpoints: 0, events: 0, unreadable: 0 }
+  for (let isLeft = true; isLeft; ) {
+    const done = await resealOnce(sql, encryption, batch)
+    sum.receivers += done.receivers
+    sum.endpoints += done.endpoints
+    sum.events += done.events
+    sum.unreadable = done.unreadable
+    // Processes that were writing as the key came into use may have written under the one before.
+    isLeft = done.receivers + done.endpoints + done.events > 0
+  }
+  return sum
+}
+
+async function resealOnce(sql: Sql, encryption: Encryption, batch: number): Promise<Resealed> {
   const done: Resealed = { receivers: 0, endpoints: 0, events: 0, unreadable: 0 }
-  await resealReceivers(sql, encryption, batch, done)
-  await resealSecrets(sql, encryption, done)
+  const pass = { sql, encryption, batch, done }
+  await resealReceivers(pass)
+  await resealSecrets(pass)
   // The publisher moves events from the first table to the end of the second.
-  await resealEvents(sql, encryption, batch, { table: 'event_outbox', done })
-  await resealEvents(sql, encryption, batch, { table: 'events', done })
+  await resealEvents(pass, 'event_outbox')
+  await resealEvents(pass, 'events')
   return done
 }
+
+type Pass = { sql: Sql; encryption: Encryption; batch: number; done: Resealed }
 
 type RefundRow = {
   merchantCode: string
   refundId: string
   receiver: Buffer | null
-  receiverShown: Buffer | null
+  receiver_shown: Buffer | null
 }
 
-async function resealReceivers(
-  sql: Sql,
-  encryption: Encryption,
-  batch: number,
-  done: Resealed,
-): Promise<void> {
-  const { activeHead: head } = encryption
+async function resealReceivers({ sql, encryption, batch, done }: Pass): Promise<void> {
+  const head = encryption.getActiveHead()
   const isOld = (column: string) =>
     sql`substring(${sql(column)} from 1 for ${head.length}) <> ${head}`
   for (let last = { merchantCode: '', refundId: '00000000-0000-0000-0000-000000000000' }; ; ) {
     const rows = await sql<RefundRow[]>`
-      select merchant_code as "merchantCode", refund_id as "refundId", receiver,
-        receiver_shown as "receiverShown"
+      select merchant_code as "merchantCode", refund_id as "refundId", receiver, receiver_shown
       from refunds
       where (merchant_code, refund_id) > (${last.merchantCode}, ${last.refundId}::uuid)
         and (${isOld('receiver')} or ${isOld('receiver_shown')})
       order by merchant_code, refund_id limit ${batch}`
-    for (const row of rows) await resealRefund(sql, encryption, row, done)
+    for (const { merchantCode, refundId, ...columns } of rows) {
+      for (const column of ['receiver', 'receiver_shown'] as const) {
+        const before = columns[column]
+        const after = before && reseal(encryption, before, placeReceiver(column, refundId))
+        if (after === 'unreadable') done.unreadable += 1
+        if (!(after instanceof Buffer)) continue
+        const written = await sql`
+          update refunds set ${sql(column)} = ${after}
+          where merchant_code = ${merchantCode} and refund_id = ${refundId} and ${sql(column)} = ${before}`
+        done.receivers += written.count
+      }
+    }
     const end = rows.at(-1)
     if (!end) return
     last = end
   }
 }
 
-async function resealRefund(
-  sql: Sql,
-  encryption: Encryption,
-  { merchantCode, refundId, receiver, receiverShown }: RefundRow,
-  done: Resealed,
-): Promise<void> {
-  const values = [
-    ['receiver', receiver],
-    ['receiver_shown', receiverShown],
-  ] as const
-  for (const [column, before] of values) {
-    const after = before && reseal(encryption, before, placeReceiver(column, refundId))
-    if (after === null || after === 'current') continue
-    if (after === 'unreadable') {
-      done.unreadable += 1
-      continue
+async function resealSecrets({ sql, encryption, done }: Pass): Promise<void> {
+  const rows = await sql<{ id: string; secret: Buffer; previous_secret: Buffer | null }[]>`
+    select id, secret, previous_secret from webhook_endpoints order by id`
+  for (const { id, ...columns } of rows) {
+    for (const column of ['secret', 'previous_secret'] as const) {
+      const before = columns[column]
+      const place = column === 'secret' ? placeSecret(id) : placePreviousSecret(id)
+      const after = before && reseal(encryption, before, place)
+      if (after === 'unreadable') done.unreadable += 1
+      if (!(after instanceof Buffer)) continue
+      const written = await sql`
+        update webhook_endpoints set ${sql(column)} = ${after} where id = ${id} and ${sql(column)} = ${before}`
+      done.endpoints += written.count
     }
-    const written = await sql`
-      update refunds set ${sql(column)} = ${after}
-      where merchant_code = ${merchantCode} and refund_id = ${refundId} and ${sql(column)} = ${before}`
-    done.receivers += written.count
-  }
-}
-
-async function resealSecrets(sql: Sql, encryption: Encryption, done: Resealed): Promise<void> {
-  const rows = await sql<{ id: string; secret: Buffer; previousSecret: Buffer | null }[]>`
-    select id, secret, previous_secret as "previousSecret" from webhook_endpoints order by id`
-  const values = rows.flatMap(({ id, secret, previousSecret }) => [
-    { id, column: 'secret', before: secret, place: placeSecret(id) },
-    ...(previousSecret
-      ? [
-          {
-            id,
-            column: 'previous_secret',
-            before: previousSecret,
-            place: placePreviousSecret(id),
-          },
-        ]
-      : []),
-  ])
-  for (const { id, column, before, place } of values) {
-    const after = reseal(encryption, before, place)
-    if (after === 'current') continue
-    if (after === 'unreadable') {
-      done.unreadable += 1
-      continue
-    }
-    const written = await sql`
-      update webhook_endpoints set ${sql(column)} = ${after} where id = ${id} and ${sql(column)} = ${before}`
-    done.endpoints += written.count
   }
 }
 
 async function resealEvents(
-  sql: Sql,
-  encryption: Encryption,
-  batch: number,
-  { table, done }: { table: 'event_outbox' | 'events'; done: Resealed },
+  { sql, encryption, batch, done }: Pass,
+  table: 'event_outbox' | 'events',
 ): Promise<void> {
   for (let last = 0; ; ) {
     const rows = await sql<{ id: number; data: string }[]>`
@@ -138,13 +121,14 @@ async function resealEvents(
   }
 }
 
+/** @returns undefined for what is under the key in use already */
 function reseal(
   encryption: Encryption,
   before: Buffer,
   place: Place,
-): Buffer | 'current' | 'unreadable' {
-  const { activeHead } = encryption
-  if (before.subarray(0, activeHead.length).equals(activeHead)) return 'current'
+): Buffer | 'unreadable' | undefined {
+  const head = encryption.getActiveHead()
+  if (before.subarray(0, head.length).equals(head)) return undefined
   try {
     return encryption.encrypt(encryption.decrypt(before, place), place)
   } catch {

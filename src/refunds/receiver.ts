@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { DomainError } from '../errors.ts'
 import type { Encryption, Place } from '../platform/crypto/encryption.ts'
 
 /** What every member of a receiver has to be, whatever `REFUND_RECEIVER_CHECK` is: text that can be shown and stored. */
@@ -70,6 +71,7 @@ export function encryptReceiver(
 /**
  * Decrypts a stored receiver.
  * @returns undefined when it was encrypted for another column or refund, or its data key is not there
+ * @throws DomainError while it is not known whether its data key is there
  */
 export function decryptReceiver(
   encryption: Pick<Encryption, 'decrypt'>,
@@ -90,7 +92,8 @@ function decrypt(
 ): string | undefined {
   try {
     return encryption.decrypt(encrypted, place)
-  } catch {
+  } catch (error) {
+    if (error instanceof DomainError) throw error
     return undefined
   }
 }

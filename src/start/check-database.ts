@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/environment.ts'
 import { openDatabase } from '../db/client.ts'
-import { checkDataKeys } from '../db/data-keys.ts'
+import { readDataKeys } from '../db/data-keys.ts'
 import { countPending, MIGRATE_COMMAND } from '../db/describe-pending.ts'
 import { MigrationError } from '../db/migration-error.ts'
 import { readPendingMigrations } from '../db/pending-migrations.ts'
@@ -10,8 +10,8 @@ import { readSchemaName } from '../db/read-schema-name.ts'
 import { requireKnownSchema } from '../db/require-known-schema.ts'
 import { requireTimeZone } from '../db/require-time-zone.ts'
 import { computeKeyId } from '../platform/crypto/encryption.ts'
-import { EmbeddedPostgresError } from '../platform/postgres/embedded/error.ts'
-import { findEmbeddedPostgres, requireStartable } from '../platform/postgres/embedded/start.ts'
+import { findEmbeddedPostgres, requireStartable } from '../platform/postgres/embedded.ts'
+import { EmbeddedPostgresError } from '../platform/postgres/embedded-binaries.ts'
 import { parseDatabaseUrl } from '../platform/postgres/hosts.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { explainError } from './explain-error.ts'
@@ -179,8 +179,8 @@ export async function checkKey(sql: Sql, config: Config): Promise<Finding> {
   }
   const id = computeKeyId(Buffer.from(current, 'base64'))
   try {
-    const stored = await checkDataKeys(sql, { current, previous })
-    const what = stored === 'nothing' ? 'nothing is stored yet' : 'opens what is stored'
+    const keys = await readDataKeys(sql, { current, previous })
+    const what = keys.length === 0 ? 'nothing is stored yet' : 'opens what is stored'
     return { name, status: 'ok', detail: `${id} ${what}` }
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/environment.ts'
 import { MigrationError } from '../db/migration-error.ts'
-import { EmbeddedPostgresError } from '../platform/postgres/embedded/error.ts'
+import { EmbeddedPostgresError } from '../platform/postgres/embedded-binaries.ts'
 import { READ_ONLY } from '../platform/postgres/errors.ts'
 
 /** A setting names an address that cannot be listened on. */

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { expect, it } from 'vitest'
-import { readProcess } from '../../src/platform/postgres/embedded/processes.ts'
+import { readProcess } from '../support/processes.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 /** Keeps a child that sleeps by SIGSTOP, and a cleanup that prints; then ends as it is told to. */

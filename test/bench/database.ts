@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import postgres from 'postgres'
-import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded/start.ts'
+import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
 import { keepCleanup } from './children.ts'
 import { findPort } from './processes.ts'
 

@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { eraseReceivers } from '../../src/maintenance/delete-expired.ts'
-import { createEncryption, deriveDataKeys } from '../../src/platform/crypto/encryption.ts'
 import { maskReceiver, placeReceiver } from '../../src/refunds/receiver.ts'
 import { Refund, RefundPreview, type RefundView, UNREADABLE } from '../../src/refunds/view.ts'
 import type { Service } from '../../src/service.ts'
@@ -19,6 +18,7 @@ import {
 } from '../support/ask.ts'
 import { computeShownHmac } from '../support/body-hmac.ts'
 import { emptyTables } from '../support/database.ts'
+import { makeEncryption } from '../support/encryption.ts'
 import { startGatewayTap } from '../support/gateway-tap.ts'
 import { PATIENT_REFUNDS } from '../support/refunds.ts'
 import { startTestService } from '../support/service.ts'
@@ -277,7 +277,7 @@ describe('at rest a receiver', () => {
 })
 
 describe('with a data key that is not there', () => {
-  const lost = createEncryption(deriveDataKeys(Buffer.alloc(32, 8), true))
+  const lost = makeEncryption()
   /** Encrypts the refund's receiver again, under the lost key. */
   async function loseReceiver(refundId: string): Promise<void> {
     const [receiver, shown] = (['receiver', 'receiver_shown'] as const).map((column) =>
@@ -301,6 +301,9 @@ describe('with a data key that is not there', () => {
     await waitUntil(() => errors().length > 2, { what: 'three looks at the refund' })
     for (const { msg } of errors()) expect(msg).toMatch(/not sent: .* DATA_ENCRYPTION_KEY/)
     await untilStatus(other.id, 'succeeded')
+    // Once the process has looked for the key.
+    const isShown = async () => (await rig.api(`/v1/refunds/${refund.id}`)).status === 200
+    await waitUntil(isShown, { what: 'the refund' })
     expect(await readRefund(refund.id)).toMatchObject({ status: 'pending', receiver: UNREADABLE })
     await rig.database.sql`
       update refunds set receiver = ${kept?.receiver}, receiver_shown = ${kept?.receiver_shown}

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
+import { openDataKeys } from '../../src/db/data-keys.ts'
 import { withKey } from '../support/api.ts'
 import { createTestDatabase } from '../support/database.ts'
 import { runMain, runNode, settingsFor } from '../support/process.ts'
@@ -146,6 +147,22 @@ it('a DATA_DIR that cannot be made gives one readable line', async () => {
   expect(other.lines[0]).toMatch(/^DATA_DIR cannot be used .*\/proc\/foo/)
 })
 
+it('a DATA_ENCRYPTION_KEY that the database was not written with is refused with one line and exit code 1', async () => {
+  const { sql, url, drop } = await createTestDatabase()
+  onTestFinished(drop)
+  await openDataKeys(sql, { current: Buffer.alloc(32, 1).toString('base64') })
+  const stored = await sql`select * from data_keys`
+  const DATA_ENCRYPTION_KEY = Buffer.alloc(32, 2).toString('base64')
+  const { code, out, lines } = await runToEnd({
+    ...settingsFor(url, GATEWAY),
+    DATA_ENCRYPTION_KEY,
+  })
+  expect([code, lines.length]).toEqual([1, 2])
+  expect(lines[1]).toMatch(/^ {2}DATA_ENCRYPTION_KEY is not the key .*DATA_ENCRYPTION_KEY_PREVIOUS/)
+  expect(out).not.toContain('"ready"')
+  expect(await sql`select * from data_keys`).toEqual(stored)
+})
+
 it('with MIGRATE=off the start is refused while migrations are pending, and goes on when there are none', async () => {
   const { sql, url } = database
   const off = { ...settingsFor(url, GATEWAY), MIGRATE: 'off', ROLE: 'worker' }
@@ -157,7 +174,7 @@ it('with MIGRATE=off the start is refused while migrations are pending, and goes
   expect(code).toBe(1)
   expect(lines).toHaveLength(1)
   expect(lines[0]).toMatch(
-    /^The database schema is older than this version, and MIGRATE is off: 1 migration is pending \(\d{4}_\w+\)\. Run "npm run cli -- migrate" \(in the image: node dist\/cli\/main\.js migrate\)/,
+    /^The database schema is older than this version, and MIGRATE is off: 1 migration is pending \(\d{4}_\w+\)\. Run "node \S+cli\/main\.js migrate"/,
   )
   await sql`insert into drizzle.__drizzle_migrations ${sql({ ...newest })}`
   const { child, ended, output } = runMain(off)

@@ -106,6 +106,19 @@ describe('every page', () => {
     expect(own.flatMap(([page, target]) => findFault(page, target) ?? [])).toEqual([])
   })
 
+  it('has the section that an alert leads to', () => {
+    const alerts = read('ops/prometheus/alerts.yml')
+      .split(/^ {6}- alert: /m)
+      .slice(1)
+    expect(alerts.length).toBeGreaterThan(15)
+    const faults = alerts.flatMap((alert) => {
+      const name = alert.split('\n', 1)[0] ?? ''
+      const [, target = ''] = /^ {10}runbook_url: (docs\/operations\.md#\S+)$/m.exec(alert) ?? []
+      return target === '' ? `${name} has no runbook` : (findFault(name, target) ?? [])
+    })
+    expect(faults).toEqual([])
+  })
+
   it('reveals a broken link', () => {
     expect(findFault('README.md', 'docs/none.md')).toBe('README.md: there is no docs/none.md')
     expect(findFault('docs/api.md', 'refunds.md#none')).toBe(

@@ -83,7 +83,7 @@ it('a migration that gives up names who holds the table and what to do, and chan
   const reader = await readTable(database)
   const limits = { giveUpAfterMs: 0, lockTimeoutMs: 2_000 }
   await expect(migrateDatabase(database.url, { folder, limits })).rejects.toThrow(
-    /^Migration 9001_planted could not lock a table within \d+ s\. It is held by pid (\d+) \(test, .*idle in transaction since .*\)\. End it, for example with "select pg_terminate_backend\(\1\)", and start again, or run "npm run cli -- migrate"/,
+    /^Migration 9001_planted could not lock a table within \d+ s\. It is held by pid (\d+) \(test, .*idle in transaction since .*\)\. End it, for example with "select pg_terminate_backend\(\1\)", and start again, or run "npm run -s cli -- migrate"/,
   )
   await reader.release()
   expect(await countColumns(database)).toBe(0)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import postgres from 'postgres'
 import { migrateDatabase } from '../../src/db/migrate.ts'
-import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded/start.ts'
+import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
 import type { Sql } from '../../src/platform/postgres/types.ts'
 import { waitUntil } from './wait-until.ts'
 

@@ -69,7 +69,7 @@ async function startAuditLog(): Promise<AuditLog> {
       const config = { RETENTION_DAYS: 400 }
       let sum = 0
       for (let n = -1; n !== 0; sum += Math.max(n, 0)) {
-        n = await deleteExpiredEntries({ ...ctx, config })
+        n = await deleteExpiredEntries({ ...ctx, config }, () => {})
       }
       return sum
     },

@@ -7,7 +7,17 @@ import { runCli as run } from '../../src/cli/run.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
-export type CliResult = { code: number | null; out: string; err: string }
+/** Standard error apart: what is said to people, and the lines of audit entries. */
+export type CliResult = { code: number | null; out: string; err: string; entries: string[] }
+
+function splitError(text: string): Pick<CliResult, 'err' | 'entries'> {
+  const lines = text.split(/(?<=\n)/)
+  const isEntry = (line: string) => line.startsWith('{') && line.includes('"msg":"audit entry"')
+  return {
+    err: lines.filter((line) => !isEntry(line)).join(''),
+    entries: lines.filter(isEntry),
+  }
+}
 
 /** Runs a command of the command line in this process, with only the given environment. */
 export async function runCli(
@@ -28,7 +38,7 @@ export async function runCli(
       err += text
     },
   })
-  return { code, out, err }
+  return { code, out, ...splitError(err) }
 }
 
 /** Runs a command in a process of its own, as `npm run cli --` does, with only the given environment. */
@@ -46,5 +56,5 @@ export async function spawnCli(
   child.stdin.end(body)
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)])
   await ended
-  return { code: child.exitCode, out, err }
+  return { code: child.exitCode, out, ...splitError(err) }
 }

@@ -8,18 +8,18 @@ import { fileURLToPath } from 'node:url'
 import postgres from 'postgres'
 import { onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { findPackage } from '../../src/platform/postgres/embedded/binaries.ts'
-import { readProcess } from '../../src/platform/postgres/embedded/processes.ts'
 import {
   type EmbeddedOptions,
   startEmbeddedPostgres,
-} from '../../src/platform/postgres/embedded/start.ts'
+} from '../../src/platform/postgres/embedded.ts'
+import { findPackage } from '../../src/platform/postgres/embedded-binaries.ts'
 import { bundle } from './bundle.ts'
+import { readProcess, readServerPid } from './processes.ts'
 import { waitUntil } from './wait-until.ts'
 
 export const isRoot = process.getuid?.() === 0
 
-export const Started = z.object({ url: z.string(), pid: z.number(), adopted: z.boolean() })
+export const Started = z.object({ url: z.string(), dataDir: z.string() })
 /** Statements that write data, and one that reads it back: 42. */
 export const STORE = ['create table kept (x int)', 'insert into kept values (42)']
 export const READ_BACK = 'select x from kept'
@@ -108,8 +108,9 @@ export async function readAnswer(child: ChildProcess): Promise<unknown> {
 /** Starts a database in the folder from a separate process. */
 export async function startElsewhere(dataDir: string, mode = 'hold') {
   const owner = runFixture('embedded-owner', [dataDir, mode])
-  const { url, pid } = Started.parse(await readAnswer(owner))
-  return { url, server: pid, owner: owner.pid ?? 0, watchdog: readProcess(pid)?.parent ?? 0 }
+  const { url, dataDir: cluster } = Started.parse(await readAnswer(owner))
+  const server = readServerPid(cluster)
+  return { url, server, owner: owner.pid ?? 0, watchdog: readProcess(server)?.parent ?? 0 }
 }
 
 /** Waits until the process has ended. */

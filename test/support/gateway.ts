@@ -5,11 +5,11 @@ import { text } from 'node:stream/consumers'
 import { onTestFinished } from 'vitest'
 import { createBreakers } from '../../src/gateway/breakers.ts'
 import { createGatewayClient, type GatewaySettings } from '../../src/gateway/client.ts'
-import { createEncryption, deriveDataKeys } from '../../src/platform/crypto/encryption.ts'
+import { makeEncryption } from './encryption.ts'
 import { MERCHANT } from './service.ts'
 
 /** Makes the HMACs of the clients' requests. */
-export const ENCRYPTION = createEncryption(deriveDataKeys(Buffer.alloc(32, 7), true))
+export const ENCRYPTION = makeEncryption()
 
 /** Creates a gateway client for an address, closed after the test. */
 export function makeClient(baseUrl: string, settings: Partial<GatewaySettings> = {}) {

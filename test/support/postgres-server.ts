@@ -1,17 +1,16 @@
 import { execFile, spawnSync } from 'node:child_process'
-import { chownSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { chownSync, existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import postgres from 'postgres'
-import { prepareBinaries } from '../../src/platform/postgres/embedded/binaries.ts'
-import { readProcess } from '../../src/platform/postgres/embedded/processes.ts'
 import {
   buildSpawnOptions,
-  findServerUser,
+  prepareBinaries,
+  runGuarded,
   type ServerUser,
-} from '../../src/platform/postgres/embedded/user.ts'
-import { runGuarded } from '../../src/platform/postgres/embedded/watchdog.ts'
-import { listChildren } from './children.ts'
+} from '../../src/platform/postgres/embedded-binaries.ts'
+import { findServerUser } from '../../src/platform/postgres/embedded-cluster.ts'
+import { listChildren, readProcess, readServerPid } from './processes.ts'
 import { waitUntil } from './wait-until.ts'
 
 const run = promisify(execFile)
@@ -53,13 +52,7 @@ export function findDebianPrograms(): string | undefined {
 /** Returns the folder with Debian's programs if they are installed, or else with the embedded ones. */
 export function findPrograms(copies: string): string {
   const user: ServerUser = process.getuid?.() === 0 ? findServerUser() : {}
-  return (
-    findDebianPrograms() ??
-    join(
-      prepareBinaries(copies, user, () => {}),
-      'bin',
-    )
-  )
+  return findDebianPrograms() ?? prepareBinaries(copies, user, () => {})
 }
 
 /**
@@ -80,7 +73,8 @@ export function prepareServer(bin: string, folder: string, port: number): Postgr
   if (user.uid !== undefined && user.gid !== undefined) chownSync(data, user.uid, user.gid)
   const listProcesses = (): number[] => {
     // The file of a server that was killed stays, and its id may belong to another process by now.
-    const server = running ? readServerPid(data) : undefined
+    const server =
+      running && existsSync(join(data, 'postmaster.pid')) ? readServerPid(data) : undefined
     return server === undefined ? [] : [server, ...listChildren(server)]
   }
   return {
@@ -140,13 +134,6 @@ async function answers(url: string): Promise<boolean> {
     () => true,
     () => false,
   )
-}
-
-function readServerPid(data: string): number | undefined {
-  const file = join(data, 'postmaster.pid')
-  if (!existsSync(file)) return undefined
-  const pid = Number(readFileSync(file, 'utf8').split('\n')[0])
-  return Number.isSafeInteger(pid) && pid > 0 ? pid : undefined
 }
 
 /** A process may already be gone: Postgres ends its others once it notices that one was killed. */

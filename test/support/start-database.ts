@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import postgres from 'postgres'
 import type { TestProject } from 'vitest/node'
 import { migrateDatabase } from '../../src/db/migrate.ts'
-import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded/start.ts'
+import { startEmbeddedPostgres } from '../../src/platform/postgres/embedded.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {

@@ -1,6 +1,7 @@
 import { IDLE_MINUTES, RECENT_MINUTES, SESSION_MINUTES } from '../../access/sessions.ts'
 import { LINK_MINUTES } from '../../access/sign-in.ts'
 import type { Role } from '../../access/types.ts'
+import { CLI } from '../../version.ts'
 import { decisionNotices, decisionTexts } from './decisions.ts'
 import { discrepancyHelp } from './discrepancy-help.ts'
 import { discrepancyNotices, discrepancyPageTexts } from './discrepancy-page.ts'
@@ -269,7 +270,7 @@ export const signInTexts = {
   steps: [
     'Ask an admin of this service for a sign-in link. Admins make one on the page People.',
     `Open the link in this browser within ${LINK_MINUTES} minutes. It works once.`,
-    'An operator of the server can make one, too: npm run -s cli -- people link NAME',
+    `An operator of the server can make one, too: ${CLI} people link NAME`,
   ],
   returning:
     'After you have signed in you return to the page you came from. What you typed there is kept in this browser for an hour; nothing has been sent.',

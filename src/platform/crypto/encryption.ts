@@ -22,8 +22,8 @@ export type DataKey = {
   purpose: DataKeyPurpose
   id: string
   key: Buffer
-  /** New data uses it; exactly one key of each purpose is active. */
-  active: boolean
+  /** From when on new data uses it, until a newer one is in use (`performance.now`). */
+  activeAt: number
 }
 
 /** An HMAC-SHA-256, and the key it was made with. */
@@ -41,8 +41,8 @@ export type Encryption = {
    * @throws Error when its key is not there, or the place or the bytes differ from those of the encryption
    */
   decrypt(ciphertext: Buffer, place: Place): string
-  /** The first bytes of everything that is encrypted with the active key, and of nothing else. */
-  activeHead: Buffer
+  /** Returns the first bytes of everything that is encrypted with the key now in use, and of nothing else. */
+  getActiveHead(): Buffer
   /** Computes an HMAC: equal texts compare equal, and no text can be recovered. */
   fingerprint(text: string): Fingerprint
   /** Compares a text with the one that was fingerprinted. */
@@ -54,50 +54,52 @@ const KEY_ID_BYTES = 8
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** @throws Error when there is not exactly one active key of each purpose */
-export function createEncryption(keys: readonly DataKey[]): Encryption {
-  const sealKeys = new Map(keys.flatMap((one) => (one.purpose === 'seal' ? [[one.id, one]] : [])))
-  const printKeys = new Map(
-    keys.flatMap((one) => (one.purpose === 'fingerprint' ? [[one.id, one]] : [])),
-  )
-  const sealing = findActive([...sealKeys.values()])
-  const printing = findActive([...printKeys.values()])
+/**
+ * @param list returns the keys as they are known at that moment
+ * @param seek is told of the id of a key that is not among them, and may throw an error of its own
+ */
+export function createEncryption(
+  list: () => readonly DataKey[],
+  seek: (id: string) => void = () => {},
+): Encryption {
+  const find = (purpose: DataKeyPurpose, id: string) =>
+    list().find((one) => one.purpose === purpose && one.id === id)
   return {
-    encrypt: (text, place) => seal(sealing, text, place),
+    encrypt: (text, place) => seal(findActive(list(), 'seal'), text, place),
     decrypt(ciphertext, place) {
-      const named = sealKeys.get(readKeyId(ciphertext) ?? '')
+      const id = readKeyId(ciphertext)
+      const named = id === undefined ? undefined : find('seal', id)
+      if (id !== undefined && !named) seek(id)
       if (!named) throw new Error('the data key of a ciphertext is not there')
       return unseal(named, ciphertext, place)
     },
-    activeHead: formatHead(sealing.id),
-    fingerprint: (text) => ({ value: computeHmac(printing, text), keyId: printing.id }),
+    getActiveHead: () => formatHead(findActive(list(), 'seal').id),
+    fingerprint(text) {
+      const printing = findActive(list(), 'fingerprint')
+      return { value: computeHmac(printing, text), keyId: printing.id }
+    },
     checkFingerprint(text, { value, keyId }) {
-      const key = printKeys.get(keyId)
+      const key = find('fingerprint', keyId)
       if (!key) return 'unknown'
       return computeHmac(key, text).equals(value) ? 'same' : 'different'
     },
   }
 }
 
-/** Derives the first pair of data keys from the root key in the settings. */
-export function deriveDataKeys(root: Buffer, active: boolean): DataKey[] {
-  const id = computeKeyId(root)
-  // Existing data depends on these purpose strings.
-  return (['seal', 'fingerprint'] as const).map((purpose) => ({
-    purpose,
-    id,
-    key: deriveKey(root, purpose),
-    active,
-  }))
+/** Makes a random data key that is in use at once. */
+export function createDataKey(purpose: DataKeyPurpose): DataKey {
+  const id = randomBytes(KEY_ID_BYTES).toString('hex')
+  return { purpose, id, key: randomBytes(32), activeAt: 0 }
 }
 
 /** Encrypts and decrypts data keys under a root key from the settings. */
 export function createKeyWrap(root: Buffer) {
   const key = { id: computeKeyId(root), key: deriveKey(root, 'data keys') }
   return {
-    wrap: (dataKey: DataKey) => seal(key, dataKey.key.toString('base64'), placeOf(dataKey)),
+    wrap: (dataKey: NamedKey & Pick<DataKey, 'purpose'>) =>
+      seal(key, dataKey.key.toString('base64'), placeOf(dataKey)),
     /** @returns undefined when it was wrapped with another root key */
-    unwrap(wrapped: Buffer, dataKey: Omit<DataKey, 'key'>): Buffer | undefined {
+    unwrap(wrapped: Buffer, dataKey: Pick<DataKey, 'purpose' | 'id'>): Buffer | undefined {
       if (readKeyId(wrapped) !== key.id) return undefined
       return Buffer.from(unseal(key, wrapped, placeOf(dataKey)), 'base64')
     },
@@ -106,14 +108,18 @@ export function createKeyWrap(root: Buffer) {
 
 type NamedKey = Pick<DataKey, 'id' | 'key'>
 
-function placeOf({ purpose, id }: Omit<DataKey, 'key'>): Place {
+function placeOf({ purpose, id }: Pick<DataKey, 'purpose' | 'id'>): Place {
   return { column: 'data_keys.wrapped', row: `${purpose} ${id}` }
 }
 
-function findActive(keys: readonly DataKey[]): DataKey {
-  const [active, ...others] = keys.filter((one) => one.active)
-  if (!active || others.length > 0) throw new Error('not exactly one data key is active')
-  return active
+/** Returns the newest key that is in use; before the first one is, that is it all the same. */
+function findActive(keys: readonly DataKey[], purpose: DataKeyPurpose): DataKey {
+  const now = performance.now()
+  const [first, ...others] = keys
+    .filter((one) => one.purpose === purpose)
+    .sort((a, b) => a.activeAt - b.activeAt)
+  if (!first) throw new Error(`there is no data key to ${purpose} with`)
+  return others.findLast(({ activeAt }) => activeAt <= now) ?? first
 }
 
 /** Returns the id that names a root key in stored data and in the log. Nothing of the key follows from it. */

@@ -12,6 +12,12 @@ const CONDITIONS: Readonly<Record<string, Omit<Condition, 'code'>>> = {
     meanwhile: `nothing new can be stored: ${REFUSED}`,
     look: 'the free space of the database server',
   },
+  '53200': {
+    name: 'memory',
+    what: 'the database server has no memory left',
+    meanwhile: REFUSED,
+    look: 'the memory of the database server, and what else runs there',
+  },
   '53300': {
     name: 'connections',
     what: 'the database has no connection left',

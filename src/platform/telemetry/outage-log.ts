@@ -18,7 +18,7 @@ export type OutageLog = {
   /** Takes note of a sign of a condition. @param work what failed because of it, counted in the lines */
   note(condition: Condition, work?: string): void
   /** Returns the conditions that last, with the time since their newest sign (ms). */
-  list(): { name: string; quietMs: number }[]
+  list(): (Condition & { quietMs: number })[]
   /** Logs the end of a condition, if it lasted. */
   end(name: string): void
   /** Logs the conditions that have lasted for another minute. */
@@ -72,7 +72,10 @@ export function openOutageLog(
       log.error(describe(outage), `${what}: ${meanwhile}; look at ${look}`)
     },
     list: () =>
-      [...lasting].map(([name, { signAt }]) => ({ name, quietMs: Math.max(0, now() - signAt) })),
+      [...lasting.values()].map(({ condition, signAt }) => ({
+        ...condition,
+        quietMs: Math.max(0, now() - signAt),
+      })),
     end(name) {
       const outage = lasting.get(name)
       if (!outage) return
@@ -105,4 +108,9 @@ export function noteOutage(log: Log, error: unknown, work: string): boolean {
   found.outages.note(condition, work)
   log.debug({ err: error, outage: condition.name, work }, 'this failed because of an outage')
   return true
+}
+
+/** Returns the conditions of a log that last. */
+export function listOutages(log: Log): readonly Condition[] {
+  return opened.get(log)?.outages.list() ?? []
 }

@@ -1,3 +1,4 @@
+import { DomainError } from '../../errors.ts'
 import type { BodyHmac } from '../../gateway/body-hmac.ts'
 import type { SnapshotRef } from '../../payments/types.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
@@ -194,15 +195,19 @@ function readReceiver(
   { merchantCode, refundId, receiver: encrypted }: RefundRow,
 ): Receiver | undefined {
   if (!encrypted) return undefined
-  const receiver = decryptReceiver(encryption, encrypted, 'receiver', refundId)
   // Without it the refund stays pending: a QR payment cannot be refunded without its receiver.
-  if (!receiver) {
+  try {
+    const receiver = decryptReceiver(encryption, encrypted, 'receiver', refundId)
+    if (receiver) return receiver
     log.error(
       { merchantCode, refundId },
       'refund not sent: its receiver was encrypted with another DATA_ENCRYPTION_KEY; restart with that key as DATA_ENCRYPTION_KEY_PREVIOUS to send it',
     )
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error
+    log.info({ merchantCode, refundId }, 'refund not sent yet: its data key is being read')
   }
-  return receiver
+  return undefined
 }
 
 /** @returns undefined when the lease is not long enough to send, or the account, the payment or the refund is held */

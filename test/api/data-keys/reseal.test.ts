@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { ConfigError } from '../../../src/config/environment.ts'
-import { openDataKeys } from '../../../src/db/data-keys.ts'
+import { addSealKey, type DataKeys, openDataKeys } from '../../../src/db/data-keys.ts'
 import { resealData } from '../../../src/maintenance/reseal.ts'
 import { Refund } from '../../../src/refunds/view.ts'
 import type { Service } from '../../../src/service.ts'
@@ -12,9 +11,10 @@ import { runCli } from '../../support/cli.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
 import { startTestService } from '../../support/service.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const makeKey = (byte: number) => Buffer.alloc(32, byte).toString('base64')
-const [OLD, NEW] = [makeKey(1), makeKey(2)]
+const KEY = makeKey(1)
 
 async function makeDatabase(): Promise<TestDatabase> {
   const database = await createTestDatabase()
@@ -22,14 +22,9 @@ async function makeDatabase(): Promise<TestDatabase> {
   return database
 }
 
-async function start(database: TestDatabase, key: string, previous = ''): Promise<Service> {
+async function start(database: TestDatabase): Promise<Service> {
   const service = await startTestService(database, 'http://127.0.0.1:9', {
-    settings: {
-      ROLE: 'web',
-      DATA_ENCRYPTION_KEY: key,
-      DATA_ENCRYPTION_KEY_PREVIOUS: previous,
-      WEBHOOK_ALLOW_PRIVATE: 'true',
-    },
+    settings: { ROLE: 'web', DATA_ENCRYPTION_KEY: KEY, WEBHOOK_ALLOW_PRIVATE: 'true' },
   })
   onTestFinished(() => service.stop())
   return service
@@ -72,71 +67,94 @@ async function countByKey({ sql }: TestDatabase): Promise<Record<string, number>
   return Object.fromEntries(rows.map(({ head, n }) => [head, n]))
 }
 
-const headOf = async ({ sql }: TestDatabase, current: string, previous: string) =>
-  (await openDataKeys(sql, { current, previous })).activeHead.toString('hex')
+const countSealKeys = async ({ sql }: TestDatabase) =>
+  (await sql`select from data_keys where purpose = 'seal'`).length
 
-const reseal = (database: TestDatabase, current = NEW, previous = OLD) =>
-  runCli(['keys', 'reseal', '--json'], {
-    DATABASE_URL: database.url,
-    DATA_ENCRYPTION_KEY: current,
-    ...(previous === '' ? {} : { DATA_ENCRYPTION_KEY_PREVIOUS: previous }),
-  })
+/** Lets the minute pass after which the keys are in use. */
+const letMinutePass = ({ sql }: TestDatabase) =>
+  sql`update data_keys set created_at = created_at - interval '1 minute'`
 
-it('everything stored is encrypted under the new key, while processes with both keys read and write', async () => {
+const runReseal = (database: TestDatabase, key = KEY) =>
+  runCli(['keys', 'reseal', '--json'], { DATABASE_URL: database.url, DATA_ENCRYPTION_KEY: key })
+
+/** Runs the command, and lets the minute pass for which it waits. */
+async function reseal(database: TestDatabase) {
+  const before = await countSealKeys(database)
+  const running = runReseal(database)
+  const isStored = async () => (await countSealKeys(database)) > before
+  await waitUntil(isStored, { what: 'the fresh key' })
+  await letMinutePass(database)
+  const { code, out } = await running
+  expect(code).toBe(0)
+  return JSON.parse(out)
+}
+
+/** Opens the keys with a fresh one in use. */
+async function openFresh(database: TestDatabase): Promise<DataKeys> {
+  await addSealKey(database.sql, { current: KEY })
+  await letMinutePass(database)
+  return await openDataKeys(database.sql, { current: KEY })
+}
+
+it('everything stored is encrypted again under a fresh key, and a process that does not know it yet loses nothing', async () => {
   const database = await makeDatabase()
-  const before = await start(database, OLD)
-  const first = await refundAt(database, before)
-  await registerAt(before)
-  await before.stop()
-  // During the change some processes call one key current, and some the other.
-  const behind = await start(database, OLD, NEW)
-  const ahead = await start(database, NEW, OLD)
-  const [older, newer] = [await refundAt(database, behind), await refundAt(database, ahead)]
-  const both = [behind, ahead]
-  const readAll = async (ids: readonly string[], services: readonly Service[]) => {
-    for (const service of services)
-      for (const id of ids) expect(await readAt(service, id)).toEqual(MASKED)
+  const [ahead, behind] = [await start(database), await start(database)]
+  const first = await refundAt(database, ahead)
+  await registerAt(ahead)
+  // It reads no keys by itself from now on.
+  behind.ctx.encryption.reread = async () => {}
+  expect(await reseal(database)).toEqual({ receivers: 2, endpoints: 2, events: 1, unreadable: 0 })
+  expect(Object.keys(await countByKey(database))).toHaveLength(1)
+
+  await ahead.ctx.encryption.reread()
+  const newer = await refundAt(database, ahead)
+  const older = await refundAt(database, behind)
+  expect(Object.values(await countByKey(database)).sort()).toEqual([3, 8])
+  const refused = await fetch(`${behind.url}/v1/refunds/${first}`, withKey())
+  expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '1'])
+  const isRead = async () =>
+    (await fetch(`${behind.url}/v1/refunds/${first}`, withKey())).status === 200
+  await waitUntil(isRead, { what: 'the fresh key, which the process has met' })
+  for (const id of [first, newer, older]) {
+    for (const service of [ahead, behind]) expect(await readAt(service, id)).toEqual(MASKED)
   }
-  await readAll([first, older, newer], both)
+  expect(await reseal(database)).toMatchObject({ receivers: 6, events: 3, unreadable: 0 })
+  expect(Object.keys(await countByKey(database))).toHaveLength(1)
+})
 
-  const { code, out, err } = await reseal(database)
-  expect({ code, err }).toEqual({ code: 0, err: '' })
-  expect(JSON.parse(out)).toEqual({ receivers: 4, endpoints: 2, events: 2, unreadable: 0 })
-  await readAll([first, older, newer], both)
-  const late = await refundAt(database, behind)
-  await readAll([late, await refundAt(database, ahead)], both)
-  await behind.stop()
-  expect(JSON.parse((await reseal(database)).out)).toMatchObject({ receivers: 2, events: 1 })
-  expect(JSON.parse((await reseal(database)).out)).toMatchObject({ receivers: 0, events: 0 })
-  await ahead.stop()
-
-  const after = await start(database, NEW)
-  await readAll([first, older, newer, late], [after])
-  const head = await headOf(database, NEW, OLD)
-  expect(Object.keys(await countByKey(database))).toEqual([head])
-  await expect(start(database, OLD)).rejects.toBeInstanceOf(ConfigError)
+it('no process encrypts with the fresh key before every other one has had a minute to read it', async () => {
+  const database = await makeDatabase()
+  const early = await openDataKeys(database.sql, { current: KEY })
+  const head = early.getActiveHead()
+  const isInUse = await addSealKey(database.sql, { current: KEY })
+  await early.reread()
+  expect([early.getActiveHead(), await isInUse()]).toEqual([head, false])
+  await letMinutePass(database)
+  await early.reread()
+  expect(early.getActiveHead()).not.toEqual(head)
+  expect(await isInUse()).toBe(true)
 })
 
 it('the receivers in events are delivered as before', async () => {
   const database = await makeDatabase()
-  const before = await start(database, OLD)
+  const before = await start(database)
   await refundAt(database, before)
   await before.stop()
-  expect((await reseal(database)).code).toBe(0)
+  expect(await reseal(database)).toMatchObject({ events: 1 })
   await database.sql`
     insert into events (merchant_code, transaction_id, type, data, at)
     select merchant_code, transaction_id, type, data, at from event_outbox`
-  const { url } = await start(database, NEW)
+  const { url } = await start(database)
   const { data } = await readPage(await fetch(`${url}/v1/events`, withKey()))
   expect(data).toMatchObject([{ type: 'refund.created', data: { receiver: MASKED } }])
 })
 
 it('a run that was interrupted is continued by the next one', async () => {
   const database = await makeDatabase()
-  const before = await start(database, OLD)
+  const before = await start(database)
   for (let n = 0; n < 5; n += 1) await refundAt(database, before)
   await before.stop()
-  const encryption = await openDataKeys(database.sql, { current: NEW, previous: OLD })
+  const encryption = await openFresh(database)
   let left = 4
   const failing = {
     ...encryption,
@@ -157,11 +175,33 @@ it('a run that was interrupted is continued by the next one', async () => {
   expect(await resealData(database.sql, encryption, 2)).toMatchObject({ receivers: 0, events: 0 })
 })
 
+it('what is written under the older key during a run is found by it', async () => {
+  const database = await makeDatabase()
+  const behind = await start(database)
+  await refundAt(database, behind)
+  const encryption = await openFresh(database)
+  behind.ctx.encryption.reread = async () => {}
+  // The run has finished with the refunds when the lock on an event holds it up.
+  const done = await whileUncommitted(
+    database,
+    (held) => held`select from event_outbox for update`,
+    async (commit) => {
+      const running = resealData(database.sql, encryption)
+      await waitUntilBlocked(database)
+      await refundAt(database, behind)
+      await commit()
+      return await running
+    },
+  )
+  expect(done).toEqual({ receivers: 4, endpoints: 0, events: 2, unreadable: 0 })
+  expect(Object.keys(await countByKey(database))).toHaveLength(1)
+})
+
 it('a receiver that is erased meanwhile does not come back', async () => {
   const database = await makeDatabase()
-  const before = await start(database, OLD)
+  const before = await start(database)
   const refundId = await refundAt(database, before)
-  const encryption = await openDataKeys(database.sql, { current: NEW, previous: OLD })
+  const encryption = await openFresh(database)
   const done = await whileUncommitted(
     database,
     (held) => held`update refunds set receiver = null where refund_id = ${refundId}`,
@@ -179,20 +219,20 @@ it('a receiver that is erased meanwhile does not come back', async () => {
 
 it('what no key opens is counted and stays as it is', async () => {
   const database = await makeDatabase()
-  const before = await start(database, OLD)
+  const before = await start(database)
   const refundId = await refundAt(database, before)
   await database.sql`update refunds set receiver = receiver_shown where refund_id = ${refundId}`
   const [stored] = await database.sql<{ receiver: Buffer }[]>`select receiver from refunds`
-  expect(JSON.parse((await reseal(database)).out)).toMatchObject({ receivers: 1, unreadable: 1 })
+  expect(await reseal(database)).toMatchObject({ receivers: 1, unreadable: 1 })
   expect(await database.sql`select receiver from refunds`).toEqual([stored])
 })
 
 it('without the key that the data is under, or without any, it is refused and changes nothing', async () => {
   const database = await makeDatabase()
-  const before = await start(database, OLD)
+  const before = await start(database)
   await refundAt(database, before)
   const counted = await countByKey(database)
-  const wrong = await reseal(database, NEW, makeKey(3))
+  const wrong = await runReseal(database, makeKey(3))
   expect(wrong).toMatchObject({
     code: 1,
     err: expect.stringMatching(/^error: DATA_ENCRYPTION_KEY is not the key [^\n]*\n$/),
@@ -203,11 +243,12 @@ it('without the key that the data is under, or without any, it is refused and ch
     err: expect.stringContaining('DATA_ENCRYPTION_KEY is not set'),
   })
   expect(await countByKey(database)).toEqual(counted)
+  expect(await countSealKeys(database)).toBe(1)
 })
 
 it('it is recorded in the audit log', async () => {
   const database = await makeDatabase()
-  await (await start(database, OLD)).stop()
+  await (await start(database)).stop()
   await reseal(database)
   const audited = await database.sql`
     select operation, outcome from audit_entries where operation = 'keys reseal'`
@@ -216,14 +257,14 @@ it('it is recorded in the audit log', async () => {
 
 it('a fingerprint keeps its key, so a repeated request is the same refund', async () => {
   const database = await makeDatabase()
-  const before = await start(database, OLD)
+  const before = await start(database)
   const { id } = await seedPaid(database)
   const idempotencyKey = randomUUID()
   const body = { amount: '30' }
   const refund = await expectTaken(await ask({ url: before.url, idempotencyKey }, id, body))
   await before.stop()
   await reseal(database)
-  const { url } = await start(database, NEW)
+  const { url } = await start(database)
   const again = await expectTaken(await ask({ url, idempotencyKey }, id, body), true)
   expect(again.id).toBe(refund.id)
 })

@@ -183,7 +183,6 @@ const dataKey = insert('data_keys', {
   purpose: `'seal'`,
   id: `'K'`,
   wrapped: `''`,
-  active: 'false',
 })
 
 const person = (more: Columns) =>

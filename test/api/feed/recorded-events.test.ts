@@ -2,16 +2,17 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { publishEvents } from '../../../src/feed/publish-events.ts'
 import type { EventView } from '../../../src/feed/view.ts'
 import { recheckFinal } from '../../../src/maintenance/recheck-final.ts'
-import { createEncryption, deriveDataKeys } from '../../../src/platform/crypto/encryption.ts'
 import { placeReceiver } from '../../../src/refunds/receiver.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { readPage } from '../../support/api.ts'
 import { addCappedKey, ask, expectRefused, MASKED, RECEIVER } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
+import { makeEncryption } from '../../support/encryption.ts'
 import { findEnd, readAllEvents } from '../../support/feed.ts'
 import { ageOmission, makeEntry, startListingGateway } from '../../support/listing-gateway.ts'
 import { type RefundLab, startRefundLab } from '../../support/refund-lab.ts'
 import { makeTransaction, notifyOf, registerDue } from '../../support/sync.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 /** The test runs passes and publishing itself: nothing changes between an event and the answer of its route. */
 let lab: RefundLab
@@ -29,7 +30,7 @@ afterEach(async () => {
 afterAll(() => lab.stop())
 
 /** A data key that the service has not. */
-const LOST = createEncryption(deriveDataKeys(Buffer.alloc(32, 8), true))
+const LOST = makeEncryption()
 
 /** The events since the last call, each checked against its schema. */
 async function takeEvents(): Promise<EventView[]> {
@@ -251,6 +252,9 @@ describe('a refund', () => {
       update event_outbox set data = replace(data::text, (data -> 'receiver' ->> 'sealed'),
         ${lost.toString('base64')})::json where type = 'refund.created'`
     await publishEvents(lab.service.ctx)
+    // Once the process has looked for the key.
+    const isShown = async () => (await lab.api(`/v1/refunds/${body.id}`)).status === 200
+    await waitUntil(isShown, { what: 'the refund' })
     const [event] = await readAllEvents(lab, start)
     expect(event?.data).toEqual(await (await lab.api(`/v1/refunds/${body.id}`)).json())
     expect(JSON.stringify(event)).toContain('(unreadable)')

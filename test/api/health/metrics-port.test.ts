@@ -9,7 +9,12 @@ import { useRig } from '../../support/use-started.ts'
 
 const rig = useRig({ settings: { METRICS_PORT: '0', ROLE: 'web' } })
 
-const status = async (url: string) => (await fetch(url)).status
+/** Reads the whole answer: undici throws where a connection that is not kept ends before that. */
+async function status(url: string): Promise<number> {
+  const response = await fetch(url)
+  await response.arrayBuffer()
+  return response.status
+}
 
 /** Keeps the warnings of a log. */
 function collectWarnings() {

@@ -17,7 +17,12 @@ async function start(options?: RigOptions): Promise<Rig> {
   return rig
 }
 
-const status = async (url: string) => (await fetch(url)).status
+/** Reads the whole answer: undici throws where a connection that is not kept ends before that. */
+async function status(url: string): Promise<number> {
+  const response = await fetch(url)
+  await response.arrayBuffer()
+  return response.status
+}
 
 /** The samples of `/metrics`, by name and labels as written. */
 async function readMetrics(url: string): Promise<Map<string, number>> {
@@ -90,6 +95,34 @@ describe('health', () => {
     await database.sql.unsafe(`alter database ${name} reset default_transaction_read_only`)
     await waitUntil(async () => (await status(`${service.url}/readyz`)) === 200, { what: 'ready' })
   })
+
+  it.each([
+    ['the probe', 'update on merchant_accounts', '53200', 'the database server has no memory left'],
+    ['a notification', 'insert on ipn_events', '53100', 'the disk of the database is full'],
+  ])(
+    'is not ready once %s (%s) finds no room (%s), says so, and recovers by itself',
+    async (_, statement, code, why) => {
+      const database = await createTestDatabase()
+      onTestFinished(() => database.drop())
+      const { service } = await start({ settings: { ROLE: 'web' }, database })
+      const ready = `${service.url}/readyz`
+      const notification = signIpn({ svc_TransactionID: 'T-FULL' })
+      await database.sql.unsafe(`
+        create function refuse() returns trigger language plpgsql as
+          $$ begin raise exception 'no room' using errcode = '${code}'; end $$;
+        create trigger full_disk before ${statement} execute function refuse()`)
+      if (statement.includes('ipn')) {
+        expect(await status(ready)).toBe(200)
+        expect((await postIpn(service.url, notification)).status).toBe(500)
+      }
+      const answer = await fetch(ready)
+      expect([answer.status, await answer.json()]).toEqual([503, { status: 'not ready', why }])
+      await database.sql.unsafe('drop function refuse cascade')
+      const isReady = async () => (await status(ready)) === 200
+      await waitUntil(isReady, { what: 'ready', timeoutMs: 30_000 })
+      expect((await postIpn(service.url, notification)).status).toBe(200)
+    },
+  )
 
   it('is not ready on a database whose schema is older', async () => {
     const database = await createTestDatabase()

@@ -36,7 +36,14 @@ export const AUDIT: readonly Guard[] = [
     ...PASS,
     text: '    if (!isGenuine) {',
     mutation: '    if (!isGenuine && entries.length < 0) {',
-    claim: 'retention makes nothing disappear after a changed time, and logs it',
+    claim: 'retention makes nothing disappear after a changed time',
+  },
+  {
+    ...PASS,
+    text: '    if (!throttle('differing')) return\n',
+    mutation: '    throttle()\n',
+    claim:
+      'retention says in one line what differs, and once more an hour later, although it stays so',
   },
   {
     ...PASS,

@@ -30,23 +30,21 @@ export const DATABASE: readonly Guard[] = [
     control: 'a wake during a round is not lost: another round follows',
   },
   {
-    file: 'src/platform/postgres/embedded/owner.ts',
-    text: '    if (owner !== RELEASED && isSameProcess(owner)) throw createInUseError(folder, owner)\n',
-    mutation:
-      "    if (owner === '' && isSameProcess(owner)) throw createInUseError(folder, owner)\n",
-    test: 'test/process/postgres/embedded/owner.test.ts',
-    claim:
-      'the owner of a database folder can be replaced after release, and leaves one file however often that happens',
-    control: 'the owner of a database folder is not a later process that was given the same id',
+    file: 'src/platform/postgres/embedded.ts',
+    text: 'performance.now() - readySince >= IN_USE_AFTER_MS',
+    mutation: 'performance.now() - readySince >= IN_USE_AFTER_MS * 1e6',
+    test: 'test/process/postgres/embedded/start.test.ts',
+    claim: 'the embedded database refuses a folder whose server runs, and names that process',
+    control: 'the embedded database reports why it does not start, and leaves the folder free',
   },
   {
-    file: 'src/platform/postgres/embedded/owner.ts',
-    text: '    if (findLastClaim(folder) !== own) {',
-    mutation: '    if (findLastClaim(folder) < own) {',
-    test: 'test/process/postgres/embedded/owner.test.ts',
+    file: 'src/platform/postgres/embedded.ts',
+    text: 'running !== undefined || TRANSIENT.test(failure)',
+    mutation: 'TRANSIENT.test(failure)',
+    test: 'test/process/postgres/embedded/start.test.ts',
     claim:
-      'the owner of a database folder is not a slow process that read a claim which two others have replaced since',
-    control: 'the owner of a database folder is not a later process that was given the same id',
+      'the embedded database refuses a second start in the same process too, and frees the folder when stopped',
+    control: 'the embedded database reports why it does not start, and leaves the folder free',
   },
   {
     file: 'src/platform/concurrency/batcher.ts',

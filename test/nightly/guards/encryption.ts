@@ -3,13 +3,39 @@ import type { Guard } from './guard.ts'
 export const ENCRYPTION: readonly Guard[] = [
   {
     file: 'src/db/data-keys.ts',
-    text: '    if (!key) throw WRONG_KEY\n',
-    mutation:
-      '    if (!key) return { dataKey: { ...one, key: Buffer.alloc(32) }, isCurrent: true }\n',
+    text: '  if (!key) throw WRONG_KEY\n',
+    mutation: '  if (!key) return { ...stored, key: Buffer.alloc(32), isCurrent: true }\n',
     test: 'test/api/data-keys/data-keys.test.ts',
     claim:
       'another DATA_ENCRYPTION_KEY than the database was written with stops the start, with one line',
     control: 'another DATA_ENCRYPTION_KEY in processes that start together is stored once',
+  },
+  {
+    file: 'src/db/data-keys.ts',
+    text: 'activeAt: now - ageMs + ACTIVE_AFTER_MS',
+    mutation: 'activeAt: now - ageMs + ACTIVE_AFTER_MS / 1e9',
+    test: 'test/api/data-keys/reseal.test.ts',
+    claim:
+      'no process encrypts with the fresh key before every other one has had a minute to read it',
+    control: 'the receivers in events are delivered as before',
+  },
+  {
+    file: 'src/db/data-keys.ts',
+    text: "    throw new DomainError('unavailable', 'A data key is being read; retry in a moment')\n",
+    mutation:
+      "    if (id === '') throw new DomainError('unavailable', 'A data key is being read')\n",
+    test: 'test/api/data-keys/reseal.test.ts',
+    claim:
+      'everything stored is encrypted again under a fresh key, and a process that does not know it yet loses nothing',
+    control: 'the receivers in events are delivered as before',
+  },
+  {
+    file: 'src/maintenance/reseal.ts',
+    text: '    isLeft = done.receivers + done.endpoints + done.events > 0\n',
+    mutation: '    isLeft = done.receivers + done.endpoints + done.events < 0\n',
+    test: 'test/api/data-keys/reseal.test.ts',
+    claim: 'what is written under the older key during a run is found by it',
+    control: 'the receivers in events are delivered as before',
   },
   {
     file: 'src/maintenance/reseal.ts',

@@ -10,6 +10,23 @@ export const SERVICE: readonly Guard[] = [
     control: 'an empty feed returns a cursor that leads to the first event',
   },
   {
+    file: 'src/health/watch-outages.ts',
+    text: '`update merchant_accounts set hold = hold where false;',
+    mutation: '`select hold from merchant_accounts where false;',
+    test: 'test/api/health/routes.test.ts',
+    claim: 'health is not ready while its open sessions are read-only, and opens others',
+    control: 'health is alive and ready, without a key',
+  },
+  {
+    file: 'src/health/routes.ts',
+    text: 'STOPS_WRITES.includes(name)',
+    mutation: 'STOPS_WRITES.includes(`${name} `)',
+    test: 'test/api/health/routes.test.ts',
+    claim:
+      'health is not ready once a notification (insert on ipn_events) finds no room (53100), says so, and recovers by itself',
+    control: 'health is alive and ready, without a key',
+  },
+  {
     file: 'src/holds/routes.ts',
     text: "  ...withScope('ops'),",
     mutation: "  ...{ ...withScope('ops'), middleware: [] },",

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { listChildren } from '../../support/children.ts'
+import { listChildren } from '../../support/processes.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import type { ImageConfig } from './builder.ts'
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { openDatabase } from '../../../src/db/client.ts'
 import { migrateDatabase } from '../../../src/db/migrate.ts'
-import { listChildren } from '../../support/children.ts'
 import { makeFolder, query, startHere } from '../../support/embedded.ts'
+import { listChildren, readServerPid } from '../../support/processes.ts'
 import { postIpn, signIpn, startTestService } from '../../support/service.ts'
 
 /** The server ends its other processes by itself once it notices that one was killed. */
@@ -17,6 +17,7 @@ function killIfThere(pid: number): void {
 it('what was acknowledged survives when all Postgres processes are killed right after the response', async () => {
   const folder = makeFolder()
   const server = await startHere(folder, { settings: {} })
+  const pid = readServerPid(server.dataDir)
   await migrateDatabase(server.url)
   const own = openDatabase(server.url, 1)
   const [how] = await own.sql`
@@ -38,7 +39,7 @@ it('what was acknowledged survives when all Postgres processes are killed right 
       const { status } = await postIpn(service.url, signIpn({ svc_TransactionID: id }))
       if (status === 200) acknowledged.push(id)
       // Listed a little earlier: that takes longer than a commit may wait to be written.
-      if (acknowledged.length === 200) processes = [...listChildren(server.pid), server.pid]
+      if (acknowledged.length === 200) processes = [...listChildren(pid), pid]
       if (acknowledged.length === 300 && !killed) {
         killed = true
         for (const pid of processes) killIfThere(pid)

@@ -76,7 +76,7 @@ async function linkNeeded(folder: string): Promise<void> {
   }
 }
 
-it('is packed as compiled code, migrations and the upgrade of the embedded database, with nothing else of the repository', async () => {
+it('is packed as compiled code and migrations, with nothing else of the repository', async () => {
   const args = ['pack', '--dry-run', '--json']
   const { stdout } = await run('npm', args, { cwd: ROOT, maxBuffer: 2 ** 24 })
   const [{ files }] = Packed.parse(JSON.parse(stdout))
@@ -88,9 +88,7 @@ it('is packed as compiled code, migrations and the upgrade of the embedded datab
   const expected = migrations
     .filter((entry) => entry.isFile())
     .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)))
-  // The service prints the command that runs it.
-  const script = 'ops/upgrade-embedded-postgres.sh'
-  expect(paths.sort()).toEqual(['LICENSE', 'README.md', ...expected, script, 'package.json'].sort())
+  expect(paths.sort()).toEqual(['LICENSE', 'README.md', ...expected, 'package.json'].sort())
   const compiled = await readdir(join(installed, 'dist'), { recursive: true, withFileTypes: true })
   const names = compiled.filter((entry) => entry.isFile()).map(({ name }) => name)
   expect(names.length).toBeGreaterThan(300)

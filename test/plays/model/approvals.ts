@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { openDataKeys } from '../../../src/db/data-keys.ts'
+import { addSealKey, openDataKeys } from '../../../src/db/data-keys.ts'
 import { Problem } from '../../../src/http/problems.ts'
 import { reconcileUnqueried } from '../../../src/maintenance/reconcile-unqueried.ts'
 import { resealData } from '../../../src/maintenance/reseal.ts'
@@ -95,6 +95,9 @@ export async function reseal(world: World): Promise<Deed | undefined> {
   if (roots.next === undefined) return undefined
   const { sql } = rig.database
   const both = { current: roots.next, previous: roots.current }
+  await addSealKey(sql, both)
+  // It is in use at once, also for the processes that have not read it yet.
+  await sql`update data_keys set created_at = created_at - interval '1 minute'`
   const { unreadable } = await resealData(sql, await openDataKeys(sql, both), 2)
   expect(unreadable).toBe(0)
   roots.current = roots.next

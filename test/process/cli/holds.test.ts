@@ -27,6 +27,10 @@ it('holds sets, lists and releases a hold, and shows it on the payment', async (
   expect((await run('list')).out).toContain('fraud?')
   const released = await run('release', 'payment', payment.id, '--reason', 'was none')
   expect(released).toMatchObject({ code: 0, out: `payment ${payment.id} is no longer held\n` })
+  // The entry leaves the database at once: nobody can change it unseen before its checkpoint.
+  expect(released.entries.map((line) => JSON.parse(line))).toEqual([
+    expect.objectContaining({ operation: 'holds release', objectId: payment.id, outcome: 'done' }),
+  ])
   expect(JSON.parse((await run('list', '--json')).out)).toHaveLength(1)
   const [audited] = await rig.database.sql`
     select operation, key_id as key, actor from audit_entries where object_id = ${payment.id} order by id desc`

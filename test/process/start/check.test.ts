@@ -168,7 +168,7 @@ describe('the encryption key', () => {
     const own = await createTestDatabase()
     onTestFinished(() => own.drop())
     const env = settingsFor(own.url, 'http://127.0.0.1:9')
-    const read = () => own.sql`select purpose, id, wrapped, active from data_keys order by 1, 2`
+    const read = () => own.sql`select purpose, id, wrapped from data_keys order by 1, 2`
     const check = async (more: Record<string, string>) =>
       (await findings({ ...env, ...more })).byName('key')
     expect(await check({ DATA_ENCRYPTION_KEY: key(1) })).toMatchObject({ status: 'ok' })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { readArguments, runMain } from '../../../src/start/run.ts'
-import { formatVersion, PACKAGE } from '../../../src/version.ts'
+import { formatVersion, nameCli, PACKAGE } from '../../../src/version.ts'
 
 async function run(...args: string[]) {
   let out = ''
@@ -63,6 +63,13 @@ describe('the arguments of the program', () => {
     })
     const commit = '0123456789abcdef0123456789abcdef01234567'
     expect(formatVersion(commit)).toBe(`ipn-processor ${PACKAGE.version} (0123456789ab)`)
+  })
+
+  it.each([
+    ['file:///srv/src/version.ts', 'npm run -s cli --'],
+    ['file:///srv/dist/version.js', 'node dist/cli/main.js'],
+  ])('messages name the command line as %s calls it', (url, name) => {
+    expect(nameCli(url, '/srv')).toBe(name)
   })
 
   it('a start that fails returns 1 with a line for each wrong setting', async () => {

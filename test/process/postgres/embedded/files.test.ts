@@ -14,10 +14,9 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import {
   completeBinaries,
+  EmbeddedPostgresError,
   findPackage,
-} from '../../../../src/platform/postgres/embedded/binaries.ts'
-import { EmbeddedPostgresError } from '../../../../src/platform/postgres/embedded/error.ts'
-import { parsePsLine } from '../../../../src/platform/postgres/embedded/processes.ts'
+} from '../../../../src/platform/postgres/embedded-binaries.ts'
 import {
   isRoot,
   makeFolder,
@@ -86,18 +85,5 @@ describe('the files of the embedded database', { timeout: 60_000 }, () => {
     expect(() => findPackage('sunos', 'sparc')).toThrow(
       /sunos-sparc is not installed.*DATABASE_URL/,
     )
-  })
-})
-
-describe('a line of ps', () => {
-  it('gives the parent, the start and the command, of a living process only', () => {
-    const command = '/opt/a b/bin/postgres -D /x/postgres -p 1'
-    expect(parsePsLine(`   12 Ss   Sat Nov 21 09:05:02 2026     ${command}\n`)).toEqual({
-      parent: 12,
-      startedAt: 'Sat_Nov_21_09:05:02_2026',
-      command,
-    })
-    expect(parsePsLine('   12 Z    Sat Nov 21 09:05:02 2026     (postgres)')).toBeUndefined()
-    expect(parsePsLine('')).toBeUndefined()
   })
 })

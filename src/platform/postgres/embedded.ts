@@ -1,0 +1,224 @@
+import { once } from 'node:events'
+import * as fs from 'node:fs'
+import { createServer } from 'node:net'
+import { dirname, join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import {
+  EmbeddedPostgresError,
+  prepareBinaries,
+  readPackageMajor,
+  runGuarded,
+  type ServerUser,
+} from './embedded-binaries.ts'
+import {
+  chooseHome,
+  createCluster,
+  findCluster,
+  isAlive,
+  makeFolder,
+  readPassword,
+  SHARED_FOLDER,
+  WHAT_ELSE,
+} from './embedded-cluster.ts'
+
+export type EmbeddedPostgres = {
+  /** Role `postgres`, database `postgres`, loopback only. */
+  url: string
+  /** The folder of the server's files: `postgres` in the requested one, if the server's user can reach it. */
+  dataDir: string
+  /** Stops the server; resolves when its process has ended. May be called again. */
+  stop(): Promise<void>
+}
+
+export type EmbeddedOptions = {
+  /** Created if missing; the database is its folder `postgres`. */
+  dataDir: string
+  /** Further server settings, such as `{ fsync: 'off' }`. */
+  settings?: Record<string, string>
+  /** Receives messages for the operator, one line each. */
+  log?: (line: string) => void
+}
+
+/** A server that is ready for so long is another process's; one whose process was killed ends sooner (ms). */
+const IN_USE_AFTER_MS = 2_000
+/** How long to wait for an earlier server to disappear: its process, its shared memory (ms). */
+const EARLIER_SERVER_MS = 8_000
+
+const SETTINGS = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: '100',
+  shared_buffers: '64MB',
+  // Containers have a /dev/shm of 64 MB or none.
+  dynamic_shared_memory_type: 'mmap',
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+  // Only fatal errors reach our log: no statements and no values.
+  lc_messages: 'C',
+  log_line_prefix: '',
+  log_min_messages: 'log',
+  log_min_error_statement: 'panic',
+  log_checkpoints: 'off',
+}
+/** Failures that end by themselves or with another port. */
+const TRANSIENT = /lock file ".*" already exists|still in use|could not create any TCP\/IP sockets/
+
+/**
+ * Starts an embedded Postgres server, created on the first call, and stops it when this process ends, for
+ * whatever reason. It does not keep this process running. That one server at most runs a database, Postgres itself ensures.
+ * @throws EmbeddedPostgresError; within two seconds when a server of another process runs this database
+ */
+export async function startEmbeddedPostgres(options: EmbeddedOptions): Promise<EmbeddedPostgres> {
+  const { dataDir, settings = {}, log = () => {} } = options
+  try {
+    makeFolder(dataDir)
+    requireStartable(dataDir)
+    const { home, user } = chooseHome(fs.realpathSync(dataDir), log)
+    const isRoot = process.getuid?.() === 0
+    const bin = prepareBinaries(isRoot ? SHARED_FOLDER : home, user, log)
+    const cluster = join(home, 'postgres')
+    if (!fs.existsSync(join(cluster, 'PG_VERSION'))) {
+      await createCluster({ home, user, bin, isDurable: settings.fsync !== 'off' })
+    }
+    const all = { ...SETTINGS, ...settings }
+    const command = [join(bin, 'postgres'), '-D', cluster]
+    for (const [name, value] of Object.entries(all)) command.push('-c', `${name}=${value}`)
+    return await launch(cluster, command, { user, log })
+  } catch (error) {
+    if (error instanceof EmbeddedPostgresError) throw error
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new EmbeddedPostgresError(
+      `the embedded Postgres cannot use ${dataDir} (${reason}): fix that, ${WHAT_ELSE}`,
+      { cause: error },
+    )
+  }
+}
+
+/**
+ * Finds the database of `dataDir`, for a program that runs beside the service: its URL while a process runs
+ * it, `stopped` when none does, `none` when it was never created.
+ */
+export function findEmbeddedPostgres(dataDir: string): { url: string } | 'stopped' | 'none' {
+  const cluster = findCluster(dataDir)
+  if (cluster === undefined) return 'none'
+  const server = findServer(cluster)
+  return server?.isReady ? { url: writeUrl(cluster, server.port) } : 'stopped'
+}
+
+/**
+ * Checks that the programs of this platform are installed, and are of the version that made the database of `dataDir`, if
+ * there is one. Changes nothing.
+ * @throws EmbeddedPostgresError
+ */
+export function requireStartable(dataDir: string): void {
+  const major = readPackageMajor()
+  const file = join(findCluster(dataDir) ?? dataDir, 'PG_VERSION')
+  const stored = fs.existsSync(file) ? fs.readFileSync(file, 'utf8').trim() : major
+  if (stored === major) return
+  throw new EmbeddedPostgresError(
+    `the database in ${dirname(file)} was made by Postgres ${stored}, but the embedded one is Postgres ${major}; nothing was changed: start the release that made it, ${WHAT_ELSE}`,
+  )
+}
+
+type Running = { pid: number; port: number; isReady: boolean }
+
+/**
+ * Finds the server that runs a cluster, by Postgres's lock file. After a crash the file stays, and its id may belong to
+ * a process of another user by now; to one of the same user it looks like a server, to Postgres as well.
+ */
+function findServer(cluster: string): Running | undefined {
+  const file = join(cluster, 'postmaster.pid')
+  if (!fs.existsSync(file)) return undefined
+  const lines = fs.readFileSync(file, 'utf8').split('\n')
+  const pid = Number(lines[0])
+  const isOther = pid > 0 && pid !== process.pid && pid !== process.ppid
+  const isServer = isOther && isAlive(pid) && hasSameOwner(pid, cluster)
+  return isServer
+    ? { pid, port: Number(lines[3]), isReady: lines[7]?.trim() === 'ready' }
+    : undefined
+}
+
+/** True where the system does not show it. */
+function hasSameOwner(pid: number, cluster: string): boolean {
+  const shown = fs.statSync(`/proc/${pid}`, { throwIfNoEntry: false })
+  return shown === undefined || shown.uid === fs.statSync(cluster).uid
+}
+
+const writeUrl = (cluster: string, port: number) =>
+  `postgres://postgres:${readPassword(cluster)}@127.0.0.1:${port}/postgres`
+
+type Launch = { user: ServerUser; log: (line: string) => void }
+
+/** Starts the server once an earlier one has disappeared. @throws EmbeddedPostgresError */
+async function launch(
+  cluster: string,
+  command: readonly string[],
+  options: Launch,
+): Promise<EmbeddedPostgres> {
+  const began = performance.now()
+  for (let readySince = began; ; await pause(20)) {
+    const running = findServer(cluster)
+    if (!running?.isReady) readySince = performance.now()
+    else if (performance.now() - readySince >= IN_USE_AFTER_MS) {
+      throw new EmbeddedPostgresError(
+        `the database in ${dirname(cluster)} is in use by process ${running.pid}, its server: stop the process that started it, or this one (kill -INT ${running.pid}) if that was killed; or ${WHAT_ELSE}`,
+      )
+    }
+    const failure = running
+      ? `its earlier server, process ${running.pid}, does not end`
+      : await tryLaunch(cluster, command, options)
+    if (typeof failure === 'object') return failure
+    const isTransient = running !== undefined || TRANSIENT.test(failure)
+    if (isTransient && performance.now() - began < EARLIER_SERVER_MS) continue
+    throw new EmbeddedPostgresError(
+      `the embedded Postgres in ${dirname(cluster)} does not start (${failure}): fix that, ${WHAT_ELSE}`,
+    )
+  }
+}
+
+/** Starts the server on a free port. @returns the server when it accepts connections, or why it has ended instead */
+async function tryLaunch(
+  cluster: string,
+  command: readonly string[],
+  { user, log }: Launch,
+): Promise<EmbeddedPostgres | string> {
+  const port = await findFreePort()
+  let phase: 'starting' | 'running' | 'ending' = 'starting'
+  let onReady = () => {}
+  const ready = new Promise<undefined>((resolve) => {
+    onReady = () => resolve(undefined)
+  })
+  const program = runGuarded([...command, '-p', String(port)], user, (line) => {
+    if (line.includes('ready to accept connections')) onReady()
+    else if (phase === 'running' && /^(FATAL|PANIC):/.test(line)) log(`database server: ${line}`)
+  })
+  const end = await Promise.race([ready, program.ended])
+  if (end) return extractFailure(end.output)
+  phase = 'running'
+  program.detach()
+  program.ended.then(() => {
+    if (phase === 'running') log('the database server stopped unexpectedly: restart this process')
+  })
+  async function stop(): Promise<void> {
+    phase = 'ending'
+    program.end()
+    await program.ended
+  }
+  return { url: writeUrl(cluster, port), dataDir: cluster, stop }
+}
+
+/** Returns the fatal error with its details, or the last lines of the output. */
+function extractFailure(output: string): string {
+  const lines = output.split('\n').filter((line) => line.trim() !== '')
+  const fatal = lines.filter((line) => /^(FATAL|PANIC|DETAIL|HINT):/.test(line))
+  return (fatal.length > 0 ? fatal : lines.slice(-3)).join(' ') || 'it printed nothing'
+}
+
+async function findFreePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1')
+  await once(probe, 'listening')
+  const address = probe.address()
+  probe.close()
+  await once(probe, 'close')
+  return typeof address === 'object' && address ? address.port : 0
+}
