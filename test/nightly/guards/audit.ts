@@ -40,8 +40,8 @@ export const AUDIT: readonly Guard[] = [
   },
   {
     ...PASS,
-    text: '    if (!throttle('differing')) return\n',
-    mutation: '    throttle()\n',
+    text: "    if (!throttle('differing')) return\n",
+    mutation: "    throttle('differing')\n",
     claim:
       'retention says in one line what differs, and once more an hour later, although it stays so',
   },
