@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { AUDIT_CHECKPOINT_LOCK } from '../db/locks.ts'
+import { AUDIT_CHECKPOINT_LOCK } from '../db/names.ts'
 import type { auditEntries } from '../db/schema.ts'
 import { createThrottle } from '../platform/concurrency/rate-limiter.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'

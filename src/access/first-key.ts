@@ -1,5 +1,5 @@
 import { and, eq, isNull } from 'drizzle-orm'
-import { FIRST_KEY_LOCK } from '../db/locks.ts'
+import { FIRST_KEY_LOCK } from '../db/names.ts'
 import { apiKeys } from '../db/schema.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'

@@ -1,7 +1,7 @@
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/environment.ts'
 import { WRONG_KEY } from '../db/data-keys.ts'
-import { MigrationError } from '../db/migration-error.ts'
+import { MigrationError } from '../db/migration-state.ts'
 import { DomainError } from '../errors.ts'
 import { createLog } from '../platform/telemetry/log.ts'
 import { addAuditCommand } from './audit.ts'

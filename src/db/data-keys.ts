@@ -10,7 +10,7 @@ import {
 import { build } from '../platform/postgres/drizzle.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import { DATA_KEYS_LOCK } from './locks.ts'
+import { DATA_KEYS_LOCK } from './names.ts'
 import { dataKeys } from './schema.ts'
 
 /** The root keys from the settings, 32 bytes in Base64 each. */

@@ -1,17 +1,64 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { openSession } from '../platform/postgres/open-session.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { applyMigration } from './apply-migration.ts'
-import { loadMigrations, type Migration } from './load-migrations.ts'
-import { MIGRATION_LOCK } from './locks.ts'
 import {
+  describeBlockers,
+  findLockHolder,
   MIGRATION_LIMITS,
   type MigrationLimits,
   type MigrationLog,
+  type MigrationSession,
   requireDirect,
 } from './migration-session.ts'
-import { readPendingMigrations } from './pending-migrations.ts'
-import { requireKnownSchema } from './require-known-schema.ts'
-import { waitForLock } from './wait-for-lock.ts'
+import {
+  countPending,
+  loadMigrations,
+  MIGRATE_COMMAND,
+  type Migration,
+  MigrationError,
+  readPendingMigrations,
+  requireKnownSchema,
+} from './migration-state.ts'
+import { MIGRATION_LOCK } from './names.ts'
+
+/** After so many reports, some minutes, the process that has the lock may be one that is gone. */
+const ADVISE_AFTER_REPORTS = 6
+
+/**
+ * Takes an advisory lock for the session, and returns the session's process id. It tries again and again: a statement that
+ * waits for a lock has a snapshot, and the process that has the lock may be building an index, which waits for every
+ * snapshot.
+ * @param key of `locks.ts`, of 32 bits
+ */
+export async function waitForLock(
+  { sql, log, limits }: Omit<MigrationSession, 'pid'>,
+  key: number,
+): Promise<number> {
+  let reportAt = 0
+  let reports = 0
+  for (;;) {
+    const [row] = await sql<{ locked: boolean; pid: number }[]>`
+      select pg_try_advisory_lock(${key}) as locked, pg_backend_pid() as pid`
+    if (row?.locked) return row.pid
+    if (performance.now() >= reportAt) {
+      reportAt = performance.now() + limits.reportEveryMs
+      const holder = await findLockHolder(sql, key)
+      if (holder) {
+        const advice =
+          reports < ADVISE_AFTER_REPORTS
+            ? ''
+            : `; if that process no longer runs, end its session with "select pg_terminate_backend(${holder.pid})"`
+        log.info(
+          { holder },
+          `waiting for another process that migrates the database: ${describeBlockers([holder])}${advice}`,
+        )
+        reports += 1
+      }
+    }
+    await sleep(limits.pollMs)
+  }
+}
 
 export type AppliedMigration = { name: string; durationMs: number }
 
@@ -82,4 +129,37 @@ async function createTable(sql: Sql): Promise<void> {
   await sql`create schema if not exists drizzle`
   await sql`
     create table if not exists drizzle.__drizzle_migrations (id serial primary key, hash text not null, created_at bigint)`
+}
+
+/**
+ * Makes sure that the schema is current before the service starts: applies what is pending, or, with `MIGRATE=off`, only
+ * looks.
+ * @throws MigrationError if a migration failed, or is pending with `off`, or the database is one of another version; errors of the connection
+ */
+export async function prepareSchema(
+  url: string,
+  { mode, log }: { mode: 'auto' | 'off'; log: MigrationLog },
+): Promise<void> {
+  if (mode === 'auto') {
+    await migrateDatabase(url, {
+      log,
+      onApplied: ({ name, durationMs }) =>
+        log.info({ migration: name, durationMs }, 'applied a migration'),
+    })
+    return
+  }
+  const { sql, close } = openSession(url, 'ipn-processor')
+  try {
+    await requireKnownSchema(sql)
+    const pending = await readPendingMigrations(sql)
+    if (pending.length > 0) throw new MigrationError(refuse(pending))
+  } finally {
+    await close()
+  }
+}
+
+function refuse(pending: readonly string[]): string {
+  const [first, last] = [pending[0], pending.at(-1)]
+  const names = pending.length > 1 ? `${first} to ${last}` : first
+  return `The database schema is older than this version, and MIGRATE is off: ${countPending(pending)} (${names}). Run ${MIGRATE_COMMAND}, and start again; or set MIGRATE=auto`
 }

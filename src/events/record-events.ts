@@ -1,4 +1,4 @@
-import { EVENT_RECORDED } from '../db/channels.ts'
+import { EVENT_RECORDED } from '../db/names.ts'
 import { changes } from '../db/schema.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
 import { insertRows, pickColumns } from '../platform/postgres/row-set.ts'

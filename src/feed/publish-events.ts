@@ -1,7 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Context } from '../context.ts'
-import { EVENTS_PUBLISHED } from '../db/channels.ts'
-import { PUBLISHING_LOCK } from '../db/locks.ts'
+import { EVENTS_PUBLISHED, PUBLISHING_LOCK } from '../db/names.ts'
 import type { WorkerRound } from '../platform/concurrency/worker-loop.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import type { Sql } from '../platform/postgres/types.ts'

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { createRoute, z } from '@hono/zod-openapi'
-import { isSchemaCurrent } from '../db/pending-migrations.ts'
+import { isSchemaCurrent } from '../db/migration-state.ts'
 import { DomainError } from '../errors.ts'
 import { createBaseApp, createRouter, paceRequests } from '../http/app.ts'
 import { describePublicRefusals, describeResponse } from '../http/describe.ts'

@@ -1,5 +1,5 @@
 import { type Actor, describeActor, recordWrite } from '../access/audit.ts'
-import { SYNC_DUE } from '../db/channels.ts'
+import { SYNC_DUE } from '../db/names.ts'
 import { pickOrder } from '../db/order-facts.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'

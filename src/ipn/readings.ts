@@ -1,4 +1,4 @@
-import { SYNC_DUE, TRANSACTION_CHANGED } from '../db/channels.ts'
+import { SYNC_DUE, TRANSACTION_CHANGED } from '../db/names.ts'
 import { formatWakeKey } from '../db/transaction-key.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'

@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
-import { EXPIRY_LOCK } from '../db/locks.ts'
+import { EXPIRY_LOCK } from '../db/names.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 
 /** Rows per statement, which then takes milliseconds; it locks only what it deletes. */

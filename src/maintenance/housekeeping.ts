@@ -1,6 +1,6 @@
 import { listExpiringKeys } from '../access/keys.ts'
 import type { Context } from '../context.ts'
-import { SYNC_DUE } from '../db/channels.ts'
+import { SYNC_DUE } from '../db/names.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { notify } from '../platform/postgres/notify.ts'

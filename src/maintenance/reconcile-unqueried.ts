@@ -1,6 +1,6 @@
 import { listMerchantCodes } from '../accounts/merchant-codes.ts'
 import type { Context } from '../context.ts'
-import { SYNC_DUE } from '../db/channels.ts'
+import { SYNC_DUE } from '../db/names.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { buildDiscrepancyEvents, logDiscrepancies } from '../discrepancies/record-discrepancies.ts'
 import type { RecordedDiscrepancy } from '../discrepancies/types.ts'

@@ -1,6 +1,6 @@
 import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
-import { SYNC_DUE } from '../db/channels.ts'
+import { SYNC_DUE } from '../db/names.ts'
 import type { DiscrepancyRow } from '../discrepancies/types.ts'
 import { compareAmounts } from '../money.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'

@@ -1,14 +1,16 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/environment.ts'
-import { openDatabase } from '../db/client.ts'
+import { openDatabase, requireTimeZone } from '../db/client.ts'
 import { readDataKeys } from '../db/data-keys.ts'
-import { countPending, MIGRATE_COMMAND } from '../db/describe-pending.ts'
-import { MigrationError } from '../db/migration-error.ts'
-import { readPendingMigrations } from '../db/pending-migrations.ts'
-import { readSchemaName } from '../db/read-schema-name.ts'
-import { requireKnownSchema } from '../db/require-known-schema.ts'
-import { requireTimeZone } from '../db/require-time-zone.ts'
+import {
+  countPending,
+  MIGRATE_COMMAND,
+  MigrationError,
+  readPendingMigrations,
+  readSchemaName,
+  requireKnownSchema,
+} from '../db/migration-state.ts'
 import { computeKeyId } from '../platform/crypto/encryption.ts'
 import { findEmbeddedPostgres, requireStartable } from '../platform/postgres/embedded.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded-binaries.ts'

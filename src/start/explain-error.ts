@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/environment.ts'
-import { MigrationError } from '../db/migration-error.ts'
+import { MigrationError } from '../db/migration-state.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded-binaries.ts'
 import { READ_ONLY } from '../platform/postgres/errors.ts'
 

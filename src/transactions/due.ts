@@ -1,4 +1,4 @@
-import { TRANSACTION_CHANGED } from '../db/channels.ts'
+import { TRANSACTION_CHANGED } from '../db/names.ts'
 import { formatWakeKey, type TransactionKey } from '../db/transaction-key.ts'
 import { byExpressions, byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'

@@ -1,7 +1,7 @@
 import { and, eq, gt, sql } from 'drizzle-orm'
 import { recordWrite } from '../access/audit.ts'
 import type { Context } from '../context.ts'
-import { EVENTS_PUBLISHED } from '../db/channels.ts'
+import { EVENTS_PUBLISHED } from '../db/names.ts'
 import { webhookAttempts, webhookDeliveries, webhookEndpoints } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
 import { refuseCursor } from '../feed/cursor.ts'

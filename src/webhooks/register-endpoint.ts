@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { recordWrite } from '../access/audit.ts'
 import type { Access } from '../access/types.ts'
-import { REGISTRATION_LOCK } from '../db/locks.ts'
+import { REGISTRATION_LOCK } from '../db/names.ts'
 import { DomainError } from '../errors.ts'
 import type { EventType } from '../events/event.ts'
 import { filterByScope } from '../feed/read-feed.ts'

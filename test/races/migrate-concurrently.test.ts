@@ -1,11 +1,14 @@
 import { createServer } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
-import { watchSession } from '../../src/db/blockers.ts'
-import { loadMigrations } from '../../src/db/load-migrations.ts'
-import { MIGRATION_LOCK } from '../../src/db/locks.ts'
-import { migrateDatabase } from '../../src/db/migrate.ts'
-import { MIGRATION_LIMITS, requireDirect, requireSession } from '../../src/db/migration-session.ts'
-import { waitForLock } from '../../src/db/wait-for-lock.ts'
+import { migrateDatabase, waitForLock } from '../../src/db/migrate.ts'
+import {
+  MIGRATION_LIMITS,
+  requireDirect,
+  requireSession,
+  watchSession,
+} from '../../src/db/migration-session.ts'
+import { loadMigrations } from '../../src/db/migration-state.ts'
+import { MIGRATION_LOCK } from '../../src/db/names.ts'
 import { openSession } from '../../src/platform/postgres/open-session.ts'
 import { createTestDatabase, holdLocks, type TestDatabase } from '../support/database.ts'
 import { listen } from '../support/gateway.ts'

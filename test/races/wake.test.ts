@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { SYNC_DUE } from '../../src/db/channels.ts'
+import { SYNC_DUE } from '../../src/db/names.ts'
 import { createInbox } from '../../src/ipn/inbox.ts'
 import type { Arrival } from '../../src/ipn/types.ts'
 import { makeArrival } from '../support/arrivals.ts'

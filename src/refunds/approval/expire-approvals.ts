@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { SYNC_DUE } from '../../db/channels.ts'
+import { SYNC_DUE } from '../../db/names.ts'
 import { recordEvents } from '../../events/record-events.ts'
 import { notifyAfterCommit } from '../../platform/postgres/notify.ts'
 import { runInTransaction } from '../../platform/postgres/transaction.ts'

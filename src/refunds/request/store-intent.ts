@@ -1,5 +1,5 @@
 import type { Context } from '../../context.ts'
-import { SYNC_DUE } from '../../db/channels.ts'
+import { SYNC_DUE } from '../../db/names.ts'
 import { DomainError } from '../../errors.ts'
 import { compareAmounts, exceedsDecimals, findLeastAmount } from '../../money.ts'
 import { notifyAfterCommit } from '../../platform/postgres/notify.ts'

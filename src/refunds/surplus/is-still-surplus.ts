@@ -1,4 +1,4 @@
-import { SYNC_DUE } from '../../db/channels.ts'
+import { SYNC_DUE } from '../../db/names.ts'
 import { addAmounts, compareAmounts } from '../../money.ts'
 import { computeRefundable } from '../../payments/refundable.ts'
 import { notifyAfterCommit } from '../../platform/postgres/notify.ts'

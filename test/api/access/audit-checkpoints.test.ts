@@ -7,7 +7,7 @@ import {
   deleteExpiredEntries,
 } from '../../../src/access/audit-checkpoints.ts'
 import { openDatabase } from '../../../src/db/client.ts'
-import { AUDIT_CHECKPOINT_LOCK } from '../../../src/db/locks.ts'
+import { AUDIT_CHECKPOINT_LOCK } from '../../../src/db/names.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { useAuditLog } from '../../support/audit-log.ts'
 import { holdLocks } from '../../support/database.ts'

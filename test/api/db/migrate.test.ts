@@ -6,13 +6,13 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, it, onTestFinished } from 'vitest'
-import { MIGRATION_LOCK } from '../../../src/db/locks.ts'
 import { migrateDatabase } from '../../../src/db/migrate.ts'
 import {
   isSchemaCurrent,
   readJournal,
   readPendingMigrations,
-} from '../../../src/db/pending-migrations.ts'
+} from '../../../src/db/migration-state.ts'
+import { MIGRATION_LOCK } from '../../../src/db/names.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { createLines, plantMigrations } from '../../support/migrations.ts'
 import { waitUntil } from '../../support/wait-until.ts'

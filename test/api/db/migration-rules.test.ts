@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { is } from 'drizzle-orm'
 import { getTableConfig, PgTable } from 'drizzle-orm/pg-core'
 import { expect, it, onTestFinished } from 'vitest'
-import { loadMigrations } from '../../../src/db/load-migrations.ts'
+import { loadMigrations } from '../../../src/db/migration-state.ts'
 import * as schema from '../../../src/db/schema.ts'
 import { findViolations, listArbiters } from '../../support/migration-rules.ts'
 

@@ -1,7 +1,7 @@
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { REGISTRATION_LOCK } from '../../../src/db/locks.ts'
+import { REGISTRATION_LOCK } from '../../../src/db/names.ts'
 import type { Tx } from '../../../src/platform/postgres/types.ts'
 import { expectInvalid, expectProblem, readAll } from '../../support/api.ts'
 import { borrowRig } from '../../support/borrow-rig.ts'

@@ -1,7 +1,6 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { isSchemaCurrent, readJournal } from '../../../src/db/pending-migrations.ts'
-import { planMigrations } from '../../../src/db/plan-migrations.ts'
+import { isSchemaCurrent, planMigrations, readJournal } from '../../../src/db/migration-state.ts'
 import { runCli } from '../../support/cli.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { makeFolder } from '../../support/embedded.ts'
