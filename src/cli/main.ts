@@ -1,5 +1,5 @@
 import { relative } from 'node:path'
-import { tolerateLostConnections } from '../platform/postgres/lost-connections.ts'
+import { tolerateLostConnections } from '../platform/postgres/pool.ts'
 import { runCli } from './run.ts'
 
 // The command that waits for the connection reports its loss.

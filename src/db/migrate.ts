@@ -1,4 +1,4 @@
-import { openSession } from '../platform/postgres/open-session.ts'
+import { openSession } from '../platform/postgres/pool.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { applyMigration } from './apply-migration.ts'
 import { loadMigrations, type Migration } from './load-migrations.ts'

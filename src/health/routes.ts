@@ -10,6 +10,7 @@ import { answerUnreadable } from '../http/problems.ts'
 import { setSecurityHeaders } from '../http/raw-response.ts'
 import { type ConnectionPolicy, openServer, type ServerLimits } from '../http/server.ts'
 import { shareRuns, withTimeout } from '../platform/concurrency/timing.ts'
+import { findWeakCommits } from '../platform/postgres/pool.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import {
   clearStoredGauges,
@@ -26,7 +27,7 @@ const PHASE_REASONS = {
 }
 
 const DATABASE_REASON =
-  'the database is unreachable or read-only, or its schema is older than this version'
+  'the database is unreachable or read-only, reports commits that are not durable, or has an older schema than this version'
 
 /**
  * Serves `/healthz`, `/readyz` and `/metrics` to orchestrators and Prometheus, without an API key. However many ask,
@@ -61,7 +62,7 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
 /** A read-only server refuses an update, even one of no row; the pool then opens its sessions anew. */
 async function isDatabaseReady(sql: HealthContext['sql']): Promise<boolean> {
   await sql`update merchant_accounts set hold = hold where false`
-  return await isSchemaCurrent(sql)
+  return (await isSchemaCurrent(sql)) && (await findWeakCommits(sql)) === undefined
 }
 
 const tags = ['Operations']
