@@ -27,7 +27,7 @@ export default defineConfig({
     // What a file imports is there for the next one: loading it anew for each took half of all the time.
     isolate: false,
     // The driver's first question of a session, cut off by a test: it rejects what cannot be caught, as
-    // src/platform/postgres/lost-connections.ts describes. What waits for the session gets its own error.
+    // `tolerateLostConnections` in src/platform/postgres/pool.ts describes. What waits for the session gets its own error.
     onUnhandledError: (error) => !('query' in error && String(error.query).includes('typarray')),
   },
 })

@@ -1,4 +1,4 @@
-import { tolerateLostConnections } from '../platform/postgres/lost-connections.ts'
+import { tolerateLostConnections } from '../platform/postgres/pool.ts'
 import { CLI } from '../version.ts'
 import { runCli } from './run.ts'
 

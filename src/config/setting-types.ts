@@ -1,7 +1,11 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import type { Cidr } from '../http/client-address.ts'
-import { parseDatabaseUrl, requestsWritableServer } from '../platform/postgres/hosts.ts'
+import {
+  hasKnownParameters,
+  parseDatabaseUrl,
+  requestsWritableServer,
+} from '../platform/postgres/hosts.ts'
 
 // Every message here has the form `<what the value must be>; <an example of it>`.
 
@@ -117,6 +121,10 @@ export function databaseUrl() {
     .refine(
       (value) => parseDatabaseUrl(value) !== undefined,
       'must be a URL that starts with postgres://; postgres://user:password@db.internal:5432/ipn',
+    )
+    .refine(
+      hasKnownParameters,
+      'may have the parameters sslmode, sslrootcert, target_session_attrs and application_name; postgres://user:password@db.internal:5432/ipn?sslmode=verify-full',
     )
     .refine(
       requestsWritableServer,

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { openSession } from '../platform/postgres/open-session.ts'
+import { TimeoutError, withTimeout } from '../platform/concurrency/timing.ts'
+import { openSession } from '../platform/postgres/pool.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { applyMigration } from './apply-migration.ts'
 import {
@@ -140,6 +141,7 @@ export async function prepareSchema(
   url: string,
   { mode, log }: { mode: 'auto' | 'off'; log: MigrationLog },
 ): Promise<void> {
+  await reachDatabase(url, log)
   if (mode === 'auto') {
     await migrateDatabase(url, {
       log,
@@ -154,6 +156,28 @@ export async function prepareSchema(
     const pending = await readPendingMigrations(sql)
     if (pending.length > 0) throw new MigrationError(refuse(pending))
   } finally {
+    await close()
+  }
+}
+
+/** After this long without an answer a start says what it waits for (ms). */
+const SLOW_MS = 5_000
+/** Servers that do not answer, one after the other, must not hold up a start for longer (ms). */
+const GIVE_UP_MS = 20_000
+
+/** Waits for the first answer, so that a start without a database does not wait in silence, or for ever. */
+async function reachDatabase(url: string, log: MigrationLog): Promise<void> {
+  const { sql, close } = openSession(url, 'ipn-processor')
+  const slow = setTimeout(() => {
+    const text = `the database at DATABASE_URL has not answered for ${SLOW_MS / 1000} s; the start ends after ${GIVE_UP_MS / 1000} s without an answer`
+    log.warn({}, text)
+  }, SLOW_MS)
+  try {
+    await withTimeout(GIVE_UP_MS, sql`select 1`)
+  } catch (error) {
+    throw error instanceof TimeoutError ? Object.assign(error, { code: 'CONNECT_TIMEOUT' }) : error
+  } finally {
+    clearTimeout(slow)
     await close()
   }
 }

@@ -10,6 +10,7 @@ import { setSecurityHeaders } from '../http/raw-response.ts'
 import { type ConnectionPolicy, openServer, type ServerLimits } from '../http/server.ts'
 import { shareRuns, withTimeout } from '../platform/concurrency/timing.ts'
 import { describeOutage } from '../platform/postgres/describe-outage.ts'
+import { findWeakCommits } from '../platform/postgres/pool.ts'
 import { listOutages, noteOutage } from '../platform/telemetry/outage-log.ts'
 import {
   clearStoredGauges,
@@ -27,7 +28,7 @@ const PHASE_REASONS = {
 }
 
 const OTHER_REASON =
-  'the database does not answer in time, or its schema is older than this version'
+  'the database does not answer in time, reports commits that are not durable, or its schema is older than this version'
 
 /** Outages in which some statements still succeed, so that the probe alone does not always show them. */
 const STOPS_WRITES = ['disk', 'memory']
@@ -66,7 +67,7 @@ async function findFault({
 }: Pick<HealthContext, 'sql' | 'log'>): Promise<string | undefined> {
   const probe = async () => {
     await proveWrites(sql)
-    return await isSchemaCurrent(sql)
+    return (await isSchemaCurrent(sql)) && (await findWeakCommits(sql)) === undefined
   }
   try {
     if (!(await withTimeout(PROBE_TIMEOUT_MS, probe()))) return OTHER_REASON

@@ -15,6 +15,7 @@ import { computeKeyId } from '../platform/crypto/encryption.ts'
 import { findEmbeddedPostgres, requireStartable } from '../platform/postgres/embedded.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded-binaries.ts'
 import { parseDatabaseUrl } from '../platform/postgres/hosts.ts'
+import { findWeakCommits } from '../platform/postgres/pool.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { explainError } from './explain-error.ts'
 
@@ -55,19 +56,20 @@ const DEPENDENT: readonly CheckName[] = ['schema', 'key', 'clock']
 
 /**
  * Checks the database, its schema, whether the encryption key opens what it stores, and its clock.
- * @param timeoutMs for all of it: the driver connects again and again to a server that accepts connections and closes them,
- *   as a load balancer without a server behind it does
+ * @param timeoutMs for all of it
  */
 export async function checkDatabase(config: Config, timeoutMs: number): Promise<Finding[]> {
   const found = findDatabase(config)
   if ('finding' in found) return [found.finding, ...skipDependent(found.finding)]
   const done = new AbortController()
   const database = openDatabase(found.url, 1)
-  // Its sessions are read-only, and begin only on a server that accepts writes.
   const { sql, close } = database.openReads(1)
   try {
     const late = sleep(timeoutMs, undefined, { signal: done.signal }).catch(() => undefined)
-    const findings = await Promise.race([checkServer(sql, found.url, config), late])
+    const findings = await Promise.race([
+      checkServer({ writes: database.sql, sql, url: found.url }, config),
+      late,
+    ])
     if (findings) return findings
     return fail(
       `The database at DATABASE_URL (${describeAddress(found.url)}) did not answer within ${timeoutMs} ms: check its address, firewalls on the way, and whether a server runs behind a proxy there`,
@@ -98,7 +100,14 @@ function findDatabase(config: Config): { url: string } | { finding: Finding } {
   }
 }
 
-async function checkServer(sql: Sql, url: string, config: Config): Promise<Finding[]> {
+/**
+ * @param options `writes` opens a session only with a server that accepts writes, and `sql` one that can only read
+ */
+async function checkServer(
+  { writes, sql, url }: { writes: Sql; sql: Sql; url: string },
+  config: Config,
+): Promise<Finding[]> {
+  const weak = await findWeakCommits(writes)
   const beforeMs = Date.now()
   const [server] = await sql<{ version: string; major: number; databaseMs: number }[]>`
     select split_part(current_setting('server_version'), ' ', 1) as version,
@@ -113,6 +122,11 @@ async function checkServer(sql: Sql, url: string, config: Config): Promise<Findi
     const detail = `${place}: version ${MIN_MAJOR} or newer is required`
     const finding: Finding = { name: 'database', status: 'failed', detail }
     return [finding, ...skipDependent(finding).filter(({ name }) => name !== 'clock'), clock]
+  }
+  if (weak !== undefined) {
+    return fail(
+      `${place}: synchronous_commit is ${weak} in its sessions, although they ask for on, so that an acknowledged commit may be lost: connect without the pooler that drops what they ask for, or end what changes it`,
+    )
   }
   const zone = await checkTimeZone(sql, config)
   const schema = await checkSchema(sql, config)

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import type { Environment } from '../config/settings.ts'
-import { tolerateLostConnections } from '../platform/postgres/lost-connections.ts'
+import { tolerateLostConnections } from '../platform/postgres/pool.ts'
 import { formatVersion } from '../version.ts'
 import type { Finding } from './check-database.ts'
 import { explainError } from './explain-error.ts'

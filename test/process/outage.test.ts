@@ -6,6 +6,7 @@ import { postIpn, type Rig, signIpn } from '../support/service.ts'
 import { makeTransaction, notifyOf } from '../support/sync.ts'
 import { startProxyTo } from '../support/tcp-proxy.ts'
 import { waitUntil } from '../support/wait-until.ts'
+import { endPretending, pretendWeakCommits } from '../support/weak-commits.ts'
 
 /** The service reaches its database through a proxy that can be cut; the test connects directly. */
 let database: BorrowedDatabase
@@ -33,6 +34,17 @@ it('/readyz is 503 while the schema is older than the code, /healthz stays 200',
   expect((await rig.api('/healthz')).status).toBe(200)
   await database.sql`insert into drizzle.__drizzle_migrations ${database.sql(rows)}`
   expect(await ready()).toBe(200)
+})
+
+it('/readyz is 503 while sessions report commits before they are durable', async () => {
+  await waitForReady(200)
+  await pretendWeakCommits(database.sql)
+  try {
+    await waitForReady(503)
+  } finally {
+    await endPretending(database.sql)
+  }
+  await waitForReady(200)
 })
 
 it('without its database it is not ready, acknowledges nothing, still serves metrics, and recovers', async () => {

@@ -1,11 +1,11 @@
 import { afterEach, expect, it, onTestFinished } from 'vitest'
 import { openDatabase } from '../../src/db/client.ts'
-import { buildSocketOptions } from '../../src/platform/postgres/socket.ts'
 import { runInTransaction } from '../../src/platform/postgres/transaction.ts'
 import type { Service } from '../../src/service.ts'
 import { startWaitingDatabase } from '../support/absent-standby.ts'
 import { withKey } from '../support/api.ts'
 import { ask, expectRefused, expectTaken, seedPaid } from '../support/ask.ts'
+import { hurry } from '../support/hurry.ts'
 import { postIpn, signIpn, startTestService } from '../support/service.ts'
 import { useStarted } from '../support/use-started.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -63,54 +63,84 @@ it('a refund whose commit no standby has confirmed is not accepted, and neither 
   expect(read.status).toBe(200)
 })
 
-it('with one cancelled wait every commit in flight of the process is unconfirmed, and the next ones work', async () => {
-  const own = openDatabase(database.url, 3)
-  onTestFinished(() => own.close())
-  await own.sql`create table if not exists kept (n int)`
+/** Opens a pool with a table of its own; returns two ways to commit a row. */
+async function openOwn(connections: number) {
+  const { sql, close } = openDatabase(database.url, connections)
+  onTestFinished(close)
+  await sql`create table if not exists kept (n int)`
+  return {
+    commit: (n: number) =>
+      runInTransaction(sql, async (tx) => await tx`insert into kept values (${n})`),
+    commitAlone: async (n: number) => await sql`insert into kept values (${n})`,
+  }
+}
+
+it('a cancelled wait leaves exactly its own commit unconfirmed: the others go on waiting', async () => {
+  const { commit, commitAlone } = await openOwn(3)
   await database.hold()
-  const commit = (n: number) =>
-    runInTransaction(own.sql, async (tx) => await tx`insert into kept values (${n})`)
-  const inFlight = [commit(1), commit(2), own.sql`insert into kept values (3)`].map((one) =>
-    expect(one).rejects.toMatchObject(UNREPLICATED),
+  const ends: string[] = []
+  const inFlight = [commit(1), commit(2), commitAlone(3)].map((one) =>
+    one.then(
+      () => ends.push('done'),
+      (error: { code: string }) => ends.push(error.code),
+    ),
   )
   await database.untilWaiting(3)
   await database.cancelWaits(1)
-  await Promise.all(inFlight)
-  // Their server processes wait no longer either.
-  await database.untilWaiting(0)
+  await waitUntil(() => ends.length > 0, { what: 'the end of the cancelled one' })
+  await database.untilWaiting(2)
+  expect(ends).toEqual([UNREPLICATED.code])
   await database.release()
-  await commit(4)
-  expect(await own.sql`select n from kept where n = 4`).toEqual([{ n: 4 }])
+  await Promise.all(inFlight)
+  expect(ends).toEqual([UNREPLICATED.code, 'done', 'done'])
 })
 
-it('a commit that waits for too long is not confirmed, and its server process waits no longer', async () => {
-  const own = openDatabase(database.url, 1)
-  onTestFinished(() => own.close())
-  const { socket } = buildSocketOptions(database.url, 20_000, {
-    sessions: new Set(),
-    silenceMs: 300,
-  })
-  Object.assign(own.sql.options, { socket })
-  await own.sql`create table if not exists kept (n int)`
+it('eleven cancelled waits cost a pool of ten no connection', async () => {
+  const { commit } = await openOwn(10)
   await database.hold()
-  const commit = () =>
-    runInTransaction(own.sql, async (tx) => await tx`insert into kept values (5)`)
-  await expect(commit()).rejects.toMatchObject({ code: 'ETIMEDOUT' })
-  await database.untilWaiting(0)
+  let refused = 0
+  const inFlight = Array.from({ length: 11 }, (_, n) =>
+    expect(commit(n))
+      .rejects.toMatchObject(UNREPLICATED)
+      .then(() => {
+        refused += 1
+      }),
+  )
+  await database.untilWaiting(10)
+  await database.cancelWaits()
+  await database.untilWaiting(1)
+  expect(refused).toBe(10)
+  await database.cancelWaits()
+  await Promise.all(inFlight)
+  const next = Array.from({ length: 10 }, (_, n) => commit(20 + n))
+  await database.untilWaiting(10)
   await database.release()
-  await commit()
+  await Promise.all(next)
 })
+
+it.each(['commit', 'commitAlone'] as const)(
+  'a %s that waits for too long is cancelled, so that its server process waits no longer',
+  async (how) => {
+    const own = await openOwn(1)
+    await database.hold()
+    hurry(35_000, 300)
+    const ends: string[] = []
+    own[how](5).catch((error: { code: string }) => ends.push(error.code))
+    await expect.poll(() => ends, { timeout: 20_000 }).toEqual([UNREPLICATED.code])
+    await database.untilWaiting(0)
+    await database.release()
+    await own[how](6)
+  },
+)
 
 it('a commit whose server process ends while it waits is not confirmed', async () => {
-  const own = openDatabase(database.url, 1)
-  onTestFinished(() => own.close())
-  await own.sql`create table if not exists kept (n int)`
+  const { commit } = await openOwn(1)
   await database.hold()
-  const refused = expect(
-    runInTransaction(own.sql, async (tx) => await tx`insert into kept values (6)`),
-  ).rejects.toMatchObject(UNREPLICATED)
+  const refused = expect(commit(7)).rejects.toMatchObject(UNREPLICATED)
   await database.untilWaiting(1)
   await database.sql`
     select pg_terminate_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`
   await refused
+  await database.release()
+  await commit(8)
 })

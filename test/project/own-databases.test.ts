@@ -23,6 +23,7 @@ const OWN = {
   'test/api/health/routes.test.ts': 'has no record of its migrations',
   'test/process/main.test.ts': 'was migrated by another version',
   'test/api/platform/http/answers.test.ts': 'loses tables',
+  'test/process/postgres/ended-session.test.ts': 'has a table of its own',
   'test/process/postgres/lost-connection.test.ts': 'has a table of its own',
   'test/api/platform/postgres/notify.test.ts': 'has a table of its own',
   'test/api/platform/postgres/pipeline.test.ts': 'has a table of its own',

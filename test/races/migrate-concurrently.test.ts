@@ -9,7 +9,7 @@ import {
 } from '../../src/db/migration-session.ts'
 import { loadMigrations } from '../../src/db/migration-state.ts'
 import { MIGRATION_LOCK } from '../../src/db/names.ts'
-import { openSession } from '../../src/platform/postgres/open-session.ts'
+import { openSession } from '../../src/platform/postgres/pool.ts'
 import { createTestDatabase, holdLocks, type TestDatabase } from '../support/database.ts'
 import { listen } from '../support/gateway.ts'
 import { waitUntilBlocked } from '../support/locks.ts'

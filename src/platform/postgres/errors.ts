@@ -16,7 +16,7 @@ export class UnreplicatedError extends Error {
  * error, and a read-only server, which the next session avoids.
  */
 const UNAVAILABLE =
-  /^(CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|(08|53|58)...|57P0.|25006|COMMIT_UNREPLICATED)$/
+  /^(CONNECTION_(CLOSED|ENDED|DESTROYED)|CONNECT_TIMEOUT|ECONNREFUSED|ECONNRESET|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|(08|53|58)...|57P0.|25006|COMMIT_UNREPLICATED)$/
 
 /** Returns whether the database is out of reach, so that the same request may succeed a moment later. */
 export function isDatabaseUnavailable(error: unknown): boolean {
@@ -36,11 +36,10 @@ export function isTransient(error: unknown): boolean {
 }
 
 /**
- * Returns whether the connection is lost: the server closes it after a fatal error, the session filter after a
- * statement that a read-only server refused and after an unreplicated commit, or the driver reports it by its own code.
+ * Returns whether the connection is lost: the server closes it after a fatal error, the guard after a statement that a
+ * read-only server refused, or the driver reports it by its own code. An unreplicated commit leaves it usable.
  */
 export function isConnectionLost(error: unknown): boolean {
-  if (error instanceof UnreplicatedError) return true
   if (error instanceof postgres.PostgresError) return isFatal(error) || error.code === READ_ONLY
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   return /^(CONNECTION_|CONNECT_|ECONN|EPIPE|ETIMEDOUT)/.test(code)

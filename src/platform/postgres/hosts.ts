@@ -52,3 +52,12 @@ export function requestsWritableServer(url: string): boolean {
   const requested = parseDatabaseUrl(url)?.parameters.get('target_session_attrs') ?? 'primary'
   return WRITABLE.includes(requested)
 }
+
+/** Any other would become a setting of the sessions in libpq or in the driver, and undo those that they need. */
+const PARAMETERS = ['application_name', 'ssl', 'sslmode', 'sslrootcert', 'target_session_attrs']
+
+/** Whether every parameter of the URL is one that the service follows. */
+export function hasKnownParameters(url: string): boolean {
+  const names = parseDatabaseUrl(url)?.parameters.keys() ?? []
+  return [...names].every((name) => PARAMETERS.includes(name))
+}

@@ -1,23 +1,29 @@
-import postgres from 'postgres'
-import type { Session } from './session.ts'
-import { buildSocketOptions } from './socket.ts'
+import { createServers, type Driver, openDriver } from './driver.ts'
+import { isDatabaseUnavailable } from './errors.ts'
+import type { Servers } from './guard.ts'
+import { limitStatements } from './statement-limits.ts'
 import type { Sql } from './types.ts'
 
-/** A pool of connections to one server. */
-export type Pool = {
-  sql: Sql
-  close(): Promise<void>
+/** A pool of connections to one database. */
+export type Pool = Driver & {
   /**
    * Opens a second pool to the same server for reads that may be slow. Its sessions are read-only, a statement in them is
-   * cancelled after `READ_TIMEOUT_MS`, and they end with those of this pool: what shows that this pool's server is no
-   * longer the primary, or that a commit may be lost, holds for what they have read as well.
+   * cancelled after `READ_TIMEOUT_MS`, and they end with those of this pool once its server is no longer the primary.
    */
-  openReads(connections: number): Omit<Pool, 'openReads'>
+  openReads(connections: number): Driver
 }
 
-const INT8 = { to: 20, from: [20], serialize: String, parse: Number }
+/** Replaces limits in tests (ms). */
+export type PoolLimits = {
+  /** Of a session that is being opened. */
+  connectMs: number
+  /** For how long a server may owe an answer and send nothing. */
+  silenceMs: number
+  /** Of a statement that waits for a connection. */
+  waitMs: number
+}
 
-const CONNECT_TIMEOUT_S = 5
+const CONNECT_MS = 5_000
 
 const STATEMENT_TIMEOUT_MS = 30_000
 
@@ -27,46 +33,44 @@ const STATEMENT_TIMEOUT_MS = 30_000
  */
 export const READ_TIMEOUT_MS = 3_000
 
-/** After its timeout the server has answered a statement, or cancelled it: only a commit may still wait, for a standby. */
+/** After its time-out the server has answered a statement, and a commit that waited for a standby was cancelled. */
 const SILENCE_AFTER_TIMEOUT_MS = 10_000
-
-/**
- * The caller has finished its work by then. Without a limit, `close` would wait in vain for a connection
- * that the server once cut off.
- */
-const CLOSE_TIMEOUT_S = 1
 
 /**
  * Opens a pool. Nothing is sent before the first query; after a loss the pool reconnects by itself.
  * @param connections the pool's size
  */
-export function openPool(url: string, connections: number): Pool {
-  const sessions = new Set<Session>()
-  const pool = connect(url, connections, { sessions, timeoutMs: STATEMENT_TIMEOUT_MS })
-  const reads = { sessions, timeoutMs: READ_TIMEOUT_MS, readOnly: true }
-  return { ...pool, openReads: (count) => connect(url, count, reads) }
+export function openPool(url: string, connections: number, limits?: Partial<PoolLimits>): Pool {
+  const servers = createServers(url)
+  const pool = openStatements(url, connections, {
+    servers,
+    timeoutMs: STATEMENT_TIMEOUT_MS,
+    limits,
+  })
+  const reads = { servers, timeoutMs: READ_TIMEOUT_MS, readOnly: true, limits }
+  return { ...pool, openReads: (count) => openStatements(url, count, reads) }
 }
 
-function connect(
+type PoolOptions = {
+  servers: Servers
+  timeoutMs: number
+  readOnly?: boolean
+  limits: Partial<PoolLimits> | undefined
+}
+
+function openStatements(
   url: string,
   connections: number,
-  { timeoutMs, ...sessions }: { timeoutMs: number; sessions: Set<Session>; readOnly?: boolean },
-): Omit<Pool, 'openReads'> {
-  const socketOptions = buildSocketOptions(url, CONNECT_TIMEOUT_S * 1000, {
-    ...sessions,
-    silenceMs: timeoutMs + SILENCE_AFTER_TIMEOUT_MS,
-  })
-  const sql = postgres(url, {
-    ...socketOptions,
-    max: connections,
-    connect_timeout: CONNECT_TIMEOUT_S,
-    backoff: getReconnectDelay,
-    types: { int8: INT8 },
-    onnotice: ignoreNotice,
-    connection: {
-      ...socketOptions.connection,
-      application_name: 'ipn-processor',
-      TimeZone: 'UTC',
+  { servers, timeoutMs, readOnly = false, limits }: PoolOptions,
+): Driver {
+  const silenceMs = timeoutMs + SILENCE_AFTER_TIMEOUT_MS
+  const { sql, close } = openDriver(url, {
+    connections,
+    name: 'ipn-processor',
+    servers,
+    readOnly,
+    limits: { connectMs: CONNECT_MS, silenceMs, ...limits },
+    settings: {
       // Statements are keyed look-ups that repeat: a custom plan costs more to make than it saves.
       plan_cache_mode: 'force_generic_plan',
       // Every statement looks rows up by key, whatever the planner believes of their number: see `by-key.ts`.
@@ -80,17 +84,56 @@ function connect(
       jit: 'off',
       statement_timeout: timeoutMs,
       idle_in_transaction_session_timeout: 60_000,
+      ...(readOnly ? { default_transaction_read_only: 'on' } : {}),
     },
   })
-  return { sql, close: () => sql.end({ timeout: CLOSE_TIMEOUT_S }) }
+  return { sql: limitStatements(sql, limits?.waitMs), close }
+}
+
+/** As text: the driver does not send a 0. */
+const NO_TIMEOUTS: Record<string, string> = {
+  statement_timeout: '0',
+  lock_timeout: '0',
+  idle_in_transaction_session_timeout: '0',
 }
 
 /**
- * Returns how long a connection waits before it reconnects (s), with jitter. The driver's own delays grow
- * to 20 s: a notification would wait that long for its refusal, and clients for a server that is back.
+ * Opens a single connection for work that takes as long as it takes: no statement in it is cancelled for its time,
+ * whatever the role or the database has set. It connects on the first query.
+ * @param name how `pg_stat_activity` names it
  */
-function getReconnectDelay(failures: number): number {
-  return (0.5 + Math.random() / 2) * Math.min(2 ** failures / 100, 0.5)
+export function openSession(url: string, name: string): Driver {
+  return openDriver(url, {
+    connections: 1,
+    name,
+    servers: createServers(url),
+    readOnly: false,
+    limits: { connectMs: 2 * CONNECT_MS, silenceMs: Number.POSITIVE_INFINITY },
+    settings: NO_TIMEOUTS,
+  })
 }
 
-function ignoreNotice(): void {}
+/**
+ * Finds out whether the sessions report a commit before it is durable. Each asks for the opposite when it opens; a pooler on
+ * the way may drop that, and a login trigger of the database may change it.
+ * @returns their `synchronous_commit` if it is too low
+ */
+export async function findWeakCommits(sql: Sql): Promise<string | undefined> {
+  const [row] = await sql<
+    { level: string }[]
+  >`select pg_catalog.current_setting('synchronous_commit') as level`
+  return row && !['on', 'remote_apply'].includes(row.level) ? row.level : undefined
+}
+
+/**
+ * Keeps this process running when a connection is lost while it opens: the driver then leaves a rejection that cannot be
+ * caught (porsager/postgres 1223). The query that waits for the connection gets its own error. Any other rejection that is
+ * not handled still ends the process.
+ * @param onLost called with the error
+ */
+export function tolerateLostConnections(onLost: (error: unknown) => void = () => {}): void {
+  process.on('unhandledRejection', (reason) => {
+    if (!isDatabaseUnavailable(reason)) throw reason
+    onLost(reason)
+  })
+}

@@ -1,6 +1,9 @@
 import { once } from 'node:events'
-import { isIP, type Socket } from 'node:net'
+import { isIP, connect as openConnection, type Socket } from 'node:net'
 import { connect } from 'node:tls'
+
+/** A database server, or the socket file of one. */
+export type Address = { host: string; port: number } | { path: string }
 
 /** `verified` checks certificate and name; `preferred` continues in plain text if the server has no TLS. */
 export type TlsMode = 'off' | 'preferred' | 'required' | 'verified'
@@ -19,31 +22,50 @@ export function readTlsMode(parameters: URLSearchParams): TlsMode {
 }
 
 /**
- * Negotiates TLS with a database server.
- * @param socket a connection that is being opened to the host `name`
+ * Negotiates TLS with a database server in the driver's place, which would put a socket of its own over a guarded one.
+ * @param socket a connection that is being opened
  * @returns the connection to use; its certificate is checked before anything is written
- * @throws Error when the server cannot be reached, does not respond, lacks TLS although the mode requires
- *   it, or sends more than the one byte
+ * @throws Error when the server cannot be reached, does not respond, lacks TLS although the mode requires it, or sends
+ *   more than the one byte
  */
 export async function negotiateTls(
   socket: Socket,
-  name: string,
+  address: { host: string; port: number },
   mode: TlsMode,
   timeoutMs: number,
 ): Promise<Socket> {
-  const isAccepted = await requestTls(socket, timeoutMs)
-  if (!isAccepted && mode === 'preferred') return socket
-  if (!isAccepted) throw new Error('the database server has no TLS, but sslmode requires it')
+  try {
+    const isAccepted = await requestTls(socket, address, timeoutMs)
+    if (!isAccepted && mode === 'preferred') return socket
+    if (!isAccepted) throw new Error('the database server has no TLS, but sslmode requires it')
+  } catch (error) {
+    socket.destroy()
+    throw error
+  }
+  const { host } = address
   // The certificate is checked against `host`; an address is no server name (RFC 6066, 3).
-  const servername = isIP(name) ? '' : name
-  return connect({ socket, servername, host: name, rejectUnauthorized: mode === 'verified' })
+  const servername = isIP(host) ? '' : host
+  return connect({ socket, servername, host, rejectUnauthorized: mode === 'verified' })
+}
+
+/** Returns whether a server answers a new connection, be it with a refusal. */
+export async function isReachable(address: Address, timeoutMs: number): Promise<boolean> {
+  const socket = openConnection(address)
+  try {
+    await requestTls(socket, address, timeoutMs)
+    return true
+  } catch (error) {
+    return !(error instanceof Error && 'code' in error && error.code === 'CONNECT_TIMEOUT')
+  } finally {
+    socket.destroy()
+  }
 }
 
 /** Further bytes may come from an attacker who injects them before the server's own (CVE-2021-23222). */
-async function requestTls(socket: Socket, timeoutMs: number): Promise<boolean> {
+async function requestTls(socket: Socket, address: Address, timeoutMs: number): Promise<boolean> {
   const controller = new AbortController()
   const { signal } = controller
-  const abort = (code: string) => controller.abort(createConnectionError(code, socket))
+  const abort = (code: string) => controller.abort(createConnectionError(code, address))
   const timer = setTimeout(() => abort('CONNECT_TIMEOUT'), timeoutMs)
   const onClose = () => abort('CONNECTION_CLOSED')
   socket.once('close', onClose)
@@ -62,10 +84,8 @@ async function requestTls(socket: Socket, timeoutMs: number): Promise<boolean> {
   }
 }
 
-/** An error of a connection; codes and messages equal the driver's. */
-export function createConnectionError(
-  code: string,
-  { host, port }: Socket & { host?: string; port?: number },
-): Error {
-  return Object.assign(new Error(`${code} ${host}:${port}`), { code })
+/** An error of a connection; codes and messages are like the driver's. */
+export function createConnectionError(code: string, address: Address, cause?: unknown): Error {
+  const place = 'path' in address ? address.path : `${address.host}:${address.port}`
+  return Object.assign(new Error(`${code} ${place}`, { cause }), { code })
 }

@@ -1,6 +1,12 @@
 import postgres from 'postgres'
 import { isConnectionLost } from './errors.ts'
 import { collectAfterCommit } from './notify.ts'
+import {
+  CONNECTION_WAIT_MS,
+  cancelLate,
+  createWaitError,
+  refuseAfterLoss,
+} from './statement-limits.ts'
 import type { Sql, Tx } from './types.ts'
 
 /**
@@ -100,11 +106,10 @@ async function runOn<O, T>(
     sendNotifications()
     return value
   } catch (error) {
-    // A lost connection has already left the pool's reserve, and its server has rolled back.
-    if (!isConnectionLost(error)) {
-      const rolledBack = await runCommand(connection, 'rollback', 'ROLLBACK').catch(() => false)
-      if (rolledBack) connection.release()
-    }
+    if (error instanceof UnansweredError) throw error
+    // A lost connection has already left the pool's reserve, and its server has rolled back: then this is not sent.
+    const rolledBack = await runCommand(connection, 'rollback', 'ROLLBACK').catch(() => false)
+    if (rolledBack) connection.release()
     throw error
   }
 }
@@ -113,9 +118,6 @@ async function runOn<O, T>(
 async function send(statement: LastStatement | undefined): Promise<void> {
   if (statement) await statement()
 }
-
-/** How long to wait for a connection (ms). */
-const RESERVE_TIMEOUT_MS = 5_000
 
 /**
  * Reserves a connection. The driver (3.4.9) drops pending requests when a connection is lost, and they
@@ -126,16 +128,20 @@ async function reserve(sql: Sql) {
   const reserved = sql.reserve()
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), RESERVE_TIMEOUT_MS)
+    timer = setTimeout(() => resolve(undefined), CONNECTION_WAIT_MS)
   })
   const connection = await Promise.race([reserved, timeout]).finally(() => clearTimeout(timer))
-  if (connection) return connection
+  if (connection) return refuseAfterLoss(connection)
   reserved.then(
     (unused) => unused.release(),
     () => {},
   )
-  const error = new Error(`no connection to the database within ${RESERVE_TIMEOUT_MS} ms`)
-  throw Object.assign(error, { code: 'CONNECT_TIMEOUT' })
+  throw createWaitError()
+}
+
+/** A transaction command came back without an answer: nothing more may be sent on its connection. */
+class UnansweredError extends Error {
+  readonly code = 'CONNECTION_CLOSED'
 }
 
 /**
@@ -145,11 +151,21 @@ async function reserve(sql: Sql) {
  * @throws Error
  */
 async function runCommand(connection: Tx, statement: string, expected: string): Promise<true> {
-  const { command } = await connection.unsafe(statement)
+  const command = await readCommandTag(connection, statement)
   if (command === expected) return true
   if (command) throw new Error(`the server answered ${command} to ${statement}`)
-  const lost = new Error(`the connection was lost: ${statement} has no answer`)
-  throw Object.assign(lost, { code: 'CONNECTION_CLOSED' })
+  throw new UnansweredError(`the connection was lost: ${statement} has no answer`)
+}
+
+async function readCommandTag(connection: Tx, statement: string): Promise<string> {
+  const built = connection.unsafe(statement)
+  const stop = cancelLate(built)
+  try {
+    // It is sent by this `await`, behind what was sent before; any method of a promise would send it at once.
+    return (await built).command
+  } finally {
+    stop()
+  }
 }
 
 /**

@@ -83,7 +83,7 @@ describe('health', () => {
     const { sql } = service.ctx
     const name = new URL(database.url).pathname.slice(1)
     const inEverySession = (statement: string) =>
-      Promise.all(
+      Promise.allSettled(
         Array.from({ length: sql.options.max }, () =>
           sql.unsafe(`${statement}; select pg_sleep(0.1)`),
         ),

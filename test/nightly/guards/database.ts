@@ -54,22 +54,4 @@ export const DATABASE: readonly Guard[] = [
     claim: 'a batcher a slow run does not block the next one, and at most four overlap',
     control: 'a batcher is drained when every item added has its result',
   },
-  {
-    file: 'src/platform/postgres/session-end.ts',
-    text: "routine === SYNC_WAIT || message.includes('synchronous replication')",
-    mutation: "routine === `${SYNC_WAIT} ` && message.includes('synchronous replication')",
-    test: 'test/api/platform/postgres/session-filter.test.ts',
-    claim:
-      'however a session is cut into chunks, the filter ends it with a cancelled wait for the standby, and passes nothing on from there',
-    control:
-      'however a session is cut into chunks, the filter passes the error that refuses a session on',
-  },
-  {
-    file: 'src/platform/postgres/session-setup.ts',
-    text: "when 'remote_apply' then 'remote_apply' else 'on' end",
-    mutation: "when 'remote_apply' then 'remote_apply' else 'local' end",
-    test: 'test/api/platform/postgres/session-setup.test.ts',
-    claim: 'every session does so whatever its URL sets',
-    control: 'every session of a migration does so, too',
-  },
 ]

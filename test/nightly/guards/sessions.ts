@@ -12,25 +12,190 @@ export const SESSIONS: readonly Guard[] = [
       'a database URL that ends with "?target_session_attrs=read-write" requests a server for writes: true',
   },
   {
-    file: 'src/platform/postgres/session-end.ts',
-    text: '    return isSyncWait\n',
-    mutation: '    return isSyncWait && isNotice !== true\n',
-    test: 'test/api/platform/postgres/session-filter.test.ts',
-    claim:
-      'however a session is cut into chunks, the filter ends it with a cancelled wait for the standby, and passes nothing on from there',
-    control:
-      'however a session is cut into chunks, the filter passes the error that refuses a session on',
-  },
-  {
-    file: 'src/platform/postgres/session.ts',
-    text: "    if (failure !== undefined) emit('error', failure)\n    emit('close', failure !== undefined)\n  }\n  socket.emit = (event: string | symbol, ...given: unknown[]): boolean => {\n    const [first] = given\n    if (event === 'error') failure ??= first\n    else if",
+    file: 'src/platform/postgres/guard.ts',
+    text: "    if (told !== undefined) emit('error', told)\n    emit('close', told !== undefined)\n  }\n  socket.emit = (event: string | symbol, ...given: unknown[]): boolean => {\n    const [first] = given\n    if (event === 'error') failure ??= first\n",
     mutation:
-      "    if (failure !== undefined && !isTold) emit('error', failure)\n    emit('close', failure !== undefined)\n  }\n  let isTold = false\n  socket.emit = (event: string | symbol, ...given: unknown[]): boolean => {\n    const [first] = given\n    if (event === 'error') {\n      failure ??= first\n      isTold = true\n      return emit(event, ...given)\n    }\n    if",
+      "    if (told !== undefined && failure === undefined) emit('error', told)\n    emit('close', told !== undefined)\n  }\n  socket.emit = (event: string | symbol, ...given: unknown[]): boolean => {\n    const [first] = given\n    if (event === 'error') {\n      failure ??= first\n      return emit(event, ...given)\n    }\n    if (event === 'never') return true\n",
     test: 'test/process/postgres/lost-connection.test.ts',
     claim:
       'a statement that is reported as done was done, even one sent on a connection that breaks at that moment, over TLS',
+    control: 'a listener receives notifications again after its connection was cut',
+  },
+  {
+    file: 'src/platform/postgres/guard.ts',
+    text: 'phases.begin(bytes) ? dropUnsent(bytes) : bytes\n',
+    mutation: 'phases.begin(bytes) && bytes.length === 0 ? dropUnsent(bytes) : bytes\n',
+    test: 'test/process/postgres/tls.test.ts',
+    claim:
+      'a short statement sent on a connection that breaks at that moment does not corrupt its next session',
+    control: 'a server that closes the connection without an answer counts as unavailable',
+  },
+  {
+    file: 'src/platform/postgres/guard.ts',
+    text: "        return failure ?? createConnectionError('CONNECTION_CLOSED', address)\n",
+    mutation: '        return failure\n',
+    test: 'test/process/postgres/unreachable-server.test.ts',
+    claim:
+      'a server that closes every session before it is open fails who waits, one by each attempt',
+    control: 'a network without a route to the server fails who waits, and not the process',
+  },
+  {
+    file: 'src/platform/postgres/guard.ts',
+    text: '      return isConnectionLost(failure)\n',
+    mutation: '      return failure === undefined || isConnectionLost(failure)\n',
+    test: 'test/process/postgres/unreachable-server.test.ts',
+    claim:
+      'a server that closes every session as soon as it is open fails who waits, one by each attempt',
     control:
-      'a server that vanished without closing anything fails what waits for it, and the pool recovers',
+      'a server that closes every session before it is open fails who waits, one by each attempt',
+  },
+  {
+    file: 'src/platform/postgres/guard.ts',
+    text: '      return isConnectionLost(failure)\n',
+    mutation: '      return isConnectionLost(failure) || failure !== undefined\n',
+    test: 'test/process/postgres/ended-session.test.ts',
+    claim:
+      'a session that the server ends fails the whole unit of work with CONNECTION_CLOSED, however many statements wait for their turn',
+    control:
+      'a session that the server ends fails the whole unit of work with 57P01, however many statements wait for their turn',
+  },
+  {
+    file: 'src/platform/postgres/guard.ts',
+    text: '!(await isReachable())\n',
+    mutation: '(!(await isReachable()) && silentMs >= silenceMs)\n',
+    test: 'test/process/postgres/unreachable-server.test.ts',
+    claim:
+      'a server that vanished is noticed by a new connection that it does not answer, one that is busy is left alone',
+    control: 'a network without a route to the server fails who waits, and not the process',
+  },
+  {
+    file: 'src/platform/postgres/guard.ts',
+    text: '    const isGone = silentMs >= silenceMs ||',
+    mutation: '    const isGone = silentMs >= 1_000 * silenceMs ||',
+    test: 'test/process/postgres/unreachable-server.test.ts',
+    claim: 'a server that still answers new connections, but not what it owes, is given up',
+    control: 'a network without a route to the server fails who waits, and not the process',
+  },
+  {
+    file: 'src/platform/postgres/guard.ts',
+    text: "    const isOfAll = refusal.of === 'writes' && servers",
+    mutation: "    const isOfAll = refusal.of === 'session' && servers",
+    test: 'test/api/platform/postgres/session-setup.test.ts',
+    claim:
+      'a read-only server loses every session with the first statement that it refuses, until it accepts writes again',
+    control: 'a read-only server counts as out of reach, and opens no session',
+  },
+  {
+    file: 'src/platform/postgres/driver.ts',
+    text: 'backoff: () => getDelayS(options.servers.failures),',
+    mutation: 'backoff: () => getDelayS(options.servers.failures - 100),',
+    test: 'test/process/postgres/unreachable-server.test.ts',
+    claim: 'attempts to connect wait longer the more of them have failed',
+    control: 'a network without a route to the server fails who waits, and not the process',
+  },
+  {
+    file: 'src/platform/postgres/driver.ts',
+    text: '    throw new UnreplicatedError(message)\n',
+    mutation: "    if (message.includes('terminating')) throw new UnreplicatedError(message)\n",
+    test: 'test/process/unreplicated.test.ts',
+    claim: 'a cancelled wait leaves exactly its own commit unconfirmed: the others go on waiting',
+    control: 'a commit whose server process ends while it waits is not confirmed',
+  },
+  {
+    file: 'src/platform/postgres/driver.ts',
+    text: "  synchronous_commit: 'on',\n",
+    mutation: "  synchronous_commit: 'local',\n",
+    test: 'test/api/platform/postgres/session-setup.test.ts',
+    claim: 'every session does so whatever its URL sets',
+    control: 'a read-only server counts as out of reach, and opens no session',
+  },
+  {
+    file: 'src/platform/postgres/driver.ts',
+    text: "url.replace(/[?#].*$/s, '')",
+    mutation: "url.replace(/#.*$/s, '')",
+    test: 'test/api/platform/postgres/session-setup.test.ts',
+    claim: 'every session does so whatever its URL sets',
+    control: 'every session of a migration does so, too',
+  },
+  {
+    file: 'src/platform/postgres/pool.ts',
+    text: "!['on', 'remote_apply'].includes(row.level)",
+    mutation: "['off'].includes(row.level)",
+    test: 'test/api/platform/postgres/session-setup.test.ts',
+    claim: 'every session that does not is found out',
+    control: 'every session of a migration does so, too',
+  },
+  {
+    file: 'src/platform/postgres/messages.ts',
+    text: "fields.severity === 'FATAL' || fields",
+    mutation: "fields.severity === 'fatal' || fields",
+    test: 'test/process/postgres/ended-session.test.ts',
+    claim:
+      'a session that the server ends fails its own statement with the reason, and nothing in the next session',
+    control: 'a statement that got no connection in time is refused, and does nothing later',
+  },
+  {
+    file: 'src/platform/postgres/messages.ts',
+    text: '      if (type && next > bytes.length) break\n',
+    mutation: '      if (type && next > bytes.length + 60) break\n',
+    test: 'test/unit/platform/postgres/messages.test.ts',
+    claim:
+      'however a session is cut into chunks, the reader finds the error that ends it, and passes on what stands before',
+    control:
+      'however a session is cut into chunks, the reader passes everything else on, and to a session that only reads what refuses writes',
+  },
+  {
+    file: 'src/platform/postgres/messages.ts',
+    text: "  if (!isTold || value !== 'on') return undefined\n",
+    mutation: "  if (!isTold || value !== 'yes') return undefined\n",
+    test: 'test/api/platform/postgres/session-setup.test.ts',
+    claim: 'a read-only server counts as out of reach, and opens no session',
+    control: 'every session of a migration does so, too',
+  },
+  {
+    file: 'src/platform/postgres/statement-limits.ts',
+    text: "{ strings: ['select'], args: [] }",
+    mutation: '{ strings: statement.strings }',
+    test: 'test/process/postgres/ended-session.test.ts',
+    claim: 'a statement that got no connection in time is refused, and does nothing later',
+    control:
+      'a session that the server ends fails its own statement with the reason, and nothing in the next session',
+  },
+  {
+    file: 'src/platform/postgres/statement-limits.ts',
+    text: '    if (session && !isSessionOpen(session)) {\n',
+    mutation: '    if (session && !isSessionOpen(session) && statement.active) {\n',
+    test: 'test/process/postgres/ended-session.test.ts',
+    claim:
+      'a session that the server ends takes nothing more of its unit of work, which goes on, into the next session',
+    control: 'a statement that got no connection in time is refused, and does nothing later',
+  },
+  {
+    file: 'src/platform/postgres/statement-limits.ts',
+    text: 'const CANCEL_AFTER_MS = 35_000\n',
+    mutation: 'const CANCEL_AFTER_MS = 350_000\n',
+    test: 'test/process/unreplicated.test.ts',
+    claim:
+      'a commit that waits for too long is cancelled, so that its server process waits no longer',
+    control: 'a commit whose server process ends while it waits is not confirmed',
+  },
+  {
+    file: 'src/platform/postgres/statement-limits.ts',
+    text: 'isStatement(statement) && statement.active)',
+    mutation: 'isStatement(statement))',
+    test: 'test/process/postgres/ended-session.test.ts',
+    claim: 'a statement that is late is cancelled, and not those that wait behind it',
+    control: 'a statement that got no connection in time is refused, and does nothing later',
+  },
+  {
+    file: 'src/platform/postgres/transaction.ts',
+    text: '    return (await built).command\n',
+    mutation: '    return (await built.finally(() => {})).command\n',
+    test: 'test/api/platform/postgres/pipeline.test.ts',
+    claim:
+      'statements of a pipeline end with the last one before the commit: what it does is part of the unit of work',
+    control:
+      'statements of a pipeline run in the order of the arguments, and each sees those before it',
   },
   {
     file: 'src/platform/postgres/tls.ts',

@@ -1,8 +1,9 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { withKey } from '../../support/api.ts'
+import { startClosingServer, startSilentServer } from '../../support/closing-server.ts'
 import { borrowDatabase } from '../../support/database.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
-import { settingsFor, startServiceProcess } from '../../support/process.ts'
+import { runMain, settingsFor, startServiceProcess } from '../../support/process.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 // The driver rejects a promise that no caller can catch if it is cut off while it reads the array types.
@@ -40,4 +41,27 @@ it('a connection cut off while it is opened, at whichever answer, does not end t
   }
   expect(service.output().out).toContain('"work":"connections"')
   expect(service.child.exitCode).toBeNull()
+})
+
+const startAt = (port: number) =>
+  runMain(settingsFor(`postgres://u:hunter2@127.0.0.1:${port}/x`, 'http://127.0.0.1:9'))
+
+it('a start at a proxy without a database behind it connects once, says why, and ends', async () => {
+  const closing = await startClosingServer()
+  const { ended, output } = startAt(closing.port)
+  expect(await ended).toBe(1)
+  expect(output().err).toMatch(
+    /^The database at DATABASE_URL is unreachable \(CONNECTION_CLOSED\).*\n$/,
+  )
+  expect(closing.countConnections()).toBe(1)
+})
+
+it('a start at a database that does not answer says what it waits for, and ends', async () => {
+  const silent = await startSilentServer()
+  const { ended, output } = startAt(silent.port)
+  expect(await ended).toBe(1)
+  expect(output().out).toContain('the database at DATABASE_URL has not answered for 5 s')
+  expect(output().err).toMatch(
+    /^The database at DATABASE_URL is unreachable \(CONNECT_TIMEOUT\).*\n$/,
+  )
 })

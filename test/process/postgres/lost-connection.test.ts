@@ -1,14 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest'
 import { openDatabase } from '../../../src/db/client.ts'
-import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.ts'
-import { buildSocketOptions } from '../../../src/platform/postgres/socket.ts'
-import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import type { Sql } from '../../../src/platform/postgres/types.ts'
 import { makeAuthority } from '../../support/certificates.ts'
+import { startEveryConnection } from '../../support/connections.ts'
 import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
-import { startProxyTo } from '../../support/tcp-proxy.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const CONNECTIONS = 10
@@ -103,48 +100,27 @@ it('connections that break all at once leave no statement waiting, and the pool 
   expect({ wrong, stuck }).toEqual({ wrong: [], stuck: [] })
 })
 
-it('a server that vanished without closing anything fails what waits for it, and the pool recovers', async () => {
-  const proxy = await startProxyTo(database.url)
+it('a listener receives notifications again after its connection was cut', async () => {
+  const proxy = await startDatabaseProxy(database.url, makeAuthority().issue('127.0.0.1'))
   onTestFinished(() => proxy.stop())
-  const { sql, close } = openDatabase(proxy.url, 2)
+  const { sql, close } = openDatabase(proxy.url('require'), 1)
   onTestFinished(close)
-  const options = buildSocketOptions(proxy.url, 20_000, {
-    sessions: new Set(),
-    silenceMs: 1_000,
-  })
-  Object.assign(sql.options, { socket: options.socket })
-  await Promise.all([sql`select pg_sleep(0.05)`, sql`select pg_sleep(0.05)`])
-  proxy.stall('all')
-  const inFlight = [
-    runInTransaction(sql, async (tx) => await tx`insert into stored values (1)`),
-    sql`select ${'a parameter'}::text`,
-  ]
-  for (const one of inFlight) {
-    const error = await one.then(
-      () => expect.unreachable('nothing answers'),
-      (reason: unknown) => reason,
-    )
-    expect(error).toMatchObject({ code: 'ETIMEDOUT' })
-    expect(isDatabaseUnavailable(error)).toBe(true)
-  }
-  await proxy.heal()
-  expect(await sql`select 1 as n`).toEqual([{ n: 1 }])
+  const received: string[] = []
+  let listening = 0
+  await sql.listen(
+    'news',
+    (text) => received.push(text),
+    () => {
+      listening += 1
+    },
+  )
+  proxy.cut()
+  await waitUntil(() => listening === 2, { what: 'it listens again' })
+  await database.sql.notify('news', 'after the cut')
+  await waitUntil(() => received.includes('after the cut'), { what: 'the news' })
+  expect(proxy.seen.clear).toBe('')
 })
 
 async function fill(sql: Sql): Promise<void> {
   await Promise.allSettled(Array.from({ length: CONNECTIONS }, () => sql`select pg_sleep(0.01)`))
-}
-
-/** Resolves once every connection of the pool has started its session. */
-async function startEveryConnection(sql: Sql): Promise<void> {
-  const sessions = new Set<number>()
-  const ask = async () => {
-    const [row] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid, pg_sleep(0.02)`
-    if (row) sessions.add(row.pid)
-  }
-  const isEveryOneOpen = async () => {
-    await Promise.allSettled(Array.from({ length: 2 * CONNECTIONS }, ask))
-    return sessions.size === CONNECTIONS
-  }
-  await waitUntil(isEveryOneOpen, { what: 'every connection of the pool serves' })
 }

@@ -1,11 +1,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { openDatabase } from '../../../src/db/client.ts'
 import { migrateDatabase } from '../../../src/db/migrate.ts'
 import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.ts'
-import { buildSocketOptions, type DriverOptions } from '../../../src/platform/postgres/socket.ts'
+import { openPool } from '../../../src/platform/postgres/pool.ts'
 import { makeAuthority } from '../../support/certificates.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
 import { pickPort, runMain, settingsFor } from '../../support/process.ts'
@@ -132,21 +133,17 @@ it.each(['goodbye', 'S and more', 'N'] as const)(
 it('a server that does not respond times out, counts as unavailable, and costs the pool no connection', async () => {
   const proxy = await startProxy(RIGHT)
   proxy.answer = 'nothing'
-  const { sql } = open(proxy.url('require'))
-  const setTimeLimit = (ms: number) => {
-    const { socket } = buildSocketOptions(proxy.url('require'), ms)
-    Object.assign(sql.options, { socket })
-  }
-  setTimeLimit(50)
+  const { sql, close } = openPool(proxy.url('require'), 1, { connectMs: 300 })
+  onTestFinished(close)
   for (let n = 1; n <= 3; n += 1) {
     const error = await failing(sql`select 1`)
     expect(String(error)).toContain(`CONNECT_TIMEOUT 127.0.0.1:${proxy.port}`)
     expect(isDatabaseUnavailable(error)).toBe(true)
   }
   proxy.answer = 'S'
-  // A busy machine may need longer than 50 ms for TLS.
-  setTimeLimit(20_000)
-  expect(await sql`select 1 as n`).toEqual([{ n: 1 }])
+  // A busy machine may need longer than that for TLS, once or twice.
+  const isBack = () => sql`select 1`.then(Boolean, () => false)
+  await waitUntil(isBack, { what: 'the pool has its connection' })
 })
 
 it('a server that closes the connection without an answer counts as unavailable', async () => {
@@ -168,25 +165,6 @@ it.each(['disable', 'require'])(
   },
 )
 
-it('a listener receives notifications again after its connection was cut', async () => {
-  const proxy = await startProxy(RIGHT)
-  const { sql } = open(proxy.url('require'))
-  const received: string[] = []
-  let listening = 0
-  await sql.listen(
-    'news',
-    (text) => received.push(text),
-    () => {
-      listening += 1
-    },
-  )
-  proxy.cut()
-  await waitUntil(() => listening === 2, { what: 'it listens again' })
-  await database.sql.notify('news', 'after the cut')
-  await waitUntil(() => received.includes('after the cut'), { what: 'the news' })
-  expect(proxy.seen.clear).toBe('')
-})
-
 it('a migration negotiates TLS as the service does', async () => {
   const proxy = await startProxy()
   const refused = await failing(migrateDatabase(proxy.url('require')))
@@ -201,24 +179,26 @@ it('a migration negotiates TLS as the service does', async () => {
 it('a short statement sent on a connection that breaks at that moment does not corrupt its next session', async () => {
   const proxy = await startProxy()
   const { sql } = open(proxy.url())
-  const options = buildSocketOptions(proxy.url(), 5_000)
   const late: Promise<unknown>[] = []
-  const breakInTheMiddle = async (target: DriverOptions) => {
-    const socket = await options.socket(target)
+  const openSocket: (...given: unknown[]) => Promise<Socket> = Reflect.get(sql.options, 'socket')
+  const breakInTheMiddle = async (...given: unknown[]) => {
+    const socket = await openSocket(...given)
     const emit: (event: string | symbol, ...given: unknown[]) => boolean = socket.emit.bind(socket)
     socket.emit = (event: string | symbol, ...given: unknown[]) => {
       const hasListeners = emit(event, ...given)
-      if (event === 'error') late.push(failing(sql`select 'late'`))
+      // In the turn whose end is the close: what the driver is given there stays in its buffer.
+      if (event === 'error') setImmediate(() => late.push(failing(sql`select 'late'`)))
       return hasListeners
     }
     return socket
   }
   Object.assign(sql.options, { socket: breakInTheMiddle })
+  const ask = () => sql`select 1 as n`.catch((error: unknown) => error)
   for (let n = 1; n <= 3; n += 1) {
-    expect(await sql`select 1 as n`).toEqual([{ n: 1 }])
+    expect(await ask()).toEqual([{ n: 1 }])
     proxy.cut()
     await waitUntil(() => late.length === n, { what: 'a statement at the moment of the break' })
     expect(isDatabaseUnavailable(await late.at(-1))).toBe(true)
   }
-  expect(await sql`select 1 as n`).toEqual([{ n: 1 }])
+  expect(await ask()).toEqual([{ n: 1 }])
 })

@@ -14,6 +14,7 @@ import { listen } from '../../support/gateway.ts'
 import { runMain, settingsFor } from '../../support/process.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
+import { pretendWeakCommits } from '../../support/weak-commits.ts'
 
 const database = useTestDatabase()
 
@@ -136,6 +137,15 @@ describe('--check', () => {
     const { byName } = await findings(settingsFor(readOnly.url, 'http://127.0.0.1:9'))
     expect(byName('database')).toMatchObject({ status: 'failed' })
     expect(byName('database')?.detail).toMatch(/^No server of DATABASE_URL accepts writes/)
+  })
+
+  it('reports sessions that commit before it is durable', async () => {
+    const weak = await createTestDatabase()
+    onTestFinished(() => weak.drop())
+    await pretendWeakCommits(weak.sql)
+    const { byName } = await findings(settingsFor(weak.url, 'http://127.0.0.1:9'))
+    expect(byName('database')).toMatchObject({ status: 'failed' })
+    expect(byName('database')?.detail).toContain('synchronous_commit is local in its sessions')
   })
 
   it('counts the migrations that are pending', async () => {

@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { type Database, openDatabase } from '../../../../src/db/client.ts'
 import { isConnectionLost } from '../../../../src/platform/postgres/errors.ts'
-import { pipeline, runInTransaction } from '../../../../src/platform/postgres/transaction.ts'
+import {
+  pipeline,
+  runInTransaction,
+  runPipelined,
+} from '../../../../src/platform/postgres/transaction.ts'
 import type { Tx } from '../../../../src/platform/postgres/types.ts'
 import { createTestDatabase, type OwnDatabase } from '../../../support/database.ts'
 
@@ -64,5 +68,13 @@ describe('statements of a pipeline', () => {
     await new Promise((resolve) => setImmediate(resolve))
     expect(unhandled).toEqual([])
     expect(await database.sql`select x from written`).toEqual(before)
+  })
+  it('end with the last one before the commit: what it does is part of the unit of work', async () => {
+    const unit = runPipelined(own.sql, {
+      open: async (tx) => await insert(tx, 40),
+      work: (tx) => Promise.resolve({ value: 0, last: () => tx`select 1 / 0` }),
+    })
+    await expect(unit).rejects.toThrow('division by zero')
+    expect(await database.sql`select x from written where x = 40`).toEqual([])
   })
 })

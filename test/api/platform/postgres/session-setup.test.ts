@@ -3,8 +3,9 @@ import { afterEach, describe, expect, inject, it, onTestFinished } from 'vitest'
 import { openDatabase } from '../../../../src/db/client.ts'
 import { migrateDatabase } from '../../../../src/db/migrate.ts'
 import { isDatabaseUnavailable } from '../../../../src/platform/postgres/errors.ts'
+import { findWeakCommits, openPool } from '../../../../src/platform/postgres/pool.ts'
 import { runInTransaction } from '../../../../src/platform/postgres/transaction.ts'
-import type { Sql } from '../../../../src/platform/postgres/types.ts'
+import type { Sql, Tx } from '../../../../src/platform/postgres/types.ts'
 import { startDatabaseProxy } from '../../../support/database-proxy.ts'
 import { useOwnDatabase } from '../../../support/use-started.ts'
 import { waitUntil } from '../../../support/wait-until.ts'
@@ -41,7 +42,7 @@ describe('every session', () => {
     ['local', 'on'],
     ['remote_write', 'on'],
     ['on', 'on'],
-    ['remote_apply', 'remote_apply'],
+    ['remote_apply', 'on'],
   ])('commits durably where the default is %s', async (given, pinned) => {
     await change(`set synchronous_commit = ${given}`)
     const sql = open()
@@ -59,11 +60,19 @@ describe('every session', () => {
     expect(await readSetting(sql, 'client_min_messages')).toBe('warning')
   })
 
+  it('that does not is found out', async () => {
+    const { sql, close } = openPool(database.url, 1)
+    onTestFinished(close)
+    expect(await findWeakCommits(sql)).toBeUndefined()
+    await sql`set synchronous_commit = local`
+    expect(await findWeakCommits(sql)).toBe('local')
+  })
+
   it('of a migration does so, too', async () => {
     const proxy = await startDatabaseProxy(database.url)
     onTestFinished(() => proxy.stop())
     await migrateDatabase(proxy.url())
-    expect(proxy.seen.clear).toContain("set_config('synchronous_commit'")
+    expect(proxy.seen.clear).toContain('\0synchronous_commit\0on\0')
   })
 })
 
@@ -86,25 +95,27 @@ describe('a read-only server', () => {
     expect(isDatabaseUnavailable(error)).toBe(true)
   })
 
-  it('loses every session with the first statement that it refuses, until it accepts writes again', async () => {
+  it.each([
+    [
+      'statement that it refuses',
+      async (tx: Tx) => {
+        await tx`set transaction read only`
+        await tx`insert into stored values (1)`
+      },
+    ],
+    ['sign that it is one', (tx: Tx) => tx`set session characteristics as transaction read only`],
+  ])('loses every session with the first %s, until it accepts writes again', async (_, refuse) => {
     const sql = open()
-    await sql`create table stored (n int)`
+    await sql`create table if not exists stored (n int)`
     const store = () => runInTransaction(sql, async (tx) => await tx`insert into stored values (1)`)
     const before = await openAll(sql)
     expect(new Set(before).size).toBe(CONNECTIONS)
     await change('set default_transaction_read_only = on')
-    await sql`set session characteristics as transaction read only`
-    // One of the sessions refuses it.
-    const refused = await Promise.allSettled(Array.from({ length: CONNECTIONS }, store))
-    for (const one of refused.filter(({ status }) => status === 'rejected')) {
-      expect(one).toMatchObject({ reason: { code: '25006' } })
-    }
-    expect(refused.some(({ status }) => status === 'rejected')).toBe(true)
-    const areGone = async () => {
-      const left = await administer(`select from pg_stat_activity where pid in (${before.join()})`)
-      return left.length === 0
-    }
-    await waitUntil(areGone, { what: 'the end of every session' })
+    const refused = runInTransaction(sql, async (tx) => await refuse(tx))
+    await expect(refused).rejects.toMatchObject({ code: '25006' })
+    const countLeft = async () =>
+      (await administer(`select from pg_stat_activity where pid in (${before.join()})`)).length
+    await expect.poll(countLeft, { timeout: 20_000 }).toBe(0)
     await expect(store()).rejects.toMatchObject({ code: '25006' })
     await change('reset default_transaction_read_only')
     await waitUntil(async () => await store().then(Boolean, () => false), { what: 'it stores' })

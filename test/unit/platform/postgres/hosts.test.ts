@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import {
+  hasKnownParameters,
   parseDatabaseUrl,
   requestsWritableServer,
 } from '../../../../src/platform/postgres/hosts.ts'
@@ -41,5 +42,13 @@ describe('a database URL', () => {
     ['?target_session_attrs=prefer-standby', false],
   ])('that ends with "%s" requests a server for writes: %s', (parameters, expected) => {
     expect(requestsWritableServer(`postgres://one,two/ipn${parameters}`)).toBe(expected)
+  })
+  it.each([
+    ['', true],
+    ['?sslmode=verify-full&target_session_attrs=primary&application_name=ipn', true],
+    ['?synchronous_commit=off', false],
+    ['?sslmode=require&options=-c%20fsync%3Doff', false],
+  ])('that ends with "%s" has known parameters only: %s', (parameters, expected) => {
+    expect(hasKnownParameters(`postgres://one,two/ipn${parameters}`)).toBe(expected)
   })
 })

@@ -1,0 +1,157 @@
+import { connect, Socket } from 'node:net'
+import postgres from 'postgres'
+import { UnreplicatedError } from './errors.ts'
+import { guardSession, type Servers } from './guard.ts'
+import { type DatabaseAddress, parseDatabaseUrl } from './hosts.ts'
+import {
+  type Address,
+  createConnectionError,
+  isReachable,
+  negotiateTls,
+  readTlsMode,
+} from './tls.ts'
+import type { Sql } from './types.ts'
+
+export type DriverOptions = {
+  connections: number
+  servers: Servers
+  /** The sessions are to write nothing. */
+  readOnly: boolean
+  /** How long a session may take to open, and the server to answer (ms). */
+  limits: { connectMs: number; silenceMs: number }
+  /** How `pg_stat_activity` names the sessions, unless the URL does. */
+  name: string
+  /** The settings of a session. They outrank those of the server, the database and the role. */
+  settings: Readonly<Record<string, string | number>>
+}
+
+/** The driver of a database. */
+export type Driver = { sql: Sql; close(): Promise<void> }
+
+const INT8 = { to: 20, from: [20], serialize: String, parse: Number }
+
+/** What every session sets: a commit is reported when it is on disk, here and on the standby that it waits for. */
+const SETTINGS = {
+  TimeZone: 'UTC',
+  synchronous_commit: 'on',
+  // The warning that a commit did not wait is sent.
+  client_min_messages: 'warning',
+  // Above 1 KiB, the size from which the driver writes at once: a short startup message would stay behind what the driver
+  // kept of the last session, without end.
+  options: ' '.repeat(1024),
+}
+
+/** What the servers of a database are known for before anything has connected. */
+export function createServers(url: string): Servers {
+  const count = Math.max(1, parseDatabaseUrl(url)?.hosts.length ?? 0)
+  return { count, preferred: 0, failures: 0, refusals: 0, open: new Set() }
+}
+
+/** Whoever closes the driver has finished its work. A connection that the server has cut off may never close. */
+const CLOSE_TIMEOUT_S = 1
+
+/** Opens the driver on sockets of our own. Of the URL it gets no parameters, which would outrank the settings. */
+export function openDriver(
+  url: string,
+  { connections, name, settings, ...options }: DriverOptions,
+): Driver {
+  let isClosed = false
+  const address = parseDatabaseUrl(url) ?? { hosts: [], parameters: new URLSearchParams() }
+  const [first] = address.hosts
+  // A variable, because the driver's types omit `socket`.
+  const own = {
+    // The driver sees one server: with several it repeats failed attempts at once, and reports none.
+    ...(first ? { host: first.host } : {}),
+    socket: createSockets(address, { ...options, isClosed: () => isClosed }),
+    ssl: false,
+    max: connections,
+    // Up to the sockets.
+    connect_timeout: 0,
+    backoff: () => getDelayS(options.servers.failures),
+    types: { int8: INT8 },
+    onnotice: rejectUnreplicated,
+    connection: {
+      ...settings,
+      application_name: address.parameters.get('application_name') ?? name,
+      ...SETTINGS,
+    },
+  }
+  const sql = postgres(url.replace(/[?#].*$/s, ''), own)
+  return {
+    sql,
+    async close() {
+      // An attempt to connect that is under way would go on.
+      isClosed = true
+      await sql.end({ timeout: CLOSE_TIMEOUT_S })
+    },
+  }
+}
+
+/** The function of the server that waits for the standby. The text of its warnings depends on `lc_messages`. */
+const SYNC_WAIT = 'SyncRepWaitForLSN'
+
+/**
+ * Rejects a commit whose wait for the standby was cancelled: it is done on the primary only, although the server reports it
+ * as done. The driver (3.4.9) rejects the statement that it awaits the answer to with what is thrown here.
+ * @throws UnreplicatedError
+ */
+function rejectUnreplicated({ routine, message = '' }: postgres.Notice): void {
+  if (routine === SYNC_WAIT || message.includes('synchronous replication')) {
+    throw new UnreplicatedError(message)
+  }
+}
+
+/** What the driver has read from the URL and the environment. */
+type Parsed = { host: readonly string[]; port: readonly number[]; path?: string | false }
+
+type SocketOptions = Pick<DriverOptions, 'servers' | 'limits' | 'readOnly'> & {
+  isClosed: () => boolean
+}
+
+/** Creates the sockets of a pool, each to the server that is to be tried next. */
+function createSockets(
+  { hosts, parameters }: DatabaseAddress,
+  { servers, limits, readOnly, isClosed }: SocketOptions,
+) {
+  const mode = readTlsMode(parameters)
+  /** Never rejects: the driver would lose the connection's place in its pool. */
+  return async ({ host: [host = 'localhost'], port: [port = 5432], path }: Parsed) => {
+    const index = servers.preferred
+    const named = hosts[index]
+    // The driver's port is that of the first server: from the URL, from PGPORT, or 5432.
+    const fallback = hosts[0]?.port === undefined && port > 0 ? port : 5432
+    const address: Address = path
+      ? { path }
+      : { host: named?.host ?? host, port: named ? (named.port ?? fallback) : port }
+    const guard = (socket: Socket) =>
+      guardSession(socket, {
+        ...limits,
+        readOnly,
+        servers,
+        index,
+        address,
+        isReachable: () => isReachable(address, limits.connectMs),
+      })
+    try {
+      if (isClosed()) throw createConnectionError('CONNECTION_ENDED', address)
+      const socket = connect(address)
+      // Guarded at once: without a route to the server it fails before anybody could listen.
+      if (mode === 'off' || 'path' in address) return guard(socket)
+      return guard(await negotiateTls(socket, address, mode, limits.connectMs))
+    } catch (error) {
+      const failed = guard(new Socket())
+      // Before the driver writes to it, which fails as well.
+      failed.emit('error', error)
+      setImmediate(() => failed.destroy())
+      return failed
+    }
+  }
+}
+
+/**
+ * Returns how long a connection waits before it connects again (s), with jitter. The driver's own delays grow to 20 s: a
+ * notification would wait that long for its refusal, and clients for a server that is back.
+ */
+function getDelayS(failures: number): number {
+  return (0.5 + Math.random() / 2) * Math.min(2 ** failures / 100, 0.5)
+}

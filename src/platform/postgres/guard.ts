@@ -1,0 +1,232 @@
+import type { Socket } from 'node:net'
+import { isConnectionLost } from './errors.ts'
+import {
+  countRequests,
+  createReader,
+  dropUnsent,
+  isCancelRequest,
+  readError,
+  readParameter,
+} from './messages.ts'
+import { type Address, createConnectionError } from './tls.ts'
+
+/** What the sessions with a database share: those of a pool, and those of the reads beside it. */
+export type Servers = {
+  /** How many there are to choose from. */
+  readonly count: number
+  /** The one to connect to: it served last, or comes after one that failed. */
+  preferred: number
+  /** Sessions that failed since the last one that lasted. */
+  failures: number
+  /** Attempts that failed since the last session that opened. */
+  refusals: number
+  /** The sessions in use. */
+  readonly open: Set<Session>
+}
+
+export type Session = {
+  /** Ends it at once: what is in flight fails with this error. */
+  end(error: Error): void
+}
+
+export type SessionOptions = {
+  servers: Servers
+  /** The server that it is with. */
+  index: number
+  address: Address
+  /** How long it may take to open (ms). */
+  connectMs: number
+  /** How long the server may owe an answer and send nothing (ms). */
+  silenceMs: number
+  /** Whether the server answers a new connection. */
+  isReachable(): Promise<boolean>
+  /** It is to write nothing: then a server that refuses writes is no reason to end it. */
+  readOnly: boolean
+}
+
+/**
+ * Guards a socket for the driver (postgres 3.4.9, connection.js), which keeps what it knows of a session beyond its end.
+ *
+ * - The error of a socket is told together with its close, and so is the error with which the session ended. Between the
+ *   two the driver would send statements to the closed connection, keep them, and take the first messages of its next
+ *   session for their results: a `commit` that no server received would be reported as done.
+ * - A FATAL error is not passed on but told with the close. The driver would keep it, and reject the first statement of its
+ *   next session with it.
+ * - What the driver kept of its last session is not sent in the next one.
+ * - A session that ends before it is open ends with an error. Without one the driver would connect again at once and
+ *   without end, and whoever waits for the session would not learn of it.
+ * - Once a server refuses writes all sessions end, because another server is the primary now.
+ */
+export function guardSession<S extends Socket>(socket: S, options: SessionOptions): S {
+  const { servers, readOnly } = options
+  const emit: (event: string | symbol, ...given: unknown[]) => boolean = socket.emit.bind(socket)
+  const { write } = socket
+  let failure: unknown
+  const session: Session = {
+    end(error) {
+      failure ??= error
+      socket.destroy()
+    },
+  }
+  const phases = followPhases(session, options)
+  const watch = watchAnswers(options, session)
+  const read = createReader((type, body) => {
+    if (type === 'E') return readError(body, readOnly)
+    if (type === 'S') return readParameter(body, readOnly)
+    if (type === 'K' && body.length >= 8) phases.name(body)
+    if (type !== 'Z') return undefined
+    watch.onAnswered()
+    phases.open()
+    return undefined
+  })
+
+  function receive(chunk: Buffer): void {
+    const { passed, refusal } = read(chunk)
+    watch.onReceived()
+    if (passed.length > 0) emit('data', passed)
+    if (!refusal) return
+    const isOfAll = refusal.of === 'writes' && servers.open.has(session)
+    for (const one of isOfAll ? servers.open : [session]) one.end(refusal.error)
+  }
+  socket.write = (...given: unknown[]): boolean => {
+    const [bytes, ...rest] = given
+    if (!Buffer.isBuffer(bytes)) return Reflect.apply(write, socket, given)
+    if (phases.isOpen()) watch.onSent(bytes)
+    const sent = phases.begin(bytes) ? dropUnsent(bytes) : bytes
+    return Reflect.apply(write, socket, [sent, ...rest])
+  }
+  function close(): void {
+    watch.stop()
+    const told = phases.close(failure)
+    if (told !== undefined) emit('error', told)
+    emit('close', told !== undefined)
+  }
+  socket.emit = (event: string | symbol, ...given: unknown[]): boolean => {
+    const [first] = given
+    if (event === 'error') failure ??= first
+    else if (event === 'data' && Buffer.isBuffer(first)) receive(first)
+    // Before the driver has taken the socket nobody would be told.
+    else if (event === 'close') socket.listenerCount('data') > 0 ? close() : setImmediate(close)
+    else return emit(event, ...given)
+    return true
+  }
+  return socket
+}
+
+/** The process that serves a session, and its secret, as the driver keeps them. */
+export type SessionKey = { pid: number | null; secret: number | null }
+
+/** The sessions of this process that have not ended. */
+const named = new Set<string>()
+
+export function isSessionOpen({ pid, secret }: SessionKey): boolean {
+  return named.has(`${pid} ${secret}`)
+}
+
+/** A session that ended sooner has failed, as one that never opened has (ms). */
+const LASTING_MS = 2_000
+
+/** Follows a session from its connection to its end, and learns from it which server to connect to, and how soon. */
+function followPhases(session: Session, { servers, index, ...options }: SessionOptions) {
+  const { address, connectMs, readOnly } = options
+  let phase: 'connecting' | 'opening' | 'open' | 'lasting' | 'cancelling' = 'connecting'
+  let name = ''
+  const giveUp = () => session.end(createConnectionError('CONNECT_TIMEOUT', address))
+  let timer = setTimeout(giveUp, connectMs)
+  return {
+    isOpen: () => phase === 'open' || phase === 'lasting',
+    /** @returns whether these bytes are the first that the driver sends */
+    begin(bytes: Buffer): boolean {
+      if (phase !== 'connecting') return false
+      phase = isCancelRequest(bytes) ? 'cancelling' : 'opening'
+      return true
+    },
+    name(key: Buffer): void {
+      name = `${key.readUInt32BE(0)} ${key.readUInt32BE(4)}`
+      named.add(name)
+    },
+    open(): void {
+      if (phase !== 'opening') return
+      phase = 'open'
+      servers.open.add(session)
+      servers.refusals = 0
+      // Reads may be served by a primary that was set aside.
+      if (!readOnly) servers.preferred = index
+      clearTimeout(timer)
+      timer = setTimeout(() => {
+        phase = 'lasting'
+        servers.failures = 0
+      }, LASTING_MS).unref()
+    },
+    /** @returns the error that the driver is told; without one it connects again if it has not used the session yet */
+    close(failure: unknown): unknown {
+      clearTimeout(timer)
+      named.delete(name)
+      servers.open.delete(session)
+      if (phase === 'cancelling') return failure
+      if (phase !== 'lasting') {
+        servers.failures += 1
+        if (servers.preferred === index) servers.preferred = (index + 1) % servers.count
+      }
+      if (phase === 'connecting' || phase === 'opening') {
+        servers.refusals += 1
+        // Each server is tried once: any may be the one that accepts writes.
+        if (servers.refusals % servers.count > 0) return undefined
+        return failure ?? createConnectionError('CONNECTION_CLOSED', address)
+      }
+      // Whatever it is, who has statements in it learns that the connection is lost.
+      return isConnectionLost(failure)
+        ? failure
+        : createConnectionError('CONNECTION_CLOSED', address, failure)
+    },
+  }
+}
+
+/** Of the silence after which a session is ended, the part after which the server is asked whether it is there. */
+const ASKED_TIMES = 8
+const MAX_STEP_MS = 5_000
+
+/**
+ * Ends a session whose server vanished: its machine, or the network to it. It closes nothing, and the system gives up on
+ * what it has sent there after a quarter of an hour. A server that is only busy still answers a new connection.
+ */
+function watchAnswers(options: SessionOptions, session: Session) {
+  const { silenceMs, isReachable, address } = options
+  const stepMs = Math.min(MAX_STEP_MS, silenceMs / ASKED_TIMES)
+  let owed = 0
+  let received = 0
+  let silentMs = 0
+  let timer: NodeJS.Timeout | undefined
+  async function check(): Promise<void> {
+    silentMs += stepMs
+    timer?.refresh()
+    const before = received
+    const isGone = silentMs >= silenceMs || !(await isReachable())
+    if (isGone && received === before) session.end(createConnectionError('ETIMEDOUT', address))
+  }
+  function stop(): void {
+    clearTimeout(timer)
+    timer = undefined
+  }
+  return {
+    stop,
+    /** Whole messages are being sent. */
+    onSent(messages: Buffer): void {
+      owed += countRequests(messages)
+      if (timer) return
+      silentMs = 0
+      timer = setTimeout(check, stepMs)
+    },
+    /** What was asked for has come. */
+    onAnswered(): void {
+      owed = Math.max(0, owed - 1)
+    },
+    /** Anything has come. */
+    onReceived(): void {
+      received += 1
+      silentMs = 0
+      if (owed === 0) stop()
+      else timer?.refresh()
+    },
+  }
+}

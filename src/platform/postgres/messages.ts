@@ -1,0 +1,114 @@
+import postgres from 'postgres'
+import { READ_ONLY } from './errors.ts'
+
+/** Messages of a server that are read (Postgres 17, 53.7): BackendKeyData, ErrorResponse, ParameterStatus, ReadyForQuery. */
+export type ReadMessage = 'K' | 'E' | 'S' | 'Z'
+
+const READ: Readonly<Record<number, ReadMessage>> = { 75: 'K', 69: 'E', 83: 'S', 90: 'Z' }
+
+/** Type and length of a message. */
+const HEAD_BYTES = 5
+const NOTHING = Buffer.alloc(0)
+
+/** Why a session cannot go on; `writes` when its server accepts none, so that no session can. */
+export type Refusal = { of: 'session' | 'writes'; error: Error }
+
+/**
+ * Creates a reader of what a server sends, however it is cut into chunks.
+ * @param judge reads a message; what it returns ends the session
+ * @returns a function that returns what a chunk holds for the driver, up to the message that ends the session
+ */
+export function createReader(
+  judge: (type: ReadMessage, body: Buffer) => Refusal | undefined,
+): (chunk: Buffer) => { passed: Buffer; refusal?: Refusal } {
+  /** A message to be read, or the head of any, of which the rest has not come yet. */
+  let held = NOTHING
+  /** Bytes still to come of a message that has been passed on in part. */
+  let unread = 0
+  return (chunk) => {
+    const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk])
+    let at = unread
+    while (at + HEAD_BYTES <= bytes.length) {
+      const type = READ[bytes[at] ?? 0]
+      const next = at + 1 + bytes.readUInt32BE(at + 1)
+      if (type && next > bytes.length) break
+      const refusal = type && judge(type, bytes.subarray(at + HEAD_BYTES, next))
+      if (refusal) return { passed: bytes.subarray(0, at), refusal }
+      at = next
+    }
+    const end = Math.min(at, bytes.length)
+    unread = at - end
+    held = end < bytes.length ? Buffer.from(bytes.subarray(end)) : NOTHING
+    return { passed: bytes.subarray(0, end) }
+  }
+}
+
+/** The fields of an error (Postgres 17, 53.8) by the driver's names. */
+const FIELDS: Readonly<Record<string, string>> = {
+  V: 'severity',
+  C: 'code',
+  M: 'message',
+  D: 'detail',
+  H: 'hint',
+  R: 'routine',
+}
+
+/**
+ * Reads an error: one that is FATAL ends the session, and the refusal to write ends all of them.
+ * @param readOnly the session itself refuses to write, whatever the server accepts
+ */
+export function readError(body: Buffer, readOnly: boolean): Refusal | undefined {
+  const fields: Record<string, string> = { message: 'the server ended the session' }
+  for (const field of body.toString().split('\0')) {
+    const name = FIELDS[field.charAt(0)]
+    if (name) fields[name] = field.slice(1)
+  }
+  const isFatal = fields.severity === 'FATAL' || fields.severity === 'PANIC'
+  if (!isFatal && (readOnly || fields.code !== READ_ONLY)) return undefined
+  return { of: isFatal ? 'session' : 'writes', error: createServerError(fields) }
+}
+
+/** Reads a parameter. A server reports these when a session opens, and before its next answer when they change. */
+export function readParameter(body: Buffer, readOnly: boolean): Refusal | undefined {
+  const [name, value] = body.toString().split('\0')
+  const isTold =
+    name === 'in_hot_standby' || (name === 'default_transaction_read_only' && !readOnly)
+  if (!isTold || value !== 'on') return undefined
+  const message = 'the server accepts no writes: it is a standby, or read-only'
+  const error = createServerError({ severity: 'ERROR', code: READ_ONLY, message })
+  return { of: 'writes', error }
+}
+
+/** The driver's error with these fields; its types omit the constructor's parameter. */
+function createServerError(fields: Readonly<Record<string, string>>): Error {
+  return Reflect.construct(postgres.PostgresError, [fields])
+}
+
+const QUERY = 'Q'.charCodeAt(0)
+const SYNC = 'S'.charCodeAt(0)
+
+/** Counts the messages, of whole ones that the driver sends, that the server answers with ReadyForQuery. */
+export function countRequests(messages: Buffer): number {
+  let count = 0
+  for (let at = 0; at + HEAD_BYTES <= messages.length; at += 1 + messages.readUInt32BE(at + 1)) {
+    if (messages[at] === QUERY || messages[at] === SYNC) count += 1
+  }
+  return count
+}
+
+/**
+ * Leaves out what stands before the startup message, which has no type: its length begins with a zero. The driver kept the
+ * bytes of statements that it was given just before the last session ended, and that it reported as lost.
+ */
+export function dropUnsent(bytes: Buffer): Buffer {
+  let at = 0
+  while (at + HEAD_BYTES <= bytes.length && bytes[at] !== 0) at += 1 + bytes.readUInt32BE(at + 1)
+  return bytes.subarray(at)
+}
+
+const CANCEL_CODE = 80_877_102
+
+/** Whether a connection was opened only to cancel what another one does, by the first that is sent. */
+export function isCancelRequest(first: Buffer): boolean {
+  return first.length === 16 && first.readUInt32BE(4) === CANCEL_CODE
+}

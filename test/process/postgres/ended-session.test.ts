@@ -1,0 +1,133 @@
+import type { Socket } from 'node:net'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { openDatabase } from '../../../src/db/client.ts'
+import { openPool } from '../../../src/platform/postgres/pool.ts'
+import { pipeline, runInTransaction } from '../../../src/platform/postgres/transaction.ts'
+import { hurry } from '../../support/hurry.ts'
+import { useOwnDatabase } from '../../support/use-started.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+
+const database = useOwnDatabase()
+beforeAll(async () => void (await database.sql`create table stored (n int)`))
+
+describe('a session that the server ends', () => {
+  const terminate = (text: string) => database.sql`
+    select pg_terminate_backend(pid) from pg_stat_activity
+    where datname = current_database() and query like ${text} and wait_event = 'PgSleep'`
+  const isAsleep = () => database.sql`
+    select from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'`
+  const endWhile = (text: string) =>
+    waitUntil(async () => (await terminate(text)).length > 0, { what: `the end of ${text}` })
+
+  it('fails its own statement with the reason, and nothing in the next session', async () => {
+    const { sql, close } = openDatabase(database.url, 1)
+    onTestFinished(close)
+    // Rows of the statement travel with the reason: of both, nothing is left for the next session.
+    const sleeping = sql`select n, case when n = 3 then pg_sleep(60) end from generate_series(1, 3) as n`
+    const ended = expect(sleeping).rejects.toMatchObject({ severity: 'FATAL', code: '57P01' })
+    await endWhile('%when n = 3 then%')
+    await ended
+    expect(await sql`select 1 as n`).toEqual([{ n: 1 }])
+    await expect(sql`select pg_terminate_backend(pg_backend_pid())`).rejects.toThrow()
+    expect(await sql.begin((tx) => tx`select 1 as n`)).toEqual([{ n: 1 }])
+  })
+
+  // porsager/postgres 1186: the driver forgets what it has not sent yet. It may be any error that ends a connection.
+  it.each([['57P01'], ['CONNECTION_CLOSED']])(
+    'fails the whole unit of work with %s, however many statements wait for their turn',
+    async (code) => {
+      const { sql, close } = openDatabase(database.url, 1)
+      onTestFinished(close)
+      const sockets: Socket[] = []
+      const open: (...given: unknown[]) => Promise<Socket> = Reflect.get(sql.options, 'socket')
+      const keep = async (...given: unknown[]) => {
+        const socket = await open(...given)
+        sockets.push(socket)
+        return socket
+      }
+      Object.assign(sql.options, { socket: keep })
+      const unit = runInTransaction(sql, async (tx) => {
+        const all = Array.from({ length: 300 }, (_, n) => tx`select ${n}::int from pg_sleep(0.2)`)
+        await pipeline(...all)
+      })
+      const codes: unknown[] = []
+      unit.catch((error: { code: string }) => codes.push(error.code))
+      if (code === '57P01') await endWhile('%from pg_sleep(0.2)%')
+      else {
+        await waitUntil(() => sockets.length > 0, { what: 'a connection' })
+        await waitUntil(async () => (await isAsleep()).length > 0, { what: 'a statement' })
+        sockets[0]?.destroy(Object.assign(new Error('bad record mac'), { code: 'ERR_SSL_BAD_MAC' }))
+      }
+      await expect.poll(() => codes, { timeout: 20_000 }).toEqual([code])
+      expect(await sql`select 1 as n`).toEqual([{ n: 1 }])
+    },
+  )
+
+  // porsager/postgres 1208, 1215, 1216 and 1130: they end the process, or run inside of another unit of work.
+  it('takes nothing more of its unit of work, which goes on, into the next session', async () => {
+    const { sql, close } = openDatabase(database.url, 1)
+    onTestFinished(close)
+    await database.sql`truncate stored`
+    const refused: string[] = []
+    const note = (error: { code: string }) => void refused.push(error.code)
+    let goOn = () => {}
+    const isNextOpen = new Promise<void>((resolve) => {
+      goOn = resolve
+    })
+    const dead = runInTransaction(sql, async (tx) => {
+      await tx`insert into stored values (1)`
+      await tx`select 'dies' from pg_sleep(60)`.catch(note)
+      await tx`insert into stored values (2)`.catch(note)
+      await isNextOpen
+      await tx`insert into stored values (3)`.catch(note)
+      await tx`commit`.catch(note)
+    })
+    const ended = expect(dead).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' })
+    await endWhile("select 'dies'%")
+    await expect.poll(() => refused, { timeout: 20_000 }).toEqual(['57P01', 'CONNECTION_CLOSED'])
+    // Units of work wait behind the dead one; the driver's own transactions do not.
+    const other = sql.begin(async (tx) => {
+      await tx`insert into stored values (4)`
+      goOn()
+      await ended
+      throw new Error('this one is rolled back')
+    })
+    await expect(other).rejects.toThrow('this one is rolled back')
+    expect(refused.slice(2)).toEqual(['CONNECTION_CLOSED', 'CONNECTION_CLOSED'])
+    expect(await database.sql`select n from stored`).toEqual([])
+    await runInTransaction(sql, async (tx) => await tx`insert into stored values (5)`)
+    expect(await database.sql`select n from stored`).toEqual([{ n: 5 }])
+  })
+})
+
+it('a statement that got no connection in time is refused, and does nothing later', async () => {
+  const { sql, close } = openPool(database.url, 1, { waitMs: 300 })
+  onTestFinished(close)
+  await database.sql`truncate stored`
+  await runInTransaction(sql, async (tx) => {
+    const late = sql`insert into stored values (${6})`
+    await expect(late).rejects.toMatchObject({ code: 'CONNECT_TIMEOUT' })
+    await tx`insert into stored values (7)`
+  })
+  expect(await sql`select n from stored`).toEqual([{ n: 7 }])
+})
+
+it('a statement that is late is cancelled, and not those that wait behind it', async () => {
+  const { sql, close } = openPool(database.url, 1)
+  onTestFinished(close)
+  await sql`select 1`
+  // Those behind it are late before it is.
+  hurry(35_000, 400, 100)
+  const late = sql`select pg_sleep(60)`.then(
+    () => 'done',
+    (error: { code: string }) => error.code,
+  )
+  const answers: unknown[] = []
+  for (const text of ['select 1 as n', 'select 2 as n', 'select 3 as n']) {
+    const isAnswered = (rows: unknown) => answers.push(text, rows)
+    sql.unsafe(text, [], { prepare: true }).then(isAnswered, isAnswered)
+  }
+  expect(await late).toBe('57014')
+  const all = [1, 2, 3].flatMap((n) => [`select ${n} as n`, [{ n }]])
+  await expect.poll(() => answers, { timeout: 20_000 }).toEqual(all)
+})

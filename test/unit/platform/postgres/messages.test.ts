@@ -1,0 +1,66 @@
+import { describe, expect, it } from 'vitest'
+import {
+  createReader,
+  readError,
+  readParameter,
+} from '../../../../src/platform/postgres/messages.ts'
+
+const message = (type: string, body: string) => {
+  const bytes = Buffer.from(body)
+  const head = Buffer.from(`${type}\0\0\0\0`)
+  head.writeUInt32BE(bytes.length + 4, 1)
+  return Buffer.concat([head, bytes])
+}
+const error = (severity: string, code: string) =>
+  message('E', `S${severity}\0V${severity}\0C${code}\0Mended\0RProcessInterrupts\0\0`)
+const BEFORE = Buffer.concat([
+  message('S', 'in_hot_standby\0off\0'),
+  message('D', 'a row with EZEZ in it'),
+  error('ERROR', '23505'),
+  message('Z', 'I'),
+])
+const AFTER = message('C', 'COMMIT\0')
+const SIZES = Array.from({ length: 120 }, (_, index) => index + 1)
+
+/** Reads the bytes in chunks of a size, until one ends the session. */
+function readIn(size: number, bytes: Buffer, readOnly = false) {
+  let ready = 0
+  const read = createReader((type, body) => {
+    if (type === 'E') return readError(body, readOnly)
+    if (type === 'S') return readParameter(body, readOnly)
+    ready += 1
+    return undefined
+  })
+  const passed: Buffer[] = []
+  for (let at = 0; at < bytes.length; at += size) {
+    const result = read(bytes.subarray(at, at + size))
+    passed.push(result.passed)
+    if (result.refusal) return { passed: Buffer.concat(passed), ready, ...result.refusal }
+  }
+  return { passed: Buffer.concat(passed), ready }
+}
+
+describe('however a session is cut into chunks, the reader', () => {
+  it.each([
+    ['the error that ends it', error('FATAL', '57P01'), 'session', '57P01'],
+    ['the refusal of a write', error('ERROR', '25006'), 'writes', '25006'],
+    ['a standby', message('S', 'in_hot_standby\0on\0'), 'writes', '25006'],
+    ['a set-aside primary', message('S', 'default_transaction_read_only\0on\0'), 'writes', '25006'],
+  ])('finds %s, and passes on what stands before', (_, last, of, code) => {
+    for (const size of SIZES) {
+      const found = readIn(size, Buffer.concat([BEFORE, last, AFTER]))
+      expect(found.passed.equals(BEFORE), `in chunks of ${size}`).toBe(true)
+      expect(found).toMatchObject({ ready: 1, of, error: { code } })
+    }
+  })
+
+  it('passes everything else on, and to a session that only reads what refuses writes', () => {
+    const refusals = [error('ERROR', '25006'), message('S', 'default_transaction_read_only\0on\0')]
+    const all = Buffer.concat([BEFORE, ...refusals, AFTER])
+    for (const size of SIZES) {
+      const found = readIn(size, all, true)
+      expect(found.passed.equals(all), `in chunks of ${size}`).toBe(true)
+      expect(found).not.toHaveProperty('error')
+    }
+  })
+})
