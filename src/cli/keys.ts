@@ -136,8 +136,8 @@ function addResealCommand(keys: Command, cli: Cli): void {
     .action(async ({ json }: Json) => {
       const roots = readDataKeyConfig(cli.env)
       const done = await cli.onDatabase(async (sql) => {
-        const keys = await openDataKeys(sql, roots)
         const isInUse = await addSealKey(sql, roots)
+        const keys = await openDataKeys(sql, roots)
         await runInTransaction(sql, (tx) =>
           recordChange(cli, tx, 'keys reseal', EVERY_MERCHANT, null),
         )

@@ -27,6 +27,11 @@ export const WRONG_KEY = new ConfigError([
   'DATA_ENCRYPTION_KEY is not the key that this database was written with; set that key, or beside a new one DATA_ENCRYPTION_KEY_PREVIOUS=<that key>',
 ])
 
+/** The service has not been started with the current root key: its processes could not open what is wrapped with it. */
+const NOT_CURRENT = new ConfigError([
+  'DATA_ENCRYPTION_KEY is not the key that the service runs with; set the same one, or start the service with this key first',
+])
+
 /**
  * A fresh key is in use so much later (ms). Every process reads the keys several times within it, so that none meets a value
  * under a key that it does not know.
@@ -75,10 +80,17 @@ export async function readDataKeys(sql: Sql, rootKeys: RootKeys): Promise<readon
 /**
  * Adds a fresh key that seals new values once `ACTIVE_AFTER_MS` have passed. The older ones go on opening theirs.
  * @returns what says whether it, or a newer one, is in use
+ * @throws ConfigError when the processes of the service may not have the root key yet
  */
 export async function addSealKey(sql: Sql, rootKeys: RootKeys): Promise<() => Promise<boolean>> {
   const key = createDataKey('seal')
-  await runInTransaction(sql, (tx) => storeKeys(tx, openRoots(rootKeys), [key]))
+  const roots = openRoots(rootKeys)
+  await runInTransaction(sql, async (tx) => {
+    await tx`select pg_advisory_xact_lock(${DATA_KEYS_LOCK})`
+    const stored = await readStoredKeys(tx)
+    if (!stored.every((one) => openKey(one, roots).isCurrent)) throw NOT_CURRENT
+    await storeKeys(tx, roots, [key])
+  })
   return async () => {
     const stored = await readStoredKeys(sql)
     return stored.some(({ id, activeAt }) => id === key.id && activeAt <= performance.now())
@@ -91,6 +103,7 @@ function keepKeys(sql: Sql, roots: Roots, opened: readonly DataKey[]): DataKeys 
   const missed = new Set<string>()
 
   async function read(): Promise<void> {
+    await keepStored(sql, roots[0], keys)
     const stored = await readStoredKeys(sql)
     // One that neither root key opens is known from before, if at all: another process has wrapped it since.
     keys = stored.flatMap((one) => {
@@ -117,6 +130,19 @@ function keepKeys(sql: Sql, roots: Roots, opened: readonly DataKey[]): DataKeys 
   }
 
   return { ...createEncryption(() => keys, seek), reread }
+}
+
+/**
+ * Stores again what this process knows and the database lacks: it was restored, or it lost a key with its primary. What was
+ * sealed under it since could not be opened any more.
+ */
+async function keepStored(sql: Sql, root: KeyWrap, known: readonly DataKey[]): Promise<void> {
+  const stored = new Set((await readStoredKeys(sql)).map(({ id }) => id))
+  for (const key of known.filter(({ id }) => !stored.has(id))) {
+    await sql`
+      insert into data_keys (purpose, id, wrapped) values (${key.purpose}, ${key.id}, ${root.wrap(key)})
+      on conflict do nothing`
+  }
 }
 
 type Roots = readonly [KeyWrap, ...KeyWrap[]]

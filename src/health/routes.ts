@@ -30,8 +30,8 @@ const PHASE_REASONS = {
 const OTHER_REASON =
   'the database does not answer in time, reports commits that are not durable, or its schema is older than this version'
 
-/** Outages in which some statements still succeed, so that the probe alone does not always show them. */
-const STOPS_WRITES = ['disk', 'memory']
+/** The outage in which some statements still succeed, so that the probe alone does not always show it. */
+const STOPS_WRITES = 'disk'
 
 /**
  * Serves `/healthz`, `/readyz` and `/metrics` to orchestrators and Prometheus, without an API key. However many ask,
@@ -71,7 +71,7 @@ async function findFault({
   }
   try {
     if (!(await withTimeout(PROBE_TIMEOUT_MS, probe()))) return OTHER_REASON
-    return listOutages(log).find(({ name }) => STOPS_WRITES.includes(name))?.what
+    return listOutages(log).find(({ name }) => name === STOPS_WRITES)?.what
   } catch (error) {
     noteOutage(log, error, 'probes')
     return describeOutage(error)?.what ?? OTHER_REASON

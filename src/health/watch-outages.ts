@@ -1,3 +1,4 @@
+import postgres from 'postgres'
 import type { Context } from '../context.ts'
 import type { Operation } from '../gateway/breakers.ts'
 import { InboxFullError } from '../ipn/inbox.ts'
@@ -69,15 +70,24 @@ export function watchOutages({
 /**
  * Fails where the database cannot write. A read-only server refuses an update, even one of no row, and the pool then opens
  * its sessions anew. A server without free space accepts that update, and goes on committing while its log has room: so the
- * rows of a count are written to a temporary file beside the tables, which leaves nothing behind.
+ * rows of a count are written to a temporary file beside the tables, which leaves nothing behind. One that `temp_file_limit`
+ * cuts off was written.
  * @throws database errors
  */
 export async function proveWrites(sql: Sql): Promise<void> {
-  await sql.unsafe(
+  const proof = sql.unsafe(
     `update merchant_accounts set hold = hold where false;
     set local work_mem = '${MEMORY}'; set local temp_tablespaces = '';
     select count(*) from generate_series(1, ${ROWS})`,
   )
+  await proof.catch((error: unknown) => {
+    if (!isLimitReached(error)) throw error
+  })
+}
+
+/** SQLSTATE configuration_limit_exceeded. */
+function isLimitReached(error: unknown): boolean {
+  return error instanceof postgres.PostgresError && error.code === '53400'
 }
 
 /** Commits a transaction id and nothing else: the server writes and flushes its log, and waits for its standby. */

@@ -128,20 +128,29 @@ type Running = { pid: number; port: number; isReady: boolean }
  */
 function findServer(cluster: string): Running | undefined {
   const file = join(cluster, 'postmaster.pid')
-  if (!fs.existsSync(file)) return undefined
-  const lines = fs.readFileSync(file, 'utf8').split('\n')
+  const text = readIfThere(file)
+  if (text === undefined) return undefined
+  const lines = text.split('\n')
   const pid = Number(lines[0])
   const isOther = pid > 0 && pid !== process.pid && pid !== process.ppid
-  const isServer = isOther && isAlive(pid) && hasSameOwner(pid, cluster)
+  const isServer = isOther && isAlive(pid) && servesCluster(pid, cluster)
   return isServer
     ? { pid, port: Number(lines[3]), isReady: lines[7]?.trim() === 'ready' }
     : undefined
 }
 
-/** True where the system does not show it. */
-function hasSameOwner(pid: number, cluster: string): boolean {
-  const shown = fs.statSync(`/proc/${pid}`, { throwIfNoEntry: false })
-  return shown === undefined || shown.uid === fs.statSync(cluster).uid
+/** By its command line. True where the system does not show that. */
+function servesCluster(pid: number, cluster: string): boolean {
+  return readIfThere(`/proc/${pid}/cmdline`)?.includes(cluster) ?? true
+}
+
+/** A server that ends removes its files meanwhile. */
+function readIfThere(file: string): string | undefined {
+  try {
+    return fs.readFileSync(file, 'utf8')
+  } catch {
+    return undefined
+  }
 }
 
 const writeUrl = (cluster: string, port: number) =>

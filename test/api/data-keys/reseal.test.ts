@@ -268,3 +268,28 @@ it('a fingerprint keeps its key, so a repeated request is the same refund', asyn
   const again = await expectTaken(await ask({ url, idempotencyKey }, id, body), true)
   expect(again.id).toBe(refund.id)
 })
+
+it('a key that the database lost, in a restore or with its primary, is stored again by a process that knows it', async () => {
+  const { sql } = await makeDatabase()
+  const place = { column: 'refunds.receiver', row: 'R' } as const
+  const service = await openDataKeys(sql, { current: KEY })
+  await addSealKey(sql, { current: KEY })
+  await sql`update data_keys set created_at = created_at - interval '1 minute'`
+  await service.reread()
+  const [fresh] = await sql<{ id: string }[]>`
+    select id from data_keys where purpose = 'seal' order by created_at desc limit 1`
+  const sealed = service.encrypt('secret', place)
+  await sql`delete from data_keys where id = ${fresh?.id ?? ''}`
+  await service.reread()
+  expect(service.decrypt(sealed, place)).toBe('secret')
+  expect((await openDataKeys(sql, { current: KEY })).decrypt(sealed, place)).toBe('secret')
+})
+
+it('is refused under a root key that the service was not started with', async () => {
+  const { sql } = await makeDatabase()
+  await openDataKeys(sql, { current: KEY })
+  const roots = { current: makeKey(2), previous: KEY }
+  await expect(addSealKey(sql, roots)).rejects.toThrow(/start the service with this key first/)
+  await openDataKeys(sql, roots)
+  await addSealKey(sql, roots)
+})

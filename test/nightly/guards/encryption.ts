@@ -85,4 +85,22 @@ export const ENCRYPTION: readonly Guard[] = [
     claim: 'a ciphertext is read in its own column and row only',
     control: 'a fingerprint says with which key it was made; without that key nobody can compare',
   },
+  {
+    file: 'src/db/data-keys.ts',
+    text: '    await keepStored(sql, roots[0], keys)\n',
+    mutation: '    await keepStored(sql, roots[0], [])\n',
+    test: 'test/api/data-keys/reseal.test.ts',
+    claim:
+      'a key that the database lost, in a restore or with its primary, is stored again by a process that knows it',
+    control: 'is refused under a root key that the service was not started with',
+  },
+  {
+    file: 'src/db/data-keys.ts',
+    text: 'openKey(one, roots).isCurrent)) throw',
+    mutation: 'openKey(one, roots))) throw',
+    test: 'test/api/data-keys/reseal.test.ts',
+    claim: 'is refused under a root key that the service was not started with',
+    control:
+      'a key that the database lost, in a restore or with its primary, is stored again by a process that knows it',
+  },
 ]

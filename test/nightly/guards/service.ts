@@ -19,8 +19,8 @@ export const SERVICE: readonly Guard[] = [
   },
   {
     file: 'src/health/routes.ts',
-    text: 'STOPS_WRITES.includes(name)',
-    mutation: 'STOPS_WRITES.includes(`${name} `)',
+    text: 'name === STOPS_WRITES)',
+    mutation: '`${name} ` === STOPS_WRITES)',
     test: 'test/api/health/routes.test.ts',
     claim:
       'health is not ready once a notification (insert on ipn_events) finds no room (53100), says so, and recovers by itself',

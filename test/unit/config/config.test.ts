@@ -136,6 +136,8 @@ const WRONG_SECRETS: [string, string][] = [
   ['API_KEY', `hunter2 ${'x'.repeat(32)}`],
   ['API_KEY', '01101001100101101001011001101001'],
   ['API_KEY', 'hunter2!'.repeat(8)],
+  ['API_KEY', 'abcdefghijklmnopqrstuvwxyz012345'],
+  ['API_KEY', `${'a'.repeat(23)}MyApiKey24`],
   ['API_KEY', '01234567890123456789012345678901'],
   ['DATA_ENCRYPTION_KEY', 'hunter2'],
   ['DATA_ENCRYPTION_KEY', Buffer.alloc(31).toString('base64')],
