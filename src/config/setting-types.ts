@@ -42,16 +42,20 @@ export function apiKey() {
   const example = '<the output of: openssl rand -hex 32>'
   const must = 'be 32 to 256 visible ASCII characters without spaces'
   return text({ form: /^[\x21-\x7e]{32,256}$/, must, example }).refine(
-    (key) => new Set(key).size >= 10 && !isRepetition(key) && countUnforeseen(key) >= 16,
+    (key) => key.length < 32 || isUnforeseen(key),
     `must not be easy to guess: it has too few different characters, or repeats them; ${example}`,
   )
 }
 
-/** Counts the characters but those that go on as the two before them do, as in `aaaaa` or `12345`. */
-function countUnforeseen(text: string): number {
+/** Characters of a key that do not follow from those before. */
+const LEAST_UNFORESEEN = 14
+
+/** Whether a text has many different characters, also without those that go on as in `aaaaa` or `12345`, and repeats nothing. */
+function isUnforeseen(text: string): boolean {
   const codes = [...text].map((one) => one.charCodeAt(0))
   const step = (at: number) => (codes[at] ?? 0) - (codes[at - 1] ?? 0)
-  return codes.filter((_, at) => at < 2 || step(at) !== step(at - 1)).length
+  const unforeseen = codes.filter((_, at) => at < 2 || step(at) !== step(at - 1))
+  return new Set(text).size >= 10 && !isRepetition(text) && unforeseen.length >= LEAST_UNFORESEEN
 }
 
 /** Whether a text goes on as it began, in steps of at most half its length. */

@@ -135,7 +135,7 @@ const WRONG_SECRETS: [string, string][] = [
   ['API_KEY', 'hunter2'],
   ['API_KEY', `hunter2 ${'x'.repeat(32)}`],
   ['API_KEY', '01101001100101101001011001101001'],
-  ['API_KEY', 'hunter2!'.repeat(8)],
+  ['API_KEY', 'hunter2!K7qz'.repeat(4)],
   ['API_KEY', 'abcdefghijklmnopqrstuvwxyz012345'],
   ['API_KEY', `${'a'.repeat(23)}MyApiKey24`],
   ['API_KEY', '01234567890123456789012345678901'],
