@@ -96,9 +96,9 @@ it('a migration that this version does not know is refused, and nothing is appli
 it('the migrations name no schema: they make the tables in the first one of the search path', async () => {
   const database = await createEmptyDatabase()
   await database.sql`create schema elsewhere`
-  const url = new URL(database.url)
-  url.searchParams.set('search_path', 'elsewhere')
-  await migrateDatabase(url.href)
+  const name = new URL(database.url).pathname.slice(1)
+  await database.sql.unsafe(`alter database ${name} set search_path = elsewhere`)
+  await migrateDatabase(database.url)
   const tables = await database.sql<{ schema: string; n: number }[]>`
     select schemaname as schema, count(*)::int as n from pg_tables
     where schemaname in ('public', 'elsewhere') group by schemaname`
