@@ -1,5 +1,5 @@
 import { createServers, type Driver, openDriver } from './driver.ts'
-import { isDatabaseUnavailable } from './errors.ts'
+import { isDatabaseUnavailable, isTransient } from './errors.ts'
 import type { Servers } from './guard.ts'
 import { limitStatements } from './statement-limits.ts'
 import type { Sql } from './types.ts'
@@ -126,14 +126,22 @@ export async function findWeakCommits(sql: Sql): Promise<string | undefined> {
 }
 
 /**
- * Keeps this process running when a connection is lost while it opens: the driver then leaves a rejection that cannot be
- * caught (porsager/postgres 1223). The query that waits for the connection gets its own error. Any other rejection that is
- * not handled still ends the process.
+ * Keeps this process running when a connection is lost, or times out, while it opens, and when a request to cancel a
+ * statement cannot be sent: the driver then leaves a rejection that cannot be caught (porsager/postgres 1223). The query
+ * that waits gets its own error. Any other rejection that is not handled still ends the process.
  * @param onLost called with the error
  */
 export function tolerateLostConnections(onLost: (error: unknown) => void = () => {}): void {
   process.on('unhandledRejection', (reason) => {
-    if (!isDatabaseUnavailable(reason)) throw reason
+    const isOfConnection =
+      isDatabaseUnavailable(reason) || isTransient(reason) || isConnecting(reason)
+    if (!isOfConnection) throw reason
     onLost(reason)
   })
+}
+
+/** Whether a connection could not be made, for whatever reason of the system. */
+function isConnecting(error: unknown): boolean {
+  const call = error instanceof Error && 'syscall' in error ? error.syscall : undefined
+  return call === 'connect' || call === 'getaddrinfo'
 }
