@@ -5,6 +5,7 @@ import {
   createReader,
   dropUnsent,
   isCancelRequest,
+  isIdle,
   readError,
   readParameter,
 } from './messages.ts'
@@ -50,8 +51,9 @@ export type SessionOptions = {
  * - The error of a socket is told together with its close, and so is the error with which the session ended. Between the
  *   two the driver would send statements to the closed connection, keep them, and take the first messages of its next
  *   session for their results: a `commit` that no server received would be reported as done.
- * - A FATAL error is not passed on but told with the close. The driver would keep it, and reject the first statement of its
- *   next session with it.
+ * - A FATAL error is not passed on but told with the close, and any other one with the end of the answer. The driver would
+ *   keep it beyond the session, and reject the first statement of its next one with it.
+ * - A session ends if the driver would repeat a statement of a transaction after its COMMIT.
  * - What the driver kept of its last session is not sent in the next one.
  * - A session that ends before it is open ends with an error. Without one the driver would connect again at once and
  *   without end, and whoever waits for the session would not learn of it.
@@ -62,6 +64,7 @@ export function guardSession<S extends Socket>(socket: S, options: SessionOption
   const emit: (event: string | symbol, ...given: unknown[]) => boolean = socket.emit.bind(socket)
   const { write } = socket
   let failure: unknown
+  let isInTransaction = false
   const session: Session = {
     end(error) {
       failure ??= error
@@ -71,14 +74,15 @@ export function guardSession<S extends Socket>(socket: S, options: SessionOption
   const phases = followPhases(session, options)
   const watch = watchAnswers(options, session)
   const read = createReader((type, body) => {
-    if (type === 'E') return readError(body, readOnly)
+    if (type === 'E') return readError(body, { readOnly, isInTransaction })
     if (type === 'S') return readParameter(body, readOnly)
     if (type === 'K' && body.length >= 8) phases.name(body)
     if (type !== 'Z') return undefined
+    isInTransaction = !isIdle(body)
     watch.onAnswered()
     phases.open()
     return undefined
-  })
+  }, watch.isOwed)
 
   function receive(chunk: Buffer): void {
     const { passed, refusal } = read(chunk)
@@ -210,6 +214,8 @@ function watchAnswers(options: SessionOptions, session: Session) {
   }
   return {
     stop,
+    /** Whether the server will say that it is ready. */
+    isOwed: () => owed > 0,
     /** Whole messages are being sent. */
     onSent(messages: Buffer): void {
       owed += countRequests(messages)

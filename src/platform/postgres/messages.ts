@@ -15,11 +15,14 @@ export type Refusal = { of: 'session' | 'writes'; error: Error }
 
 /**
  * Creates a reader of what a server sends, however it is cut into chunks.
- * @param judge reads a message; what it returns ends the session
+ * @param judge reads a message, an error perhaps again; what it returns ends the session
+ * @param isOwed whether the server will say that it is ready again. Then an error is held back until it has: of a session
+ *   that ends between the two the driver would keep it, and reject a statement of the next one with it.
  * @returns a function that returns what a chunk holds for the driver, up to the message that ends the session
  */
 export function createReader(
   judge: (type: ReadMessage, body: Buffer) => Refusal | undefined,
+  isOwed: () => boolean,
 ): (chunk: Buffer) => { passed: Buffer; refusal?: Refusal } {
   /** A message to be read, or the head of any, of which the rest has not come yet. */
   let held = NOTHING
@@ -34,6 +37,7 @@ export function createReader(
       if (type && next > bytes.length) break
       const refusal = type && judge(type, bytes.subarray(at + HEAD_BYTES, next))
       if (refusal) return { passed: bytes.subarray(0, at), refusal }
+      if (type === 'E' && isOwed() && !hasReady(bytes, next)) break
       at = next
     }
     const end = Math.min(at, bytes.length)
@@ -41,6 +45,15 @@ export function createReader(
     held = end < bytes.length ? Buffer.from(bytes.subarray(end)) : NOTHING
     return { passed: bytes.subarray(0, end) }
   }
+}
+
+/** Whether a whole ReadyForQuery is among the messages from there on. */
+function hasReady(bytes: Buffer, from: number): boolean {
+  let at = from
+  while (at + HEAD_BYTES < bytes.length && READ[bytes[at] ?? 0] !== 'Z') {
+    at += 1 + bytes.readUInt32BE(at + 1)
+  }
+  return at + HEAD_BYTES < bytes.length
 }
 
 /** The fields of an error (Postgres 17, 53.8) by the driver's names. */
@@ -54,18 +67,32 @@ const FIELDS: Readonly<Record<string, string>> = {
 }
 
 /**
- * Reads an error: one that is FATAL ends the session, and the refusal to write ends all of them.
- * @param readOnly the session itself refuses to write, whatever the server accepts
+ * The functions of the server after whose errors the driver (3.4.9) sends the statement again. In a transaction that is
+ * behind its COMMIT, which the server has answered with ROLLBACK: the statement would be committed alone.
  */
-export function readError(body: Buffer, readOnly: boolean): Refusal | undefined {
+const SENT_AGAIN = /^(FetchPreparedStatement|RevalidateCachedQuery|transformAssignedExpr)$/
+
+/** `readOnly`: the session itself refuses to write, whatever the server accepts. `isInTransaction`: it has begun one. */
+type SessionState = { readOnly: boolean; isInTransaction: boolean }
+
+/**
+ * Reads an error: one that is FATAL ends the session, as one after which the driver would repeat a statement of a
+ * transaction, and the refusal to write ends all of them.
+ */
+export function readError(
+  body: Buffer,
+  { readOnly, isInTransaction }: SessionState,
+): Refusal | undefined {
   const fields: Record<string, string> = { message: 'the server ended the session' }
   for (const field of body.toString().split('\0')) {
     const name = FIELDS[field.charAt(0)]
     if (name) fields[name] = field.slice(1)
   }
   const isFatal = fields.severity === 'FATAL' || fields.severity === 'PANIC'
-  if (!isFatal && (readOnly || fields.code !== READ_ONLY)) return undefined
-  return { of: isFatal ? 'session' : 'writes', error: createServerError(fields) }
+  const isRepeated = isInTransaction && SENT_AGAIN.test(fields.routine ?? '')
+  if (isFatal || isRepeated) return { of: 'session', error: createServerError(fields) }
+  if (readOnly || fields.code !== READ_ONLY) return undefined
+  return { of: 'writes', error: createServerError(fields) }
 }
 
 /** Reads a parameter. A server reports these when a session opens, and before its next answer when they change. */
@@ -104,6 +131,11 @@ export function dropUnsent(bytes: Buffer): Buffer {
   let at = 0
   while (at + HEAD_BYTES <= bytes.length && bytes[at] !== 0) at += 1 + bytes.readUInt32BE(at + 1)
   return bytes.subarray(at)
+}
+
+/** The state of a session that is ready (Postgres 17, 53.7, ReadyForQuery). */
+export function isIdle(ready: Buffer): boolean {
+  return ready[0] === 'I'.charCodeAt(0)
 }
 
 const CANCEL_CODE = 80_877_102

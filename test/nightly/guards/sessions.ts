@@ -214,4 +214,38 @@ export const SESSIONS: readonly Guard[] = [
     control:
       'sslmode=prefer continues in plain text with a server that has no TLS, and disable does not request it',
   },
+  {
+    file: 'src/platform/postgres/messages.ts',
+    text: "if (type === 'E' && isOwed() && !hasReady(bytes, next)) break",
+    mutation: "if (type === 'E' && isOwed() && !hasReady(bytes, next) && at < 0) break",
+    test: 'test/process/postgres/ended-session.test.ts',
+    claim:
+      'an error of a session that ends before it is ready again is that of no statement in the next one',
+    control: 'the last statement of a unit of work that fails is not committed by itself',
+  },
+  {
+    file: 'src/platform/postgres/guard.ts',
+    text: '    isInTransaction = !isIdle(body)\n',
+    mutation: '    isInTransaction = isIdle(body) && isInTransaction\n',
+    test: 'test/process/postgres/ended-session.test.ts',
+    claim: 'the last statement of a unit of work that fails is not committed by itself',
+    control:
+      'an error of a session that ends before it is ready again is that of no statement in the next one',
+  },
+  {
+    file: 'src/platform/postgres/driver.ts',
+    text: '  sql.options.host.splice(1)\n',
+    mutation: '',
+    test: 'test/process/postgres/unreachable-server.test.ts',
+    claim: 'several servers of PGHOST are not connected to in turn without a pause',
+    control: 'a network without a route to the server fails who waits, and not the process',
+  },
+  {
+    file: 'src/platform/postgres/pool.ts',
+    text: 'isTransient(reason) || isConnecting(reason)',
+    mutation: '(isTransient(reason) && isConnecting(reason)) || isConnecting(reason)',
+    test: 'test/process/postgres/connection-start.test.ts',
+    claim: 'a connection that the server is too slow to open does not end the process',
+    control: 'a start at a proxy without a database behind it connects once, says why, and ends',
+  },
 ]

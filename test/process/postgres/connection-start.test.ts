@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { withKey } from '../../support/api.ts'
 import { startClosingServer, startSilentServer } from '../../support/closing-server.ts'
-import { borrowDatabase } from '../../support/database.ts'
+import { borrowDatabase, holdLocks } from '../../support/database.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
 import { runMain, settingsFor, startServiceProcess } from '../../support/process.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -40,6 +40,32 @@ it('a connection cut off while it is opened, at whichever answer, does not end t
     await waitUntil(async () => (await read()) === 404, { what: 'the database is back' })
   }
   expect(service.output().out).toContain('"work":"connections"')
+  expect(service.child.exitCode).toBeNull()
+})
+
+it('a connection that the server is too slow to open does not end the process', async () => {
+  const database = await borrowDatabase()
+  onTestFinished(() => database.release())
+  const service = await startServiceProcess({
+    ...settingsFor(database.url, 'http://127.0.0.1:9'),
+    LOG_LEVEL: 'debug',
+  })
+  const read = async () => (await fetch(`${service.url}/v1/transactions`, withKey())).status
+  expect(await read()).toBe(200)
+  // The driver asks for the types of arrays before anything else.
+  const lock = await holdLocks(database, async (tx) => {
+    await tx`lock table pg_catalog.pg_type in access exclusive mode`
+    await tx`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name = 'ipn-processor'`
+  })
+  const isTooSlow = async () => {
+    await read().catch(() => undefined)
+    return service.child.exitCode ?? service.output().out.includes('57014')
+  }
+  await expect.poll(isTooSlow, { timeout: 20_000 }).toBe(true)
+  await lock.release()
+  await expect.poll(() => read().catch(() => undefined), { timeout: 20_000 }).toBe(200)
   expect(service.child.exitCode).toBeNull()
 })
 

@@ -2,7 +2,12 @@ import type { Socket } from 'node:net'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { openDatabase } from '../../../src/db/client.ts'
 import { openPool } from '../../../src/platform/postgres/pool.ts'
-import { pipeline, runInTransaction } from '../../../src/platform/postgres/transaction.ts'
+import {
+  pipeline,
+  runInTransaction,
+  runPipelined,
+} from '../../../src/platform/postgres/transaction.ts'
+import { startDatabaseProxy } from '../../support/database-proxy.ts'
 import { hurry } from '../../support/hurry.ts'
 import { useOwnDatabase } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -98,6 +103,57 @@ describe('a session that the server ends', () => {
     await runInTransaction(sql, async (tx) => await tx`insert into stored values (5)`)
     expect(await database.sql`select n from stored`).toEqual([{ n: 5 }])
   })
+})
+
+it('an error of a session that ends before it is ready again is that of no statement in the next one', async () => {
+  const proxy = await startDatabaseProxy(database.url)
+  onTestFinished(() => proxy.stop())
+  const { sql, close } = openDatabase(proxy.url(), 1)
+  onTestFinished(close)
+  await sql`create table once (n int constraint only_once primary key)`
+  await sql`insert into once values (${1})`
+  proxy.alter = (answer, client) => {
+    const end = findEndOfError(answer)
+    if (end === undefined) return answer
+    proxy.alter = (next, other) => (other === client ? Buffer.alloc(0) : next)
+    setTimeout(() => client.destroy(), 50)
+    return answer.subarray(0, end)
+  }
+  await expect(sql`insert into once values (${1})`).rejects.toThrow()
+  const next = runInTransaction(sql, async (tx) => await tx`insert into once values (${2})`)
+  await expect(next).resolves.toEqual([])
+  expect(await sql`select n from once order by n`).toEqual([{ n: 1 }, { n: 2 }])
+})
+
+/** Where the first error among whole messages ends. */
+function findEndOfError(messages: Buffer): number | undefined {
+  for (let at = 0; at + 5 <= messages.length; ) {
+    const next = at + 1 + messages.readUInt32BE(at + 1)
+    if (messages[at] === 'E'.charCodeAt(0)) return next
+    at = next
+  }
+  return undefined
+}
+
+// The driver sends a statement again whose plan was made for other columns, behind the COMMIT that was refused.
+it('the last statement of a unit of work that fails is not committed by itself', async () => {
+  const { sql, close } = openDatabase(database.url, 1)
+  onTestFinished(close)
+  await database.sql`create table widened (n int)`
+  const store = (n: number) =>
+    runPipelined(sql, {
+      open: async (tx) => void (await tx`select 1`),
+      work: async (tx) => ({
+        value: n,
+        last: () => tx`insert into widened (n) values (${n}) returning *`,
+      }),
+    })
+  await store(1)
+  await database.sql`alter table widened add more int`
+  await expect(store(2)).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' })
+  expect(await sql`select n from widened`).toEqual([{ n: 1 }])
+  await store(3)
+  expect(await sql`select n from widened order by n`).toEqual([{ n: 1 }, { n: 3 }])
 })
 
 it('a statement that got no connection in time is refused, and does nothing later', async () => {

@@ -1,4 +1,4 @@
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { openDatabase } from '../../../src/db/client.ts'
 import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.ts'
 import { openPool } from '../../../src/platform/postgres/pool.ts'
@@ -110,4 +110,15 @@ it('attempts to connect wait longer the more of them have failed', async () => {
   await waitUntil(() => closing.countConnections() >= 12, { what: 'twelve attempts' })
   // The waits are 1.8 s at least; without them it is some milliseconds.
   expect(performance.now() - startedAt).toBeGreaterThan(1_500)
+})
+
+it('several servers of PGHOST are not connected to in turn without a pause', async () => {
+  const closing = await startClosingServer()
+  vi.stubEnv('PGHOST', '127.0.0.1,127.0.0.1')
+  vi.stubEnv('PGPORT', String(closing.port))
+  onTestFinished(() => void vi.unstubAllEnvs())
+  const { sql, close } = openPool('postgres:///name', 1)
+  onTestFinished(close)
+  await expect(sql`select 1`).rejects.toMatchObject({ code: 'CONNECTION_CLOSED' })
+  expect(closing.countConnections()).toBe(1)
 })

@@ -11,8 +11,10 @@ const message = (type: string, body: string) => {
   head.writeUInt32BE(bytes.length + 4, 1)
   return Buffer.concat([head, bytes])
 }
-const error = (severity: string, code: string) =>
-  message('E', `S${severity}\0V${severity}\0C${code}\0Mended\0RProcessInterrupts\0\0`)
+const error = (severity: string, code: string, routine = 'ProcessInterrupts') =>
+  message('E', `S${severity}\0V${severity}\0C${code}\0Mended\0R${routine}\0\0`)
+const REPEATED = error('ERROR', '0A000', 'RevalidateCachedQuery')
+const READY = message('Z', 'I')
 const BEFORE = Buffer.concat([
   message('S', 'in_hot_standby\0off\0'),
   message('D', 'a row with EZEZ in it'),
@@ -23,14 +25,21 @@ const AFTER = message('C', 'COMMIT\0')
 const SIZES = Array.from({ length: 120 }, (_, index) => index + 1)
 
 /** Reads the bytes in chunks of a size, until one ends the session. */
-function readIn(size: number, bytes: Buffer, readOnly = false) {
+function readIn(
+  size: number,
+  bytes: Buffer,
+  { readOnly = false, isInTransaction = false, isOwed = false } = {},
+) {
   let ready = 0
-  const read = createReader((type, body) => {
-    if (type === 'E') return readError(body, readOnly)
-    if (type === 'S') return readParameter(body, readOnly)
-    ready += 1
-    return undefined
-  })
+  const read = createReader(
+    (type, body) => {
+      if (type === 'E') return readError(body, { readOnly, isInTransaction })
+      if (type === 'S') return readParameter(body, readOnly)
+      ready += 1
+      return undefined
+    },
+    () => isOwed,
+  )
   const passed: Buffer[] = []
   for (let at = 0; at < bytes.length; at += size) {
     const result = read(bytes.subarray(at, at + size))
@@ -58,9 +67,32 @@ describe('however a session is cut into chunks, the reader', () => {
     const refusals = [error('ERROR', '25006'), message('S', 'default_transaction_read_only\0on\0')]
     const all = Buffer.concat([BEFORE, ...refusals, AFTER])
     for (const size of SIZES) {
-      const found = readIn(size, all, true)
+      const found = readIn(size, all, { readOnly: true })
       expect(found.passed.equals(all), `in chunks of ${size}`).toBe(true)
       expect(found).not.toHaveProperty('error')
     }
+  })
+
+  it('holds an error back until the server is ready, if it will say so', () => {
+    const refused = Buffer.concat([message('D', 'Z'), error('ERROR', '23505')])
+    const notice = message('N', 'SNOTICE\0Mthe row is Z\0\0')
+    for (const size of SIZES) {
+      const early = readIn(size, Buffer.concat([refused, notice]), { isOwed: true })
+      expect(early.passed.equals(message('D', 'Z')), `in chunks of ${size}`).toBe(true)
+      const whole = Buffer.concat([refused, notice, READY])
+      for (const isOwed of [true, false]) {
+        expect(readIn(size, whole, { isOwed }).passed.equals(whole)).toBe(true)
+      }
+      expect(readIn(size, refused).passed.equals(refused)).toBe(true)
+    }
+  })
+
+  it('ends a session in a transaction whose statement the driver would repeat, and no other', () => {
+    const whole = Buffer.concat([REPEATED, READY])
+    expect(readIn(500, whole, { isInTransaction: true })).toMatchObject({
+      of: 'session',
+      error: { code: '0A000' },
+    })
+    expect(readIn(500, whole).passed.equals(whole)).toBe(true)
   })
 })
