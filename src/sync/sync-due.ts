@@ -81,7 +81,7 @@ type CallSlot = {
   end(): void
 }
 
-/** Takes the call slot of a claim; undefined if another round has taken it meanwhile. */
+/** Takes the call slot of a claim; undefined if none is free any more. */
 function takeSlot(
   { callSlots, commitSlots, breakers }: SyncContext,
   { merchantCode, hasRefunds }: Claim,
