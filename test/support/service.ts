@@ -147,8 +147,7 @@ export async function startTestService(
   await ensureFirstKey(service.ctx.sql, KEY, service.ctx.config.API_KEY_GRACE_MS)
   // Tests send more requests at once than an order system may.
   await service.ctx.sql`update api_keys set rate_per_minute = 100000000 where from_setting`
-  await watchService(service)
-  return service
+  return await watchService(service)
 }
 
 /** Adds a key, e.g. bound to one merchant or without a scope. */

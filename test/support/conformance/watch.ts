@@ -10,6 +10,7 @@ const OF_WORKERS = ['/healthz', '/readyz', '/metrics']
 
 /** Services in this process, by port. */
 const watched = new Map<number, Check>()
+let listens = false
 /** Services in other processes. */
 const origins = new Set<string>()
 let document: string | undefined
@@ -20,11 +21,19 @@ const Exchange = z.object({
   response: z.instanceof(ServerResponse),
 })
 
-/** Checks every response of this service from now on against the API's document. */
-export async function watchService({ ctx, url }: Pick<Service, 'ctx' | 'url'>): Promise<void> {
+/**
+ * Checks every response of this service against the API's document until it is stopped by what is returned: its
+ * port may then go to another server of a test.
+ */
+export async function watchService<S extends Service>(service: S): Promise<S> {
+  const { ctx } = service
+  const port = Number(new URL(service.url).port)
   document ??= await buildDocument(ctx)
-  if (watched.size === 0) subscribe('http.server.request.start', listen)
-  watched.set(Number(new URL(url).port), shareCheck(document, ctx.config.ROLE === 'worker'))
+  if (!listens) subscribe('http.server.request.start', listen)
+  listens = true
+  watched.set(port, shareCheck(document, ctx.config.ROLE === 'worker'))
+  const stop = () => service.stop().finally(() => watched.delete(port))
+  return { ...service, stop }
 }
 
 /** Of the routes of `ROLE=web`, which are those of every role. */
