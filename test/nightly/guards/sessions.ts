@@ -177,8 +177,8 @@ export const SESSIONS: readonly Guard[] = [
   },
   {
     file: 'src/platform/postgres/messages.ts',
-    text: '      if (type && next > bytes.length) break\n',
-    mutation: '      if (type && next > bytes.length + 60) break\n',
+    text: '(type || isDropped) && next > bytes.length) break\n',
+    mutation: '(type || isDropped) && next > bytes.length + 60) break\n',
     test: 'test/unit/platform/postgres/messages.test.ts',
     claim:
       'however a session is cut into chunks, the reader finds the error that ends it, and passes on what stands before',
@@ -265,8 +265,8 @@ export const SESSIONS: readonly Guard[] = [
   },
   {
     file: 'src/platform/postgres/messages.ts',
-    text: "if (type === 'E' && isOwed() && !hasReady(bytes, next)) break",
-    mutation: "if (type === 'E' && isOwed() && !hasReady(bytes, next) && at < 0) break",
+    text: "if (type === 'E' && !isDropped && isOwed() && !hasReady(bytes, next)) break",
+    mutation: "if (type === 'E' && !isDropped && isOwed() && !hasReady(bytes, next) && at < 0) break",
     test: 'test/process/postgres/ended-session.test.ts',
     claim:
       'an error of a session that ends before it is ready again is that of no statement in the next one',
