@@ -4,7 +4,8 @@ import { createApp } from './app.ts'
 import { listPasses, startBackground } from './background.ts'
 import { isLoopback } from './config/setting-types.ts'
 import { type ContextOptions, createContext, type ServiceContext } from './create-context.ts'
-import { EVENTS_PUBLISHED, TRANSACTION_CHANGED } from './db/names.ts'
+import { EVENTS_PUBLISHED, TRANSACTION_CHANGED, TRANSACTIONS_REGISTERED } from './db/names.ts'
+import { formatUnknownKey } from './db/transaction-key.ts'
 import { openMetricsServer } from './health/routes.ts'
 import { watchOutages } from './health/watch-outages.ts'
 import { createBodyBudget } from './http/body.ts'
@@ -169,7 +170,12 @@ async function listenForChanges({
   transactionWaiters,
   feedWaiters,
 }: ServiceContext): Promise<void> {
-  await sql.listen(TRANSACTION_CHANGED, transactionWaiters.wake, transactionWaiters.wakeAll)
+  const { wake, wakeAll } = transactionWaiters
+  await sql.listen(TRANSACTION_CHANGED, wake, wakeAll)
+  const wakeUnknown = (payload: string) => {
+    for (const id of payload.split('\n')) wake(formatUnknownKey(id))
+  }
+  await sql.listen(TRANSACTIONS_REGISTERED, wakeUnknown, wakeAll)
   await sql.listen(EVENTS_PUBLISHED, feedWaiters.wakeAll, feedWaiters.wakeAll)
 }
 

@@ -90,9 +90,10 @@ describe('a wait', () => {
     const { transactionId, finish } = await beginToPay({ quiet: true })
     await expect(client.transactions.wait(transactionId)).rejects.toThrow(NotFoundError)
     const waiting = client.transactions.wait(transactionId, { untilKnown: true })
-    await waitUntil(() => seen.length >= 2, { what: 'a 404' })
+    await waitUntil(() => seen.length === 2, { what: 'a request that is held' })
     await finish()
     expect(await waiting).toMatchObject({ state: 'paid' })
+    expect(seen.slice(1).every(({ url }) => url.searchParams.get('wait') === '25')).toBe(true)
   })
 
   it('ends at its time-out, for a transaction that is not final or not known', async () => {
