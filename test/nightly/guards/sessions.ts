@@ -282,14 +282,6 @@ export const SESSIONS: readonly Guard[] = [
       'an error of a session that ends before it is ready again is that of no statement in the next one',
   },
   {
-    file: 'src/platform/postgres/driver.ts',
-    text: '  sql.options.host.splice(1)\n',
-    mutation: '',
-    test: 'test/process/postgres/unreachable-server.test.ts',
-    claim: 'several servers of PGHOST are not connected to in turn without a pause',
-    control: 'a network without a route to the server fails who waits, and not the process',
-  },
-  {
     file: 'src/platform/postgres/pool.ts',
     text: '!isDatabaseUnavailable(reason) && !isTransient(reason)',
     mutation: '!isDatabaseUnavailable(reason) || !isTransient(reason)',
