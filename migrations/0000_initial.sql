@@ -1,18 +1,12 @@
-CREATE TABLE "api_key_days" (
-	"key_id" uuid NOT NULL,
-	"day" date NOT NULL,
-	"refunded" numeric DEFAULT '0' NOT NULL,
-	"refunded_by_currency" jsonb DEFAULT '{}'::jsonb NOT NULL,
-	CONSTRAINT "api_key_days_pkey" PRIMARY KEY("key_id","day"),
-	CONSTRAINT "api_key_days_refunded_not_negative" CHECK ("refunded" >= 0)
-);
---> statement-breakpoint
-CREATE TABLE "api_keys" (
+CREATE TABLE "actors" (
 	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
+	"kind" text NOT NULL,
 	"name" text NOT NULL,
-	"hash" "bytea" NOT NULL,
-	"scopes" text[] NOT NULL,
-	"merchant_code" text NOT NULL,
+	"folded_name" text NOT NULL,
+	"hash" "bytea",
+	"scopes" text[] DEFAULT '{}' NOT NULL,
+	"roles" text[] DEFAULT '{}' NOT NULL,
+	"merchants" text[] NOT NULL,
 	"refund_max" numeric,
 	"refund_daily_max" numeric,
 	"refund_max_by_currency" jsonb,
@@ -22,17 +16,34 @@ CREATE TABLE "api_keys" (
 	"last_used_at" timestamp with time zone,
 	"last_used_from" text,
 	"replaces" uuid,
-	"chain_id" uuid,
+	"chain_id" uuid NOT NULL,
 	"person" text,
-	"from_setting" boolean DEFAULT false NOT NULL,
+	"folded_person" text,
+	"principal" text GENERATED ALWAYS AS (coalesce('person:' || folded_person, 'key:' || chain_id::text)) STORED NOT NULL,
+	"email" text,
+	"folded_email" text,
+	"language" text,
+	"time_zone" text,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"expires_at" timestamp with time zone,
-	"revoked_at" timestamp with time zone,
-	CONSTRAINT "api_keys_hash" UNIQUE("hash"),
-	CONSTRAINT "api_keys_replaced_once" UNIQUE("replaces"),
-	CONSTRAINT "api_keys_hash_is_sha256" CHECK (length("hash") = 32),
-	CONSTRAINT "api_keys_rate_positive" CHECK ("rate_per_minute" > 0),
-	CONSTRAINT "api_keys_chain_whole" CHECK (("replaces" is null) = ("chain_id" is null))
+	"ended_at" timestamp with time zone,
+	CONSTRAINT "actors_hash" UNIQUE("hash"),
+	CONSTRAINT "actors_replaced_once" UNIQUE("replaces"),
+	CONSTRAINT "actors_hash_is_sha256" CHECK (length("hash") = 32),
+	CONSTRAINT "actors_rate_positive" CHECK ("rate_per_minute" > 0),
+	CONSTRAINT "actors_have_merchants" CHECK (cardinality("merchants") > 0),
+	CONSTRAINT "actors_person_folded" CHECK (("person" is null) = ("folded_person" is null)),
+	CONSTRAINT "actors_key_whole" CHECK ("kind" <> 'key' or ("hash" is not null and cardinality("roles") = 0)),
+	CONSTRAINT "actors_person_whole" CHECK ("kind" <> 'person' or ("hash" is null and cardinality("scopes") = 0 and cardinality("roles") > 0 and "chain_id" = "id" and "folded_person" is not null and "folded_person" = "folded_name"))
+);
+--> statement-breakpoint
+CREATE TABLE "api_key_days" (
+	"key_id" uuid NOT NULL,
+	"day" date NOT NULL,
+	"refunded" numeric DEFAULT '0' NOT NULL,
+	"refunded_by_currency" jsonb DEFAULT '{}'::jsonb NOT NULL,
+	CONSTRAINT "api_key_days_pkey" PRIMARY KEY("key_id","day"),
+	CONSTRAINT "api_key_days_refunded_not_negative" CHECK ("refunded" >= 0)
 );
 --> statement-breakpoint
 CREATE TABLE "audit_checkpoints" (
@@ -244,21 +255,6 @@ CREATE TABLE "payments" (
 	CONSTRAINT "payments_amounts_exact" CHECK (scale("amount") <= 4 and scale("refunded_amount") <= 4 and "amount" < 1e18 and "refunded_amount" < 1e18)
 );
 --> statement-breakpoint
-CREATE TABLE "people" (
-	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
-	"name" text NOT NULL,
-	"email" text,
-	"folded_name" text NOT NULL,
-	"folded_email" text,
-	"roles" text[] NOT NULL,
-	"merchants" text[] NOT NULL,
-	"key_id" uuid NOT NULL,
-	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
-	"ended_at" timestamp with time zone,
-	CONSTRAINT "people_have_roles" CHECK (cardinality("roles") > 0),
-	CONSTRAINT "people_have_merchants" CHECK (cardinality("merchants") > 0)
-);
---> statement-breakpoint
 CREATE TABLE "refund_attempts" (
 	"id" bigserial NOT NULL,
 	"merchant_code" text NOT NULL,
@@ -315,9 +311,11 @@ CREATE TABLE "refunds" (
 	"cap_day" date,
 	"cap_currency" text,
 	"on_behalf_of" text,
+	"folded_on_behalf_of" text,
 	"metadata" jsonb DEFAULT '{}'::jsonb NOT NULL,
 	"needs_approval" boolean DEFAULT false NOT NULL,
 	"decided_by" text,
+	"folded_decided_by" text,
 	"decided_principal" text,
 	"decided_reason" text,
 	"declined_at" timestamp with time zone,
@@ -371,33 +369,29 @@ CREATE TABLE "refunds" (
 	CONSTRAINT "refunds_failed_says_why" CHECK ("status" <> 'failed' or "failure_source" is not null),
 	CONSTRAINT "refunds_awaiting_undecided" CHECK ("status" <> 'awaiting_approval' or ("needs_approval" and "decided_principal" is null)),
 	CONSTRAINT "refunds_approved_before_sending" CHECK (not "needs_approval" or "approved_at" is not null or ("attempts" = 0 and "status" in ('awaiting_approval', 'succeeded', 'failed', 'needs_review', 'returned'))),
-	CONSTRAINT "refunds_decided_by_another" CHECK ("decided_principal" is null or ("decided_principal" <> "requested_principal" and ("on_behalf_of" is null or lower(btrim("on_behalf_of")) not in (lower(btrim("decided_by")), "decided_principal", regexp_replace("decided_principal", '^[a-z]+:', '')))) is true),
-	CONSTRAINT "refunds_decision_whole" CHECK (("decided_principal" is null) = ("decided_by" is null) and ("decided_principal" is not null) = ("approved_at" is not null or "declined_at" is not null) and ("approved_at" is null or "declined_at" is null) and ("approved_at" is null) = ("approved_fingerprint" is null))
+	CONSTRAINT "refunds_on_behalf_folded" CHECK (("on_behalf_of" is null) = ("folded_on_behalf_of" is null)),
+	CONSTRAINT "refunds_decided_by_another" CHECK ("decided_principal" is null or ("decided_principal" <> "requested_principal" and ("folded_on_behalf_of" is null or "folded_on_behalf_of" not in ("folded_decided_by", "decided_principal", regexp_replace("decided_principal", '^[a-z]+:', '')))) is true),
+	CONSTRAINT "refunds_decision_whole" CHECK (("decided_principal" is null) = ("decided_by" is null) and ("decided_by" is null) = ("folded_decided_by" is null) and ("decided_principal" is not null) = ("approved_at" is not null or "declined_at" is not null) and ("approved_at" is null or "declined_at" is null) and ("approved_at" is null) = ("approved_fingerprint" is null))
 );
 --> statement-breakpoint
 CREATE TABLE "sessions" (
 	"id" uuid PRIMARY KEY DEFAULT gen_random_uuid() NOT NULL,
-	"token_hash" "bytea" NOT NULL,
 	"person_id" uuid NOT NULL,
 	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
-	"signed_in_at" timestamp with time zone DEFAULT now() NOT NULL,
-	"last_used_at" timestamp with time zone DEFAULT now() NOT NULL,
-	"expires_at" timestamp with time zone NOT NULL,
-	"address" text NOT NULL,
-	"user_agent" text NOT NULL,
+	"link_hash" "bytea" NOT NULL,
+	"link_until" timestamp with time zone NOT NULL,
+	"token_hash" "bytea",
+	"signed_in_at" timestamp with time zone,
+	"last_used_at" timestamp with time zone,
+	"expires_at" timestamp with time zone,
+	"address" text,
+	"user_agent" text,
 	"ended_at" timestamp with time zone,
+	CONSTRAINT "sessions_link" UNIQUE("link_hash"),
 	CONSTRAINT "sessions_token" UNIQUE("token_hash"),
-	CONSTRAINT "sessions_token_is_sha256" CHECK (length("token_hash") = 32)
-);
---> statement-breakpoint
-CREATE TABLE "sign_in_links" (
-	"token_hash" "bytea" NOT NULL,
-	"person_id" uuid NOT NULL,
-	"created_at" timestamp with time zone DEFAULT now() NOT NULL,
-	"expires_at" timestamp with time zone NOT NULL,
-	"used_at" timestamp with time zone,
-	CONSTRAINT "sign_in_links_pkey" PRIMARY KEY("token_hash"),
-	CONSTRAINT "sign_in_links_hash_is_sha256" CHECK (length("token_hash") = 32)
+	CONSTRAINT "sessions_link_is_sha256" CHECK (length("link_hash") = 32),
+	CONSTRAINT "sessions_token_is_sha256" CHECK (length("token_hash") = 32),
+	CONSTRAINT "sessions_opened_whole" CHECK (num_nonnulls("token_hash", "signed_in_at", "last_used_at", "expires_at", "address", "user_agent") in (0, 6))
 );
 --> statement-breakpoint
 CREATE TABLE "transactions" (
@@ -502,7 +496,9 @@ CREATE TABLE "webhook_endpoints" (
 ALTER TABLE "payments" ADD CONSTRAINT "payments_transaction" FOREIGN KEY ("merchant_code","transaction_id") REFERENCES "transactions"("merchant_code","transaction_id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "refunds" ADD CONSTRAINT "refunds_payment" FOREIGN KEY ("merchant_code","payment_id") REFERENCES "payments"("merchant_code","payment_id") ON DELETE no action ON UPDATE no action;--> statement-breakpoint
 ALTER TABLE "webhook_deliveries" ADD CONSTRAINT "webhook_deliveries_endpoint" FOREIGN KEY ("endpoint_id") REFERENCES "webhook_endpoints"("id") ON DELETE cascade ON UPDATE no action;--> statement-breakpoint
-CREATE INDEX "api_keys_chain" ON "api_keys" USING btree (coalesce("chain_id", "id"));--> statement-breakpoint
+CREATE INDEX "actors_chain" ON "actors" USING btree ("chain_id");--> statement-breakpoint
+CREATE UNIQUE INDEX "actors_name" ON "actors" USING btree ("folded_name") WHERE "kind" = 'person' and "ended_at" is null;--> statement-breakpoint
+CREATE UNIQUE INDEX "actors_email" ON "actors" USING btree ("folded_email") WHERE "ended_at" is null;--> statement-breakpoint
 CREATE INDEX "audit_entries_object" ON "audit_entries" USING btree ("object_id");--> statement-breakpoint
 CREATE INDEX "changes_transaction" ON "changes" USING btree ("merchant_code","transaction_id","at");--> statement-breakpoint
 CREATE INDEX "discrepancies_newest" ON "discrepancies" USING btree ("merchant_code","at" DESC NULLS FIRST,"id" DESC NULLS FIRST);--> statement-breakpoint
@@ -519,9 +515,6 @@ CREATE INDEX "ipn_events_refund_request" ON "ipn_events" USING btree ("merchant_
 CREATE INDEX "payments_transaction_id" ON "payments" USING btree ("merchant_code","transaction_id");--> statement-breakpoint
 CREATE INDEX "payments_newest" ON "payments" USING btree ("merchant_code","first_seen_at" DESC NULLS FIRST,"payment_id" DESC NULLS FIRST);--> statement-breakpoint
 CREATE INDEX "payments_amount" ON "payments" USING btree ("merchant_code","amount" DESC NULLS FIRST,"first_seen_at" DESC NULLS FIRST,"payment_id" DESC NULLS FIRST);--> statement-breakpoint
-CREATE UNIQUE INDEX "people_name" ON "people" USING btree ("folded_name") WHERE "ended_at" is null;--> statement-breakpoint
-CREATE UNIQUE INDEX "people_email" ON "people" USING btree ("folded_email") WHERE "ended_at" is null;--> statement-breakpoint
-CREATE UNIQUE INDEX "people_key" ON "people" USING btree ("key_id");--> statement-breakpoint
 CREATE INDEX "refund_attempts_refund" ON "refund_attempts" USING btree ("merchant_code","refund_id");--> statement-breakpoint
 CREATE INDEX "refund_reasons_offered" ON "refund_reasons" USING btree ("merchant_code","position") WHERE "ended_at" is null;--> statement-breakpoint
 CREATE UNIQUE INDEX "refund_reasons_once" ON "refund_reasons" USING btree ("merchant_code",lower("label")) WHERE "ended_at" is null;--> statement-breakpoint

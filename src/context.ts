@@ -1,6 +1,6 @@
-import type { KeyCache } from './access/key-cache.ts'
 import type { KeyLimits } from './access/key-limits.ts'
 import type { KeyUses } from './access/key-uses.ts'
+import type { KeyCache } from './access/keys.ts'
 import type { Config } from './config/config.ts'
 import type { Database } from './db/client.ts'
 import type { DataKeys } from './db/data-keys.ts'

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
-import { createKeyCache } from './access/key-cache.ts'
 import { createKeyLimits } from './access/key-limits.ts'
 import { createKeyUses } from './access/key-uses.ts'
+import { createKeyCache } from './access/keys.ts'
 import { registerMerchantCodes } from './accounts/merchant-codes.ts'
 import { createCardCache } from './cards/cache.ts'
 import type { CardsContext } from './cards/context.ts'

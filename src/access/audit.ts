@@ -9,6 +9,7 @@ import { runAfterCommit } from '../platform/postgres/notify.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
+import { lockActor } from './principal.ts'
 import type { Access } from './types.ts'
 
 /** Describes who did something, to follow what was done: "requested by Mai", "requested with API key shop". */
@@ -35,8 +36,8 @@ export async function listWrites(
   return rows.map((row) => ({ ...row, at: toIso(row.at) }))
 }
 
-/** Who makes a write: a key or a person, with the request, or, without an id, a person on the command line. */
-export type Actor = { id: string | null; name: string; requestId: string | null; isPerson?: true }
+/** Who makes a write: a key or a person, or, without an id, a person on the command line. */
+export type Actor = Access | { id: null; name: string; requestId: null; isPerson?: true }
 
 /** A requested write; `operation` is a method with its route, or a command. */
 export type AuditedWrite = {
@@ -46,14 +47,32 @@ export type AuditedWrite = {
 }
 
 /**
- * Records a write and its actor, in the transaction of the write. Once that has committed, the entry is also a line of the
- * log: a copy that nobody can reach through the database, long before the entry is in a checkpoint.
- * @param outcome `done`, or the code of the refusal
+ * Records a write and its actor, in the transaction of the write: it is committed only if the actor may still make it.
+ * @throws DomainError of `lockActor`
  */
 export async function recordWrite(
   tx: Tx,
   log: Log,
-  { id: keyId, name: actor, requestId }: Actor,
+  actor: Actor,
+  write: AuditedWrite,
+): Promise<void> {
+  if (actor.id !== null) await lockActor(tx, actor)
+  await recordEntry(tx, log, actor, write)
+}
+
+/**
+ * Records an entry as it is, in the transaction of what it is about. Once that has committed, the entry is also a line of the
+ * log: a copy that nobody can reach through the database, long before the entry is in a checkpoint.
+ * @param outcome `done`, or the code of the refusal
+ */
+export async function recordEntry(
+  tx: Tx,
+  log: Log,
+  {
+    id: keyId,
+    name: actor,
+    requestId,
+  }: { id: string | null; name: string; requestId: string | null },
   { operation, merchantCode, objectId }: AuditedWrite,
   outcome = 'done',
 ): Promise<void> {
@@ -85,7 +104,7 @@ export function auditRefusals({ sql, log }: { sql: Sql; log: Log }) {
       objectId: readId(route, path),
     }
     const outcome = c.get('refusal') ?? String(status)
-    await recordWrite(sql, log, c.get('access'), write, outcome).catch((error: unknown) => {
+    await recordEntry(sql, log, c.get('access'), write, outcome).catch((error: unknown) => {
       const requestId = c.get('requestId')
       log.error(
         { err: error, requestId, ...write, outcome },

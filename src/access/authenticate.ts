@@ -7,10 +7,10 @@ import type { Release } from '../platform/concurrency/slots.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { createNetworkCheck } from './check-network.ts'
-import type { KeyCache } from './key-cache.ts'
 import { describeAllowance, findRate, type KeyLimits } from './key-limits.ts'
 import type { KeyUses } from './key-uses.ts'
-import { type ApiKey, EVERY_MERCHANT, type Scope } from './keys.ts'
+import { type ApiKey, EVERY_MERCHANT, type KeyCache, type Scope } from './keys.ts'
+import { findLoss } from './principal.ts'
 import type { Access } from './types.ts'
 
 /** Its requests last for hours, and hold nothing but memory. */
@@ -18,7 +18,7 @@ const STREAM_PATH = '/v1/events/stream'
 
 /**
  * Reads `Authorization: Bearer <key>`, finds the key and counts the request on it. A revoked or expired key is
- * refused for writes immediately, and for reads within a second.
+ * refused for writes immediately, for reads within a second, and for what has waited before it is answered.
  * @throws DomainError `unauthenticated`, `network_not_allowed`, `rate_limited`
  */
 export function authenticate(ctx: {
@@ -34,8 +34,7 @@ export function authenticate(ctx: {
 
   /** @throws DomainError `rate_limited` */
   function admit(c: HttpContext<HttpEnv>, key: ApiKey): Release {
-    const isWaiting = c.req.query('wait') !== undefined || c.req.path === STREAM_PATH
-    const admission = limits.admit(key, isWaiting)
+    const admission = limits.admit(key, isWaiting(c))
     const { kind, allowance } = admission
     const headers = describeAllowance(key, allowance)
     for (const [name, value] of Object.entries(headers)) c.header(name, value)
@@ -51,7 +50,7 @@ export function authenticate(ctx: {
     const text = readBearer(c)
     const freshness = c.req.method === 'GET' ? 'cached' : 'current'
     const key = text === undefined ? undefined : await keys.find(text, freshness)
-    if (!key) {
+    if (text === undefined || !key) {
       const detail =
         text === undefined
           ? 'Send `Authorization: Bearer <API key>`'
@@ -59,13 +58,24 @@ export function authenticate(ctx: {
       throw new DomainError('unauthenticated', detail)
     }
     const { incoming } = c.env
-    await checkNetwork(c, key, keyUses.findAddress(incoming))
+    const address = keyUses.findAddress(incoming)
+    await checkNetwork(c, key, address)
     const leave = admit(c, key)
     try {
       keyUses.note(key.id, incoming)
-      const merchants = listMerchants(key, ctx.merchants)
-      c.set('access', { ...key, merchants, requestId: c.get('requestId') })
+      const requestId = c.get('requestId')
+      const access = {
+        ...key,
+        ...listAccounts(key, ctx.merchants),
+        requestId,
+        address,
+        required: new Set<Scope>(),
+      }
+      c.set('access', access)
       await next()
+      if (!isWaiting(c)) return
+      const loss = findLoss(access, await keys.find(text, 'current'))
+      if (loss) throw loss
     } finally {
       leave()
     }
@@ -82,9 +92,18 @@ export function parseBearer(header = ''): string | undefined {
   return /^Bearer +([\x21-\x7e]{1,256})$/i.exec(header)?.[1]
 }
 
-/** Returns the accounts that a key covers. */
-export function listMerchants({ merchantCode }: ApiKey, all: readonly string[]): readonly string[] {
-  return merchantCode === EVERY_MERCHANT ? all : [merchantCode]
+/** Its requests last for up to a minute, or for hours. */
+function isWaiting(c: HttpContext): boolean {
+  return c.req.query('wait') !== undefined || c.req.path === STREAM_PATH
+}
+
+/** Returns the accounts that a key or a person covers. */
+export function listAccounts(
+  { merchants }: Pick<ApiKey, 'merchants'>,
+  all: readonly string[],
+): Pick<Access, 'merchants' | 'coversAll'> {
+  const coversAll = merchants.includes(EVERY_MERCHANT)
+  return { merchants: coversAll ? all : merchants, coversAll }
 }
 
 /** Makes a route require a scope and declare it in the OpenAPI document. */
@@ -95,9 +114,11 @@ export function withScope(scope: Scope) {
 /** @throws DomainError `scope_missing` */
 function requireScope(scope: Scope) {
   return createMiddleware<HttpEnv>(async (c, next) => {
-    if (!c.get('access').scopes.includes(scope)) {
+    const { scopes, required } = c.get('access')
+    if (!scopes.includes(scope)) {
       throw new DomainError('scope_missing', `This key lacks the scope ${scope}`)
     }
+    required.add(scope)
     await next()
   })
 }

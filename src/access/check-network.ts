@@ -7,7 +7,7 @@ import type { HttpEnv } from '../http/problems.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
 import { CLI } from '../version.ts'
-import { recordWrite } from './audit.ts'
+import { recordEntry } from './audit.ts'
 import type { ApiKey } from './keys.ts'
 
 /** How often the refusal of a key from one network enters the audit log, at most (ms). */
@@ -67,7 +67,7 @@ async function recordRefusal(
     `an API key was refused outside its networks; if it was stolen, revoke it with: ${CLI} keys revoke <keyId>`,
   )
   const write = { operation, merchantCode: null, objectId: id }
-  await recordWrite(sql, log, { id, name, requestId }, write, 'network_not_allowed').catch(
+  await recordEntry(sql, log, { id, name, requestId }, write, 'network_not_allowed').catch(
     (error: unknown) =>
       log.error({ err: error, ...refused }, 'the refusal could not be recorded in the audit log'),
   )

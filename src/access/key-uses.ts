@@ -88,10 +88,10 @@ async function recordUses(
     with used as (
       select k.id, u.at, u.from
       from json_to_recordset(${JSON.stringify(rows)}::text::json) as u (id uuid, at timestamptz, "from" text)
-        join api_keys as k on k.id = u.id
+        join actors as k on k.id = u.id
       where k.last_used_at is null or k.last_used_at <= u.at
       order by k.id for no key update of k skip locked
     )
-    update api_keys as k set last_used_at = used.at, last_used_from = used.from
+    update actors as k set last_used_at = used.at, last_used_from = used.from
     from used, (select set_config('synchronous_commit', 'off', true)) as own where k.id = used.id`
 }

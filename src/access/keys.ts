@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { createBatcher } from '../platform/concurrency/batcher.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 
 export const SCOPES = [
@@ -24,7 +25,8 @@ export type ApiKey = {
   id: string
   name: string
   scopes: readonly string[]
-  merchantCode: string
+  /** Merchant codes, or `*` for all accounts. */
+  merchants: readonly string[]
   /** The largest single refund, and the most in one day of `CAPS_TIME_ZONE`: decimal strings, null for no cap. */
   refundMax: string | null
   refundDailyMax: string | null
@@ -37,6 +39,8 @@ export type ApiKey = {
   networks: readonly string[] | null
   /** The id of the first key in its chain of rotations: the daily total and the rate are counted on it. */
   chainId: string
+  /** Who it is where a second person has to decide: the person it was created for, or else its chain. */
+  principal: string
 }
 
 /** No caps, no rate and no networks. */
@@ -61,16 +65,63 @@ export async function findKeys(
   hashes: readonly string[],
 ): Promise<PromiseSettledResult<ApiKey | undefined>[]> {
   const rows = await sql<(ApiKey & { hash: string })[]>`
-    select encode(hash, 'hex') as hash, id, name, scopes, merchant_code as "merchantCode",
-      refund_max as "refundMax", refund_daily_max as "refundDailyMax",
+    select encode(hash, 'hex') as hash, id, name, scopes, merchants, principal, refund_max as "refundMax", refund_daily_max as "refundDailyMax",
       refund_max_by_currency as "refundMaxByCurrency",
       refund_daily_max_by_currency as "refundDailyMaxByCurrency",
-      rate_per_minute as "ratePerMinute", networks, coalesce(chain_id, id) as "chainId" from api_keys
+      rate_per_minute as "ratePerMinute", networks, chain_id as "chainId" from actors
     where hash in (
         select decode(h, 'hex') from json_array_elements_text(${JSON.stringify(hashes)}::json) as h)
-      and revoked_at is null and (expires_at is null or expires_at > now())`
+      and ended_at is null and (expires_at is null or expires_at > now())`
   const keys = new Map(rows.map(({ hash, ...key }) => [hash, key]))
   return hashes.map((hash) => ({ status: 'fulfilled', value: keys.get(hash) }))
+}
+
+export type KeyCache = {
+  /**
+   * Finds the live key with this text. Lookups that arrive while one is running share the next one.
+   * @param freshness `current` asks the database; `cached` accepts a result up to a second old
+   */
+  find(text: string, freshness: 'current' | 'cached'): Promise<ApiKey | undefined>
+  /** Returns the live key with this text if it is cached (for up to a second); never reads the database. */
+  peek(text: string): ApiKey | undefined
+}
+
+/** How long a revoked or expired key can still read (ms). Without it a lookup costs as much as the read itself. */
+export const CACHE_TTL_MS = 1_000
+
+const MAX_ENTRIES = 1_000
+const MAX_BATCH = 100
+const SLOW_LOOKUP_MS = 100
+
+/** @param now monotonic clock (ms) */
+export function createKeyCache(sql: Sql, now = () => performance.now()): KeyCache {
+  const lookups = createBatcher<string, ApiKey | undefined>(MAX_BATCH, SLOW_LOOKUP_MS)
+  const entries = new Map<string, { key: ApiKey; fetchedAt: number }>()
+
+  async function fetchKey(hash: string): Promise<ApiKey | undefined> {
+    const fetchedAt = now()
+    const key = await lookups.add(hash, (hashes) => findKeys(sql, hashes))
+    entries.delete(hash)
+    if (key) entries.set(hash, { key, fetchedAt })
+    for (const oldest of entries.keys()) {
+      if (entries.size <= MAX_ENTRIES) break
+      entries.delete(oldest)
+    }
+    return key
+  }
+
+  function getCached(hash: string): ApiKey | undefined {
+    const cached = entries.get(hash)
+    return cached && now() - cached.fetchedAt < CACHE_TTL_MS ? cached.key : undefined
+  }
+
+  return {
+    async find(text, freshness) {
+      const hash = hashKey(text).toString('hex')
+      return (freshness === 'cached' ? getCached(hash) : undefined) ?? (await fetchKey(hash))
+    },
+    peek: (text) => getCached(hashKey(text).toString('hex')),
+  }
 }
 
 /** Hashes a key's text with SHA-256. Only the hash is stored. */
@@ -87,7 +138,9 @@ export const EXPIRES_SOON_DAYS = 7
  */
 export type KeyOrigin = 'setting' | 'demo' | 'rotation' | 'command_line'
 
-export type ListedKey = Omit<ApiKey, 'chainId'> & {
+export type ListedKey = Omit<ApiKey, 'chainId' | 'merchants' | 'principal'> & {
+  /** A merchant code, or `*`: a key has one account or all. */
+  merchantCode: string
   person: string | null
   createdAt: string
   expiresAt: string | null
@@ -102,25 +155,32 @@ export type ListedKey = Omit<ApiKey, 'chainId'> & {
   expiresSoon: boolean
 }
 
-/** Whether the row `k` of `api_keys` ends soon without a successor. */
-export const EXPIRING_SOON = `(k.revoked_at is null and k.expires_at is not null and k.expires_at > now()
+/** Whether the row `k` of `actors` ends soon without a successor. */
+export const EXPIRING_SOON = `(k.ended_at is null and k.expires_at is not null and k.expires_at > now()
   and k.expires_at < now() + ${EXPIRES_SOON_DAYS} * interval '1 day'
-  and not exists (select from api_keys as n where n.replaces = k.id))`
+  and not exists (select from actors as n where n.replaces = k.id))`
 
-/** Lists all API keys ever created, newest first: not the keys of people, which have no text. */
+/**
+ * The chain of the keys that the setting `API_KEY` had, and that of the demo's key: each is one principal, whatever its
+ * text is.
+ */
+export const SETTING_CHAIN = '5e771000-0000-4000-8000-000000000001'
+export const DEMO_CHAIN = 'de300000-0000-4000-8000-000000000002'
+
+/** Lists all API keys ever created, newest first. */
 export async function listKeys(sql: Sql | Tx): Promise<ListedKey[]> {
   return await sql<ListedKey[]>`
-    select id, name, scopes, merchant_code as "merchantCode", refund_max as "refundMax",
+    select id, name, scopes, merchants[1] as "merchantCode", refund_max as "refundMax",
       refund_daily_max as "refundDailyMax", refund_max_by_currency as "refundMaxByCurrency",
       refund_daily_max_by_currency as "refundDailyMaxByCurrency", rate_per_minute as "ratePerMinute", networks,
       person, created_at::text as "createdAt", expires_at::text as "expiresAt",
-      revoked_at::text as "revokedAt", replaces,
-      case when revoked_at is not null then 'revoked'
+      ended_at::text as "revokedAt", replaces,
+      case when ended_at is not null then 'revoked'
         when expires_at <= now() then 'expired' else 'live' end as state,
-      case when from_setting then 'setting' when replaces is not null then 'rotation'
-        when name = 'demo' and person is null then 'demo' else 'command_line' end as origin,
+      case when chain_id = ${SETTING_CHAIN} then 'setting' when replaces is not null then 'rotation'
+        when chain_id = ${DEMO_CHAIN} then 'demo' else 'command_line' end as origin,
       last_used_at::text as "lastUsedAt", last_used_from as "lastUsedFrom", ${sql.unsafe(EXPIRING_SOON)} as "expiresSoon"
-    from api_keys as k where not exists (select from people as p where p.key_id = k.id)
+    from actors as k where kind = 'key'
     order by created_at desc, id`
 }
 
@@ -130,6 +190,6 @@ export type ExpiringKey = { id: string; name: string; expiresAt: string }
 /** Lists the keys that end soon, the first to end first. */
 export async function listExpiringKeys(sql: Sql): Promise<ExpiringKey[]> {
   return await sql<ExpiringKey[]>`
-    select id, name, expires_at::text as "expiresAt" from api_keys as k
+    select id, name, expires_at::text as "expiresAt" from actors as k
     where ${sql.unsafe(EXPIRING_SOON)} order by expires_at, id`
 }

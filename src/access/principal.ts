@@ -1,5 +1,34 @@
+import { parseCidr } from '../config/setting-types.ts'
 import { DomainError } from '../errors.ts'
+import { compileNetworks } from '../http/client-address.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { EVERY_MERCHANT } from './keys.ts'
+import { type Access, hasScopeSql, listScopes } from './types.ts'
+
+/** Formats a name for comparison by the rules of Unicode: its case, its spaces and what is not seen do not count. */
+export function foldName(text: string): string {
+  const folded = text
+    .normalize('NFKC')
+    .replaceAll(/\p{Default_Ignorable_Code_Point}/gu, '')
+    // Some letters are equal in capitals only: ß and SS, ς and σ.
+    .toUpperCase()
+    .toLowerCase()
+  return folded.normalize('NFKC').replaceAll(/\s+/g, ' ').trim()
+}
+
+/** Whether the row `k` of `actors` is live, in SQL. */
+export const LIVE_SQL = `(k.ended_at is null and (k.expires_at is null or k.expires_at > now()))`
+
+/** Whether the row `k` of `actors` covers a merchant account, in SQL. @param merchantCode an expression */
+export const coversSql = (merchantCode: string) =>
+  `k.merchants && array['${EVERY_MERCHANT}', ${merchantCode}]`
+
+/**
+ * Whether a folded text names the row `k` of `actors`, in SQL: by its name, its principal or the person. The constraint
+ * `refunds_decided_by_another` has the same rule.
+ */
+export const namesActorSql = (folded: string) =>
+  `coalesce(${folded} in (k.folded_name, k.principal, regexp_replace(k.principal, '^[a-z]+:', '')), false)`
 
 /** Few people decide; a longer list is cut. */
 const MAX_NAMES = 100
@@ -7,82 +36,67 @@ const MAX_NAMES = 100
 /** Lists the people who may decide for an account (scope `ops`), by name. */
 export async function listDeciders(sql: Sql, merchantCode: string): Promise<string[]> {
   const rows = await sql<{ name: string }[]>`
-    select distinct on (lower(btrim(k.person))) k.person as name
-    from (select ${merchantCode}::text as merchant_code) as m, api_keys as k
-    where k.person is not null and 'ops' = any(k.scopes) and ${sql.unsafe(coversSql('m.merchant_code'))}
-      and k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
-    order by lower(btrim(k.person)) limit ${MAX_NAMES}`
+    select distinct on (k.folded_person) k.person as name
+    from (select ${merchantCode}::text as merchant_code) as m, actors as k
+    where k.person is not null and ${sql.unsafe(hasScopeSql('k', 'ops'))}
+      and ${sql.unsafe(coversSql('m.merchant_code'))} and ${sql.unsafe(LIVE_SQL)}
+    order by k.folded_person, k.created_at, k.id limit ${MAX_NAMES}`
   return rows.map(({ name }) => name)
 }
 
-/**
- * The principal of the row `k` of `api_keys`, in SQL: the person for whom the key was created, or else the key with all
- * keys it was rotated from and to. A person's keys are one principal.
- */
-export const PRINCIPAL_SQL = `coalesce('person:' || lower(btrim(k.person)), 'key:' || coalesce(k.chain_id, k.id)::text)`
+/** Who acts: a name, and the principal. */
+export type Principal = Pick<Access, 'name' | 'principal'>
 
-/**
- * Whether the row `k` of `api_keys` covers a merchant account, in SQL. The accounts of a person with several stand in
- * `people` only.
- * @param merchantCode an expression
- */
-export function coversSql(merchantCode: string): string {
-  return `(k.merchant_code in ('*', ${merchantCode}) or exists (
-    select from people as p where p.key_id = k.id and ${merchantCode} = any(p.merchants)))`
-}
-
-/** Selects the principal of a key, for use inside a statement. */
-export function selectPrincipal(sql: Sql | Tx, keyId: string) {
-  return sql`(select ${sql.unsafe(PRINCIPAL_SQL)} from api_keys as k where k.id = ${keyId})`
-}
-
-/** Selects the name of a key, for use inside a statement. */
-export function selectKeyName(sql: Sql | Tx, keyId: string) {
-  return sql`(select k.name from api_keys as k where k.id = ${keyId})`
-}
-
-/**
- * Whether `on_behalf_of` names the row `k` of `api_keys`, in SQL: by the name of the key, its principal or the person.
- * The constraint `refunds_decided_by_another` has the same rule.
- */
-export function namesKeySql(onBehalfOf: string): string {
-  return `coalesce(lower(btrim(${onBehalfOf})) in
-    (lower(btrim(k.name)), ${PRINCIPAL_SQL}, regexp_replace(${PRINCIPAL_SQL}, '^[a-z]+:', '')), false)`
-}
-
-/** A key with its principal. */
-export type NamedKey = { name: string; principal: string }
-
-/** Reads a key's name and principal, to show what it may do; undefined when there is no such key. */
-export async function readPrincipal(sql: Sql, keyId: string): Promise<NamedKey | undefined> {
-  const [key] = await sql<NamedKey[]>`
-    select k.name, ${sql.unsafe(PRINCIPAL_SQL)} as principal from api_keys as k where k.id = ${keyId}`
-  return key
-}
-
-/**
- * Locks a key until the commit, and reads its principal: nothing is decided with a key once its revocation is
- * committed.
- * @throws DomainError `unauthenticated` when it was revoked or has expired since the request was authenticated
- */
-export async function lockLiveKey(tx: Tx, keyId: string): Promise<NamedKey> {
-  const [key] = await tx<NamedKey[]>`
-    select k.name, ${tx.unsafe(PRINCIPAL_SQL)} as principal from api_keys as k
-    where k.id = ${keyId} and k.revoked_at is null and (k.expires_at is null or k.expires_at > now()) for share`
-  if (!key) throw new DomainError('unauthenticated', 'The API key is revoked or expired')
-  return key
-}
-
-/**
- * Whether a text names the key, by its name, its principal or its person, in any case. The letters of a name need
- * not be known to the database's locale, so the comparison in SQL may miss some.
- */
-export function namesKey({ name, principal }: NamedKey, text: string | null): boolean {
+/** Whether a text names somebody, by name, principal or person, however it is spelled. */
+export function namesActor({ name, principal }: Principal, text: string | null): boolean {
   const names = [name, principal, principal.replace(/^[a-z]+:/, '')]
   return text !== null && names.map(foldName).includes(foldName(text))
 }
 
-/** Formats a name for comparison: its case and its spaces do not count. */
-export function foldName(text: string): string {
-  return text.trim().normalize('NFKC').replaceAll(/\s+/g, ' ').toLowerCase()
+/** What a row of `actors` grants at a moment. */
+type Granted = Pick<Access, 'scopes' | 'merchants' | 'networks' | 'principal'> & {
+  roles?: readonly string[]
+}
+
+/**
+ * Finds what a request was let in with and has been taken away since.
+ * @param now undefined when the access has ended
+ */
+export function findLoss(access: Access, now: Granted | undefined): DomainError | undefined {
+  if (!now || now.principal !== access.principal) {
+    const what = access.isPerson
+      ? 'The access of this person has ended'
+      : 'The API key is revoked or expired'
+    return new DomainError('unauthenticated', what)
+  }
+  const granted = [...now.scopes, ...(now.roles ?? [])]
+  const missing = [...access.required].find((one) => !granted.includes(one))
+  if (missing) return new DomainError('scope_missing', `${missing} was taken away in this moment`)
+  const covers = (code: string) =>
+    now.merchants.includes(EVERY_MERCHANT) || now.merchants.includes(code)
+  if (!access.merchants.every(covers)) {
+    return new DomainError(
+      'scope_missing',
+      'The accounts have changed in this moment; repeat the request',
+    )
+  }
+  if (now.networks === null || access.address === undefined) return undefined
+  if (compileNetworks(now.networks.flatMap((one) => parseCidr(one) ?? []))(access.address))
+    return undefined
+  return new DomainError('network_not_allowed', `This key may not be used from ${access.address}`)
+}
+
+/**
+ * Locks who acts until the commit: nothing is committed with a key, a role, an account or a network once it was taken
+ * away. Call it after the last lock that the unit of work waits for, and before any lock of webhook endpoints or sessions:
+ * an end of access takes those after this one.
+ * @throws DomainError of `findLoss`
+ */
+export async function lockActor(tx: Tx, access: Access): Promise<void> {
+  const [row] = await tx<(Granted & { roles: string[] })[]>`
+    select k.scopes, k.roles, k.merchants, k.networks, k.principal from actors as k
+    where k.id = ${access.id} and ${tx.unsafe(LIVE_SQL)} for share`
+  const now = row && { ...row, scopes: [...row.scopes, ...listScopes(row.roles)] }
+  const loss = findLoss(access, now)
+  if (loss) throw loss
 }

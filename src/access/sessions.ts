@@ -1,7 +1,7 @@
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { type ApiKey, hashKey, UNLIMITED } from './keys.ts'
-import { listScopes } from './types.ts'
+import { listScopes, ROLES, type Role } from './types.ts'
 
 /** How long a session lasts without a request, and at most (minutes). */
 export const IDLE_MINUTES = 30
@@ -15,22 +15,23 @@ export function isLiveSession(sql: Sql | Tx) {
     and s.last_used_at > now() - ${IDLE_MINUTES} * interval '1 minute')`
 }
 
-/** The session that a token names, with the person and their key. */
+/** The session that a token names, with what the person may do now. */
 export type StoredSession = {
   id: string
   isLive: boolean
   /** Its last recorded use is more than a minute ago. */
   isDueForRecord: boolean
-  personId: string
-  roles: readonly string[]
-  /** Merchant codes, or `*`. */
-  merchants: readonly string[]
+  roles: readonly Role[]
   /** The person signed in within the last `RECENT_MINUTES`. */
   isRecent: boolean
-  key: ApiKey
+  language: string | null
+  timeZone: string | null
+  /** The person as an API key; its id is the person's. */
+  person: ApiKey
 }
 
-type SessionRow = Omit<StoredSession, 'key'> & { keyId: string; name: string; merchantCode: string }
+type SessionRow = Omit<StoredSession, 'person' | 'roles'> &
+  Pick<ApiKey, 'name' | 'merchants' | 'principal'> & { personId: string; roles: string[] }
 
 /**
  * Finds the session with this token, also one that is over: it shows who worked in this browser. A session of a
@@ -38,16 +39,20 @@ type SessionRow = Omit<StoredSession, 'key'> & { keyId: string; name: string; me
  */
 export async function findSession(sql: Sql, token: string): Promise<StoredSession | undefined> {
   const [row] = await sql<SessionRow[]>`
-    select s.id, ${isLiveSession(sql)} as "isLive", s.person_id as "personId", p.roles, p.merchants,
-      s.last_used_at < now() - interval '1 minute' as "isDueForRecord",
-      s.signed_in_at > now() - ${RECENT_MINUTES} * interval '1 minute' as "isRecent", k.id as "keyId", k.name, k.merchant_code as "merchantCode"
-    from sessions as s join people as p on p.id = s.person_id join api_keys as k on k.id = p.key_id
-    where s.token_hash = ${hashKey(token)} and p.ended_at is null and k.revoked_at is null`
+    select s.id, ${isLiveSession(sql)} as "isLive", s.person_id as "personId", p.name, p.roles, p.merchants, p.principal,
+      p.language, p.time_zone as "timeZone", s.last_used_at < now() - interval '1 minute' as "isDueForRecord",
+      s.signed_in_at > now() - ${RECENT_MINUTES} * interval '1 minute' as "isRecent"
+    from sessions as s join actors as p on p.id = s.person_id
+    where s.token_hash = ${hashKey(token)} and p.ended_at is null`
   if (!row) return undefined
-  const { keyId: id, name, merchantCode, ...session } = row
-  const scopes = listScopes(row.roles)
-  const key = { id, name, merchantCode, scopes, ...UNLIMITED, chainId: id }
-  return { ...session, key }
+  const { personId: id, name, merchants, principal, roles: all, ...session } = row
+  const roles = ROLES.filter((role) => all.includes(role))
+  const scopes = listScopes(roles)
+  return {
+    ...session,
+    roles,
+    person: { ...UNLIMITED, id, name, merchants, principal, scopes, chainId: id },
+  }
 }
 
 /** Records that a session is used, which keeps it from ending as idle. Once a minute is enough. */

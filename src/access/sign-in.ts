@@ -1,14 +1,13 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { nameNetwork } from '../http/client-address.ts'
 import type { Rate, RateLimiter } from '../platform/concurrency/rate-limiter.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
-import { recordWrite } from './audit.ts'
+import { recordEntry } from './audit.ts'
 import { hashKey } from './keys.ts'
 import { SESSION_MINUTES } from './sessions.ts'
-import { listScopes } from './types.ts'
 
 /**
  * Sign-ins that may fail from one network, and that one person may make. A link's token has 256 random bits, so this
@@ -26,13 +25,13 @@ const MAX_USER_AGENT = 200
 /** The token of a new sign-in link, which cannot be retrieved again; the time is ISO 8601. */
 export type SignInLink = { token: string; expiresAt: string }
 
-/** Makes a link that opens one session for a person. Only its hash is stored. */
+/** Makes a session for a person that its link opens once. Only the hash of the link's token is stored. */
 export async function createSignInLink(tx: Tx, personId: string): Promise<SignInLink> {
   const token = generateToken()
   const [row] = await tx<{ expiresAt: string }[]>`
-    insert into sign_in_links (token_hash, person_id, expires_at)
-    values (${hashKey(token)}, ${personId}, now() + ${LINK_MINUTES} * interval '1 minute')
-    returning expires_at::text as "expiresAt"`
+    insert into sessions (id, person_id, link_hash, link_until)
+    values (${randomUUID()}, ${personId}, ${hashKey(token)}, now() + ${LINK_MINUTES} * interval '1 minute')
+    returning link_until::text as "expiresAt"`
   if (!row) throw new Error('no sign-in link was stored')
   return { token, expiresAt: toIso(row.expiresAt) }
 }
@@ -80,71 +79,59 @@ async function tryLink(
   request: SignInRequest,
 ): Promise<SignInResult> {
   // A guess costs one statement, and no transaction.
-  if (!(await isOpen(sql, request.token))) return { kind: 'refused' }
-  return await runInTransaction(sql, async (tx) => {
-    const person = await lockInvited(tx, request.token)
-    if (!person) return { kind: 'refused' }
-    const { ok, waitMs } = rates.take(`person ${person.id}`, SIGN_INS_OF_PERSON)
-    if (!ok) return { kind: 'limited', waitMs }
-    if (!(await useLink(tx, request.token))) return { kind: 'refused' }
-    return {
-      kind: 'opened',
-      personId: person.id,
-      token: await openSession(tx, log, person, request),
-    }
+  const invited = await findInvited(sql, request.token)
+  if (!invited) return { kind: 'refused' }
+  const { ok, waitMs } = rates.take(`person ${invited.id}`, SIGN_INS_OF_PERSON)
+  if (!ok) return { kind: 'limited', waitMs }
+  const token = generateToken()
+  const isOpened = await runInTransaction(sql, async (tx) => {
+    const sessionId = await openSession(tx, invited, token, request)
+    if (sessionId === undefined) return false
+    await endReplaced(tx, request)
+    const { id, name } = invited
+    const write = { operation: 'sign in', merchantCode: null, objectId: sessionId }
+    await recordEntry(tx, log, { id, name, requestId: request.requestId }, write)
+    return true
   })
+  return isOpened ? { kind: 'opened', personId: invited.id, token } : { kind: 'refused' }
 }
 
-async function isOpen(sql: Sql, token: string): Promise<boolean> {
-  const found = await sql`
-    select from sign_in_links
-    where token_hash = ${hashKey(token)} and used_at is null and expires_at > now()`
-  return found.length > 0
-}
+type Invited = { id: string; name: string }
 
-type Invited = { id: string; name: string; keyId: string; roles: string[] }
-
-/** Locks the person of a link: an end of their access waits, and then ends this session, too. Ends lock links later. */
-async function lockInvited(tx: Tx, token: string): Promise<Invited | undefined> {
-  const [person] = await tx<Invited[]>`
-    select id, name, key_id as "keyId", roles from people
-    where ended_at is null and id = (
-      select person_id from sign_in_links
-      where token_hash = ${hashKey(token)} and used_at is null and expires_at > now())
-    for share`
+async function findInvited(sql: Sql, token: string): Promise<Invited | undefined> {
+  const [person] = await sql<Invited[]>`
+    select p.id, p.name from sessions as s join actors as p on p.id = s.person_id
+    where s.link_hash = ${hashKey(token)} and s.signed_in_at is null and s.ended_at is null and s.link_until > now()
+      and p.ended_at is null`
   return person
 }
 
-/** @returns false if the link was used or has expired meanwhile: it opens one session */
-async function useLink(tx: Tx, token: string): Promise<boolean> {
-  const used = await tx`
-    update sign_in_links set used_at = now()
-    where token_hash = ${hashKey(token)} and used_at is null and expires_at > now() returning 1`
-  return used.length > 0
-}
-
-/** @returns the session's token */
+/**
+ * Opens the session of a link in one conditional statement, so that it opens once. The person is locked before: an end of
+ * their access waits, and then ends this session, too.
+ * @returns its id; undefined if the link was used or has expired meanwhile, or the access has ended
+ */
 async function openSession(
   tx: Tx,
-  log: Log,
-  { id: personId, name, keyId, roles }: Invited,
-  { address, userAgent, requestId, replaces }: Omit<SignInRequest, 'token'>,
-): Promise<string> {
-  const token = generateToken()
-  const [session] = await tx<{ id: string }[]>`
-    insert into sessions (token_hash, person_id, expires_at, address, user_agent)
-    values (${hashKey(token)}, ${personId}, now() + ${SESSION_MINUTES} * interval '1 minute', ${address},
-      ${clean(userAgent)})
+  { id: personId }: Invited,
+  token: string,
+  { token: link, address, userAgent }: SignInRequest,
+): Promise<string | undefined> {
+  const live = await tx`select from actors where id = ${personId} and ended_at is null for share`
+  if (live.length === 0) return undefined
+  const [opened] = await tx<{ id: string }[]>`
+    update sessions set token_hash = ${hashKey(token)}, signed_in_at = now(), last_used_at = now(),
+      expires_at = now() + ${SESSION_MINUTES} * interval '1 minute', address = ${address}, user_agent = ${clean(userAgent)}
+    where link_hash = ${hashKey(link)} and signed_in_at is null and ended_at is null and link_until > now()
     returning id`
-  if (replaces !== undefined) {
-    await tx`
-      update sessions set ended_at = now() where token_hash = ${hashKey(replaces)} and ended_at is null`
-  }
-  // Statements that look for others who may decide read the key's scopes; a new release may change a role's.
-  await tx`update api_keys set scopes = ${listScopes(roles)} where id = ${keyId} and scopes <> ${listScopes(roles)}`
-  const write = { operation: 'sign in', merchantCode: null, objectId: session?.id ?? null }
-  await recordWrite(tx, log, { id: keyId, name, requestId }, write)
-  return token
+  return opened?.id
+}
+
+/** Ends the session that the browser had. */
+async function endReplaced(tx: Tx, { replaces }: SignInRequest): Promise<void> {
+  if (replaces === undefined) return
+  await tx`
+    update sessions set ended_at = now() where token_hash = ${hashKey(replaces)} and ended_at is null`
 }
 
 /** Removes what could break a line, and cuts: the header comes from the client. */

@@ -17,19 +17,31 @@ export const SCOPES_OF_ROLES: Readonly<Record<Role, readonly Scope[]>> = {
   admin: [...READ, 'refunds:write', 'refunds:approve', ...OPERATE],
 }
 
+/** Whether a row of `actors` has a scope, in SQL: a key by its own, a person by the roles. */
+export function hasScopeSql(alias: string, scope: Scope): string {
+  const roles = ROLES.filter((role) => SCOPES_OF_ROLES[role].includes(scope))
+  return `('${scope}' = any(${alias}.scopes) or ${alias}.roles && '{${roles.join()}}')`
+}
+
 /** Lists the scopes of several roles, each once. Unknown roles, of a later release, have none. */
 export function listScopes(roles: readonly string[]): Scope[] {
   const known = ROLES.filter((role) => roles.includes(role))
   return [...new Set(known.flatMap((role) => SCOPES_OF_ROLES[role]))]
 }
 
-/** The authenticated key of a request, and the accounts it may access. */
-export type Access = ApiKey & {
-  /** The accounts that the key covers; every statement on merchant data is limited to them. */
+/** Who makes a request, and what they may do. */
+export type Access = Omit<ApiKey, 'merchants'> & {
+  /** The accounts that are covered; every statement on merchant data is limited to them. */
   merchants: readonly string[]
+  /** It covers all accounts, also those that are added later. */
+  coversAll: boolean
   /** The id of the current request, recorded in the audit log. */
   requestId: string
-  /** It is the key of a person, which `name` names, and not an API key. */
+  /** Where the request came from; undefined for a person, whom no network binds. */
+  address?: string
+  /** The scopes and roles that the request was let in with: `lockActor` asks for them again. */
+  required: Set<Scope | Role>
+  /** It is a person, whom `name` names, and not an API key. */
   isPerson?: true
 }
 

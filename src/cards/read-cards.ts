@@ -1,6 +1,5 @@
 import { isLosslessNumber, stringify } from 'lossless-json'
 import { narrowMerchants } from '../access/authenticate.ts'
-import { EVERY_MERCHANT } from '../access/keys.ts'
 import type { Access } from '../access/types.ts'
 import { takeCallPermit } from '../accounts/call-limit.ts'
 import type { Config } from '../config/config.ts'
@@ -26,7 +25,7 @@ export function resolveAccount(
   access: Access,
   merchantCode: string | undefined,
 ): CardAccount {
-  if (sharedToken && access.merchantCode !== EVERY_MERCHANT) {
+  if (sharedToken && !access.coversAll) {
     throw new DomainError(
       'cards_token_shared',
       'Several accounts share one access token for cards: use a key for all accounts',

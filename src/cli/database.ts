@@ -1,5 +1,5 @@
 import { userInfo } from 'node:os'
-import { type Actor, recordWrite } from '../access/audit.ts'
+import { type Actor, recordEntry } from '../access/audit.ts'
 import { EVERY_MERCHANT } from '../access/keys.ts'
 import { readSome } from '../config/environment.ts'
 import { openDatabase } from '../db/client.ts'
@@ -99,7 +99,7 @@ export async function recordChange(
   merchantCode: string | null,
   objectId: string | null,
 ): Promise<void> {
-  await recordWrite(tx, log, readActor(), { operation, merchantCode, objectId })
+  await recordEntry(tx, log, readActor(), { operation, merchantCode, objectId })
 }
 
 /** @throws UsageError if the account does not exist */

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Command } from 'commander'
-import { createKey, type NewKey, revokeKey, rotateKey } from '../access/change-keys.ts'
+import { createKey, type NewKey, revokeKey, rotateKey } from '../access/key-changes.ts'
 import { DEFAULT_RATE_PER_MINUTE } from '../access/key-limits.ts'
 import { EVERY_MERCHANT, type ListedKey, listKeys, SCOPES, type Scope } from '../access/keys.ts'
 import { readDataKeyConfig } from '../config/config.ts'
@@ -174,9 +174,9 @@ async function createNamedKey(cli: Cli, sql: Sql, name: string, options: CreateK
       person: options.person ?? null,
       expiresAt: options.expires ?? null,
     }
-    const { id, text: key, person } = await createKey(tx, newKey)
+    const { id, text: key } = await createKey(tx, newKey)
     await recordChange(cli, tx, 'keys create', options.merchant, id)
-    return { id, key, ...newKey, person }
+    return { id, key, ...newKey }
   })
 }
 
@@ -190,6 +190,11 @@ async function rotateNamedKey(cli: Cli, sql: Sql, ref: string, graceS: number) {
     const rotation = await rotateKey(tx, oldId, graceS)
     if (rotation.kind === 'not_live') {
       throw new UsageError('the key is expired or revoked and cannot be rotated; create a new one')
+    }
+    if (rotation.kind === 'of_setting') {
+      throw new UsageError(
+        'this is the key of the setting API_KEY: set another text and restart; the key before it ends after API_KEY_GRACE_MS',
+      )
     }
     if (rotation.kind === 'already_rotated') {
       throw new UsageError(`the key was already rotated; its successor is ${rotation.successorId}`)

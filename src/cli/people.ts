@@ -4,11 +4,13 @@ import {
   addPerson,
   endPerson,
   findPeople,
+  LANGUAGES,
   type ListedPerson,
   listPeople,
   type Person,
   PersonEmail,
   PersonName,
+  TimeZone,
 } from '../access/people.ts'
 import { createSignInLink, formatSignInUrl, LINK_MINUTES } from '../access/sign-in.ts'
 import { ROLES, type Role } from '../access/types.ts'
@@ -18,7 +20,7 @@ import type { Environment } from '../config/settings.ts'
 import { DomainError } from '../errors.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import { endEndpointsOfPerson } from '../webhooks/owner.ts'
+import { endEndpoints } from '../webhooks/owner.ts'
 import { recordChange, requireMerchant } from './database.ts'
 import { type Json, jsonOption } from './options.ts'
 import { type Cli, describeEnded, formatTable } from './print.ts'
@@ -46,6 +48,12 @@ function addAddCommand(people: Command, cli: Cli): void {
     .requiredOption('--role <role>', `one of ${ROLES.join(', ')}; repeat it for several`, addRole)
     .option('--merchant <code>', 'an account to see; all of them if left out', addMerchant)
     .option('--email <address>', 'an e-mail address, which also names the person', readEmail)
+    .addOption(
+      new Option('--language <code>', `of the console: ${LANGUAGES.join(' or ')}`).argParser(
+        readLanguage,
+      ),
+    )
+    .option('--time-zone <name>', 'of the times it shows, such as Asia/Ho_Chi_Minh', readTimeZone)
     .addOption(linkOnlyOption())
     .addOption(jsonOption())
     .action(async (name: string, options: AddOptions) => {
@@ -57,7 +65,13 @@ function addAddCommand(people: Command, cli: Cli): void {
     })
 }
 
-type AddOptions = LinkOutput & { role: Role[]; merchant?: string[]; email?: string }
+type AddOptions = LinkOutput & {
+  role: Role[]
+  merchant?: string[]
+  email?: string
+  language?: NonNullable<Person['language']>
+  timeZone?: string
+}
 
 function addLinkCommand(people: Command, cli: Cli): void {
   people
@@ -126,6 +140,18 @@ function readEmail(text: string): string {
   throw new InvalidArgumentError('Write an e-mail address.')
 }
 
+function readLanguage(text: string): NonNullable<Person['language']> {
+  const language = LANGUAGES.find((one) => one === text)
+  if (language) return language
+  throw new InvalidArgumentError(`Write one of ${LANGUAGES.join(', ')}.`)
+}
+
+function readTimeZone(text: string): string {
+  const zone = TimeZone.safeParse(text)
+  if (zone.success) return zone.data
+  throw new InvalidArgumentError('Write the name of an IANA time zone.')
+}
+
 function addRole(text: string, before: readonly Role[] = []): Role[] {
   const role = ROLES.find((one) => one === text)
   if (role) return [...before, role]
@@ -147,10 +173,11 @@ async function addNamedPerson(
   name: string,
   options: AddOptions & { baseUrl: string },
 ) {
-  const { role: roles, merchant: merchants = [EVERY_MERCHANT], email, baseUrl } = options
+  const { role: roles, merchant: merchants = [EVERY_MERCHANT], email = null, baseUrl } = options
+  const { language = null, timeZone = null } = options
   return await runInTransaction(sql, async (tx) => {
     for (const code of merchants) await requireMerchant(tx, code)
-    const added = await addPerson(tx, { name, email: email ?? null, roles, merchants })
+    const added = await addPerson(tx, { name, email, roles, merchants, language, timeZone })
     if (added.kind === 'taken') {
       const what = added.by === 'name' ? 'name' : 'e-mail address'
       throw new DomainError('invalid_request', `another person has this ${what}; see people list`)
@@ -179,7 +206,7 @@ async function removePerson(cli: Cli, sql: Sql, ref: string) {
     const person = await findOne(tx, ref)
     await endPerson(tx, person.id)
     await recordChange(cli, tx, 'people remove', null, person.id)
-    return { ...person, endpoints: await endEndpointsOfPerson(tx, person.id) }
+    return { ...person, endpoints: await endEndpoints(tx, person.id) }
   })
 }
 

@@ -1,6 +1,6 @@
 import type { HttpBindings } from '@hono/node-server'
 import type { Context as HttpContext } from 'hono'
-import type { Access } from '../access/types.ts'
+import type { Access, Role } from '../access/types.ts'
 import type { HttpEnv } from '../http/problems.ts'
 
 /** A signed-in person's session. */
@@ -9,7 +9,7 @@ export type ConsoleSession = {
   personId: string
   /** The person's name, as it stands in the audit log. */
   name: string
-  roles: readonly string[]
+  roles: readonly Role[]
   /** The person proved who they are within the last 15 minutes. */
   isRecent: boolean
 }

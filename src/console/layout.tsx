@@ -1,6 +1,7 @@
 import type { Child } from 'hono/jsx'
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
 import type { Scope } from '../access/keys.ts'
+import type { Role } from '../access/types.ts'
 import { Notice } from '../platform/html/components.tsx'
 import { Document } from '../platform/html/document.tsx'
 import { ASSETS } from './assets.ts'
@@ -67,7 +68,7 @@ export type PageOptions = {
 }
 
 /** The pages of the navigation: a person sees those of their scope or role. */
-const PAGES: readonly { name: PageName; path: string; scope?: Scope; role?: string }[] = [
+const PAGES: readonly { name: PageName; path: string; scope?: Scope; role?: Role }[] = [
   { name: 'search', path: '/console' },
   { name: 'tasks', path: TASKS_PATH },
   { name: 'transactions', path: '/console/transactions', scope: 'payments:read' },

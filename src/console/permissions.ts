@@ -1,4 +1,5 @@
 import type { Scope } from '../access/keys.ts'
+import type { Role } from '../access/types.ts'
 import { DomainError } from '../errors.ts'
 import type { ConsoleRequest } from './env.ts'
 
@@ -10,16 +11,18 @@ export function hasScope(c: ConsoleRequest, scope: Scope): boolean {
 /** @throws DomainError `scope_missing` */
 export function requireScope(c: ConsoleRequest, scope: Scope): void {
   if (!hasScope(c, scope)) throw new DomainError('scope_missing', `Your roles lack ${scope}`)
+  c.get('access').required.add(scope)
 }
 
 /** Whether the person has a role, e.g. `admin` for what only admins do. */
-export function hasRole(c: ConsoleRequest, role: string): boolean {
+export function hasRole(c: ConsoleRequest, role: Role): boolean {
   return c.get('session')?.roles.includes(role) ?? false
 }
 
 /** @throws DomainError `scope_missing` */
-export function requireRole(c: ConsoleRequest, role: string): void {
+export function requireRole(c: ConsoleRequest, role: Role): void {
   if (!hasRole(c, role)) throw new DomainError('scope_missing', `You are not ${role}`)
+  c.get('access').required.add(role)
 }
 
 /** A person has to sign in again before the request is carried out. */

@@ -1,5 +1,6 @@
 import { createMiddleware } from 'hono/factory'
-import { EVERY_MERCHANT } from '../access/keys.ts'
+import { listAccounts } from '../access/authenticate.ts'
+import { findLoss } from '../access/principal.ts'
 import { findSession, recordUse, type StoredSession } from '../access/sessions.ts'
 import type { Access } from '../access/types.ts'
 import type { ConsoleContext } from './context.ts'
@@ -26,12 +27,18 @@ export function requireSession(ctx: ConsoleContext) {
     const stored = token === undefined ? undefined : await findSession(ctx.sql, token)
     if (token === undefined || !stored?.isLive) return leadToSignIn(ctx, c, token, stored)
     if (stored.isDueForRecord && !isRefresh(c)) await recordUse(ctx.sql, stored.id)
-    const { id, personId, roles, isRecent, key } = stored
-    c.set('access', describeAccess(ctx, c, stored))
-    c.set('session', { id, personId, roles, isRecent, name: key.name })
+    const { id, roles, isRecent, person } = stored
+    const access = describeAccess(ctx, c, stored)
+    c.set('access', access)
+    c.set('session', { id, personId: person.id, roles, isRecent, name: person.name })
     c.set('makeFormToken', () => makeFormToken(token))
-    if (!isRefresh(c)) restoreDraft(ctx, c, personId)
-    return await next()
+    if (!isRefresh(c)) restoreDraft(ctx, c, person.id)
+    await next()
+    // A refresh may have waited for long: what was taken away meanwhile is not shown any more.
+    if (isRefresh(c) && !(await isStillAllowed(ctx, access, token))) {
+      c.res = leadToSignIn(ctx, c, token, undefined)
+    }
+    return undefined
   })
 }
 
@@ -43,12 +50,27 @@ export function requireOwnSession(c: ConsoleRequest): ConsoleSession {
 }
 
 function describeAccess(
-  { merchants: all }: Pick<ConsoleContext, 'merchants'>,
+  { merchants }: Pick<ConsoleContext, 'merchants'>,
   c: ConsoleRequest,
-  { key, merchants: own }: StoredSession,
+  { person }: StoredSession,
 ): Access {
-  const merchants = key.merchantCode === EVERY_MERCHANT ? all : own
-  return { ...key, merchants, requestId: c.get('requestId'), isPerson: true }
+  const requestId = c.get('requestId')
+  return {
+    ...person,
+    ...listAccounts(person, merchants),
+    requestId,
+    required: new Set(),
+    isPerson: true,
+  }
+}
+
+async function isStillAllowed(
+  { sql }: Pick<ConsoleContext, 'sql'>,
+  access: Access,
+  token: string,
+): Promise<boolean> {
+  const now = await findSession(sql, token)
+  return now?.isLive === true && !findLoss(access, { ...now.person, roles: now.roles })
 }
 
 function leadToSignIn(
@@ -59,6 +81,6 @@ function leadToSignIn(
 ): Response {
   const isForeign = isUnsafe(c) && stored !== undefined && !carriesToken(c, token ?? '')
   if (isForeign) throw new ForeignFormError()
-  if (!isRefresh(c)) keepDraft(ctx, c, stored?.personId)
+  if (!isRefresh(c)) keepDraft(ctx, c, stored?.person.id)
   return c.redirect(SIGN_IN, 303)
 }

@@ -100,16 +100,25 @@ export const dataKeys = pgTable(
   (t) => [primaryKey({ name: 'data_keys_pkey', columns: [t.purpose, t.id] })],
 )
 
-/** API keys, and the keys of people. Only the SHA-256 of a key is stored. */
-export const apiKeys = pgTable(
-  'api_keys',
+/**
+ * Who acts: API keys, of which only the SHA-256 is stored, and the people who use the console. An end of a row ends all
+ * that it may do.
+ */
+export const actors = pgTable(
+  'actors',
   {
     id: uuid('id').primaryKey().defaultRandom(),
+    kind: text('kind', { enum: ['key', 'person'] }).notNull(),
     name: text('name').notNull(),
-    hash: bytes('hash').notNull(),
-    scopes: text('scopes').array().notNull(),
-    /** A merchant code, or `*` for all accounts; empty for a person with several, which `people` lists. */
-    merchantCode: text('merchant_code').notNull(),
+    /** As `foldName` compares it: of people no two have the same at a time. */
+    foldedName: text('folded_name').notNull(),
+    /** Null for a person. */
+    hash: bytes('hash'),
+    /** Of a key; a person's follow from the roles (`src/access/types.ts`). */
+    scopes: text('scopes').array().notNull().default([]),
+    roles: text('roles').array().notNull().default([]),
+    /** Merchant codes, or `*` for all accounts. */
+    merchants: text('merchants').array().notNull(),
     /** The caps of a single refund and of all refunds in a day of `CAPS_TIME_ZONE`; null = no cap. */
     refundMax: amount('refund_max'),
     refundDailyMax: amount('refund_daily_max'),
@@ -120,102 +129,91 @@ export const apiKeys = pgTable(
     ratePerMinute: integer('rate_per_minute'),
     /** The networks (CIDR) that it may be used from; null = any. */
     networks: text('networks').array(),
-    /** Its last use, and the network it came from: recorded about once a minute. */
+    /** The last use of a key, and the network it came from: recorded about once a minute. */
     lastUsedAt: time('last_used_at'),
     lastUsedFrom: text('last_used_from'),
-    /** The key this one replaced, and the first key of the rotation chain. Caps and rate apply to the whole chain. */
+    /** The key this one replaced. */
     replaces: uuid('replaces'),
-    chainId: uuid('chain_id'),
-    /** The person for whom it was created: all keys of a person are the same principal. */
+    /** The id of the first key of a chain of rotations. Caps and rate apply to the whole chain. */
+    chainId: uuid('chain_id').notNull(),
+    /** The person, or for whom a key was created, and the name as `foldName` compares it. */
     person: text('person'),
-    /** It is, or was, the setting `API_KEY`: the next text of the setting replaces it. */
-    fromSetting: boolean('from_setting').notNull().default(false),
+    foldedPerson: text('folded_person'),
+    /** Who is one and the same where a second person has to decide: a person with all their keys, or a chain. */
+    principal: text('principal')
+      .notNull()
+      .generatedAlwaysAs(sql`coalesce('person:' || folded_person, 'key:' || chain_id::text)`),
+    email: text('email'),
+    foldedEmail: text('folded_email'),
+    /** Of a person: of the console's pages, and an IANA time zone; null for the console's own. */
+    language: text('language', { enum: ['en', 'vi'] }),
+    timeZone: text('time_zone'),
     createdAt: time('created_at').notNull().defaultNow(),
     expiresAt: time('expires_at'),
-    revokedAt: time('revoked_at'),
+    endedAt: time('ended_at'),
   },
   (t) => [
-    unique('api_keys_hash').on(t.hash),
+    unique('actors_hash').on(t.hash),
     // A key is rotated once only, so at most two keys of a chain are live.
-    unique('api_keys_replaced_once').on(t.replaces),
+    unique('actors_replaced_once').on(t.replaces),
     // The live keys of a chain, for each webhook endpoint in turn.
-    index('api_keys_chain').on(sql`coalesce(${t.chainId}, ${t.id})`),
-    check('api_keys_hash_is_sha256', sql`length(${t.hash}) = 32`),
-    check('api_keys_rate_positive', sql`${t.ratePerMinute} > 0`),
-    check('api_keys_chain_whole', sql`(${t.replaces} is null) = (${t.chainId} is null)`),
+    index('actors_chain').on(t.chainId),
+    uniqueIndex('actors_name')
+      .on(t.foldedName)
+      .where(sql`${t.kind} = 'person' and ${t.endedAt} is null`),
+    uniqueIndex('actors_email').on(t.foldedEmail).where(sql`${t.endedAt} is null`),
+    check('actors_hash_is_sha256', sql`length(${t.hash}) = 32`),
+    check('actors_rate_positive', sql`${t.ratePerMinute} > 0`),
+    check('actors_have_merchants', sql`cardinality(${t.merchants}) > 0`),
+    check('actors_person_folded', sql`(${t.person} is null) = (${t.foldedPerson} is null)`),
+    check(
+      'actors_key_whole',
+      sql`${t.kind} <> 'key' or (${t.hash} is not null and cardinality(${t.roles}) = 0)`,
+    ),
+    // A person's name makes the principal, and nothing can be presented as a person's key.
+    check(
+      'actors_person_whole',
+      sql`${t.kind} <> 'person' or (${t.hash} is null and cardinality(${t.scopes}) = 0 and cardinality(${t.roles}) > 0 and ${t.chainId} = ${t.id} and ${t.foldedPerson} is not null and ${t.foldedPerson} = ${t.foldedName})`,
+    ),
   ],
 )
 
 /**
- * People who use the console. Each has a row of `api_keys` that no text opens: what the person does is recorded with
- * it, and its revocation ends all that the person may do.
+ * Sign-in links and sessions of the console: a link is a session that has not been opened. Only the SHA-256 of the tokens
+ * is stored.
  */
-export const people = pgTable(
-  'people',
-  {
-    id: uuid('id').primaryKey().defaultRandom(),
-    name: text('name').notNull(),
-    email: text('email'),
-    /** Without regard to case and spaces (`foldName`): no two people have the same at a time. */
-    foldedName: text('folded_name').notNull(),
-    foldedEmail: text('folded_email'),
-    /** Of `src/access/types.ts`. */
-    roles: text('roles').array().notNull(),
-    /** Merchant codes, or `*` for all accounts. */
-    merchants: text('merchants').array().notNull(),
-    keyId: uuid('key_id').notNull(),
-    createdAt: time('created_at').notNull().defaultNow(),
-    endedAt: time('ended_at'),
-  },
-  (t) => [
-    uniqueIndex('people_name').on(t.foldedName).where(sql`${t.endedAt} is null`),
-    uniqueIndex('people_email').on(t.foldedEmail).where(sql`${t.endedAt} is null`),
-    // Distinguishes the keys of people from API keys.
-    uniqueIndex('people_key').on(t.keyId),
-    check('people_have_roles', sql`cardinality(${t.roles}) > 0`),
-    check('people_have_merchants', sql`cardinality(${t.merchants}) > 0`),
-  ],
-)
-
-/** One-time links that open a session. Only the SHA-256 of a link's token is stored. */
-export const signInLinks = pgTable(
-  'sign_in_links',
-  {
-    tokenHash: bytes('token_hash').notNull(),
-    personId: uuid('person_id').notNull(),
-    createdAt: time('created_at').notNull().defaultNow(),
-    expiresAt: time('expires_at').notNull(),
-    usedAt: time('used_at'),
-  },
-  (t) => [
-    primaryKey({ name: 'sign_in_links_pkey', columns: [t.tokenHash] }),
-    check('sign_in_links_hash_is_sha256', sql`length(${t.tokenHash}) = 32`),
-  ],
-)
-
-/** Sessions of the console. Only the SHA-256 of a session's token is stored. */
 export const sessions = pgTable(
   'sessions',
   {
     id: uuid('id').primaryKey().defaultRandom(),
-    tokenHash: bytes('token_hash').notNull(),
     personId: uuid('person_id').notNull(),
     createdAt: time('created_at').notNull().defaultNow(),
+    /** The link opens the session once, until then. */
+    linkHash: bytes('link_hash').notNull(),
+    linkUntil: time('link_until').notNull(),
+    /** All of these are null until it is opened. */
+    tokenHash: bytes('token_hash'),
     /** When the person last proved who they are. */
-    signedInAt: time('signed_in_at').notNull().defaultNow(),
+    signedInAt: time('signed_in_at'),
     /** Written once a minute at most. */
-    lastUsedAt: time('last_used_at').notNull().defaultNow(),
+    lastUsedAt: time('last_used_at'),
     /** The latest end, however much it is used. */
-    expiresAt: time('expires_at').notNull(),
+    expiresAt: time('expires_at'),
     /** The client that opened it; the user agent is cut. */
-    address: text('address').notNull(),
-    userAgent: text('user_agent').notNull(),
+    address: text('address'),
+    userAgent: text('user_agent'),
     endedAt: time('ended_at'),
   },
   (t) => [
+    unique('sessions_link').on(t.linkHash),
     unique('sessions_token').on(t.tokenHash),
     index('sessions_person').on(t.personId),
+    check('sessions_link_is_sha256', sql`length(${t.linkHash}) = 32`),
     check('sessions_token_is_sha256', sql`length(${t.tokenHash}) = 32`),
+    check(
+      'sessions_opened_whole',
+      sql`num_nonnulls(${t.tokenHash}, ${t.signedInAt}, ${t.lastUsedAt}, ${t.expiresAt}, ${t.address}, ${t.userAgent}) in (0, 6)`,
+    ),
   ],
 )
 
@@ -593,12 +591,15 @@ export const refunds = pgTable(
     capCurrency: text('cap_currency'),
     /** The person for whom the caller asked, as named in the request. */
     onBehalfOf: text('on_behalf_of'),
+    /** The same as `foldName` compares it. */
+    foldedOnBehalfOf: text('folded_on_behalf_of'),
     /** String pairs of the caller's own, as given in the request. */
     metadata: jsonb('metadata').$type<Record<string, string>>().notNull().default({}),
     /** It was above `REFUND_APPROVAL_ABOVE` when it was requested: nothing is sent before another principal approves. */
     needsApproval: boolean('needs_approval').notNull().default(false),
     /** Who approved or declined it: the name shown, and the principal. */
     decidedBy: text('decided_by'),
+    foldedDecidedBy: text('folded_decided_by'),
     decidedPrincipal: text('decided_principal'),
     decidedReason: text('decided_reason'),
     declinedAt: time('declined_at'),
@@ -780,12 +781,16 @@ export const refunds = pgTable(
       sql`not ${t.needsApproval} or ${t.approvedAt} is not null or (${t.attempts} = 0 and ${t.status} in ('awaiting_approval', 'succeeded', 'failed', 'needs_review', 'returned'))`,
     ),
     check(
+      'refunds_on_behalf_folded',
+      sql`(${t.onBehalfOf} is null) = (${t.foldedOnBehalfOf} is null)`,
+    ),
+    check(
       'refunds_decided_by_another',
-      sql`${t.decidedPrincipal} is null or (${t.decidedPrincipal} <> ${t.requestedPrincipal} and (${t.onBehalfOf} is null or lower(btrim(${t.onBehalfOf})) not in (lower(btrim(${t.decidedBy})), ${t.decidedPrincipal}, regexp_replace(${t.decidedPrincipal}, '^[a-z]+:', '')))) is true`,
+      sql`${t.decidedPrincipal} is null or (${t.decidedPrincipal} <> ${t.requestedPrincipal} and (${t.foldedOnBehalfOf} is null or ${t.foldedOnBehalfOf} not in (${t.foldedDecidedBy}, ${t.decidedPrincipal}, regexp_replace(${t.decidedPrincipal}, '^[a-z]+:', '')))) is true`,
     ),
     check(
       'refunds_decision_whole',
-      sql`(${t.decidedPrincipal} is null) = (${t.decidedBy} is null) and (${t.decidedPrincipal} is not null) = (${t.approvedAt} is not null or ${t.declinedAt} is not null) and (${t.approvedAt} is null or ${t.declinedAt} is null) and (${t.approvedAt} is null) = (${t.approvedFingerprint} is null)`,
+      sql`(${t.decidedPrincipal} is null) = (${t.decidedBy} is null) and (${t.decidedBy} is null) = (${t.foldedDecidedBy} is null) and (${t.decidedPrincipal} is not null) = (${t.approvedAt} is not null or ${t.declinedAt} is not null) and (${t.approvedAt} is null or ${t.declinedAt} is null) and (${t.approvedAt} is null) = (${t.approvedFingerprint} is null)`,
     ),
   ],
 )

@@ -1,6 +1,7 @@
 import type { Context as HttpContext } from 'hono'
 import { type SSEStreamingApi, streamSSE } from 'hono/streaming'
 import { readBearer } from '../access/authenticate.ts'
+import { findLoss } from '../access/principal.ts'
 import { DomainError } from '../errors.ts'
 import { type EventRow, serializeEvent } from '../events/event.ts'
 import type { HttpEnv } from '../http/problems.ts'
@@ -71,19 +72,22 @@ async function sendEvents(
   const { filter, after, limit } = query
   const { heartbeatMs, stallMs } = ctx.streams.limits
   const bearer = readBearer(c) ?? ''
+  const access = c.get('access')
+  const isCut = async () => findLoss(access, await ctx.keys.find(bearer, 'current')) !== undefined
   let page = first
   // The client's cursor: it does not know yet what the first page skipped.
   let sent = after
   let checkedAt = performance.now()
   let text = `retry: ${RETRY_MS}\n\n`
   while (!end.aborted) {
+    // Nothing is sent to a key once it was revoked or lost what the stream was opened with.
+    if (page.events.length > 0 || performance.now() - checkedAt >= heartbeatMs) {
+      if (await isCut()) return false
+      checkedAt = performance.now()
+    }
     text += page.events.map((event) => writeMessage(ctx, event)).join('')
     if (text !== '' && !(await isWritten(stream.write(text), stallMs, end))) return !stream.aborted
     sent = page.events.at(-1)?.id ?? sent
-    if (performance.now() - checkedAt >= heartbeatMs) {
-      if (!(await ctx.keys.find(bearer, 'current'))) return false
-      checkedAt = performance.now()
-    }
     page = page.atEnd
       ? await awaitEvents(ctx, { filter, after: page.next, limit }, heartbeatMs, end)
       : await readFeed(ctx, filter, page.next, limit)

@@ -36,6 +36,7 @@ export function filterByScope(
     access.scopes.includes(EVENT_SCOPES[type]),
   )
   const withRefunds = access.scopes.includes('refunds:read')
+  if (withRefunds) access.required.add('refunds:read')
   return { merchants, types: types ?? readable, withRefunds }
 }
 

@@ -100,7 +100,7 @@ const STORED_GAUGES: readonly StoredGauge[] = [
   },
   {
     gauge: 'api_keys_expiring',
-    sql: `select count(*) as value from api_keys as k where ${EXPIRING_SOON}`,
+    sql: `select count(*) as value from actors as k where ${EXPIRING_SOON}`,
   },
   {
     gauge: 'events_unpublished',

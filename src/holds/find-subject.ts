@@ -1,11 +1,5 @@
 import type { Actor } from '../access/audit.ts'
-import {
-  foldName,
-  lockLiveKey,
-  type NamedKey,
-  PRINCIPAL_SQL,
-  readPrincipal,
-} from '../access/principal.ts'
+import { foldName, type Principal } from '../access/principal.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { DomainError, type RefusalCode } from '../errors.ts'
 import { Id, isUuid } from '../http/fields.ts'
@@ -146,7 +140,7 @@ type Setter = { actor: string; isAudited: boolean; principal: string | null }
  */
 async function isSetByAnother(
   sql: Sql | Tx,
-  key: NamedKey,
+  who: Principal,
   { merchantCode, target, id }: Held,
 ): Promise<boolean> {
   const setters = await sql<Setter[]>`
@@ -159,41 +153,39 @@ async function isSetByAnother(
       where a.merchant_code = h.merchant_code and a.at = h.at and a.actor = h.actor and a.outcome = 'done'
         and ${sql.unsafe(byExpressions(['a.object_id'], ['h.target_id']))} limit 1
     ) as a on true left join lateral (
-      select ${sql.unsafe(PRINCIPAL_SQL)} as principal from api_keys as k where k.id = a.key_id
+      select k.principal from actors as k where k.id = a.key_id
     ) as k on true
     where h.held and h.id > (
       select coalesce(max(r.id), 0) from hold_changes as r
       where r.merchant_code = ${merchantCode} and r.target = ${target} and r.target_id = ${id} and not r.held)`
-  return setters.length === 0 || setters.some((one) => !isOwn(one, key))
+  return setters.length === 0 || setters.some((one) => !isOwn(one, who))
 }
 
 /** One that is in the audit log without a key was set on the command line. */
-function isOwn({ actor, isAudited, principal }: Setter, key: NamedKey): boolean {
-  return isAudited ? principal === key.principal : foldName(actor) === foldName(key.name)
+function isOwn({ actor, isAudited, principal }: Setter, who: Principal): boolean {
+  return isAudited ? principal === who.principal : foldName(actor) === foldName(who.name)
 }
 
 /**
  * Refuses to let whoever asked for a refund release a hold on it that somebody else set, as `requireAnother` does. Whoever
  * set a hold may release it. The caller holds the row of what is held.
  * @returns the refunds that are marked `selfDecided`
- * @throws DomainError `same_person`, or `unauthenticated` when the key was revoked meanwhile
+ * @throws DomainError `same_person`
  */
 export async function requireAnotherToRelease(
   tx: Tx,
-  { id: keyId }: Actor,
+  actor: Actor,
   held: Held,
 ): Promise<OwnRefund[]> {
   // On the command line it is the operator of the machine, who needs no permission.
-  if (keyId === null) return []
-  const key = await lockLiveKey(tx, keyId)
-  if (!(await isSetByAnother(tx, key, held))) return []
+  if (actor.id === null) return []
+  if (!(await isSetByAnother(tx, actor, held))) return []
   const deed = `release the hold of ${held.target} ${held.id}`
-  return await requireAnother(tx, { id: keyId }, describeHeld(held), deed)
+  return await requireAnother(tx, actor, describeHeld(held), deed)
 }
 
-/** Whether the principal of a key may release a hold. It decides what is offered; the release checks it again. */
-export async function findMayRelease(sql: Sql, keyId: string, held: Held): Promise<MayEnd> {
-  const key = await readPrincipal(sql, keyId)
-  if (key && !(await isSetByAnother(sql, key, held))) return 'free'
-  return await findMayEnd(sql, keyId, describeHeld(held))
+/** Whether somebody may release a hold. It decides what is offered; the release checks it again. */
+export async function findMayRelease(sql: Sql, who: Principal, held: Held): Promise<MayEnd> {
+  if (!(await isSetByAnother(sql, who, held))) return 'free'
+  return await findMayEnd(sql, who, describeHeld(held))
 }

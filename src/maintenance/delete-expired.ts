@@ -139,19 +139,17 @@ export async function deleteAttempts({
 const SESSION_DAYS = 30
 
 /**
- * Deletes sign-in links that can no longer be used, and sessions that are long over: a batch of each.
+ * Deletes a batch of sign-in links that can no longer be used, and of sessions that are long over.
  * @returns the number of rows deleted; 0 when none was left
  */
 export async function deleteSignIns({ sql }: Pick<Context, 'sql'>): Promise<number> {
-  const limit = sql.unsafe(String(BATCH))
-  const links = await sql`
-    delete from sign_in_links where token_hash in (
-      select token_hash from sign_in_links where expires_at < now() - interval '1 day' limit ${limit})`
-  const sessions = await sql`
+  const { count } = await sql`
     delete from sessions where id in (
       select id from sessions
-      where least(expires_at, ended_at) < now() - ${SESSION_DAYS} * interval '1 day' limit ${limit})`
-  return links.count + sessions.count
+      where least(expires_at, ended_at) < now() - ${SESSION_DAYS} * interval '1 day'
+        or (signed_in_at is null and link_until < now() - interval '1 day')
+      limit ${sql.unsafe(String(BATCH))})`
+  return count
 }
 
 const RECEIVERS = 500

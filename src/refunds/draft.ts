@@ -26,6 +26,7 @@ export async function lockRefundRows(
   return await tx<RefundRow[]>`
     select merchant_code as "merchantCode", transaction_id as "transactionId", refund_id as "refundId",
       payment_id as "paymentId", amount, receiver, reason, on_behalf_of as "onBehalfOf",
+      requested_principal as "requestedPrincipal",
       surplus, needs_approval as "needsApproval", approved_fingerprint as "approvedFingerprint",
       approved_fingerprint_key_id as "approvedFingerprintKeyId", status, attempts, first_sent_at as "firstSentAt",
       last_sent_at as "lastSentAt", unanswered,

@@ -29,6 +29,7 @@ export type RefundRow = {
   receiver: Buffer | null
   reason: string | null
   /** The person for whom it was requested. */
+  requestedPrincipal: string
   onBehalfOf: string | null
   /** It is sent only while one success of the order is left without it. */
   surplus: boolean

@@ -1,5 +1,5 @@
 import { hashKey } from '../access/keys.ts'
-import { prepareAccess } from '../access/prepare-access.ts'
+import { prepareAccess } from '../access/setting-keys.ts'
 import { findShortSecrets, LEAST_SECRET } from '../config/accounts.ts'
 import { type Config, readConfig } from '../config/config.ts'
 import type { Environment } from '../config/settings.ts'
@@ -119,7 +119,7 @@ export async function describeStart({ config, sql, gatewayBaseUrl, encryptionKey
   const hash = API_KEY === undefined ? null : hashKey(API_KEY)
   const reading = Promise.all([
     readSchemaName(sql),
-    sql<{ id: string }[]>`select id from api_keys where hash = ${hash}`,
+    sql<{ id: string }[]>`select id from actors where hash = ${hash}`,
   ])
   const [schema, keys] = await reading.catch(() => [undefined, []] as const)
   const identify = (key: string) => computeKeyId(Buffer.from(key, 'base64'))

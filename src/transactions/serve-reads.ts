@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { listMerchants, parseBearer } from '../access/authenticate.ts'
+import { listAccounts, parseBearer } from '../access/authenticate.ts'
 import { describeAllowance } from '../access/key-limits.ts'
 import { explainError, writeProblem } from '../http/problems.ts'
 import { chooseRequestId, SECURITY_HEADERS } from '../http/raw-response.ts'
@@ -65,7 +65,7 @@ export function createReadServer(ctx: TransactionsContext): ReadServer {
     const admission = ctx.keyLimits.admit(key, false)
     if (admission.kind !== 'admitted') return false
     ctx.keyUses.note(key.id, request)
-    const merchants = listMerchants(key, ctx.merchants)
+    const { merchants } = listAccounts(key, ctx.merchants)
     const limits = describeAllowance(key, admission.allowance)
     void serve(request, response, { id, merchants, limits }).finally(admission.leave)
     return true

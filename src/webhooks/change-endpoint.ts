@@ -1,5 +1,6 @@
 import { and, eq, gt, sql } from 'drizzle-orm'
 import { recordWrite } from '../access/audit.ts'
+import { lockActor } from '../access/principal.ts'
 import type { Context } from '../context.ts'
 import { EVENTS_PUBLISHED } from '../db/names.ts'
 import { webhookAttempts, webhookDeliveries, webhookEndpoints } from '../db/schema.ts'
@@ -35,6 +36,8 @@ export async function commitChange<T>(
   change: (tx: Tx, before: LockedEndpoint) => Promise<T>,
 ): Promise<T> {
   const result = await runInTransaction(ctx.sql, async (tx) => {
+    // Before the endpoint, as whoever ends a key does.
+    await lockActor(tx, access)
     const [row] = await tx<LockedEndpoint[]>`
       select merchant_code as "merchantCode", url, types,
         with_refunds as "withRefunds", disabled_at is not null as "isDisabled",

@@ -64,7 +64,7 @@ export async function claimDeliveries(
   const leased = sql`now() + ${LEASE_MS} * interval '1 millisecond'`
   const rows = await sql<Row[]>`
     with open as materialized (
-      select id, failing_since is not null as probes, k.scopes, k.merchants,
+      select id, failing_since is not null as probes, k.scopes, k.roles, k.merchants,
         (select count(*) from webhook_deliveries as d
           where d.endpoint_id = e.id and d.lease_id is not null and d.due_at > now()) as held
       from webhook_endpoints as e cross join lateral ${liveKeyOf(sql)} as k
@@ -73,7 +73,7 @@ export async function claimDeliveries(
           where d.endpoint_id = e.id and d.due_at <= now())
       for no key update of e skip locked
     ), due as materialized (
-      select open.id as endpoint_id, open.probes, open.scopes, open.merchants, d.event_id, d.due_at, d.place as row,
+      select open.id as endpoint_id, open.probes, open.scopes, open.roles, open.merchants, d.event_id, d.due_at, d.place as row,
         held + row_number() over (partition by open.id order by d.due_at, d.event_id) as turn,
         row_number() over (partition by open.probes order by d.due_at) as place
       from open cross join lateral (
@@ -95,7 +95,7 @@ export async function claimDeliveries(
     ), claimed as (
       update webhook_deliveries as d set lease_id = gen_random_uuid(), due_at = ${leased}
       from picked where d.ctid = picked.row
-      returning d.*, picked.probes, picked.scopes, picked.merchants
+      returning d.*, picked.probes, picked.scopes, picked.roles, picked.merchants
     )
     select (extract(epoch from clock_timestamp()) * 1000)::float8 as "claimedAt",
       c.endpoint_id as "endpointId", c.event_id as "eventId", c.lease_id as "leaseId",

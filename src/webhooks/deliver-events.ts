@@ -40,7 +40,7 @@ export async function fanOut({ sql }: Pick<Context, 'sql'>): Promise<number> {
   const ofAll = sql`e.merchant_code = ${EVERY_MERCHANT}`
   const planned = await sql`
     with turn as materialized (
-      select e.id, e.merchant_code, e.types, e.planned_up_to, k.scopes, k.merchants, e.with_refunds
+      select e.id, e.merchant_code, e.types, e.planned_up_to, k.scopes, k.roles, k.merchants, e.with_refunds
       from webhook_endpoints as e cross join lateral ${liveKeyOf(sql)} as k
       where e.disabled_at is null
         and case when ${ofAll}
@@ -51,7 +51,7 @@ export async function fanOut({ sql }: Pick<Context, 'sql'>): Promise<number> {
           where d.endpoint_id = e.id limit ${sql.unsafe(String(MAX_PENDING))}) as waiting) < ${MAX_PENDING}
       order by e.planned_up_to limit ${ENDPOINTS} for no key update of e skip locked
     ), come as materialized (
-      select e.id as endpoint_id, e.types, e.with_refunds, e.scopes, e.merchants, ev.* from turn as e cross join lateral (
+      select e.id as endpoint_id, e.types, e.with_refunds, e.scopes, e.roles, e.merchants, ev.* from turn as e cross join lateral (
         (select id, merchant_code, transaction_id, type, ${namesRefund} as names_refund from events
           where ${ofAll} and id > e.planned_up_to order by id limit ${sql.unsafe(String(WINDOW))})
         union all

@@ -78,7 +78,7 @@ export type EndpointRequest = { access: Access; owners: readonly string[]; id: s
  */
 export function listVisibleOwners(access: Access, named: string | undefined): string[] {
   const own = narrowMerchants(access, named)
-  const all = access.merchantCode === EVERY_MERCHANT && (named ?? EVERY_MERCHANT) === EVERY_MERCHANT
+  const all = access.coversAll && (named ?? EVERY_MERCHANT) === EVERY_MERCHANT
   return all ? [...own, EVERY_MERCHANT] : [...own]
 }
 
@@ -115,7 +115,7 @@ function selectEndpoints(sql: Tx) {
   return sql`
     select id, merchant_code as "merchantCode", url, types, created_at::text as "createdAt",
       with_refunds as "withRefunds",
-      (select k.name from api_keys as k where coalesce(k.chain_id, k.id) = e.key_chain_id
+      (select k.name from actors as k where k.chain_id = e.key_chain_id
         order by k.created_at desc, k.id limit 1) as owner,
       failing_since::text as "failingSince", disabled_at::text as "disabledAt",
       disabled_reason as "disabledReason",

@@ -1,4 +1,5 @@
 import { EVERY_MERCHANT } from '../access/keys.ts'
+import { hasScopeSql } from '../access/types.ts'
 import type { Context } from '../context.ts'
 import { EVENT_SCOPES } from '../events/event.ts'
 import { formatOrigin } from '../platform/outbound/addresses.ts'
@@ -15,10 +16,8 @@ export const REFUND_TYPES = Object.entries(EVENT_SCOPES).flatMap(([type, scope])
  */
 export function liveKeyOf(sql: Sql | Tx) {
   return sql`(
-    select own.scopes, case when own.merchant_code <> '' then array[own.merchant_code]
-        else (select p.merchants from people as p where p.key_id = own.id) end as merchants
-    from api_keys as own
-    where coalesce(own.chain_id, own.id) = e.key_chain_id and own.revoked_at is null
+    select own.scopes, own.roles, own.merchants from actors as own
+    where own.chain_id = e.key_chain_id and own.ended_at is null
       and (own.expires_at is null or own.expires_at > now())
     order by own.created_at desc, own.id limit 1)`
 }
@@ -31,11 +30,12 @@ export function liveKeyOf(sql: Sql | Tx) {
  */
 export function mayRead(sql: Sql | Tx, owner: string, event: string, namesRefund: string) {
   const [key, row] = [sql(owner), sql(event)]
+  const readsPayments = sql.unsafe(hasScopeSql(owner, 'payments:read'))
+  const readsRefunds = sql.unsafe(hasScopeSql(owner, 'refunds:read'))
   return sql`coalesce(
     ${key}.merchants && array[${EVERY_MERCHANT}, ${row}.merchant_code]
-    and case when ${row}.type = any(${REFUND_TYPES}) then 'refunds:read' = any(${key}.scopes)
-      else 'payments:read' = any(${key}.scopes)
-        and ('refunds:read' = any(${key}.scopes) or not ${sql.unsafe(namesRefund)}) end,
+    and case when ${row}.type = any(${REFUND_TYPES}) then ${readsRefunds}
+      else ${readsPayments} and (${readsRefunds} or not ${sql.unsafe(namesRefund)}) end,
     false)`
 }
 
@@ -45,26 +45,19 @@ export type EndedEndpoint = { id: string; merchantCode: string; host: string }
 /**
  * Disables the endpoints whose key or person has no access any more. Nothing is sent to them even before: fan-out and
  * claims check the key themselves. What waits stays, for whoever enables the endpoint again.
- * @param keyId only those of this key's chain; left out, all
+ * @param actorId only those of this person, or of this key's chain; left out, all
  * @returns the endpoints that end; none while another key of the chain is live
  */
-export async function endEndpoints(sql: Sql | Tx, keyId?: string): Promise<EndedEndpoint[]> {
+export async function endEndpoints(sql: Sql | Tx, actorId?: string): Promise<EndedEndpoint[]> {
   const ofKey =
-    keyId === undefined
+    actorId === undefined
       ? sql`true`
-      : sql`e.key_chain_id = (select coalesce(k.chain_id, k.id) from api_keys as k where k.id = ${keyId})`
+      : sql`e.key_chain_id = (select k.chain_id from actors as k where k.id = ${actorId})`
   const ended = await sql<{ id: string; merchantCode: string; url: string }[]>`
     update webhook_endpoints as e set disabled_at = now(), disabled_reason = 'key_ended'
     where e.disabled_at is null and ${ofKey} and not exists ${liveKeyOf(sql)}
     returning e.id, e.merchant_code as "merchantCode", e.url`
   return ended.map(({ url, ...one }) => ({ ...one, host: new URL(formatOrigin(url)).host }))
-}
-
-/** Disables the endpoints of a person whose access has ended. */
-export async function endEndpointsOfPerson(tx: Tx, personId: string): Promise<EndedEndpoint[]> {
-  const [person] = await tx<{ keyId: string }[]>`
-    select key_id as "keyId" from people where id = ${personId}`
-  return person ? await endEndpoints(tx, person.keyId) : []
 }
 
 /**

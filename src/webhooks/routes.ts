@@ -1,6 +1,7 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import pLimit from 'p-limit'
 import { narrowMerchants } from '../access/authenticate.ts'
+import { EVERY_MERCHANT } from '../access/keys.ts'
 import { DomainError } from '../errors.ts'
 import { createRouter } from '../http/app.ts'
 import {
@@ -133,7 +134,8 @@ export function webhookRoutes(ctx: WebhooksContext) {
     .openapi(register, async (c) => {
       const access = c.get('access')
       const { merchantCode: named } = c.req.valid('query')
-      const [owner] = named === undefined ? [access.merchantCode] : narrowMerchants(access, named)
+      const covered = access.coversAll ? [EVERY_MERCHANT] : access.merchants
+      const [owner] = named === undefined ? covered : narrowMerchants(access, named)
       if (owner === undefined) {
         throw new DomainError(
           'merchant_not_found',

@@ -77,7 +77,7 @@ async function readState(): Promise<string[]> {
   const { rig, mine, theirs } = accounts
   const people = await rig.database.sql<{ row: string }[]>`
     select concat_ws(' ', p.id, p.name, p.roles, p.merchants, s.id, s.ended_at) as row
-    from people p left join sessions s on s.person_id = p.id order by 1`
+    from actors p left join sessions s on s.person_id = p.id order by 1`
   return [...(await readRows(rig, [mine, theirs])), ...people.map(({ row }) => row)]
 }
 

@@ -19,8 +19,8 @@ beforeEach(async () => {
   for (const { name } of tables)
     await sql`alter table ${sql(name)} set (autovacuum_enabled = false)`
   await sql`
-    insert into api_keys (id, name, hash, scopes, merchant_code)
-    values (${ACCESS.id}, ${ACCESS.name}, sha256('plans'), ${[...ACCESS.scopes]}, ${ACCESS.merchantCode})`
+    insert into actors (id, kind, name, folded_name, chain_id, hash, scopes, merchants)
+    values (${ACCESS.id}, 'key', ${ACCESS.name}, ${ACCESS.name}, ${ACCESS.id}, sha256('plans'), ${[...ACCESS.scopes]}, '{*}')`
   // The first has deliveries waiting, the second none: fan-out stops at a limit of waiting ones.
   await sql`
     insert into webhook_endpoints (key_chain_id, with_refunds, merchant_code, url, types, secret, planned_up_to, created_at)

@@ -139,7 +139,7 @@ describe('an approved refund', () => {
     const { payment, id } = await request()
     expect((await decide(id, 'approval')).status).toBe(200)
     const other = await request()
-    await lab.database.sql`update api_keys set revoked_at = now() where id = ${approver.id}`
+    await lab.database.sql`update actors set ended_at = now() where id = ${approver.id}`
     await expectProblem(await decide(other.id, 'approval'), 401, 'unauthenticated')
     await lab.pass(payment)
     expect(await lab.sent(id)).toBe(1)
@@ -151,7 +151,7 @@ describe('an approved refund', () => {
     const [response] = await atOnce<Response | undefined>(payment, [
       () => decide(id, 'approval'),
       async () => {
-        await lab.database.sql`update api_keys set revoked_at = now() where id = ${approver.id}`
+        await lab.database.sql`update actors set ended_at = now() where id = ${approver.id}`
         return await decide(id, 'cancellation', asker)
       },
     ])

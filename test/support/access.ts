@@ -1,4 +1,5 @@
-import { listMerchants } from '../../src/access/authenticate.ts'
+import { listAccounts } from '../../src/access/authenticate.ts'
+import { findSession } from '../../src/access/sessions.ts'
 import type { Access } from '../../src/access/types.ts'
 import { KEY, type Rig } from './service.ts'
 
@@ -6,5 +7,14 @@ import { KEY, type Rig } from './service.ts'
 export async function findAccess({ service: { ctx } }: Rig, key = KEY): Promise<Access> {
   const found = await ctx.keys.find(key, 'current')
   if (!found) throw new Error('no such key')
-  return { ...found, merchants: listMerchants(found, ctx.merchants), requestId: 'test' }
+  return { ...found, ...listAccounts(found, ctx.merchants), requestId: 'test', required: new Set() }
+}
+
+/** The access of a person's request in the console, by the token of a session. */
+export async function findPersonAccess({ service: { ctx } }: Rig, token: string): Promise<Access> {
+  const session = await findSession(ctx.sql, token)
+  if (!session) throw new Error('there is no such session')
+  const { person } = session
+  const more = { requestId: 'test', required: new Set<never>(), isPerson: true } as const
+  return { ...person, ...listAccounts(person, ctx.merchants), ...more }
 }

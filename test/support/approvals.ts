@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { foldName } from '../../src/access/principal.ts'
 import { seedCurrency } from './ask.ts'
 import type { TestDatabase } from './database.ts'
 import type { LabPayment, RefundLab } from './refund-lab.ts'
@@ -21,13 +22,13 @@ export async function addPrincipal(
     merchantCode?: string
   } = {},
 ): Promise<TestKey> {
-  const key = `approver-${randomUUID()}`
+  const [id, key] = [randomUUID(), `approver-${randomUUID()}`]
   const { name = `key-${key.slice(-12)}`, person = null, rotates, scopes = EVERYTHING } = more
   const [row] = await sql<{ id: string }[]>`
-    insert into api_keys (name, hash, scopes, merchant_code, person, replaces, chain_id)
-    select ${name}, sha256(${key}::bytea), ${scopes}::text[], ${more.merchantCode ?? MERCHANT.merchantCode},
-      ${person}, ${rotates?.id ?? null}, (
-        select coalesce(chain_id, id) from api_keys where id = ${rotates?.id ?? null})
+    insert into actors (id, kind, name, folded_name, hash, scopes, merchants, person, folded_person, replaces, chain_id)
+    select ${id}, 'key', ${name}, ${foldName(name)}, sha256(${key}::bytea), ${scopes}::text[],
+      ${[more.merchantCode ?? MERCHANT.merchantCode]}, ${person}, ${person === null ? null : foldName(person)},
+      ${rotates?.id ?? null}, coalesce((select chain_id from actors where id = ${rotates?.id ?? null}), ${id}::uuid)
     returning id`
   if (!row) throw new Error('no key was stored')
   return { id: row.id, key, name }

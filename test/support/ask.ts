@@ -167,9 +167,10 @@ export async function addCappedKey(
   },
 ): Promise<Access['id']> {
   const [row] = await sql<{ id: string }[]>`
-    insert into api_keys (name, hash, scopes, merchant_code, refund_max, refund_daily_max,
+    insert into actors (id, kind, name, folded_name, chain_id, hash, scopes, merchants, refund_max, refund_daily_max,
       refund_max_by_currency, refund_daily_max_by_currency)
-    values ('capped', sha256(${text}::bytea), '{refunds:write,refunds:read}', '*', ${caps.max ?? null},
+    values (gen_random_uuid(), 'key', 'capped', 'capped', gen_random_uuid(), sha256(${text}::bytea),
+      '{refunds:write,refunds:read}', '{*}', ${caps.max ?? null},
       ${caps.dailyMax ?? null}, ${toJson(caps.maxByCurrency)}::text::jsonb,
       ${toJson(caps.dailyMaxByCurrency)}::text::jsonb)
     returning id`

@@ -33,7 +33,7 @@ it('the next borrower gets the same service, with nothing of the one before', as
   expect(listAtGateway(second)).toEqual([])
   const { sql } = second.database
   const [stored] = await sql`
-    select (select count(*) from transactions) as transactions, (select count(*) from api_keys) as keys`
+    select (select count(*) from transactions) as transactions, (select count(*) from actors) as keys`
   expect(stored).toEqual({ transactions: 0, keys: 1 })
   expect(second.sandbox.state).toMatchObject({ faults: [], refundMode: { dedupes: true } })
   expect(vi.isMockFunction(second.service.ctx.keys.peek)).toBe(false)
@@ -51,7 +51,7 @@ it('two borrowers at a time get a service each, and one with background work is 
 it.each<[string, (rig: Rig) => Promise<unknown>]>([
   ['was stopped', ({ service }) => service.stop()],
   ['drains', async ({ service }) => service.drain()],
-  ['lost its key', ({ database: { sql } }) => sql`update api_keys set revoked_at = now()`],
+  ['lost its key', ({ database: { sql } }) => sql`update actors set ended_at = now()`],
   [
     'has another account',
     ({ database: { sql } }) => sql`insert into merchant_accounts (merchant_code) values ('OTHER1')`,

@@ -1,4 +1,5 @@
 import { vi } from 'vitest'
+import { SETTING_CHAIN } from '../../src/access/keys.ts'
 import { createBackgroundTasks } from '../../src/sandbox/background-tasks.ts'
 import { addCards } from '../../src/sandbox/cards/make-cards.ts'
 import { makeRandom } from '../../src/sandbox/identifiers.ts'
@@ -99,8 +100,8 @@ async function isReusable({ service: { ctx, url }, database: { sql } }: Rig): Pr
   const ready = ctx.stopping.aborted ? undefined : await fetch(`${url}/readyz`)
   if (ready?.status !== 200) return false
   const [row] = await sql<{ keys: string[]; accounts: string[] }[]>`
-    select array(select encode(hash, 'hex') from api_keys where from_setting and replaces is null
-        and revoked_at is null and expires_at is null) as keys,
+    select array(select encode(hash, 'hex') from actors where chain_id = ${SETTING_CHAIN}
+        and ended_at is null and expires_at is null) as keys,
       array(select merchant_code from merchant_accounts) as accounts`.catch(() => [])
   const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(KEY))
   return (
@@ -113,9 +114,9 @@ async function isReusable({ service: { ctx, url }, database: { sql } }: Rig): Pr
 async function reset({ sandbox, service, database }: Rig): Promise<void> {
   await resetSandbox(sandbox)
   sandbox.setIpnUrl(`${service.url}/ipn`)
-  await deleteRows(database, ['data_keys', 'api_keys', 'merchant_accounts'])
+  await deleteRows(database, ['data_keys', 'actors', 'merchant_accounts'])
   await database.sql.unsafe(`
-    delete from api_keys where not from_setting;
+    delete from actors where chain_id <> '${SETTING_CHAIN}';
     update merchant_accounts set hold = null, paid_until = now()`)
 }
 

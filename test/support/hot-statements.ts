@@ -18,7 +18,7 @@ const only = [merchantCode]
 export const ACCESS: Access = {
   id: '00000000-0000-4000-8000-000000000001',
   name: 'test',
-  merchantCode: '*',
+  coversAll: true,
   scopes: ['payments:read', 'refunds:read', 'refunds:write'],
   refundMax: null,
   refundMaxByCurrency: null,
@@ -27,8 +27,10 @@ export const ACCESS: Access = {
   ratePerMinute: null,
   networks: null,
   chainId: '00000000-0000-4000-8000-000000000001',
+  principal: 'key:00000000-0000-4000-8000-000000000001',
   merchants: only,
   requestId: 'r',
+  required: new Set(),
 }
 
 let fresh = 0

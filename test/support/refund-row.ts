@@ -11,6 +11,7 @@ export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
     amount: '30',
     receiver: null,
     reason: null,
+    requestedPrincipal: 'key:asker',
     onBehalfOf: null,
     surplus: false,
     needsApproval: false,

@@ -1,6 +1,6 @@
 import type { z } from 'zod'
-import { ensureFirstKey } from '../../src/access/first-key.ts'
-import { EVERY_MERCHANT } from '../../src/access/keys.ts'
+import { EVERY_MERCHANT, SETTING_CHAIN } from '../../src/access/keys.ts'
+import { ensureFirstKey } from '../../src/access/setting-keys.ts'
 import { type Config, readConfig } from '../../src/config/config.ts'
 import { computeSecureHash } from '../../src/gateway/signature.ts'
 import { createLog } from '../../src/platform/telemetry/log.ts'
@@ -146,7 +146,8 @@ export async function startTestService(
   })
   await ensureFirstKey(service.ctx.sql, KEY, service.ctx.config.API_KEY_GRACE_MS)
   // Tests send more requests at once than an order system may.
-  await service.ctx.sql`update api_keys set rate_per_minute = 100000000 where from_setting`
+  await service.ctx
+    .sql`update actors set rate_per_minute = 100000000 where chain_id = ${SETTING_CHAIN}`
   return await watchService(service)
 }
 
@@ -158,8 +159,9 @@ export async function addKey(
   merchantCode = EVERY_MERCHANT,
 ): Promise<void> {
   await database.sql`
-    insert into api_keys (name, hash, scopes, merchant_code)
-    values ('test', sha256(${text}::bytea), ${[...scopes]}, ${merchantCode})`
+    insert into actors (id, kind, name, folded_name, chain_id, hash, scopes, merchants)
+    values (gen_random_uuid(), 'key', 'test', 'test', gen_random_uuid(), sha256(${text}::bytea), ${[...scopes]},
+      ${[merchantCode]})`
 }
 
 async function control(sandbox: Sandbox, method: string, path: string, body: unknown) {

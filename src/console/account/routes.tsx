@@ -1,6 +1,5 @@
 import { Hono } from 'hono'
 import { recordWrite } from '../../access/audit.ts'
-import { EVERY_MERCHANT } from '../../access/keys.ts'
 import { endSession, listSessions } from '../../access/sessions.ts'
 import { DomainError } from '../../errors.ts'
 import { isUuid } from '../../http/fields.ts'
@@ -25,10 +24,10 @@ export function accountRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
   async function end(c: ConsoleRequest, sessionId: string, operation: string): Promise<void> {
     const { personId } = requireOwnSession(c)
     await runInTransaction(ctx.sql, async (tx) => {
-      const isEnded = isUuid(sessionId) && (await endSession(tx, personId, sessionId))
-      if (!isEnded) throw new DomainError('not_found', 'There is no such session')
       const write = { operation, merchantCode: null, objectId: sessionId }
       await recordWrite(tx, ctx.log, c.get('access'), write)
+      const isEnded = isUuid(sessionId) && (await endSession(tx, personId, sessionId))
+      if (!isEnded) throw new DomainError('not_found', 'There is no such session')
     })
   }
 
@@ -53,8 +52,8 @@ export function accountRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
 function renderAccount(c: ConsoleRequest, sessions: Awaited<ReturnType<typeof listSessions>>) {
   const { title, you, facts, everyMerchant, sessions: texts } = TEXTS.account
   const { name, roles } = requireOwnSession(c)
-  const { merchantCode, merchants } = c.get('access')
-  const accounts = merchantCode === EVERY_MERCHANT ? everyMerchant : merchants.join(', ')
+  const { coversAll, merchants } = c.get('access')
+  const accounts = coversAll ? everyMerchant : merchants.join(', ')
   return renderConsolePage(
     c,
     { title, current: 'account' },

@@ -10,8 +10,8 @@ export const roleField = (role: string) => `role-${role}`
 export const merchantField = (merchantCode: string) => `merchant-${merchantCode}`
 
 /** The accounts that an admin can give to others: their own, and all of them only with all of them. */
-export function listGrantable({ merchantCode, merchants }: Access): readonly string[] {
-  return merchantCode === EVERY_MERCHANT ? [EVERY_MERCHANT, ...merchants] : merchants
+export function listGrantable({ coversAll, merchants }: Access): readonly string[] {
+  return coversAll ? [EVERY_MERCHANT, ...merchants] : merchants
 }
 
 /** What is wrong with the form, by field. */

@@ -7,7 +7,7 @@ import { DomainError } from '../../errors.ts'
 import { isUuid } from '../../http/fields.ts'
 import { runInTransaction } from '../../platform/postgres/transaction.ts'
 import type { Tx } from '../../platform/postgres/types.ts'
-import { endEndpointsOfPerson } from '../../webhooks/owner.ts'
+import { endEndpoints } from '../../webhooks/owner.ts'
 import type { ConsoleContext } from '../context.ts'
 import type { ConsoleEnv, ConsoleRequest } from '../env.ts'
 import { readDraft } from '../forms/draft.ts'
@@ -34,14 +34,14 @@ export function peopleRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
     requireRecentSignIn(c)
     return await runInTransaction(ctx.sql, async (tx) => {
       const person = await find(tx, c)
-      const done = await write(tx, person)
       const operation = `POST ${PATH}/{personId}/${action}`
+      // Before the write, which may end the admin's own access.
       await recordWrite(tx, ctx.log, c.get('access'), {
         operation,
         merchantCode: null,
         objectId: person.id,
       })
-      return done
+      return await write(tx, person)
     })
   }
 
@@ -90,7 +90,7 @@ export function peopleRoutes(ctx: ConsoleContext): Hono<ConsoleEnv> {
 /** Ends the access of a person, and the webhook endpoints that belong to the person. */
 async function endAccess(tx: Tx, { id }: Person): Promise<void> {
   await endPerson(tx, id)
-  await endEndpointsOfPerson(tx, id)
+  await endEndpoints(tx, id)
 }
 
 /** @throws DomainError `not_found`, also for a person with accounts that the admin does not have */

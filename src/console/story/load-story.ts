@@ -1,4 +1,5 @@
 import { type ListedWrite, listWrites } from '../../access/audit.ts'
+import type { Principal } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { TransactionKey } from '../../db/transaction-key.ts'
 import { listOfTransaction } from '../../discrepancies/list-of-transaction.ts'
@@ -56,7 +57,7 @@ const LIMITS = {
  */
 export async function loadStory(
   ctx: ConsoleContext,
-  access: Pick<Access, 'id' | 'scopes' | 'chainId'>,
+  access: Access,
   found: FoundTransaction,
   cursor: string | undefined,
 ): Promise<Story> {
@@ -68,18 +69,20 @@ export async function loadStory(
 
 async function readStory(
   ctx: ConsoleContext,
-  { id: keyId, scopes }: Pick<Access, 'id' | 'scopes'>,
+  access: Access,
   found: FoundTransaction,
   after: Position | undefined,
 ): Promise<Story> {
   const { transaction: key } = found
-  const withRefunds = scopes.includes('refunds:read')
+  const withRefunds = access.scopes.includes('refunds:read')
   const [accountHold, refunds, surplus, discrepancies, entries, messages, webhooks, sameOrder] =
     await Promise.all([
       readAccountHold(ctx.sql, key.merchantCode),
       withRefunds ? loadRefunds(ctx, key) : undefined,
       withRefunds ? readSurplus(ctx.sql, key) : undefined,
-      scopes.includes('ops') ? listOfTransaction(ctx.sql, key, LIMITS.discrepancies) : undefined,
+      access.scopes.includes('ops')
+        ? listOfTransaction(ctx.sql, key, LIMITS.discrepancies)
+        : undefined,
       readTimeline(ctx, key, withRefunds, LIMITS.timeline, after),
       readMessages(ctx, key, withRefunds, LIMITS.messages),
       listSent(ctx, key, withRefunds, LIMITS.webhooks),
@@ -92,8 +95,8 @@ async function readStory(
     ...(refunds?.listed ?? []).map(({ refund }) => refund.refundId),
   ]
   const requests = await listWrites(ctx.sql, key.merchantCode, ids, LIMITS.requests)
-  const held = scopes.includes('ops') ? listHeld(found, refunds?.listed ?? []) : []
-  const mayRelease = await loadMayRelease(ctx, keyId, held)
+  const held = access.scopes.includes('ops') ? listHeld(found, refunds?.listed ?? []) : []
+  const mayRelease = await loadMayRelease(ctx, access, held)
   const rest = { requests, discrepancies, timeline, messages, webhooks, sameOrder, mayRelease }
   return { found, accountHold, refunds, surplus, ...rest }
 }
@@ -119,11 +122,11 @@ function listHeld(
 
 async function loadMayRelease(
   { sql }: ConsoleContext,
-  keyId: string,
+  who: Principal,
   held: readonly Held[],
 ): Promise<ReadonlyMap<string, MayEnd>> {
   const found = held.map(async (one) => {
-    const may = await findMayRelease(sql, keyId, one)
+    const may = await findMayRelease(sql, who, one)
     return [nameHeld(one.target, one.id), may] as const
   })
   return new Map(await Promise.all(found))

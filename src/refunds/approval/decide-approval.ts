@@ -1,5 +1,5 @@
 import { describeActor, recordWrite } from '../../access/audit.ts'
-import { lockLiveKey, namesKey, selectKeyName, selectPrincipal } from '../../access/principal.ts'
+import { foldName, namesActor } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { SYNC_DUE } from '../../db/names.ts'
@@ -36,7 +36,7 @@ const OPERATIONS = {
 }
 
 /** Whether `decided_by` is the name of a person and not of a key, in SQL. */
-const BY_PERSON = `decided_principal = 'person:' || lower(btrim(decided_by))`
+const BY_PERSON = `decided_principal = 'person:' || folded_decided_by`
 
 /** The invariant that whoever asked for a refund does not decide about its approval. */
 const BY_ANOTHER = 'refunds_decided_by_another'
@@ -60,8 +60,7 @@ export async function decideApproval(
     await runInTransaction(ctx.sql, async (tx) => {
       const { row, locked } = await lockAwaiting(ctx, tx, refund)
       await requireShownVersion(tx, row, shown, 'not_awaiting_approval')
-      const key = await lockLiveKey(tx, access.id)
-      if (namesKey(key, row.onBehalfOf)) throw refuseSame(refundId, decision)
+      if (namesActor(access, row.onBehalfOf)) throw refuseSame(refundId, decision)
       await (decision === 'approve'
         ? approve(ctx, tx, row, { access, reason })
         : decline(ctx, tx, row, { access, reason }, locked))
@@ -145,7 +144,7 @@ async function approve(
   const approved = encryption.fingerprint(formatApproved(row, receiver))
   await tx`
     update refunds set status = 'pending', due_at = now(), updated_at = now(), approved_at = now(),
-      decided_by = ${selectKeyName(tx, access.id)}, decided_principal = ${selectPrincipal(tx, access.id)},
+      decided_by = ${access.name}, folded_decided_by = ${foldName(access.name)}, decided_principal = ${access.principal},
       decided_reason = ${reason ?? null}, approved_fingerprint = ${approved.value},
       approved_fingerprint_key_id = ${approved.keyId}
     where merchant_code = ${merchantCode} and refund_id = ${refundId} and status = 'awaiting_approval'`
@@ -164,7 +163,7 @@ async function decline(
   await tx`
     update refunds set status = 'failed', updated_at = now(), declined_at = now(), failure_source = 'merchant',
       failure_reason = 'declined', failure_message = ${reason ?? `declined by ${access.name}`},
-      decided_by = ${selectKeyName(tx, access.id)}, decided_principal = ${selectPrincipal(tx, access.id)},
+      decided_by = ${access.name}, folded_decided_by = ${foldName(access.name)}, decided_principal = ${access.principal},
       decided_reason = ${reason ?? null}
     where merchant_code = ${merchantCode} and refund_id = ${refundId} and status = 'awaiting_approval'`
   await recordStep(tx, row, 'failed', describe('declined', access, reason))

@@ -1,4 +1,4 @@
-import { lockLiveKey, type NamedKey, PRINCIPAL_SQL, readPrincipal } from '../../access/principal.ts'
+import type { Principal } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { TransactionKey } from '../../db/transaction-key.ts'
 import { DomainError } from '../../errors.ts'
@@ -41,19 +41,18 @@ export type MayEnd = 'free' | 'self' | 'another'
  * change of their transactions visible, and records `buildSelfDecidedEvents`. The caller holds the rows of what it ends.
  * @param deed what the caller is about to do, e.g. `resolve discrepancy 17`
  * @returns the refunds that are marked; empty when none of those concerned is the caller's own
- * @throws DomainError `same_person`, or `unauthenticated` when the key was revoked meanwhile
+ * @throws DomainError `same_person`
  */
 export async function requireAnother(
   tx: Tx,
-  { id }: Pick<Access, 'id'>,
+  access: Access,
   ends: HoldsBack,
   deed: string,
 ): Promise<OwnRefund[]> {
-  const key = await lockLiveKey(tx, id)
-  const own = await listOwn(tx, key, ends)
+  const own = await listOwn(tx, access, ends)
   const [first] = own
   if (!first) return []
-  if (await mayAnotherDecide(tx, key, own)) {
+  if (await mayAnotherDecide(tx, access, own)) {
     const detail = `Refund ${first.refundId} was requested by you or for you, and this holds it back: another person with the scope ops has to ${deed}, or the refund has to end first`
     throw new DomainError('same_person', detail)
   }
@@ -61,13 +60,11 @@ export async function requireAnother(
   return own
 }
 
-/** Whether the principal of a key may end what holds refunds back. It decides what is offered; `requireAnother` decides. */
-export async function findMayEnd(sql: Sql, keyId: string, ends: HoldsBack): Promise<MayEnd> {
-  const key = await readPrincipal(sql, keyId)
-  if (!key) return 'another'
-  const own = await listOwn(sql, key, ends)
+/** Whether somebody may end what holds refunds back. It decides what is offered; `requireAnother` decides. */
+export async function findMayEnd(sql: Sql, who: Principal, ends: HoldsBack): Promise<MayEnd> {
+  const own = await listOwn(sql, who, ends)
   if (own.length === 0) return 'free'
-  return (await mayAnotherDecide(sql, key, own)) ? 'another' : 'self'
+  return (await mayAnotherDecide(sql, who, own)) ? 'another' : 'self'
 }
 
 /** Describes, to follow the actor of a cause, that they ended what held their own refunds back. */
@@ -116,9 +113,9 @@ const COLUMNS = `r.merchant_code as "merchantCode", r.transaction_id as "transac
   r.on_behalf_of as "onBehalfOf"`
 
 /** Lists the refunds concerned that have not ended and are the principal's own. */
-async function listOwn(sql: Sql | Tx, key: NamedKey, ends: HoldsBack): Promise<OwnRefund[]> {
-  const open = 'ofAccount' in ends ? await listOfAccount(sql, key, ends) : await listOf(sql, ends)
-  return open.filter((refund) => isOwnRequest(key, refund))
+async function listOwn(sql: Sql | Tx, who: Principal, ends: HoldsBack): Promise<OwnRefund[]> {
+  const open = 'ofAccount' in ends ? await listOfAccount(sql, who, ends) : await listOf(sql, ends)
+  return open.filter((refund) => isOwnRequest(who, refund))
 }
 
 async function listOf(
@@ -141,7 +138,7 @@ async function listOf(
 /** An account may have many open refunds: those that cannot be the principal's are left out before. */
 async function listOfAccount(
   sql: Sql | Tx,
-  { principal }: NamedKey,
+  { principal }: Principal,
   { merchantCode }: HoldsBack,
 ): Promise<OwnRefund[]> {
   return await sql<OwnRefund[]>`
@@ -154,7 +151,7 @@ async function listOfAccount(
 /** Whether a live key of another principal, who asked for none of one of the refunds, may decide for the merchant. */
 async function mayAnotherDecide(
   sql: Sql | Tx,
-  { principal }: NamedKey,
+  { principal }: Principal,
   own: readonly OwnRefund[],
 ): Promise<boolean> {
   const merchantCode = own[0]?.merchantCode ?? ''
@@ -163,8 +160,8 @@ async function mayAnotherDecide(
     select exists (
       select from (
         select * from refunds where merchant_code = ${merchantCode} and refund_id = any(${ids}::uuid[])
-      ) as r, api_keys as k
-      where ${sql.unsafe(MAY_DECIDE_SQL)} and ${sql.unsafe(PRINCIPAL_SQL)} <> ${principal}) as others`
+      ) as r, actors as k
+      where ${sql.unsafe(MAY_DECIDE_SQL)} and k.principal <> ${principal}) as others`
   return row?.others ?? true
 }
 

@@ -1,4 +1,3 @@
-import { readPrincipal } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import { DomainError } from '../../errors.ts'
@@ -21,8 +20,7 @@ export async function findReplayed(
 ): Promise<FoundRefund> {
   const found = await findRefund(ctx, [merchantCode], refundId)
   if (access.scopes.includes('refunds:read')) return found
-  const caller = await readPrincipal(ctx.sql, access.id)
-  if (caller && isRequestedBy(caller, found.refund)) return found
+  if (isRequestedBy(access, found.refund)) return found
   const detail =
     'This Idempotency-Key belongs to a refund that another API key has requested: do not request it again under another Idempotency-Key. To read it, this API key needs the scope refunds:read'
   throw new DomainError('scope_missing', detail)

@@ -1,5 +1,5 @@
 import { describeActor } from '../../access/audit.ts'
-import { selectPrincipal } from '../../access/principal.ts'
+import { foldName } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import type { OrderFacts } from '../../db/order-facts.ts'
@@ -124,11 +124,11 @@ export function insertIntent(
       ), ${selectStatus(tx, config, target, caps.byCurrency)}, stored as (
         insert into refunds (merchant_code, refund_id, transaction_id, payment_id, amount, reason, metadata, receiver,
           receiver_shown, surplus, idempotency_key, fingerprint,
-          fingerprint_key_id, requested_by, requested_principal, on_behalf_of, needs_approval, status, due_at, matched,
+          fingerprint_key_id, requested_by, requested_principal, on_behalf_of, folded_on_behalf_of, needs_approval, status, due_at, matched,
           in_first_sight, success_notified_at, review, cap_key_id, cap_day, cap_currency)
         select ${merchantCode}, ${refundId}, ${transactionId}, ${paymentId}, amount, ${reason}, ${JSON.stringify(metadata)}::text::jsonb,
           case when next <> 'succeeded' then ${encrypted}::bytea end,
-          ${shown}, ${surplus !== undefined}, ${idempotencyKey}, ${fingerprint.value}, ${fingerprint.keyId}, ${access.name}, ${selectPrincipal(tx, access.id)}, ${onBehalfOf}, next = 'awaiting_approval', next,
+          ${shown}, ${surplus !== undefined}, ${idempotencyKey}, ${fingerprint.value}, ${fingerprint.keyId}, ${access.name}, ${access.principal}, ${onBehalfOf}, ${onBehalfOf && foldName(onBehalfOf)}, next = 'awaiting_approval', next,
           case when next = 'pending' then now() end,
           matched, in_first_sight, case when proves then notified_at end,
           case when next = 'needs_review' then 'contradicted' end,

@@ -1,3 +1,4 @@
+import { lockActor } from '../../access/principal.ts'
 import type { Context } from '../../context.ts'
 import { SYNC_DUE } from '../../db/names.ts'
 import { DomainError } from '../../errors.ts'
@@ -81,6 +82,7 @@ export async function storeWithCaps(
     lockPayment(tx, target),
     insertIntent(ctx, tx, toStore, { encrypted, shown, caps }),
   )
+  await lockActor(tx, access)
   if (!found) {
     const detail = `Payment ${paymentId} has changed in this moment; repeat the request with the same key`
     throw new DomainError('unavailable', detail)

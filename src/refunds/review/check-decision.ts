@@ -1,4 +1,4 @@
-import type { NamedKey } from '../../access/principal.ts'
+import type { Principal } from '../../access/principal.ts'
 import type { Config } from '../../config/config.ts'
 import { DomainError } from '../../errors.ts'
 import type { Sql, Tx } from '../../platform/postgres/types.ts'
@@ -20,7 +20,7 @@ type DecidedRefund = Pick<
 export async function readDecider(
   sql: Sql | Tx,
   refund: DecidedRefund,
-  key: NamedKey,
+  key: Principal,
 ): Promise<Decider> {
   const decidedLast = isDecidedByPerson(refund) && refund.resolvedPrincipal === key.principal
   return { decidedLast, alone: decidedLast && !(await canAnotherDecide(sql, refund, key)) }

@@ -1,5 +1,4 @@
 import { describeActor } from '../../access/audit.ts'
-import { lockLiveKey } from '../../access/principal.ts'
 import type { Access } from '../../access/types.ts'
 import type { Context } from '../../context.ts'
 import type { StoredResolution } from '../../db/schema.ts'
@@ -67,13 +66,14 @@ export async function resolveRefund(
         throw refuseDecision(refund, 'its payment has just moved to another transaction; try again')
       }
       await requireShownVersion(tx, draft.now, request.shown, 'not_decidable')
-      const { principal, ...decider } = await readPrincipal(tx, draft.now, access)
+      const decider = await readDecider(tx, draft.now, access)
       const contrary = judgeDecision(ctx, draft, refund, locked, request, decider).join('; ')
       const isAsker = await checkSelfDecision(tx, draft.now, access)
       const isAgain = needsAnother(draft.now, request.outcome, decider)
       if (!isAsker) await recordSelfDecided(tx, draft.now, isAgain)
       const resolution = describeResolution(ctx, request, access, contrary || null)
       const name = describeDecider(access, isAsker, isAgain)
+      const { principal } = access
       const decision = { outcome: request.outcome, resolution, principal, decider: name }
       await applyDecision(tx, draft, locked, decision)
       await saveDraft(tx, draft)
@@ -87,19 +87,6 @@ export async function resolveRefund(
     { merchantCode, refundId, outcome: request.outcome, key: name, requestId },
     'refund resolved by an operator',
   )
-}
-
-/**
- * Reads who decides, and how they stand to the decision before.
- * @throws DomainError `unauthenticated` when the key was revoked meanwhile
- */
-async function readPrincipal(
-  tx: Tx,
-  row: RefundRow,
-  access: Access,
-): Promise<Decider & { principal: string }> {
-  const key = await lockLiveKey(tx, access.id)
-  return { ...(await readDecider(tx, row, key)), principal: key.principal }
 }
 
 /**

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { recordWrite } from '../../../src/access/audit.ts'
+import { recordEntry } from '../../../src/access/audit.ts'
 import {
   addCheckpoint,
   createAuditPass,
@@ -31,10 +31,10 @@ describe('an entry', () => {
   it('is a line of the log once it is committed', async () => {
     const { database, log, logged } = audit
     await runInTransaction(database.sql, async (tx) => {
-      await recordWrite(tx, log, ACTOR, WRITE)
+      await recordEntry(tx, log, ACTOR, WRITE)
       expect(logged).toEqual([])
     })
-    await recordWrite(database.sql, log, ACTOR, WRITE, 'refused')
+    await recordEntry(database.sql, log, ACTOR, WRITE, 'refused')
     expect(logged.map((line) => JSON.parse(line))).toMatchObject([
       { entryId: 101, actor: 'a', ...WRITE, outcome: 'done', msg: 'audit entry' },
       { entryId: 102, outcome: 'refused', requestId: 'r' },
@@ -44,7 +44,7 @@ describe('an entry', () => {
   it('that is rolled back is no line of the log', async () => {
     const { database, log, logged } = audit
     const failing = runInTransaction(database.sql, async (tx) => {
-      await recordWrite(tx, log, ACTOR, WRITE)
+      await recordEntry(tx, log, ACTOR, WRITE)
       throw new Error('after the entry')
     })
     await expect(failing).rejects.toThrow('after the entry')
@@ -203,7 +203,7 @@ it('a role that may only insert and read writes and signs entries, changes none,
   try {
     await sql.unsafe(`set role ${role}`)
     await audit.write(2, 'A', 401 * DAY)
-    await recordWrite(sql, log, ACTOR, WRITE)
+    await recordEntry(sql, log, ACTOR, WRITE)
     expect(await addCheckpoint({ sql, log, encryption })).toBe(2)
     for (const statement of [
       `update audit_entries set actor = 'b'`,

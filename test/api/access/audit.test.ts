@@ -21,7 +21,7 @@ beforeEach(async () => {
   key = randomUUID()
   await addKey(rig.database, key, ['payments:read', 'refunds:read', 'refunds:write', 'ops'])
   const [row] = await rig.database.sql<{ id: string }[]>`
-    select id from api_keys where hash = sha256(${key}::bytea)`
+    select id from actors where hash = sha256(${key}::bytea)`
   keyId = row?.id ?? ''
 })
 

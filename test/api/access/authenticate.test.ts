@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it, vi } from 'vitest'
-import { ensureFirstKey } from '../../../src/access/first-key.ts'
 import { SCOPES } from '../../../src/access/keys.ts'
+import { ensureFirstKey } from '../../../src/access/setting-keys.ts'
 import { expectProblem, withKey } from '../../support/api.ts'
 import { createTestDatabase } from '../../support/database.ts'
 import { startMain } from '../../support/main-process.ts'
@@ -33,16 +33,16 @@ describe('without a valid key', () => {
     const { sql } = rig.database
     const read = LIST
     const write = { method: 'POST', path: '/v1/transactions/T-MINE/sync' }
-    for (const column of ['expires_at', 'revoked_at']) {
+    for (const column of ['expires_at', 'ended_at']) {
       const key = `key-that-ends-by-${column}-0123456789`
       await addKey(rig.database, key, SCOPES)
       expect((await call(read, key)).status).toBe(200)
       await sql`
-        update api_keys set ${sql(column)} = now() + interval '1 hour' * ${column === 'expires_at' ? 1 : 0}
+        update actors set ${sql(column)} = now() + interval '1 hour' * ${column === 'expires_at' ? 1 : 0}
         where hash = sha256(${key}::bytea)`
       if (column === 'expires_at') {
         expect((await call(write, key)).status).toBe(202)
-        await sql`update api_keys set expires_at = now() where hash = sha256(${key}::bytea)`
+        await sql`update actors set expires_at = now() where hash = sha256(${key}::bytea)`
       }
       await expectProblem(await call(write, key), 401, 'unauthenticated')
       const isRefused = async () => (await call(read, key)).status === 401
@@ -77,9 +77,9 @@ describe('the first key of the settings', () => {
       await Promise.all(
         Array.from({ length: 5 }, () => ensureFirstKey(database.sql, text, GRACE_MS)),
       )
-      const keys = await database.sql`select scopes, merchant_code, hash from api_keys`
-      expect(keys.map(({ scopes, merchant_code }) => [scopes, merchant_code])).toEqual([
-        [SCOPES, '*'],
+      const keys = await database.sql`select scopes, merchants, hash from actors`
+      expect(keys.map(({ scopes, merchants }) => [scopes, merchants])).toEqual([
+        [SCOPES, ['*']],
       ])
     } finally {
       await database.drop()
@@ -89,7 +89,7 @@ describe('the first key of the settings', () => {
   it('stays revoked when it was revoked', async () => {
     const { sql } = rig.database
     await ensureFirstKey(sql, text, GRACE_MS)
-    await sql`update api_keys set revoked_at = now() where hash = sha256(${text}::bytea)`
+    await sql`update actors set ended_at = now() where hash = sha256(${text}::bytea)`
     await ensureFirstKey(sql, text, GRACE_MS)
     await expectProblem(await call(LIST, text), 401, 'unauthenticated')
   })
@@ -97,7 +97,7 @@ describe('the first key of the settings', () => {
   it('is kept as a hash: no column of any row has its text', async () => {
     await ensureFirstKey(rig.database.sql, text, GRACE_MS)
     const rows = await rig.database.sql<{ row: string; hash: Buffer }[]>`
-      select to_jsonb(k)::text as row, hash from api_keys k`
+      select to_jsonb(k)::text as row, hash from actors k`
     const hex = Buffer.from(text).toString('hex')
     for (const { row } of rows) expect(row.includes(text) || row.includes(hex)).toBe(false)
     expect(rows.every(({ hash }) => hash.length === 32)).toBe(true)

@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest'
 import { listPeople } from '../../../src/access/people.ts'
-import { inviteDemoAdmin, retireDemo } from '../../../src/access/prepare-access.ts'
-import { lockLiveKey } from '../../../src/access/principal.ts'
 import { findSession } from '../../../src/access/sessions.ts'
+import { inviteDemoAdmin, retireDemo } from '../../../src/access/setting-keys.ts'
 import { signIn } from '../../../src/access/sign-in.ts'
 import { createRateLimiter } from '../../../src/platform/concurrency/rate-limiter.ts'
 import { createLog } from '../../../src/platform/telemetry/log.ts'
@@ -41,12 +40,11 @@ it('outside demo mode its way in is closed, until a demo runs again', async () =
   const again = await use(await invite())
   if (again.kind !== 'opened') throw new Error(again.kind)
   const session = await findSession(database.sql, again.token)
-  expect(session).toMatchObject({ isLive: true, roles: ['admin'], merchants: ['*'] })
-  await expect(lockLiveKey(database.sql, session?.key.id ?? '')).resolves.toBeDefined()
+  expect(session).toMatchObject({ isLive: true, roles: ['admin'], person: { merchants: ['*'] } })
 })
 
 it('without a demo on this database there is nothing to end', async () => {
-  await database.sql`delete from people`
+  await database.sql`delete from actors`
   await retireDemo(database.sql)
   expect(await listPeople(database.sql)).toEqual([])
 })

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { rotateKey } from '../../../src/access/change-keys.ts'
-import { ensureFirstKey, replaceDemoKey } from '../../../src/access/first-key.ts'
-import { PRINCIPAL_SQL } from '../../../src/access/principal.ts'
+import { rotateKey } from '../../../src/access/key-changes.ts'
+import { ensureFirstKey, replaceDemoKey } from '../../../src/access/setting-keys.ts'
 import { FIRST_KEY_LOCK } from '../../../src/db/names.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { type BorrowedDatabase, borrowDatabase } from '../../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import { addKey } from '../../support/service.ts'
 
 const HOUR_MS = 3_600_000
 
@@ -14,7 +14,7 @@ let database: BorrowedDatabase
 beforeAll(async () => {
   database = await borrowDatabase()
 })
-beforeEach(() => database.sql`delete from api_keys`)
+beforeEach(() => database.sql`delete from actors`)
 afterAll(() => database.release())
 
 const makeText = () => `text-of-the-setting-${randomUUID()}`
@@ -25,10 +25,10 @@ type Read = { id: string; principal: string; endsInS: number | null; live: boole
 async function read(text: string): Promise<Read> {
   const { sql } = database
   const [row] = await sql<Read[]>`
-    select id, ${sql.unsafe(PRINCIPAL_SQL)} as principal,
+    select id, principal,
       extract(epoch from expires_at - now())::float8 as "endsInS",
-      revoked_at is null and (expires_at is null or expires_at > now()) as live
-    from api_keys as k where hash = sha256(${text}::bytea)`
+      ended_at is null and (expires_at is null or expires_at > now()) as live
+    from actors as k where hash = sha256(${text}::bytea)`
   if (!row) throw new Error('there is no such key')
   return row
 }
@@ -87,57 +87,33 @@ describe('another API_KEY than at the last start', () => {
         await Promise.all(starts)
       },
     )
-    expect(await database.sql`select from api_keys`).toHaveLength(3)
+    expect(await database.sql`select from actors`).toHaveLength(3)
     const keys = [await read(one), await read(two), await read(three)]
     expect(new Set(keys.map(({ principal }) => principal)).size).toBe(1)
   })
 
   it('ends no key of the command line, whatever its name, and none while its own is revoked', async () => {
     const [one, two, other] = [makeText(), makeText(), makeText()]
-    await database.sql`
-      insert into api_keys (name, hash, scopes, merchant_code)
-      values ('first', sha256(${other}::bytea), '{ops}', '*')`
+    await addKey(database, other, ['ops'])
+    await database.sql`update actors set name = 'first' where hash = sha256(${other}::bytea)`
     await start(one)
     await start(two, 0)
     expect((await read(other)).live).toBe(true)
     expect((await read(other)).principal).not.toBe((await read(one)).principal)
-    await database.sql`update api_keys set revoked_at = now() where hash = sha256(${one}::bytea)`
+    await database.sql`update actors set ended_at = now() where hash = sha256(${one}::bytea)`
     await start(one, 0)
     expect([(await read(one)).live, (await read(two)).live]).toEqual([false, true])
   })
 
-  it('after a rotation on the command line continues its chain, and ends the key that the rotation made', async () => {
-    const [one, two] = [makeText(), makeText()]
-    await start(one)
-    const { id, principal } = await read(one)
-    const rotation = await runInTransaction(database.sql, (tx) => rotateKey(tx, id, 0))
-    if (rotation.kind !== 'rotated') throw new Error(rotation.kind)
-    expect(await start(one)).toEqual([])
-    expect((await read(one)).live).toBe(false)
-    expect(await read(rotation.created.text)).toMatchObject({ live: true, endsInS: null })
-    expect(await start(two, 0)).toMatchObject([{ id: rotation.created.id }])
-    expect(await read(two)).toMatchObject({ principal, live: true })
-    expect(await read(rotation.created.text)).toMatchObject({ principal, live: false })
-  })
-
-  it('never ends the successor that the command line made, while the old key still has its grace', async () => {
+  it('is not rotated: its key changes with the setting alone', async () => {
     const one = makeText()
     await start(one)
     const { id } = await read(one)
-    const rotation = await runInTransaction(database.sql, (tx) => rotateKey(tx, id, 3_600))
-    if (rotation.kind !== 'rotated') throw new Error(rotation.kind)
-    expect(await start(one, 0)).toEqual([])
-    expect(await read(rotation.created.text)).toMatchObject({ live: true, endsInS: null })
-  })
-
-  it('ends the key of a release that marked none', async () => {
-    const [old, next] = [makeText(), makeText()]
-    await database.sql`
-      insert into api_keys (name, hash, scopes, merchant_code)
-      values ('first', sha256(${old}::bytea), '{payments:read,refunds:read,refunds:write}', '*')`
-    expect(await start(next, 0)).toMatchObject([{ name: 'first', endsAt: expect.any(String) }])
-    expect([(await read(old)).live, (await read(next)).live]).toEqual([false, true])
-    expect((await read(next)).principal).toBe((await read(old)).principal)
+    expect(await runInTransaction(database.sql, (tx) => rotateKey(tx, id, 0))).toEqual({
+      kind: 'of_setting',
+    })
+    expect(await read(one)).toMatchObject({ live: true, endsInS: null })
+    expect(await database.sql`select from actors`).toHaveLength(1)
   })
 
   it('is reported with what ends, at every start until it has ended', async () => {
@@ -147,7 +123,7 @@ describe('another API_KEY than at the last start', () => {
     const first = await start(two)
     expect(first).toEqual([{ id, name: 'first', endsAt: expect.stringMatching(/^20.+Z$/) }])
     expect(await start(two)).toEqual(first)
-    await database.sql`update api_keys set expires_at = now() where id = ${id}`
+    await database.sql`update actors set expires_at = now() where id = ${id}`
     expect(await start(two)).toEqual([])
   })
 })
@@ -158,5 +134,5 @@ it('the key of the demo is the same principal in every run', async () => {
   const { principal } = await read(one)
   await replaceDemoKey(database.sql, two)
   expect(await read(two)).toMatchObject({ principal, live: true })
-  expect(await database.sql`select from api_keys`).toHaveLength(1)
+  expect(await database.sql`select from actors`).toHaveLength(1)
 })

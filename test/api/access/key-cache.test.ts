@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { CACHE_TTL_MS, createKeyCache } from '../../../src/access/key-cache.ts'
+import { CACHE_TTL_MS, createKeyCache } from '../../../src/access/keys.ts'
 import { borrowDatabase } from '../../support/database.ts'
 import { addKey } from '../../support/service.ts'
 
@@ -13,7 +13,7 @@ afterAll(() => database.release())
 
 async function revoke(text: string): Promise<void> {
   await database.sql`
-    update api_keys set revoked_at = now() where hash = sha256(${text}::bytea)`
+    update actors set ended_at = now() where hash = sha256(${text}::bytea)`
 }
 
 it('a revoked key stays cached for a second at most, for reads only, and is evicted once the database lacks it', async () => {
@@ -53,8 +53,8 @@ it('the cache keeps a thousand keys and evicts the one fetched the longest ago',
   const text = `${TEXT}-pushed-out`
   await addKey(database, text, ['ops'])
   await database.sql`
-    insert into api_keys (name, hash, scopes, merchant_code)
-    select 'other', sha256(('other-' || n)::bytea), '{ops}', '*' from generate_series(1, 1000) as n`
+    insert into actors (id, kind, name, folded_name, chain_id, hash, scopes, merchants)
+    select gen_random_uuid(), 'key', 'other', 'other', gen_random_uuid(), sha256(('other-' || n)::bytea), '{ops}', '{*}' from generate_series(1, 1000) as n`
   expect(await keys.find(text, 'cached')).toBeDefined()
   await revoke(text)
   await Promise.all(Array.from({ length: 999 }, (_, n) => keys.find(`other-${n + 1}`, 'cached')))

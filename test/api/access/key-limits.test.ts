@@ -15,7 +15,7 @@ async function addLimitedKey(perMinute: number | null): Promise<string> {
   const key = randomUUID()
   await addKey(rig.database, key, ['payments:read'])
   await rig.database.sql`
-    update api_keys set rate_per_minute = ${perMinute} where hash = sha256(${key}::bytea)`
+    update actors set rate_per_minute = ${perMinute} where hash = sha256(${key}::bytea)`
   return key
 }
 const ask = (key: string, path = '/v1/payments') => fetch(rig.service.url + path, withKey(key))
@@ -55,7 +55,7 @@ describe('a key with a limit', () => {
     const [old, key] = [await addLimitedKey(1), await addLimitedKey(1)]
     const { sql } = rig.database
     await sql`
-      update api_keys k set replaces = o.id, chain_id = o.id from api_keys o
+      update actors k set replaces = o.id, chain_id = o.chain_id from actors o
       where o.hash = sha256(${old}::bytea) and k.hash = sha256(${key}::bytea)`
     expect((await ask(old)).status).toBe(200)
     await expectProblem(await ask(key), 429, 'rate_limited')

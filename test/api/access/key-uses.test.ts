@@ -15,7 +15,7 @@ async function makeKey(): Promise<string> {
   const text = randomUUID()
   await addKey(database, text, ['payments:read'])
   const [row] = await database.sql<{ id: string }[]>`
-    select id from api_keys where hash = sha256(${text}::bytea)`
+    select id from actors where hash = sha256(${text}::bytea)`
   return row?.id ?? ''
 }
 
@@ -25,7 +25,7 @@ const from = (remoteAddress: string) =>
 type Recorded = { at: Date | null; from: string | null }
 async function read(id: string): Promise<Recorded | undefined> {
   const [row] = await database.sql<{ at: string | null; from: string | null }[]>`
-    select last_used_at::text as at, last_used_from as from from api_keys where id = ${id}`
+    select last_used_at::text as at, last_used_from as from from actors where id = ${id}`
   return row && { at: row.at === null ? null : new Date(row.at), from: row.from }
 }
 
@@ -64,7 +64,7 @@ it('waits for no key that a decision has locked, and an older use never replaces
   late.note(await makeKey(), from('192.0.2.1'))
   await whileUncommitted(
     database,
-    (held) => held`select from api_keys where id = ${id} for share`,
+    (held) => held`select from actors where id = ${id} for share`,
     async (commit) => {
       late.note(id, from('192.0.2.1'))
       await late.flush()

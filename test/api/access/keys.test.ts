@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { createKey, revokeKey, rotateKey } from '../../../src/access/change-keys.ts'
-import { ensureFirstKey } from '../../../src/access/first-key.ts'
+import { createKey, revokeKey, rotateKey } from '../../../src/access/key-changes.ts'
 import { SCOPES } from '../../../src/access/keys.ts'
+import { ensureFirstKey } from '../../../src/access/setting-keys.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { withKey } from '../../support/api.ts'
 import { ask, expectRefused, expectTaken, seedPaid } from '../../support/ask.ts'
@@ -64,15 +64,15 @@ it('the successor has the same permissions and lifetime; the old key never lives
   const inTenDays = new Date(Date.now() + 10 * 86_400_000).toISOString()
   const old = await make({ expiresAt: inTenDays })
   await rig.database.sql`
-    update api_keys set created_at = created_at - interval '9 days', expires_at = expires_at - interval '9 days'
+    update actors set created_at = created_at - interval '9 days', expires_at = expires_at - interval '9 days'
     where id = ${old.id}`
   const { created } = await rotateWell(old.id, 2 * 86_400)
   const [rows] = await rig.database.sql<{ same: boolean; newDays: number; oldHours: number }[]>`
-    select (o.name, o.scopes, o.merchant_code, o.rate_per_minute)
-        = (n.name, n.scopes, n.merchant_code, n.rate_per_minute) as same,
+    select (o.name, o.scopes, o.merchants, o.rate_per_minute, o.principal)
+        = (n.name, n.scopes, n.merchants, n.rate_per_minute, n.principal) as same,
       round(extract(epoch from n.expires_at - now()) / 86400)::int as "newDays",
       round(extract(epoch from o.expires_at - now()) / 3600)::int as "oldHours"
-    from api_keys o join api_keys n on n.replaces = o.id where n.id = ${created.id}`
+    from actors o join actors n on n.replaces = o.id where n.id = ${created.id}`
   expect(rows).toEqual({ same: true, newDays: 10, oldHours: 24 })
 })
 
@@ -118,7 +118,7 @@ it('a revoked key is refused in shared lookups, too: no further write gets throu
     return new Set(answers.map(({ status }) => status))
   }
   expect(await askMany()).toEqual(new Set([202]))
-  await rig.database.sql`update api_keys set revoked_at = now() where hash = sha256(${key}::bytea)`
+  await rig.database.sql`update actors set ended_at = now() where hash = sha256(${key}::bytea)`
   expect(await askMany()).toEqual(new Set([401]))
 })
 
@@ -128,10 +128,10 @@ it('the first key gets the scopes that a release adds; no other key does', async
   if (!text || !other) throw new Error('no text')
   await ensureFirstKey(sql, text, GRACE_MS)
   await addKey(rig.database, other, ['ops'])
-  await sql`update api_keys set scopes = '{ops}' where hash = sha256(${text}::bytea)`
+  await sql`update actors set scopes = '{ops}' where hash = sha256(${text}::bytea)`
   for (const one of [text, other]) await ensureFirstKey(sql, one, GRACE_MS)
   const scopesOf = async (one: string) =>
-    (await sql`select scopes from api_keys where hash = sha256(${one}::bytea)`)[0]?.scopes
+    (await sql`select scopes from actors where hash = sha256(${one}::bytea)`)[0]?.scopes
   expect(await scopesOf(text)).toEqual(SCOPES)
   expect(await scopesOf(other)).toEqual(['ops'])
 })

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { createKey } from '../../../src/access/change-keys.ts'
-import { replaceDemoKey } from '../../../src/access/first-key.ts'
-import { hashKey, listKeys, type Scope, UNLIMITED } from '../../../src/access/keys.ts'
+import { createKey } from '../../../src/access/key-changes.ts'
+import { listKeys, type Scope, UNLIMITED } from '../../../src/access/keys.ts'
 import { addPerson, endPerson, findPeople, listPeople } from '../../../src/access/people.ts'
-import { coversSql, lockLiveKey } from '../../../src/access/principal.ts'
+import { coversSql } from '../../../src/access/principal.ts'
 import { findSession } from '../../../src/access/sessions.ts'
 import { listScopes, ROLES, type Role, SCOPES_OF_ROLES } from '../../../src/access/types.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
@@ -19,16 +18,12 @@ const add = (name: string, email: string | null = null) =>
   )
 const end = (id: string) => runInTransaction(database.sql, (tx) => endPerson(tx, id))
 
-/** The key of a person, as it is stored. */
-async function readKey(personId: string) {
-  const [key] = await database.sql<
-    { id: string; scopes: string[]; merchantCode: string; principal: string; isLive: boolean }[]
-  >`
-    select k.id, scopes, merchant_code as "merchantCode", revoked_at is null as "isLive",
-      'person:' || lower(k.person) as principal
-    from api_keys as k join people as p on p.key_id = k.id where p.id = ${personId}`
-  if (!key) throw new Error('the person has no key')
-  return key
+/** How the person is stored. */
+async function read(personId: string) {
+  const [row] = await database.sql<{ principal: string }[]>`
+    select principal from actors where id = ${personId}`
+  if (!row) throw new Error('there is no such person')
+  return row
 }
 
 it('roles add up to scopes, and only an admin has all of them', () => {
@@ -64,51 +59,38 @@ it('two people cannot have the same name or e-mail address, whatever its letters
   expect(await add(doubled, email)).toMatchObject({ kind: 'added' })
 })
 
-it('two additions of one name at once add one person, and leave no key of the other', async () => {
+it('two additions of one name at once add one person, and nothing of the other', async () => {
   const name = `Twice ${randomUUID()}`
   const kinds = (await Promise.all([add(name), add(name), add(name)])).map(({ kind }) => kind)
   expect(kinds.toSorted()).toEqual(['added', 'taken', 'taken'])
-  expect(await database.sql`select from api_keys where name = ${name}`).toHaveLength(1)
+  expect(await database.sql`select from actors where name = ${name}`).toHaveLength(1)
 })
 
-it("a person's key is in no list of keys, opens nothing, and never becomes the demo's key", async () => {
-  const { personId, name } = await addTestPerson(database)
-  const key = await readKey(personId)
-  expect((await listKeys(database.sql)).map(({ id }) => id)).not.toContain(key.id)
-  await database.sql`update api_keys set name = 'demo' where id = ${key.id}`
-  await replaceDemoKey(database.sql, 'a-new-text-of-the-demo-0123456789')
-  const [row] = await database.sql`
-    select from api_keys where id = ${key.id} and hash = ${hashKey('a-new-text-of-the-demo-0123456789')}`
-  expect(row).toBeUndefined()
-  expect(name).not.toBe('demo')
+it('a person is in no list of keys', async () => {
+  const { personId } = await addTestPerson(database)
+  expect((await listKeys(database.sql)).map(({ id }) => id)).not.toContain(personId)
 })
 
-it('a person and the API keys that were created for them are one principal', async () => {
+it('a person and the API keys that were created for them are one principal, however they are spelled', async () => {
   const spelled = `Trần Bình ${randomUUID()}`
-  await runInTransaction(database.sql, (tx) =>
+  const { id } = await runInTransaction(database.sql, (tx) =>
     createKey(tx, {
       ...{ name: 'k', scopes: ['ops'], merchantCode: '*', person: spelled, expiresAt: null },
       ...UNLIMITED,
     }),
   )
   const { personId } = await addTestPerson(database, { name: spelled.toUpperCase() })
-  const [row] =
-    await database.sql`select person from api_keys where id = ${(await readKey(personId)).id}`
-  expect(row).toEqual({ person: spelled })
+  expect(await read(personId)).toEqual(await read(id))
 })
 
-it('ending a person ends key, sessions and links in one commit', async () => {
+it('ending a person ends sessions and links in one commit', async () => {
   const visitor = await addVisitor(database)
-  const key = await readKey(visitor.personId)
-  const link = await makeLink(database, visitor.personId)
+  await makeLink(database, visitor.personId)
   expect((await findSession(database.sql, visitor.token))?.isLive).toBe(true)
-  await expect(lockLiveKey(database.sql, key.id)).resolves.toMatchObject({ name: visitor.name })
   expect(await end(visitor.personId)).toMatchObject({ id: visitor.personId })
   expect(await findSession(database.sql, visitor.token)).toBeUndefined()
-  await expect(lockLiveKey(database.sql, key.id)).rejects.toMatchObject({ code: 'unauthenticated' })
   const open = await database.sql`
-    select from sessions where person_id = ${visitor.personId} and ended_at is null
-    union all select from sign_in_links where token_hash = ${hashKey(link)} and expires_at > now()`
+    select from sessions where person_id = ${visitor.personId} and ended_at is null`
   expect(open).toHaveLength(0)
   expect(await end(visitor.personId)).toBeUndefined()
   const listed = (await listPeople(database.sql)).find(({ id }) => id === visitor.personId)
@@ -116,21 +98,16 @@ it('ending a person ends key, sessions and links in one commit', async () => {
 })
 
 it.each([
-  [['*'], '*', { A: true, B: true, '': true }],
-  [['A'], 'A', { A: true, B: false, '': false }],
-  [['A', 'B'], '', { A: true, B: true, C: false }],
-  [['A', '*'], '*', { A: true, C: true }],
-])(
-  'the key of a person with %j covers these accounts and no other',
-  async (merchants, code, covered) => {
-    const { personId } = await addTestPerson(database, { merchants })
-    const key = await readKey(personId)
-    expect(key.merchantCode).toBe(code)
-    for (const [merchant, expected] of Object.entries(covered)) {
-      const [row] = await database.sql`
+  [['*'], { A: true, B: true, '': true }],
+  [['A'], { A: true, B: false, '': false }],
+  [['A', 'B'], { A: true, B: true, C: false }],
+  [['A', '*'], { A: true, C: true }],
+])('a person with %j covers these accounts and no other', async (merchants, covered) => {
+  const { personId } = await addTestPerson(database, { merchants })
+  for (const [merchant, expected] of Object.entries(covered)) {
+    const [row] = await database.sql`
       select ${database.sql.unsafe(coversSql(`'${merchant}'`))} as covers
-      from api_keys as k where id = ${key.id}`
-      expect([merchant, row?.covers]).toEqual([merchant, expected])
-    }
-  },
-)
+      from actors as k where id = ${personId}`
+    expect([merchant, row?.covers]).toEqual([merchant, expected])
+  }
+})

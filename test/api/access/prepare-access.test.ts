@@ -1,9 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest'
-import { rotateKey } from '../../../src/access/change-keys.ts'
-import { replaceDemoKey } from '../../../src/access/first-key.ts'
+import { rotateKey } from '../../../src/access/key-changes.ts'
 import { findKeys, hashKey } from '../../../src/access/keys.ts'
-import { inviteDemoAdmin, prepareAccess } from '../../../src/access/prepare-access.ts'
+import { inviteDemoAdmin, prepareAccess, replaceDemoKey } from '../../../src/access/setting-keys.ts'
 import { signIn } from '../../../src/access/sign-in.ts'
 import { createRateLimiter } from '../../../src/platform/concurrency/rate-limiter.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
@@ -15,7 +14,7 @@ let database: BorrowedDatabase
 beforeAll(async () => {
   database = await borrowDatabase()
 })
-beforeEach(() => database.sql`delete from api_keys`)
+beforeEach(() => database.sql`delete from actors`)
 afterAll(() => database.release())
 
 /** Starts with these settings. @returns the lines of the log */
@@ -40,7 +39,7 @@ it('a start that is no demo ends the demo: its key, what it was rotated to, its 
   await replaceDemoKey(database.sql, key)
   await addKey(database, other, ['ops'])
   const link = await inviteDemoAdmin(database.sql)
-  const [row] = await database.sql<{ id: string }[]>`select id from api_keys where name = 'demo'`
+  const [row] = await database.sql<{ id: string }[]>`select id from actors where name = 'demo'`
   const rotated = await runInTransaction(database.sql, (tx) => rotateKey(tx, row?.id ?? '', 3_600))
   if (rotated.kind !== 'rotated') throw new Error(rotated.kind)
   expect(await start({ demo: true })).toEqual([])

@@ -10,7 +10,7 @@ beforeAll(async () => {
   await database.sql.unsafe(payment({ payment_id: `'P'` }))
   await database.sql.unsafe(event({}))
   await database.sql.unsafe(key({}))
-  await database.sql.unsafe(key({ hash: THIRD_HASH, replaces: ZERO, chain_id: ZERO }))
+  await database.sql.unsafe(key({ hash: THIRD_HASH, replaces: ZERO }))
   await database.sql.unsafe(refund({}))
   await database.sql.unsafe(discrepancy({}))
   await database.sql.unsafe(review)
@@ -23,7 +23,6 @@ beforeAll(async () => {
   await database.sql.unsafe(attempt({}))
   await database.sql.unsafe(insert('api_key_days', { key_id: ZERO, day: `'2026-01-01'` }))
   await database.sql.unsafe(dataKey)
-  await database.sql.unsafe(link({}))
   await database.sql.unsafe(session({}))
 })
 afterAll(() => database.drop())
@@ -47,11 +46,9 @@ const checkpoint = (more: Columns) =>
     ...more,
   })
 const key = (more: Columns) =>
-  insert('api_keys', {
-    name: `'n'`,
+  insert('actors', {
+    ...{ kind: `'key'`, name: `'n'`, folded_name: `'n'`, chain_id: ZERO, merchants: `'{M}'` },
     hash: `decode(repeat('00', 32), 'hex')`,
-    scopes: `'{}'`,
-    merchant_code: `'M'`,
     ...more,
   })
 const event = (more: Columns) =>
@@ -117,10 +114,15 @@ const refund = (more: Columns) =>
 const APPROVED = {
   needs_approval: 'true',
   decided_by: `'b'`,
+  folded_decided_by: `'b'`,
   decided_principal: `'person:b:c'`,
   approved_at: 'now()',
   approved_fingerprint: `''`,
 }
+const onBehalfOf = (name: string) => ({
+  on_behalf_of: `'${name}'`,
+  folded_on_behalf_of: `'${name}'`,
+})
 /** Another refund, which violates only the constraint under test. */
 const next = (more: Columns) => refund({ refund_id: ONE, idempotency_key: `'l'`, ...more })
 const over = (status: string, more: Columns = {}) =>
@@ -186,19 +188,15 @@ const dataKey = insert('data_keys', {
 })
 
 const person = (more: Columns) =>
-  insert('people', {
-    ...{ name: `'n'`, folded_name: `'n'`, roles: `'{viewer}'`, merchants: `'{M}'` },
-    key_id: 'gen_random_uuid()',
-    ...more,
-  })
-const link = (more: Columns) =>
-  insert('sign_in_links', {
-    ...{ token_hash: THIRD_HASH, person_id: ZERO, expires_at: 'now()' },
+  insert('actors', {
+    ...{ id: ONE, kind: `'person'`, chain_id: ONE, merchants: `'{M}'`, roles: `'{viewer}'` },
+    ...{ name: `'n'`, folded_name: `'n'`, person: `'n'`, folded_person: `'n'` },
     ...more,
   })
 const session = (more: Columns) =>
   insert('sessions', {
-    ...{ token_hash: THIRD_HASH, person_id: ZERO, expires_at: 'now()' },
+    ...{ person_id: ZERO, link_hash: THIRD_HASH, link_until: 'now()', token_hash: THIRD_HASH },
+    ...{ signed_in_at: 'now()', last_used_at: 'now()', expires_at: 'now()' },
     ...{ address: `''`, user_agent: `''` },
     ...more,
   })
@@ -224,18 +222,26 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['webhook_deliveries_attempts_not_negative', delivery({ event_id: '2', attempts: '-1' })],
   ['data_keys_pkey', dataKey],
   ['merchant_accounts_pkey', insert('merchant_accounts', { merchant_code: `'M'` })],
-  ['people_have_roles', person({ roles: `'{}'` })],
-  ['people_have_merchants', person({ merchants: `'{}'` })],
-  ['sign_in_links_pkey', link({})],
-  ['sign_in_links_hash_is_sha256', link({ token_hash: `'short'` })],
-  ['sessions_token', session({})],
-  ['sessions_token_is_sha256', session({ token_hash: `'short'` })],
-  ['api_keys_hash', key({ name: `'other'` })],
-  ['api_keys_hash_is_sha256', key({ hash: `'short'` })],
-  ['api_keys_replaced_once', key({ hash: OTHER_HASH, replaces: ZERO, chain_id: ONE })],
-  ['api_keys_rate_positive', key({ hash: OTHER_HASH, rate_per_minute: '0' })],
-  ['api_keys_chain_whole', key({ hash: OTHER_HASH, replaces: ONE })],
-  ['api_keys_chain_whole', key({ hash: OTHER_HASH, chain_id: ONE })],
+  ['sessions_link', session({ token_hash: OTHER_HASH })],
+  ['sessions_link_is_sha256', session({ link_hash: `'short'`, token_hash: OTHER_HASH })],
+  ['sessions_token', session({ link_hash: OTHER_HASH })],
+  ['sessions_token_is_sha256', session({ link_hash: OTHER_HASH, token_hash: `'short'` })],
+  ['sessions_opened_whole', session({ link_hash: OTHER_HASH, token_hash: 'null' })],
+  ['sessions_opened_whole', session({ link_hash: OTHER_HASH, address: 'null' })],
+  ['actors_hash', key({ name: `'other'` })],
+  ['actors_hash_is_sha256', key({ hash: `'short'` })],
+  ['actors_replaced_once', key({ hash: OTHER_HASH, replaces: ZERO })],
+  ['actors_rate_positive', key({ hash: OTHER_HASH, rate_per_minute: '0' })],
+  ['actors_have_merchants', key({ hash: OTHER_HASH, merchants: `'{}'` })],
+  ['actors_person_folded', key({ hash: OTHER_HASH, person: `'p'` })],
+  ['actors_key_whole', key({ hash: 'null' })],
+  ['actors_key_whole', key({ hash: OTHER_HASH, roles: `'{admin}'` })],
+  ['actors_person_whole', person({ hash: OTHER_HASH })],
+  ['actors_person_whole', person({ scopes: `'{ops}'` })],
+  ['actors_person_whole', person({ roles: `'{}'` })],
+  ['actors_person_whole', person({ chain_id: ZERO })],
+  ['actors_person_whole', person({ person: 'null', folded_person: 'null' })],
+  ['actors_person_whole', person({ folded_person: `'other'` })],
   ['ipn_events_fingerprint', event({ body: `'other'` })],
   ['ipn_events_deliveries_positive', event({ fingerprint: `'g'`, deliveries: '0' })],
   ['ipn_events_kind_has_its_id', event({ fingerprint: `'g'`, transaction_id: 'null' })],
@@ -304,9 +310,11 @@ const REFUSED: [constraint: string, statement: string][] = [
   ['refunds_approved_before_sending', next({ needs_approval: 'true' })],
   ['refunds_approved_before_sending', over('succeeded', { needs_approval: 'true' })],
   ['refunds_decided_by_another', next({ ...APPROVED, decided_principal: `'key:1'` })],
-  ['refunds_decided_by_another', next({ ...APPROVED, on_behalf_of: `' B '` })],
-  ['refunds_decided_by_another', next({ ...APPROVED, on_behalf_of: `'Person:B:C'` })],
-  ['refunds_decided_by_another', next({ ...APPROVED, on_behalf_of: `'b:c'` })],
+  ['refunds_decided_by_another', next({ ...APPROVED, ...onBehalfOf('b') })],
+  ['refunds_decided_by_another', next({ ...APPROVED, ...onBehalfOf('person:b:c') })],
+  ['refunds_decided_by_another', next({ ...APPROVED, ...onBehalfOf('b:c') })],
+  ['refunds_on_behalf_folded', next({ on_behalf_of: `'B'` })],
+  ['refunds_decision_whole', next({ ...APPROVED, folded_decided_by: 'null' })],
   ['refunds_decision_whole', next({ ...APPROVED, decided_by: 'null' })],
   ['refunds_decision_whole', next({ ...APPROVED, approved_at: 'null', needs_approval: 'false' })],
   ['refunds_decision_whole', next({ ...APPROVED, declined_at: 'now()' })],
@@ -354,7 +362,7 @@ it.each([
     'one that awaits approval',
     over('awaiting_approval', { needs_approval: 'true', attempts: '0' }),
   ],
-  ['an approved one', next({ ...APPROVED, on_behalf_of: `'c'` })],
+  ['an approved one', next({ ...APPROVED, ...onBehalfOf('c') })],
   ['a success notified before anything was sent', over('succeeded', { attempts: '0' })],
 ])('a refund can be kept as %s', async (_, statement) => {
   expect(await tryOut(statement)).toBe(ROLL_BACK)
@@ -365,7 +373,7 @@ it('every constraint of the schema is tested above, except keys of generated num
     select conname as name from pg_constraint
     where connamespace = 'public'::regnamespace and contype in ('c', 'f', 'p', 'u')`
   const generated = [
-    'api_keys_pkey',
+    'actors_pkey',
     'audit_entries_pkey',
     'changes_pkey',
     'discrepancies_pkey',
@@ -374,7 +382,6 @@ it('every constraint of the schema is tested above, except keys of generated num
     'gateway_calls_pkey',
     'hold_changes_pkey',
     'ipn_events_pkey',
-    'people_pkey',
     'refund_attempts_pkey',
     'refund_reasons_pkey',
     'sessions_pkey',

@@ -181,8 +181,7 @@ describe('a stream', () => {
     await addKey(rig.database, key, ['payments:read'])
     const stream = await follow('', withKey(key).headers)
     await waitUntil(() => stream.beats() >= 2, { what: 'two heartbeats' })
-    await rig.database
-      .sql`update api_keys set revoked_at = now() where hash = sha256(${key}::bytea)`
+    await rig.database.sql`update actors set ended_at = now() where hash = sha256(${key}::bytea)`
     await stream.ended
     await isOpen(0)
   })

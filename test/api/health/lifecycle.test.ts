@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { prepareAccess } from '../../../src/access/prepare-access.ts'
+import { prepareAccess } from '../../../src/access/setting-keys.ts'
 import { FIRST_KEY_LOCK } from '../../../src/db/names.ts'
 import type { Tx } from '../../../src/platform/postgres/types.ts'
 import type { ServiceOptions } from '../../../src/service.ts'

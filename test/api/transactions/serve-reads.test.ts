@@ -32,7 +32,7 @@ beforeAll(async () => {
   await addKey(database, 'key-without-scope', ['refunds:read'])
   await addKey(database, 'key-with-networks', ['payments:read'])
   await database.sql`
-    update api_keys set networks = '{127.0.0.0/8}' where hash = sha256('key-with-networks'::bytea)`
+    update actors set networks = '{127.0.0.0/8}' where hash = sha256('key-with-networks'::bytea)`
 })
 afterEach(() => vi.restoreAllMocks())
 afterAll(() => {

@@ -56,7 +56,7 @@ async function makeKey(scopes: readonly string[] = [...READS, 'webhooks:write'])
   const text = `key-number-${made}-of-the-tests-of-owners-0123456789`
   await addKey(rig.database, text, scopes, merchantCode)
   const [row] = await rig.database.sql<{ id: string }[]>`
-    update api_keys set name = ${`owner-${made}`} where hash = ${hash(text)} returning id`
+    update actors set name = ${`owner-${made}`} where hash = ${hash(text)} returning id`
   return { text, id: row?.id ?? '' }
 }
 const hash = (text: string) => createHash('sha256').update(text).digest()
@@ -64,8 +64,8 @@ const hash = (text: string) => createHash('sha256').update(text).digest()
 const receive = (status = 204) => serve((response) => response.writeHead(status).end())
 
 const endings: [string, (id: string) => PromiseLike<unknown>][] = [
-  ['is revoked', (id) => rig.database.sql`update api_keys set revoked_at = now() where id = ${id}`],
-  ['expires', (id) => rig.database.sql`update api_keys set expires_at = now() where id = ${id}`],
+  ['is revoked', (id) => rig.database.sql`update actors set ended_at = now() where id = ${id}`],
+  ['expires', (id) => rig.database.sql`update actors set expires_at = now() where id = ${id}`],
 ]
 
 describe('an endpoint whose key ends', () => {
@@ -126,7 +126,7 @@ describe('an endpoint whose key ends', () => {
   it('is disabled within a minute if nobody gave a command, with a warning', async () => {
     const key = await makeKey()
     const { id } = await registerAs(key.text, 'http://127.0.0.1:65535/hook')
-    await rig.database.sql`update api_keys set expires_at = now() where id = ${key.id}`
+    await rig.database.sql`update actors set expires_at = now() where id = ${key.id}`
     expect(await endOrphanedEndpoints(rig.service.ctx)).toBe(1)
     expect(readWarnings().at(-1)).toMatchObject({ endpointId: id, host: '127.0.0.1:65535' })
     const shown = z.object({ data: z.array(z.looseObject({ id: z.string() })) })
@@ -171,7 +171,7 @@ describe('an endpoint whose key ends', () => {
     const { id } = await registerAs(EVERYTHING, receiver.url)
     await sql`
       update webhook_endpoints set merchant_code = '*',
-        key_chain_id = (select key_id from people where id = ${person.id}) where id = ${id}`
+        key_chain_id = ${person.id} where id = ${id}`
     const [first = ''] = await publish(rig, ['T-6'], { merchantCode: 'A2' })
     await publish(rig, ['T-6'], { merchantCode: 'A3' })
     await work(rig.service.ctx)
@@ -187,7 +187,7 @@ describe('an endpoint whose key ends', () => {
 
 describe('a key that loses a scope', () => {
   const lose = (id: string) => rig.database.sql`
-    update api_keys set scopes = array['payments:read', 'webhooks:write'] where id = ${id}`
+    update actors set scopes = array['payments:read', 'webhooks:write'] where id = ${id}`
 
   it('gets no refund events any more, neither new ones nor those that wait', async () => {
     const [key, receiver] = [await makeKey(), await receive()]

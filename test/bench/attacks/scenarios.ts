@@ -93,8 +93,9 @@ export async function prepareAttacks(sql: postgres.Sql): Promise<void> {
   const hash = createHash('sha256').update(READER_KEY).digest()
   const { merchantCode } = ACCOUNT
   await sql`
-    insert into api_keys (name, hash, scopes, merchant_code)
-    values ('reader', ${hash}, ${['payments:read']}, ${merchantCode}) on conflict (hash) do nothing`
+    insert into actors (id, kind, name, folded_name, chain_id, hash, scopes, merchants)
+    values (gen_random_uuid(), 'key', 'reader', 'reader', gen_random_uuid(), ${hash}, ${['payments:read']},
+      ${[merchantCode]}) on conflict (hash) do nothing`
   const { transactionId, notifications } = BUSY
   const [made] = await sql`
     insert into transactions (merchant_code, transaction_id, state, final, ipn_count)

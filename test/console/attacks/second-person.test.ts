@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { endPerson } from '../../../src/access/people.ts'
-import { findSession } from '../../../src/access/sessions.ts'
-import type { Access, Role } from '../../../src/access/types.ts'
+import type { Role } from '../../../src/access/types.ts'
 import { decideApproval } from '../../../src/refunds/approval/decide-approval.ts'
 import { findRefund } from '../../../src/refunds/find-refunds.ts'
 import { requestRefund } from '../../../src/refunds/request/request-refund.ts'
+import { findPersonAccess } from '../../support/access.ts'
 import { withKey } from '../../support/api.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
 import { addVisitor, openTestSession, type Visitor } from '../../support/console.ts'
@@ -19,12 +19,7 @@ const BOTH: Role[] = ['agent', 'approver', 'operator']
 
 const rig = useRefundRig({ settings: { REFUND_APPROVAL_ABOVE: 'VND:1' } })
 
-/** What the console does with a session: the person's own key, without its text. */
-async function readAccess(token: string): Promise<Access> {
-  const session = await findSession(rig.database.sql, token)
-  if (!session) throw new Error('there is no such session')
-  return { ...session.key, merchants: MERCHANTS, requestId: randomUUID(), isPerson: true }
-}
+const readAccess = (token: string) => findPersonAccess(rig, token)
 
 async function request(token: string): Promise<string> {
   const payment = await rig.pay()

@@ -26,7 +26,7 @@ beforeAll(async () => {
       merchant_txn_id = ${mark('merchantTxn')}, last_error = ${mark('lastError')}`
   await sql`
     update refunds set reason = ${mark('reason')}, requested_by = ${mark('requestedBy')},
-      on_behalf_of = ${mark('onBehalfOf')}, metadata = ${JSON.stringify({ [mark('key')]: mark('value') })}::text::jsonb,
+      on_behalf_of = ${mark('onBehalfOf')}, folded_on_behalf_of = '', metadata = ${JSON.stringify({ [mark('key')]: mark('value') })}::text::jsonb,
       failure_message = case when failure_message is null then null else ${mark('failure')} end`
   await sql`update gateway_calls set message = ${mark('message')}`
   await sql`update refund_attempts set message = ${mark('attempt')}`

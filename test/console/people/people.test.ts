@@ -22,7 +22,7 @@ const addAdmin = (merchants = ['*']) => addVisitor(rig.database, { roles: ['admi
 
 const findByName = async (name: string) => {
   const [row] = await rig.database.sql<{ id: string; roles: string[]; merchants: string[] }[]>`
-    select id, roles, merchants from people where name = ${name}`
+    select id, roles, merchants from actors where name = ${name}`
   return row
 }
 

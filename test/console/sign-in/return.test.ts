@@ -51,7 +51,7 @@ it('a form of an expired session comes back filled in after the sign-in, and is 
   expect(text).toContain('value="Lê Thị &lt;b&gt;Hoa&lt;/b&gt;"')
   expect(text).toMatch(/name="role-agent" checked/)
   expect(page.headers.getSetCookie().join()).toContain('draft=; Max-Age=0')
-  expect(await rig.database.sql`select from people where name = ${TYPED.name}`).toHaveLength(0)
+  expect(await rig.database.sql`select from actors where name = ${TYPED.name}`).toHaveLength(0)
 })
 
 it('what needs a recent sign-in explains that, keeps what was typed, and changes nothing', async () => {
@@ -61,7 +61,7 @@ it('what needs a recent sign-in explains that, keeps what was typed, and changes
   const refused = await submitAs(rig, admin, PEOPLE, fields)
   expect(refused.status).toBe(403)
   expect(await refused.text()).toContain('Sign in again to go on')
-  expect(await rig.database.sql`select from people where name = ${TYPED.name}`).toHaveLength(0)
+  expect(await rig.database.sql`select from actors where name = ${TYPED.name}`).toHaveLength(0)
   const cookie = `session=${admin.token}; draft=${readCookie(refused, 'draft')}`
   const { location, token } = await signInAgain(admin.personId, cookie)
   expect(location).toBe(PEOPLE)

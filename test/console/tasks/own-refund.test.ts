@@ -24,8 +24,7 @@ beforeEach(async () => {
 
 /** Revokes every key that may decide, but that of the person. */
 const leaveAlone = ({ personId }: Visitor) => lab.database.sql`
-  update api_keys set revoked_at = now() where revoked_at is null and 'ops' = any(scopes)
-    and id <> (select key_id from people where id = ${personId})`
+  update actors set ended_at = now() where ended_at is null and (kind = 'person' or 'ops' = any(scopes)) and id <> ${personId}`
 
 /** A refund of 10 that the asker requested with an API key of theirs. */
 async function request(payment: LabPayment): Promise<string> {

@@ -317,8 +317,8 @@ describe('what a person decided before', () => {
     const { sql } = lab.database
     const { personId } = people.operator
     await sql`
-      update api_keys set revoked_at = now()
-      where 'ops' = any(scopes) and id not in (select key_id from people where id = ${personId})`
+      update actors set ended_at = now()
+      where (kind = 'person' or 'ops' = any(scopes)) and id <> ${personId}`
     try {
       expect((await open(people.operator, id)).text).toContain(
         'You can decide it again in 10 minutes.',
@@ -331,7 +331,7 @@ describe('what a person decided before', () => {
       const done = await sendForm(lab, people.operator, page, `${pathOf(id)}/resolution`, fields)
       expect(done.status).toBe(303)
     } finally {
-      await sql`update api_keys set revoked_at = null`
+      await sql`update actors set ended_at = null`
     }
     expect(await lab.row(id)).toMatchObject({ status: 'returned', returnSightings: 2 })
     expect((await lab.readRefund(id)).selfDecided).toBe(true)

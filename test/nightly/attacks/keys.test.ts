@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { replaceDemoKey } from '../../../src/access/first-key.ts'
+import { replaceDemoKey } from '../../../src/access/setting-keys.ts'
 import { settingsFor, startServiceProcess } from '../../support/process.ts'
 import { addKey } from '../../support/service.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
@@ -37,7 +37,7 @@ it('one key cannot make more requests a minute over two processes than over one'
   const key = randomUUID()
   await addKey(database, key, ['payments:read'])
   await database.sql`
-    update api_keys set rate_per_minute = 600 where hash = sha256(${key}::bytea)`
+    update actors set rate_per_minute = 600 where hash = sha256(${key}::bytea)`
   const urls = [await startServiceProcess(settings()), await startServiceProcess(settings())].map(
     ({ url }) => url,
   )

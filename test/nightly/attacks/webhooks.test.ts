@@ -79,7 +79,7 @@ it('a revoked key: changes go on, and its endpoint gets none of them', async () 
   await publish(rig, ['T-0'], { merchantCode })
   await waitUntil(() => leaked.seen.length === 1 && own.seen.length === 1, { what: 'both' })
   const [key] = await rig.database.sql<{ id: string }[]>`
-    select id from api_keys where hash = sha256(${LEAKED}::bytea)`
+    select id from actors where hash = sha256(${LEAKED}::bytea)`
   const { out } = await runCli(['keys', 'revoke', key?.id ?? ''], {
     DATABASE_URL: rig.database.url,
   })

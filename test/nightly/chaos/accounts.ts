@@ -38,8 +38,9 @@ export async function storeKeys(databaseUrl: string): Promise<void> {
     for (const { merchantCode, key } of ACCOUNTS) {
       const hash = createHash('sha256').update(key).digest()
       await sql`
-        insert into api_keys (name, hash, scopes, merchant_code)
-        values (${merchantCode}, ${hash}, ${[...SCOPES]}, ${merchantCode})`
+        insert into actors (id, kind, name, folded_name, chain_id, hash, scopes, merchants)
+        values (gen_random_uuid(), 'key', ${merchantCode}, ${merchantCode}, gen_random_uuid(), ${hash}, ${[...SCOPES]},
+          ${[merchantCode]})`
     }
   } finally {
     await sql.end({ timeout: 1 })

@@ -21,7 +21,7 @@ export const KEYS: readonly Guard[] = [
       'a revoked key is refused from the next write on, and a second revocation is reported as such',
   },
   {
-    file: 'src/access/change-keys.ts',
+    file: 'src/access/key-changes.ts',
     text: '    on conflict (replaces) do nothing\n    returning',
     mutation: '    returning',
     test: 'test/process/cli/keys.test.ts',
@@ -31,7 +31,7 @@ export const KEYS: readonly Guard[] = [
       'a key is created with scopes, account, caps, rate and expiry, shown once, and only its hash is stored',
   },
   {
-    file: 'src/access/change-keys.ts',
+    file: 'src/access/key-changes.ts',
     text: 'expiresAt: sql`least(${apiKeys.expiresAt}, now() + ${graceS}',
     mutation: 'expiresAt: sql`(now() + ${graceS}',
     test: 'test/api/access/keys.test.ts',
@@ -41,7 +41,7 @@ export const KEYS: readonly Guard[] = [
       'two concurrent rotations of one key: one creates the successor, the other gets its id',
   },
   {
-    file: 'src/access/change-keys.ts',
+    file: 'src/access/key-changes.ts',
     text: '      person, now() + (expires_at - created_at), id, coalesce(chain_id, id)',
     mutation: '      person, now() + (expires_at - created_at), id, id',
     test: 'test/api/access/keys.test.ts',
@@ -50,7 +50,7 @@ export const KEYS: readonly Guard[] = [
       'the successor has the same permissions and lifetime; the old key never lives longer than before',
   },
   {
-    file: 'src/access/change-keys.ts',
+    file: 'src/access/key-changes.ts',
     text: 'where(and(eq(apiKeys.id, id), isNull(apiKeys.revokedAt)))',
     mutation: 'where(and(eq(apiKeys.id, id), sql`(${isNull(apiKeys.revokedAt)} or true)`))',
     test: 'test/process/cli/keys.test.ts',
@@ -68,7 +68,7 @@ export const KEYS: readonly Guard[] = [
     control: 'rotated without grace, the old key ends at once',
   },
   {
-    file: 'src/access/key-cache.ts',
+    file: 'src/access/keys.ts',
     text: '    entries.delete(hash)\n    if (key)',
     mutation: '    if (key)',
     test: 'test/api/access/key-cache.test.ts',
@@ -76,7 +76,7 @@ export const KEYS: readonly Guard[] = [
     control: 'an unknown key is looked up each time',
   },
   {
-    file: 'src/access/key-cache.ts',
+    file: 'src/access/keys.ts',
     text: 'return cached && now() - cached.fetchedAt < CACHE_TTL_MS ? cached.key',
     mutation: 'return cached && cached.fetchedAt < CACHE_TTL_MS + now() ? cached.key',
     test: 'test/api/access/key-cache.test.ts',

@@ -236,7 +236,7 @@ describe('a refund above the threshold', () => {
       (held) => held`
         with locked as (select from payments where payment_id = ${payment.id} for update)
         update refunds set status = 'failed', failure_source = 'merchant', failure_reason = 'declined',
-          declined_at = now(), decided_by = 'b', decided_principal = 'person:b'
+          declined_at = now(), decided_by = 'b', folded_decided_by = 'b', decided_principal = 'person:b'
         where refund_id = ${id} and exists (select from locked)`,
       async (commit) => {
         const expiring = expireApprovals(lab.service.ctx)
@@ -379,13 +379,13 @@ describe('past the routes, the database', () => {
     `status = 'accepted', attempts = 1, due_at = now()`,
     `status = 'pending', due_at = now(), approved_at = now()`,
     `status = 'pending', due_at = now(), approved_at = now(), approved_fingerprint = 'x',
-      decided_by = 'me', decided_principal = requested_principal`,
+      decided_by = 'me', folded_decided_by = 'me', decided_principal = requested_principal`,
     `status = 'pending', due_at = now(), approved_at = now(), approved_fingerprint = 'x',
-      decided_by = ' BOSS', decided_principal = 'key:1'`,
+      decided_by = ' BOSS', folded_decided_by = 'boss', decided_principal = 'key:1'`,
     `status = 'pending', due_at = now(), approved_at = now(), approved_fingerprint = 'x',
-      decided_by = 'other', decided_principal = 'person:boss'`,
-    `decided_by = 'other', decided_principal = 'key:1', approved_at = now(), approved_fingerprint = 'x'`,
-    `status = 'failed', failure_source = 'merchant', declined_at = now(), decided_by = 'me',
+      decided_by = 'other', folded_decided_by = 'other', decided_principal = 'person:boss'`,
+    `decided_by = 'other', folded_decided_by = 'other', decided_principal = 'key:1', approved_at = now(), approved_fingerprint = 'x'`,
+    `status = 'failed', failure_source = 'merchant', declined_at = now(), decided_by = 'me', folded_decided_by = 'me',
       decided_principal = requested_principal`,
   ]
 
@@ -406,7 +406,7 @@ describe('past the routes, the database', () => {
     ).rejects.toMatchObject({ code: '23502' })
   })
 
-  it('takes the principal from the key, whatever the caller says that it is', async () => {
+  it('is decided by no one whose principal is not the one that is stored', async () => {
     const { decideApproval } = await import('../../../src/refunds/approval/decide-approval.ts')
     const { findRefund } = await import('../../../src/refunds/find-refunds.ts')
     const payment = await openIn(lab, 'VND')
@@ -414,13 +414,18 @@ describe('past the routes, the database', () => {
     const rotated = await addPrincipal(lab.database, { rotates: asker })
     const found = await findRefund(lab.service.ctx, ['UFLIYL'], id)
     const access = {
-      ...{ id: rotated.id, name: 'somebody else', scopes: [], merchantCode: '*', merchants: [] },
+      ...{ id: rotated.id, name: 'somebody else', scopes: [], coversAll: true, merchants: [] },
       ...{ refundMax: null, refundDailyMax: null, ratePerMinute: null, requestId: 'r' },
       ...{ refundMaxByCurrency: null, refundDailyMaxByCurrency: null },
-      ...{ networks: null, chainId: rotated.id },
+      ...{
+        networks: null,
+        chainId: rotated.id,
+        principal: `key:${rotated.id}`,
+        required: new Set<never>(),
+      },
     }
     const decided = decideApproval(lab.service.ctx, found, { decision: 'approve' }, access)
-    await expect(decided).rejects.toMatchObject({ code: 'same_person' })
+    await expect(decided).rejects.toMatchObject({ code: 'unauthenticated' })
     expect(await statusOf(id)).toBe('awaiting_approval')
   })
 })
@@ -555,8 +560,8 @@ describe('a decision about the outcome', () => {
     await addPrincipal(lab.database, { scopes: '{refunds:read,refunds:approve}' })
     await addPrincipal(lab.database, { merchantCode: 'OTHER' })
     await lab.database.sql`
-      update api_keys set revoked_at = now() where 'ops' = any(scopes) and name not in (
-        select name from api_keys where id = ${asker.id} or replaces = ${asker.id} or merchant_code = 'OTHER')`
+      update actors set ended_at = now() where 'ops' = any(scopes) and name not in (
+        select name from actors where id = ${asker.id} or replaces = ${asker.id} or 'OTHER' = any(merchants))`
     const decided = await expectDecided(await resolve(id, asker))
     expect(decided).toMatchObject({ status: 'failed', selfDecided: true })
     const { proof } = Refund.parse(
@@ -565,7 +570,7 @@ describe('a decision about the outcome', () => {
       ).json(),
     )
     expect(proof?.evidence).toContain('which also requested it')
-    await lab.database.sql`update api_keys set revoked_at = null`
+    await lab.database.sql`update actors set ended_at = null`
   })
 })
 

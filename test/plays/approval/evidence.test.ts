@@ -78,7 +78,7 @@ async function loseApproval(id: string, { transactionId }: LabPayment): Promise<
   await sql`delete from refund_attempts where refund_id = ${id}`
   await sql`
     update refunds set status = 'awaiting_approval', attempts = 0, first_sent_at = null, last_sent_at = null,
-      refunded_before = null, due_at = null, approved_at = null, decided_by = null, decided_principal = null,
+      refunded_before = null, due_at = null, approved_at = null, decided_by = null, folded_decided_by = null, decided_principal = null,
       decided_reason = null, approved_fingerprint = null, approved_fingerprint_key_id = null
     where refund_id = ${id}`
   await sql`update transactions set lease_id = null where transaction_id = ${transactionId}`

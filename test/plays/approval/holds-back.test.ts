@@ -23,8 +23,8 @@ beforeEach(async () => {
 
 /** Leaves the asker alone: no other live key, also none of the test's own, may decide for the merchant. */
 const revokeOthers = () => lab.database.sql`
-  update api_keys set revoked_at = now()
-  where revoked_at is null and 'ops' = any(scopes) and id <> ${asker.id}`
+  update actors set ended_at = now()
+  where ended_at is null and 'ops' = any(scopes) and id <> ${asker.id}`
 
 function call(method: string, path: string, { key }: TestKey, body: object = {}) {
   return fetch(`${lab.service.url}/v1/${path}`, {
@@ -134,8 +134,8 @@ describe('whoever asked for a refund does not end what holds it back: a discrepa
     await addPrincipal(lab.database, { scopes: '{refunds:approve,refunds:write}' })
     await addPrincipal(lab.database, { merchantCode: 'OTHER1' })
     await lab.database.sql`
-      update api_keys set revoked_at = now() where 'ops' = any(scopes)
-        and merchant_code <> 'OTHER1' and id <> ${asker.id} and replaces is distinct from ${asker.id}`
+      update actors set ended_at = now() where 'ops' = any(scopes)
+        and 'OTHER1' <> all(merchants) and id <> ${asker.id} and replaces is distinct from ${asker.id}`
     expect((await call('POST', path, asker)).status).toBe(200)
     expect(await readMarked(id)).toBe(true)
     expect(await readEvents(id)).toEqual([{ marked: 'true' }])

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { findSession } from '../../../src/access/sessions.ts'
 import type { Config } from '../../../src/config/config.ts'
 import { previewRefund } from '../../../src/refunds/request/preview-refund.ts'
 import type { RefundView } from '../../../src/refunds/view.ts'
+import { findPersonAccess } from '../../support/access.ts'
 import { addPrincipal, type TestKey } from '../../support/approvals.ts'
 import { ask, expectTaken, seedCurrency } from '../../support/ask.ts'
 import { addVisitor, type Visitor } from '../../support/console.ts'
@@ -52,10 +52,8 @@ const statusOf = async (paymentId: string | undefined, amount: string) =>
 
 /** What the dry run says about the approval, as the console shows it. */
 async function previewNeed(paymentId: string | undefined, amount: string): Promise<boolean> {
-  const session = await findSession(lab.database.sql, visitor.token)
-  if (!session) throw new Error('there is no such session')
   const merchants = [MERCHANT.merchantCode]
-  const access = { ...session.key, merchants, requestId: randomUUID(), isPerson: true } as const
+  const access = await findPersonAccess(lab, visitor.token)
   const params = { paymentId: paymentId ?? '', amount, receiver: undefined, reason: undefined }
   return (await previewRefund(lab.service.ctx, access, merchants, params)).needsApproval
 }

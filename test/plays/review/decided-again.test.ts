@@ -460,8 +460,8 @@ describe('what evidence decided', () => {
 /** Anh's key is the only one while this runs. */
 async function whileAlone(run: () => Promise<void>): Promise<void> {
   const { sql } = lab.database
-  await sql`update api_keys set revoked_at = now() where id <> ${anh?.id ?? null}`
-  await run().finally(() => sql`update api_keys set revoked_at = null`)
+  await sql`update actors set ended_at = now() where id <> ${anh?.id ?? null}`
+  await run().finally(() => sql`update actors set ended_at = null`)
 }
 
 describe('where no other principal may decide for the merchant', () => {

@@ -228,7 +228,7 @@ describe('a request', () => {
     const key = 'a-key-with-a-cap-of-refunds-0123456789-0123456'
     await addKey(lab.database, key, ['refunds:write'])
     await lab.database.sql`
-      update api_keys set refund_max = 99 where hash = sha256(${key}::bytea)`
+      update actors set refund_max = 99 where hash = sha256(${key}::bytea)`
     const refused = await askSurplus(lab, transactionId, {}, { key })
     await expectRefused(refused, 403, 'refund_cap_exceeded')
     await expectTaken(await askSurplus(lab, transactionId, { amount: '99' }, { key }))

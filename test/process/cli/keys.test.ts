@@ -76,7 +76,7 @@ it('a key is created with scopes, account, caps, rate and expiry, shown once, an
   })
   const [row] = await rig.database.sql<{ row: string; right: boolean; days: number }[]>`
     select to_jsonb(k)::text as row, hash = sha256(${key}::bytea) as right,
-      extract(day from expires_at - now())::int as days from api_keys k where id = ${id}`
+      extract(day from expires_at - now())::int as days from actors k where id = ${id}`
   expect(row).toMatchObject({ right: true, days: 89 })
   expect(row?.row).not.toContain(key.slice(4))
   const list = await keys('list')
@@ -115,7 +115,7 @@ it('rotated, two keys are live until the grace is over; a second rotation in bet
   expect(again.err).toBe(`error: the key was already rotated; its successor is ${rotated.id}\n`)
   // Two hours later.
   await rig.database.sql`
-    update api_keys set expires_at = expires_at - interval '2 hours' where id = ${old.id}`
+    update actors set expires_at = expires_at - interval '2 hours' where id = ${old.id}`
   await expectProblem(await use(old.key), 401, 'unauthenticated')
   expect((await use(rotated.key)).status).toBe(202)
   expect(await findListed(old.id)).toMatchObject({ state: 'expired' })
@@ -238,13 +238,13 @@ describe('a command that cannot run prints one line with exit code 2, and change
     ['the name of the demo', ['create', 'demo', ...create.slice(2)], /other than demo/],
     ['an unknown key', ['revoke', 'ipn_something'], /^error: no key has this id and no live key/],
   ])('%s', async (_, args, words) => {
-    const before = await rig.database.sql`select count(*) from api_keys`
+    const before = await rig.database.sql`select count(*) from actors`
     const { code, out, err } = await keys(...args)
     expect({ code, out }).toEqual({ code: 2, out: '' })
     expect(err.trimEnd()).toMatch(words)
     expect(err.trimEnd().split('\n')).toHaveLength(1)
     expect(err).not.toContain('ipn_')
-    expect(await rig.database.sql`select count(*) from api_keys`).toEqual(before)
+    expect(await rig.database.sql`select count(*) from actors`).toEqual(before)
   })
 
   it('a name that two live keys have', async () => {

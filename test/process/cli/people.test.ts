@@ -92,7 +92,7 @@ it('each command is in the audit log, and a key of a person in no list of keys',
   await people(['remove', name])
   const rows = await rig.database.sql<{ operation: string }[]>`
     select operation from audit_entries
-    where object_id = (select id::text from people where name = ${name}) and actor like 'cli (%' order by id`
+    where object_id = (select id::text from actors where name = ${name}) and actor like 'cli (%' order by id`
   const operations = rows.map(({ operation }) => operation)
   expect(operations).toEqual(['people add', 'people link', 'people link', 'people remove'])
   const keys = await runCli(['keys', 'list'], { DATABASE_URL: rig.database.url })
@@ -100,7 +100,7 @@ it('each command is in the audit log, and a key of a person in no list of keys',
   for (const command of ['rotate', 'revoke']) {
     const other = await people(['add', `${name} ${command}`, '--role', 'viewer', '--json'])
     const [row] = await rig.database.sql<{ keyId: string }[]>`
-      select key_id as "keyId" from people where id = ${Invited.parse(JSON.parse(other.out)).id}`
+      select id as "keyId" from actors where id = ${Invited.parse(JSON.parse(other.out)).id}`
     for (const ref of [`${name} ${command}`, row?.keyId ?? '']) {
       const refused = await runCli(['keys', command, ref], { DATABASE_URL: rig.database.url })
       expect(refused).toMatchObject({ code: 2, out: '' })

@@ -31,7 +31,7 @@ it('a start logs in one line what runs, and of keys and secrets only ids', async
   const lines = text.split('\n').flatMap((line) => (line ? [Line.parse(JSON.parse(line))] : []))
   const [key] = await database.sql<
     { id: string }[]
-  >`select id from api_keys where hash = ${hashKey(KEY)}`
+  >`select id from actors where hash = ${hashKey(KEY)}`
   const migrations = readdirSync(fileURLToPath(new URL('../../../migrations', import.meta.url)))
   const newest = migrations
     .filter((file) => file.endsWith('.sql'))

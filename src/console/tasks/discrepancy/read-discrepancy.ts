@@ -47,7 +47,7 @@ export async function readDiscrepancyPage(
   c: ConsoleRequest,
   row: DiscrepancyRow,
 ): Promise<ShownDiscrepancyPage> {
-  const { id: keyId } = c.get('access')
+  const access = c.get('access')
   const { merchantCode, paymentId, kind } = row
   const payment = paymentId === null ? undefined : { merchantCode, paymentId }
   const entersGrowth = kind === 'unexplained_growth' && row.resolvedAt === null
@@ -56,8 +56,8 @@ export async function readDiscrepancyPage(
     payment && entersGrowth ? readGrowth(ctx.sql, payment) : undefined,
     payment ? listExternalRefunds(ctx, payment, MAX_EXTERNAL, undefined) : [],
     listDeciders(ctx.sql, merchantCode),
-    findMayEnd(ctx.sql, keyId, row),
-    findMayEnd(ctx.sql, keyId, { merchantCode, paymentId, refundId: null }),
+    findMayEnd(ctx.sql, access, row),
+    findMayEnd(ctx.sql, access, { merchantCode, paymentId, refundId: null }),
   ])
   const amount = entersGrowth ? (growth?.unexplained ?? '0') : undefined
   const view = showDiscrepancy(row)

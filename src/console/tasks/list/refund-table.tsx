@@ -1,4 +1,5 @@
 import type { Child } from 'hono/jsx'
+import type { Access } from '../../../access/types.ts'
 import { DataTable, Time } from '../../../platform/html/components.tsx'
 import { toIso } from '../../../platform/postgres/row-set.ts'
 import { isOwnRequest } from '../../../refunds/approval/self-decision.ts'
@@ -10,12 +11,11 @@ import { refundPagePath } from '../../paths.ts'
 import { RefundStatus } from '../../states.tsx'
 import { TEXTS } from '../../texts/en.ts'
 import { formatDuration, formatTimeLeft } from '../../words.ts'
-import type { Viewer } from './sections.ts'
 
 const { columns } = TEXTS.tasks
 
 /** Where a cell of a refund that waits is written. */
-type Environment = { ctx: Pick<ConsoleContext, 'config' | 'now'>; viewer: Viewer }
+type Environment = { ctx: Pick<ConsoleContext, 'config' | 'now'>; viewer: Access }
 
 /** Refunds that wait for an approval. */
 export function ApprovalTable(props: { rows: readonly WaitingRefund[]; of: Environment }) {
@@ -121,8 +121,8 @@ function Since({ row: { waitingSince }, of: { ctx } }: { row: WaitingRefund; of:
 
 function explainApproval(row: WaitingRefund, { viewer }: Environment): string {
   const { own, canDecide, waitsForAnother } = TEXTS.tasks
-  if (viewer.principal && isOwnRequest(viewer.principal, row)) return own
-  return viewer.access.scopes.includes('refunds:approve') ? canDecide : waitsForAnother
+  if (isOwnRequest(viewer, row)) return own
+  return viewer.scopes.includes('refunds:approve') ? canDecide : waitsForAnother
 }
 
 function explainWait(row: WaitingRefund, { ctx }: Environment): string {

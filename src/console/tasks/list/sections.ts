@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import type { Scope } from '../../../access/keys.ts'
-import { type NamedKey, readPrincipal } from '../../../access/principal.ts'
 import type { Access } from '../../../access/types.ts'
 import { listOpenDiscrepancies, OPEN_PAGE } from '../../../discrepancies/list-open.ts'
 import type { DiscrepancyRow } from '../../../discrepancies/types.ts'
@@ -43,9 +42,6 @@ export type Section = { name: SectionName } & (
   | { name: 'endpoints'; page: Rows<TroubledEndpoint> }
 )
 
-/** What is known about the person who looks at the list. */
-export type Viewer = { access: Access; principal: NamedKey | undefined }
-
 /** Where a section begins: behind a row of the page before. */
 export type SectionStart = { cursor?: string | undefined; kind?: string | undefined }
 
@@ -60,11 +56,6 @@ export function listVisibleSections({ scopes }: Pick<Access, 'scopes'>): Section
 /** How long a refund that was sent is left alone (ms). */
 export function readOverdueMs({ config }: Pick<ConsoleContext, 'config'>): number {
   return Math.min(OVERDUE_MS, config.REFUND_RESOLVE_FOR_MS)
-}
-
-/** Reads what is known about the person who looks at the list. */
-export async function readViewer({ sql }: ConsoleContext, access: Access): Promise<Viewer> {
-  return { access, principal: await readPrincipal(sql, access.id) }
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { Child } from 'hono/jsx'
+import type { Access } from '../../../access/types.ts'
 import { Card } from '../../../platform/html/components.tsx'
 import type { ConsoleContext } from '../../context.ts'
 import type { ConsoleRequest } from '../../env.ts'
@@ -12,10 +13,8 @@ import {
   listVisibleSections,
   readOverdueMs,
   readSection,
-  readViewer,
   type Section,
   type SectionName,
-  type Viewer,
 } from './sections.ts'
 
 const texts = TEXTS.tasks
@@ -31,7 +30,6 @@ export async function showTasks(ctx: ConsoleContext, c: ConsoleRequest): Promise
   const only = visible.find((name) => name === named)
   const names: readonly SectionName[] = only === undefined ? visible : [only]
   const start = only === undefined ? {} : { cursor, kind }
-  const viewer = await readViewer(ctx, access)
   const sections = await ctx.reads.run(access.chainId, (database) =>
     Promise.all(names.map((name) => readSection({ ...ctx, ...database }, access, name, start))),
   )
@@ -39,7 +37,7 @@ export async function showTasks(ctx: ConsoleContext, c: ConsoleRequest): Promise
   const of = {
     ctx,
     c,
-    viewer,
+    viewer: access,
     isFirst,
     limit: only === undefined ? SHOWN : Number.POSITIVE_INFINITY,
   }
@@ -69,7 +67,7 @@ export async function showTasks(ctx: ConsoleContext, c: ConsoleRequest): Promise
 type Environment = {
   ctx: ConsoleContext
   c: ConsoleRequest
-  viewer: Viewer
+  viewer: Access
   isFirst: boolean
   limit: number
 }

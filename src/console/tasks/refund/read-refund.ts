@@ -1,5 +1,5 @@
 import { narrowMerchants } from '../../../access/authenticate.ts'
-import { listDeciders, readPrincipal } from '../../../access/principal.ts'
+import { listDeciders } from '../../../access/principal.ts'
 import { listOfTransaction } from '../../../discrepancies/list-of-transaction.ts'
 import type { DiscrepancyRow } from '../../../discrepancies/types.ts'
 import { type FoundPayment, findPayment } from '../../../payments/find-payments.ts'
@@ -10,7 +10,6 @@ import { mayBeItsOwnGrowth } from '../../../refunds/own-growth.ts'
 import type { RefundProof } from '../../../refunds/proof-schema.ts'
 import { type RefundReview, readRefundReview } from '../../../refunds/review/annotate-refund.ts'
 import {
-  ANYBODY,
   type DecidableRefund,
   type Decider,
   readDecider,
@@ -69,22 +68,21 @@ export async function readRefundPage(
   const version = await readShownVersion(ctx.sql, key)
   const found = await findRefund(ctx, [merchantCode], refundId)
   const { refund } = found
-  const [payment, proof, review, all, principal, deciders] = await Promise.all([
+  const [payment, proof, review, all, deciders] = await Promise.all([
     findPayment(ctx, [merchantCode], refund.paymentId),
     readProof(ctx, found),
     readRefundReview(ctx, refund),
     listOfTransaction(ctx.sql, refund, MAX_DISCREPANCIES),
-    readPrincipal(ctx.sql, access.id),
     listDeciders(ctx.sql, merchantCode),
   ])
-  const isOwn = principal !== undefined && isOwnRequest(principal, refund)
-  const onlyOneself = isOwn && !(await canAnotherDecide(ctx.sql, key, principal))
+  const isOwn = isOwnRequest(access, refund)
+  const onlyOneself = isOwn && !(await canAnotherDecide(ctx.sql, key, access))
   const growth = await readGrowth(ctx.sql, refund)
   const since = (at: string | null) =>
     at === null ? null : ctx.now().getTime() - Date.parse(toIso(at))
   return {
     ...{ found, payment, version, proof, review, isOwn, onlyOneself, deciders },
-    decider: principal ? await readDecider(ctx.sql, refund, principal) : ANYBODY,
+    decider: await readDecider(ctx.sql, refund, access),
     mayBeGrowth: growth !== undefined && mayBeItsOwnGrowth(growth.unmatched, refund),
     view: showRefund(ctx.encryption, found),
     discrepancies: all.filter((one) => one.refundId === refundId && one.resolvedAt === null),

@@ -143,7 +143,7 @@ describe('a repeated request', () => {
     const again = (key: string) => ask({ url: rig.service.url, key, idempotencyKey }, id, body)
     await expectTaken(await again(ROTATED))
     const [key] = await rig.database.sql<{ id: string }[]>`
-      select id from api_keys where hash = sha256(${ROTATED}::bytea)`
+      select id from actors where hash = sha256(${ROTATED}::bytea)`
     const rotated = await runCli(['keys', 'rotate', key?.id ?? '', '--json'], {
       DATABASE_URL: rig.database.url,
     })

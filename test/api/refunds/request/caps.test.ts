@@ -89,7 +89,7 @@ describe('the daily total of a key', () => {
     const { id } = await seedPaid(rig.database)
     const body = { amount: '60' }
     await expectTaken(await ask({ url, key, idempotencyKey: key }, id, body))
-    await rig.database.sql`update api_keys set refund_max = 1 where name = 'capped'`
+    await rig.database.sql`update actors set refund_max = 1 where name = 'capped'`
     await expectTaken(await ask({ url, key, idempotencyKey: key }, id, body), true)
   })
 

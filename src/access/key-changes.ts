@@ -1,17 +1,16 @@
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { and, eq, isNull, sql } from 'drizzle-orm'
-import { apiKeys } from '../db/schema.ts'
+import { actors } from '../db/schema.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { type CapsByCurrency, hashKey, type Scope } from './keys.ts'
+import { type CapsByCurrency, hashKey, type Scope, SETTING_CHAIN } from './keys.ts'
 import { foldName } from './principal.ts'
 
 /** The parameters of a new key. Amounts are decimal strings. */
 export type NewKey = {
-  /** Left out, it is made up. */
-  id?: string
   name: string
   scopes: readonly Scope[]
+  /** A merchant code, or `*` for all accounts. */
   merchantCode: string
   refundMax: string | null
   refundDailyMax: string | null
@@ -29,70 +28,64 @@ export type NewKey = {
 /** A new key with its text, which cannot be retrieved again: only its hash is stored. */
 export type CreatedKey = { id: string; text: string }
 
-/** Creates a key. Its person is spelled as in the first key of that person: the spelling makes the principal. */
-export async function createKey(tx: Tx, key: NewKey): Promise<CreatedKey & Pick<NewKey, 'person'>> {
+/** Creates a key. */
+export async function createKey(tx: Tx, key: NewKey): Promise<CreatedKey> {
   const text = generateKeyText()
-  const person = key.person === null ? null : await findSpelling(tx, key.person)
-  const [row] = await build(tx)
-    .insert(apiKeys)
+  const id = randomUUID()
+  const { merchantCode, person, ...values } = key
+  await build(tx)
+    .insert(actors)
     .values({
-      ...key,
-      person,
+      ...values,
+      ...{ id, kind: 'key', chainId: id, person, hash: hashKey(text), merchants: [merchantCode] },
+      foldedName: foldName(key.name),
+      foldedPerson: person === null ? null : foldName(person),
       scopes: [...key.scopes],
       networks: key.networks && [...key.networks],
-      hash: hashKey(text),
     })
-    .returning({ id: apiKeys.id })
-  if (!row) throw new Error('no key was stored')
-  return { id: row.id, text, person }
-}
-
-/** Finds how the keys of a person spell the name so far. */
-async function findSpelling(tx: Tx, person: string): Promise<string> {
-  const rows = await tx<{ person: string }[]>`
-    select person from api_keys where person is not null order by created_at, id`
-  const found = rows.find((one) => foldName(one.person) === foldName(person))
-  return found?.person ?? person
+  return { id, text }
 }
 
 export type Rotation =
   | { kind: 'rotated'; created: CreatedKey; oldEndsAt: string; newEndsAt: string | null }
   | { kind: 'not_live' }
+  | { kind: 'of_setting' }
   | { kind: 'already_rotated'; successorId: string }
 
 /**
  * Replaces a live key, which expires after the grace period, or at its own expiry if that is earlier. The new key
  * has the same permissions and lifetime, and shares the old one's caps and rate. A key can be rotated only
- * once, so at most two keys of a chain are live.
+ * once, so at most two keys of a chain are live. The key of `API_KEY` changes with the setting, which another key would not.
  * @param graceS how long both keys are valid (seconds)
  */
 export async function rotateKey(tx: Tx, id: string, graceS: number): Promise<Rotation> {
-  const [old] = await tx<{ live: boolean }[]>`
-    select (revoked_at is null and (expires_at is null or expires_at > now())) as live
-    from api_keys where id = ${id} for update`
+  const [old] = await tx<{ live: boolean; chainId: string }[]>`
+    select (ended_at is null and (expires_at is null or expires_at > now())) as live, chain_id as "chainId"
+    from actors where id = ${id} and kind = 'key' for update`
   if (!old?.live) return { kind: 'not_live' }
+  if (old.chainId === SETTING_CHAIN) return { kind: 'of_setting' }
   const text = generateKeyText()
   const [created] = await tx<{ id: string; newEndsAt: string | null }[]>`
-    insert into api_keys (name, hash, scopes, merchant_code, refund_max, refund_daily_max,
+    insert into actors (id, kind, name, folded_name, hash, scopes, merchants, refund_max, refund_daily_max,
       refund_max_by_currency, refund_daily_max_by_currency, rate_per_minute, networks,
-      person, expires_at, replaces, chain_id)
-    select name, ${hashKey(text)}, scopes, merchant_code, refund_max, refund_daily_max,
+      person, folded_person, expires_at, replaces, chain_id)
+    select ${randomUUID()}, kind, name, folded_name, ${hashKey(text)}, scopes, merchants, refund_max, refund_daily_max,
       refund_max_by_currency, refund_daily_max_by_currency, rate_per_minute, networks,
-      person, now() + (expires_at - created_at), id, coalesce(chain_id, id)
-    from api_keys where id = ${id}
+      person, folded_person, now() + (expires_at - created_at), id, chain_id
+    from actors where id = ${id}
     on conflict (replaces) do nothing
     returning id, expires_at::text as "newEndsAt"`
   if (!created) {
-    const [successor] = await tx<{ id: string }[]>`select id from api_keys where replaces = ${id}`
+    const [successor] = await tx<{ id: string }[]>`select id from actors where replaces = ${id}`
     return { kind: 'already_rotated', successorId: successor?.id ?? '' }
   }
   const [updated] = await build(tx)
-    .update(apiKeys)
+    .update(actors)
     .set({
-      expiresAt: sql`least(${apiKeys.expiresAt}, now() + ${graceS}::float8 * interval '1 second')`,
+      expiresAt: sql`least(${actors.expiresAt}, now() + ${graceS}::float8 * interval '1 second')`,
     })
-    .where(eq(apiKeys.id, id))
-    .returning({ oldEndsAt: sql<string>`${apiKeys.expiresAt}::text` })
+    .where(eq(actors.id, id))
+    .returning({ oldEndsAt: sql<string>`${actors.expiresAt}::text` })
   if (!updated) throw new Error('the key was deleted during its rotation')
   return {
     kind: 'rotated',
@@ -105,10 +98,10 @@ export async function rotateKey(tx: Tx, id: string, graceS: number): Promise<Rot
 /** @returns false if the key was already revoked */
 export async function revokeKey(tx: Tx, id: string): Promise<boolean> {
   const revoked = await build(tx)
-    .update(apiKeys)
-    .set({ revokedAt: sql`now()` })
-    .where(and(eq(apiKeys.id, id), isNull(apiKeys.revokedAt)))
-    .returning({ id: apiKeys.id })
+    .update(actors)
+    .set({ endedAt: sql`now()` })
+    .where(and(eq(actors.id, id), isNull(actors.endedAt)))
+    .returning({ id: actors.id })
   return revoked.length > 0
 }
 
