@@ -166,15 +166,15 @@ export async function addCappedKey(
     dailyMaxByCurrency?: Record<string, string>
   },
 ): Promise<Access['id']> {
-  const [row] = await sql<{ id: string }[]>`
+  const id = randomUUID()
+  await sql`
     insert into actors (id, kind, name, folded_name, chain_id, hash, scopes, merchants, refund_max, refund_daily_max,
       refund_max_by_currency, refund_daily_max_by_currency)
-    values (gen_random_uuid(), 'key', 'capped', 'capped', gen_random_uuid(), sha256(${text}::bytea),
+    values (${id}, 'key', 'capped', 'capped', ${id}, sha256(${text}::bytea),
       '{refunds:write,refunds:read}', '{*}', ${caps.max ?? null},
       ${caps.dailyMax ?? null}, ${toJson(caps.maxByCurrency)}::text::jsonb,
-      ${toJson(caps.dailyMaxByCurrency)}::text::jsonb)
-    returning id`
-  return row?.id ?? ''
+      ${toJson(caps.dailyMaxByCurrency)}::text::jsonb)`
+  return id
 }
 
 /** Finds the columns of all tables that contain a text, as text or as bytes. */

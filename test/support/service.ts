@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { z } from 'zod'
 import { EVERY_MERCHANT, SETTING_CHAIN } from '../../src/access/keys.ts'
 import { ensureFirstKey } from '../../src/access/setting-keys.ts'
@@ -158,9 +159,10 @@ export async function addKey(
   scopes: readonly string[],
   merchantCode = EVERY_MERCHANT,
 ): Promise<void> {
+  const id = randomUUID()
   await database.sql`
     insert into actors (id, kind, name, folded_name, chain_id, hash, scopes, merchants)
-    values (gen_random_uuid(), 'key', 'test', 'test', gen_random_uuid(), sha256(${text}::bytea), ${[...scopes]},
+    values (${id}, 'key', 'test', 'test', ${id}, sha256(${text}::bytea), ${[...scopes]},
       ${[merchantCode]})`
 }
 

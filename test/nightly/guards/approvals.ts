@@ -3,8 +3,8 @@ import type { Guard } from './guard.ts'
 export const APPROVALS: readonly Guard[] = [
   {
     file: 'src/refunds/approval/decide-approval.ts',
-    text: 'if (namesKey(key, row.onBehalfOf)) throw',
-    mutation: "if (namesKey(key, row.onBehalfOf) && refundId === '') throw",
+    text: 'if (namesActor(access, row.onBehalfOf)) throw',
+    mutation: "if (namesActor(access, row.onBehalfOf) && refundId === '') throw",
     test: 'test/plays/approval/approval.test.ts',
     claim:
       'a refund above the threshold is not decided by whoever it was asked for: the key, in letters beyond ASCII',

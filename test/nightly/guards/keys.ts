@@ -12,7 +12,7 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/authenticate.ts',
-    text: '    await checkNetwork(c, key, keyUses.findAddress(incoming))\n',
+    text: '    await checkNetwork(c, key, address)\n',
     mutation: '    void checkNetwork\n',
     test: 'test/process/cli/keys.test.ts',
     claim:
@@ -32,7 +32,7 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/key-changes.ts',
-    text: 'expiresAt: sql`least(${apiKeys.expiresAt}, now() + ${graceS}',
+    text: 'expiresAt: sql`least(${actors.expiresAt}, now() + ${graceS}',
     mutation: 'expiresAt: sql`(now() + ${graceS}',
     test: 'test/api/access/keys.test.ts',
     claim:
@@ -42,8 +42,8 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/key-changes.ts',
-    text: '      person, now() + (expires_at - created_at), id, coalesce(chain_id, id)',
-    mutation: '      person, now() + (expires_at - created_at), id, id',
+    text: '      person, folded_person, now() + (expires_at - created_at), id, chain_id',
+    mutation: '      person, folded_person, now() + (expires_at - created_at), id, id',
     test: 'test/api/access/keys.test.ts',
     claim: 'rotation does not reset the daily cap: old and new key share the total',
     control:
@@ -51,8 +51,8 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/key-changes.ts',
-    text: 'where(and(eq(apiKeys.id, id), isNull(apiKeys.revokedAt)))',
-    mutation: 'where(and(eq(apiKeys.id, id), sql`(${isNull(apiKeys.revokedAt)} or true)`))',
+    text: 'where(and(eq(actors.id, id), isNull(actors.endedAt)))',
+    mutation: 'where(and(eq(actors.id, id), sql`(${isNull(actors.endedAt)} or true)`))',
     test: 'test/process/cli/keys.test.ts',
     claim:
       'a revoked key is refused from the next write on, and a second revocation is reported as such',
@@ -86,7 +86,7 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/keys.ts',
-    text: '      and revoked_at is null and (expires_at is null or expires_at > now())`\n  const keys',
+    text: '      and ended_at is null and (expires_at is null or expires_at > now())`\n  const keys',
     mutation: '      and (expires_at is null or expires_at > now())`\n  const keys',
     test: 'test/api/access/authenticate.test.ts',
     claim:
@@ -95,11 +95,43 @@ export const KEYS: readonly Guard[] = [
   },
   {
     file: 'src/access/keys.ts',
-    text: '      and revoked_at is null and (expires_at is null or expires_at > now())`\n  const keys',
-    mutation: '      and revoked_at is null`\n  const keys',
+    text: '      and ended_at is null and (expires_at is null or expires_at > now())`\n  const keys',
+    mutation: '      and ended_at is null`\n  const keys',
     test: 'test/api/access/authenticate.test.ts',
     claim:
       'without a valid key an expired or revoked key is refused for writes immediately, and for reads shortly after',
     control: 'without a valid key the scheme is case-insensitive',
+  },
+  {
+    file: 'src/access/audit.ts',
+    text: '  if (actor.id !== null) await lockActor(tx, actor)\n',
+    mutation: "  if (actor.id === '') await lockActor(tx, actor)\n",
+    test: 'test/api/access/at-once.test.ts',
+    claim: 'an approval that waits for a lock is refused when its role is taken away',
+    control: 'a refund request that waits for a lock is taken when nothing changes',
+  },
+  {
+    file: 'src/refunds/request/store-intent.ts',
+    text: '  await lockActor(tx, access)\n',
+    mutation: "  if (refundId === '') await lockActor(tx, access)\n",
+    test: 'test/api/access/at-once.test.ts',
+    claim: 'a refund request that waits for a lock is refused when its key is revoked',
+    control: 'a refund request that waits for a lock is taken when nothing changes',
+  },
+  {
+    file: 'src/access/authenticate.ts',
+    text: '      if (loss) throw loss\n',
+    mutation: "      if (loss && text === '') throw loss\n",
+    test: 'test/api/access/at-once.test.ts',
+    claim: 'a long poll is refused when its key is revoked',
+    control: 'a refund request that waits for a lock is taken when nothing changes',
+  },
+  {
+    file: 'src/feed/open-stream.ts',
+    text: '      if (await isCut()) return false\n',
+    mutation: '      if ((await isCut()) && end.aborted) return false\n',
+    test: 'test/api/access/at-once.test.ts',
+    claim: 'a stream sends no event once its key has lost the scope',
+    control: 'a refund request that waits for a lock is taken when nothing changes',
   },
 ]

@@ -3,30 +3,28 @@ import type { Guard } from './guard.ts'
 export const PEOPLE: readonly Guard[] = [
   {
     file: 'src/access/people.ts',
-    text: '  await revokeKey(tx, keyId)\n',
-    mutation: '  if (keyId === id) await revokeKey(tx, keyId)\n',
-    test: 'test/api/access/people.test.ts',
-    claim: 'ending a person ends key, sessions and links in one commit',
-    control:
-      'two people cannot have the same name or e-mail address, whatever its letters and spaces',
-  },
-  {
-    file: 'src/access/people.ts',
     text: '  await tx`update sessions set ended_at = now() where person_id = ${id} and ended_at is null`\n',
     mutation: '',
     test: 'test/api/access/people.test.ts',
-    claim: 'ending a person ends key, sessions and links in one commit',
+    claim: 'ending a person ends sessions and links in one commit',
     control:
       'two people cannot have the same name or e-mail address, whatever its letters and spaces',
   },
   {
-    file: 'src/access/people.ts',
-    text: '  await tx`update sign_in_links set expires_at = now() where person_id = ${id} and expires_at > now()`\n',
-    mutation: '',
-    test: 'test/api/access/people.test.ts',
-    claim: 'ending a person ends key, sessions and links in one commit',
-    control:
-      'two people cannot have the same name or e-mail address, whatever its letters and spaces',
+    file: 'src/access/sign-in.ts',
+    text: 'where link_hash = ${hashKey(link)} and signed_in_at is null and ended_at is null',
+    mutation: 'where link_hash = ${hashKey(link)} and ended_at is null',
+    test: 'test/api/access/sign-in.test.ts',
+    claim: 'a link opens one session, even if it is used twenty times at the same moment',
+    control: 'a session is over when it is idle for half an hour, and no request revives it',
+  },
+  {
+    file: 'src/access/sign-in.ts',
+    text: 'where id = ${personId} and ended_at is null for share`',
+    mutation: 'where id = ${personId} and ended_at is null`',
+    test: 'test/api/access/sign-in.test.ts',
+    claim: 'a session that is opened while the person is being ended, is not',
+    control: 'a session is over when it is idle for half an hour, and no request revives it',
   },
   {
     file: 'src/access/people.ts',

@@ -12,8 +12,8 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   },
   {
     file: 'src/holds/find-subject.ts',
-    text: 'return setters.length === 0 || setters.some((one) => !isOwn(one, key))',
-    mutation: 'return setters.some((one) => !isOwn(one, key))',
+    text: 'return setters.length === 0 || setters.some((one) => !isOwn(one, who))',
+    mutation: 'return setters.some((one) => !isOwn(one, who))',
     test: 'test/plays/approval/holds-back.test.ts',
     claim:
       'whoever asked for a refund does not end what holds it back: a hold on the payment that is on record nowhere is somebody else’s',
@@ -22,8 +22,8 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   },
   {
     file: 'src/holds/find-subject.ts',
-    text: 'return setters.length === 0 || setters.some((one) => !isOwn(one, key))',
-    mutation: 'return setters.length === 0 || setters.every((one) => !isOwn(one, key))',
+    text: 'return setters.length === 0 || setters.some((one) => !isOwn(one, who))',
+    mutation: 'return setters.length === 0 || setters.every((one) => !isOwn(one, who))',
     test: 'test/plays/approval/holds-back.test.ts',
     claim:
       'whoever asked for a refund does not end what holds it back: a hold on the merchant that they set again themselves is still that of somebody else',
@@ -32,8 +32,8 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/approval/require-another.ts',
-    text: 'if (await mayAnotherDecide(tx, key, own)) {',
-    mutation: "if ((await mayAnotherDecide(tx, key, own)) && deed === '') {",
+    text: 'if (await mayAnotherDecide(tx, access, own)) {',
+    mutation: "if ((await mayAnotherDecide(tx, access, own)) && deed === '') {",
     test: 'test/plays/approval/holds-back.test.ts',
     claim:
       'whoever asked for a refund does not end what holds it back: an external refund of its payment is decided by another principal',
@@ -42,9 +42,9 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/approval/require-another.ts',
-    text: 'return open.filter((refund) => isOwnRequest(key, refund))',
+    text: 'return open.filter((refund) => isOwnRequest(who, refund))',
     mutation:
-      'return open.filter((refund) => isOwnRequest(key, refund) && refund.onBehalfOf === null)',
+      'return open.filter((refund) => isOwnRequest(who, refund) && refund.onBehalfOf === null)',
     test: 'test/plays/approval/holds-back.test.ts',
     claim:
       'whoever asked for a refund does not end what holds it back: a discrepancy of its payment is not resolved by the person that it was asked for, or with another key of that person',
@@ -53,8 +53,9 @@ export const SECOND_PRINCIPALS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/approval/self-decision.ts',
-    text: 'if (!row?.asked && !namesKey(key, onBehalfOf)) return false',
-    mutation: 'if ((!row?.asked || row.asked) && !namesKey(key, onBehalfOf)) return false',
+    text: 'if (!isOwnRequest(access, { requestedPrincipal, onBehalfOf })) return false',
+    mutation:
+      'if (!isOwnRequest(access, { requestedPrincipal, onBehalfOf }) || refundId) return false',
     test: 'test/plays/approval/approval.test.ts',
     claim: 'a decision about the outcome is not made by whoever asked for the refund',
     control:

@@ -1,0 +1,128 @@
+import { randomUUID } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { z } from 'zod'
+import { recordEvents } from '../../../src/events/record-events.ts'
+import { publishEvents } from '../../../src/feed/publish-events.ts'
+import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
+import { decideApproval } from '../../../src/refunds/approval/decide-approval.ts'
+import { findRefund } from '../../../src/refunds/find-refunds.ts'
+import { findPersonAccess } from '../../support/access.ts'
+import { expectProblem, withKey } from '../../support/api.ts'
+import { ask, seedPaid } from '../../support/ask.ts'
+import { addVisitor } from '../../support/console.ts'
+import { EVENT_DATA } from '../../support/event-data.ts'
+import { openEventStream } from '../../support/feed.ts'
+import { waitUntilBlocked, whileUncommitted } from '../../support/locks.ts'
+import { addKey, MERCHANT } from '../../support/service.ts'
+import { useRig } from '../../support/use-started.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+
+const rig = useRig({ settings: { ROLE: 'web', REFUND_APPROVAL_ABOVE: 'VND:1' } })
+
+async function makeKey(...scopes: string[]): Promise<string> {
+  const key = `key-that-loses-${randomUUID()}`
+  await addKey(rig.database, key, scopes)
+  return key
+}
+
+/** Requests a refund with a key, and changes the key while the request waits for the transaction. */
+async function requestWhile(change: (key: string) => Promise<unknown>): Promise<Response> {
+  const key = await makeKey('refunds:write')
+  const { id, transactionId } = await seedPaid(rig.database)
+  return await whileUncommitted(
+    rig.database,
+    (held) => held`
+      select from transactions where transaction_id = ${transactionId} for update`,
+    async (commit) => {
+      const asked = ask({ url: rig.service.url, key }, id, { amount: '1' })
+      await waitUntilBlocked(rig.database)
+      await change(key)
+      await commit()
+      return await asked
+    },
+  )
+}
+
+const update = (key: string, column: string, value: unknown) => rig.database.sql`
+  update actors set ${rig.database.sql({ [column]: value })} where hash = sha256(${key}::bytea)`
+
+it('a refund request that waits for a lock is taken when nothing changes', async () => {
+  expect((await requestWhile(async () => {})).status).toBe(202)
+})
+
+it.each([
+  ['is revoked', 'ended_at', '2026-01-01', 401, 'unauthenticated'],
+  ['loses the scope', 'scopes', ['refunds:read'], 403, 'scope_missing'],
+  ['loses the account', 'merchants', ['OTHER'], 403, 'scope_missing'],
+  ['is bound to other networks', 'networks', ['192.0.2.0/24'], 403, 'network_not_allowed'],
+] as const)(
+  'a refund request that waits for a lock is refused when its key %s',
+  async (_, column, value, status, code) => {
+    await expectProblem(await requestWhile((key) => update(key, column, value)), status, code)
+  },
+)
+
+it('an approval that waits for a lock is refused when its role is taken away', async () => {
+  const { database, service } = rig
+  const merchants = [MERCHANT.merchantCode]
+  const approver = await addVisitor(database, { roles: ['approver'] })
+  const { id: paymentId, transactionId } = await seedPaid(database)
+  const asked = await ask({ url: service.url }, paymentId, { amount: '1' })
+  const { id } = z.object({ id: z.uuid() }).parse(await asked.json())
+  const found = await findRefund(service.ctx, merchants, id)
+  const access = await findPersonAccess(rig, approver.token)
+  // As the route asks for it.
+  access.required.add('refunds:approve')
+  await whileUncommitted(
+    database,
+    (held) => held`select from transactions where transaction_id = ${transactionId} for update`,
+    async (commit) => {
+      const deciding = decideApproval(service.ctx, found, { decision: 'approve' }, access)
+      deciding.catch(() => {})
+      await waitUntilBlocked(database)
+      await database.sql`update actors set roles = '{viewer}' where id = ${approver.personId}`
+      await commit()
+      await expect(deciding).rejects.toMatchObject({ code: 'scope_missing' })
+    },
+  )
+  expect((await findRefund(service.ctx, merchants, id)).refund.status).toBe('awaiting_approval')
+})
+
+async function publish(): Promise<void> {
+  const { merchantCode } = MERCHANT
+  const event = { type: 'payment.updated', merchantCode, transactionId: randomUUID() } as const
+  await runInTransaction(rig.database.sql, (tx) =>
+    recordEvents(tx, [{ ...event, data: EVENT_DATA['payment.updated'] }]),
+  )
+  await publishEvents(rig.service.ctx)
+}
+
+it('a long poll is refused when its key is revoked', async () => {
+  const key = await makeKey('payments:read')
+  await publish()
+  const init = withKey(key)
+  const page = await fetch(`${rig.service.url}/v1/events?limit=200`, init)
+  const { nextCursor } = z.object({ nextCursor: z.string() }).parse(await page.json())
+  const waiting = fetch(`${rig.service.url}/v1/events?wait=60&after=${nextCursor}`, init)
+  const { feedWaiters } = rig.service.ctx
+  await waitUntil(() => feedWaiters.count() === 1, { what: 'a request that waits' })
+  await update(key, 'ended_at', '2026-01-01')
+  await publish()
+  await expectProblem(await waiting, 401, 'unauthenticated')
+})
+
+it('a stream sends no event once its key has lost the scope', async () => {
+  const key = await makeKey('payments:read')
+  const stream = await openEventStream(rig, '', withKey(key).headers)
+  try {
+    const { feedWaiters } = rig.service.ctx
+    await waitUntil(() => feedWaiters.count() === 1, { what: 'a stream that waits' })
+    const before = stream.messages.length
+    await update(key, 'scopes', ['refunds:read'])
+    await publish()
+    await stream.ended
+    expect(stream.messages).toHaveLength(before)
+  } finally {
+    stream.leave()
+  }
+})
