@@ -96,13 +96,6 @@ it('a key made for a person belongs to it, and so does its successor', async () 
   expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('printable characters') })
 })
 
-it('a person is spelled as in the first key made for it, whatever the case of its letters', async () => {
-  const person = `Đặng Ánh ${randomUUID()}`
-  await make(`desk-${randomUUID()}`, '--person', person)
-  const { id } = await make(`desk-${randomUUID()}`, '--person', person.toUpperCase())
-  expect(await findListed(id)).toMatchObject({ person })
-})
-
 it('rotated, two keys are live until the grace is over; a second rotation in between is refused', async () => {
   const old = await make('rotated')
   const rotated = Rotated.parse(

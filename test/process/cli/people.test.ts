@@ -14,6 +14,8 @@ const Invited = z.strictObject({
   email: z.string().nullable(),
   roles: z.array(z.string()),
   merchants: z.array(z.string()),
+  language: z.enum(['en', 'vi']).nullable(),
+  timeZone: z.string().nullable(),
   link: z.string(),
   linkExpiresAt: z.iso.datetime(),
 })
@@ -37,11 +39,15 @@ it('a person is added with roles, accounts and an e-mail address, and gets a lin
   const email = `${randomUUID()}@shop.example`
   const { code, out, err } = await people([
     ...['add', name, '--role', 'agent', '--role', 'approver', '--email', email],
-    ...['--merchant', MERCHANT.merchantCode, '--json'],
+    ...['--merchant', MERCHANT.merchantCode, '--language', 'vi'],
+    ...['--time-zone', 'Asia/Ho_Chi_Minh', '--json'],
   ])
   expect({ code, err }).toEqual({ code: 0, err: '' })
   const added = Invited.parse(JSON.parse(out))
   expect(added).toMatchObject({ name, email, roles: ['agent', 'approver'] })
+  expect(added).toMatchObject({ language: 'vi', timeZone: 'Asia/Ho_Chi_Minh' })
+  const wrong = await people(['add', newName(), '--role', 'agent', '--time-zone', 'Mars'])
+  expect(wrong).toMatchObject({ code: 2, err: expect.stringContaining('time zone') })
   expect(added.merchants).toEqual([MERCHANT.merchantCode])
   expect((await use(added.link)).kind).toBe('opened')
   const listed = await people(['list', '--json'])
