@@ -33,14 +33,14 @@ export const namesActorSql = (folded: string) =>
 /** Few people decide; a longer list is cut. */
 const MAX_NAMES = 100
 
-/** Lists the people who may decide for an account (scope `ops`), by name. */
+/** Lists the people who may decide for an account (scope `ops`), by name, each as spelled where they were added. */
 export async function listDeciders(sql: Sql, merchantCode: string): Promise<string[]> {
   const rows = await sql<{ name: string }[]>`
     select distinct on (k.folded_person) k.person as name
     from (select ${merchantCode}::text as merchant_code) as m, actors as k
     where k.person is not null and ${sql.unsafe(hasScopeSql('k', 'ops'))}
       and ${sql.unsafe(coversSql('m.merchant_code'))} and ${sql.unsafe(LIVE_SQL)}
-    order by k.folded_person, k.created_at, k.id limit ${MAX_NAMES}`
+    order by k.folded_person, k.kind desc, k.created_at, k.id limit ${MAX_NAMES}`
   return rows.map(({ name }) => name)
 }
 
