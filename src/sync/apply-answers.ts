@@ -10,7 +10,7 @@ import {
   type PaymentsToWrite,
   writePayments,
 } from '../payments/apply-payments.ts'
-import type { AppliedPayments, SnapshotRef, StoredPayment } from '../payments/types.ts'
+import type { AppliedPayments, SnapshotRef, StoredPayment } from '../payments/odd-readings.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'

@@ -1,6 +1,6 @@
 import { pipeline, runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { needsReconciliation } from '../refunds/reconcile/needs-reconciliation.ts'
+import { needsReconciliation } from '../refunds/case.ts'
 import {
   type AppliedAnswer,
   classifyAnswer,

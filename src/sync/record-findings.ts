@@ -1,13 +1,13 @@
 import postgres from 'postgres'
 import { transactions } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
+import type { RecordedDiscrepancy, ResolvedDiscrepancy } from '../discrepancies/kinds.ts'
 import {
   logDiscrepancies,
   recordDiscrepancies,
   resolveDiscrepancies,
-} from '../discrepancies/record-discrepancies.ts'
-import type { RecordedDiscrepancy, ResolvedDiscrepancy } from '../discrepancies/types.ts'
-import { PaymentElsewhereError } from '../payments/types.ts'
+} from '../discrepancies/store.ts'
+import { PaymentElsewhereError } from '../payments/odd-readings.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { isTransient } from '../platform/postgres/errors.ts'
 import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'

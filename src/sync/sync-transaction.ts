@@ -1,9 +1,9 @@
 import { pipeline, runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import { sendAttempt } from '../refunds/attempt/end-attempt.ts'
-import { lockHold } from '../refunds/attempt/find-obstacle.ts'
-import type { Attempt, SentAttempt } from '../refunds/attempt/types.ts'
-import { reconcileRefunds } from '../refunds/reconcile/reconcile-refunds.ts'
+import { sendAttempt } from '../refunds/answer.ts'
+import type { Attempt, SentAttempt } from '../refunds/attempt.ts'
+import { lockHold } from '../refunds/obstacle.ts'
+import { reconcileRefunds } from '../refunds/reconcile.ts'
 import { adoptPayments } from './adopt-payments.ts'
 import {
   classifyAnswer,
