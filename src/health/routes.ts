@@ -12,12 +12,7 @@ import { shareRuns, withTimeout } from '../platform/concurrency/timing.ts'
 import { describeOutage } from '../platform/postgres/describe-outage.ts'
 import { findWeakCommits } from '../platform/postgres/pool.ts'
 import { listOutages, noteOutage } from '../platform/telemetry/outage-log.ts'
-import {
-  clearStoredGauges,
-  type HealthContext,
-  setProcessGauges,
-  setStoredGauges,
-} from './gauges.ts'
+import { clearStoredGauges, type HealthContext, setStoredGauges } from './gauges.ts'
 import { proveWrites } from './watch-outages.ts'
 
 /** Why a process is not ready, by phase. */
@@ -164,7 +159,7 @@ export const PROBE_TIMEOUT_MS = 2_000
 export async function renderMetrics(ctx: HealthContext): Promise<string> {
   const isUp = await refreshDatabaseGauges(ctx)
   ctx.metrics.databaseUp.set(isUp ? 1 : 0)
-  setProcessGauges(ctx)
+  ctx.measure()
   return await ctx.metrics.registry.metrics()
 }
 
