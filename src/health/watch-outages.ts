@@ -20,12 +20,7 @@ const ROWS = 20_000
  * Watches the outages that this process meets: those of the database from their first error to a write that succeeds,
  * those of the gateway while a circuit breaker is open.
  */
-export function watchOutages({
-  sql,
-  log,
-  breakers,
-  stopping,
-}: Pick<Context, 'sql' | 'log' | 'breakers' | 'stopping'>): WorkerLoop {
+export function watchOutages({ sql, log, breakers, stopping }: Context): WorkerLoop {
   const outages = openOutageLog(log, (error) => classifyOutage(error, outages.list()))
   let probing = false
 
