@@ -28,7 +28,7 @@ import {
  * by themselves.
  *
  * The times beside an index are those of its statement with and without it, with a million transactions and
- * a tenth as many refunds (`npm run bench -- --sizes 1000000 --only indexes`).
+ * a tenth as many refunds.
  */
 
 const bytes = customType<{ data: Buffer; driverData: Buffer }>({ dataType: () => 'bytea' })
