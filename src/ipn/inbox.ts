@@ -1,7 +1,10 @@
 import type { InboxPatience } from '../config/config.ts'
 import type { Context } from '../context.ts'
+import { TRANSACTIONS_REGISTERED } from '../db/names.ts'
 import { createBatcher } from '../platform/concurrency/batcher.ts'
+import { notify } from '../platform/postgres/notify.ts'
 import type { Sql } from '../platform/postgres/types.ts'
+import { formatRegistered } from '../transactions/due.ts'
 import { commitArrivals } from './commit.ts'
 import type { Arrival } from './types.ts'
 
@@ -56,7 +59,9 @@ export function createInbox(sql: Sql, patience: InboxPatience): Inbox {
     batcher.measureOldestWait() >= patience.staleMs
   async function run(batch: readonly Arrival[]): Promise<PromiseSettledResult<void>[]> {
     try {
-      return await commitArrivals(sql, batch)
+      const results = await commitArrivals(sql, batch)
+      wakeReaders(sql, batch, results)
+      return results
     } finally {
       for (const { body } of batch) characters -= body.length
     }
@@ -73,4 +78,18 @@ export function createInbox(sql: Sql, patience: InboxPatience): Inbox {
     readGauges: () => ({ waiting: batcher.countQueued(), characters }),
     drain: batcher.drain,
   }
+}
+
+/** Wakes those who wait for a transaction that one of the stored notifications may have registered. */
+function wakeReaders(
+  sql: Sql,
+  batch: readonly Arrival[],
+  results: readonly PromiseSettledResult<void>[],
+): void {
+  const ids = batch.flatMap(({ notification }, place) =>
+    notification.kind === 'payment' && results[place]?.status === 'fulfilled'
+      ? [notification.transactionId]
+      : [],
+  )
+  for (const payload of formatRegistered(ids)) notify(sql, TRANSACTIONS_REGISTERED, payload)
 }

@@ -28,7 +28,7 @@ export async function findTraceLinks(
   if (!ctx.tracing.enabled || claims.length === 0) return new Map()
   const reading = withTimeout(READ_WITHIN_MS, readTraces(ctx, claims))
   const rows = await reading.catch((error: unknown) => {
-    ctx.log.warn({ err: error }, 'the traces of notifications could not be read')
+    ctx.log.info({ err: error }, 'the traces of notifications could not be read')
     return []
   })
   return new Map(

@@ -119,13 +119,22 @@ export async function registerDue({ database }: Rig, transactionId: string): Pro
 
 const Line = z.looseObject({ level: z.number(), msg: z.string() })
 
+export type KeptLog = {
+  log: Log
+  errors(): z.infer<typeof Line>[]
+  /** The lines, of whatever level, whose message contains the text. */
+  saying(text: string): z.infer<typeof Line>[]
+  text(): string
+}
+
 /** Creates a log whose lines the test can read. */
-export function keepLog(): { log: Log; errors(): z.infer<typeof Line>[]; text(): string } {
+export function keepLog(): KeptLog {
   const lines: z.infer<typeof Line>[] = []
   const stream: DestinationStream = { write: (line) => lines.push(Line.parse(JSON.parse(line))) }
   return {
     log: pino({ level: 'debug' }, stream),
     errors: () => lines.filter(({ level }) => level >= 50),
+    saying: (text) => lines.filter(({ msg }) => msg.includes(text)),
     text: () => JSON.stringify(lines),
   }
 }

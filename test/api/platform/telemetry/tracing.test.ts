@@ -377,7 +377,7 @@ it('a remembered parent is recalled once, for a minute, and the newest thousand 
 it('a slow or failing read of traces delays no query', async () => {
   const { rig, end } = await start()
   const { transactionId } = await pay(rig)
-  const warned = vi.spyOn(rig.service.ctx.log, 'warn')
+  const said = vi.spyOn(rig.service.ctx.log, 'info')
   const locks = await holdLocks(
     database,
     (tx) => tx`lock table ipn_events in access exclusive mode`,
@@ -388,9 +388,9 @@ it('a slow or failing read of traces delays no query', async () => {
   await locks.release()
   await rig.transaction(transactionId, '?wait=20')
   // A second claim may have waited for the lock as well.
-  expect([...new Set(warned.mock.calls.map(([, line]) => line))]).toEqual([
+  expect(said.mock.calls.map(([, line]) => line)).toContain(
     'the traces of notifications could not be read',
-  ])
+  )
   await end()
 })
 
