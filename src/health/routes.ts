@@ -1,6 +1,7 @@
 import type { Server } from 'node:http'
 import { getRequestListener } from '@hono/node-server'
 import { createRoute, z } from '@hono/zod-openapi'
+import { describeStop, findStop } from '../db/installation.ts'
 import { isSchemaCurrent } from '../db/migration-state.ts'
 import { DomainError } from '../errors.ts'
 import { createBaseApp, createRouter, paceRequests } from '../http/app.ts'
@@ -48,11 +49,14 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
     .openapi(liveness, (c) => c.json({ status: 'ok' as const }, 200))
     .openapi(readiness, async (c) => {
       // The signal to stop may arrive while the database is being asked.
-      const why = describePhase() ?? (await checkDatabase()) ?? describePhase()
+      const starting = describePhase()
+      const { why: fault, stopped } = starting === undefined ? await checkDatabase() : {}
+      const why = starting ?? fault ?? describePhase()
       if (why !== undefined) return c.json({ status: 'not ready' as const, why }, 503)
       // An unresponsive gateway does not make this process unready: other processes use the same gateway.
       const paused = ctx.breakers.list().filter(({ state }) => state !== 'closed')
-      return c.json({ status: 'ready' as const, ...(paused.length > 0 ? { paused } : {}) }, 200)
+      const waits = { ...(paused.length > 0 ? { paused } : {}), ...(stopped ? { stopped } : {}) }
+      return c.json({ status: 'ready' as const, ...waits }, 200)
     })
     .openapi(metrics, async (c) => {
       if (!showsMetrics) throw new DomainError('not_found', `There is no path ${c.req.path}`)
@@ -60,21 +64,23 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
     })
 }
 
-/** Returns why the database cannot take requests: what the probe meets, or what other statements met and still lasts. */
-async function findFault({
-  sql,
-  log,
-}: Pick<HealthContext, 'sql' | 'log'>): Promise<string | undefined> {
+/** Why the database cannot take requests, and why nothing is sent, if so. */
+type Fault = { why?: string | undefined; stopped?: string | undefined }
+
+/** Finds what the probe meets, or what other statements met and still lasts. */
+async function findFault({ sql, log }: Pick<HealthContext, 'sql' | 'log'>): Promise<Fault> {
   const probe = async () => {
     await proveWrites(sql)
     return (await isSchemaCurrent(sql)) && (await findWeakCommits(sql)) === undefined
   }
   try {
-    if (!(await withTimeout(PROBE_TIMEOUT_MS, probe()))) return OTHER_REASON
-    return listOutages(log).find(({ name }) => name === STOPS_WRITES)?.what
+    if (!(await withTimeout(PROBE_TIMEOUT_MS, probe()))) return { why: OTHER_REASON }
+    const stop = await withTimeout(PROBE_TIMEOUT_MS, findStop(sql))
+    const why = listOutages(log).find(({ name }) => name === STOPS_WRITES)?.what
+    return { why, stopped: stop && describeStop(stop) }
   } catch (error) {
     noteOutage(log, error, 'probes')
-    return describeOutage(error)?.what ?? OTHER_REASON
+    return { why: describeOutage(error)?.what ?? OTHER_REASON }
   }
 }
 
@@ -113,6 +119,10 @@ const Ready = z
       .openapi({
         description: 'Gateway calls that are paused because the gateway does not answer',
       }),
+    stopped: z.string().optional().openapi({
+      description:
+        'Why nothing is sent, and what to run: the database may have lost commits. Notifications are stored all the same',
+    }),
   })
   .openapi('Readiness')
 

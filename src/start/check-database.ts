@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/environment.ts'
 import { openDatabase, requireTimeZone } from '../db/client.ts'
 import { readDataKeys } from '../db/data-keys.ts'
+import { describeStop, findStop } from '../db/installation.ts'
 import {
   countPending,
   MIGRATE_COMMAND,
@@ -20,7 +21,15 @@ import type { Sql } from '../platform/postgres/types.ts'
 import { explainError } from './explain-error.ts'
 
 /** What is checked, in the order of the output. */
-export type CheckName = 'settings' | 'database' | 'schema' | 'key' | 'clock' | 'gateway' | 'tokens'
+export type CheckName =
+  | 'settings'
+  | 'database'
+  | 'schema'
+  | 'restore'
+  | 'key'
+  | 'clock'
+  | 'gateway'
+  | 'tokens'
 
 /** The result of a check. `detail` is one line: what was found, and after a failure what to do; it holds no secret. */
 export type Finding = {
@@ -52,7 +61,7 @@ export function checkClock({ databaseMs, beforeMs, afterMs }: ClockReading): Fin
 /** The oldest server that docs/operations.md names. */
 const MIN_MAJOR = 15
 
-const DEPENDENT: readonly CheckName[] = ['schema', 'key', 'clock']
+const DEPENDENT: readonly CheckName[] = ['schema', 'restore', 'key', 'clock']
 
 /**
  * Checks the database, its schema, whether the encryption key opens what it stores, and its clock.
@@ -130,9 +139,10 @@ async function checkServer(
   }
   const zone = await checkTimeZone(sql, config)
   const schema = await checkSchema(sql, config)
+  const restore = await checkRestore(writes)
   const key = await checkKey(sql, config)
   const database: Finding = zone ?? { name: 'database', status: 'ok', detail: place }
-  return [database, schema, key, clock]
+  return [database, schema, restore, key, clock]
 }
 
 /** Returns a finding if the database does not know the time zone of the settings: the start would be refused. */
@@ -183,6 +193,14 @@ export async function checkSchema(
   if (MIGRATE === 'auto') return { name, status: 'ok', detail: `${what}: the start applies them` }
   const detail = `${what}, and MIGRATE is off: run ${MIGRATE_COMMAND}, or set MIGRATE=auto`
   return { name, status: 'failed', detail }
+}
+
+/** Says whether something would be sent. The start succeeds all the same: notifications are stored. */
+export async function checkRestore(sql: Sql): Promise<Finding> {
+  const name = 'restore'
+  const [table] = await sql<{ name: string | null }[]>`select to_regclass('installation') as name`
+  const stop = table?.name ? await findStop(sql) : undefined
+  return { name, status: 'ok', detail: stop ? describeStop(stop) : 'the server of before' }
 }
 
 /** Checks that the encryption key opens what the database stores. */

@@ -68,7 +68,7 @@ const CHECKS = [checkDatabase, checkGateway] as const
 /** For everything of the database, and for each host (ms): with closing its connections less than 10 s. */
 const TIMEOUT_MS = 7_500
 
-const OTHERS: readonly CheckName[] = ['database', 'schema', 'key', 'clock', 'gateway']
+const OTHERS: readonly CheckName[] = ['database', 'schema', 'restore', 'key', 'clock', 'gateway']
 
 /**
  * Checks whether a start with these settings would succeed. Nothing is served, bound or written: the database is read in
