@@ -10,13 +10,14 @@ import { PUBLISHING_LOCK } from './names.ts'
 export const POSITIONS_PER_EPOCH = 1_000_000_000_000
 
 /**
- * The server that runs the statement, as `server`. A timeline is the history of a server's writes: one that was restored
- * to an earlier moment, or takes over from another, begins a new one. The name of the file it writes to says which, at once;
- * the control file would say so after its next checkpoint.
+ * The history of writes that the server goes on with: one that was restored to an earlier moment, or took over from another,
+ * begins a new one. The name of the file it writes to says which at once, the control file after its next checkpoint.
  */
+const TIMELINE = `('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint`
+
+/** The server that runs the statement, as `server`. */
 const SERVER = `(
-  select s.system_identifier::text as system_identifier,
-    ('x' || left(pg_walfile_name(pg_current_wal_insert_lsn()), 8))::bit(32)::bigint as timeline
+  select s.system_identifier::text as system_identifier, ${TIMELINE} as timeline
   from pg_control_system() as s) as server`
 
 /**
@@ -27,9 +28,13 @@ export const MAY_SEND_SQL = `exists (
   select from installation as i, ${SERVER}
   where i.stopped_at is null and i.system_identifier = server.system_identifier and i.timeline = server.timeline)`
 
-/** The epoch as ETags carry it. While sending is stopped it is one that was never given before, nor will be again. */
+/**
+ * The epoch as ETags carry it. While sending is stopped, and on a timeline that nothing has noticed yet, it is one that was
+ * never given before, nor will be again.
+ */
 export const EPOCH_TAG_SQL = `(
-  select i.epoch || coalesce('-' || floor(extract(epoch from i.stopped_at)), '') from installation as i)`
+  select concat_ws('-', i.epoch, floor(extract(epoch from i.stopped_at)), case when i.timeline <> now.timeline then now.timeline end)
+  from installation as i, (select ${TIMELINE} as timeline) as now)`
 
 /** Since when nothing is sent (ISO 8601 as the database writes it), and why, as a clause. */
 export type Stop = { since: string; because: string }

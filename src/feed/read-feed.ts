@@ -1,5 +1,6 @@
 import { narrowMerchants } from '../access/authenticate.ts'
 import type { Access } from '../access/types.ts'
+import { MAY_SEND_SQL } from '../db/installation.ts'
 import { EVENT_NAMES_REFUND_SQL } from '../discrepancies/kinds.ts'
 import { DomainError } from '../errors.ts'
 import {
@@ -146,7 +147,7 @@ async function selectEvents(
       select id from (${behind} limit ${sql.unsafe(String(MAX_SCANNED))}) as looked
       ${wanted} order by id limit ${limit}::int
     )
-    select removed, head, (select stopped_at is not null from installation) as "isStopped",
+    select removed, head, not ${sql.unsafe(MAY_SEND_SQL)} as "isStopped",
       case when (select count(*) from page) < ${limit}::int then
         (select id from (${behind} offset ${sql.unsafe(String(MAX_SCANNED - 1))} limit 1) as last) end as reach,
       id, merchant_code as "merchantCode", transaction_id as "transactionId", type, data::text as data,

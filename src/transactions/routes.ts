@@ -46,7 +46,7 @@ const readOne = createRoute({
     headers: z.object({
       'if-none-match': z.string().optional().openapi({
         description:
-          'The `ETag` of an earlier response, e.g. `W/"7"`, or several: 304 if one of them still matches',
+          'The `ETag` of an earlier response, e.g. `W/"0.7"`, or several: 304 if one of them still matches',
       }),
     }),
   },

@@ -5,12 +5,14 @@ import { createServerWatch } from '../../../src/maintenance/watch-server.ts'
 import { expectProblem } from '../../support/api.ts'
 import { runCli } from '../../support/cli.ts'
 import { findEnd, readAllEvents } from '../../support/feed.ts'
+import { serve } from '../../support/gateway.ts'
 import { postIpn, signIpn } from '../../support/service.ts'
 import { keepLog } from '../../support/sync.ts'
 import { useRefundLab } from '../../support/use-started.ts'
+import { publish, register, work } from '../../support/webhooks.ts'
 
 /** One service whose passes the test runs itself. The server is the same all the time: the stored one is what changes. */
-const lab = useRefundLab()
+const lab = useRefundLab({ settings: { WEBHOOK_ALLOW_PRIVATE: 'true' } })
 
 const sql = () => lab.database.sql
 
@@ -85,6 +87,18 @@ describe('while commits may have been lost', () => {
     expect(await publishEvents({ sql: sql() })).toBeGreaterThan(0)
   })
 
+  it('no webhook is sent, and all that the feed has is sent afterwards', async () => {
+    const receiver = await serve((response) => response.writeHead(204).end())
+    await register(lab, receiver.url)
+    await stop()
+    await publish(lab, ['T-WEBHOOK'])
+    await work(lab.service.ctx)
+    expect(receiver.seen).toHaveLength(0)
+    await restored()
+    await work(lab.service.ctx)
+    expect(receiver.seen).toHaveLength(1)
+  })
+
   it('notifications are stored and queries go on', async () => {
     await stop()
     const payment = await lab.open()
@@ -111,6 +125,17 @@ describe('while commits may have been lost', () => {
     await restored('--nothing-lost')
     await watch()
     expect(kept.saying('are sent again')).toHaveLength(1)
+  })
+
+  it('no ETag of before is a 304 on another timeline, before anything has noticed it', async () => {
+    const { transactionId } = await lab.open()
+    const path = `/v1/transactions/${transactionId}`
+    const before = await readTag(transactionId)
+    await pretend({ timeline: 0 })
+    const headers = { 'if-none-match': before }
+    expect((await lab.api(path, { headers })).status).toBe(200)
+    await restored('--nothing-lost')
+    expect((await lab.api(path, { headers })).status).toBe(304)
   })
 
   it('no ETag of before is a 304, and none of meanwhile is one afterwards', async () => {
