@@ -9,7 +9,6 @@ import type { Config } from './config/config.ts'
 import type { Context } from './context.ts'
 import { type Database, openDatabase, requireTimeZone } from './db/client.ts'
 import { openDataKeys } from './db/data-keys.ts'
-import { compareServer } from './db/installation.ts'
 import { countReadConnections, createReads } from './db/reads.ts'
 import { createStreams, type StreamLimits } from './feed/context.ts'
 import { type Breakers, createBreakers } from './gateway/breakers.ts'
@@ -98,7 +97,6 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
   }
   await requireTimeZone(database.sql, config).catch(closeAndThrow)
   const merchants = await registerMerchantCodes(database.sql, config).catch(closeAndThrow)
-  await compareServer(database.sql).catch(closeAndThrow)
   const base: Context = {
     config,
     log,

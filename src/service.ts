@@ -79,7 +79,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   async function start(): Promise<Pick<Service, 'url' | 'metricsUrl'>> {
     const metricsUrl = await listenForScrapes(metricsServer, ctx)
     await options.prepare?.(ctx)
-    const url = await listen(server, config.HOST, config.PORT)
+    const url = await listen(server, {
+      host: config.HOST,
+      port: config.PORT,
+      settings: { host: 'HOST', port: 'PORT' },
+    })
     warnOfUnsigned(ctx)
     await warnOfMissingAccounts(ctx)
     await createServerWatch(ctx)()
@@ -183,7 +187,10 @@ async function listenForScrapes(
   { config, log }: Pick<ServiceContext, 'config' | 'log'>,
 ): Promise<string | undefined> {
   const { HOST, METRICS_HOST = HOST, METRICS_PORT } = config
-  if (METRICS_PORT !== undefined) return await listen(server, METRICS_HOST, METRICS_PORT)
+  if (METRICS_PORT !== undefined) {
+    const settings = { host: config.METRICS_HOST ? 'METRICS_HOST' : 'HOST', port: 'METRICS_PORT' }
+    return await listen(server, { host: METRICS_HOST, port: METRICS_PORT, settings })
+  }
   if (!isLoopback(HOST)) log.warn(PUBLIC_METRICS)
   return undefined
 }

@@ -32,12 +32,35 @@ export const SESSIONS: readonly Guard[] = [
   },
   {
     file: 'src/platform/postgres/guard.ts',
-    text: "        return failure ?? createConnectionError('CONNECTION_CLOSED', address)\n",
-    mutation: '        return failure\n',
+    text: '        line.refuse(refusal)\n',
+    mutation: '        if (servers.count > 5) line.refuse(refusal)\n',
     test: 'test/process/postgres/unreachable-server.test.ts',
-    claim:
-      'a server that closes every session before it is open fails who waits, one by each attempt',
-    control: 'a network without a route to the server fails who waits, and not the process',
+    claim: 'several servers of PGHOST are not connected to in turn without a pause',
+    control: 'a server that still answers new connections, but not what it owes, is given up',
+  },
+  {
+    file: 'src/platform/postgres/guard.ts',
+    text: '        if (!line) return refusal\n',
+    mutation: '        if (!line || refusal) return refusal\n',
+    test: 'test/process/postgres/unreachable-server.test.ts',
+    claim: 'a pool keeps its size when some connections fail while others open',
+    control: 'a server that still answers new connections, but not what it owes, is given up',
+  },
+  {
+    file: 'src/platform/postgres/guard.ts',
+    text: '      isFlushed = requests.isFlushed\n',
+    mutation: '      isFlushed = requests.isFlushed && requests.count > 0\n',
+    test: 'test/process/postgres/unreachable-server.test.ts',
+    claim: 'a server that vanished in the middle of a description is noticed',
+    control: 'a server that still answers new connections, but not what it owes, is given up',
+  },
+  {
+    file: 'src/platform/postgres/tls.ts',
+    text: '|E(HOST|NET)(UNREACH|DOWN))$/',
+    mutation: '|E(NET)(UNREACH|DOWN))$/',
+    test: 'test/unit/platform/postgres/reachable.test.ts',
+    claim: 'a server to which a new connection fails with EHOSTUNREACH counts as reachable: false',
+    control: 'a server to which a new connection fails with ENETUNREACH counts as reachable: false',
   },
   {
     file: 'src/platform/postgres/guard.ts',
@@ -87,8 +110,8 @@ export const SESSIONS: readonly Guard[] = [
   },
   {
     file: 'src/platform/postgres/driver.ts',
-    text: 'backoff: () => getDelayS(options.servers.failures),',
-    mutation: 'backoff: () => getDelayS(options.servers.failures - 100),',
+    text: 'Math.min(2 ** servers.failures * 10, 500)',
+    mutation: 'Math.min(2 ** (servers.failures - 100) * 10, 500)',
     test: 'test/process/postgres/unreachable-server.test.ts',
     claim: 'attempts to connect wait longer the more of them have failed',
     control: 'a network without a route to the server fails who waits, and not the process',
@@ -102,12 +125,30 @@ export const SESSIONS: readonly Guard[] = [
     control: 'a commit whose server process ends while it waits is not confirmed',
   },
   {
-    file: 'src/platform/postgres/driver.ts',
-    text: "  synchronous_commit: 'on',\n",
-    mutation: "  synchronous_commit: 'local',\n",
+    file: 'src/platform/postgres/guard.ts',
+    text: "set_config('synchronous_commit', 'on', false)",
+    mutation: "set_config('synchronous_commit', 'local', false)",
     test: 'test/api/platform/postgres/session-setup.test.ts',
-    claim: 'every session does so whatever its URL sets',
+    claim: 'every session commits durably where the default is off, and waits for no less',
     control: 'a read-only server counts as out of reach, and opens no session',
+  },
+  {
+    file: 'src/platform/postgres/guard.ts',
+    text: "not in ('on', 'remote_apply')",
+    mutation: "not in ('on')",
+    test: 'test/api/platform/postgres/session-setup.test.ts',
+    claim: 'every session commits durably where the default is remote_apply, and waits for no less',
+    control: 'every session commits durably where the default is off, and waits for no less',
+  },
+  {
+    file: 'src/platform/postgres/messages.ts',
+    text: '      const isDropped = isOurs()\n',
+    mutation: '      const isDropped = isOurs() && chunk.length === 0\n',
+    test: 'test/unit/platform/postgres/messages.test.ts',
+    claim:
+      'however a session is cut into chunks, the reader keeps from the driver what is not for it, up to where the server is ready',
+    control:
+      'however a session is cut into chunks, the reader passes everything else on, and to a session that only reads what refuses writes',
   },
   {
     file: 'src/platform/postgres/driver.ts',
@@ -136,8 +177,8 @@ export const SESSIONS: readonly Guard[] = [
   },
   {
     file: 'src/platform/postgres/messages.ts',
-    text: '      if (type && next > bytes.length) break\n',
-    mutation: '      if (type && next > bytes.length + 60) break\n',
+    text: '(type || isDropped) && next > bytes.length) break\n',
+    mutation: '(type || isDropped) && next > bytes.length + 60) break\n',
     test: 'test/unit/platform/postgres/messages.test.ts',
     claim:
       'however a session is cut into chunks, the reader finds the error that ends it, and passes on what stands before',
@@ -181,11 +222,19 @@ export const SESSIONS: readonly Guard[] = [
   },
   {
     file: 'src/platform/postgres/statement-limits.ts',
-    text: 'isStatement(statement) && statement.active)',
-    mutation: 'isStatement(statement))',
+    text: '!isStatement(statement) || !statement.active)',
+    mutation: '!isStatement(statement))',
     test: 'test/process/postgres/ended-session.test.ts',
     claim: 'a statement that is late is cancelled, and not those that wait behind it',
     control: 'a statement that got no connection in time is refused, and does nothing later',
+  },
+  {
+    file: 'src/platform/postgres/statement-limits.ts',
+    text: '    statement.canceller?.(statement).catch(() => {})\n',
+    mutation: '    void statement.canceller?.(statement)\n',
+    test: 'test/process/postgres/tls.test.ts',
+    claim: 'a request to cancel a statement is given up when the server has no certificate by then',
+    control: 'sslmode=require uses TLS with a server that has it, and sends nothing in plain text',
   },
   {
     file: 'src/platform/postgres/transaction.ts',
@@ -216,8 +265,9 @@ export const SESSIONS: readonly Guard[] = [
   },
   {
     file: 'src/platform/postgres/messages.ts',
-    text: "if (type === 'E' && isOwed() && !hasReady(bytes, next)) break",
-    mutation: "if (type === 'E' && isOwed() && !hasReady(bytes, next) && at < 0) break",
+    text: "if (type === 'E' && !isDropped && isOwed() && !hasReady(bytes, next)) break",
+    mutation:
+      "if (type === 'E' && !isDropped && isOwed() && !hasReady(bytes, next) && at < 0) break",
     test: 'test/process/postgres/ended-session.test.ts',
     claim:
       'an error of a session that ends before it is ready again is that of no statement in the next one',
@@ -233,17 +283,9 @@ export const SESSIONS: readonly Guard[] = [
       'an error of a session that ends before it is ready again is that of no statement in the next one',
   },
   {
-    file: 'src/platform/postgres/driver.ts',
-    text: '  sql.options.host.splice(1)\n',
-    mutation: '',
-    test: 'test/process/postgres/unreachable-server.test.ts',
-    claim: 'several servers of PGHOST are not connected to in turn without a pause',
-    control: 'a network without a route to the server fails who waits, and not the process',
-  },
-  {
     file: 'src/platform/postgres/pool.ts',
-    text: 'isTransient(reason) || isConnecting(reason)',
-    mutation: '(isTransient(reason) && isConnecting(reason)) || isConnecting(reason)',
+    text: '!isDatabaseUnavailable(reason) && !isTransient(reason)',
+    mutation: '!isDatabaseUnavailable(reason) || !isTransient(reason)',
     test: 'test/process/postgres/connection-start.test.ts',
     claim: 'a connection that the server is too slow to open does not end the process',
     control: 'a start at a proxy without a database behind it connects once, says why, and ends',
