@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it } from 'vitest'
 import { compareServer, MAY_SEND_SQL } from '../../../src/db/installation.ts'
 import { publishEvents } from '../../../src/feed/publish-events.ts'
 import { createServerWatch } from '../../../src/maintenance/watch-server.ts'
@@ -23,6 +23,12 @@ async function pretend(stored: { identifier?: string; timeline?: number; standby
     update installation set system_identifier = coalesce(${identifier}, system_identifier),
       timeline = coalesce(${timeline}, timeline), has_standby = ${standby}`
 }
+
+afterEach(async () => {
+  await pretend({})
+  await compareServer(sql())
+  await sql()`update installation set stopped_at = null, stopped_because = null`
+})
 
 const restored = (...args: string[]) =>
   runCli(['restored', ...args], { DATABASE_URL: lab.database.url })

@@ -39,7 +39,7 @@ export const RESTORES: readonly Guard[] = [
     mutation: 'if (server.timeline === before.timeline) return undefined',
     test: TEST,
     claim: `${STOPS} on another timeline, taken over by a synchronous standby: stops sending or not`,
-    control: IS_SAME,
+    control: `${STOPS} with another identifier: stops sending or not`,
   },
   {
     file: 'src/db/installation.ts',
