@@ -315,7 +315,7 @@ export const ipnEvents = pgTable(
     requestId: text('request_id'),
     /**
      * As notified. A refund's amount is trusted only under the conditions of
-     * `src/refunds/reconcile/handle-notifications.ts`; a payment's, which is the order's amount, never: it is compared
+     * `src/refunds/notifications.ts`; a payment's, which is the order's amount, never: it is compared
      * with what was paid.
      */
     amount: amount('amount'),

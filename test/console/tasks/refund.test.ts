@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { readShownVersion } from '../../../src/refunds/shown-version.ts'
+import { readShownVersion } from '../../../src/decisions/unit-of-work.ts'
 import { addPrincipal, openIn } from '../../support/approvals.ts'
 import { ask, expectTaken, moveTo } from '../../support/ask.ts'
 import { addVisitor, addVisitors, submitAs, type Visitor } from '../../support/console.ts'
