@@ -8,7 +8,7 @@ import {
 } from '@ipn-processor/client'
 import { describe, expect, it } from 'vitest'
 import { answerWith, makeFaultyFetch } from '../../support/faulty-fetch.ts'
-import { pickPort } from '../../support/process.ts'
+import { pickPort } from '../../support/ports.ts'
 import { KEY, startTestService } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
