@@ -1,4 +1,4 @@
-import { Card, DataTable, Identifier, Time } from '../../../platform/html/components.tsx'
+import { Card, DataTable, Identifier } from '../../../platform/html/components.tsx'
 import { toIso } from '../../../platform/postgres/row-set.ts'
 import type { MayEnd } from '../../../refunds/approval/require-another.ts'
 import {
@@ -6,6 +6,7 @@ import {
   findExternalObstacle,
 } from '../../../refunds/external/judge-external.ts'
 import { deriveExternalState, type ExternalRecord } from '../../../refunds/external-view.ts'
+import { Time } from '../../cells.tsx'
 import type { ConsoleRequest } from '../../env.ts'
 import { formatMoney } from '../../format-money.ts'
 import { Choices } from '../../forms/choices.tsx'
