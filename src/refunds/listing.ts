@@ -2,7 +2,7 @@ import { z } from '@hono/zod-openapi'
 import type { Listing } from '../access/listing.ts'
 import { AmountParameter, Id, TimeParameter } from '../http/fields.ts'
 import { cutPage } from '../http/list.ts'
-import { type FoundRefund, listRefunds } from './find-refunds.ts'
+import { type FoundRefund, listRefunds } from './find.ts'
 import { Refund, RefundState, type RefundView, showRefund } from './view.ts'
 
 const query = {

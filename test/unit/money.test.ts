@@ -38,7 +38,7 @@ describe('reading an amount as people write it', () => {
   it.each([
     '',
     'VND',
-    '1,11',
+
     '1,1100',
     '1,110,00',
     '1.110,000',

@@ -82,8 +82,6 @@ export function openDriver(
     },
   }
   const sql = postgres(url.replace(/[?#].*$/s, ''), own)
-  // Without a host in the URL they are those of PGHOST.
-  sql.options.host.splice(1)
   return {
     sql: limitStatements(sql, line, options.limits.waitMs),
     async close() {

@@ -177,8 +177,8 @@ export const SESSIONS: readonly Guard[] = [
   },
   {
     file: 'src/platform/postgres/messages.ts',
-    text: '      if ((type || isDropped) && next > bytes.length) break\n',
-    mutation: '      if ((type || isDropped) && next > bytes.length + 60) break\n',
+    text: '(type || isDropped) && next > bytes.length) break\n',
+    mutation: '(type || isDropped) && next > bytes.length + 60) break\n',
     test: 'test/unit/platform/postgres/messages.test.ts',
     claim:
       'however a session is cut into chunks, the reader finds the error that ends it, and passes on what stands before',
@@ -281,14 +281,6 @@ export const SESSIONS: readonly Guard[] = [
     claim: 'the last statement of a unit of work that fails is not committed by itself',
     control:
       'an error of a session that ends before it is ready again is that of no statement in the next one',
-  },
-  {
-    file: 'src/platform/postgres/driver.ts',
-    text: '  sql.options.host.splice(1)\n',
-    mutation: '',
-    test: 'test/process/postgres/unreachable-server.test.ts',
-    claim: 'several servers of PGHOST are not connected to in turn without a pause',
-    control: 'a network without a route to the server fails who waits, and not the process',
   },
   {
     file: 'src/platform/postgres/pool.ts',

@@ -145,11 +145,13 @@ it('a pool keeps its size when some connections fail while others open', async (
       await work()
     })
   let refused = 0
-  const early = Array.from({ length: 2 }, () =>
+  const startUnit = () =>
     run(async () => {}).catch(() => {
       refused += 1
-    }),
-  )
+    })
+  const early = [startUnit()]
+  await waitUntil(() => held.size > 0, { what: 'a connection that opens' })
+  early.push(startUnit())
   await waitUntil(() => held.size > 2 || refused === 2, { what: 'a connection that fails' })
   const [first] = held
   const { alter } = proxy

@@ -1,5 +1,4 @@
-import { rateKind } from '../../../discrepancies/kinds.ts'
-import type { DiscrepancyRow } from '../../../discrepancies/types.ts'
+import { type DiscrepancyRow, rateKind } from '../../../discrepancies/kinds.ts'
 import { Badge, DataTable, Identifier, type Tone } from '../../../platform/html/components.tsx'
 import { toIso } from '../../../platform/postgres/row-set.ts'
 import type { TroubledEndpoint } from '../../../webhooks/delivery-log.ts'

@@ -1,5 +1,5 @@
 import { Card, DataTable, Identifier } from '../../../platform/html/components.tsx'
-import type { RefundIndication, RefundProof } from '../../../refunds/proof-schema.ts'
+import type { RefundIndication, RefundProof } from '../../../refunds/evidence.ts'
 import { Time } from '../../cells.tsx'
 import { formatMoney } from '../../format-money.ts'
 import { TEXTS } from '../../texts/en.ts'

@@ -53,7 +53,9 @@ describe('every session', () => {
   })
 
   it('does so whatever its URL sets', async () => {
-    expect(await readSetting(open('?synchronous_commit=off'), 'synchronous_commit')).toBe('on')
+    const lowered = open('?synchronous_commit=off&client_min_messages=error')
+    expect(await readSetting(lowered, 'synchronous_commit')).toBe('on')
+    expect(await readSetting(lowered, 'client_min_messages')).toBe('warning')
     const options = encodeURIComponent('-c synchronous_commit=local -c client_min_messages=error')
     const sql = open(`?options=${options}`)
     expect(await readSetting(sql, 'synchronous_commit')).toBe('on')
