@@ -2,16 +2,15 @@ import type { InboxPatience } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { createBatcher } from '../platform/concurrency/batcher.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import { commitArrivals } from './commit.ts'
-import type { Arrival } from './types.ts'
+import { type Receipt, type ReceivedNotification, storeNotifications } from './readings.ts'
 
 export type Inbox = {
   /**
-   * Resolves once the notification is committed and its transaction is due.
+   * Resolves with `stored` once the notification is committed and its transaction is due.
    * @throws InboxFullError when the queue is full, or this notification waited for too long; database
    *   errors unchanged
    */
-  store(arrival: Arrival): Promise<void>
+  store(notification: ReceivedNotification): Promise<Receipt>
   /** Whether `store` would refuse the next notification. */
   isFull(): boolean
   /** Returns how many notifications no commit has taken yet, and the UTF-16 units of uncommitted bodies. */
@@ -41,7 +40,7 @@ const MAX_CHARACTERS = 16 * 1024 * 1024
  * The queue is bounded in number, size and time: a slow database causes refusals, not memory growth.
  */
 export function createInbox(sql: Sql, patience: InboxPatience): Inbox {
-  const batcher = createBatcher<Arrival, void>(MAX_BATCH, patience.runTimeoutMs, {
+  const batcher = createBatcher<ReceivedNotification, Receipt>(MAX_BATCH, patience.runTimeoutMs, {
     ...patience,
     onTimeout({ body }, started) {
       if (started) return new InboxFullError('the commit took too long')
@@ -54,20 +53,22 @@ export function createInbox(sql: Sql, patience: InboxPatience): Inbox {
     batcher.countQueued() >= MAX_WAITING ||
     characters >= MAX_CHARACTERS ||
     batcher.measureOldestWait() >= patience.staleMs
-  async function run(batch: readonly Arrival[]): Promise<PromiseSettledResult<void>[]> {
+  async function run(
+    batch: readonly ReceivedNotification[],
+  ): Promise<PromiseSettledResult<Receipt>[]> {
     try {
-      return await commitArrivals(sql, batch)
+      return await storeNotifications(sql, batch)
     } finally {
       for (const { body } of batch) characters -= body.length
     }
   }
   return {
-    store(arrival) {
+    store(notification) {
       if (isFull()) {
         return Promise.reject(new InboxFullError('too many notifications wait for the database'))
       }
-      characters += arrival.body.length
-      return batcher.add(arrival, run)
+      characters += notification.body.length
+      return batcher.add(notification, run)
     },
     isFull,
     readGauges: () => ({ waiting: batcher.countQueued(), characters }),

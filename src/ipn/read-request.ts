@@ -14,12 +14,11 @@ export type BodyLimits = { limit: number; timeoutMs: number; budget: BodyBudget 
  */
 export async function readIpnRequest(
   incoming: IncomingMessage,
-  address: string,
   limits: BodyLimits,
 ): Promise<IpnRequest | IpnAnswer> {
   if (incoming.method === 'GET') {
     const [, body = ''] = (incoming.url ?? '').split(/\?([^#]*)/s)
-    return { format: 'form', body, address }
+    return { format: 'form', body }
   }
   const format = findFormat(incoming.headers['content-type'] ?? '')
   if (!format) {
@@ -28,7 +27,7 @@ export async function readIpnRequest(
   }
   const body = await readText(incoming, limits)
   if (typeof body !== 'string') return body
-  return { format, body, address }
+  return { format, body }
 }
 
 async function readText(

@@ -1,13 +1,10 @@
 import type { ContentfulStatusCode } from 'hono/utils/http-status'
-import type { SignedNotification } from '../gateway/notification.ts'
 import type { VERDICTS } from '../metrics.ts'
 
 /** A notification request as it was received: nothing in it has been checked yet. */
 export type IpnRequest = {
   format: 'json' | 'form'
   body: string
-  /** The client's IP address. */
-  address: string
 }
 
 /** The response to a notification request. */
@@ -26,10 +23,3 @@ export const OVERLOADED = {
   why: 'not stored, send it again',
   headers: { 'retry-after': '1' },
 } satisfies IpnAnswer
-
-/** A notification that passed every check and is about to be stored. */
-export type Arrival = SignedNotification & {
-  address: string
-  /** The span that stores it; undefined without tracing. */
-  traceParent?: string | undefined
-}

@@ -27,7 +27,7 @@ export async function isNotified(
     ) as k cross join lateral (
       select from ipn_events as e
       where e.kind = 'refund' and e.verdict = 'verified'
-        and (not e.hint or (e.payment_id = ${paymentId} and e.amount = ${amount})) and ${tx.unsafe(OF_REFUND)}
+        and (e.reading = 1 or (e.payment_id = ${paymentId} and e.amount = ${amount})) and ${tx.unsafe(OF_REFUND)}
       limit 1
     ) as e`
   return rows.length > 0

@@ -14,8 +14,8 @@ export type NotifiedPayment = {
   currency: string | null
   orderId: string | null
   merchantTxnId: string | null
-  /** Another reading of its hash, in published form as well, is the one that is trusted. */
-  hint: boolean
+  /** Another reading of its text, in documented form as well, is the one that is trusted. */
+  isOther: boolean
 }
 
 /** Bounds what a commit reads when a flood of different notifications has arrived for a transaction. */
@@ -34,16 +34,16 @@ export async function readNotifiedPayments(
   if (keys.length === 0) return notified
   const rows = await tx<(NotifiedPayment & { at: number })[]>`
     select k.ordinality::int as at, e.code, e.amount, e.currency, e.order_id as "orderId",
-      e.merchant_txn_id as "merchantTxnId", e.hint
+      e.merchant_txn_id as "merchantTxnId", e.reading > 1 as "isOther"
     from ${rowSet(tx, 'k', KEY_COLUMNS, keys)},
       lateral (
-        select code, amount, currency, order_id, merchant_txn_id, hint from (
-          select code, amount, currency, order_id, merchant_txn_id, verdict, hint, published, last_received_at, id
+        select code, amount, currency, order_id, merchant_txn_id, reading from (
+          select code, amount, currency, order_id, merchant_txn_id, verdict, reading, documented, last_received_at, id
           from ipn_events as e
           where ${tx.unsafe(byKey('e', ['merchant_code', 'transaction_id'], 'k'))}
           limit ${MAX_READ}
         ) as bounded
-        where verdict = 'verified' and (published or not hint)
+        where verdict = 'verified' and documented
         order by last_received_at desc, id desc limit ${MAX_NOTIFIED}
       ) as e`
   for (const { at, ...notification } of rows) notified[at - 1]?.push(notification)
@@ -58,7 +58,7 @@ type NotifiedOrder = {
 
 /**
  * Verified notifications that name another order than the one shown. A reading of the same hash that is not trusted
- * counts as well, if it is in published form: which of the two the gateway sent is not known.
+ * counts as well, if it is in documented form: which of the two the gateway sent is not known.
  */
 export function findOrderConflicts(
   key: TransactionKey,
@@ -95,7 +95,9 @@ export function findOtherCurrencies(
   key: TransactionKey,
   { row: { currency: shown }, notified }: NotifiedOrder,
 ): NewDiscrepancy[] {
-  const others = new Set(notified.flatMap(({ currency, hint }) => (hint ? [] : (currency ?? []))))
+  const others = new Set(
+    notified.flatMap(({ currency, isOther }) => (isOther ? [] : (currency ?? []))),
+  )
   return [...others]
     .filter((currency) => shown !== null && currency !== shown)
     .map((currency) => ({

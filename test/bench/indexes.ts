@@ -18,9 +18,9 @@ const REST = [
    select 'k', merchant_code, refund_id, '', 1, requested_at from refunds`,
   `insert into foreign_refunds (merchant_code, request_id, payment_id, amount, ipn_event_id)
    select merchant_code, 'F-' || payment_id, payment_id, 1, 1 from refunds`,
-  `insert into ipn_events (merchant_code, fingerprint, kind, request_id, payment_id, verdict, body,
+  `insert into ipn_events (merchant_code, text_hash, kind, request_id, payment_id, verdict, body,
      address, deliveries, handled_at)
-   select merchant_code, decode(md5(payment_id) || md5(payment_id), 'hex'), 'refund', refund_id, payment_id,
+   select merchant_code, md5(payment_id)::uuid, 'refund', refund_id, payment_id,
      'verified', '{}', '127.0.0.1', 1, case when attempts = 1 then now() end
    from refunds`,
   `insert into audit_entries (actor, operation, object_id, outcome)

@@ -74,8 +74,8 @@ export async function measureRemoval(stage: Stage): Promise<Measure[]> {
 /** As the service stores them, 500 days ago. */
 async function addOld({ database: { sql } }: Stage): Promise<void> {
   await sql`
-    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, verdict, body, address, deliveries, first_received_at, last_received_at)
-    select ${ACCOUNT.merchantCode}, sha256(gen_random_uuid()::text::bytea), 'payment', 'OLD-' || n, 'verified',
+    insert into ipn_events (merchant_code, text_hash, kind, transaction_id, verdict, body, address, deliveries, first_received_at, last_received_at)
+    select ${ACCOUNT.merchantCode}, gen_random_uuid(), 'payment', 'OLD-' || n, 'verified',
       repeat('x', 400), '127.0.0.1', 1, now() - interval '500 days',
       now() - interval '500 days'
     from generate_series(1, ${OLD}) as n`

@@ -117,7 +117,7 @@ async function lockPaymentRows(
  */
 const OTHER_IS_MATCHED = `exists (
   select from ipn_events e
-    join ipn_events r on r.merchant_code = e.merchant_code and r.signed_key = e.signed_key and r.id <> e.id
+    join ipn_events r on r.merchant_code = e.merchant_code and r.text_hash = e.text_hash and r.id <> e.id
     join foreign_refunds o on o.merchant_code = r.merchant_code
       and o.request_id in (r.request_id, lower(r.request_id))
       and o.payment_id = r.payment_id and o.amount = r.amount

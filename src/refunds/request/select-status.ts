@@ -38,7 +38,7 @@ function selectCurrency(tx: Tx, { merchantCode, transactionId }: Target) {
     cross join lateral (
       select * from ipn_events as e
       where ${tx.unsafe(byKey('e', ['merchant_code', 'transaction_id'], 'k'))} offset 0) as e
-    where e.verdict = 'verified' and not e.hint`
+    where e.verdict = 'verified' and e.reading = 1`
 }
 
 /**

@@ -102,8 +102,8 @@ export async function prepareAttacks(sql: postgres.Sql): Promise<void> {
     on conflict do nothing returning 1`
   if (made === undefined) return
   await sql`
-    insert into ipn_events (merchant_code, fingerprint, kind, transaction_id, verdict, body, address, deliveries, first_received_at)
-    select ${merchantCode}, sha256(('busy' || n)::bytea), 'payment', ${transactionId}, 'verified', '{}',
+    insert into ipn_events (merchant_code, text_hash, kind, transaction_id, verdict, body, address, deliveries, first_received_at)
+    select ${merchantCode}, md5('busy' || n)::uuid, 'payment', ${transactionId}, 'verified', '{}',
       '127.0.0.1', 1, now() - n * interval '1 second'
     from generate_series(1, ${notifications}::int) as n`
   await sql`vacuum analyze ipn_events`
