@@ -49,8 +49,6 @@ export const DELIVERY_OUTCOMES = [
 const LATENCIES_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 /** Fewer than for other latencies: each route has a series per bucket. */
 const REQUESTS_S = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 10]
-/** From a notification that came at once to one that came a day late (s). */
-const DELAYS_S = [0, 1, 10, 60, 600, 3_600, 21_600, 86_400]
 
 /** Values of labels: one series of a metric. */
 type Series<Label extends string> = Partial<Record<Label, string | number>>
@@ -133,11 +131,6 @@ const METRICS = {
   ipnMissing: counter(
     'ipn_missing_total',
     'Transactions that became final after a sync request and without any notification',
-  ),
-  ipnDelay: histogram(
-    'ipn_delay_seconds',
-    'Time from the first payment seen to the first notification; 0 if the notification came first',
-    DELAYS_S,
   ),
   syncDue: gauge(
     'sync_due',

@@ -4,7 +4,8 @@ import { createApp } from './app.ts'
 import { listPasses, startBackground } from './background.ts'
 import { isLoopback } from './config/setting-types.ts'
 import { type ContextOptions, createContext, type ServiceContext } from './create-context.ts'
-import { EVENTS_PUBLISHED, TRANSACTION_CHANGED } from './db/names.ts'
+import { EVENTS_PUBLISHED, TRANSACTION_CHANGED, TRANSACTIONS_REGISTERED } from './db/names.ts'
+import { formatUnknownKey } from './db/transaction-key.ts'
 import { openMetricsServer } from './health/routes.ts'
 import { watchOutages } from './health/watch-outages.ts'
 import { createBodyBudget } from './http/body.ts'
@@ -77,7 +78,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   async function start(): Promise<Pick<Service, 'url' | 'metricsUrl'>> {
     const metricsUrl = await listenForScrapes(metricsServer, ctx)
     await options.prepare?.(ctx)
-    const url = await listen(server, config.HOST, config.PORT)
+    const url = await listen(server, {
+      host: config.HOST,
+      port: config.PORT,
+      settings: { host: 'HOST', port: 'PORT' },
+    })
     warnOfUnsigned(ctx)
     await warnOfMissingAccounts(ctx)
     if (config.ROLE !== 'worker') await listenForChanges(ctx)
@@ -165,7 +170,12 @@ async function listenForChanges({
   transactionWaiters,
   feedWaiters,
 }: ServiceContext): Promise<void> {
-  await sql.listen(TRANSACTION_CHANGED, transactionWaiters.wake, transactionWaiters.wakeAll)
+  const { wake, wakeAll } = transactionWaiters
+  await sql.listen(TRANSACTION_CHANGED, wake, wakeAll)
+  const wakeUnknown = (payload: string) => {
+    for (const id of payload.split('\n')) wake(formatUnknownKey(id))
+  }
+  await sql.listen(TRANSACTIONS_REGISTERED, wakeUnknown, wakeAll)
   await sql.listen(EVENTS_PUBLISHED, feedWaiters.wakeAll, feedWaiters.wakeAll)
 }
 
@@ -175,7 +185,10 @@ async function listenForScrapes(
   { config, log }: Pick<ServiceContext, 'config' | 'log'>,
 ): Promise<string | undefined> {
   const { HOST, METRICS_HOST = HOST, METRICS_PORT } = config
-  if (METRICS_PORT !== undefined) return await listen(server, METRICS_HOST, METRICS_PORT)
+  if (METRICS_PORT !== undefined) {
+    const settings = { host: config.METRICS_HOST ? 'METRICS_HOST' : 'HOST', port: 'METRICS_PORT' }
+    return await listen(server, { host: METRICS_HOST, port: METRICS_PORT, settings })
+  }
   if (!isLoopback(HOST)) log.warn(PUBLIC_METRICS)
   return undefined
 }

@@ -47,7 +47,7 @@ export function createKeyUses(
     }))
     await recordUses(sql, rows).catch((error: unknown) => {
       if (isDatabaseUnavailable(error)) return
-      log.warn({ err: error }, 'the last use of API keys could not be recorded')
+      log.info({ err: error }, 'the last use of API keys could not be recorded')
     })
   }
 

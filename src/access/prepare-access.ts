@@ -69,7 +69,7 @@ export async function prepareAccess({ sql, log, config }: PrepareContext): Promi
   if (config.demo) return
   const { keys, admin } = await retireDemo(sql)
   if (keys.length === 0 && !admin) return
-  log.warn(
+  log.info(
     { keyIds: keys, demoAdmin: admin },
     'a demo ran on this database before: its API keys, and the sessions and links of its admin, have ended',
   )
@@ -96,7 +96,7 @@ function logEnded(log: Log, ended: readonly EndedKey[]): void {
   if (ended.length === 0) return
   const keyIds = ended.map(({ id }) => id)
   const endsAt = ended.reduce((last, one) => (one.endsAt > last ? one.endsAt : last), '')
-  log.warn(
+  log.info(
     { keyIds, endsAt },
     `API_KEY has changed: the keys before it are valid until ${endsAt} at the latest; end one at once with: ${REVOKE} <id>`,
   )

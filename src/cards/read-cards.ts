@@ -156,7 +156,9 @@ function refuseRead(
   if (outcome.kind === 'missing') {
     return new DomainError('card_not_found', outcome.message || 'No such virtual card')
   }
-  log.warn({ merchantCode, ...outcome, requestId }, 'cards could not be read')
+  // The breaker tells of a gateway that fails, and its caller of a request that is refused; a token is the operator's.
+  const level = outcome.kind === 'unauthorized' ? 'warn' : 'info'
+  log[level]({ merchantCode, ...outcome, requestId }, 'cards could not be read')
   switch (outcome.kind) {
     case 'unauthorized': {
       const detail = outcome.refused

@@ -6,8 +6,8 @@ import { openDatabase } from '../db/client.ts'
 import { isSchemaCurrent } from '../db/migration-state.ts'
 import { findEmbeddedPostgres, startEmbeddedPostgres } from '../platform/postgres/embedded.ts'
 import { EmbeddedPostgresError } from '../platform/postgres/embedded-binaries.ts'
-import { isDatabaseUnavailable } from '../platform/postgres/errors.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
+import { explainDatabase } from './explain.ts'
 import { UsageError } from './options.ts'
 import type { Cli, Environment } from './print.ts'
 
@@ -82,18 +82,8 @@ async function findDatabase(
 }
 
 function explain(error: unknown): unknown {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  if (/^(28P01|28000|3D000)$/.test(code)) {
-    return new ConnectionError(
-      `the database refused the connection (${code}); check user, password and database name in DATABASE_URL`,
-    )
-  }
-  if (isDatabaseUnavailable(error) || code === 'ENOTFOUND') {
-    return new ConnectionError(
-      `the database is unreachable (${code}); check DATABASE_URL and whether the database is running`,
-    )
-  }
-  return error
+  const text = explainDatabase(error)
+  return text === undefined ? error : new ConnectionError(text)
 }
 
 /** Who makes a change on the command line: the user of the operating system. */

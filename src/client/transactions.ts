@@ -23,7 +23,10 @@ export type TransactionWait = CallOptions & {
    * only `sync`, `ipnCount` or `asOf` do not necessarily count.
    */
   until?: 'final' | ((transaction: Transaction) => boolean) | undefined
-  /** Also wait while the service does not know the transaction, instead of throwing `NotFoundError`. */
+  /**
+   * Also wait while the service does not know the transaction, instead of throwing `NotFoundError`: it holds the request
+   * until the first notification comes.
+   */
   untilKnown?: boolean | undefined
 }
 
@@ -62,6 +65,9 @@ export function createTransactions(transport: Transport): Transactions {
   }
 }
 
+/** Matches no response: the service answers as soon as it knows the transaction. */
+const NO_ETAG = '"none"'
+
 /** Reads once; the service then holds each request until the transaction differs from the last response. */
 function waitForTransaction(
   transport: Transport,
@@ -69,14 +75,14 @@ function waitForTransaction(
   { until = 'final', untilKnown = false, ...limits }: TransactionWait,
 ): Promise<Transaction> {
   const isDone = until === 'final' ? ({ final }: Transaction) => final : until
-  let etag: string | undefined
+  let etag = untilKnown ? NO_ETAG : undefined
   return waitFor(transport, path, limits, async (wait, options) => {
     const ifChanged =
       etag === undefined ? {} : { query: { wait }, holdS: wait, headers: { 'if-none-match': etag } }
     try {
       const response = await transport.send({ path, ...ifChanged, persistent: true }, options)
       if (response.status === 304) return undefined
-      etag = response.headers.get('etag') ?? undefined
+      etag = response.headers.get('etag') ?? etag
       const result = assumeType<Transaction>(response.body)
       return isDone(result) ? { result } : undefined
     } catch (error) {

@@ -9,6 +9,9 @@ export const SYNC_DUE = 'sync_due'
 /** Wakes readers that wait for a transaction. The payload is `formatWakeKey` of its key. */
 export const TRANSACTION_CHANGED = 'transaction_changed'
 
+/** Wakes readers that wait for a transaction that nobody knows yet. The payload is their ids, a line each. */
+export const TRANSACTIONS_REGISTERED = 'transactions_registered'
+
 /** Wakes the publisher of the change feed: an event was recorded. */
 export const EVENT_RECORDED = 'event_recorded'
 

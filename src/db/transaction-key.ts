@@ -6,6 +6,11 @@ export function formatTransactionKey({ merchantCode, transactionId }: Transactio
   return `${merchantCode} ${transactionId}`
 }
 
+/** Formats the key under which readers wait for an id that none of their accounts knows yet. */
+export function formatUnknownKey(transactionId: string): string {
+  return JSON.stringify([transactionId])
+}
+
 /**
  * Formats the key under which readers wait for the transaction to change. It is the payload of the NOTIFY
  * channel `TRANSACTION_CHANGED`.

@@ -69,17 +69,34 @@ export function openServer(
   return server
 }
 
+/** An address cannot be listened on; the message names the setting that it comes from. */
+export class ListenError extends Error {}
+
+/** Where a server listens, and the settings that say so; port 0 is any that is free. */
+export type Binding = { host: string; port: number; settings: { host: string; port: string } }
+
 /**
  * Binds a server, and returns its URL.
- * @param port 0 for any that is free
- * @throws Error with the code EADDRINUSE when the port is taken, and others of `listen`
+ * @throws ListenError
  */
-export async function listen(server: Server, host: string, port: number): Promise<string> {
-  server.listen(port, host)
-  await once(server, 'listening')
+export async function listen(server: Server, { host, port, settings }: Binding): Promise<string> {
+  const name = host.includes(':') ? `[${host}]` : host
+  try {
+    server.listen(port, host)
+    await once(server, 'listening')
+  } catch (cause) {
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+    throw new ListenError(
+      code === 'EADDRINUSE'
+        ? `${settings.port}: another program listens on ${name}:${port}; stop it, or set ${settings.port} to another port`
+        : code === 'EACCES'
+          ? `${settings.port}: this user may not listen on port ${port}; set ${settings.port} to a port above 1023`
+          : `${settings.host}: cannot listen on ${host} (${code}); set ${settings.host} to an address of this machine, for example ${settings.host}=127.0.0.1`,
+      { cause },
+    )
+  }
   const address = server.address()
-  const bound = typeof address === 'object' && address !== null ? address.port : port
-  return `http://${host.includes(':') ? `[${host}]` : host}:${bound}`
+  return `http://${name}:${typeof address === 'object' && address !== null ? address.port : port}`
 }
 
 export type ConnectionPolicy = {

@@ -1,7 +1,10 @@
 import type { InboxPatience } from '../config/config.ts'
 import type { Context } from '../context.ts'
+import { TRANSACTIONS_REGISTERED } from '../db/names.ts'
 import { createBatcher } from '../platform/concurrency/batcher.ts'
+import { notify } from '../platform/postgres/notify.ts'
 import type { Sql } from '../platform/postgres/types.ts'
+import { formatRegistered } from '../transactions/due.ts'
 import { type Receipt, type ReceivedNotification, storeNotifications } from './readings.ts'
 
 export type Inbox = {
@@ -57,7 +60,9 @@ export function createInbox(sql: Sql, patience: InboxPatience): Inbox {
     batch: readonly ReceivedNotification[],
   ): Promise<PromiseSettledResult<Receipt>[]> {
     try {
-      return await storeNotifications(sql, batch)
+      const results = await storeNotifications(sql, batch)
+      wakeReaders(sql, batch, results)
+      return results
     } finally {
       for (const { body } of batch) characters -= body.length
     }
@@ -74,4 +79,18 @@ export function createInbox(sql: Sql, patience: InboxPatience): Inbox {
     readGauges: () => ({ waiting: batcher.countQueued(), characters }),
     drain: batcher.drain,
   }
+}
+
+/** Wakes those who wait for a transaction that one of the stored notifications may have registered. */
+function wakeReaders(
+  sql: Sql,
+  batch: readonly ReceivedNotification[],
+  results: readonly PromiseSettledResult<Receipt>[],
+): void {
+  const ids = batch.flatMap((one, place) => {
+    const result = results[place]
+    const isStored = result?.status === 'fulfilled' && result.value === 'stored'
+    return one.kind === 'payment' && isStored ? [one.transactionId] : []
+  })
+  for (const payload of formatRegistered(ids)) notify(sql, TRANSACTIONS_REGISTERED, payload)
 }

@@ -1,12 +1,12 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { isIP, isIPv6 } from 'node:net'
+import { isIP } from 'node:net'
 import { getRequestListener, type HttpBindings } from '@hono/node-server'
 import { Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { createMiddleware } from 'hono/factory'
 import { Agent } from 'undici'
 import type { TokenSource } from '../config/accounts.ts'
+import { listen } from '../http/server.ts'
 import { createBackgroundTasks } from './background-tasks.ts'
 import { makeCardRoutes } from './cards/card-routes.ts'
 import { addCards } from './cards/make-cards.ts'
@@ -98,7 +98,7 @@ const DELIVERY_TIMEOUT_MS = 10_000
 /**
  * Starts a gateway that speaks the specification (4.3, 5.2, 6) over HTTP, with its control routes
  * under `/sandbox`. Its state is its own, in memory, and lost when it stops.
- * @throws Error if it cannot listen on the port
+ * @throws ListenError
  */
 export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const state = createState(options)
@@ -114,10 +114,8 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   app.route('/sandbox', makeControlRoutes(state))
 
   const server = createServer(getRequestListener(app.fetch))
-  server.listen(options.port ?? 0, host)
-  await once(server, 'listening')
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
+  const settings = { host: 'SANDBOX_HOST', port: 'SANDBOX_PORT' }
+  const url = await listen(server, { host, port: options.port ?? 0, settings })
 
   const stop = async () => {
     const idle = state.background.stop()
@@ -127,8 +125,8 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   }
   let stopped: Promise<void> | undefined
   return {
-    url: `http://${isIPv6(host) ? `[${host}]` : host}:${port}`,
-    port,
+    url,
+    port: Number(new URL(url).port),
     state,
     setIpnUrl(url) {
       state.ipnUrl = url

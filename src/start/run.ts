@@ -1,10 +1,7 @@
-import { parseArgs } from 'node:util'
+import { explainError } from '../cli/explain.ts'
 import type { Environment } from '../config/settings.ts'
 import { tolerateLostConnections } from '../platform/postgres/pool.ts'
 import { formatVersion } from '../version.ts'
-import type { Finding } from './check-database.ts'
-import { explainError } from './explain-error.ts'
-import { catchSignals } from './stop.ts'
 
 /** What the program reads and writes besides the log. */
 export type MainStreams = {
@@ -40,9 +37,10 @@ export async function runMain(
       case 'check': {
         // The check that waits for the connection reports its loss.
         tolerateLostConnections()
-        const { presentFinding, runCheck } = await import('./check.ts')
-        const onFinding = (finding: Finding) => print(presentFinding(finding))
-        const result = await runCheck(env, command.json ? {} : { onFinding })
+        const { presentFinding, runCheck } = await import('../cli/check.ts')
+        const result = await runCheck(env, {
+          onFinding: (finding) => command.json || print(presentFinding(finding)),
+        })
         if (command.json) print(`${JSON.stringify(result, null, 2)}\n`)
         return result.ok ? 0 : 1
       }
@@ -60,6 +58,20 @@ export async function runMain(
   }
 }
 
+/**
+ * Handles the signals that stop a process: without a handler each of them ends it as if it had crashed. Until a stop is
+ * attached nothing runs that has to be stopped, so a signal ends the process with 0.
+ * @returns attaches what a signal does
+ */
+function catchSignals(): (stop: () => void) => void {
+  let stop = (): void => process.exit(0)
+  // `on`, not `once`: Ctrl-C under npm arrives twice, and the second signal must not abort the stop.
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => stop())
+  return (attached) => {
+    stop = attached
+  }
+}
+
 /** What the command line asks for; `refuse` names the argument that is not known. */
 export type Command =
   | { action: 'serve' | 'version' | 'help' }
@@ -67,8 +79,9 @@ export type Command =
   | { action: 'refuse'; reason: string }
 
 const ACTIONS = ['check', 'version', 'help'] as const
+const KNOWN: readonly string[] = [...ACTIONS, 'json'].map((name) => `--${name}`)
 
-export const HELP = `Usage: node dist/main.js [--check [--json] | --version | --help]
+const HELP = `Usage: node dist/main.js [--check [--json] | --version | --help]
 
 Without an argument the service starts, with the settings of the environment (docs/settings.md).
 
@@ -81,32 +94,17 @@ Without an argument the service starts, with the settings of the environment (do
 
 /** Reads the arguments of the program. */
 export function readArguments(args: readonly string[]): Command {
-  const { tokens } = parseArgs({
-    args: [...args],
-    options: {
-      check: { type: 'boolean' },
-      json: { type: 'boolean' },
-      version: { type: 'boolean' },
-      help: { type: 'boolean' },
-    },
-    // Strict parsing names an unknown argument in a paragraph about positional arguments.
-    strict: false,
-    allowPositionals: true,
-    tokens: true,
-  })
-  const names = new Set<string>()
-  for (const token of tokens) {
-    if (token.kind === 'positional') return refuse(`unknown argument ${quote(token.value)}`)
-    if (token.kind === 'option-terminator') return refuse('unknown argument "--"')
-    const isKnown =
-      token.rawName === '--json' || ACTIONS.some((name) => `--${name}` === token.rawName)
-    if (!isKnown) return refuse(`unknown argument ${quote(token.rawName)}`)
-    if (token.value !== undefined) return refuse(`${token.rawName} takes no value`)
-    names.add(token.name)
+  for (const arg of args) {
+    const [name = ''] = arg.split('=')
+    if (KNOWN.includes(arg)) continue
+    if (KNOWN.includes(name)) return refuse(`${name} takes no value`)
+    // Of an option the value may be a secret.
+    const shown = arg.startsWith('-') ? name : arg
+    return refuse(`unknown argument ${JSON.stringify(shown.slice(0, 100))}`)
   }
-  const [action, other] = ACTIONS.filter((name) => names.has(name))
+  const [action, other] = ACTIONS.filter((name) => args.includes(`--${name}`))
   if (action && other) return refuse(`--${action} cannot be combined with --${other}`)
-  const json = names.has('json')
+  const json = args.includes('--json')
   if (json && action !== 'check') return refuse('--json needs --check')
   if (action === 'check') return { action, json }
   return { action: action ?? 'serve' }
@@ -114,9 +112,4 @@ export function readArguments(args: readonly string[]): Command {
 
 function refuse(problem: string): Command {
   return { action: 'refuse', reason: `${problem}; see --help` }
-}
-
-/** Quotes an argument on one line, truncated. */
-function quote(text: string): string {
-  return JSON.stringify(text.slice(0, 100))
 }

@@ -13,8 +13,6 @@ import { createLog, type Log } from '../platform/telemetry/log.ts'
 import { noteOutage } from '../platform/telemetry/outage-log.ts'
 import { startService } from '../service.ts'
 import { COMMIT, PACKAGE } from '../version.ts'
-import { explainPort } from './explain-error.ts'
-import { createParts, createStop, type Parts } from './stop.ts'
 
 /**
  * Starts everything that the settings ask for, and returns while it runs, or when a stop that came during the start has
@@ -30,11 +28,11 @@ export async function start(
   const config = readConfig(env)
   const log = createLog(config.LOG_LEVEL)
   warnOfSettings(config, log)
-  const parts = createParts()
   tolerateLostConnections((err) => {
     if (noteOutage(log, err, 'connections')) return
     log.warn({ err }, 'a database connection was lost while it was being opened')
   })
+  const parts = createParts()
   const stop = createStop(parts, config.DRAIN_MS, log)
   onSignal(stop.request)
   try {
@@ -44,7 +42,7 @@ export async function start(
     const stopped = stop.begun()
     if (stopped) return await stopped
     await parts.stop()
-    throw explainPort(error, config)
+    throw error
   }
 }
 
@@ -56,18 +54,11 @@ async function startParts(config: Config, log: Log, parts: Parts): Promise<void>
   const sandbox = config.GATEWAY_BASE_URL ? undefined : await demo?.startDemoGateway(config)
   if (sandbox) parts.add(sandbox)
   const gatewayBaseUrl = config.GATEWAY_BASE_URL ?? sandbox?.url
-  if (!gatewayBaseUrl) throw new Error('GATEWAY_BASE_URL is not set')
   const encryptionKey =
     config.DATA_ENCRYPTION_KEY ?? demo?.loadOrCreateEncryptionKey(config.DATA_DIR)
-  if (!encryptionKey) throw new Error('DATA_ENCRYPTION_KEY is not set')
-  const service = await startService({
-    config,
-    databaseUrl,
-    gatewayBaseUrl,
-    encryptionKey,
-    log,
-    prepare: prepareAccess,
-  })
+  if (!gatewayBaseUrl || !encryptionKey) throw new Error('a setting is not set, and none is made')
+  const made = { config, databaseUrl, gatewayBaseUrl, encryptionKey, log }
+  const service = await startService({ ...made, prepare: prepareAccess })
   parts.add(service)
   const { url, metricsUrl } = service
   const { sql } = service.ctx
@@ -93,8 +84,7 @@ function warnOfSettings(config: Config, log: Log): void {
       'TRUSTED_PROXIES trusts every address, so that anybody can choose the address that is logged, allowed and limited; set it to the addresses of your proxies',
     )
   }
-  if (config.demo) return
-  for (const weak of findShortSecrets(config.accounts)) {
+  for (const weak of config.demo ? [] : findShortSecrets(config.accounts)) {
     log.warn(
       weak,
       `this signing secret has less than ${LEAST_SECRET} characters, so that it may be guessed from one signed message; have the gateway issue one of 32 random hexadecimal digits`,
@@ -108,10 +98,9 @@ async function warnOfFewConnections(
   sql: Sql,
   log: Log,
 ): Promise<void> {
-  const reading = sql<{ most: number }[]>`
+  const [row] = await sql<{ most: number }[]>`
     select current_setting('max_connections')::int
-      - current_setting('superuser_reserved_connections')::int as most`
-  const [row] = await reading.catch(() => [])
+      - current_setting('superuser_reserved_connections')::int as most`.catch(() => [])
   if (!row || pool <= row.most) return
   log.warn(
     { pool, most: row.most },
@@ -119,40 +108,21 @@ async function warnOfFewConnections(
   )
 }
 
-/** What runs, for the line that is logged when everything does. Of keys it has the ids, of no secret anything. */
-export type StartDescription = {
-  version: string
-  commit: string | undefined
-  /** The newest migration that the database has; undefined if it could not be read. */
-  schema: string | undefined
-  role: Config['ROLE']
-  demo: boolean
-  accounts: readonly string[]
-  /** The gateway's host, with its port if that is not the usual one. */
-  gateway: string
-  keyIds: {
-    dataEncryption: string
-    dataEncryptionPrevious: string | undefined
-    /** Of the key of `API_KEY`, as `cli keys list` shows it. */
-    api: string | undefined
-  }
-}
+type Started = { config: Config; sql: Sql; gatewayBaseUrl: string; encryptionKey: string }
 
-type Started = {
-  config: Config
-  sql: Sql
-  gatewayBaseUrl: string
-  /** 32 bytes in Base64. */
-  encryptionKey: string
-}
-
-/** Describes a start that succeeded. Never rejects: without the database, what it stores is left out. */
-export async function describeStart(started: Started): Promise<StartDescription> {
-  const { config, sql, gatewayBaseUrl, encryptionKey } = started
-  const { DATA_ENCRYPTION_KEY_PREVIOUS: previous } = config
-  // The process serves already: a connection that is lost now must not end it.
-  const reading = Promise.all([readSchemaName(sql), findKeyId(sql, config.API_KEY)])
-  const [schema, api] = await reading.catch(() => [undefined, undefined] as const)
+/**
+ * Describes a start that succeeded, for the line that is logged: of keys it has the ids, of no secret anything. Never
+ * rejects: without the database, which may be lost by now, what it stores is left out.
+ */
+export async function describeStart({ config, sql, gatewayBaseUrl, encryptionKey }: Started) {
+  const { API_KEY, DATA_ENCRYPTION_KEY_PREVIOUS: previous } = config
+  const hash = API_KEY === undefined ? null : hashKey(API_KEY)
+  const reading = Promise.all([
+    readSchemaName(sql),
+    sql<{ id: string }[]>`select id from api_keys where hash = ${hash}`,
+  ])
+  const [schema, keys] = await reading.catch(() => [undefined, []] as const)
+  const identify = (key: string) => computeKeyId(Buffer.from(key, 'base64'))
   return {
     version: PACKAGE.version,
     commit: COMMIT,
@@ -164,17 +134,71 @@ export async function describeStart(started: Started): Promise<StartDescription>
     keyIds: {
       dataEncryption: identify(encryptionKey),
       dataEncryptionPrevious: previous === undefined ? undefined : identify(previous),
-      api,
+      api: keys[0]?.id,
     },
   }
 }
 
-function identify(key: string): string {
-  return computeKeyId(Buffer.from(key, 'base64'))
+/** A part of this process that has to be stopped. `drain` reports it as not ready from now on, and changes nothing else. */
+export type Part = { drain?(): void; stop(): Promise<void> }
+
+/** The parts of this process that have been started. */
+type Parts = {
+  /** Adds a part as soon as it is started. After a stop has begun it is stopped, too. */
+  add(part: Part): void
+  list(): readonly Part[]
+  /** Stops them, the last one started first. May be called again. */
+  stop(): Promise<void>
 }
 
-async function findKeyId(sql: Sql, text: string | undefined): Promise<string | undefined> {
-  if (text === undefined) return undefined
-  const [row] = await sql<{ id: string }[]>`select id from api_keys where hash = ${hashKey(text)}`
-  return row?.id
+export function createParts(): Parts {
+  const running: Part[] = []
+  let stopped: Promise<void> | undefined
+  async function stopAll(): Promise<void> {
+    for (let part = running.pop(); part; part = running.pop()) await part.stop()
+  }
+  return {
+    add(part) {
+      running.push(part)
+      if (stopped) stopped = stopped.then(stopAll)
+    },
+    list: () => running,
+    stop() {
+      stopped ??= stopAll()
+      return stopped
+    },
+  }
+}
+
+/** After this time, counted from the end of `DRAIN_MS`, the process exits even if it has not stopped cleanly (ms). */
+const STOP_TIMEOUT_MS = 9_500
+
+/**
+ * Creates what drains and stops the parts once, however often it is requested, and then ends the process with 0.
+ * @param drainMs how long everything is still served while the process reports that it is not ready; skipped by a
+ *   process that never was
+ */
+export function createStop(parts: Parts, drainMs: number, log: Log) {
+  let begun: Promise<void> | undefined
+  async function drainAndStop(): Promise<void> {
+    const drained = parts.list().filter((part) => part.drain)
+    for (const part of drained) part.drain?.()
+    if (drainMs > 0 && drained.length > 0) {
+      log.info({ drainMs }, 'draining: not ready any more, everything is still served')
+      await new Promise((resolve) => setTimeout(resolve, drainMs))
+    }
+    log.info('stopping: finishing work in flight, accepting no new work')
+    setTimeout(() => process.exit(0), STOP_TIMEOUT_MS).unref()
+    await parts.stop()
+  }
+  return {
+    request(): void {
+      begun ??= drainAndStop()
+        .catch((err: unknown) => {
+          log.error({ err }, 'the stop failed; work in flight is resumed at the next start')
+        })
+        .then(() => process.exit(0))
+    },
+    begun: () => begun,
+  }
 }

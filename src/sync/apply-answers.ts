@@ -1,17 +1,8 @@
 import type { Config } from '../config/config.ts'
-import { gatewayCalls } from '../db/schema.ts'
-import { type ChangeRow, recordChanges } from '../events/record-events.ts'
 import { describeCode, isOpenCode } from '../gateway/response-codes.ts'
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
-import {
-  comparePayments,
-  listPaymentChanges,
-  lockPayments,
-  type PaymentsToWrite,
-  writePayments,
-} from '../payments/apply-payments.ts'
+import { comparePayments, lockPayments } from '../payments/apply-payments.ts'
 import type { AppliedPayments, SnapshotRef, StoredPayment } from '../payments/types.ts'
-import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { PaymentElsewhere } from '../transactions/move-payments.ts'
@@ -22,55 +13,6 @@ import { listAnswered } from './list-answered.ts'
 import type { QueryEnd } from './schedule.ts'
 import { isSetAside, readSetAside, type SetAside } from './set-aside.ts'
 import type { ClaimedRow, QueryAnswer } from './types.ts'
-
-const COLUMNS = {
-  ...pickColumns(
-    gatewayCalls,
-    'merchantCode',
-    'transactionId',
-    'command',
-    'bodyHmac',
-    'bodyKeyId',
-    'sentAt',
-    'durationMs',
-    'outcome',
-    'httpStatus',
-    'code',
-    'message',
-    'received',
-  ),
-  id: 'bigint',
-  // As text: the members of the answer are kept as the gateway wrote them.
-  answer: 'text',
-}
-
-const CODES = { answered: '0', unavailable: null, unknown: null }
-
-/** Records queries as evidence, whatever their outcome, under the ids that `lockClaimed` reserved. */
-export async function recordCalls(
-  tx: Tx,
-  calls: readonly (Pick<QueryAnswer, 'claim' | 'call'> & { row: ClaimedRow })[],
-): Promise<void> {
-  if (calls.length === 0) return
-  const rows = calls.map(({ claim, call: { outcome, record }, row }) => ({
-    ...claim,
-    ...record,
-    id: row.callId,
-    sentAt: row.asOf,
-    outcome: outcome.kind,
-    code: outcome.kind === 'rejected' ? outcome.code : CODES[outcome.kind],
-    message: 'message' in outcome ? outcome.message : outcome.reason,
-    answer: outcome.kind === 'answered' ? outcome.value.json : null,
-    bodyHmac: `\\x${record.bodyHmac.value.toString('hex')}`,
-    bodyKeyId: record.bodyHmac.keyId,
-  }))
-  await tx`
-    insert into gateway_calls (id, merchant_code, transaction_id, command, body_hmac, body_key_id,
-      sent_at, duration_ms, outcome, http_status, code, message, answer, received)
-    select id, merchant_code, transaction_id, command, body_hmac, body_key_id, sent_at,
-      duration_ms, outcome, http_status, code, message, answer::jsonb, received
-    from ${rowSet(tx, 'c', COLUMNS, rows)}`
-}
 
 /** An answer whose transaction and payments this commit has locked. */
 export type LockedAnswer = QueryAnswer & {
@@ -136,26 +78,6 @@ export function compareAnswers(
     const snapshot = { asOf: row.asOf, callId: row.callId }
     return { ...one, snapshot, applied: compareAnswer(one, apartMs) }
   })
-}
-
-/**
- * Records the calls, writes the payments, and records every difference.
- * @param more further changes of the commit
- * @throws PaymentElsewhereError
- */
-export async function writeAnswers(
-  tx: Tx,
-  answers: readonly AppliedAnswer[],
-  more: readonly ChangeRow[] = [],
-): Promise<void> {
-  const written = answers.flatMap(({ claim: key, snapshot, applied }): PaymentsToWrite[] =>
-    snapshot && applied ? [{ key, snapshot, applied }] : [],
-  )
-  await pipeline(
-    recordCalls(tx, answers),
-    writePayments(tx, written),
-    recordChanges(tx, [...listPaymentChanges(written), ...more]),
-  )
 }
 
 /**

@@ -65,6 +65,7 @@ type AnswerToJudge = {
     ClaimedRow,
     | 'duplicatePayment'
     | 'unappliedEntries'
+    | 'ipnCount'
     | 'orderId'
     | 'merchantTxnId'
     | 'currency'
@@ -105,6 +106,7 @@ export function findDisagreements(answer: AnswerToJudge): Disagreements {
   // What is found again is recorded after this.
   const hadUnreadable = setAside.size > 0 || known.some(({ unreadable }) => unreadable)
   if (row.unappliedEntries || hadUnreadable) resolved.push({ ...key, kind: 'payment_unreadable' })
+  if (row.ipnCount > 0 && known.length > 0) resolved.push({ ...key, kind: 'ipn_missing' })
   const { final, paidAmount } = summarisePayments(payments)
   const expected = row.expectedAmount
   const wasSurplus = row.duplicatePayment && isSurplusLeft(known, expected)

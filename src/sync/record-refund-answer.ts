@@ -3,16 +3,20 @@ import type { TransactionKey } from '../db/transaction-key.ts'
 import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
 import { backoff } from '../platform/concurrency/timing.ts'
 import { isDatabaseUnavailable, isTransient } from '../platform/postgres/errors.ts'
-import { type LastStatement, runPipelined } from '../platform/postgres/transaction.ts'
+import { runPipelined } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { SentAttempt } from '../refunds/attempt/types.ts'
-import { recordAttemptResult, recordLateResult } from '../refunds/reconcile/reconcile-refunds.ts'
+import {
+  type ReconciledRefunds,
+  recordAttemptResult,
+  recordLateResult,
+} from '../refunds/reconcile/reconcile-refunds.ts'
 import type { SyncContext } from './context.ts'
 import { lockClaimed, lockUnclaimed } from './fence.ts'
-import { finishCommit } from './finish-commit.ts'
-import { logFindings } from './record-findings.ts'
+import { type CommitItem, finishCommit, listFacts } from './finish-commit.ts'
+import { logFindings } from './record-answers.ts'
 import type { QueryEnd } from './schedule.ts'
-import { type Claim, type ClaimEnd, LOST } from './types.ts'
+import { type Claim, type ClaimEnd, type ClaimedRow, LOST } from './types.ts'
 
 /** How long to wait before the answer is written once more (ms), growing with every failure. */
 const WAIT = { base: 100, max: 5_000 }
@@ -55,45 +59,55 @@ async function tryRecord(
   sent: SentAttempt,
   queryEnd: QueryEnd,
 ): Promise<ClaimEnd | 'busy'> {
-  const { end, found } = await runPipelined(ctx.sql, {
+  const { end, found } = await runPipelined<Map<string, ClaimedRow>, RecordedResult>(ctx.sql, {
     open: (tx) => lockClaimed(tx, [{ claim, sentAfterMs: 0 }]),
     work: async (tx, rows) => {
       const row = rows.get(claim.leaseId)
       const refunds = row ? await recordAttemptResult(ctx, tx, claim, sent) : 'moved'
-      if (!row || refunds === 'moved') return await writeLate(ctx, tx, { claim, sent, queryEnd })
-      const { found } = refunds
-      const { end, last } = await finishCommit(ctx, tx, { claim, row, refunds, queryEnd, found })
-      return { value: { end, found }, last }
+      if (row && refunds !== 'moved') {
+        return await finishResult(ctx, tx, { claim, row, refunds, queryEnd })
+      }
+      const late = await recordLate(ctx, tx, { claim, sent, queryEnd })
+      if (late === 'busy') return { value: { end: late, found: [] } }
+      return await finishResult(ctx, tx, late)
     },
   })
-  logFindings(ctx, { found, ipnDelaysS: [] }, [])
+  logFindings(ctx, found, [])
   return end
+}
+
+type ResultItem = Pick<CommitItem, 'claim' | 'row' | 'queryEnd' | 'continues'> & {
+  refunds: ReconciledRefunds
+}
+
+type RecordedResult = { end: ClaimEnd | 'busy'; found: readonly RecordedDiscrepancy[] }
+
+async function finishResult(ctx: SyncContext, tx: Tx, item: ResultItem) {
+  const { refunds } = item
+  const items = [{ ...item, payments: listFacts(refunds) }]
+  const { ends, found, last } = await finishCommit(ctx, tx, items, {
+    found: Promise.resolve(refunds.found),
+  })
+  return { value: { end: ends[0]?.end ?? LOST, found }, last }
 }
 
 type LateAnswer = { claim: Claim; sent: SentAttempt; queryEnd: QueryEnd }
 
 /**
- * Writes the answer after the lease has ended, or the payment has moved to another transaction with its refunds: the
+ * Records the answer after the lease has ended, or the payment has moved to another transaction with its refunds: the
  * claim of whoever holds it by then is not touched.
  */
-async function writeLate(
+async function recordLate(
   ctx: SyncContext,
   tx: Tx,
   { claim, sent, queryEnd }: LateAnswer,
-): Promise<{
-  value: { end: ClaimEnd | 'busy'; found: RecordedDiscrepancy[] }
-  last?: LastStatement | undefined
-}> {
-  const { merchantCode } = claim
-  const key = await findRefundTransaction(tx, merchantCode, sent.attempt.refundId)
+): Promise<ResultItem | 'busy'> {
+  const key = await findRefundTransaction(tx, claim.merchantCode, sent.attempt.refundId)
   const row = key && (await lockUnclaimed(tx, key))
   const refunds = row ? await recordLateResult(ctx, tx, key, sent) : 'gone'
   if (!key || !row || refunds === 'gone') throw new Error('the row of the refund is lost')
-  if (refunds === 'busy') return { value: { end: 'busy', found: [] } }
-  const { found } = refunds
-  const late = { claim: { ...claim, ...key }, row, refunds, queryEnd, continues: true, found }
-  const { last } = await finishCommit(ctx, tx, late)
-  return { value: { end: LOST, found }, last }
+  if (refunds === 'busy') return 'busy'
+  return { claim: { ...claim, ...key }, row, refunds, queryEnd, continues: true }
 }
 
 /** The transaction that a refund belongs to now. */

@@ -38,8 +38,6 @@ export type SummaryInput = {
 export type TransactionSummary = PaymentsSummary &
   Omit<SummaryInput, 'claim' | 'payments' | 'refundsOpen'> &
   TransactionKey & {
-    /** It has payments. */
-    seen: boolean
     /** A payment of it has succeeded. */
     paid: boolean
     /** Its state or its sums differ from before, whatever of its payments changed. */
@@ -62,11 +60,10 @@ export function summarise({
   const turnsFinal = final && !rest.before.final
   const paid = isPaid(summary.state)
   const turnsPaid = paid && !rest.before.wasPaid
-  const seen = payments.length > 0
   const isRevised = differsFrom(rest.before, summary)
   const changed = rest.changed || isRevised || rest.unapplied !== rest.before.unappliedEntries
   const turns = { paid, isRevised, turnsPaid, turnsFinal }
-  return { merchantCode, transactionId, ...summary, ...rest, changed, final, ...turns, seen }
+  return { merchantCode, transactionId, ...summary, ...rest, changed, final, ...turns }
 }
 
 function differsFrom(before: SummaryInput['before'], now: PaymentsSummary): boolean {

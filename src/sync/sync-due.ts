@@ -168,9 +168,10 @@ async function syncOne(
     count(RESULTS[next])
     ctx.log.debug({ merchantCode, transactionId, next }, 'transaction synced')
     if (next === 'abandon') {
-      ctx.log.error(
+      // An alert counts them: one line for each id that the gateway does not know would hide what needs a person now.
+      ctx.log.info(
         { merchantCode, transactionId, lastError },
-        `transaction abandoned; POST /v1/transactions/${transactionId}/sync queries it again`,
+        `transaction abandoned; POST /v1/transactions/${encodeURIComponent(transactionId)}/sync queries it again`,
       )
     }
     return dueAgain

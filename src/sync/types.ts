@@ -1,7 +1,8 @@
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import type { Resume } from '../platform/telemetry/tracing.ts'
-import type { NextStep } from './schedule.ts'
+import type { Attempt } from '../refunds/attempt/types.ts'
+import type { NextStep, QueryEnd } from './schedule.ts'
 
 /** A transaction that only this process may query until the lease ends. */
 export type Claim = TransactionKey & {
@@ -39,9 +40,8 @@ export type ClaimedRow = {
   currency: string | null
   /** The order's amount, as notified (decimal string). */
   expectedAmount: string | null
-  /** Notifications received, and whether the delay of the first one has been measured. */
+  /** Notifications received. */
   ipnCount: number
-  ipnMeasured: boolean
   /** The query was sent later than the one whose answer was applied last. */
   newer: boolean
   /** When the query was sent (database time). */
@@ -69,8 +69,11 @@ export type ClaimEnd = {
   orderCheckDue: boolean
 }
 
+/** A committed answer. With an `attempt` the claim continues, until the attempt is sent and its result is recorded. */
+export type CommittedAnswer = { end: ClaimEnd; queryEnd: QueryEnd; attempt?: Attempt | undefined }
+
 /** `needs_own_commit`: the answer concerns refunds, or the shared commit failed because of one answer. */
-export type AnswerCommit = ClaimEnd | 'needs_own_commit'
+export type AnswerCommit = CommittedAnswer | 'needs_own_commit'
 
 export const LOST: ClaimEnd = {
   next: 'lost',

@@ -9,7 +9,7 @@ import { type NextStep, type QueryEnd, scheduleNext } from './schedule.ts'
 import type { TransactionSummary } from './summarise.ts'
 import type { Claim, ClaimEnd } from './types.ts'
 
-/** What a commit writes to the row of a transaction. */
+/** What a commit writes to the row of a transaction; nothing when it has neither a summary nor an end. */
 export type TransactionToWrite = {
   key: TransactionKey
   /** Unset when the query brought nothing new. */
@@ -26,7 +26,6 @@ const COLUMNS = {
   ...pickColumns(transactions, 'attempts', 'polls', 'lastError'),
   unapplied: 'boolean',
   changed: 'boolean',
-  seen: 'boolean',
   paid: 'boolean',
   known: 'boolean',
   kind: 'text',
@@ -54,8 +53,11 @@ export async function writeTransactions(
   config: Config,
   written: readonly TransactionToWrite[],
 ): Promise<(ClaimEnd | undefined)[]> {
-  if (written.length === 0) return []
-  const given = describeRows(config, written)
+  const given = describeRows(
+    config,
+    written.filter(({ summary, ended }) => summary || ended),
+  )
+  if (given.length === 0) return []
   const reconcileMs = config.RECONCILE_FINAL_FOR_MS
   const later = tx`now() + ${reconcileMs}::float8 * interval '1 millisecond'`
   const reconcileAt = tx`case
@@ -77,7 +79,6 @@ export async function writeTransactions(
       version = case when s.changed then version + 1 else version end,
       updated_at = case when s.changed then now() else updated_at end,
       unconfirmed = t.unconfirmed and not coalesce(s.known, false),
-      ipn_measured = t.ipn_measured or coalesce(s.seen, false) and t.ipn_count > 0,
       reconcile_at = case when (${abandoned} or ${givenUp} and s.attempts > 0) and ${reconcileMs > 0}
         then coalesce(${reconcileAt}, ${later}) else ${reconcileAt} end,
       lease_id = case when s.kind is null then t.lease_id end,
@@ -97,14 +98,16 @@ export async function writeTransactions(
         when s.kind = 'abandon' and t.due_at is not null then 'query_later'
         when s.kind = 'abandon' and t.final then 'idle'
         else s.kind end as next`
-  for (const { key } of written) notifyTransactionChanged(tx, key)
   const ended = new Map(rows.map((row) => [formatTransactionKey(row), row]))
-  return given.map(({ key, step }) => {
+  const ends = new Map<TransactionKey, ClaimEnd | undefined>()
+  for (const { key, step } of given) {
+    notifyTransactionChanged(tx, key)
     const row = ended.get(formatTransactionKey(key))
     if (!row) throw new Error('a transaction was not written')
     const { next, dueAgain, orderCheckDue } = row
-    return step && { next, dueAgain, orderCheckDue, lastError: step.lastError }
-  })
+    ends.set(key, step && { next, dueAgain, orderCheckDue, lastError: step.lastError })
+  }
+  return written.map(({ key }) => ends.get(key))
 }
 
 type Written = Pick<ClaimEnd, 'next' | 'dueAgain' | 'orderCheckDue'> & TransactionKey

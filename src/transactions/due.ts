@@ -31,6 +31,22 @@ export function notifyTransactionChanged(tx: Tx, key: TransactionKey): void {
   notifyAfterCommit(tx, TRANSACTION_CHANGED, formatWakeKey(key))
 }
 
+/** Ids in a payload of `TRANSACTIONS_REGISTERED`: of at most 128 characters each, which is below the 7,999 bytes of a NOTIFY. */
+const IDS_PER_PAYLOAD = 20
+
+/**
+ * Formats the payloads that wake the readers who wait for any of these transactions to become known: few, because every
+ * stored batch of notifications sends them. An id that no route accepts is left out.
+ */
+export function formatRegistered(transactionIds: Iterable<string>): string[] {
+  const ids = [...new Set(transactionIds)].filter((id) => id.length <= 128 && !id.includes('\n'))
+  const payloads: string[] = []
+  for (let start = 0; start < ids.length; start += IDS_PER_PAYLOAD) {
+    payloads.push(ids.slice(start, start + IDS_PER_PAYLOAD).join('\n'))
+  }
+  return payloads
+}
+
 /** The format of this service's request ids, in either case. */
 export const REQUEST_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 

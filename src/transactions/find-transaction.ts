@@ -29,14 +29,32 @@ export const MAX_LOOKUPS = 100
  * @throws DomainError `transaction_not_found`, or `ambiguous_merchant` when several accounts have the id
  */
 export async function findTransaction(
-  { sql, transactionLookups }: Pick<TransactionsContext, 'sql' | 'transactionLookups'>,
+  ctx: Pick<TransactionsContext, 'sql' | 'transactionLookups'>,
   merchants: readonly string[],
   transactionId: string,
 ): Promise<FoundTransaction> {
+  const found = await findIfKnown(ctx, merchants, transactionId)
+  if (!found) throw unknownTransaction(transactionId)
+  return found
+}
+
+/** Makes the refusal of an id that none of the caller's accounts knows. */
+export function unknownTransaction(transactionId: string): DomainError {
+  return new DomainError('transaction_not_found', `No transaction ${transactionId}`)
+}
+
+/**
+ * Does the same, and returns undefined when no account has the id.
+ * @throws DomainError `ambiguous_merchant`
+ */
+export async function findIfKnown(
+  { sql, transactionLookups }: Pick<TransactionsContext, 'sql' | 'transactionLookups'>,
+  merchants: readonly string[],
+  transactionId: string,
+): Promise<FoundTransaction | undefined> {
   const [first, second] = await transactionLookups.add({ merchants, transactionId }, (lookups) =>
     findMany(sql, lookups),
   )
-  if (!first) throw new DomainError('transaction_not_found', `No transaction ${transactionId}`)
   if (second) {
     throw new DomainError(
       'ambiguous_merchant',

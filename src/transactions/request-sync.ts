@@ -1,7 +1,7 @@
 import { recordWrite } from '../access/audit.ts'
 import type { Access } from '../access/types.ts'
 import type { Context } from '../context.ts'
-import { SYNC_DUE } from '../db/names.ts'
+import { SYNC_DUE, TRANSACTIONS_REGISTERED } from '../db/names.ts'
 import { formatTransactionKey } from '../db/transaction-key.ts'
 import { DomainError } from '../errors.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
@@ -74,6 +74,7 @@ export async function requestSync(
       values (${merchantCode}, ${transactionId}, true, ${access.chainId}, now())
       on conflict (merchant_code, transaction_id) do update set ${makeDue(sql)}, asked_by = excluded.asked_by`
     notifyAfterCommit(tx, SYNC_DUE)
+    notifyAfterCommit(tx, TRANSACTIONS_REGISTERED, transactionId)
     await recordWrite(tx, log, access, {
       operation: OPERATION,
       merchantCode,

@@ -37,7 +37,8 @@ const readOne = createRoute({
   summary: 'One transaction with its payments',
   description:
     'With `wait` and `If-None-Match`, responds as soon as the transaction differs, or with 304 at the timeout. ' +
-    'With `wait` alone, responds as soon as the transaction is final, or with its current state at the timeout.',
+    'With `wait` alone, responds as soon as the transaction is final, or with its current state at the timeout. ' +
+    'An id that is not known yet is waited for as well, and is 404 only at the timeout: ask before the first notification.',
   ...shared,
   request: {
     params,
@@ -142,13 +143,13 @@ export function transactionRoutes(ctx: TransactionsContext) {
       const merchants = narrowMerchants(c.get('access'), query.merchantCode)
       const isUnchanged = ({ transaction }: FoundTransaction) =>
         etags !== undefined && matchesEtag(etags, formatEtag(transaction))
-      const first = await findTransaction(ctx, merchants, transactionId)
+      const wanted = { merchants, transactionId }
       const done = (found: FoundTransaction) =>
         etags === undefined ? found.transaction.final : !isUnchanged(found)
       const found =
         query.wait === undefined
-          ? first
-          : await waitForTransaction(ctx, first, done, query.wait * 1000, c.req.raw.signal)
+          ? await findTransaction(ctx, merchants, transactionId)
+          : await waitForTransaction(ctx, wanted, done, query.wait * 1000, c.req.raw.signal)
       const headers = { etag: formatEtag(found.transaction), 'cache-control': 'private, no-cache' }
       if (isUnchanged(found)) return c.body(null, 304, headers)
       return c.json(showTransaction(found), 200, headers)

@@ -156,7 +156,7 @@ async function recordResult(
   return { outcome: (await recordDelivered(ctx, delivery, attempt)) ? 'delivered' : 'lost' }
 }
 
-/** Counts and logs the result of an attempt, as an error if an operator has to act. */
+/** Counts and logs the result of an attempt. */
 export function logResult(
   { log, metrics }: Pick<Context, 'log' | 'metrics'>,
   { endpointId, eventId, merchantCode, transactionId, url, attempts }: WebhookDelivery,
@@ -171,12 +171,12 @@ export function logResult(
   if (result.outcome === 'disabled') {
     const { reason, failingSince } = result
     const cause = reason === 'gone' ? 'it answered 410' : 'no delivery succeeded for five days'
-    log.error(
+    log.warn(
       { ...endpoint, reason, failingSince },
       `webhook endpoint disabled: ${cause}; once it works again, POST /v1/webhook-endpoints/${endpointId}/enable continues where it stopped`,
     )
   } else if (result.outcome === 'failed' && result.failingForMs > DISABLE_AFTER_MS) {
-    log.error(
+    log.warn(
       { ...endpoint, ...event },
       'a webhook endpoint has refused this event for five days, but accepts others; later events of its transaction wait',
     )
@@ -184,7 +184,7 @@ export function logResult(
     // Merchants see only that there was no answer.
     log.info({ ...endpoint, ...event }, 'a webhook got no answer')
   } else if (result.outcome === 'withheld') {
-    log.warn(
+    log.info(
       { ...endpoint, ...event },
       'a webhook was not sent: the key of its endpoint may no longer read the event',
     )

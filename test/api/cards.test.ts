@@ -262,8 +262,8 @@ it('the language is passed on if it is vi or en', async () => {
 })
 
 describe('an answer that is none', () => {
-  it('is a problem that says why', async () => {
-    const { get, answer } = await startWith('')
+  it('is a problem that says why, and the gateway is not asked again', async () => {
+    const { get, answer, reads } = await startWith('')
     for (const [status, body, wanted, code] of [
       [500, '{"code":1,"data":{}}', 502, 'gateway_failed'],
       [302, '', 502, 'gateway_failed'],
@@ -279,7 +279,9 @@ describe('an answer that is none', () => {
     ] as const) {
       Object.assign(answer, { status, body })
       for (const path of ['/VC-1', '']) {
+        const asked = reads.length
         const problem = await expectProblem(await get(path), wanted, code)
+        expect(reads.length).toBe(asked + 1)
         if (body.includes('message')) expect(problem.detail).toContain(JSON.parse(body).message)
       }
     }

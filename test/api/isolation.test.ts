@@ -215,11 +215,10 @@ describe('another account', () => {
       ...[{ 'if-none-match': etag }, { 'if-none-match': '*' }, named, rewritten],
       { 'x-http-method-override': 'GET' },
     ]
-    for (const headers of asked) {
-      for (const query of ['', '?wait=0', '?wait=1']) {
-        await expectProblem(await read(path + query, { headers }), 404, 'transaction_not_found')
-      }
-    }
+    const answers = asked.flatMap((headers) =>
+      ['', '?wait=0', '?wait=1'].map((query) => read(path + query, { headers })),
+    )
+    for (const answer of answers) await expectProblem(await answer, 404, 'transaction_not_found')
     expect((await read(path, { method: 'HEAD' })).status).toBe(404)
     for (const method of ['OPTIONS', 'TRACE-']) {
       expect([400, 405]).toContain((await read(path, { method })).status)

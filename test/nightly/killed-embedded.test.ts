@@ -8,7 +8,7 @@ import {
   makeFolder,
   query,
   READ_BACK,
-  runFixture,
+  runOwner,
   STORE,
   startElsewhere,
   startHere,
@@ -69,7 +69,7 @@ describe('the embedded database, after a crash,', { timeout: 60_000 }, () => {
 
   it('is not left half created when everything is killed during initialisation', async () => {
     const folder = makeFolder()
-    const owner = runFixture('embedded-owner', [folder, 'hold'])
+    const owner = runOwner([folder, 'hold'])
     const isHalfCreated = () =>
       readdirSync(folder, { recursive: true, encoding: 'utf8' }).some((name) =>
         name.endsWith('PG_VERSION'),

@@ -30,7 +30,7 @@ if [ $# -gt 0 ]; then
   npm test -- "$@"
 else
   # Once is enough for what brings a server of its own, needs none, or asks nothing of it that others do not.
-  once=('test/unit/**' 'test/project/**' 'test/plays/model/**' 'test/console/**/stories.test.ts'
+  once=('test/unit/**' 'test/project/**' 'test/plays/model/**' 'test/console/stories.test.ts'
     'test/process/cli/**' 'test/process/start/**' 'test/process/postgres/embedded/**' 'test/process/main.test.ts'
     'test/process/host-list.test.ts' 'test/process/unreplicated.test.ts'
     'test/api/sandbox/**' 'test/api/client/**' 'test/api/cards/**' 'test/api/gateway/**' 'test/api/platform/http/**'

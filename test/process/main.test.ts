@@ -113,7 +113,7 @@ it('a start that fails on its port claims nothing and leaves no connection open'
   const before = await countSessions()
   const PORT = String(await takePort())
   await expect(startTestService(database, GATEWAY, { settings: { PORT } })).rejects.toThrow(
-    'EADDRINUSE',
+    'PORT: another program listens',
   )
   expect(await sql`select claimed, lease_id from transactions`).toEqual([
     { claimed: 0, lease_id: null },

@@ -21,7 +21,8 @@ const rig = useRefundRig({ database })
 
 it('with NOTIFY switched off everything still happens, found by the polls', async () => {
   const heard: string[] = []
-  for (const channel of ['sync_due', 'event_recorded', 'events_published', 'transaction_changed']) {
+  const wakes = ['sync_due', 'event_recorded', 'events_published', 'transaction_changed']
+  for (const channel of [...wakes, 'transactions_registered']) {
     await rig.database.sql.listen(
       channel,
       () => heard.push(channel),

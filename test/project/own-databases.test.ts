@@ -10,7 +10,6 @@ const TEST = fileURLToPath(new URL('..', import.meta.url))
  */
 const OWN = {
   'test/api/access/authenticate.test.ts': 'drops a table',
-  'test/bench/baselines.test.ts': 'has a schema of its own',
   'test/process/cli/keys.test.ts': 'has no schema',
   'test/process/cli/migrate.test.ts': 'migrates',
   'test/api/data-keys/data-keys.test.ts':
@@ -32,7 +31,6 @@ const OWN = {
   'test/process/without-notify.test.ts': 'replaces a function of Postgres',
   'test/process/start/check-server.test.ts': 'replaces a function of Postgres',
   'test/process/start/check.test.ts': 'has older schemas, and databases that cannot be written',
-  'test/support/statement-proxy.test.ts': 'has a table of its own',
 }
 
 /** Run apart from the suite, or read as text. */

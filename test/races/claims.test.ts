@@ -136,11 +136,11 @@ describe('the fence', () => {
         const late = commitClaim(rig.service.ctx, old)
         await waitUntilBlocked(rig.database)
         await commit()
-        expect(await late).toMatchObject({ next: 'lost', dueAgain: false })
+        expect(await late).toMatchObject({ end: { next: 'lost', dueAgain: false } })
         expect(await rig.database.sql`select from gateway_calls`).toHaveLength(0)
         expect(await rig.database.sql`select from payments`).toHaveLength(0)
         expect(await read('T-1')).toMatchObject({ state: 'pending', leased: true, asOf: null })
-        expect(await commitClaim(other.ctx, mine)).toMatchObject({ next: 'idle' })
+        expect(await commitClaim(other.ctx, mine)).toMatchObject({ end: { next: 'idle' } })
       },
     )
     expect(await read('T-1')).toMatchObject({ state: 'paid', leased: false, dueInMs: null })
@@ -190,7 +190,7 @@ describe('the fence', () => {
         const settled = commitClaim(rig.service.ctx, claim)
         await waitUntilBlocked(rig.database)
         await commit()
-        expect(await settled).toMatchObject({ next: 'query_now', dueAgain: true })
+        expect(await settled).toMatchObject({ end: { next: 'query_now', dueAgain: true } })
       },
     )
     expect(await read('T-1')).toMatchObject({ state: 'paid', leased: false })

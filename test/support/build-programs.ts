@@ -6,8 +6,8 @@ import { bundle, linkPackage } from './bundle.ts'
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The files of the service and of the sandbox gateway, for tests that run them in processes of their own. */
-    programs: { service: string; sandbox: string }
+    /** The files of what tests run in processes of their own. */
+    programs: { service: string; sandbox: string; cli: string; embeddedOwner: string }
   }
 }
 
@@ -19,6 +19,8 @@ export default function buildPrograms(project: TestProject): () => void {
   project.provide('programs', {
     service: bundle('src/main.ts', folder, 'service'),
     sandbox: bundle('src/sandbox/main.ts', folder, 'sandbox'),
+    cli: bundle('src/cli/main.ts', folder, 'cli'),
+    embeddedOwner: bundle('test/fixtures/embedded-owner.ts', folder, 'embedded-owner'),
   })
   return () => rmSync(folder, { recursive: true, force: true })
 }

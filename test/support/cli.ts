@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
+import { inject } from 'vitest'
 import { runCli as run } from '../../src/cli/run.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -41,13 +42,13 @@ export async function runCli(
   return { code, out, ...splitError(err) }
 }
 
-/** Runs a command in a process of its own, as `npm run cli --` does, with only the given environment. */
+/** Runs a command in a process of its own, with only the given environment. */
 export async function spawnCli(
   args: readonly string[],
   env: Record<string, string>,
   body = '',
 ): Promise<CliResult> {
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/cli/main.ts', ...args], {
+  const child = spawn(process.execPath, [inject('programs').cli, ...args], {
     cwd: ROOT,
     env: { PATH: process.env.PATH ?? '', ...env },
   })

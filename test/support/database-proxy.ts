@@ -18,6 +18,8 @@ export type DatabaseProxy = {
   alter(answer: Buffer, client: Socket): Buffer
   /** The SSLRequests so far, and what clients sent over TLS and in the clear. */
   seen: { asked: number; inside: string; clear: string }
+  /** How many connections it has led to the database. */
+  sessions: number
   /** Resets every connection. */
   cut(): void
   stop(): Promise<void>
@@ -53,6 +55,7 @@ export async function startDatabaseProxy(
 
   function lead(client: Socket, way: 'inside' | 'clear', first?: Buffer): void {
     const { port, hostname } = new URL(target)
+    proxy.sessions += 1
     const database = connect(Number(port), hostname)
     database.setNoDelay(true)
     const record = (bytes: Buffer) => {
@@ -83,6 +86,7 @@ export async function startDatabaseProxy(
     identity,
     alter: (answer) => answer,
     seen: { asked: 0, inside: '', clear: '' },
+    sessions: 0,
     cut() {
       for (const client of clients) client.resetAndDestroy()
     },

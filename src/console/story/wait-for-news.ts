@@ -29,7 +29,9 @@ export function createNewsWaiter(
     try {
       const before = formatMark(found)
       const isNews = (now: FoundTransaction) => formatMark(now) !== before
-      await waitForTransaction(ctx, found, isNews, waitMs, signal)
+      const { merchantCode, transactionId } = found.transaction
+      const wanted = { merchants: [merchantCode], transactionId }
+      await waitForTransaction(ctx, wanted, isNews, waitMs, signal)
       return 'waited'
     } finally {
       waiting -= 1

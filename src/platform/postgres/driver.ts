@@ -1,8 +1,10 @@
 import { connect, Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import postgres from 'postgres'
 import { UnreplicatedError } from './errors.ts'
 import { guardSession, type Servers } from './guard.ts'
 import { type DatabaseAddress, parseDatabaseUrl } from './hosts.ts'
+import { createLine, type Line, limitStatements } from './statement-limits.ts'
 import {
   type Address,
   createConnectionError,
@@ -17,8 +19,11 @@ export type DriverOptions = {
   servers: Servers
   /** The sessions are to write nothing. */
   readOnly: boolean
-  /** How long a session may take to open, and the server to answer (ms). */
-  limits: { connectMs: number; silenceMs: number }
+  /**
+   * How long a session may take to open, the server to answer, and a statement to wait for a connection (ms). Without the
+   * last, statements wait for what they wait for.
+   */
+  limits: { connectMs: number; silenceMs: number; waitMs?: number | undefined }
   /** How `pg_stat_activity` names the sessions, unless the URL does. */
   name: string
   /** The settings of a session. They outrank those of the server, the database and the role. */
@@ -30,10 +35,9 @@ export type Driver = { sql: Sql; close(): Promise<void> }
 
 const INT8 = { to: 20, from: [20], serialize: String, parse: Number }
 
-/** What every session sets: a commit is reported when it is on disk, here and on the standby that it waits for. */
+/** What every session sets. That a commit is reported when it is durable the guard sees to. */
 const SETTINGS = {
   TimeZone: 'UTC',
-  synchronous_commit: 'on',
   // The warning that a commit did not wait is sent.
   client_min_messages: 'warning',
   // Above 1 KiB, the size from which the driver writes at once: a short startup message would stay behind what the driver
@@ -44,7 +48,7 @@ const SETTINGS = {
 /** What the servers of a database are known for before anything has connected. */
 export function createServers(url: string): Servers {
   const count = Math.max(1, parseDatabaseUrl(url)?.hosts.length ?? 0)
-  return { count, preferred: 0, failures: 0, refusals: 0, open: new Set() }
+  return { count, preferred: 0, failures: 0, failedAt: 0, refusals: 0, open: new Set() }
 }
 
 /** Whoever closes the driver has finished its work. A connection that the server has cut off may never close. */
@@ -56,18 +60,19 @@ export function openDriver(
   { connections, name, settings, ...options }: DriverOptions,
 ): Driver {
   let isClosed = false
+  const line = createLine()
   const address = parseDatabaseUrl(url) ?? { hosts: [], parameters: new URLSearchParams() }
   const [first] = address.hosts
   // A variable, because the driver's types omit `socket`.
   const own = {
     // The driver sees one server: with several it repeats failed attempts at once, and reports none.
     ...(first ? { host: first.host } : {}),
-    socket: createSockets(address, { ...options, isClosed: () => isClosed }),
+    socket: createSockets(address, { ...options, line, isClosed: () => isClosed }),
     ssl: false,
     max: connections,
-    // Up to the sockets.
+    // Both are up to the sockets.
     connect_timeout: 0,
-    backoff: () => getDelayS(options.servers.failures),
+    backoff: () => 0,
     types: { int8: INT8 },
     onnotice: rejectUnreplicated,
     connection: {
@@ -77,13 +82,12 @@ export function openDriver(
     },
   }
   const sql = postgres(url.replace(/[?#].*$/s, ''), own)
-  // Without a host in the URL they are those of PGHOST.
-  sql.options.host.splice(1)
   return {
-    sql,
+    sql: limitStatements(sql, line, options.limits.waitMs),
     async close() {
       // An attempt to connect that is under way would go on.
       isClosed = true
+      line.release()
       await sql.end({ timeout: CLOSE_TIMEOUT_S })
     },
   }
@@ -104,20 +108,29 @@ function rejectUnreplicated({ routine, message = '' }: postgres.Notice): void {
 }
 
 /** What the driver has read from the URL and the environment. */
-type Parsed = { host: readonly string[]; port: readonly number[]; path?: string | false }
+type Parsed = {
+  host: readonly string[]
+  port: readonly number[]
+  path?: string | false
+  /** Of the connection that listens, which the driver opens beside the pool. */
+  onnotify?: unknown
+}
 
 type SocketOptions = Pick<DriverOptions, 'servers' | 'limits' | 'readOnly'> & {
+  line: Line
   isClosed: () => boolean
 }
 
 /** Creates the sockets of a pool, each to the server that is to be tried next. */
 function createSockets(
   { hosts, parameters }: DatabaseAddress,
-  { servers, limits, readOnly, isClosed }: SocketOptions,
+  { servers, limits, readOnly, line, isClosed }: SocketOptions,
 ) {
   const mode = readTlsMode(parameters)
   /** Never rejects: the driver would lose the connection's place in its pool. */
-  return async ({ host: [host = 'localhost'], port: [port = 5432], path }: Parsed) => {
+  return async ({ host: [host = 'localhost'], port: [port = 5432], path, onnotify }: Parsed) => {
+    const own = onnotify ? undefined : line
+    await pace(servers, own)
     const index = servers.preferred
     const named = hosts[index]
     // The driver's port is that of the first server: from the URL, from PGPORT, or 5432.
@@ -132,6 +145,7 @@ function createSockets(
         servers,
         index,
         address,
+        line: isClosed() ? undefined : own,
         isReachable: () => isReachable(address, limits.connectMs),
       })
     try {
@@ -151,9 +165,14 @@ function createSockets(
 }
 
 /**
- * Returns how long a connection waits before it connects again (s), with jitter. The driver's own delays grow to 20 s: a
- * notification would wait that long for its refusal, and clients for a server that is back.
+ * Waits before another attempt once one has failed: the longer the more have, with jitter, and until there is somebody to
+ * serve. The driver's own delays grow to 20 s: a notification would wait that long for its refusal, and clients for a
+ * server that is back.
  */
-function getDelayS(failures: number): number {
-  return (0.5 + Math.random() / 2) * Math.min(2 ** failures / 100, 0.5)
+async function pace(servers: Servers, line: Line | undefined): Promise<void> {
+  // The servers of a list are tried at once, one after the other.
+  if (servers.failures === 0 || servers.refusals % servers.count > 0) return
+  await line?.isNeeded()
+  const delayMs = (0.5 + Math.random() / 2) * Math.min(2 ** servers.failures * 10, 500)
+  await sleep(Math.max(0, servers.failedAt + delayMs - performance.now()))
 }

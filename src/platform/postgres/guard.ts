@@ -1,14 +1,16 @@
 import type { Socket } from 'node:net'
 import { isConnectionLost } from './errors.ts'
 import {
-  countRequests,
   createReader,
   dropUnsent,
   isCancelRequest,
   isIdle,
   readError,
   readParameter,
+  readRequests,
+  writeQuery,
 } from './messages.ts'
+import { type Line, openSessions } from './statement-limits.ts'
 import { type Address, createConnectionError } from './tls.ts'
 
 /** What the sessions with a database share: those of a pool, and those of the reads beside it. */
@@ -19,6 +21,8 @@ export type Servers = {
   preferred: number
   /** Sessions that failed since the last one that lasted. */
   failures: number
+  /** When the newest of them did (ms, monotonic). */
+  failedAt: number
   /** Attempts that failed since the last session that opened. */
   refusals: number
   /** The sessions in use. */
@@ -35,6 +39,8 @@ export type SessionOptions = {
   /** The server that it is with. */
   index: number
   address: Address
+  /** Who learns that it could not be opened, in the driver's place; a listener learns it from the driver. */
+  line: Line | undefined
   /** How long it may take to open (ms). */
   connectMs: number
   /** How long the server may owe an answer and send nothing (ms). */
@@ -55,8 +61,11 @@ export type SessionOptions = {
  *   keep it beyond the session, and reject the first statement of its next one with it.
  * - A session ends if the driver would repeat a statement of a transaction after its COMMIT.
  * - What the driver kept of its last session is not sent in the next one.
- * - A session that ends before it is open ends with an error. Without one the driver would connect again at once and
- *   without end, and whoever waits for the session would not learn of it.
+ * - A session that could not be opened is closed without an error: the driver connects again. Of the error it would tell
+ *   the one for whom it connected; if that is a unit of work, it keeps its place in the queue, and a connection that comes
+ *   to it is lost to the pool. Who waits is told instead by the line.
+ * - A session in which a commit would be reported before it is durable is set to wait for it, and one that waits for
+ *   longer is left as it is, which a setting of the startup message would not be.
  * - Once a server refuses writes all sessions end, because another server is the primary now.
  */
 export function guardSession<S extends Socket>(socket: S, options: SessionOptions): S {
@@ -65,6 +74,7 @@ export function guardSession<S extends Socket>(socket: S, options: SessionOption
   const { write } = socket
   let failure: unknown
   let isInTransaction = false
+  let raising: 'due' | 'sent' | 'done' = readOnly ? 'done' : 'due'
   const session: Session = {
     end(error) {
       failure ??= error
@@ -73,16 +83,27 @@ export function guardSession<S extends Socket>(socket: S, options: SessionOption
   }
   const phases = followPhases(session, options)
   const watch = watchAnswers(options, session)
-  const read = createReader((type, body) => {
-    if (type === 'E') return readError(body, { readOnly, isInTransaction })
-    if (type === 'S') return readParameter(body, readOnly)
-    if (type === 'K' && body.length >= 8) phases.name(body)
-    if (type !== 'Z') return undefined
-    isInTransaction = !isIdle(body)
-    watch.onAnswered()
-    phases.open()
-    return undefined
-  }, watch.isOwed)
+  const read = createReader({
+    isOwed: watch.isOwed,
+    isOurs: () => raising === 'sent',
+    judge(type, body) {
+      if (type === 'E') return readError(body, { readOnly, isInTransaction })
+      if (type === 'S') return readParameter(body, readOnly)
+      if (type === 'K' && body.length >= 8) phases.name(body)
+      if (type !== 'Z') return undefined
+      isInTransaction = !isIdle(body)
+      watch.onAnswered()
+      phases.open()
+      if (raising === 'sent') raising = 'done'
+      return undefined
+    },
+  })
+  /** Puts what raises the level of commits before the first statement, with which it travels. */
+  function addRaise(bytes: Buffer): Buffer {
+    if (raising !== 'due' || !phases.isOpen()) return bytes
+    raising = 'sent'
+    return Buffer.concat([RAISE_COMMITS, bytes])
+  }
 
   function receive(chunk: Buffer): void {
     const { passed, refusal } = read(chunk)
@@ -93,8 +114,9 @@ export function guardSession<S extends Socket>(socket: S, options: SessionOption
     for (const one of isOfAll ? servers.open : [session]) one.end(refusal.error)
   }
   socket.write = (...given: unknown[]): boolean => {
-    const [bytes, ...rest] = given
-    if (!Buffer.isBuffer(bytes)) return Reflect.apply(write, socket, given)
+    const [written, ...rest] = given
+    if (!Buffer.isBuffer(written)) return Reflect.apply(write, socket, given)
+    const bytes = addRaise(written)
     if (phases.isOpen()) watch.onSent(bytes)
     const sent = phases.begin(bytes) ? dropUnsent(bytes) : bytes
     return Reflect.apply(write, socket, [sent, ...rest])
@@ -117,21 +139,16 @@ export function guardSession<S extends Socket>(socket: S, options: SessionOption
   return socket
 }
 
-/** The process that serves a session, and its secret, as the driver keeps them. */
-export type SessionKey = { pid: number | null; secret: number | null }
-
-/** The sessions of this process that have not ended. */
-const named = new Set<string>()
-
-export function isSessionOpen({ pid, secret }: SessionKey): boolean {
-  return named.has(`${pid} ${secret}`)
-}
+/** A role or a database may have any level. Those that wait for as much as `on`, or for more, stay. */
+const RAISE_COMMITS = writeQuery(
+  "select pg_catalog.set_config('synchronous_commit', 'on', false) where pg_catalog.current_setting('synchronous_commit') not in ('on', 'remote_apply')",
+)
 
 /** A session that ended sooner has failed, as one that never opened has (ms). */
 const LASTING_MS = 2_000
 
 /** Follows a session from its connection to its end, and learns from it which server to connect to, and how soon. */
-function followPhases(session: Session, { servers, index, ...options }: SessionOptions) {
+function followPhases(session: Session, { servers, index, line, ...options }: SessionOptions) {
   const { address, connectMs, readOnly } = options
   let phase: 'connecting' | 'opening' | 'open' | 'lasting' | 'cancelling' = 'connecting'
   let name = ''
@@ -147,13 +164,14 @@ function followPhases(session: Session, { servers, index, ...options }: SessionO
     },
     name(key: Buffer): void {
       name = `${key.readUInt32BE(0)} ${key.readUInt32BE(4)}`
-      named.add(name)
+      openSessions.add(name)
     },
     open(): void {
       if (phase !== 'opening') return
       phase = 'open'
       servers.open.add(session)
       servers.refusals = 0
+      line?.onOpened()
       // Reads may be served by a primary that was set aside.
       if (!readOnly) servers.preferred = index
       clearTimeout(timer)
@@ -165,18 +183,23 @@ function followPhases(session: Session, { servers, index, ...options }: SessionO
     /** @returns the error that the driver is told; without one it connects again if it has not used the session yet */
     close(failure: unknown): unknown {
       clearTimeout(timer)
-      named.delete(name)
+      openSessions.delete(name)
       servers.open.delete(session)
       if (phase === 'cancelling') return failure
+      if (phase === 'open' || phase === 'lasting') line?.onClosed()
       if (phase !== 'lasting') {
         servers.failures += 1
+        servers.failedAt = performance.now()
         if (servers.preferred === index) servers.preferred = (index + 1) % servers.count
       }
       if (phase === 'connecting' || phase === 'opening') {
         servers.refusals += 1
         // Each server is tried once: any may be the one that accepts writes.
         if (servers.refusals % servers.count > 0) return undefined
-        return failure ?? createConnectionError('CONNECTION_CLOSED', address)
+        const refusal = failure ?? createConnectionError('CONNECTION_CLOSED', address)
+        if (!line) return refusal
+        line.refuse(refusal)
+        return undefined
       }
       // Whatever it is, who has statements in it learns that the connection is lost.
       return isConnectionLost(failure)
@@ -198,6 +221,7 @@ function watchAnswers(options: SessionOptions, session: Session) {
   const { silenceMs, isReachable, address } = options
   const stepMs = Math.min(MAX_STEP_MS, silenceMs / ASKED_TIMES)
   let owed = 0
+  let isFlushed = false
   let received = 0
   let silentMs = 0
   let timer: NodeJS.Timeout | undefined
@@ -218,7 +242,9 @@ function watchAnswers(options: SessionOptions, session: Session) {
     isOwed: () => owed > 0,
     /** Whole messages are being sent. */
     onSent(messages: Buffer): void {
-      owed += countRequests(messages)
+      const requests = readRequests(messages)
+      owed += requests.count
+      isFlushed = requests.isFlushed
       if (timer) return
       silentMs = 0
       timer = setTimeout(check, stepMs)
@@ -231,7 +257,7 @@ function watchAnswers(options: SessionOptions, session: Session) {
     onReceived(): void {
       received += 1
       silentMs = 0
-      if (owed === 0) stop()
+      if (owed === 0 && !isFlushed) stop()
       else timer?.refresh()
     },
   }

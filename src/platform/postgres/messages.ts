@@ -13,17 +13,27 @@ const NOTHING = Buffer.alloc(0)
 /** Why a session cannot go on; `writes` when its server accepts none, so that no session can. */
 export type Refusal = { of: 'session' | 'writes'; error: Error }
 
+export type Reading = {
+  /** Reads a message, an error perhaps again; what it returns ends the session. */
+  judge(type: ReadMessage, body: Buffer): Refusal | undefined
+  /**
+   * Whether the server will say that it is ready again. Then an error is held back until it has: of a session that ends
+   * between the two the driver would keep it, and reject a statement of the next one with it.
+   */
+  isOwed(): boolean
+  /** Whether the next message, up to the one that says that the server is ready, is not for the driver. */
+  isOurs(): boolean
+}
+
 /**
  * Creates a reader of what a server sends, however it is cut into chunks.
- * @param judge reads a message, an error perhaps again; what it returns ends the session
- * @param isOwed whether the server will say that it is ready again. Then an error is held back until it has: of a session
- *   that ends between the two the driver would keep it, and reject a statement of the next one with it.
  * @returns a function that returns what a chunk holds for the driver, up to the message that ends the session
  */
-export function createReader(
-  judge: (type: ReadMessage, body: Buffer) => Refusal | undefined,
-  isOwed: () => boolean,
-): (chunk: Buffer) => { passed: Buffer; refusal?: Refusal } {
+export function createReader({
+  judge,
+  isOwed,
+  isOurs,
+}: Reading): (chunk: Buffer) => { passed: Buffer; refusal?: Refusal } {
   /** A message to be read, or the head of any, of which the rest has not come yet. */
   let held = NOTHING
   /** Bytes still to come of a message that has been passed on in part. */
@@ -31,20 +41,32 @@ export function createReader(
   return (chunk) => {
     const bytes = held.length === 0 ? chunk : Buffer.concat([held, chunk])
     let at = unread
+    let from = 0
+    const passed: Buffer[] = []
     while (at + HEAD_BYTES <= bytes.length) {
       const type = READ[bytes[at] ?? 0]
       const next = at + 1 + bytes.readUInt32BE(at + 1)
-      if (type && next > bytes.length) break
+      const isDropped = isOurs()
+      if ((type || isDropped) && next > bytes.length) break
       const refusal = type && judge(type, bytes.subarray(at + HEAD_BYTES, next))
-      if (refusal) return { passed: bytes.subarray(0, at), refusal }
-      if (type === 'E' && isOwed() && !hasReady(bytes, next)) break
+      if (refusal) return { passed: join([...passed, bytes.subarray(from, at)]), refusal }
+      if (type === 'E' && !isDropped && isOwed() && !hasReady(bytes, next)) break
+      if (isDropped) {
+        passed.push(bytes.subarray(from, at))
+        from = next
+      }
       at = next
     }
     const end = Math.min(at, bytes.length)
     unread = at - end
     held = end < bytes.length ? Buffer.from(bytes.subarray(end)) : NOTHING
-    return { passed: bytes.subarray(0, end) }
+    return { passed: join([...passed, bytes.subarray(from, end)]) }
   }
+}
+
+function join(parts: Buffer[]): Buffer {
+  const [only = NOTHING, ...others] = parts.filter(({ length }) => length > 0)
+  return others.length === 0 ? only : Buffer.concat([only, ...others])
 }
 
 /** Whether a whole ReadyForQuery is among the messages from there on. */
@@ -113,14 +135,27 @@ function createServerError(fields: Readonly<Record<string, string>>): Error {
 
 const QUERY = 'Q'.charCodeAt(0)
 const SYNC = 'S'.charCodeAt(0)
+const FLUSH = 'H'.charCodeAt(0)
 
-/** Counts the messages, of whole ones that the driver sends, that the server answers with ReadyForQuery. */
-export function countRequests(messages: Buffer): number {
+/**
+ * Reads what the driver sends, in whole messages: how many of them the server answers with ReadyForQuery, and whether it
+ * sends no more until it has the answer to a Flush, which nothing ends.
+ */
+export function readRequests(messages: Buffer): { count: number; isFlushed: boolean } {
   let count = 0
+  let type: number | undefined
   for (let at = 0; at + HEAD_BYTES <= messages.length; at += 1 + messages.readUInt32BE(at + 1)) {
-    if (messages[at] === QUERY || messages[at] === SYNC) count += 1
+    type = messages[at]
+    if (type === QUERY || type === SYNC) count += 1
   }
-  return count
+  return { count, isFlushed: type === FLUSH }
+}
+
+/** A simple query, whose answer is left out of what the driver gets. */
+export function writeQuery(text: string): Buffer {
+  const message = Buffer.from(`Q\0\0\0\0${text}\0`)
+  message.writeUInt32BE(message.length - 1, 1)
+  return message
 }
 
 /**

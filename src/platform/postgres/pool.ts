@@ -1,7 +1,7 @@
 import { createServers, type Driver, openDriver } from './driver.ts'
 import { isDatabaseUnavailable, isTransient } from './errors.ts'
 import type { Servers } from './guard.ts'
-import { limitStatements } from './statement-limits.ts'
+import { CONNECTION_WAIT_MS } from './statement-limits.ts'
 import type { Sql } from './types.ts'
 
 /** A pool of connections to one database. */
@@ -64,12 +64,12 @@ function openStatements(
   { servers, timeoutMs, readOnly = false, limits }: PoolOptions,
 ): Driver {
   const silenceMs = timeoutMs + SILENCE_AFTER_TIMEOUT_MS
-  const { sql, close } = openDriver(url, {
+  return openDriver(url, {
     connections,
     name: 'ipn-processor',
     servers,
     readOnly,
-    limits: { connectMs: CONNECT_MS, silenceMs, ...limits },
+    limits: { connectMs: CONNECT_MS, silenceMs, waitMs: CONNECTION_WAIT_MS, ...limits },
     settings: {
       // Statements are keyed look-ups that repeat: a custom plan costs more to make than it saves.
       plan_cache_mode: 'force_generic_plan',
@@ -87,7 +87,6 @@ function openStatements(
       ...(readOnly ? { default_transaction_read_only: 'on' } : {}),
     },
   })
-  return { sql: limitStatements(sql, limits?.waitMs), close }
 }
 
 /** As text: the driver does not send a 0. */
@@ -126,22 +125,14 @@ export async function findWeakCommits(sql: Sql): Promise<string | undefined> {
 }
 
 /**
- * Keeps this process running when a connection is lost, or times out, while it opens, and when a request to cancel a
- * statement cannot be sent: the driver then leaves a rejection that cannot be caught (porsager/postgres 1223). The query
- * that waits gets its own error. Any other rejection that is not handled still ends the process.
+ * Keeps this process running when a connection is lost, or times out, while it opens: the driver then leaves a rejection
+ * that cannot be caught (porsager/postgres 1223). The query that waits gets its own error. Any other rejection that is not
+ * handled still ends the process.
  * @param onLost called with the error
  */
 export function tolerateLostConnections(onLost: (error: unknown) => void = () => {}): void {
   process.on('unhandledRejection', (reason) => {
-    const isOfConnection =
-      isDatabaseUnavailable(reason) || isTransient(reason) || isConnecting(reason)
-    if (!isOfConnection) throw reason
+    if (!isDatabaseUnavailable(reason) && !isTransient(reason)) throw reason
     onLost(reason)
   })
-}
-
-/** Whether a connection could not be made, for whatever reason of the system. */
-function isConnecting(error: unknown): boolean {
-  const call = error instanceof Error && 'syscall' in error ? error.syscall : undefined
-  return call === 'connect' || call === 'getaddrinfo'
 }

@@ -1,4 +1,3 @@
-import { isSessionOpen, type SessionKey } from './guard.ts'
 import type { Sql, Tx } from './types.ts'
 
 /** How long to wait for a connection (ms). */
@@ -10,14 +9,110 @@ export const CONNECTION_WAIT_MS = 5_000
  */
 const CANCEL_AFTER_MS = 35_000
 
-/** The error of who waited in vain: the database is unavailable, or every connection stays in use. */
-export function createWaitError(): Error {
+/** The process that serves a session, and its secret, as the driver keeps them. */
+type SessionKey = { pid: number | null; secret: number | null }
+
+/** The sessions of this process that have not ended, by process and secret. */
+export const openSessions = new Set<string>()
+
+function isSessionOpen({ pid, secret }: SessionKey): boolean {
+  return openSessions.has(`${pid} ${secret}`)
+}
+
+/** A statement or a unit of work that needs a connection. */
+type Waiting = { isWaiting(): boolean; refuse(error: Error): void }
+
+/** Who waits for a connection of a pool. */
+export type Line = {
+  /** @returns a function that leaves the line */
+  join(waiting: Waiting, waitMs: number | undefined): () => void
+  /** A session was opened, or one that was open has ended. */
+  onOpened(): void
+  onClosed(): void
+  /** No session could be opened: who waits is refused, unless there is one that may come to serve them. */
+  refuse(error: unknown): void
+  /** Resolves as soon as anybody waits, or later for whom the driver connects by itself. */
+  isNeeded(): Promise<void>
+  /** Keeps nobody who asked `isNeeded`. */
+  release(): void
+}
+
+export function createLine(): Line {
+  const line = new Set<Waiting>()
+  let open = 0
+  let refusal: Error | undefined
+  const onNeeded: (() => void)[] = []
+  function release(): void {
+    for (const resolve of onNeeded.splice(0)) resolve()
+  }
+  return {
+    join(waiting, waitMs) {
+      line.add(waiting)
+      release()
+      const giveUp = () => waiting.refuse(refusal ?? createWaitError())
+      const timer = waitMs === undefined ? undefined : setTimeout(giveUp, waitMs)
+      return () => {
+        clearTimeout(timer)
+        line.delete(waiting)
+      }
+    },
+    onOpened() {
+      open += 1
+      refusal = undefined
+    },
+    onClosed() {
+      open -= 1
+    },
+    refuse(error) {
+      refusal = error instanceof Error ? error : new Error(String(error))
+      if (open > 0) return
+      for (const waiting of line) waiting.refuse(refusal)
+    },
+    async isNeeded() {
+      for (const waiting of line) if (waiting.isWaiting()) return
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, CONNECTION_WAIT_MS)
+        onNeeded.push(() => {
+          clearTimeout(timer)
+          resolve()
+        })
+      })
+    },
+    release,
+  }
+}
+
+/** The error of who waited in vain: every connection stays in use, or none is opened. */
+function createWaitError(): Error {
   const error = new Error(`no connection to the database within ${CONNECTION_WAIT_MS} ms`)
   return Object.assign(error, { code: 'CONNECT_TIMEOUT' })
 }
 
+/** The lines of the pools whose statements are limited. */
+const lines = new WeakMap<Sql, Line>()
+
+/** Reserves a connection. The driver (3.4.9) drops some requests when one is lost, and they would wait without end. */
+export async function reserve(sql: Sql) {
+  const reserved = sql.reserve()
+  let leave = () => {}
+  const refused = new Promise<never>((_, refuse) => {
+    leave = lines.get(sql)?.join({ isWaiting: () => true, refuse }, CONNECTION_WAIT_MS) ?? leave
+  })
+  try {
+    return refuseAfterLoss(await Promise.race([reserved, refused]))
+  } catch (error) {
+    reserved.then(
+      (unused) => unused.release(),
+      () => {},
+    )
+    throw error
+  } finally {
+    leave()
+  }
+}
+
 /** A statement as the driver has it (postgres 3.4.9, query.js): its types leave out what is used here. */
-export type Statement = Promise<unknown> & {
+type Statement = Promise<unknown> & {
   /** Gives it to a connection. */
   handler(statement: unknown): void
   /** The session that it was sent in; null until then. */
@@ -27,7 +122,8 @@ export type Statement = Promise<unknown> & {
   strings: readonly string[]
   args: readonly unknown[]
   reject(error: Error): void
-  cancel(): void
+  /** Sends the request to cancel it, once. */
+  canceller: ((statement: unknown) => Promise<void>) | null
 }
 
 function isStatement(value: unknown): value is Statement {
@@ -35,7 +131,7 @@ function isStatement(value: unknown): value is Statement {
 }
 
 /** Puts something in the place of giving a connection its statements. */
-export function interceptStatements<S extends Tx>(
+function interceptStatements<S extends Tx>(
   sql: S,
   intercept: (statement: Statement, run: () => void) => void,
 ): S {
@@ -58,32 +154,36 @@ export function interceptStatements<S extends Tx>(
 }
 
 /**
- * Limits how long statements wait that no unit of work runs: for a connection as long as a unit of work does, and for the
- * answer to their commit.
+ * Limits how long statements wait that no unit of work runs: for a connection, and for the answer to their commit.
+ * @param waitMs undefined for statements that may take as long as they take; they learn only that nothing can be opened
  */
-export function limitStatements(sql: Sql, waitMs = CONNECTION_WAIT_MS): Sql {
-  return interceptStatements(sql, (statement, run) => {
-    const timer = setTimeout(() => {
-      if (statement.state !== null) return
-      statement.reject(createWaitError())
+export function limitStatements(sql: Sql, line: Line, waitMs: number | undefined): Sql {
+  const limited = interceptStatements(sql, (statement, run) => {
+    const isWaiting = () => statement.state === null
+    const leave = line.join({ isWaiting, refuse }, waitMs)
+    const stopCancelling = waitMs === undefined ? () => {} : cancelLate(statement)
+    function refuse(error: Error): void {
+      if (!isWaiting()) return
+      statement.reject(error)
       // The driver cannot take it back: what it sends in the end does nothing.
       Object.assign(statement, { strings: ['select'], args: [] })
-    }, waitMs)
-    const stopCancelling = cancelLate(statement)
+    }
     const stop = () => {
-      clearTimeout(timer)
+      leave()
       stopCancelling()
     }
     statement.then(stop, stop)
     run()
   })
+  lines.set(limited, line)
+  return limited
 }
 
 /**
  * Refuses the statements of a reserved connection once its session has ended. The driver would send them in its next one,
  * inside another unit of work or in none, or end the process (porsager/postgres 1208, 1215).
  */
-export function refuseAfterLoss<S extends Tx>(connection: S): S {
+function refuseAfterLoss<S extends Tx>(connection: S): S {
   let session: SessionKey | undefined
   return interceptStatements(connection, (statement, run) => {
     if (session && !isSessionOpen(session)) {
@@ -102,7 +202,10 @@ export function refuseAfterLoss<S extends Tx>(connection: S): S {
 export function cancelLate(statement: unknown, afterMs = CANCEL_AFTER_MS): () => void {
   const timer = setTimeout(() => {
     // Of one that waits for the answers to others, the driver would take the answer for that of the next one.
-    if (isStatement(statement) && statement.active) statement.cancel()
+    if (!isStatement(statement) || !statement.active) return
+    // Nobody else takes note of a request that cannot be sent, for whatever reason.
+    statement.canceller?.(statement).catch(() => {})
+    statement.canceller = null
   }, afterMs)
   return () => clearTimeout(timer)
 }

@@ -55,10 +55,18 @@ export async function isReachable(address: Address, timeoutMs: number): Promise<
     await requestTls(socket, address, timeoutMs)
     return true
   } catch (error) {
-    return !(error instanceof Error && 'code' in error && error.code === 'CONNECT_TIMEOUT')
+    return isAnswer(error)
   } finally {
     socket.destroy()
   }
+}
+
+/** What the system says, and after a time-out we, of a machine that cannot be reached. */
+const UNREACHABLE = /^(CONNECT_TIMEOUT|ETIMEDOUT|E(HOST|NET)(UNREACH|DOWN))$/
+
+/** Returns whether a connection failed because the server, or its machine, refused it. */
+export function isAnswer(error: unknown): boolean {
+  return !(error instanceof Error && 'code' in error && UNREACHABLE.test(String(error.code)))
 }
 
 /** Further bytes may come from an attacker who injects them before the server's own (CVE-2021-23222). */

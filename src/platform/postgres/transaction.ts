@@ -1,12 +1,7 @@
 import postgres from 'postgres'
 import { isConnectionLost } from './errors.ts'
 import { collectAfterCommit } from './notify.ts'
-import {
-  CONNECTION_WAIT_MS,
-  cancelLate,
-  createWaitError,
-  refuseAfterLoss,
-} from './statement-limits.ts'
+import { cancelLate, reserve } from './statement-limits.ts'
 import type { Sql, Tx } from './types.ts'
 
 /**
@@ -117,26 +112,6 @@ async function runOn<O, T>(
 /** Sends the statement as it is called: left to `Promise.all`, it would be sent behind the commit. */
 async function send(statement: LastStatement | undefined): Promise<void> {
   if (statement) await statement()
-}
-
-/**
- * Reserves a connection. The driver (3.4.9) drops pending requests when a connection is lost, and they
- * would wait without end.
- * @throws Error `CONNECT_TIMEOUT`: the database is unavailable, or every connection stays in use
- */
-async function reserve(sql: Sql) {
-  const reserved = sql.reserve()
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), CONNECTION_WAIT_MS)
-  })
-  const connection = await Promise.race([reserved, timeout]).finally(() => clearTimeout(timer))
-  if (connection) return refuseAfterLoss(connection)
-  reserved.then(
-    (unused) => unused.release(),
-    () => {},
-  )
-  throw createWaitError()
 }
 
 /** A transaction command came back without an answer: nothing more may be sent on its connection. */

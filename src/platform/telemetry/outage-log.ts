@@ -80,7 +80,7 @@ export function openOutageLog(
       const outage = lasting.get(name)
       if (!outage) return
       lasting.delete(name)
-      log.warn(describe(outage), `over after ${lastedS(outage)} s: ${outage.condition.what}`)
+      log.info(describe(outage), `over after ${lastedS(outage)} s: ${outage.condition.what}`)
     },
     remind() {
       for (const outage of lasting.values()) {

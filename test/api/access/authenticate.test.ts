@@ -20,6 +20,15 @@ const call = ({ method, path }: { method: string; path: string }, key: string) =
   fetch(rig.service.url + path, { method, ...withKey(key) })
 
 describe('without a valid key', () => {
+  it.each([
+    ...[`Basic ${MINE}`, `Basic Bearer ${MINE}`, MINE, 'Bearer ', `Bearer ${MINE}x`],
+    ...[`Bearer ${MINE} ${MINE}`, `Bearer ${'x'.repeat(300)}`],
+  ])('`Authorization: %s` is refused with a Bearer challenge', async (authorization) => {
+    const response = await fetch(rig.service.url + LIST.path, { headers: { authorization } })
+    expect(response.headers.get('www-authenticate')).toBe('Bearer')
+    await expectProblem(response, 401, 'unauthenticated')
+  })
+
   it('an expired or revoked key is refused for writes immediately, and for reads shortly after', async () => {
     const { sql } = rig.database
     const read = LIST

@@ -35,11 +35,11 @@ it('a failed read is logged with the id of its API request', async () => {
     settings: { ROLE: 'web', GATEWAY_ACCESS_TOKEN: 'T1' },
   })
   try {
-    const logged = vi.spyOn(service.ctx.log, 'warn')
+    const logged = vi.spyOn(service.ctx.log, 'info')
     const headers = { authorization: `Bearer ${KEY}`, 'x-request-id': 'asked-1' }
     await fetch(`${service.url}${CARDS}/VC-1`, { headers })
     const line = [expect.objectContaining({ requestId: 'asked-1' }), 'cards could not be read']
-    expect(logged.mock.calls).toEqual([line])
+    expect(logged.mock.calls).toContainEqual(line)
   } finally {
     await service.stop()
   }

@@ -8,6 +8,7 @@ import {
 } from '@ipn-processor/client'
 import { describe, expect, it } from 'vitest'
 import { answerWith, makeFaultyFetch } from '../../support/faulty-fetch.ts'
+import { pickPort } from '../../support/process.ts'
 import { KEY, startTestService } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -90,9 +91,10 @@ describe('a wait', () => {
     const { transactionId, finish } = await beginToPay({ quiet: true })
     await expect(client.transactions.wait(transactionId)).rejects.toThrow(NotFoundError)
     const waiting = client.transactions.wait(transactionId, { untilKnown: true })
-    await waitUntil(() => seen.length >= 2, { what: 'a 404' })
+    await waitUntil(() => seen.length === 2, { what: 'a request that is held' })
     await finish()
     expect(await waiting).toMatchObject({ state: 'paid' })
+    expect(seen.slice(1).every(({ url }) => url.searchParams.get('wait') === '25')).toBe(true)
   })
 
   it('ends at its time-out, for a transaction that is not final or not known', async () => {
@@ -161,7 +163,7 @@ it('a wait for a refund is held and survives transient failures, too', async () 
 })
 
 it('a wait survives a restart of the service', async () => {
-  const settings = { LOG_LEVEL: 'silent' }
+  const settings = { LOG_LEVEL: 'silent', PORT: await pickPort() }
   const first = await startTestService(rig.database, rig.sandbox.url, { settings })
   const { client, seen } = connect(first.url)
   const { transactionId, finish } = await beginToPay()
@@ -169,10 +171,7 @@ it('a wait survives a restart of the service', async () => {
   await waitUntil(() => seen.length === 2, { what: 'the request is held' })
   await first.stop()
   await waitUntil(() => seen.length >= 4, { what: 'a failed attempt' })
-  const PORT = new URL(first.url).port
-  const second = await startTestService(rig.database, rig.sandbox.url, {
-    settings: { ...settings, PORT },
-  })
+  const second = await startTestService(rig.database, rig.sandbox.url, { settings })
   try {
     await finish()
     expect(await waiting).toMatchObject({ transactionId, state: 'paid' })

@@ -575,33 +575,6 @@ it.each([
   expect(contradicts({ code, isOther: true }, payments)).toBe(false)
 })
 
-describe('the delay of a notification', () => {
-  it('is zero if it arrived before the payment was seen, and is measured once', async () => {
-    const [before, zero] = [
-      await readMetric('ipn_delay_seconds_count'),
-      await readMetric('ipn_delay_seconds_bucket{le="0"}'),
-    ]
-    await makeTransaction(lab, id)
-    await notifyOf(lab, id)
-    await syncDue(lab.service.ctx)
-    await notifyOf(lab, id, { svc_OrderID: 'again' })
-    await syncAgain(lab, id)
-    expect(await readMetric('ipn_delay_seconds_count')).toBe(before + 1)
-    expect(await readMetric('ipn_delay_seconds_bucket{le="0"}')).toBe(zero + 1)
-  })
-
-  it('is measured from the first payment seen if a sync request came first', async () => {
-    await finish()
-    const before = await readMetric('ipn_delay_seconds_sum')
-    await lab.database.sql`update payments set first_seen_at = first_seen_at - interval '1 hour'`
-    await notifyOf(lab, id)
-    await syncAgain(lab, id)
-    const sum = (await readMetric('ipn_delay_seconds_sum')) - before
-    expect(sum).toBeGreaterThanOrEqual(3600)
-    expect(sum).toBeLessThan(3700)
-  })
-})
-
 describe('GET /v1/discrepancies', () => {
   const seed = (merchantCode: string, kind: string, count: number) => lab.database.sql`
     insert into discrepancies (merchant_code, transaction_id, kind, ours, theirs, at)

@@ -336,7 +336,7 @@ describe('a payment id that belongs to another transaction', () => {
         const committed = commitClaim(rig.service.ctx, claim)
         await waitUntilBlocked(rig.database)
         await commit()
-        expect(await committed).toMatchObject({ next: 'query_later' })
+        expect(await committed).toMatchObject({ end: { next: 'query_later' } })
       },
     )
     expect(await read('T-RACE')).toMatchObject({ attempts: 0, state: 'paid', leased: false })

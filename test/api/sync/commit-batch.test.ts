@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { GatewayCall, PaymentList } from '../../../src/gateway/types.ts'
 import { claimDue } from '../../../src/sync/claim-due.ts'
-import { commitAnswer } from '../../../src/sync/sync-transaction.ts'
+import { commitAnswer } from '../../../src/sync/commit.ts'
 import type { QueryAnswer } from '../../../src/sync/types.ts'
 import { emptyTables } from '../../support/database.ts'
 import { makeTransaction, readItem, registerDue } from '../../support/sync.ts'
@@ -65,7 +65,7 @@ async function countCommits(): Promise<number> {
 describe('answers that are committed together', () => {
   it('are each written completely, in one commit', async () => {
     const settled = await commitAll(await ask())
-    expect(settled).toEqual(
+    expect(settled.map(({ end }) => end)).toEqual(
       ids.map(() => ({ next: 'idle', lastError: null, dueAgain: false, orderCheckDue: false })),
     )
     expect(await countCommits()).toBe(1)
@@ -119,7 +119,7 @@ describe('answers that are committed together', () => {
     await rig.database
       .sql`update transactions set lease_id = gen_random_uuid() where transaction_id = ${id(4)}`
     const settled = await commitAll(answers)
-    expect(settled.map((one) => 'next' in one && one.next)).toEqual([
+    expect(settled.map(({ end }) => end.next)).toEqual([
       'idle',
       'query_later',
       'query_later',

@@ -138,12 +138,12 @@ describe('after SYNC_MAX_ATTEMPTS failures a transaction is abandoned', () => {
     await makeTransaction(rig, id)
     await registerDue(rig, id)
     await misbehave({ kind: 'http500', times: 3 })
-    const { log, errors } = keepLog()
+    const { log, saying } = keepLog()
     const ctx = { ...rig.service.ctx, log }
     await syncAgain(rig, id, ctx)
     await syncAgain(rig, id, ctx)
     expect(await read(id)).toMatchObject({ attempts: 2, abandoned: false })
-    expect(errors()).toEqual([])
+    expect(saying('abandoned')).toEqual([])
     await syncAgain(rig, id, ctx)
     expect(await read(id)).toMatchObject({
       attempts: 3,
@@ -152,14 +152,18 @@ describe('after SYNC_MAX_ATTEMPTS failures a transaction is abandoned', () => {
       leased: false,
       lastError: 'HTTP status 500',
     })
-    return errors()
+    return saying('abandoned')
   }
 
-  it('with an error in the log, and shown in its sync status', async () => {
-    expect(await abandon('T-1')).toMatchObject([
-      { transactionId: 'T-1', merchantCode: 'UFLIYL', lastError: 'HTTP status 500' },
+  it('with a line in the log that calls nobody, whose hint can be followed, and shown in its sync status', async () => {
+    const id = 'T 1/?ö'
+    expect(await abandon(id)).toMatchObject([
+      {
+        ...{ level: 30, transactionId: id, merchantCode: 'UFLIYL', lastError: 'HTTP status 500' },
+        msg: 'transaction abandoned; POST /v1/transactions/T%201%2F%3F%C3%B6/sync queries it again',
+      },
     ])
-    expect((await rig.transaction('T-1')).sync).toMatchObject({
+    expect((await rig.transaction(encodeURIComponent(id))).sync).toMatchObject({
       status: 'abandoned',
       nextAttemptAt: null,
       attempts: 3,
@@ -183,18 +187,18 @@ describe('after SYNC_MAX_ATTEMPTS failures a transaction is abandoned', () => {
     expect(await read('T-3')).toMatchObject({ state: 'paid', abandoned: false, dueInMs: null })
   })
 
-  it('but not, and without an error in the log, when a request arrives during the last of them', async () => {
+  it('but not, and without a line in the log, when a request arrives during the last of them', async () => {
     await makeTransaction(rig, 'T-4')
     await registerDue(rig, 'T-4')
     await rig.database.sql`update transactions set attempts = 2`
     await misbehave({ kind: 'acceptThenHang', times: 1 })
-    const { log, errors } = keepLog()
+    const { log, saying } = keepLog()
     const round = syncDue({ ...rig.service.ctx, log })
     await waitForQueries(rig, 'T-4', 1)
     await notifyOf(rig, 'T-4')
     await round
     expect(await read('T-4')).toMatchObject({ abandoned: false, attempts: 0, leased: false })
-    expect(errors()).toEqual([])
+    expect(saying('abandoned')).toEqual([])
   })
 })
 
@@ -281,7 +285,7 @@ describe('an open answer', () => {
     async (_, id, list) => {
       await makeTransaction(rig, id, list)
       await registerDue(rig, id)
-      const { log, errors } = keepLog()
+      const { log, saying } = keepLog()
       const ctx = { ...rig.service.ctx, log }
       await syncAgain(rig, id, ctx)
       expect((await read(id)).dueInMs).toBeGreaterThan(4000)
@@ -302,7 +306,7 @@ describe('an open answer', () => {
         dueInMs: null,
         lastError: 'still open: pending, not final',
       })
-      expect(errors()).toHaveLength(1)
+      expect(saying('abandoned')).toHaveLength(1)
       await rig.control('POST', '/transactions', {
         transactionId: id,
         payments: [{ amount: '1', paymentMethod: 'QR', status: 'SUCCESS' }],

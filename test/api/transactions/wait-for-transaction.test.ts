@@ -4,7 +4,7 @@ import { formatWakeKey } from '../../../src/db/transaction-key.ts'
 import { createWaiters } from '../../../src/platform/concurrency/waiters.ts'
 import type { Service } from '../../../src/service.ts'
 import { expectProblem, seedTransaction, withKey } from '../../support/api.ts'
-import { MERCHANT, postIpn, signIpn, startTestService } from '../../support/service.ts'
+import { addKey, MERCHANT, postIpn, signIpn, startTestService } from '../../support/service.ts'
 import { useRig } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
@@ -123,14 +123,64 @@ describe('with an ETag', () => {
   })
 })
 
-it('an unknown transaction is a 404 at once, also with wait', async () => {
-  const started = performance.now()
-  await expectProblem(
-    await rig.api('/v1/transactions/T-NOBODY?wait=60'),
-    404,
-    'transaction_not_found',
-  )
-  expect(performance.now() - started).toBeLessThan(5_000)
+describe('an id that nobody knows yet', () => {
+  const notifyOf = (svc_TransactionID: string) =>
+    postIpn(rig.service.url, signIpn({ svc_TransactionID }))
+
+  it('is answered when its notification comes, which costs its readers one read and no polls', async () => {
+    const reads = vi.spyOn(rig.service.ctx.transactionLookups, 'add')
+    const answers = ['T-SOON', 'T-SOON'].map((id) => read(id, 50, '"none"'))
+    await waiting(2)
+    expect(reads.mock.calls.length).toBe(2)
+    await notifyOf('T-ANOTHER')
+    await notifyOf('T-SOON')
+    for (const { status, text, ms } of await Promise.all(answers)) {
+      expect([status, JSON.parse(text).transactionId]).toEqual([200, 'T-SOON'])
+      expect(ms).toBeLessThan(40_000)
+    }
+    // Each of the two reads once more; what both read then, they share.
+    expect(reads.mock.calls.length).toBeLessThanOrEqual(6)
+    reads.mockRestore()
+  })
+
+  it('is waited for until it is final where no ETag says otherwise', async () => {
+    const answer = read('T-LATER', 60)
+    await waiting(1)
+    const reads = vi.spyOn(rig.service.ctx.transactionLookups, 'add')
+    await notifyOf('T-LATER')
+    await waitUntil(() => reads.mock.calls.length > 1, { what: 'the reads after the notification' })
+    reads.mockRestore()
+    await waiting(1)
+    await change('T-LATER', 'paid', true)
+    expect(JSON.parse((await answer).text)).toMatchObject({ state: 'paid', final: true })
+  })
+
+  it('is answered when a query is requested for it', async () => {
+    const answer = read('T-ASKED', 60, '"none"')
+    await waiting(1)
+    await rig.api('/v1/transactions/T-ASKED/sync', { method: 'POST' })
+    expect((await answer).status).toBe(200)
+  })
+
+  it('is a 404 at the time-out, and at once without wait', async () => {
+    const { ms, status } = await read('T-NOBODY', 1)
+    expect(status).toBe(404)
+    expect(ms).toBeGreaterThan(950)
+    const at = await rig.api('/v1/transactions/T-NOBODY?wait=0')
+    await expectProblem(at, 404, 'transaction_not_found')
+    expect((await rig.api('/v1/transactions/T-NOBODY')).status).toBe(404)
+  })
+
+  it("is still a 404 for a key of another account when the owner's notification has come", async () => {
+    const key = 'shop2-only-key-of-32-characters-0'
+    await addKey(rig.database, key, ['payments:read'], 'SHOP2')
+    const path = `${rig.service.url}/v1/transactions/T-THEIRS?wait=3`
+    const [owner, other] = [read('T-THEIRS', 60, '"none"'), fetch(path, withKey(key))]
+    await waiting(2)
+    await notifyOf('T-THEIRS')
+    expect((await owner).status).toBe(200)
+    await expectProblem(await other, 404, 'transaction_not_found')
+  })
 })
 
 it('the commit of a query wakes the reader: from notification to answer without polling', async () => {
@@ -232,7 +282,7 @@ it('a reader that disconnects is removed', async () => {
   await waiting(0)
 })
 
-it('a stopping service answers its waiting readers at once with the current state', async () => {
+it('a stopping service answers its waiting readers at once with the current state, of an unknown id with 503', async () => {
   const settings = { ROLE: 'web' }
   const stopping = await startTestService(rig.database, rig.sandbox.url, { settings })
   await seedTransaction(rig.database, { transactionId: 'T-STOP' })
@@ -240,8 +290,9 @@ it('a stopping service answers its waiting readers at once with the current stat
   const answers = [
     timed(fetch(path, withKey())),
     timed(fetch(path, withKey(undefined, { 'if-none-match': await tagOf('T-STOP') }))),
+    timed(fetch(path.replace('T-STOP', 'T-UNKNOWN'), withKey())),
   ]
-  await waiting(2, stopping)
+  await waiting(3, stopping)
   const started = performance.now()
   await stopping.stop()
   expect(
@@ -249,6 +300,7 @@ it('a stopping service answers its waiting readers at once with the current stat
   ).toEqual([
     [200, 'close'],
     [304, 'close'],
+    [503, 'close'],
   ])
   expect(performance.now() - started).toBeLessThan(5_000)
 })

@@ -2,7 +2,7 @@ import type { Guard } from './guard.ts'
 
 export const ANSWERS: readonly Guard[] = [
   {
-    file: 'src/sync/sync-transaction.ts',
+    file: 'src/sync/commit.ts',
     text: '    const reason = explainRefusedAnswer(error)\n    if (reason === undefined) throw error\n',
     mutation: "    const reason = explainRefusedAnswer(error) ?? 'refused'\n",
     test: 'test/api/sync/retry.test.ts',
@@ -11,7 +11,7 @@ export const ANSWERS: readonly Guard[] = [
     control: 'an open answer code 9 is polled, not counted as a failure',
   },
   {
-    file: 'src/sync/sync-transaction.ts',
+    file: 'src/sync/commit.ts',
     text: '      if (isWorthRepeating(error)) return commit()\n',
     mutation: "      if (isWorthRepeating(error) && error === '') return commit()\n",
     test: 'test/api/sync/retry.test.ts',

@@ -97,7 +97,7 @@ export const CLAIMS: readonly Guard[] = [
     mutation: '  if (step.attempts > settings.SYNC_MAX_ATTEMPTS && !unconfirmed)',
     test: 'test/api/sync/retry.test.ts',
     claim:
-      'after SYNC_MAX_ATTEMPTS failures a transaction is abandoned with an error in the log, and shown in its sync status',
+      'after SYNC_MAX_ATTEMPTS failures a transaction is abandoned with a line in the log that calls nobody, whose hint can be followed, and shown in its sync status',
     control: 'an open answer code 9 is polled, not counted as a failure',
   },
   {

@@ -32,7 +32,7 @@ export const FEED: readonly Guard[] = [
     text: "...withScope('payments:read') }",
     mutation: "...withScope('refunds:read') }",
     test: 'test/api/every-route.test.ts',
-    claim: 'GET /v1/events is refused to every key without its scope, whatever else that may do',
+    claim: 'GET /v1/events is refused to a key that has every scope but its own',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {

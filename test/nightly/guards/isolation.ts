@@ -6,8 +6,7 @@ export const ISOLATION: readonly Guard[] = [
     text: "  ...withScope('ops'),",
     mutation: "  ...withScope('payments:read'),",
     test: 'test/api/every-route.test.ts',
-    claim:
-      'GET /v1/discrepancies is refused to every key without its scope, whatever else that may do',
+    claim: 'GET /v1/discrepancies is refused to a key that has every scope but its own',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
@@ -24,7 +23,7 @@ export const ISOLATION: readonly Guard[] = [
     text: "...withScope('payments:read') }",
     mutation: "...withScope('cards:read') }",
     test: 'test/api/every-route.test.ts',
-    claim: 'GET /v1/payments is refused to every key without its scope, whatever else that may do',
+    claim: 'GET /v1/payments is refused to a key that has every scope but its own',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
@@ -48,8 +47,7 @@ export const ISOLATION: readonly Guard[] = [
     text: "...withScope('ops') }",
     mutation: "...withScope('ops'), middleware: [] }",
     test: 'test/api/every-route.test.ts',
-    claim:
-      'POST /v1/discrepancies/:id/note is refused to every key without its scope, whatever else that may do',
+    claim: 'POST /v1/discrepancies/:id/note is refused to a key that has every scope but its own',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
@@ -100,8 +98,7 @@ export const ISOLATION: readonly Guard[] = [
     text: "...withScope('payments:read') }",
     mutation: "...withScope('cards:read') }",
     test: 'test/api/every-route.test.ts',
-    claim:
-      'GET /v1/transactions is refused to every key without its scope, whatever else that may do',
+    claim: 'GET /v1/transactions is refused to a key that has every scope but its own',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {

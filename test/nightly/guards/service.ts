@@ -64,7 +64,7 @@ export const SERVICE: readonly Guard[] = [
     mutation: "  ...withScope('refunds:write'),",
     test: 'test/api/every-route.test.ts',
     claim:
-      'POST /v1/refunds/:refundId/approval is refused to every key without its scope, whatever else that may do',
+      'POST /v1/refunds/:refundId/approval is refused to a key that has every scope but its own',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
@@ -73,7 +73,7 @@ export const SERVICE: readonly Guard[] = [
     mutation: "  ...{ ...withScope('refunds:write'), middleware: [] },",
     test: 'test/api/every-route.test.ts',
     claim:
-      'POST /v1/refunds/:refundId/cancellation is refused to every key without its scope, whatever else that may do',
+      'POST /v1/refunds/:refundId/cancellation is refused to a key that has every scope but its own',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
@@ -82,7 +82,7 @@ export const SERVICE: readonly Guard[] = [
     mutation: "withDryRun(withScope('refunds:read'))",
     test: 'test/api/every-route.test.ts',
     claim:
-      'POST /v1/transactions/:transactionId/surplus-refund is refused to every key without its scope, whatever else that may do',
+      'POST /v1/transactions/:transactionId/surplus-refund is refused to a key that has every scope but its own',
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
 ]

@@ -69,7 +69,7 @@ export const SETTINGS: readonly Guard[] = [
     control: 'demo mode is on when nothing is set, with an account of its own',
   },
   {
-    file: 'src/start/stop.ts',
+    file: 'src/start/start.ts',
     text: '      if (stopped) stopped = stopped.then(stopAll)\n',
     mutation: '',
     test: 'test/unit/start/stop.test.ts',
@@ -77,7 +77,7 @@ export const SETTINGS: readonly Guard[] = [
     control: 'a process that was never ready does not drain',
   },
   {
-    file: 'src/start/stop.ts',
+    file: 'src/start/start.ts',
     text: '    for (let part = running.pop(); part; part = running.pop()) await part.stop()',
     mutation:
       '    for (let part = running.shift(); part; part = running.shift()) await part.stop()',

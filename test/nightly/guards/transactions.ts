@@ -25,4 +25,41 @@ export const TRANSACTIONS: readonly Guard[] = [
     claim: "the contract's table of states all refunded",
     control: "the contract's table of states a success",
   },
+  {
+    file: 'src/ipn/inbox.ts',
+    text: "notification.kind === 'payment' && results[place]?.status === 'fulfilled'",
+    mutation: "notification.kind === 'payment' && results[place]?.status === 'rejected'",
+    test: 'test/api/transactions/wait-for-transaction.test.ts',
+    claim:
+      'an id that nobody knows yet is answered when its notification comes, which costs its readers one read and no polls',
+    control: 'without an ETag a final transaction is answered at once',
+  },
+  {
+    file: 'src/transactions/wait-for-transaction.ts',
+    text: 'if (left <= 0 || end.aborted) throw unknownTransaction(transactionId)',
+    mutation: 'if (left <= 60_000 || end.aborted) throw unknownTransaction(transactionId)',
+    test: 'test/api/transactions/wait-for-transaction.test.ts',
+    claim:
+      'an id that nobody knows yet is answered when its notification comes, which costs its readers one read and no polls',
+    control: 'without an ETag a final transaction is answered at once',
+  },
+  {
+    file: 'src/transactions/wait-for-transaction.ts',
+    text: 'const found = await findIfKnown(ctx, merchants, transactionId)',
+    mutation:
+      'const found = await findIfKnown(ctx, merchants.length > 0 ? ctx.merchants : merchants, transactionId)',
+    test: 'test/api/transactions/wait-for-transaction.test.ts',
+    claim:
+      "an id that nobody knows yet is still a 404 for a key of another account when the owner's notification has come",
+    control: 'an id that nobody knows yet is a 404 at the time-out, and at once without wait',
+  },
+  {
+    file: 'src/transactions/wait-for-transaction.ts',
+    text: 'if (ctx.stopping.aborted) {',
+    mutation: 'if (ctx.stopping.aborted && merchants.length === 0) {',
+    test: 'test/api/transactions/wait-for-transaction.test.ts',
+    claim:
+      'a stopping service answers its waiting readers at once with the current state, of an unknown id with 503',
+    control: 'without an ETag a final transaction is answered at once',
+  },
 ]

@@ -95,7 +95,9 @@ it('a database that is unreachable is no wrong use: the same command may succeed
   for (const args of [['migrate'], ['migrate', '--plan']]) {
     const { code, out, err } = await runCli(args, { DATABASE_URL })
     expect({ code, out }).toEqual({ code: 1, out: '' })
-    expect(err).toMatch(/^error: the database is unreachable \(ECONNREFUSED\); check [^\n]+\n$/)
+    expect(err).toMatch(
+      /^error: The database at DATABASE_URL is unreachable \(ECONNREFUSED\): check [^\n]+\n$/,
+    )
   }
 })
 

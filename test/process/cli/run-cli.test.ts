@@ -23,12 +23,12 @@ async function run(
 
 it('as a process, data goes to standard output, messages to standard error, and the exit code tells the result', async () => {
   const signed = { ...PUBLISHED_REFUND, svc_SecureHash: PUBLISHED_REFUND_HASH }
-  const right = await run(['verify'], JSON.stringify(signed), undefined, spawnCli)
-  expect(right).toMatchObject({ code: 0, err: '' })
   const changed = JSON.stringify({ ...signed, svc_Amount: 10001 })
-  const wrong = await run(['verify'], changed, undefined, spawnCli)
+  const [wrong, unused] = await Promise.all([
+    run(['verify'], changed, undefined, spawnCli),
+    run(['sing'], '', {}, spawnCli),
+  ])
   expect(wrong).toMatchObject({ code: 1, err: '', out: expect.stringContaining('NOT VALID') })
-  const unused = await run(['sing'], '', {}, spawnCli)
   expect(unused).toMatchObject({ code: 2, out: '' })
   expect(unused.err).toMatch(/^error: unknown command 'sing'.*\n$/)
 })

@@ -9,6 +9,7 @@ import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.ts'
 import { openPool } from '../../../src/platform/postgres/pool.ts'
 import { makeAuthority } from '../../support/certificates.ts'
 import { startDatabaseProxy } from '../../support/database-proxy.ts'
+import { hurry } from '../../support/hurry.ts'
 import { pickPort, runMain, settingsFor } from '../../support/process.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -202,3 +203,23 @@ it('a short statement sent on a connection that breaks at that moment does not c
   }
   expect(await ask()).toEqual([{ n: 1 }])
 })
+
+// A statement that is late is cancelled through a connection of its own.
+it.each([['refuses TLS'], ['has no certificate']])(
+  'a request to cancel a statement is given up when the server %s by then',
+  async (reason) => {
+    const proxy = await startProxy(RIGHT)
+    const { sql } = open(proxy.url('require'))
+    await sql`select 1`
+    if (reason === 'refuses TLS') proxy.answer = 'N'
+    else proxy.identity = undefined
+    hurry(35_000, 200)
+    const asked = proxy.seen.asked
+    const unhandled = vi.fn()
+    process.on('unhandledRejection', unhandled)
+    onTestFinished(() => void process.off('unhandledRejection', unhandled))
+    await sql`select pg_sleep(1)`
+    expect(proxy.seen.asked).toBe(asked + 1)
+    expect(unhandled).not.toHaveBeenCalled()
+  },
+)

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { openDatabase } from '../../../src/db/client.ts'
 import { isDatabaseUnavailable } from '../../../src/platform/postgres/errors.ts'
@@ -5,11 +6,20 @@ import { openPool } from '../../../src/platform/postgres/pool.ts'
 import { runInTransaction } from '../../../src/platform/postgres/transaction.ts'
 import { startClosingServer } from '../../support/closing-server.ts'
 import { startEveryConnection } from '../../support/connections.ts'
+import { startDatabaseProxy } from '../../support/database-proxy.ts'
 import { startProxyTo } from '../../support/tcp-proxy.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const database = useTestDatabase()
+
+function createSignal() {
+  let give = () => {}
+  const given = new Promise<void>((resolve) => {
+    give = resolve
+  })
+  return { given, give }
+}
 
 it('a server that vanished without closing anything fails what waits for it, and the pool recovers', async () => {
   const proxy = await startProxyTo(database.url)
@@ -49,6 +59,23 @@ it('a server that vanished is noticed by a new connection that it does not answe
   proxy.stall('all')
   const codes: string[] = []
   patient`select 1`.catch((error: { code: string }) => codes.push(error.code))
+  await expect.poll(() => codes, { timeout: 20_000 }).toEqual(['ETIMEDOUT'])
+})
+
+// Before the values of a new statement are sent, the driver waits for its description, which nothing ends.
+it('a server that vanished in the middle of a description is noticed', async () => {
+  const proxy = await startDatabaseProxy(database.url)
+  onTestFinished(() => proxy.stop())
+  const { sql, close } = openPool(proxy.url(), 1, { silenceMs: 500 })
+  onTestFinished(close)
+  await sql`select 1`
+  const PARSED = Buffer.from('1\0\0\0\u0004')
+  proxy.alter = (answer) => {
+    proxy.alter = () => Buffer.alloc(0)
+    return answer.subarray(0, PARSED.length)
+  }
+  const codes: string[] = []
+  sql`select ${'a parameter'}::text`.catch((error: { code: string }) => codes.push(error.code))
   await expect.poll(() => codes, { timeout: 20_000 }).toEqual(['ETIMEDOUT'])
 })
 
@@ -98,6 +125,49 @@ it('a network without a route to the server fails who waits, and not the process
   const { sql, close } = openDatabase('postgres://u@255.255.255.255:5432/x', 1)
   onTestFinished(close)
   await expect(sql`select 1`).rejects.toMatchObject({ syscall: 'connect' })
+})
+
+it('a pool keeps its size when some connections fail while others open', async () => {
+  const proxy = await startDatabaseProxy(database.url)
+  onTestFinished(() => proxy.stop())
+  const { sql, close } = openPool(proxy.url(), 2)
+  onTestFinished(close)
+  const held = new Map<Socket, Buffer>()
+  // The first connection is slow to open, the second one fails meanwhile, and further ones are slow again.
+  proxy.alter = (answer, client) => {
+    if (held.size === 1 && !held.has(client)) client.destroy()
+    held.set(client, Buffer.concat([held.get(client) ?? Buffer.alloc(0), answer]))
+    return Buffer.alloc(0)
+  }
+  const run = (work: () => Promise<unknown>) =>
+    runInTransaction(sql, async (tx) => {
+      await tx`select 1`
+      await work()
+    })
+  let refused = 0
+  const startUnit = () =>
+    run(async () => {}).catch(() => {
+      refused += 1
+    })
+  const early = [startUnit()]
+  await waitUntil(() => held.size > 0, { what: 'a connection that opens' })
+  early.push(startUnit())
+  await waitUntil(() => held.size > 2 || refused === 2, { what: 'a connection that fails' })
+  const [first] = held
+  const { alter } = proxy
+  proxy.alter = (answer, client) => (client === first?.[0] ? answer : alter(answer, client))
+  first?.[0].write(first[1])
+  await Promise.all(early)
+  proxy.alter = (answer) => answer
+  for (const [client, bytes] of held) if (client !== first?.[0]) client.write(bytes)
+  // Two units of work meet: each goes on once the other has begun.
+  const begun = [createSignal(), createSignal()] as const
+  const meet = (own: 0 | 1) =>
+    run(async () => {
+      begun[own].give()
+      await begun[1 - own]?.given
+    })
+  await expect(Promise.all([meet(0), meet(1)])).resolves.toHaveLength(2)
 })
 
 it('attempts to connect wait longer the more of them have failed', async () => {

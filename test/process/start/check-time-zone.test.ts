@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { runCheck } from '../../../src/start/check.ts'
+import { runCheck } from '../../../src/cli/check.ts'
 import { settingsFor } from '../../support/process.ts'
 import { useTestDatabase } from '../../support/use-started.ts'
 

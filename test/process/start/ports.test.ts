@@ -1,10 +1,13 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { expect, it, onTestFinished } from 'vitest'
+import { explainError } from '../../../src/cli/explain.ts'
 import { readConfig } from '../../../src/config/config.ts'
-import { listen } from '../../../src/http/server.ts'
-import { explainError, explainPort } from '../../../src/start/explain-error.ts'
-import { settingsFor } from '../../support/process.ts'
+import { type Binding, listen } from '../../../src/http/server.ts'
+import { runMain, settingsFor } from '../../support/process.ts'
+import { useTestDatabase } from '../../support/use-started.ts'
+
+const database = useTestDatabase()
 
 /** Returns a port that another program uses. */
 async function takePort(): Promise<number> {
@@ -16,39 +19,39 @@ async function takePort(): Promise<number> {
 }
 
 /** Listens there, which fails, and returns what the start says of it. */
-async function failAt(host: string, port: number, env: Record<string, string>): Promise<string> {
-  const failure = await listen(createServer(), host, port).catch((error: unknown) => error)
-  return explainError(explainPort(failure, readConfig(env)))
+async function failAt(binding: Binding): Promise<string> {
+  return explainError(await listen(createServer(), binding).catch((error: unknown) => error))
 }
 
-it.each([
-  ['PORT', { SANDBOX_PORT: '0' }],
-  ['METRICS_PORT', { PORT: '0', SANDBOX_PORT: '0' }],
-  ['SANDBOX_PORT', { PORT: '0' }],
-])('a port in use of %s is named with its address', async (setting, others) => {
-  const port = await takePort()
-  expect(await failAt('127.0.0.1', port, { ...others, [setting]: String(port) })).toBe(
-    `${setting}: another program listens on 127.0.0.1:${port}; stop it, or set ${setting} to another port`,
-  )
-})
+const settings = { host: 'METRICS_HOST', port: 'METRICS_PORT' }
 
-it('a port in use at a name is named with the name', async () => {
-  const port = await takePort()
-  const env = { HOST: 'localhost', PORT: String(port), SANDBOX_PORT: '0' }
-  expect(await failAt('127.0.0.1', port, env)).toMatch(
-    /^PORT: another program listens on localhost/,
-  )
-})
+it.each(['127.0.0.1', 'localhost'])(
+  'a port in use at %s is named with its setting',
+  async (host) => {
+    const port = await takePort()
+    expect(await failAt({ host, port, settings })).toBe(
+      `METRICS_PORT: another program listens on ${host}:${port}; stop it, or set METRICS_PORT to another port`,
+    )
+  },
+)
 
 it('an address of another machine gives a line that names its setting', async () => {
   // Reserved for documentation (RFC 5737): no machine has it.
-  const address = '192.0.2.1'
-  const sandbox = { DEMO: 'true', PORT: '0', SANDBOX_PORT: '0' }
-  expect(await failAt(address, 0, { ...sandbox, HOST: address })).toMatch(
-    /^HOST: cannot listen on 192\.0\.2\.1 \(EADDRNOTAVAIL\); set HOST to /,
+  expect(await failAt({ host: '192.0.2.1', port: 0, settings })).toMatch(
+    /^METRICS_HOST: cannot listen on 192\.0\.2\.1 \(EADDRNOTAVAIL\); set METRICS_HOST to /,
   )
-  const metrics = { METRICS_HOST: address, METRICS_PORT: '9464' }
-  expect(await failAt(address, 9464, { ...sandbox, ...metrics })).toMatch(/^METRICS_HOST: cannot/)
+})
+
+it('a start whose port is in use names PORT, and ends with 1', async () => {
+  const port = await takePort()
+  const { ended, output } = runMain({
+    ...settingsFor(database.url, 'http://127.0.0.1:9'),
+    PORT: String(port),
+  })
+  expect(await ended).toBe(1)
+  expect(output().err).toBe(
+    `PORT: another program listens on 127.0.0.1:${port}; stop it, or set PORT to another port\n`,
+  )
 })
 
 it('the sandbox and the service cannot listen on one port, unless their addresses differ', () => {

@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import { createLog } from '../../../src/platform/telemetry/log.ts'
-import { createParts, createStop, type Part } from '../../../src/start/stop.ts'
+import { createParts, createStop, type Part } from '../../../src/start/start.ts'
 
 afterEach(() => {
   vi.useRealTimers()

@@ -22,7 +22,7 @@ import {
   makeFolder,
   query,
   readAnswer,
-  runFixtureAs,
+  runOwnerAs,
   startHere,
 } from '../../../support/embedded.ts'
 
@@ -54,7 +54,7 @@ describe('the files of the embedded database', { timeout: 60_000 }, () => {
     const folder = makeFolder()
     const user = isRoot ? NOBODY : {}
     if (isRoot) chownSync(folder, NOBODY.uid, NOBODY.gid)
-    const answer = await readAnswer(runFixtureAs(user, 'embedded-owner', [folder, 'hold']))
+    const answer = await readAnswer(runOwnerAs(user, [folder, 'hold']))
     const { url } = z.object({ url: z.string() }).parse(answer)
     expect(await query(url, 'select 1 as one')).toEqual([{ one: 1 }])
     expect(statSync(join(folder, 'postgres')).uid).toBe(isRoot ? NOBODY.uid : process.getuid?.())

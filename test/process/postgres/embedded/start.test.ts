@@ -8,7 +8,7 @@ import {
   query,
   READ_BACK,
   readAnswer,
-  runFixture,
+  runOwner,
   STORE,
   Started,
   startElsewhere,
@@ -76,7 +76,7 @@ describe('the embedded database', { timeout: 60_000 }, () => {
   it('is started once by two processes that create it at the same time', async () => {
     const folder = makeFolder()
     const answers = await Promise.all(
-      [1, 2].map(async () => await readAnswer(runFixture('embedded-owner', [folder, 'hold']))),
+      [1, 2].map(async () => await readAnswer(runOwner([folder, 'hold']))),
     )
     const [started, ...others] = answers.filter((one) => Started.safeParse(one).success)
     expect(others).toEqual([])
@@ -102,7 +102,7 @@ describe('the embedded database', { timeout: 60_000 }, () => {
   })
 
   it('does not notice a Ctrl-C in the terminal: its process decides when it stops', async () => {
-    const owner = runFixture('embedded-owner', [makeFolder(), 'hold'], { detached: true })
+    const owner = runOwner([makeFolder(), 'hold'], { detached: true })
     const { url } = Started.parse(await readAnswer(owner))
     const interrupted = readAnswer(owner)
     process.kill(-(owner.pid ?? 0), 'SIGINT')

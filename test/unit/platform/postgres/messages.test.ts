@@ -28,18 +28,19 @@ const SIZES = Array.from({ length: 120 }, (_, index) => index + 1)
 function readIn(
   size: number,
   bytes: Buffer,
-  { readOnly = false, isInTransaction = false, isOwed = false } = {},
+  { readOnly = false, isInTransaction = false, isOwed = false, isOurs = false } = {},
 ) {
   let ready = 0
-  const read = createReader(
-    (type, body) => {
+  const read = createReader({
+    judge(type, body) {
       if (type === 'E') return readError(body, { readOnly, isInTransaction })
       if (type === 'S') return readParameter(body, readOnly)
       ready += 1
       return undefined
     },
-    () => isOwed,
-  )
+    isOwed: () => isOwed,
+    isOurs: () => isOurs && ready === 0,
+  })
   const passed: Buffer[] = []
   for (let at = 0; at < bytes.length; at += size) {
     const result = read(bytes.subarray(at, at + size))
@@ -84,6 +85,14 @@ describe('however a session is cut into chunks, the reader', () => {
         expect(readIn(size, whole, { isOwed }).passed.equals(whole)).toBe(true)
       }
       expect(readIn(size, refused).passed.equals(refused)).toBe(true)
+    }
+  })
+
+  it('keeps from the driver what is not for it, up to where the server is ready', () => {
+    const ours = Buffer.concat([message('T', 'x'.repeat(300)), error('ERROR', '42501'), READY])
+    for (const size of SIZES) {
+      const found = readIn(size, Buffer.concat([ours, BEFORE, AFTER]), { isOurs: true })
+      expect(found.passed.equals(Buffer.concat([BEFORE, AFTER])), `in chunks of ${size}`).toBe(true)
     }
   })
 

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
-import { listen } from './gateway.ts'
-import { startTcpProxy } from './tcp-proxy.ts'
-import { waitUntil } from './wait-until.ts'
+import { listen } from '../../support/gateway.ts'
+import { startTcpProxy } from '../../support/tcp-proxy.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 /** Starts a server that responds in capitals, a proxy in front of it, and a client. */
 async function startLine() {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Damage, judge, type Observed } from '../../nightly/crash-points/judge.ts'
+import { type Damage, judge, type Observed } from './judge.ts'
 
 /** A refund whose money moved once, on a gateway that does not deduplicate. */
 const MOVED: Observed = {

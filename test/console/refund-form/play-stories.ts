@@ -8,38 +8,11 @@ import { payOrder } from '../../support/orders.ts'
 import { refundPathOf } from '../../support/refund-form.ts'
 import { useRefundLab } from '../../support/use-started.ts'
 
-const lab = useRefundLab()
-const contexts: BrowserContext[] = []
-afterEach(async () => {
-  for (const context of contexts.splice(0)) await context.close()
-  await emptyTables(lab.database)
-})
-
-/** Opens a browser in which an agent is signed in. */
-async function openAgent(options: { script: boolean }) {
-  const agent = await addVisitor(lab.database, { roles: ['agent'] })
-  const context = await openProfile(options)
-  contexts.push(context)
-  await openSessionIn(context, lab.service.url, agent)
-  return { agent, context }
-}
-
-async function openPage(context: BrowserContext, path: string) {
-  const page = await context.newPage()
-  const problems = watchPage(page, lab.service.url)
-  await page.goto(lab.service.url + path)
-  return { page, problems }
-}
-
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click()
 /** Waits until the page shows a text: a click does not wait for the page it leads to. */
 const see = async (page: Page, text: string | RegExp) =>
   await page.getByRole('main').getByText(text).first().waitFor()
 const readMain = async (page: Page) => await page.getByRole('main').innerText()
-const listRefunds = async () =>
-  await lab.database.sql<{ id: string; amount: string; by: string }[]>`
-    select refund_id as id, amount, requested_by as by from refunds order by requested_at`
-
 /** Fills in a part to refund, and previews it. */
 async function preparePart(page: Page, amount: string) {
   await page.getByLabel('A part', { exact: true }).check()
@@ -49,13 +22,40 @@ async function preparePart(page: Page, amount: string) {
   await page.getByRole('button', { name: 'Confirm refund' }).waitFor()
 }
 
-describeInBrowser.each([{ script: true }, { script: false }])(
-  'with $script as script',
-  (options) => {
+/** @param script whether scripts run in the browser */
+export function playRefundFormStories(script: boolean): void {
+  describeInBrowser('the form of a refund', () => {
+    const lab = useRefundLab()
+    const contexts: BrowserContext[] = []
+    afterEach(async () => {
+      for (const context of contexts.splice(0)) await context.close()
+      await emptyTables(lab.database)
+    })
+
+    /** Opens a browser in which an agent is signed in. */
+    async function openAgent() {
+      const agent = await addVisitor(lab.database, { roles: ['agent'] })
+      const context = await openProfile({ script })
+      contexts.push(context)
+      await openSessionIn(context, lab.service.url, agent)
+      return { agent, context }
+    }
+
+    async function openPage(context: BrowserContext, path: string) {
+      const page = await context.newPage()
+      const problems = watchPage(page, lab.service.url)
+      await page.goto(lab.service.url + path)
+      return { page, problems }
+    }
+
+    const listRefunds = async () =>
+      await lab.database.sql<{ id: string; amount: string; by: string }[]>`
+    select refund_id as id, amount, requested_by as by from refunds order by requested_at`
+
     it('what was paid twice is found by its order, refunded, and seen to arrive', async () => {
       const first = await payOrder(lab, 'DH77', [{ amount: '150000' }])
       const second = await payOrder(lab, 'DH77', [{ amount: '150000' }])
-      const { agent, context } = await openAgent(options)
+      const { agent, context } = await openAgent()
       const { page, problems } = await openPage(context, '/console')
       await page.locator('input[name=q]').fill(second.transactionId)
       await page.locator('input[name=q]').press('Enter')
@@ -85,7 +85,7 @@ describeInBrowser.each([{ script: true }, { script: false }])(
 
     it('two tabs, a double click, a reload and the back button make one refund', async () => {
       const paid = await seedPaid(lab.database)
-      const { context } = await openAgent(options)
+      const { context } = await openAgent()
       const first = await openPage(context, refundPathOf(paid))
       const second = await openPage(context, refundPathOf(paid))
       await preparePart(first.page, '30')
@@ -112,7 +112,7 @@ describeInBrowser.each([{ script: true }, { script: false }])(
 
     it('what was typed wrongly is corrected where the focus is', async () => {
       const paid = await seedPaid(lab.database, { paymentMethod: 'QR' })
-      const { context } = await openAgent(options)
+      const { context } = await openAgent()
       const { page } = await openPage(context, refundPathOf(paid))
       await page.getByLabel('A part', { exact: true }).check()
       await page.getByLabel('Amount of the part').fill('1,000')
@@ -135,5 +135,5 @@ describeInBrowser.each([{ script: true }, { script: false }])(
       await page.waitForURL(/#refund-/)
       expect(await listRefunds()).toMatchObject([{ amount: '30' }])
     })
-  },
-)
+  })
+}

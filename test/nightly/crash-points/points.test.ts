@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { drawPoints, listPoints, mayDraw, readDraw } from '../../nightly/crash-points/points.ts'
+import { drawPoints, listPoints, mayDraw, readDraw } from './points.ts'
 
 const statements = Array.from({ length: 20 }, (_, n) => `store: insert refunds (${n})`)
 const points = listPoints(statements, true, 'connection lost')

@@ -2,13 +2,13 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { expect, it } from 'vitest'
-import { readProcess } from '../support/processes.ts'
-import { waitUntil } from '../support/wait-until.ts'
+import { readProcess } from '../../support/processes.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 /** Keeps a child that sleeps by SIGSTOP, and a cleanup that prints; then ends as it is told to. */
 const PROGRAM = `
   import { spawn } from 'node:child_process'
-  import { keepChild, keepCleanup, stopOnExit } from '${new URL('children.ts', import.meta.url).href}'
+  import { keepChild, keepCleanup, stopOnExit } from '${new URL('../../bench/children.ts', import.meta.url).href}'
   stopOnExit()
   const child = keepChild(spawn('sleep', ['600']))
   child.kill('SIGSTOP')

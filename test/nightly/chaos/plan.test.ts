@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { findRepeated } from '../../nightly/chaos/audit/rules.ts'
-import { describeMove, planMoves } from '../../nightly/chaos/moves.ts'
-import { type PortalWish, planWish, planWishes, type Wish } from '../../nightly/chaos/wishes.ts'
+import { findRepeated } from './audit/rules.ts'
+import { describeMove, planMoves } from './moves.ts'
+import { type PortalWish, planWish, planWishes, type Wish } from './wishes.ts'
 
 const listKinds = (seed: number, stormMs: number) => {
   const moves = Object.values(planMoves(seed, stormMs)).flat()

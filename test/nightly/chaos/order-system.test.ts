@@ -1,9 +1,9 @@
 import { createServer } from 'node:http'
 import { expect, it } from 'vitest'
-import { ACCOUNTS } from '../../nightly/chaos/accounts.ts'
-import { startOrderSystem } from '../../nightly/chaos/order-system.ts'
 import { listen } from '../../support/gateway.ts'
 import { waitUntil } from '../../support/wait-until.ts'
+import { ACCOUNTS } from './accounts.ts'
+import { startOrderSystem } from './order-system.ts'
 
 const [{ merchantCode }] = ACCOUNTS
 const WISH = {

@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { openDatabase } from '../../src/db/client.ts'
-import { pipeline, runInTransaction } from '../../src/platform/postgres/transaction.ts'
-import { nameStatement } from './postgres-wire.ts'
-import { startStatementProxy } from './statement-proxy.ts'
-import { useOwnDatabase } from './use-started.ts'
+import { openDatabase } from '../../../src/db/client.ts'
+import { pipeline, runInTransaction } from '../../../src/platform/postgres/transaction.ts'
+import { nameStatement } from '../../support/postgres-wire.ts'
+import { startStatementProxy } from '../../support/statement-proxy.ts'
+import { useOwnDatabase } from '../../support/use-started.ts'
 
 const database = useOwnDatabase()
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { compareSizes } from './growth.ts'
-import { readParts } from './parts.ts'
-import { type Measure, writeTable } from './report.ts'
-import { alternate, compare } from './rounds.ts'
+import { compareSizes } from '../../bench/growth.ts'
+import { readParts } from '../../bench/parts.ts'
+import { type Measure, writeTable } from '../../bench/report.ts'
+import { alternate, compare } from '../../bench/rounds.ts'
 
 const measure = (size: number, service: number[], baseline: number[]): Measure =>
   compare({

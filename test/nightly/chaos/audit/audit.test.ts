@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { audit, RULES } from '../../../nightly/chaos/audit/audit.ts'
+import { audit, RULES } from './audit.ts'
 import {
   findRefund,
   makeFeed,
@@ -10,15 +10,15 @@ import {
   setStatus,
   T1,
   TRANSACTION,
-} from '../../../nightly/chaos/audit/example.ts'
-import { FEED_LIES } from '../../../nightly/chaos/audit/feed-lies.ts'
-import type { Ledgers } from '../../../nightly/chaos/audit/ledgers.ts'
-import { LOST_LIES } from '../../../nightly/chaos/audit/lost-lies.ts'
-import { MONEY_LIES } from '../../../nightly/chaos/audit/money-lies.ts'
-import { ORDER_LIES } from '../../../nightly/chaos/audit/order-lies.ts'
-import { loseByDate, PORTAL_LIES, setState } from '../../../nightly/chaos/audit/portal-lies.ts'
-import { countLost } from '../../../nightly/chaos/audit/set-back.ts'
-import { listUndecidable } from '../../../nightly/chaos/audit/undecidable.ts'
+} from './example.ts'
+import { FEED_LIES } from './feed-lies.ts'
+import type { Ledgers } from './ledgers.ts'
+import { LOST_LIES } from './lost-lies.ts'
+import { MONEY_LIES } from './money-lies.ts'
+import { ORDER_LIES } from './order-lies.ts'
+import { loseByDate, PORTAL_LIES, setState } from './portal-lies.ts'
+import { countLost } from './set-back.ts'
+import { listUndecidable } from './undecidable.ts'
 
 const ALL_LIES = [...LOST_LIES, ...MONEY_LIES, ...PORTAL_LIES, ...FEED_LIES, ...ORDER_LIES]
 const WAITING = [{ id: R2, transactionId: T1 }]

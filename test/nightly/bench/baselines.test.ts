@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest'
-import { computeSecureHash } from '../../src/gateway/signature.ts'
-import { createTestDatabase, type OwnDatabase } from '../support/database.ts'
-import { waitUntil } from '../support/wait-until.ts'
-import { sign } from './baselines/signature.ts'
-import { createBaselineTables, createDueIndex } from './baselines/tables.ts'
-import { ACCOUNT, makeNotification } from './notifications.ts'
-import { findPort, makeEnv, startProcess } from './processes.ts'
+import { computeSecureHash } from '../../../src/gateway/signature.ts'
+import { sign } from '../../bench/baselines/signature.ts'
+import { createBaselineTables, createDueIndex } from '../../bench/baselines/tables.ts'
+import { ACCOUNT, makeNotification } from '../../bench/notifications.ts'
+import { findPort, makeEnv, startProcess } from '../../bench/processes.ts'
+import { createTestDatabase, type OwnDatabase } from '../../support/database.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const AUTHORIZED = { authorization: `Bearer ${ACCOUNT.apiKey}` }
 
@@ -41,7 +41,7 @@ const count = async (table: string) =>
 
 describe('the baselines of the benchmarks', () => {
   it('contain no code of the service', () => {
-    const folder = new URL('baselines/', import.meta.url)
+    const folder = new URL('../../bench/baselines/', import.meta.url)
     const imports = readdirSync(folder).flatMap((file) =>
       [
         ...readFileSync(new URL(file, folder), 'utf8').matchAll(/(?:from|import)[ (]+'(\.[^']*)'/g),

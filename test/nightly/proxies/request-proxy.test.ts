@@ -1,7 +1,7 @@
 import { createServer } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
-import { listen } from './gateway.ts'
-import { CUTS, type Cut, startRequestProxy } from './request-proxy.ts'
+import { listen } from '../../support/gateway.ts'
+import { CUTS, type Cut, startRequestProxy } from '../../support/request-proxy.ts'
 
 const ANSWER = 'HTTP/1.1 200 OK\r\nconnection: keep-alive\r\ncontent-length: 10\r\n\r\n0123456789'
 

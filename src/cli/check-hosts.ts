@@ -1,0 +1,97 @@
+import { once } from 'node:events'
+import { connect as connectPlain, isIP, type Socket } from 'node:net'
+import { connect, TLSSocket } from 'node:tls'
+import type { Config } from '../config/config.ts'
+import { CERTIFICATE_CODES } from './explain.ts'
+
+/** What is checked. */
+export type CheckName = 'settings' | 'database' | 'schema' | 'key' | 'clock' | 'gateway' | 'tokens'
+
+/** `skipped`: there is nothing to check, or an earlier check failed that this one depends on. */
+export type Status = 'ok' | 'failed' | 'skipped'
+
+/** The result of a check. `detail` is one line: what was found, and after a failure what to do; it holds no secret. */
+export type Finding = { name: CheckName; status: Status; detail: string }
+
+export type Add = (name: CheckName, status: Status, detail: string) => void
+
+/**
+ * Connects to the gateway, and to the token endpoints that are elsewhere, and completes the TLS handshake. No request is
+ * sent.
+ */
+export async function checkHosts(config: Config, timeoutMs: number, add: Add): Promise<void> {
+  const { GATEWAY_BASE_URL, GATEWAY_TIMEOUT_MS, accounts, sharedToken } = config
+  if (GATEWAY_BASE_URL === undefined) {
+    const detail =
+      'GATEWAY_BASE_URL is not set: the demo starts the sandbox gateway beside the service'
+    return add('gateway', 'skipped', detail)
+  }
+  const base = new URL(GATEWAY_BASE_URL)
+  const sources = [...accounts.map(({ token }) => token), sharedToken]
+  const origins = sources.flatMap((source) =>
+    source?.kind === 'client' ? [new URL(source.url, base).origin] : [],
+  )
+  const others = [...new Set(origins)].filter((origin) => origin !== base.origin)
+  const check = async (name: CheckName, setting: string, url: URL) => {
+    const limitMs = Math.min(GATEWAY_TIMEOUT_MS, timeoutMs)
+    try {
+      add(name, 'ok', await connectTo(url, limitMs))
+    } catch (error) {
+      add(name, 'failed', `${url.host} ${explainHost(readCode(error), setting, limitMs)}`)
+    }
+  }
+  await Promise.all([
+    check('gateway', 'GATEWAY_BASE_URL', base),
+    ...others.map((origin) => check('tokens', 'the token URL', new URL(origin))),
+  ])
+}
+
+/** Connects to the origin of a URL, for https with a handshake that verifies the certificate as every call does. */
+async function connectTo(url: URL, timeoutMs: number): Promise<string> {
+  const socket = openSocket(url)
+  try {
+    const event = socket instanceof TLSSocket ? 'secureConnect' : 'connect'
+    await once(socket, event, { signal: AbortSignal.timeout(timeoutMs) })
+    if (!(socket instanceof TLSSocket)) return `plain http to ${url.host}: nothing to verify`
+    const until = new Date(socket.getPeerCertificate().valid_to).toISOString().slice(0, 10)
+    return `${socket.getProtocol()} with ${url.host}, certificate valid until ${until}`
+  } finally {
+    socket.on('error', () => {}).destroy()
+  }
+}
+
+function openSocket({ protocol, hostname, port }: URL): Socket {
+  const host = hostname.replace(/^\[(.*)\]$/, '$1')
+  if (protocol === 'http:') return connectPlain({ host, port: Number(port || 80) })
+  // An address is no server name (RFC 6066, 3).
+  const servername = isIP(host) ? '' : host
+  const tls = { ALPNProtocols: ['http/1.1'], rejectUnauthorized: true }
+  return connect({ host, port: Number(port || 443), servername, ...tls })
+}
+
+function readCode(error: unknown): string {
+  if (!(error instanceof Error)) return 'UNKNOWN'
+  if (error.name === 'AbortError') return 'ETIMEDOUT'
+  if ('code' in error && typeof error.code === 'string') return error.code
+  // Several addresses were tried.
+  return error instanceof AggregateError ? readCode(error.errors[0]) : error.message
+}
+
+function explainHost(code: string, setting: string, timeoutMs: number): string {
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    return `has a certificate for another name: check ${setting}`
+  }
+  if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID') {
+    return `has a certificate that is not valid now (${code}): check the clock of this machine, or ask the gateway's operator`
+  }
+  if (CERTIFICATE_CODES.test(code)) {
+    return `has a certificate that is not trusted (${code}): for an authority of your own, set NODE_EXTRA_CA_CERTS to its file`
+  }
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') {
+    return `cannot be resolved (${code}): check ${setting} and the name servers of this machine`
+  }
+  if (code === 'ETIMEDOUT') {
+    return `did not complete a connection within ${timeoutMs} ms: check ${setting}, and firewalls on the way`
+  }
+  return `cannot be reached (${code}): check ${setting}, and firewalls on the way`
+}

@@ -1,0 +1,222 @@
+import { type Config, readConfig } from '../config/config.ts'
+import { ConfigError } from '../config/environment.ts'
+import type { Environment } from '../config/settings.ts'
+import { openDatabase, requireTimeZone } from '../db/client.ts'
+import { readDataKeys } from '../db/data-keys.ts'
+import {
+  countPending,
+  MIGRATE_COMMAND,
+  readPendingMigrations,
+  readSchemaName,
+  requireKnownSchema,
+} from '../db/migration-state.ts'
+import { TimeoutError, withTimeout } from '../platform/concurrency/timing.ts'
+import { computeKeyId } from '../platform/crypto/encryption.ts'
+import { findEmbeddedPostgres, requireStartable } from '../platform/postgres/embedded.ts'
+import { parseDatabaseUrl } from '../platform/postgres/hosts.ts'
+import { findWeakCommits } from '../platform/postgres/pool.ts'
+import type { Sql } from '../platform/postgres/types.ts'
+import { COMMIT, PACKAGE } from '../version.ts'
+import { type Add, checkHosts, type Finding, type Status } from './check-hosts.ts'
+import { explainError } from './explain.ts'
+
+/** A check found something wrong, and the message says what to do about it. */
+class CheckError extends Error {}
+
+/** For the database, and for each host (ms): with closing its connections less than 10 s. */
+const TIMEOUT_MS = 7_500
+
+/**
+ * Checks whether a start with these settings would succeed. Nothing is served, bound or written: the database is read in
+ * a read-only transaction, and the gateway gets no request.
+ * @param env the environment variables; this process's own if left out
+ * @param options `onFinding` is called with each finding as it comes
+ */
+export async function runCheck(
+  env?: Environment,
+  options: { timeoutMs?: number; onFinding?: (finding: Finding) => void } = {},
+) {
+  const { timeoutMs = TIMEOUT_MS, onFinding } = options
+  const checks: Finding[] = []
+  const add: Add = (name, status, detail) => {
+    checks.push({ name, status, detail })
+    onFinding?.({ name, status, detail })
+  }
+  const config = checkSettings(env, add)
+  // Beside each other, so that one that waits holds up no other.
+  if (config) {
+    await Promise.all([checkDatabase(config, timeoutMs, add), checkHosts(config, timeoutMs, add)])
+  } else {
+    const skipped = ['database', ...DEPENDENT.map(([name]) => name), 'gateway'] as const
+    for (const name of skipped)
+      add(name, 'skipped', 'not checked, because the settings are invalid')
+  }
+  const ok = checks.every(({ status }) => status !== 'failed')
+  return { ok, version: PACKAGE.version, commit: COMMIT, checks }
+}
+
+const SHOWN: Readonly<Record<Status, string>> = { ok: 'ok', failed: 'FAIL', skipped: 'skip' }
+
+/** Formats a finding as one line. Control characters could break it, or control the terminal. */
+export function presentFinding({ name, status, detail }: Finding): string {
+  return `${SHOWN[status].padEnd(5)} ${name.padEnd(9)} ${detail.replace(/\p{Cc}/gu, ' ')}\n`
+}
+
+/** Reads the settings, and the files that they name. Every invalid setting gives a finding of its own. */
+function checkSettings(env: Environment | undefined, add: Add): Config | undefined {
+  try {
+    const config = readConfig(env)
+    const codes = config.accounts.map(({ merchantCode }) => merchantCode)
+    const mode = config.demo ? 'demo mode' : 'production'
+    const what = codes.length === 1 ? 'account' : 'accounts'
+    add('settings', 'ok', `${mode}, role ${config.ROLE}, ${what} ${codes.join(', ')}`)
+    return config
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error
+    for (const line of error.lines) add('settings', 'failed', line)
+    return undefined
+  }
+}
+
+/** A database to check: `writes` opens a session only with a server that accepts writes, and `sql` one that can only read. */
+type Checked = { writes: Sql; sql: Sql; place: string; config: Config }
+
+/** What is checked of a database that can be used, in this order. Each returns what it found, or throws what is wrong. */
+const DEPENDENT: readonly [
+  'schema' | 'key' | 'clock',
+  (checked: Checked) => Promise<string | { skipped: string }>,
+][] = [
+  ['schema', checkSchema],
+  ['key', checkKey],
+  ['clock', checkClock],
+]
+
+async function checkDatabase(config: Config, timeoutMs: number, add: Add): Promise<void> {
+  const skipDependent = (reason: string) => {
+    for (const [name] of DEPENDENT) add(name, 'skipped', `not checked: ${reason}`)
+  }
+  const url = findDatabase(config)
+  if (typeof url === 'object') {
+    add('database', url.status, url.detail)
+    return skipDependent('there is no database')
+  }
+  const place = describeAddress(url)
+  const database = openDatabase(url, 1)
+  const { sql, close } = database.openReads(1)
+  const checked = { writes: database.sql, sql, place, config }
+  const until = performance.now() + timeoutMs
+  try {
+    for (const [name, check] of [['database', checkServer] as const, ...DEPENDENT]) {
+      try {
+        const found = await withTimeout(until - performance.now(), check(checked))
+        if (typeof found === 'string') add(name, 'ok', found)
+        else add(name, 'skipped', found.skipped)
+      } catch (error) {
+        add(name, 'failed', explainFailure(error, place, timeoutMs))
+        if (name === 'database') return skipDependent('the database cannot be used')
+      }
+    }
+  } finally {
+    await Promise.all([close(), database.close()])
+  }
+}
+
+function explainFailure(error: unknown, place: string, timeoutMs: number): string {
+  if (error instanceof ConfigError) return error.lines.join('; ')
+  if (error instanceof CheckError) return error.message
+  if (error instanceof TimeoutError) {
+    return `The database at DATABASE_URL (${place}) did not answer within ${timeoutMs} ms: check its address, firewalls on the way, and whether a server runs behind a proxy there`
+  }
+  return `${explainError(error).replace(/^Error: |\n.*/gs, '')} (${place})`
+}
+
+/** Finds the server to check; an embedded one only if it is running, because it is not started for a check. */
+function findDatabase({ DATABASE_URL, DATA_DIR }: Config) {
+  if (DATABASE_URL !== undefined) return DATABASE_URL
+  try {
+    const found = findEmbeddedPostgres(DATA_DIR)
+    if (typeof found === 'object') return found.url
+    requireStartable(DATA_DIR)
+    const action = found === 'none' ? 'creates' : 'starts'
+    const detail = `DATABASE_URL is not set: the start ${action} an embedded PostgreSQL in ${DATA_DIR}`
+    return { status: 'skipped' as const, detail }
+  } catch (error) {
+    return { status: 'failed' as const, detail: explainError(error) }
+  }
+}
+
+/** Returns the servers of the database, without the user and the password. */
+function describeAddress(url: string): string {
+  const hosts = parseDatabaseUrl(url)?.hosts ?? []
+  const servers = hosts.map(({ host, port = 5432 }) =>
+    host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`,
+  )
+  return servers.join(',') || 'the server of PGHOST'
+}
+
+/** The oldest server that docs/operations.md names. */
+const MIN_MAJOR = 15
+
+async function checkServer({ writes, sql, place, config }: Checked): Promise<string> {
+  const weak = await findWeakCommits(writes)
+  const [server] = await sql<{ version: string; major: number }[]>`
+    select split_part(current_setting('server_version'), ' ', 1) as version,
+      current_setting('server_version_num')::int / 10000 as major`
+  const found = `PostgreSQL ${server?.version} at ${place}`
+  if (server && server.major < MIN_MAJOR) {
+    throw new CheckError(`${found}: version ${MIN_MAJOR} or newer is required`)
+  }
+  if (weak !== undefined) {
+    throw new CheckError(
+      `${found}: synchronous_commit is ${weak} in its sessions, although they ask for on, so that an acknowledged commit may be lost: connect without the pooler that drops what they ask for, or end what changes it`,
+    )
+  }
+  await requireTimeZone(sql, config)
+  return found
+}
+
+/** Compares the migrations that the database has with those of this version. */
+async function checkSchema({ sql, config }: Checked): Promise<string> {
+  await requireKnownSchema(sql)
+  const pending = await readPendingMigrations(sql)
+  if (pending.length === 0) return (await readSchemaName(sql)) ?? 'empty'
+  const what = `${countPending(pending)}, up to ${pending.at(-1)}`
+  if (config.MIGRATE === 'auto') return `${what}: the start applies them`
+  throw new CheckError(`${what}, and MIGRATE is off: run ${MIGRATE_COMMAND}, or set MIGRATE=auto`)
+}
+
+/** Checks that the encryption key opens what the database stores. */
+async function checkKey({ sql, config }: Checked) {
+  const { DATA_ENCRYPTION_KEY: current, DATA_ENCRYPTION_KEY_PREVIOUS: previous } = config
+  if (current === undefined) {
+    return { skipped: `DATA_ENCRYPTION_KEY is not set: the demo keeps one in ${config.DATA_DIR}` }
+  }
+  const keys = await readDataKeys(sql, { current, previous })
+  const what = keys.length === 0 ? 'nothing is stored yet' : 'opens what is stored'
+  return `${computeKeyId(Buffer.from(current, 'base64'))} ${what}`
+}
+
+async function checkClock({ sql }: Checked): Promise<string> {
+  const beforeMs = Date.now()
+  const [row] = await sql<{ ms: number }[]>`
+    select extract(epoch from clock_timestamp())::float8 * 1000 as ms`
+  return compareClocks({ databaseMs: row?.ms ?? 0, beforeMs, afterMs: Date.now() })
+}
+
+/** How far the clocks of this machine and of the database may be apart (ms). */
+const MAX_CLOCK_SKEW_MS = 30_000
+
+/** Compares the time of the database with two times of this machine's clock, of which one was read before it. All in ms. */
+export function compareClocks(read: { databaseMs: number; beforeMs: number; afterMs: number }) {
+  // The time of the round trip counts for neither.
+  const aheadMs = Math.max(
+    read.beforeMs - read.databaseMs,
+    Math.min(0, read.afterMs - read.databaseMs),
+  )
+  const seconds = (Math.abs(aheadMs) / 1000).toFixed(1)
+  const found = `this machine is ${seconds} s ${aheadMs < 0 ? 'behind' : 'ahead of'} the database`
+  if (Math.abs(aheadMs) <= MAX_CLOCK_SKEW_MS) return aheadMs === 0 ? 'as the database' : found
+  throw new CheckError(
+    `${found}, and at most ${MAX_CLOCK_SKEW_MS / 1000} s are allowed: synchronise both clocks (NTP)`,
+  )
+}

@@ -1,0 +1,209 @@
+import postgres from 'postgres'
+import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
+import { recordChanges } from '../events/record-events.ts'
+import { listPaymentChanges } from '../payments/apply-payments.ts'
+import { PaymentElsewhereError } from '../payments/types.ts'
+import { isTransient } from '../platform/postgres/errors.ts'
+import { type LastStatement, pipeline, runPipelined } from '../platform/postgres/transaction.ts'
+import type { Tx } from '../platform/postgres/types.ts'
+import { lockHold } from '../refunds/attempt/find-obstacle.ts'
+import type { Attempt } from '../refunds/attempt/types.ts'
+import { needsReconciliation } from '../refunds/reconcile/needs-reconciliation.ts'
+import { type ReconcileInput, reconcileRefunds } from '../refunds/reconcile/reconcile-refunds.ts'
+import { adoptPayments } from './adopt-payments.ts'
+import {
+  type AppliedAnswer,
+  classifyAnswer,
+  compareAnswers,
+  type LockedAnswer,
+  lockAnswers,
+} from './apply-answers.ts'
+import { leaseMs } from './claim-due.ts'
+import type { SyncContext } from './context.ts'
+import { type CommitItem, finishCommit, listFacts } from './finish-commit.ts'
+import { listAnswered } from './list-answered.ts'
+import { listWritten, logFindings, recordAnswers } from './record-answers.ts'
+import type { TransactionSummary } from './summarise.ts'
+import { type AnswerCommit, type CommittedAnswer, LOST, type QueryAnswer } from './types.ts'
+
+/**
+ * Commits the answer to a query. Answers that arrive while a commit runs share the next one, except those that concern
+ * refunds. An answer that cannot be stored counts as a failed query: it is retried, and abandoned in the end. A
+ * fault of the database does not: the commit is repeated once, and otherwise the transaction is due again.
+ */
+export async function commitAnswer(
+  ctx: SyncContext,
+  answer: QueryAnswer,
+): Promise<CommittedAnswer> {
+  const shared = answer.claim.hasRefunds
+    ? 'needs_own_commit'
+    : await ctx.answerCommits.add(answer, (answers) => commitTogether(ctx, answers))
+  if (shared !== 'needs_own_commit') return shared
+  const commit = () => commitAlone(ctx, answer)
+  try {
+    return await commit().catch((error: unknown) => {
+      if (isWorthRepeating(error)) return commit()
+      throw error
+    })
+  } catch (error) {
+    const reason = explainRefusedAnswer(error)
+    if (reason === undefined) throw error
+    const { merchantCode, transactionId } = answer.claim
+    ctx.log.error(
+      { err: error, merchantCode, transactionId },
+      'the answer of the gateway could not be stored; the query is retried',
+    )
+    const call = {
+      outcome: { kind: 'unknown' as const, reason },
+      record: { ...answer.call.record, received: undefined },
+    }
+    return await commitAlone(ctx, { ...answer, call })
+  }
+}
+
+/**
+ * Commits several answers together, except those that concern refunds. When one answer makes the commit fail,
+ * all of them need a commit of their own, so that one bad answer does not fail the others.
+ * @returns in the order of the answers
+ */
+async function commitTogether(
+  ctx: SyncContext,
+  answers: readonly QueryAnswer[],
+): Promise<PromiseSettledResult<AnswerCommit>[]> {
+  const keys = answers.map(({ claim, call }) => ({
+    key: claim,
+    listed: listAnswered(call).payments,
+  }))
+  try {
+    const { commits, found } = await runPipelined(ctx.sql, {
+      open: (tx) => pipeline(lockAnswers(tx, answers), needsReconciliation(tx, keys)),
+      work: async (tx, [locked, concernRefunds]) => {
+        const own = locked.flatMap((one, index) => (one && !concernRefunds[index] ? [one] : []))
+        const { ends, found, last } = await writeCommit(ctx, tx, own)
+        const committed = new Map(own.map(({ claim }, index) => [claim, ends[index]]))
+        const commits = answers.map(({ claim }, index): AnswerCommit => {
+          if (locked[index] && concernRefunds[index]) return 'needs_own_commit'
+          return committed.get(claim) ?? LOST_ANSWER
+        })
+        return { value: { commits, found }, last }
+      },
+    })
+    logFindings(ctx, found, answers)
+    return commits.map((value) => ({ status: 'fulfilled', value }))
+  } catch (error) {
+    if (explainRefusedAnswer(error) === undefined && !isWorthRepeating(error)) {
+      return answers.map(() => ({ status: 'rejected', reason: error }))
+    }
+    return answers.map(() => ({ status: 'fulfilled', value: 'needs_own_commit' }))
+  }
+}
+
+type Opened = [unknown, (LockedAnswer | undefined)[]]
+type CommittedOne = { end: CommittedAnswer; found: readonly RecordedDiscrepancy[] }
+
+/** Commits one answer, with the payments and the refunds it concerns. */
+async function commitAlone(ctx: SyncContext, answer: QueryAnswer): Promise<CommittedAnswer> {
+  const { merchantCode, knownAt } = answer.claim
+  // Acquired before the commit, so that no attempt is recorded that the breaker would reject.
+  const breaker = ctx.breakers.of(merchantCode, 'refund')
+  const permit = answer.call.outcome.kind === 'answered' ? breaker.tryAcquire() : undefined
+  const { GATEWAY_TIMEOUT_MS: timeoutMs } = ctx.config
+  const sendBefore = knownAt + leaseMs(timeoutMs) - timeoutMs
+  let attempt: Attempt | undefined
+  try {
+    const { end, found } = await runPipelined<Opened, CommittedOne>(ctx.sql, {
+      open: (tx) =>
+        pipeline(permit !== undefined && lockHold(tx, merchantCode), lockAnswers(tx, [answer])),
+      work: async (tx, [, [locked]]) => {
+        if (!locked) return { value: { end: LOST_ANSWER, found: [] } }
+        const adopted = await adoptPayments(tx, locked)
+        const sending = permit ? { breaker: permit, sendBefore } : { pausedMs: breaker.waitMs() }
+        const { ends, found, last } = await writeCommit(ctx, tx, [adopted.locked], {
+          ...adopted,
+          sending,
+        })
+        return { value: { end: ends[0] ?? LOST_ANSWER, found }, last }
+      },
+    })
+    logFindings(ctx, found, [answer])
+    attempt = end.attempt
+    return end
+  } finally {
+    if (!attempt) permit?.release()
+  }
+}
+
+const LOST_ANSWER: CommittedAnswer = { end: LOST, queryEnd: { kind: 'superseded' } }
+
+/** What a commit of one answer does besides: it has adopted payments, and reconciles the refunds. */
+type Reconciling = Pick<ReconcileInput, 'sending'> & {
+  losing: readonly TransactionSummary[]
+  found: readonly RecordedDiscrepancy[]
+}
+
+type WrittenCommit = {
+  ends: CommittedAnswer[]
+  found: readonly RecordedDiscrepancy[]
+  last: LastStatement | undefined
+}
+
+/**
+ * Compares locked answers with what is stored, writes the differences, reconciles the refunds if they are concerned, and
+ * finishes the commit: without refunds all in one round trip.
+ */
+async function writeCommit(
+  ctx: SyncContext,
+  tx: Tx,
+  locked: readonly LockedAnswer[],
+  reconciling?: Reconciling,
+): Promise<WrittenCommit> {
+  const compared = compareAnswers(ctx.config, locked)
+  const recording = recordAnswers(tx, compared)
+  const changes = listPaymentChanges(listWritten(compared))
+  const [answer] = compared
+  if (!reconciling || !answer) {
+    const items = compared.map((one) => describeItem(one, one.applied?.payments ?? one.known))
+    return await finishCommit(ctx, tx, items, { found: recording, changes })
+  }
+  // Before the refunds, whose changes follow from these.
+  const [recorded] = await pipeline(recording, recordChanges(tx, changes))
+  const { attempt, ...refunds } = await reconcileRefunds(ctx, tx, answer.claim, {
+    snapshot: answer.snapshot,
+    changed: answer.applied?.changed === true,
+    answered: answer.call.outcome.kind === 'answered',
+    sending: reconciling.sending,
+  })
+  const payments = answer.applied?.payments ?? listFacts(refunds)
+  const item = { ...describeItem(answer, payments), refunds, continues: attempt !== undefined }
+  const { ends, found, last } = await finishCommit(ctx, tx, [item], {
+    found: Promise.resolve([...reconciling.found, ...recorded, ...refunds.found]),
+    losing: reconciling.losing,
+  })
+  return { ends: ends.map((end) => ({ ...end, attempt })), found, last }
+}
+
+function describeItem(answer: AppliedAnswer, payments: CommitItem['payments']): CommitItem {
+  const { claim, call, row, applied, snapshot, moved } = answer
+  const queryEnd = classifyAnswer(call, row.newer, applied)
+  return { claim, row, payments, applied, snapshot, moved, queryEnd }
+}
+
+/**
+ * SQLSTATE classes of an error that a value causes: data exceptions, violated constraints, and exceeded limits of
+ * a value. Any other error, such as a deadlock or a cancelled statement, is a fault of ours, not of the answer.
+ */
+const CAUSED_BY_VALUE = /^(22|23|54)/
+
+/**
+ * Why an answer cannot be stored: the database rejects one of its values.
+ * @returns undefined for any other error, which the answer did not cause
+ */
+function explainRefusedAnswer(error: unknown): string | undefined {
+  const refused = error instanceof postgres.PostgresError && CAUSED_BY_VALUE.test(error.code)
+  return refused ? `the database rejected the answer (${error.code})` : undefined
+}
+
+/** Whether the same commit may succeed when it is run again at once. */
+function isWorthRepeating(error: unknown): boolean {
+  return error instanceof PaymentElsewhereError || isTransient(error)
+}
