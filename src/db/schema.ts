@@ -376,15 +376,14 @@ export const transactions = pgTable(
   {
     merchantCode: text('merchant_code').notNull(),
     transactionId: text('transaction_id').notNull(),
-    /** As notifications name them: the first verified one that does, or else the first one. */
+    /** As one notification names them, the first verified one if there is any; later verified ones fill what is null. */
     orderId: text('order_id'),
-    orderIdVerified: boolean('order_id_verified').notNull().default(false),
     merchantTxnId: text('merchant_txn_id'),
-    merchantTxnIdVerified: boolean('merchant_txn_id_verified').notNull().default(false),
     currency: text('currency'),
-    currencyVerified: boolean('currency_verified').notNull().default(false),
-    /** The order's amount, from the first verified notification that states one. */
+    /** The order's amount, as verified notifications state it. */
     expectedAmount: amount('expected_amount'),
+    /** A verified notification has named the transaction. */
+    orderVerified: boolean('order_verified').notNull().default(false),
 
     state: text('state', { enum: ['pending', 'paid', 'partially_refunded', 'refunded', 'failed'] })
       .notNull()
@@ -434,8 +433,6 @@ export const transactions = pgTable(
     unconfirmed: boolean('unconfirmed').notNull().default(false),
     /** While it is unconfirmed: the first key of the rotation chain of the key that asked for it. */
     askedBy: uuid('asked_by'),
-    /** The delay of the first notification has been measured. */
-    ipnMeasured: boolean('ipn_measured').notNull().default(false),
     firstSeenAt: time('first_seen_at').notNull().defaultNow(),
     updatedAt: time('updated_at').notNull().defaultNow(),
   },

@@ -5,7 +5,8 @@ import { createBatcher } from '../platform/concurrency/batcher.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { formatRegistered } from '../transactions/due.ts'
-import { type Receipt, type ReceivedNotification, storeNotifications } from './readings.ts'
+import { type Receipt, storeNotifications } from './readings.ts'
+import type { ReceivedNotification } from './types.ts'
 
 export type Inbox = {
   /**

@@ -1,22 +1,9 @@
-import type { Notification } from '../gateway/notification.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { rowSet } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { REQUEST_ID } from '../transactions/due.ts'
 import { storeAtPlaces } from './store.ts'
-
-/** A notification that passed every check and is about to be stored. */
-export type ReceivedNotification = Notification & { address: string }
-
-/** What notifications of one text mean, for its place among the readings of the text. */
-export type PlacedReading = {
-  notification: ReceivedNotification
-  reading: number
-  /** How often it was sent to a place. */
-  tries: number
-  /** The places in the batch of the notifications that mean this. */
-  items: number[]
-}
+import type { PlacedReading, ReceivedNotification } from './types.ts'
 
 /** `stored` means committed; `recut` that its text is known with as many other meanings as are kept. */
 export type Receipt = 'stored' | 'recut'

@@ -1,13 +1,12 @@
 import postgres from 'postgres'
-import { SYNC_DUE, TRANSACTION_CHANGED } from '../db/names.ts'
+import { SYNC_DUE } from '../db/names.ts'
 import { ipnEvents } from '../db/schema.ts'
-import { formatWakeKey, type TransactionKey } from '../db/transaction-key.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import { describeColumns, pickColumns } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { MAKE_DUE, REQUEST_ID } from '../transactions/due.ts'
-import type { PlacedReading } from './readings.ts'
+import type { PlacedReading } from './types.ts'
 
 const READING = {
   ...pickColumns(ipnEvents, 'merchantCode', 'textHash', 'reading', 'documented'),
@@ -58,61 +57,32 @@ function writeStored(kind: Kind, returned: string): string {
   )`
 }
 
-/** What a notification names of its transaction, each with `…_verified` beside it. */
-const HINTS = ['order_id', 'merchant_txn_id', 'currency']
-
-/** The hint is taken: it is the first one, or the first one of a verified notification. */
-const isTaken = (hint: string) => `excluded.${hint} is not null
-  and (t.${hint} is null or (excluded.${hint}_verified and not t.${hint}_verified))`
-
-/** The known transaction gains a value that waiting readers can see. */
-const GAINS_VALUE = [
-  ...HINTS.map((hint) => `(${isTaken(hint)} and t.${hint} is distinct from excluded.${hint})`),
-  '(t.expected_amount is null and excluded.expected_amount is not null)',
-].join(' or ')
-
-const TAKE_HINTS = HINTS.map(
-  (hint) => `${hint} = case when ${isTaken(hint)} then excluded.${hint} else t.${hint} end,
-      ${hint}_verified = t.${hint}_verified or excluded.${hint}_verified`,
-).join(', ')
-
 /**
- * What a transaction is named by: of its trusted readings one, verified if there is one, with all that it states. The
- * smallest array begins with the proof.
+ * What a new transaction is named by: of its trusted readings one, verified if there is one, with all that it states. The
+ * smallest array begins with the proof. The names of a known one are completed by the commit of its query.
  */
 const NAMED = `min(array[case verdict when 'verified' then '0' else '1' end, order_id, merchant_txn_id, currency,
   case when amount > 0 then amount::text end]) filter (where reading = 1)`
 
 /** The one row confirms that the server ran the statement. */
-const SELECT_STORED = `(select string_agg(text_hash::text, ' ') from stored) as stored`
+const SELECT_STORED = `select string_agg(text_hash::text, ' ') as stored from stored`
 
 /** One text for any batch, prepared once per connection. */
 const STORE_PAYMENTS = `
   with ${writeStored('payment', `reading, transaction_id, order_id, merchant_txn_id, currency, amount, verdict, added`)},
   due as (
-    insert into transactions as t
-      (merchant_code, transaction_id, ${HINTS.map((hint) => `${hint}, ${hint}_verified`).join(', ')},
-        expected_amount, ipn_count, due_at)
-    select merchant_code, transaction_id,
-      named[2], named[1] = '0' and named[2] is not null, named[3], named[1] = '0' and named[3] is not null,
-      named[4], named[1] = '0' and named[4] is not null,
-      case named[1] when '0' then named[5]::numeric end, added, now()
+    insert into transactions as t (merchant_code, transaction_id, order_id, merchant_txn_id, currency, expected_amount,
+      order_verified, ipn_count, due_at)
+    select merchant_code, transaction_id, named[2], named[3], named[4],
+      case named[1] when '0' then named[5]::numeric end, coalesce(named[1] = '0', false), added, now()
     from (
       select merchant_code, transaction_id, ${NAMED} as named, sum(added) as added
       from stored group by merchant_code, transaction_id
     ) as s order by merchant_code, transaction_id
-    on conflict (merchant_code, transaction_id) do update set
-      ipn_count = t.ipn_count + excluded.ipn_count, unconfirmed = false,
-      version = t.version + (${GAINS_VALUE})::int,
-      updated_at = case when ${GAINS_VALUE} then now() else t.updated_at end,
-      ${TAKE_HINTS},
-      expected_amount = coalesce(t.expected_amount, excluded.expected_amount),
-      ${MAKE_DUE}
-    returning merchant_code, transaction_id, updated_at = now() and first_seen_at < now() as learnt
+    on conflict (merchant_code, transaction_id) do update
+      set ipn_count = t.ipn_count + excluded.ipn_count, unconfirmed = false, ${MAKE_DUE}
   )
-  select ${SELECT_STORED}, (
-    select json_agg(json_build_object('merchantCode', merchant_code, 'transactionId', transaction_id))
-    from due where learnt) as learnt`
+  ${SELECT_STORED}`
 
 const OF_PAYMENT = byKey('p', ['merchant_code', 'payment_id'], 's')
 const OF_REFUND = byKey('r', ['merchant_code', 'refund_id'], 's')
@@ -131,14 +101,13 @@ const STORE_REFUNDS = `
     ) as d order by merchant_code, transaction_id
     on conflict (merchant_code, transaction_id) do update set unconfirmed = false, ${MAKE_DUE}
   )
-  select ${SELECT_STORED}, null as learnt`
+  ${SELECT_STORED}`
 
 const STATEMENTS = { payment: STORE_PAYMENTS, refund: STORE_REFUNDS }
 
 /**
- * Stores readings of one kind at their places and makes their transactions due, in one statement and one commit. After
- * the commit it wakes the sync, and the readers that wait for a known transaction which gained a value that they can see.
- * If the database rejects a row, each half is stored by itself, and so on down to that row.
+ * Stores readings of one kind at their places and makes their transactions due, in one statement and one commit, and then
+ * wakes the sync. If the database rejects a row, each half is stored by itself, and so on down to that row.
  * @param readings at most one of each text
  * @param settle is called once for each: with `true` once it is committed, with `false` when its place has another
  *   meaning, and otherwise with the error
@@ -181,7 +150,7 @@ async function runStatement(
 ): Promise<ReadonlySet<string>> {
   const rows = readings.map(describeRow)
   const bodies = readings.map(({ notification: { body } }) => body.replaceAll(SEPARATOR, '%1E'))
-  const [row] = await sql.unsafe<{ stored: string | null; learnt: TransactionKey[] | null }[]>(
+  const [row] = await sql.unsafe<{ stored: string | null }[]>(
     STATEMENTS[kind],
     [JSON.stringify(rows), bodies.join(SEPARATOR)],
     { prepare: true },
@@ -189,7 +158,6 @@ async function runStatement(
   // No row means that the server did not run the statement: the batch must not be acknowledged.
   if (!row) throw new Error('the database did not confirm that it stored the notifications')
   notify(sql, SYNC_DUE)
-  for (const key of row.learnt ?? []) notify(sql, TRANSACTION_CHANGED, formatWakeKey(key))
   return new Set(row.stored?.replaceAll('-', '').split(' '))
 }
 

@@ -7,8 +7,10 @@ import { pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import type { ClaimedRow } from './types.ts'
 
-/** What a payment notification states whose hash verified. */
+/** What a payment notification in documented form states. */
 export type NotifiedPayment = {
+  id: number
+  isVerified: boolean
   code: string | null
   amount: string | null
   currency: string | null
@@ -20,12 +22,12 @@ export type NotifiedPayment = {
 
 /** Bounds what a commit reads when a flood of different notifications has arrived for a transaction. */
 const MAX_READ = 1_000
-/** Verified notifications returned for a transaction. */
+/** Notifications returned for a transaction. */
 const MAX_NOTIFIED = 20
 
 const KEY_COLUMNS = pickColumns(transactions, 'merchantCode', 'transactionId')
 
-/** Reads the newest verified notifications of transactions, in the order of the keys. */
+/** Reads the newest notifications of transactions, the verified ones first, in the order of the keys. */
 export async function readNotifiedPayments(
   tx: Tx,
   keys: readonly TransactionKey[],
@@ -34,17 +36,18 @@ export async function readNotifiedPayments(
   if (keys.length === 0) return notified
   const rows = await tx<(NotifiedPayment & { at: number })[]>`
     select k.ordinality::int as at, e.code, e.amount, e.currency, e.order_id as "orderId",
-      e.merchant_txn_id as "merchantTxnId", e.reading > 1 as "isOther"
+      e.merchant_txn_id as "merchantTxnId", e.reading > 1 as "isOther",
+      e.id, e.verdict = 'verified' as "isVerified"
     from ${rowSet(tx, 'k', KEY_COLUMNS, keys)},
       lateral (
-        select code, amount, currency, order_id, merchant_txn_id, reading from (
+        select code, amount, currency, order_id, merchant_txn_id, reading, id, verdict from (
           select code, amount, currency, order_id, merchant_txn_id, verdict, reading, documented, last_received_at, id
           from ipn_events as e
           where ${tx.unsafe(byKey('e', ['merchant_code', 'transaction_id'], 'k'))}
           limit ${MAX_READ}
         ) as bounded
-        where verdict = 'verified' and documented
-        order by last_received_at desc, id desc limit ${MAX_NOTIFIED}
+        where documented
+        order by verdict = 'verified' desc, last_received_at desc, id desc limit ${MAX_NOTIFIED}
       ) as e`
   for (const { at, ...notification } of rows) notified[at - 1]?.push(notification)
   return notified

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { ReceivedNotification } from '../../src/ipn/readings.ts'
+import type { ReceivedNotification } from '../../src/ipn/types.ts'
 
 const hash = (merchantCode: string, text: string) =>
   createHash('md5').update(`${merchantCode} ${text}`).digest('hex')

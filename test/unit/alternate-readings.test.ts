@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { computeSecureHash, joinSignedValues } from '../../src/gateway/signature.ts'
-import { choosePlace, foldReadings, type ReceivedNotification } from '../../src/ipn/readings.ts'
+import { choosePlace, foldReadings } from '../../src/ipn/readings.ts'
+import type { ReceivedNotification } from '../../src/ipn/types.ts'
 import {
   PUBLISHED_PAYMENTS,
   PUBLISHED_QUERY,
@@ -205,15 +206,13 @@ describe('the signed text of a request', () => {
     '%s, cut into the notification of a %s, is known as one',
     async (_, kind, request, known) => {
       let stored = 0
-      await fc.assert(
-        fc.asyncProperty(cutRequest(kind, request, MERCHANT.merchantCode), async (params) => {
-          const arrival = await readOne(params)
-          if (!arrival) return
-          stored += 1
-          expect(arrival).toMatchObject(known)
-        }),
-        { numRuns: 500 },
-      )
+      const cuts = fc.sample(cutRequest(kind, request, MERCHANT.merchantCode), 500)
+      for (const params of cuts) {
+        const arrival = await readOne(params)
+        if (!arrival) continue
+        stored += 1
+        expect([params, arrival]).toMatchObject([params, known])
+      }
       expect(stored).toBeGreaterThan(250)
     },
   )
@@ -227,6 +226,7 @@ it('a text of the other kind is not documented as one of this', async () => {
     svc_PaymentID: '7',
     svc_RequestID: 'R-1',
     svc_ResponseCode: '33',
+    svc_ResponseMsg: 'Failed',
   }
   const written = Object.values(failure).join('')
   const paid = sign({ ...PAYMENT, svc_OrderInfo: written })

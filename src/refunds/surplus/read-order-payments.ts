@@ -50,7 +50,7 @@ const OTHERS = `
   select o.* from ${ITSELF} cross join lateral (
     select * from transactions as o where ${byKey('o', ORDER, 't')} offset 0) as o
   where o.transaction_id <> t.transaction_id and o.state in ('paid', 'partially_refunded')
-    and t.order_id_verified and o.order_id_verified and t.currency_verified and o.currency_verified
+    and t.order_verified and o.order_verified
     and upper(btrim(o.currency)) = upper(btrim(t.currency))
     and not ${isDisputed('t')} and not ${isDisputed('o')}`
 

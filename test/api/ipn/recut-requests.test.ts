@@ -74,8 +74,7 @@ describe('the signed text of a request', () => {
           await lab.database.sql`delete from ipn_events`
           const { status } = await postIpn(lab.service.url, reading)
           expect([200, 400]).toContain(status)
-          const events = await lab.database
-            .sql`select reading, documented from ipn_events`
+          const events = await lab.database.sql`select reading, documented from ipn_events`
           stored += events.length
           expect(events).toEqual(events.map(() => ({ reading: 2, documented: false })))
         }),

@@ -18,7 +18,7 @@ export const READINGS: readonly Guard[] = [
   {
     file: 'src/ipn/store.ts',
     text: ') as s order by merchant_code, transaction_id\n',
-    mutation: ') as s order by random()\n',
+    mutation: ') as s order by merchant_code, transaction_id desc\n',
     test: 'test/races/wake.test.ts',
     claim: 'the intake locks rows in the order of their keys, so that batches never deadlock',
     control: 'a worker in another process finds due transactions also without a NOTIFY',

@@ -91,7 +91,7 @@ export const SURPLUS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/surplus/read-order-payments.ts',
-    text: 'and t.order_id_verified and o.order_id_verified and',
+    text: 'and t.order_verified and o.order_verified\n',
     mutation: 'and',
     test: 'test/plays/surplus/request-surplus.test.ts',
     claim: 'of two transactions of one order one does not count if its order id was never verified',
