@@ -6,8 +6,9 @@ import { isLoopback } from './config/setting-types.ts'
 import { type ContextOptions, createContext, type ServiceContext } from './create-context.ts'
 import { EVENTS_PUBLISHED, TRANSACTION_CHANGED, TRANSACTIONS_REGISTERED } from './db/names.ts'
 import { formatUnknownKey } from './db/transaction-key.ts'
-import { openMetricsServer } from './health/routes.ts'
+import { healthRoutes } from './health/routes.ts'
 import { watchOutages } from './health/watch-outages.ts'
+import { createBaseApp, paceRequests } from './http/app.ts'
 import { createBodyBudget } from './http/body.ts'
 import { createForwardedWarning } from './http/client-address.ts'
 import { answerUnreadable } from './http/problems.ts'
@@ -205,4 +206,29 @@ function rereadDataKeys({ encryption, log, stopping }: ServiceContext): WorkerLo
     },
     idleMs: () => Promise.resolve(REREAD_KEYS_EVERY_MS),
   })
+}
+
+/** Enough for every orchestrator and scraper; the rest of the process's open files are for the public port. */
+const CONNECTIONS = { connections: 200, connectionsPerNetwork: 100 }
+
+/** Creates the server of `METRICS_PORT`: health and metrics, and nothing else. */
+function openMetricsServer(
+  ctx: ServiceContext,
+  limits: ServerLimits,
+  policy: ConnectionPolicy,
+): Server {
+  const app = createBaseApp(ctx, '; METRICS_PORT serves only /healthz, /readyz and /metrics')
+  app.use(paceRequests(ctx.config.TRUSTED_PROXIES))
+  app.route('/', healthRoutes(ctx, true))
+  const serve = getRequestListener(app.fetch, {
+    errorHandler: (error) => answerUnreadable(ctx.log, error),
+  })
+  return openServer(
+    (request, response) => {
+      setSecurityHeaders(response)
+      void serve(request, response)
+    },
+    { ...limits, ...CONNECTIONS },
+    policy,
+  )
 }

@@ -29,7 +29,7 @@ import {
  * by themselves.
  *
  * The times beside an index are those of its statement with and without it, with a million transactions and
- * a tenth as many refunds (`npm run bench -- --sizes 1000000 --only indexes`).
+ * a tenth as many refunds.
  */
 
 const bytes = customType<{ data: Buffer; driverData: Buffer }>({ dataType: () => 'bytea' })
@@ -315,7 +315,7 @@ export const ipnEvents = pgTable(
     requestId: text('request_id'),
     /**
      * As notified. A refund's amount is trusted only under the conditions of
-     * `src/refunds/reconcile/handle-notifications.ts`; a payment's, which is the order's amount, never: it is compared
+     * `src/refunds/notifications.ts`; a payment's, which is the order's amount, never: it is compared
      * with what was paid.
      */
     amount: amount('amount'),

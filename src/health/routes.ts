@@ -1,23 +1,13 @@
-import type { Server } from 'node:http'
-import { getRequestListener } from '@hono/node-server'
 import { createRoute, z } from '@hono/zod-openapi'
 import { isSchemaCurrent } from '../db/migration-state.ts'
 import { DomainError } from '../errors.ts'
-import { createBaseApp, createRouter, paceRequests } from '../http/app.ts'
+import { createRouter } from '../http/app.ts'
 import { describePublicRefusals, describeResponse } from '../http/describe.ts'
-import { answerUnreadable } from '../http/problems.ts'
-import { setSecurityHeaders } from '../http/raw-response.ts'
-import { type ConnectionPolicy, openServer, type ServerLimits } from '../http/server.ts'
 import { shareRuns, withTimeout } from '../platform/concurrency/timing.ts'
 import { describeOutage } from '../platform/postgres/describe-outage.ts'
 import { findWeakCommits } from '../platform/postgres/pool.ts'
 import { listOutages, noteOutage } from '../platform/telemetry/outage-log.ts'
-import {
-  clearStoredGauges,
-  type HealthContext,
-  setProcessGauges,
-  setStoredGauges,
-} from './gauges.ts'
+import { clearStoredGauges, type HealthContext, setStoredGauges } from './gauges.ts'
 import { proveWrites } from './watch-outages.ts'
 
 /** Why a process is not ready, by phase. */
@@ -61,10 +51,7 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
 }
 
 /** Returns why the database cannot take requests: what the probe meets, or what other statements met and still lasts. */
-async function findFault({
-  sql,
-  log,
-}: Pick<HealthContext, 'sql' | 'log'>): Promise<string | undefined> {
+async function findFault({ sql, log }: HealthContext): Promise<string | undefined> {
   const probe = async () => {
     await proveWrites(sql)
     return (await isSchemaCurrent(sql)) && (await findWeakCommits(sql)) === undefined
@@ -164,16 +151,13 @@ export const PROBE_TIMEOUT_MS = 2_000
 export async function renderMetrics(ctx: HealthContext): Promise<string> {
   const isUp = await refreshDatabaseGauges(ctx)
   ctx.metrics.databaseUp.set(isUp ? 1 : 0)
-  setProcessGauges(ctx)
+  ctx.measure()
   return await ctx.metrics.registry.metrics()
 }
 
 /** @returns whether the database answered in time; otherwise its gauges are cleared */
 async function refreshDatabaseGauges(ctx: HealthContext): Promise<boolean> {
-  const reads = ctx.reads.run('metrics', ({ sql }) => {
-    const own = { ...ctx, sql }
-    return setStoredGauges(own)
-  })
+  const reads = ctx.reads.run('metrics', ({ sql }) => setStoredGauges({ ...ctx, sql }))
   try {
     await withTimeout(PROBE_TIMEOUT_MS, reads)
     return true
@@ -185,29 +169,4 @@ async function refreshDatabaseGauges(ctx: HealthContext): Promise<boolean> {
     }
     return false
   }
-}
-
-/** Enough for every orchestrator and scraper; the rest of the process's open files are for the public port. */
-const CONNECTIONS = { connections: 200, connectionsPerNetwork: 100 }
-
-/** Creates the server of `METRICS_PORT`: health and metrics, and nothing else. */
-export function openMetricsServer(
-  ctx: HealthContext,
-  limits: ServerLimits,
-  policy: ConnectionPolicy,
-): Server {
-  const app = createBaseApp(ctx, '; METRICS_PORT serves only /healthz, /readyz and /metrics')
-  app.use(paceRequests(ctx.config.TRUSTED_PROXIES))
-  app.route('/', healthRoutes(ctx, true))
-  const serve = getRequestListener(app.fetch, {
-    errorHandler: (error) => answerUnreadable(ctx.log, error),
-  })
-  return openServer(
-    (request, response) => {
-      setSecurityHeaders(response)
-      void serve(request, response)
-    },
-    { ...limits, ...CONNECTIONS },
-    policy,
-  )
 }

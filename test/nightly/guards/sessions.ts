@@ -266,7 +266,8 @@ export const SESSIONS: readonly Guard[] = [
   {
     file: 'src/platform/postgres/messages.ts',
     text: "if (type === 'E' && !isDropped && isOwed() && !hasReady(bytes, next)) break",
-    mutation: "if (type === 'E' && !isDropped && isOwed() && !hasReady(bytes, next) && at < 0) break",
+    mutation:
+      "if (type === 'E' && !isDropped && isOwed() && !hasReady(bytes, next) && at < 0) break",
     test: 'test/process/postgres/ended-session.test.ts',
     claim:
       'an error of a session that ends before it is ready again is that of no statement in the next one',
