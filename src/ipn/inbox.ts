@@ -6,7 +6,7 @@ import { notify } from '../platform/postgres/notify.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { formatRegistered } from '../transactions/due.ts'
 import { type Receipt, storeNotifications } from './readings.ts'
-import type { ReceivedNotification } from './types.ts'
+import type { ReceivedNotification } from './store.ts'
 
 export type Inbox = {
   /**

@@ -2,8 +2,7 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import { rowSet } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { REQUEST_ID } from '../transactions/due.ts'
-import { storeAtPlaces } from './store.ts'
-import type { PlacedReading, ReceivedNotification } from './types.ts'
+import { type PlacedReading, type ReceivedNotification, storeAtPlaces } from './store.ts'
 
 /** `stored` means committed; `recut` that its text is known with as many other meanings as are kept. */
 export type Receipt = 'stored' | 'recut'

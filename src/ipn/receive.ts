@@ -8,9 +8,8 @@ import { chooseRequestId, SECURITY_HEADERS } from '../http/raw-response.ts'
 import type { ActiveSpan, SpanOptions } from '../platform/telemetry/tracing.ts'
 import { createGuard } from './guard.ts'
 import { InboxFullError, type IpnContext } from './inbox.ts'
-import { CLOSE, readIpnRequest } from './read-request.ts'
+import { CLOSE, type IpnAnswer, OVERLOADED, readIpnRequest } from './read-request.ts'
 import { createIpnMeter, createRefusalLog } from './report.ts'
-import { type IpnAnswer, OVERLOADED } from './types.ts'
 
 /** Serves one request. It always answers. */
 export type NotificationServer = (request: IncomingMessage, response: ServerResponse) => void

@@ -1,12 +1,25 @@
 import postgres from 'postgres'
 import { SYNC_DUE } from '../db/names.ts'
 import { ipnEvents } from '../db/schema.ts'
+import type { Notification } from '../gateway/notification.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { notify } from '../platform/postgres/notify.ts'
 import { describeColumns, pickColumns } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import { MAKE_DUE, REQUEST_ID } from '../transactions/due.ts'
-import type { PlacedReading } from './types.ts'
+
+/** A notification that passed every check and is about to be stored. */
+export type ReceivedNotification = Notification & { address: string }
+
+/** What notifications of one text mean, for its place among the readings of the text. */
+export type PlacedReading = {
+  notification: ReceivedNotification
+  reading: number
+  /** How often it was sent to a place. */
+  tries: number
+  /** The places in the batch of the notifications that mean this. */
+  items: number[]
+}
 
 const READING = {
   ...pickColumns(ipnEvents, 'merchantCode', 'textHash', 'reading', 'documented'),

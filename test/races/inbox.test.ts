@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/client.ts'
 import { createInbox, type Inbox, InboxFullError } from '../../src/ipn/inbox.ts'
-import type { ReceivedNotification } from '../../src/ipn/types.ts'
+import type { ReceivedNotification } from '../../src/ipn/store.ts'
 import { makePaymentArrival, makeRefundArrival } from '../support/arrivals.ts'
 import {
   type BorrowedDatabase,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Database, openDatabase } from '../../src/db/client.ts'
 import { storeNotifications } from '../../src/ipn/readings.ts'
-import type { ReceivedNotification } from '../../src/ipn/types.ts'
+import type { ReceivedNotification } from '../../src/ipn/store.ts'
 import { makePaymentArrival } from '../support/arrivals.ts'
 import {
   type BorrowedDatabase,

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import { SYNC_DUE } from '../../src/db/names.ts'
 import { createInbox } from '../../src/ipn/inbox.ts'
-import type { ReceivedNotification } from '../../src/ipn/types.ts'
+import type { ReceivedNotification } from '../../src/ipn/store.ts'
 import { makePaymentArrival } from '../support/arrivals.ts'
 import { emptyTables } from '../support/database.ts'
 import { waitUntilBlocked, whileUncommitted } from '../support/locks.ts'

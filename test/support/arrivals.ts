@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { ReceivedNotification } from '../../src/ipn/types.ts'
+import type { ReceivedNotification } from '../../src/ipn/store.ts'
 
 const hash = (merchantCode: string, text: string) =>
   createHash('md5').update(`${merchantCode} ${text}`).digest('hex')

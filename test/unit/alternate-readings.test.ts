@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { computeSecureHash, joinSignedValues } from '../../src/gateway/signature.ts'
 import { choosePlace, foldReadings } from '../../src/ipn/readings.ts'
-import type { ReceivedNotification } from '../../src/ipn/types.ts'
+import type { ReceivedNotification } from '../../src/ipn/store.ts'
 import {
   PUBLISHED_PAYMENTS,
   PUBLISHED_QUERY,

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { storeNotifications } from '../../../src/ipn/readings.ts'
-import type { ReceivedNotification } from '../../../src/ipn/types.ts'
+import type { ReceivedNotification } from '../../../src/ipn/store.ts'
 import { ask, expectTaken, seedPaid } from '../../support/ask.ts'
 import { emptyTables } from '../../support/database.ts'
 import { PUBLISHED_PAYMENTS, PUBLISHED_REFUNDS } from '../../support/published.ts'
