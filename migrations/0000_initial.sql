@@ -179,6 +179,19 @@ CREATE TABLE "hold_changes" (
 	CONSTRAINT "hold_changes_pkey" PRIMARY KEY("merchant_code","id")
 );
 --> statement-breakpoint
+CREATE TABLE "installation" (
+	"only" boolean PRIMARY KEY DEFAULT true NOT NULL,
+	"epoch" integer DEFAULT 0 NOT NULL,
+	"system_identifier" text NOT NULL,
+	"timeline" bigint NOT NULL,
+	"has_standby" boolean NOT NULL,
+	"stopped_at" timestamp with time zone,
+	"stopped_because" text,
+	"restored_at" timestamp with time zone,
+	CONSTRAINT "installation_one_row" CHECK ("only"),
+	CONSTRAINT "installation_stopped" CHECK (("stopped_at" is null) = ("stopped_because" is null))
+);
+--> statement-breakpoint
 CREATE TABLE "ipn_events" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"merchant_code" text NOT NULL,

@@ -81,6 +81,32 @@ export const merchantAccounts = pgTable('merchant_accounts', {
   hold: hold(),
 })
 
+/**
+ * One row: which server the database is, and the epoch of everything that readers were given, which `cli restored` raises.
+ * A server that is another one, or goes on from another moment, may have lost commits: then nothing is sent.
+ */
+export const installation = pgTable(
+  'installation',
+  {
+    only: boolean('only').primaryKey().default(true),
+    epoch: integer('epoch').notNull().default(0),
+    systemIdentifier: text('system_identifier').notNull(),
+    timeline: bigint('timeline', { mode: 'number' }).notNull(),
+    /** A synchronous standby was configured: one that takes over has every commit that was acknowledged. */
+    hasStandby: boolean('has_standby').notNull(),
+    /** Since when nothing is sent, until a person says what was lost. */
+    stoppedAt: time('stopped_at'),
+    /** Why, as a clause. */
+    stoppedBecause: text('stopped_because'),
+    /** When a person said last that commits were lost: what is older may have been done before, and forgotten. */
+    restoredAt: time('restored_at'),
+  },
+  (t) => [
+    check('installation_one_row', sql`${t.only}`),
+    check('installation_stopped', sql`(${t.stoppedAt} is null) = (${t.stoppedBecause} is null)`),
+  ],
+)
+
 /** Append-only: every hold that was set or released, with who did it and why. */
 export const holdChanges = pgTable(
   'hold_changes',

@@ -1,21 +1,14 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { desc, eq, sql } from 'drizzle-orm'
-import { narrowMerchants, withScope } from '../access/authenticate.ts'
+import { withScope } from '../access/authenticate.ts'
+import { type Listing, serveListing } from '../access/listing.ts'
 import type { Context } from '../context.ts'
 import type { OrderIds } from '../db/order-facts.ts'
 import { discrepancies } from '../db/schema.ts'
 import { createRouter } from '../http/app.ts'
 import { describeRefusals } from '../http/describe.ts'
 import { Id, MerchantCode, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
-import {
-  cutPage,
-  DEFAULT_LIMIT,
-  describePage,
-  type Position,
-  pageParameters,
-  readCursor,
-  respondPage,
-} from '../http/list.ts'
+import { cutPage, describePage, type Position, pageParameters } from '../http/list.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { cutRead, EXAMINATION, type PageRead, pickNewest } from '../platform/postgres/list-page.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
@@ -146,6 +139,30 @@ export async function listDiscrepancies(
 
 const NO_ORDER: OrderIds = { orderId: null, merchantTxnId: null }
 
+const query = {
+  kind: KindName.optional().openapi({ description: 'Only discrepancies of this kind' }),
+}
+
+/** Discrepancies, newest first. */
+export const DISCREPANCIES: Listing<typeof query, z.infer<typeof Discrepancy>> = {
+  name: 'discrepancies',
+  scope: 'ops',
+  query,
+  // They are numbers that fit in a bigint.
+  idForm: z.string().regex(/^\d{1,18}$/),
+  schema: Discrepancy,
+  async read(ctx, filter, limit, after) {
+    const rows = await listDiscrepancies(ctx, filter, limit, after)
+    return cutPage(rows, limit, locate, showDiscrepancy)
+  },
+}
+
+const locate = ({ at, id, merchantCode }: DiscrepancyRow) => ({
+  time: at,
+  id: String(id),
+  merchantCode,
+})
+
 const list = createRoute({
   method: 'get',
   path: '/v1/discrepancies',
@@ -155,7 +172,7 @@ const list = createRoute({
   ...withScope('ops'),
   request: {
     query: z.strictObject({
-      kind: KindName.optional().openapi({ description: 'Only discrepancies of this kind' }),
+      ...DISCREPANCIES.query,
       merchantCode: MerchantCode,
       ...pageParameters,
     }),
@@ -163,22 +180,9 @@ const list = createRoute({
   responses: { 200: describePage(Discrepancy), ...describeRefusals() },
 })
 
-/** Ids of this list are numbers that fit in a bigint. */
-const BIGINT_ID = z.string().regex(/^\d{1,18}$/)
-
 /** Creates the operators' route on discrepancies. */
 export function discrepancyRoutes(ctx: Context) {
-  return createRouter().openapi(list, async (c) => {
-    const { limit = DEFAULT_LIMIT, cursor, merchantCode, kind } = c.req.valid('query')
-    const merchants = narrowMerchants(c.get('access'), merchantCode)
-    const after = readCursor(cursor, BIGINT_ID)
-    const rows = await ctx.reads.run(c.get('access').chainId, (db) =>
-      listDiscrepancies(db, { merchants, kind }, limit, after),
-    )
-    return respondPage(c, cutPage(rows, limit, locate, showDiscrepancy), Discrepancy)
-  })
-}
-
-function locate({ at, id, merchantCode }: DiscrepancyRow) {
-  return { time: at, id: String(id), merchantCode }
+  return createRouter().openapi(list, (c) =>
+    serveListing(ctx, c, DISCREPANCIES, c.req.valid('query')),
+  )
 }

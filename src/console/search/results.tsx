@@ -1,6 +1,7 @@
-import { Card, DataTable, Time } from '../../platform/html/components.tsx'
+import { Card, DataTable } from '../../platform/html/components.tsx'
 import { toIso } from '../../platform/postgres/row-set.ts'
 import type { TransactionWithPayments } from '../../transactions/types.ts'
+import { Time } from '../cells.tsx'
 import { formatMoney } from '../format-money.ts'
 import { storyPath } from '../paths.ts'
 import { PaymentStatus, RefundStatus, TransactionState } from '../states.tsx'

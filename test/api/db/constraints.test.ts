@@ -17,6 +17,7 @@ beforeAll(async () => {
   await database.sql.unsafe(external({}))
   await database.sql.unsafe(reason({}))
   await database.sql.unsafe(insert('event_removals', { removed_up_to: '0' }))
+  await database.sql.unsafe(insert('installation', SERVER))
   await database.sql.unsafe(checkpoint({}))
   await database.sql.unsafe(endpoint({ id: ZERO }))
   await database.sql.unsafe(delivery({}))
@@ -206,12 +207,17 @@ const session = (more: Columns) =>
 const reason = (more: Columns) =>
   insert('refund_reasons', { merchant_code: `'M'`, label: `'R'`, position: '1', ...more })
 
+const SERVER = { system_identifier: `'1'`, timeline: '1', has_standby: 'false' }
+
 const REFUSED: [constraint: string, statement: string][] = [
   ['audit_checkpoints_pkey', checkpoint({})],
   ['audit_checkpoints_has_entries', checkpoint({ up_to_id: '2', '"rows"': '0' })],
   ['audit_checkpoints_mac_is_sha256', checkpoint({ up_to_id: '2', mac: `''` })],
   ['event_removals_pkey', insert('event_removals', { removed_up_to: '1' })],
   ['event_removals_one_row', insert('event_removals', { '"only"': 'false' })],
+  ['installation_pkey', insert('installation', SERVER)],
+  ['installation_one_row', insert('installation', { ...SERVER, '"only"': 'false' })],
+  ['installation_stopped', `update installation set stopped_at = now()`],
   ['webhook_endpoints_pkey', endpoint({ id: ZERO })],
   ['webhook_endpoints_disabled_says_why', endpoint({ disabled_at: 'now()' })],
   ['webhook_endpoints_disabled_says_why', endpoint({ disabled_reason: `'gone'` })],

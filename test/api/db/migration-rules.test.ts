@@ -119,6 +119,7 @@ const WITHOUT_MERCHANT = [
   'event_removals.only',
   'events.id',
   'gateway_calls.id',
+  'installation.only',
   'ipn_events.id',
   'people.id',
   'sessions.id',

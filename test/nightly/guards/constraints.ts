@@ -13,6 +13,8 @@ const CHECKS = [
   'audit_checkpoints_mac_is_sha256',
   'discrepancies_times_positive',
   'event_removals_one_row',
+  'installation_one_row',
+  'installation_stopped',
   'foreign_refunds_amount_positive',
   'foreign_refunds_has_a_source',
   'gateway_calls_outcome_known',
