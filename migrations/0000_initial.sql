@@ -259,6 +259,17 @@ CREATE TABLE "people" (
 	CONSTRAINT "people_have_merchants" CHECK (cardinality("merchants") > 0)
 );
 --> statement-breakpoint
+CREATE TABLE "processes" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"role" text NOT NULL,
+	"version" text NOT NULL,
+	"commit" text,
+	"started_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"seen_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"writing_since" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "processes_role_known" CHECK ("role" in ('all', 'web', 'worker'))
+);
+--> statement-breakpoint
 CREATE TABLE "refund_attempts" (
 	"id" bigserial NOT NULL,
 	"merchant_code" text NOT NULL,
@@ -419,6 +430,7 @@ CREATE TABLE "transactions" (
 	"version" bigint DEFAULT 1 NOT NULL,
 	"due_at" timestamp with time zone,
 	"lease_id" uuid,
+	"lease_owner" uuid,
 	"want" bigint DEFAULT 1 NOT NULL,
 	"claimed" bigint DEFAULT 0 NOT NULL,
 	"attempts" integer DEFAULT 0 NOT NULL,
@@ -470,6 +482,7 @@ CREATE TABLE "webhook_deliveries" (
 	"attempts" integer DEFAULT 0 NOT NULL,
 	"due_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"lease_id" uuid,
+	"lease_owner" uuid,
 	"failing_since" timestamp with time zone,
 	"last_error" text,
 	CONSTRAINT "webhook_deliveries_pkey" PRIMARY KEY("endpoint_id","event_id"),
