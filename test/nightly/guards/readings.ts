@@ -146,4 +146,28 @@ export const READINGS: readonly Guard[] = [
     mutation: '  return isRefundText(text, ownText) || text.length > 0 ? code : undefined\n',
     claim: 'a text of the other kind is not documented as one of this',
   },
+  {
+    file: 'src/sync/name-transaction.ts',
+    text: 'const before = orderVerified ? row : NAMELESS',
+    mutation: "const before = orderVerified && row.orderId === '' ? row : NAMELESS",
+    test: 'test/unit/sync/name-transaction.test.ts',
+    claim: 'what is verified is not replaced',
+    control: 'nothing is named by nothing',
+  },
+  {
+    file: 'src/sync/name-transaction.ts',
+    text: 'filter(({ isOther }) => !isOther)',
+    mutation: 'filter(({ id }) => id >= 0)',
+    test: 'test/unit/sync/name-transaction.test.ts',
+    claim: 'nor by a reading that is not trusted',
+    control: 'nothing is named by nothing',
+  },
+  {
+    file: 'src/sync/name-transaction.ts',
+    text: 'trusted.filter(({ isVerified }) => isVerified)',
+    mutation: 'trusted.filter(({ id }) => id >= 0)',
+    test: 'test/unit/sync/name-transaction.test.ts',
+    claim: 'not by one that did not verify',
+    control: 'nothing is named by nothing',
+  },
 ]
