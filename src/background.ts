@@ -20,6 +20,7 @@ import { checkMissingAccounts } from './maintenance/missing-accounts.ts'
 import { releaseUnseen } from './maintenance/processes.ts'
 import { recheckFinal } from './maintenance/recheck-final.ts'
 import { reconcileUnqueried } from './maintenance/reconcile-unqueried.ts'
+import { createServerWatch } from './maintenance/watch-server.ts'
 import { type Pass, startPasses, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
 import type { SyncContext } from './sync/context.ts'
 import { beginSync, findRestMs } from './sync/sync-due.ts'
@@ -37,6 +38,8 @@ const DELIVER_EVERY_MS = 1_000
 const TAKE_OVER_EVERY_MS = 1_000
 /** With at most a hundred transactions per round, this limits the load that rechecks add to the gateway. */
 const RECHECK_EVERY_MS = 2_000
+/** How soon a failover is known. What is sent asks by itself whether it may be. */
+const SERVER_EVERY_MS = 5_000
 const MINUTE_MS = 60_000
 
 /** Starts the background work of a process, which runs until it stops. */
@@ -72,6 +75,7 @@ export function listPasses(ctx: BackgroundContext): readonly Pass[] {
       idleMs: () => Promise.resolve(DELIVER_EVERY_MS),
     },
     once('takeovers', TAKE_OVER_EVERY_MS, () => releaseUnseen(ctx)),
+    once('server', SERVER_EVERY_MS, createServerWatch(ctx)),
     once('rechecks', RECHECK_EVERY_MS, () => recheckFinal(ctx)),
     once('notifications', MINUTE_MS, () => requeueUnhandled(ctx)),
     once('deadlines', MINUTE_MS, () => reconcileUnqueried(ctx)),

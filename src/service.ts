@@ -26,6 +26,7 @@ import { createNotificationServer, isIpnTarget } from './ipn/receive.ts'
 import { warnOfUnsigned } from './ipn/report.ts'
 import { warnOfMissingAccounts } from './maintenance/missing-accounts.ts'
 import { keepSeen } from './maintenance/processes.ts'
+import { createServerWatch } from './maintenance/watch-server.ts'
 import { withTimeout } from './platform/concurrency/timing.ts'
 import { startWorkerLoop, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
 import { createReadServer } from './transactions/serve-reads.ts'
@@ -88,6 +89,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     })
     warnOfUnsigned(ctx)
     await warnOfMissingAccounts(ctx)
+    await createServerWatch(ctx)()
     if (config.ROLE !== 'worker') await listenForChanges(ctx)
     if (config.ROLE !== 'web') loops.push(...(await startBackground(ctx, listPasses(ctx))))
     ctx.lifecycle.phase = 'ready'

@@ -13,16 +13,9 @@ import type { Log } from '../platform/telemetry/log.ts'
 import { Reason } from '../refunds/request-schema.ts'
 import { readActor } from './database.ts'
 import { type Json, jsonOption } from './options.ts'
-import { type Cli, formatTable } from './print.ts'
+import { type Cli, formatTable, NO_KEY } from './print.ts'
 
 type ChangeOptions = Json & { reason: string; merchant?: string }
-
-/** Receivers stay encrypted in events, so the command line needs no encryption key. */
-const NO_KEY = {
-  decrypt(): never {
-    throw new Error('the command line has no encryption key')
-  },
-}
 
 /** Adds `holds list | set | release`. */
 export function addHoldCommands(program: Command, { emit, onDatabase, log }: Cli): void {

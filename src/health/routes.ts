@@ -1,4 +1,5 @@
 import { createRoute, z } from '@hono/zod-openapi'
+import { describeStop, findStop } from '../db/installation.ts'
 import { isSchemaCurrent } from '../db/migration-state.ts'
 import { isWithoutWorker, NO_WORKER } from '../db/processes.ts'
 import { DomainError } from '../errors.ts'
@@ -40,13 +41,16 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
     .openapi(liveness, (c) => c.json({ status: 'ok' as const }, 200))
     .openapi(readiness, async (c) => {
       // The signal to stop may arrive while the database is being asked.
-      const why = describePhase() ?? (await checkDatabase()) ?? describePhase()
+      const starting = describePhase()
+      const { why: fault, stopped } = starting === undefined ? await checkDatabase() : {}
+      const why = starting ?? fault ?? describePhase()
       if (why !== undefined) return c.json({ status: 'not ready' as const, why }, 503)
       // An unresponsive gateway does not make this process unready: other processes use the same gateway.
       const paused = ctx.breakers.list().filter(({ state }) => state !== 'closed')
       const { verbose } = c.req.valid('query')
       const notes = verbose === undefined ? [] : await checkWorkers()
-      const ready = { status: 'ready' as const, ...(paused.length > 0 ? { paused } : {}) }
+      const waits = { ...(paused.length > 0 ? { paused } : {}), ...(stopped ? { stopped } : {}) }
+      const ready = { status: 'ready' as const, ...waits }
       return c.json({ ...ready, ...(notes.length > 0 ? { notes } : {}) }, 200)
     })
     .openapi(metrics, async (c) => {
@@ -55,18 +59,23 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
     })
 }
 
-/** Returns why the database cannot take requests: what the probe meets, or what other statements met and still lasts. */
-async function findFault({ sql, log }: HealthContext): Promise<string | undefined> {
+/** Why the database cannot take requests, and why nothing is sent, if so. */
+type Fault = { why?: string | undefined; stopped?: string | undefined }
+
+/** Finds what the probe meets, or what other statements met and still lasts. */
+async function findFault({ sql, log }: Pick<HealthContext, 'sql' | 'log'>): Promise<Fault> {
   const probe = async () => {
     await proveWrites(sql)
     return (await isSchemaCurrent(sql)) && (await findWeakCommits(sql)) === undefined
   }
   try {
-    if (!(await withTimeout(PROBE_TIMEOUT_MS, probe()))) return OTHER_REASON
-    return listOutages(log).find(({ name }) => name === STOPS_WRITES)?.what
+    if (!(await withTimeout(PROBE_TIMEOUT_MS, probe()))) return { why: OTHER_REASON }
+    const stop = await withTimeout(PROBE_TIMEOUT_MS, findStop(sql))
+    const why = listOutages(log).find(({ name }) => name === STOPS_WRITES)?.what
+    return { why, stopped: stop && describeStop(stop) }
   } catch (error) {
     noteOutage(log, error, 'probes')
-    return describeOutage(error)?.what ?? OTHER_REASON
+    return { why: describeOutage(error)?.what ?? OTHER_REASON }
   }
 }
 
@@ -118,6 +127,10 @@ const Ready = z
       }),
     notes: z.array(z.string()).optional().openapi({
       description: 'With `verbose`: what somebody should know, such as that no worker runs',
+    }),
+    stopped: z.string().optional().openapi({
+      description:
+        'Why nothing is sent, and what to run: the database may have lost commits. Notifications are stored all the same',
     }),
   })
   .openapi('Readiness')

@@ -1,4 +1,5 @@
 import type { Context } from '../context.ts'
+import { MAY_SEND_SQL } from '../db/installation.ts'
 import { DomainError } from '../errors.ts'
 import type { BodyHmac } from '../gateway/body-hmac.ts'
 import type { GatewayCall, PreparedCall } from '../gateway/types.ts'
@@ -139,7 +140,10 @@ function* pickSendable(
     const isPaymentGone = obstacle !== undefined && obstacle.left === undefined
     // It waits with the discrepancy, until the growth is explained or it was not sent in time.
     const mayBeItsOwn = mayBeItsOwnGrowth(measureCounted(payment, own), draft.now)
-    if (mayBeItsOwn && !isPaymentGone) continue
+    if (mayBeItsOwn && !isPaymentGone) {
+      if (draft.now.requestedBeforeRestore) reviewForgotten(draft, callId)
+      continue
+    }
     if (!obstacle) {
       yield draft
       continue
@@ -148,6 +152,13 @@ function* pickSendable(
     if (waits && sinceRequestedMs < config.REFUND_RESOLVE_FOR_MS) continue
     failUnsent(payment, own, draft, { ...obstacle, callId })
   }
+}
+
+/** The restored database may have forgotten that the refund was sent, and the payment shows growth that it may have made. */
+function reviewForgotten(draft: RefundDraft, callId: number): void {
+  const reason =
+    'the database was restored, and its payment shows growth that may be its own; nothing was sent since'
+  sendToReview(draft, 'contradicted', { reason, callId })
 }
 
 /** Fails a refund that can no longer be sent, unless a row of it that is lost may have been sent: a person decides. */
@@ -249,7 +260,10 @@ function readReceiver(
   return undefined
 }
 
-/** @returns undefined when the lease is not long enough to send, or the account, the payment or the refund is held */
+/**
+ * @returns undefined when the lease is not long enough to send, when the account, the payment or the refund is held, or when
+ *   nothing is sent because the database may have lost commits
+ */
 async function insertAttempt(
   { config }: Pick<AttemptContext, 'config'>,
   tx: Tx,
@@ -266,7 +280,7 @@ async function insertAttempt(
         ${refundId}::uuid as refund_id) as k using (merchant_code)
     where t.merchant_code = ${merchantCode} and transaction_id = ${transactionId} and lease_id is not null
       and due_at > clock_timestamp() + ${config.GATEWAY_TIMEOUT_MS} * interval '1 millisecond'
-      and ${tx.unsafe(NOT_HELD_SQL)}
+      and ${tx.unsafe(NOT_HELD_SQL)} and ${tx.unsafe(MAY_SEND_SQL)}
     returning id as "attemptId", recorded_at::text as "recordedAt"`
   return row
 }

@@ -58,6 +58,7 @@ export async function lockRefundRows(
       (extract(epoch from clock_timestamp() - resolved_at) * 1000)::float8 as "sinceResolvedMs",
       coalesce(refused_at < ${asOf}::timestamptz, false) as "refusedBeforeSnapshot",
       coalesce(coalesce(approved_at, requested_at) < ${asOf}::timestamptz, false) as "requestedBeforeSnapshot",
+      coalesce(requested_at < (select restored_at from installation), false) as "requestedBeforeRestore",
       coalesce(first_sent_at < ${asOf}::timestamptz, true) as "sentBeforeSnapshot",
       coalesce(failure_notified_at < ${asOf}::timestamptz, false) as "failureBeforeSnapshot",
       coalesce(success_notified_at < (

@@ -104,6 +104,8 @@ export type RefundRow = {
   sentBeforeSnapshot: boolean
   /** Requested, and approved, before the snapshot's query was sent: only then may it be sent on what the snapshot shows. */
   requestedBeforeSnapshot: boolean
+  /** The database was restored since, and may have forgotten that it was sent. */
+  requestedBeforeRestore: boolean
   failureBeforeSnapshot: boolean
 }
 

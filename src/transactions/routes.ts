@@ -47,7 +47,7 @@ const readOne = createRoute({
     headers: z.object({
       'if-none-match': z.string().optional().openapi({
         description:
-          'The `ETag` of an earlier response, e.g. `W/"7"`, or several: 304 if one of them still matches',
+          'The `ETag` of an earlier response, e.g. `W/"0.7"`, or several: 304 if one of them still matches',
       }),
     }),
   },
@@ -130,8 +130,8 @@ export function transactionRoutes(ctx: TransactionsContext) {
       const query = c.req.valid('query')
       const etags = c.req.valid('header')['if-none-match']
       const merchants = narrowMerchants(c.get('access'), query.merchantCode)
-      const isUnchanged = ({ transaction }: FoundTransaction) =>
-        etags !== undefined && matchesEtag(etags, formatEtag(transaction))
+      const isUnchanged = (found: FoundTransaction) =>
+        etags !== undefined && matchesEtag(etags, formatEtag(found))
       const wanted = { merchants, transactionId }
       const done = (found: FoundTransaction) =>
         etags === undefined ? found.transaction.final : !isUnchanged(found)
@@ -139,7 +139,7 @@ export function transactionRoutes(ctx: TransactionsContext) {
         query.wait === undefined
           ? await findTransaction(ctx, merchants, transactionId)
           : await waitForTransaction(ctx, wanted, done, query.wait * 1000, c.req.raw.signal)
-      const headers = { etag: formatEtag(found.transaction), 'cache-control': 'private, no-cache' }
+      const headers = { etag: formatEtag(found), 'cache-control': 'private, no-cache' }
       if (isUnchanged(found)) return c.body(null, 304, headers)
       return c.json(showTransaction(found), 200, headers)
     })

@@ -110,7 +110,7 @@ function createReadMeter({ metrics }: Pick<TransactionsContext, 'metrics'>) {
 
 /** The response for a transaction that was found: with its body, or 304 if `If-None-Match` lists its tag. */
 function describeFound(found: FoundTransaction, etags: string | undefined): ReadResponse {
-  const etag = formatEtag(found.transaction)
+  const etag = formatEtag(found)
   const headers = { etag, 'cache-control': 'private, no-cache' }
   if (etags !== undefined && matchesEtag(etags, etag)) return { status: 304, headers }
   return {

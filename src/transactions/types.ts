@@ -40,10 +40,13 @@ export const SHOWN_COLUMNS = [
 export type ShownTransaction = Pick<TransactionRow, (typeof SHOWN_COLUMNS)[number]>
 
 /** The columns of `TransactionWithPayments` that the API shows. */
-export type FoundTransaction = {
+export type ShownWithPayments = {
   transaction: ShownTransaction
   payments: { payment: ShownPayment; refundable: string }[]
 }
+
+/** What a look-up by id found, with the epoch that its ETag carries. */
+export type FoundTransaction = ShownWithPayments & { epoch: string }
 
 /** A transaction id, and the merchant accounts the caller may read. */
 export type TransactionLookup = { merchants: readonly string[]; transactionId: string }

@@ -3,7 +3,7 @@ import { Amount, Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
 import { compareAmounts } from '../money.ts'
 import { Payment, showPayment } from '../payments/view.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import type { FoundTransaction, ShownTransaction } from './types.ts'
+import type { FoundTransaction, ShownTransaction, ShownWithPayments } from './types.ts'
 
 const Sync = z
   .strictObject({
@@ -90,7 +90,7 @@ export const Transaction = z
 
 export type TransactionView = z.infer<typeof Transaction>
 
-export function showTransaction({ transaction: t, payments }: FoundTransaction): TransactionView {
+export function showTransaction({ transaction: t, payments }: ShownWithPayments): TransactionView {
   return {
     transactionId: t.transactionId,
     merchantCode: t.merchantCode,
@@ -120,9 +120,12 @@ export function showTransaction({ transaction: t, payments }: FoundTransaction):
   }
 }
 
-/** Formats the ETag: weak, because `sync`, `ipnCount` and `asOf` may differ under the same tag. */
-export function formatEtag({ version }: ShownTransaction): string {
-  return `W/"${version}"`
+/**
+ * Formats the ETag: weak, because `sync`, `ipnCount` and `asOf` may differ under the same tag. After a restore a version is
+ * given again to another state, in another epoch.
+ */
+export function formatEtag({ transaction: { version }, epoch }: FoundTransaction): string {
+  return `W/"${epoch}.${version}"`
 }
 
 /** Returns whether `If-None-Match` lists the tag, by weak comparison (RFC 9110, section 13.1.2). */

@@ -60,6 +60,7 @@ export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {
     refusedBeforeSnapshot: false,
     sentBeforeSnapshot: true,
     requestedBeforeSnapshot: true,
+    requestedBeforeRestore: false,
     failureBeforeSnapshot: false,
     ...facts,
   }

@@ -134,8 +134,8 @@ export const ATTEMPTS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/attempt.ts',
-    text: 'if (mayBeItsOwn && !isPaymentGone) continue',
-    mutation: 'if (mayBeItsOwn && !isPaymentGone && attempts > 0) continue',
+    text: 'if (mayBeItsOwn && !isPaymentGone) {',
+    mutation: 'if (mayBeItsOwn && !isPaymentGone && attempts > 0) {',
     test: 'test/plays/evidence/lost-rows.test.ts',
     claim:
       'a refund whose row is lost after it was sent that shows as unexplained growth of its amount is not sent again',
