@@ -1,90 +1,14 @@
-import type { StoredResolution } from '../db/schema.ts'
+import type { refunds } from '../db/schema.ts'
 import type { DiscrepancyKind } from '../discrepancies/kinds.ts'
 import type { ExternalState } from './external-view.ts'
 
-export type RefundStatus =
-  | 'awaiting_approval'
-  | 'pending'
-  | 'sending'
-  | 'accepted'
-  | 'unknown'
-  | 'succeeded'
-  | 'failed'
-  | 'needs_review'
-  | 'returned'
+export type RefundStatus = RefundRow['status']
 
 /** Evidence that contradicts itself, or none; the latter may still end by growth or a notification. */
-export type ReviewReason = 'contradicted' | 'no_evidence'
+export type ReviewReason = NonNullable<RefundRow['review']>
 
-/**
- * A refund's row, locked until the commit. Ages (`since…`) are in ms by the database clock; amounts are decimal
- * strings.
- */
-export type RefundRow = {
-  merchantCode: string
-  transactionId: string
-  refundId: string
-  paymentId: string
-  amount: string
-  receiver: Buffer | null
-  reason: string | null
-  /** The person for whom it was requested. */
-  onBehalfOf: string | null
-  /** It is sent only while one success of the order is left without it. */
-  surplus: boolean
-  /** Nothing is sent before a second person approves. */
-  needsApproval: boolean
-  /** HMAC of what was approved; null until then. */
-  approvedFingerprint: Buffer | null
-  approvedFingerprintKeyId: string | null
-  status: RefundStatus
-  attempts: number
-  firstSentAt: string | null
-  lastSentAt: string | null
-  /** An attempt ended without a valid answer. */
-  unanswered: boolean
-  /** `refundedAmount` when it was first sent; null before. */
-  refundedBefore: string | null
-  /** The gateway's answer to the first attempt, if it was a non-zero code. */
-  refusedCode: string | null
-  refusedAt: string | null
-  /** From a notification that the refund failed. */
-  failureCode: string | null
-  failureNotifiedAt: string | null
-  gatewayRefundId: string | null
-  /** What the gateway charged for it, as notified: a decimal string. */
-  fee: string | null
-  /** The gateway's own transaction id of the refund, as notified. */
-  notifiedReference: string | null
-  /** The gateway's words in the notification of its failure. */
-  failureWords: string | null
-  inferred: boolean
-  matched: boolean
-  /** When its success was first notified. */
-  successNotifiedAt: string | null
-  /** Its success was notified before the payment was first seen. */
-  notifiedBeforeFirst: boolean
-  /** It is part of what was refunded when the payment was first seen: no growth shows it. */
-  inFirstSight: boolean
-  /** Why it is in `needs_review`. */
-  review: ReviewReason | null
-  failureSource: 'gateway' | 'service' | 'merchant' | null
-  failureReason: string | null
-  failureMessage: string | null
-  /** The last decision of a person about its outcome. */
-  resolution: StoredResolution | null
-  /** Whose decision that was, and when (database time). */
-  resolvedPrincipal: string | null
-  resolvedAt: string | null
-  /** The growth that nothing explained when it was decided, a decimal string. */
-  decidedGrowth: string | null
-  /** While it is `returned`: 1 once an answer showed the refunded amount lower by it, 2 once its amount is released. */
-  returnSightings: number
-  /** When that answer was applied (database time); null also when a second person released it. */
-  returnSeenAt: string | null
-  /** Since when answers that are later than its failure show no growth of its amount (database time). */
-  noGrowthSince: string | null
-  polls: number
+/** What the database knows of a refund's row at the moment when it is locked: ages are in ms by the database's clock. */
+type Ages = {
   /** Since it was requested or, if it needed approval, approved. */
   sinceRequestedMs: number
   /** Since the first and since the last attempt; null before the first. */
@@ -98,6 +22,7 @@ export type RefundRow = {
   sinceResolvedMs: number | null
   /** When it was locked (database time). */
   lockedAt: string
+  /** ms until its next check; null when none is scheduled. */
   dueInMs: number | null
   /** The refusal was received before the snapshot's query was sent. */
   refusedBeforeSnapshot: boolean
@@ -105,7 +30,12 @@ export type RefundRow = {
   /** Requested, and approved, before the snapshot's query was sent: only then may it be sent on what the snapshot shows. */
   requestedBeforeSnapshot: boolean
   failureBeforeSnapshot: boolean
+  /** Its success was notified before the payment was first seen. */
+  notifiedBeforeFirst: boolean
 }
+
+/** A refund's row, locked until the commit; amounts are decimal strings. */
+export type RefundRow = typeof refunds.$inferSelect & Ages
 
 /** What caused a transition: a reason for readers, and the id of the query or the notification, if any. */
 export type Cause = { reason: string; callId?: number; ipnEventId?: number }
