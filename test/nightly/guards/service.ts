@@ -18,6 +18,16 @@ export const SERVICE: readonly Guard[] = [
     control: 'health is alive and ready, without a key',
   },
   {
+    file: 'src/health/watch-outages.ts',
+    text: 'if (found) return { ...found, replaces: BACKLOG.name }',
+    mutation: 'if (found) return { ...found, replaces: found.name }',
+    test: 'test/unit/platform/telemetry/outage-log.test.ts',
+    claim:
+      'a database that is away is no backlog as well: it is one line, whichever is noticed first',
+    control:
+      'an outage is one line when it begins, one a minute with what has failed, and one when it is over',
+  },
+  {
     file: 'src/health/routes.ts',
     text: 'name === STOPS_WRITES)',
     mutation: '`${name} ` === STOPS_WRITES)',

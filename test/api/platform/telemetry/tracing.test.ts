@@ -400,15 +400,15 @@ it('without a collector nothing of the SDK is loaded, with one it is', async () 
     import { readConfig } from './src/config/config.ts'
     import { createLog } from './src/platform/telemetry/log.ts'
     import './src/service.ts'
-    import { openTelemetry } from './src/health/open-telemetry.ts'
+    import { openTracing } from './src/create-context.ts'
     const { cache } = createRequire(import.meta.url)
     const count = (form) => Object.keys(cache).filter((file) => form.test(file)).length > 0
     const SDK = /@opentelemetry[/\\\\](?!api[/\\\\])/
     const config = readConfig({ DEMO: 'true' })
-    await openTelemetry(config, createLog('silent'))
+    await openTracing(config, createLog('silent'))
     const without = count(SDK)
     const endpoint = 'http://127.0.0.1:4318'
-    await openTelemetry({ ...config, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, createLog('silent'))
+    await openTracing({ ...config, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }, createLog('silent'))
     console.log(JSON.stringify({ others: count(/prom-client/), without, after: count(SDK) }))`
   const { stdout } = await promisify(execFile)(
     process.execPath,
