@@ -16,6 +16,7 @@ import {
   type RefundDraft,
   type RefundRow,
   type RefundStatus,
+  STATES,
 } from './lifecycle.ts'
 
 const COLUMNS = listColumns(refunds, 'r')
@@ -73,7 +74,8 @@ export function hasVisibleChange({ before, now, transitions }: RefundDraft): boo
 /** Whether the change is visible apart from `updatedAt`; `sending` is shown as pending. */
 export function looksDifferent({ before, now }: RefundDraft): boolean {
   return (
-    SHOWN.some((member) => before[member] !== now[member]) || showStatus(before) !== showStatus(now)
+    SHOWN.some((member) => before[member] !== now[member]) ||
+    STATES[before.status].shown !== STATES[now.status].shown
   )
 }
 
@@ -86,10 +88,6 @@ const SHOWN = [
   'failureReason',
   'failureMessage',
 ] as const
-
-function showStatus({ status }: RefundRow): RefundStatus {
-  return status === 'sending' ? 'pending' : status
-}
 
 /**
  * Writes a draft to its row, and each of its transitions to `changes`. The row must still have the status it

@@ -121,8 +121,41 @@ export type Finding = Disagreement & { paymentId: string; refundId?: string }
 /** Clears the failure of a refund that succeeded after all. */
 export const NO_FAILURE = { failureSource: null, failureReason: null, failureMessage: null }
 
-/** Statuses that only new evidence or a person's decision changes. */
-const ENDED: readonly RefundStatus[] = ['succeeded', 'failed', 'needs_review', 'returned']
+/** What a status means. */
+type StateOfRefund = {
+  /** What readers are shown. */
+  shown: Exclude<RefundStatus, 'sending'>
+  /** As far as is known nothing was sent, and it may still be. */
+  unsent?: true
+  /** It was sent, and the gateway may still end it. */
+  awaited?: true
+  /** Only new evidence or a person's decision changes it. */
+  over?: true
+  /** Its outcome is known, or decided. */
+  ended?: true
+}
+
+/** Every status of a refund: rules, pages and statements ask here what one means. */
+export const STATES: Readonly<Record<RefundStatus, StateOfRefund>> = {
+  awaiting_approval: { shown: 'awaiting_approval', unsent: true },
+  pending: { shown: 'pending', unsent: true },
+  // An attempt is recorded, and its bytes may have left.
+  sending: { shown: 'pending' },
+  accepted: { shown: 'accepted', awaited: true },
+  unknown: { shown: 'unknown', awaited: true },
+  needs_review: { shown: 'needs_review', over: true },
+  succeeded: { shown: 'succeeded', over: true, ended: true },
+  failed: { shown: 'failed', over: true, ended: true },
+  returned: { shown: 'returned', over: true, ended: true },
+}
+
+/**
+ * The condition in SQL that a refund has not ended. The planner finds the index of open refunds by the first part.
+ * @param from the table's name or alias in the statement
+ */
+export function isUnendedSql(from: string): string {
+  return `${from}.status not in ('succeeded', 'failed') and ${from}.status <> 'returned'`
+}
 
 /** Creates an unchanged draft of a locked row. */
 export function startDraft(row: RefundRow): RefundDraft {
@@ -149,16 +182,12 @@ export function sendToReview(draft: RefundDraft, review: ReviewReason, cause: Ca
 
 /** Whether the refund has ended or needs a person's decision. */
 export function isOver({ now }: RefundDraft): boolean {
-  return ENDED.includes(now.status)
+  return STATES[now.status].over === true
 }
 
 /** Whether the outcome of a refund that was sent is still open: growth of the refunded amount may show it. */
 export function isOpen({ status, review }: RefundRow): boolean {
-  return (
-    status === 'accepted' ||
-    status === 'unknown' ||
-    (status === 'needs_review' && review === 'no_evidence')
-  )
+  return isAwaited({ status }) || (status === 'needs_review' && review === 'no_evidence')
 }
 
 /** Whether no check of the refund is scheduled. */
@@ -167,8 +196,13 @@ export function isResting(draft: RefundDraft): boolean {
 }
 
 /** Whether as far as is known nothing was sent, and the refund may still be. */
-export function isUnsent({ status }: RefundRow): boolean {
-  return status === 'awaiting_approval' || status === 'pending'
+export function isUnsent({ status }: Pick<RefundRow, 'status'>): boolean {
+  return STATES[status].unsent === true
+}
+
+/** Whether it was sent, and the gateway may still end it. */
+export function isAwaited({ status }: Pick<RefundRow, 'status'>): boolean {
+  return STATES[status].awaited === true
 }
 
 /** Whether a person decided that the refund failed: notifications do not overrule that. */
