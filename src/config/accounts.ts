@@ -1,16 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'
-import {
-  accessToken,
-  clientId,
-  clientSecret,
-  isPlainRemote,
-  merchantCode,
-  secret,
-  tokenScope,
-  webAddress,
-} from './setting-types.ts'
-import type { Settings } from './settings.ts'
+import { isPlainRemote } from './setting-types.ts'
+import { ACCOUNT, type Settings } from './settings.ts'
 
 /** One account at the gateway. Its secrets are only ever here, never in the database. */
 export type MerchantAccount = {
@@ -138,27 +129,14 @@ function refusePlainHttp({ GATEWAY_ALLOW_HTTP: allowHttp }: Settings) {
 
 const FILE_EXAMPLE = `for example [{"merchantCode":"SHOP1","secret":"<the signing secret>"}]`
 
-const FILE_ACCOUNT = z.strictObject({
-  merchantCode: merchantCode(),
-  secret: secret(),
-  previousSecret: secret().optional(),
-  accessToken: accessToken().optional(),
-  tokenUrl: webAddress('https://gateway.example/v2/auth/oauth2/token'),
-  clientId: clientId().optional(),
-  clientSecret: clientSecret().optional(),
-  tokenScope: tokenScope().optional(),
-})
+const FILE_ACCOUNT = z.strictObject(ACCOUNT)
 
 /**
  * Reads the accounts file: each account with its signing secret and the source of its access token.
  * @param isInsecureUrl whether a client secret must not be sent to this URL
  * @param problems receives one line per error
  */
-export function readMerchantsFile(
-  file: string,
-  isInsecureUrl: (url: URL) => boolean,
-  problems: string[],
-) {
+function readMerchantsFile(file: string, isInsecureUrl: (url: URL) => boolean, problems: string[]) {
   try {
     const entries = z
       .array(FILE_ACCOUNT)
@@ -214,16 +192,10 @@ export type TokenSource =
     }
 
 /** The token's members, from the settings or from one entry of the accounts file. */
-export type TokenMembers = {
-  accessToken?: string | undefined
-  tokenUrl?: string | undefined
-  clientId?: string | undefined
-  clientSecret?: string | undefined
-  tokenScope?: string | undefined
-}
+type TokenMembers = Omit<z.infer<typeof FILE_ACCOUNT>, 'merchantCode' | 'secret' | 'previousSecret'>
 
 /** Returns a member's name where it was configured, and a valid example. */
-export type DescribeMember = (member: keyof TokenMembers) => { name: string; example: string }
+type DescribeMember = (member: keyof TokenMembers) => { name: string; example: string }
 
 /** The gateway family's token endpoint, below its base URL. */
 const TOKEN_PATH = '/v2/auth/oauth2/token'
@@ -233,7 +205,7 @@ const TOKEN_PATH = '/v2/auth/oauth2/token'
  * @param isInsecureUrl whether a client secret must not be sent to this URL
  * @returns an empty object when no member is set; a one-line `problem` when the members conflict
  */
-export function resolveTokenSource(
+function resolveTokenSource(
   members: TokenMembers,
   describeMember: DescribeMember,
   isInsecureUrl: (url: URL) => boolean,
