@@ -259,6 +259,17 @@ CREATE TABLE "people" (
 	CONSTRAINT "people_have_merchants" CHECK (cardinality("merchants") > 0)
 );
 --> statement-breakpoint
+CREATE TABLE "processes" (
+	"id" uuid PRIMARY KEY NOT NULL,
+	"role" text NOT NULL,
+	"version" text NOT NULL,
+	"commit" text,
+	"started_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"seen_at" timestamp with time zone DEFAULT now() NOT NULL,
+	"writing_since" timestamp with time zone DEFAULT now() NOT NULL,
+	CONSTRAINT "processes_role_known" CHECK ("role" in ('all', 'web', 'worker'))
+);
+--> statement-breakpoint
 CREATE TABLE "refund_attempts" (
 	"id" bigserial NOT NULL,
 	"merchant_code" text NOT NULL,
@@ -421,6 +432,7 @@ CREATE TABLE "transactions" (
 	"version" bigint DEFAULT 1 NOT NULL,
 	"due_at" timestamp with time zone,
 	"lease_id" uuid,
+	"lease_owner" uuid,
 	"want" bigint DEFAULT 1 NOT NULL,
 	"claimed" bigint DEFAULT 0 NOT NULL,
 	"attempts" integer DEFAULT 0 NOT NULL,
@@ -436,7 +448,6 @@ CREATE TABLE "transactions" (
 	"ipn_count" integer DEFAULT 0 NOT NULL,
 	"unconfirmed" boolean DEFAULT false NOT NULL,
 	"asked_by" uuid,
-	"ipn_measured" boolean DEFAULT false NOT NULL,
 	"first_seen_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"updated_at" timestamp with time zone DEFAULT now() NOT NULL,
 	CONSTRAINT "transactions_pkey" PRIMARY KEY("merchant_code","transaction_id"),
@@ -473,6 +484,7 @@ CREATE TABLE "webhook_deliveries" (
 	"attempts" integer DEFAULT 0 NOT NULL,
 	"due_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"lease_id" uuid,
+	"lease_owner" uuid,
 	"failing_since" timestamp with time zone,
 	"last_error" text,
 	CONSTRAINT "webhook_deliveries_pkey" PRIMARY KEY("endpoint_id","event_id"),

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { createKeyCache } from './access/key-cache.ts'
 import { createKeyLimits } from './access/key-limits.ts'
@@ -103,6 +104,7 @@ export async function createContext(options: ContextOptions): Promise<OpenContex
   const merchants = await registerMerchantCodes(database.sql, config).catch(closeAndThrow)
   const base: Context = {
     config,
+    processId: randomUUID(),
     log,
     metrics,
     tracing,

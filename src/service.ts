@@ -5,6 +5,7 @@ import { listPasses, startBackground } from './background.ts'
 import { isLoopback } from './config/setting-types.ts'
 import { type ContextOptions, createContext, type ServiceContext } from './create-context.ts'
 import { EVENTS_PUBLISHED, TRANSACTION_CHANGED, TRANSACTIONS_REGISTERED } from './db/names.ts'
+import { writeStopped } from './db/processes.ts'
 import { formatUnknownKey } from './db/transaction-key.ts'
 import { healthRoutes } from './health/routes.ts'
 import { watchOutages } from './health/watch-outages.ts'
@@ -24,6 +25,7 @@ import {
 import { createNotificationServer, isIpnTarget } from './ipn/receive.ts'
 import { warnOfUnsigned } from './ipn/report.ts'
 import { warnOfMissingAccounts } from './maintenance/missing-accounts.ts'
+import { keepSeen } from './maintenance/processes.ts'
 import { withTimeout } from './platform/concurrency/timing.ts'
 import { startWorkerLoop, type WorkerLoop } from './platform/concurrency/worker-loop.ts'
 import { createReadServer } from './transactions/serve-reads.ts'
@@ -48,7 +50,7 @@ export type ServiceOptions = ContextOptions & {
 
 /** How long calls in flight may continue when the process stops (ms); the whole stop takes less than 10 s. */
 const GRACE_MS = 6_000
-/** How long the last record of key uses may take when the process stops (ms). */
+/** How long each of the last writes may take when the process stops (ms). */
 const FLUSH_TIMEOUT_MS = 500
 
 /** Several times within the minute after which a fresh data key is in use (ms). */
@@ -74,7 +76,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   })
   const server = openHttpServer(ctx, limits, policy)
   const metricsServer = openMetricsServer(ctx, limits, policy)
-  const loops: WorkerLoop[] = [watchOutages(ctx), rereadDataKeys(ctx)]
+  const loops: WorkerLoop[] = [watchOutages(ctx), rereadDataKeys(ctx), keepSeen(ctx)]
 
   async function start(): Promise<Pick<Service, 'url' | 'metricsUrl'>> {
     const metricsUrl = await listenForScrapes(metricsServer, ctx)
@@ -106,6 +108,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     clearTimeout(giveUpTimer)
     clearTimeout(cutOffTimer)
     await withTimeout(FLUSH_TIMEOUT_MS, ctx.keyUses.flush()).catch(() => undefined)
+    await withTimeout(FLUSH_TIMEOUT_MS, writeStopped(ctx)).catch(() => undefined)
     await close()
     await new Promise((resolve) => {
       metricsServer.close(resolve)

@@ -1,16 +1,16 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander'
-import { changeHold } from '../holds/change-hold.ts'
 import {
   findSubject,
   HOLD_TARGETS,
   type HoldTarget,
   type ListedHold,
   listHolds,
-} from '../holds/find-subject.ts'
+} from '../decisions/hold-subject.ts'
+import { changeHold } from '../decisions/holds.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
 import type { Log } from '../platform/telemetry/log.ts'
-import { Reason } from '../refunds/request/params.ts'
+import { Reason } from '../refunds/request-schema.ts'
 import { readActor } from './database.ts'
 import { type Json, jsonOption } from './options.ts'
 import { type Cli, formatTable } from './print.ts'

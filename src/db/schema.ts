@@ -22,13 +22,13 @@ import {
 } from 'drizzle-orm/pg-core'
 
 /**
- * Every table, in the order money flows: accounts, keys and people, notifications, transactions, payments, refunds,
+ * Every table, in the order money flows: processes, accounts, keys and people, notifications, transactions, payments, refunds,
  * discrepancies, gateway calls, changes, events, webhooks. Ids from the gateway's messages are unique only
  * together with the merchant code, so keys made of them start with it; ids assigned by this service are keys
  * by themselves.
  *
  * The times beside an index are those of its statement with and without it, with a million transactions and
- * a tenth as many refunds (`npm run bench -- --sizes 1000000 --only indexes`).
+ * a tenth as many refunds.
  */
 
 const bytes = customType<{ data: Buffer; driverData: Buffer }>({ dataType: () => 'bytea' })
@@ -52,6 +52,24 @@ export type StoredResolution = {
 
 /** A note of a person, as it is stored; `at` is ISO 8601, UTC. */
 export type ReviewNote = { at: string; by: string; text: string }
+
+/** The processes of this installation, each from its start to its end, or until long after it was seen last. */
+export const processes = pgTable(
+  'processes',
+  {
+    /** New with every start. */
+    id: uuid('id').primaryKey(),
+    role: text('role').notNull(),
+    version: text('version').notNull(),
+    commit: text('commit'),
+    startedAt: time('started_at').notNull().defaultNow(),
+    /** Written every few seconds, so that others know that it lives. */
+    seenAt: time('seen_at').notNull().defaultNow(),
+    /** Since when it could write without a gap. */
+    writingSince: time('writing_since').notNull().defaultNow(),
+  },
+  (t) => [check('processes_role_known', sql`${t.role} in ('all', 'web', 'worker')`)],
+)
 
 /** Merchant accounts at the gateway. Their secrets are in the settings only. */
 export const merchantAccounts = pgTable('merchant_accounts', {
@@ -315,7 +333,7 @@ export const ipnEvents = pgTable(
     requestId: text('request_id'),
     /**
      * As notified. A refund's amount is trusted only under the conditions of
-     * `src/refunds/reconcile/handle-notifications.ts`; a payment's, which is the order's amount, never: it is compared
+     * `src/refunds/notifications.ts`; a payment's, which is the order's amount, never: it is compared
      * with what was paid.
      */
     amount: amount('amount'),
@@ -408,6 +426,8 @@ export const transactions = pgTable(
     dueAt: time('due_at'),
     /** The fencing token: a worker that lost its lease writes nothing. */
     leaseId: uuid('lease_id'),
+    /** The process that made the claim; says nothing without a lease. */
+    leaseOwner: uuid('lease_owner'),
     /** How often a query was requested, and that count when the running claim was made. */
     want: counter('want').notNull().default(1),
     claimed: counter('claimed').notNull().default(0),
@@ -436,8 +456,6 @@ export const transactions = pgTable(
     unconfirmed: boolean('unconfirmed').notNull().default(false),
     /** While it is unconfirmed: the first key of the rotation chain of the key that asked for it. */
     askedBy: uuid('asked_by'),
-    /** The delay of the first notification has been measured. */
-    ipnMeasured: boolean('ipn_measured').notNull().default(false),
     firstSeenAt: time('first_seen_at').notNull().defaultNow(),
     updatedAt: time('updated_at').notNull().defaultNow(),
   },
@@ -1130,6 +1148,8 @@ export const webhookDeliveries = pgTable(
     dueAt: time('due_at').notNull().defaultNow(),
     /** The fencing token: a worker that lost its lease writes nothing. */
     leaseId: uuid('lease_id'),
+    /** The process that made the claim; says nothing without a lease. */
+    leaseOwner: uuid('lease_owner'),
     /** The first failed attempt: shows whether all failures were within one outage of the endpoint. */
     failingSince: time('failing_since'),
     lastError: text('last_error'),

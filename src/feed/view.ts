@@ -1,5 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import { Discrepancy } from '../discrepancies/view.ts'
+import { Discrepancy } from '../discrepancies/routes.ts'
 import { EVENT_TYPES, type EventType, isEventType } from '../events/event.ts'
 import { Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
 import { Payment } from '../payments/view.ts'

@@ -1,5 +1,6 @@
 import { createRoute, z } from '@hono/zod-openapi'
 import { isSchemaCurrent } from '../db/migration-state.ts'
+import { isWithoutWorker, NO_WORKER } from '../db/processes.ts'
 import { DomainError } from '../errors.ts'
 import { createRouter } from '../http/app.ts'
 import { describePublicRefusals, describeResponse } from '../http/describe.ts'
@@ -32,6 +33,7 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
   const { healthReuseMs } = ctx.config
   const readMetrics = shareRuns(() => renderMetrics(ctx), healthReuseMs)
   const checkDatabase = shareRuns(() => findFault(ctx), healthReuseMs)
+  const checkWorkers = shareRuns(() => findNotes(ctx), healthReuseMs)
   const describePhase = () => PHASE_REASONS[ctx.lifecycle.phase]
   const router = createRouter()
   return router
@@ -42,7 +44,10 @@ export function healthRoutes(ctx: HealthContext, showsMetrics: boolean) {
       if (why !== undefined) return c.json({ status: 'not ready' as const, why }, 503)
       // An unresponsive gateway does not make this process unready: other processes use the same gateway.
       const paused = ctx.breakers.list().filter(({ state }) => state !== 'closed')
-      return c.json({ status: 'ready' as const, ...(paused.length > 0 ? { paused } : {}) }, 200)
+      const { verbose } = c.req.valid('query')
+      const notes = verbose === undefined ? [] : await checkWorkers()
+      const ready = { status: 'ready' as const, ...(paused.length > 0 ? { paused } : {}) }
+      return c.json({ ...ready, ...(notes.length > 0 ? { notes } : {}) }, 200)
     })
     .openapi(metrics, async (c) => {
       if (!showsMetrics) throw new DomainError('not_found', `There is no path ${c.req.path}`)
@@ -63,6 +68,17 @@ async function findFault({ sql, log }: HealthContext): Promise<string | undefine
     noteOutage(log, error, 'probes')
     return describeOutage(error)?.what ?? OTHER_REASON
   }
+}
+
+/** What does not make this process unready, but somebody should know. */
+async function findNotes(ctx: HealthContext): Promise<string[]> {
+  const isWithout = await withTimeout(PROBE_TIMEOUT_MS, isWithoutWorker(ctx)).catch(
+    (error: unknown) => {
+      noteOutage(ctx.log, error, 'probes')
+      return false
+    },
+  )
+  return isWithout ? [NO_WORKER] : []
 }
 
 const tags = ['Operations']
@@ -100,6 +116,9 @@ const Ready = z
       .openapi({
         description: 'Gateway calls that are paused because the gateway does not answer',
       }),
+    notes: z.array(z.string()).optional().openapi({
+      description: 'With `verbose`: what somebody should know, such as that no worker runs',
+    }),
   })
   .openapi('Readiness')
 
@@ -116,6 +135,18 @@ export const readiness = createRoute({
     '200 once everything has started, until the process is asked to stop, while the database accepts writes, with free space on its disk, and its schema is current. A gateway that does not answer does not make the process unready; it is listed in `paused`.',
   tags,
   security: [],
+  request: {
+    query: z.object({
+      verbose: z
+        .string()
+        .optional()
+        .openapi({
+          param: { name: 'verbose', in: 'query' },
+          description: 'With any value: `notes` as well',
+          example: '',
+        }),
+    }),
+  },
   responses: {
     200: describeResponse('The process can take requests', Ready),
     ...describePublicRefusals('rate_limited'),

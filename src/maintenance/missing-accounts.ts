@@ -6,7 +6,7 @@ import {
   logDiscrepancies,
   recordDiscrepancies,
   resolveDiscrepancies,
-} from '../discrepancies/record-discrepancies.ts'
+} from '../discrepancies/store.ts'
 import { recordEvents } from '../events/record-events.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { runInTransaction } from '../platform/postgres/transaction.ts'

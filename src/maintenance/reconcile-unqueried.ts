@@ -2,8 +2,8 @@ import { listMerchantCodes } from '../accounts/merchant-codes.ts'
 import type { Context } from '../context.ts'
 import { SYNC_DUE } from '../db/names.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
-import { buildDiscrepancyEvents, logDiscrepancies } from '../discrepancies/record-discrepancies.ts'
-import type { RecordedDiscrepancy } from '../discrepancies/types.ts'
+import type { RecordedDiscrepancy } from '../discrepancies/kinds.ts'
+import { buildDiscrepancyEvents, logDiscrepancies } from '../discrepancies/store.ts'
 import { recordEvents } from '../events/record-events.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import { notifyAfterCommit } from '../platform/postgres/notify.ts'
@@ -16,7 +16,7 @@ import {
   readExternalRefunds,
   readRefunds,
 } from '../refunds/events.ts'
-import { type RefundsContext, reconcileRefunds } from '../refunds/reconcile/reconcile-refunds.ts'
+import { type RefundsContext, reconcileRefunds } from '../refunds/reconcile.ts'
 import { makeDue, notifyTransactionChanged } from '../transactions/due.ts'
 
 /** Transactions per round: each has a commit of its own. */

@@ -14,22 +14,20 @@ import {
 } from '../http/list.ts'
 import { withEitherSignal } from '../platform/concurrency/timing.ts'
 import type { TransactionsContext } from '../transactions/context.ts'
-import { type FoundRefund, findRefund, listRefunds } from './find-refunds.ts'
-import { maskReceiver } from './receiver.ts'
-import { findReceiverHints } from './request/check-receiver.ts'
-import { findReplayed } from './request/find-target.ts'
-import { readIdempotencyKey } from './request/idempotency.ts'
-import { withDryRun } from './request/mark-dry-run.ts'
+import { type FoundRefund, findRefund, listRefunds } from './find.ts'
+import { readProof } from './proof.ts'
+import { findReceiverHints, maskReceiver } from './receiver.ts'
+import { previewRefund, requestRefund } from './request.ts'
 import {
   DryRunParameter,
   IdempotencyHeaders,
   RefundId,
   RefundRequest,
   readExactAmount,
-} from './request/params.ts'
-import { previewRefund } from './request/preview-refund.ts'
-import { requestRefund } from './request/request-refund.ts'
-import { readProof } from './review/read-proof.ts'
+  readIdempotencyKey,
+  withDryRun,
+} from './request-schema.ts'
+import { findReplayed } from './target.ts'
 import { Refund, RefundPreview, RefundState, type ShownRefund, showRefund } from './view.ts'
 
 const FINISHED = ['succeeded', 'failed', 'needs_review', 'returned']

@@ -4,10 +4,10 @@ import { Amount, Id, MerchantTxnId, OrderId, Time } from '../http/fields.ts'
 import { AccountHold, Hold, type StoredHold } from '../payments/view.ts'
 import type { Encryption } from '../platform/crypto/encryption.ts'
 import { toIso } from '../platform/postgres/row-set.ts'
-import type { RefundRecord } from './find-refunds.ts'
-import { Proof } from './proof-schema.ts'
+import { Proof } from './evidence.ts'
+import { Resolution } from './external-view.ts'
+import type { RefundRecord } from './find.ts'
 import { decryptReceiver } from './receiver.ts'
-import { Resolution } from './resolution-schema.ts'
 
 /** The statuses shown to merchants. */
 export const RefundState = z.enum([

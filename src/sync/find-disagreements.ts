@@ -4,12 +4,17 @@ import {
   type NewDiscrepancy,
   type ResolvedDiscrepancy,
   shortenSide,
-} from '../discrepancies/types.ts'
+} from '../discrepancies/kinds.ts'
 import { isOpenCode } from '../gateway/response-codes.ts'
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import { compareAmounts } from '../money.ts'
-import { getCountedAmount, getCountedStatus } from '../payments/odd-readings.ts'
-import type { AppliedPayments, PaymentChange, StoredPayment } from '../payments/types.ts'
+import {
+  type AppliedPayments,
+  getCountedAmount,
+  getCountedStatus,
+  type PaymentChange,
+  type StoredPayment,
+} from '../payments/odd-readings.ts'
 import type { PaymentElsewhere } from '../transactions/move-payments.ts'
 import {
   hasOpen,

@@ -1,7 +1,7 @@
 import type { TransactionKey } from '../db/transaction-key.ts'
 import type { GatewayCall, PaymentList } from '../gateway/types.ts'
 import type { Resume } from '../platform/telemetry/tracing.ts'
-import type { Attempt } from '../refunds/attempt/types.ts'
+import type { Attempt } from '../refunds/attempt.ts'
 import type { NextStep, QueryEnd } from './schedule.ts'
 
 /** A transaction that only this process may query until the lease ends. */

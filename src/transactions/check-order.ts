@@ -2,16 +2,16 @@ import { Big } from 'big.js'
 import type { Context } from '../context.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import {
+  type NewDiscrepancy,
+  type RecordedDiscrepancy,
+  shortenSide,
+} from '../discrepancies/kinds.ts'
+import {
   buildDiscrepancyEvents,
   logDiscrepancies,
   recordDiscrepancies,
   resolveDiscrepancies,
-} from '../discrepancies/record-discrepancies.ts'
-import {
-  type NewDiscrepancy,
-  type RecordedDiscrepancy,
-  shortenSide,
-} from '../discrepancies/types.ts'
+} from '../discrepancies/store.ts'
 import { recordEvents } from '../events/record-events.ts'
 import { compareAmounts } from '../money.ts'
 import { byKey } from '../platform/postgres/by-key.ts'

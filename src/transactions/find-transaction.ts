@@ -1,6 +1,6 @@
 import { payments, transactions } from '../db/schema.ts'
 import { DomainError } from '../errors.ts'
-import { REFUNDABLE_SQL } from '../payments/refundable.ts'
+import { REFUNDABLE_SQL } from '../payments/find-payments.ts'
 import { SHOWN_COLUMNS as PAYMENT_COLUMNS, type ShownPayment } from '../payments/view.ts'
 import { byKey } from '../platform/postgres/by-key.ts'
 import {

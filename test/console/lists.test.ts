@@ -95,17 +95,6 @@ describe('the list', () => {
     expect((await visitAs(rig, operator, '/console/payments?cursor=nope')).status).toBe(422)
     expect(await read('payments?format=pdf', operator, 422)).toContain('as CSV only')
   })
-
-  it("shows no other account's rows", async () => {
-    const filtered = `transactions?account=${OTHER.merchantCode}`
-    expect(readText(await read(filtered))).toContain('Nothing fits')
-    expect(readText(await read(filtered, viewer))).toContain('T-THEIRS')
-  })
-
-  it('of discrepancies takes the scope ops', async () => {
-    await read('discrepancies', viewer, 403)
-    expect(await read('transactions', viewer)).not.toContain('href="/console/discrepancies"')
-  })
 })
 
 describe('as CSV', () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { listWaitingRefunds } from '../../src/refunds/list-waiting.ts'
+import { listWaitingRefunds } from '../../src/refunds/find.ts'
 import { type MeasuredConnection, measureConnection } from '../support/buffers.ts'
 import { createTestDatabase, type OwnDatabase } from '../support/database.ts'
 import { fillRows } from '../support/fill.ts'

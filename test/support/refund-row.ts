@@ -1,5 +1,5 @@
-import type { RefundSettings } from '../../src/refunds/transitions.ts'
-import type { RefundRow } from '../../src/refunds/types.ts'
+import type { RefundSettings } from '../../src/refunds/deadlines.ts'
+import type { RefundRow } from '../../src/refunds/lifecycle.ts'
 
 /** The row of a refund sent once and not answered, except for `facts`. */
 export function makeRefundRow(facts: Partial<RefundRow> = {}): RefundRow {

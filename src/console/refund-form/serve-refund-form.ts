@@ -1,6 +1,6 @@
 import { Hono } from 'hono'
 import { DomainError } from '../../errors.ts'
-import { StaleVersionError } from '../../refunds/request/transaction-version.ts'
+import { StaleVersionError } from '../../refunds/target.ts'
 import type { ConsoleContext } from '../context.ts'
 import type { ConsoleEnv, FormFields } from '../env.ts'
 import { readDraft } from '../forms/draft.ts'

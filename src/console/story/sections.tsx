@@ -1,6 +1,6 @@
 import type { ListedWrite } from '../../access/audit.ts'
-import type { DiscrepancyRow } from '../../discrepancies/types.ts'
-import { showDiscrepancy } from '../../discrepancies/view.ts'
+import type { DiscrepancyRow } from '../../discrepancies/kinds.ts'
+import { showDiscrepancy } from '../../discrepancies/routes.ts'
 import { Card, DataTable, Facts, Identifier, Time } from '../../platform/html/components.tsx'
 import { toIso } from '../../platform/postgres/row-set.ts'
 import { type ExternalRecord, showExternalRefund } from '../../refunds/external-view.ts'

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { Discrepancy } from '../../../src/discrepancies/view.ts'
+import { Discrepancy } from '../../../src/discrepancies/routes.ts'
 import { syncDue } from '../../../src/sync/sync-due.ts'
 import { readPage } from '../../support/api.ts'
 import { emptyTables } from '../../support/database.ts'

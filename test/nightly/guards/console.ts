@@ -56,20 +56,18 @@ export const CONSOLE: readonly Guard[] = [
     file: 'src/console/tasks/refund/refund-routes.ts',
     text: '  requireScope(c, scope)\n',
     mutation: "  requireScope(c, scope === 'ops' ? 'refunds:read' : 'payments:read')\n",
-    test: 'test/console/tasks/refund.test.ts',
+    test: 'test/console/every-route.test.ts',
     claim:
-      'input on the page of a refund by people without the scope is refused, and they see no button',
-    control:
-      'a refund that waits for an approval is approved by another person, who is named in the audit log',
+      'POST /console/refunds/:merchant/:refundId/approval is refused to every role that is not one of its own',
+    control: 'every route of the console has a row, and every row is a route',
   },
   {
     file: 'src/console/tasks/task-routes.ts',
     text: "    requireScope(c, 'webhooks:write')\n",
     mutation: "    requireScope(c, 'payments:read')\n",
-    test: 'test/console/tasks/list.test.ts',
+    test: 'test/console/every-route.test.ts',
     claim:
-      'webhook endpoints that fail are not enabled without the scope, nor of other accounts, nor by an odd id',
-    control:
-      'webhook endpoints that fail are enabled again, and audited under the name of the person',
+      'POST /console/webhooks/:endpointId/enable is refused to every role that is not one of its own',
+    control: 'every route of the console has a row, and every row is a route',
   },
 ]

@@ -37,7 +37,7 @@ export const SERVICE: readonly Guard[] = [
     control: 'health is alive and ready, without a key',
   },
   {
-    file: 'src/holds/routes.ts',
+    file: 'src/decisions/hold-routes.ts',
     text: "  ...withScope('ops'),",
     mutation: "  ...{ ...withScope('ops'), middleware: [] },",
     test: 'test/api/holds/holds.test.ts',
@@ -69,7 +69,7 @@ export const SERVICE: readonly Guard[] = [
     control: 'a cell "with, a comma" is written "\\"with, a comma\\""',
   },
   {
-    file: 'src/refunds/approval/routes.ts',
+    file: 'src/decisions/refund-routes.ts',
     text: "  ...withScope('refunds:approve'),",
     mutation: "  ...withScope('refunds:write'),",
     test: 'test/api/every-route.test.ts',
@@ -78,7 +78,7 @@ export const SERVICE: readonly Guard[] = [
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
-    file: 'src/refunds/review/routes.ts',
+    file: 'src/decisions/refund-routes.ts',
     text: "  ...withScope('refunds:write'),",
     mutation: "  ...{ ...withScope('refunds:write'), middleware: [] },",
     test: 'test/api/every-route.test.ts',
@@ -87,7 +87,7 @@ export const SERVICE: readonly Guard[] = [
     control: 'GET /v1/search refuses a parameter that it does not know, by its name',
   },
   {
-    file: 'src/refunds/surplus/routes.ts',
+    file: 'src/refunds/surplus-routes.ts',
     text: "withDryRun(withScope('refunds:write'))",
     mutation: "withDryRun(withScope('refunds:read'))",
     test: 'test/api/every-route.test.ts',

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { expireApprovals } from '../../../src/refunds/approval/expire-approvals.ts'
+import { expireApprovals } from '../../../src/decisions/approval.ts'
 import { lockRefundRows } from '../../../src/refunds/draft.ts'
 import { Refund, type RefundView } from '../../../src/refunds/view.ts'
 import { expectProblem, readPage, withKey } from '../../support/api.ts'
@@ -407,8 +407,8 @@ describe('past the routes, the database', () => {
   })
 
   it('takes the principal from the key, whatever the caller says that it is', async () => {
-    const { decideApproval } = await import('../../../src/refunds/approval/decide-approval.ts')
-    const { findRefund } = await import('../../../src/refunds/find-refunds.ts')
+    const { decideApproval } = await import('../../../src/decisions/approval.ts')
+    const { findRefund } = await import('../../../src/refunds/find.ts')
     const payment = await openIn(lab, 'VND')
     const { id } = await request(payment)
     const rotated = await addPrincipal(lab.database, { rotates: asker })

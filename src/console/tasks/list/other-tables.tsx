@@ -1,5 +1,4 @@
-import { rateKind } from '../../../discrepancies/kinds.ts'
-import type { DiscrepancyRow } from '../../../discrepancies/types.ts'
+import { type DiscrepancyRow, rateKind } from '../../../discrepancies/kinds.ts'
 import {
   Badge,
   DataTable,

@@ -1,11 +1,11 @@
-import { isUnsent } from '../../../refunds/review/cancel-refund.ts'
+import { isUnsent } from '../../../decisions/cancellation.ts'
 import {
   findObstacle,
   needsAnother,
   type Obstacle,
   OUTCOMES,
   type RefundOutcome,
-} from '../../../refunds/review/check-decision.ts'
+} from '../../../decisions/outcomes.ts'
 import type { ConsoleContext } from '../../context.ts'
 import type { ConsoleRequest } from '../../env.ts'
 import { hasScope } from '../../permissions.ts'
