@@ -87,8 +87,8 @@ export const CONFIGURATION: readonly Guard[] = [
   },
   {
     file: 'src/config/accounts.ts',
-    text: 'const FILE_ACCOUNT = z.strictObject({',
-    mutation: 'const FILE_ACCOUNT = z.object({',
+    text: 'const FILE_ACCOUNT = z.strictObject(ACCOUNT)',
+    mutation: 'const FILE_ACCOUNT = z.object(ACCOUNT)',
     test: 'test/unit/config/merchants-file.test.ts',
     claim: 'a file with an unknown member gives one line that names the place, without the content',
     control: 'several accounts are read with their secrets',
