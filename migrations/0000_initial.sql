@@ -195,11 +195,9 @@ CREATE TABLE "installation" (
 CREATE TABLE "ipn_events" (
 	"id" bigserial PRIMARY KEY NOT NULL,
 	"merchant_code" text NOT NULL,
-	"fingerprint" "bytea" NOT NULL,
-	"signed_key" bigint,
-	"published" boolean DEFAULT true NOT NULL,
-	"hint" boolean DEFAULT false NOT NULL,
-	"recut" boolean DEFAULT false NOT NULL,
+	"text_hash" uuid NOT NULL,
+	"reading" smallint DEFAULT 1 NOT NULL,
+	"documented" boolean DEFAULT true NOT NULL,
 	"kind" text NOT NULL,
 	"transaction_id" text,
 	"payment_id" text,
@@ -213,12 +211,14 @@ CREATE TABLE "ipn_events" (
 	"verdict" text NOT NULL,
 	"body" text NOT NULL,
 	"address" text NOT NULL,
-	"trace_parent" text,
 	"deliveries" integer NOT NULL,
+	"added" integer DEFAULT 1 NOT NULL,
 	"first_received_at" timestamp with time zone DEFAULT now() NOT NULL,
 	"last_received_at" timestamp with time zone DEFAULT now() NOT NULL,
-	CONSTRAINT "ipn_events_fingerprint" UNIQUE NULLS NOT DISTINCT("merchant_code","transaction_id","fingerprint"),
+	CONSTRAINT "ipn_events_one_text" UNIQUE("merchant_code","text_hash","reading"),
 	CONSTRAINT "ipn_events_deliveries_positive" CHECK ("deliveries" > 0),
+	CONSTRAINT "ipn_events_first_is_documented" CHECK ("reading" > 1 or "documented"),
+	CONSTRAINT "ipn_events_readings_bounded" CHECK ("reading" in (1, 2) or ("reading" in (3, 4) and "kind" = 'refund')),
 	CONSTRAINT "ipn_events_kind_has_its_id" CHECK (case "kind" when 'payment' then "transaction_id" is not null when 'refund' then "request_id" is not null and "transaction_id" is null else false end)
 );
 --> statement-breakpoint
@@ -428,12 +428,10 @@ CREATE TABLE "transactions" (
 	"merchant_code" text NOT NULL,
 	"transaction_id" text NOT NULL,
 	"order_id" text,
-	"order_id_verified" boolean DEFAULT false NOT NULL,
 	"merchant_txn_id" text,
-	"merchant_txn_id_verified" boolean DEFAULT false NOT NULL,
 	"currency" text,
-	"currency_verified" boolean DEFAULT false NOT NULL,
 	"expected_amount" numeric,
+	"order_verified" boolean DEFAULT false NOT NULL,
 	"state" text DEFAULT 'pending' NOT NULL,
 	"final" boolean DEFAULT false NOT NULL,
 	"paid_amount" numeric DEFAULT '0' NOT NULL,
@@ -537,7 +535,6 @@ CREATE INDEX "events_of_merchant" ON "events" USING btree ("merchant_code","id")
 CREATE INDEX "foreign_refunds_of_payment" ON "foreign_refunds" USING btree ("merchant_code","payment_id");--> statement-breakpoint
 CREATE INDEX "gateway_calls_transaction" ON "gateway_calls" USING btree ("merchant_code","transaction_id","sent_at");--> statement-breakpoint
 CREATE INDEX "ipn_events_of_transaction" ON "ipn_events" USING btree ("merchant_code","transaction_id","first_received_at") WHERE "transaction_id" is not null;--> statement-breakpoint
-CREATE INDEX "ipn_events_signed" ON "ipn_events" USING btree ("merchant_code","signed_key") WHERE "signed_key" is not null;--> statement-breakpoint
 CREATE INDEX "ipn_events_refund_payment" ON "ipn_events" USING btree ("merchant_code","payment_id") WHERE "kind" = 'refund';--> statement-breakpoint
 CREATE INDEX "ipn_events_refund_unhandled" ON "ipn_events" USING btree ("merchant_code","payment_id") WHERE "kind" = 'refund' and "handled_at" is null;--> statement-breakpoint
 CREATE INDEX "ipn_events_refund_request" ON "ipn_events" USING btree ("merchant_code",lower("request_id"),"handled_at") WHERE "kind" = 'refund';--> statement-breakpoint

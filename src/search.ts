@@ -5,7 +5,7 @@ import { createRouter } from './http/app.ts'
 import { describeRefusals } from './http/describe.ts'
 import { Id, MerchantCode } from './http/fields.ts'
 import { DEFAULT_LIMIT, describePage, pageParameters, respondPage } from './http/list.ts'
-import { parseAmount } from './money.ts'
+import { parseAmount, readWrittenAmount } from './money.ts'
 import type { Sql } from './platform/postgres/types.ts'
 
 /** An object that a search found, and the member that matched. */
@@ -51,6 +51,8 @@ export type Lookup = {
   to?: string | undefined
   /** The order of the index; by default that of the column. */
   order?: string
+  /** What its column is compared with, where the texts have to be compared. */
+  text?: string
   /** Where its hits come: 0 exact, 1 with the prefix, 2 of the amount; undefined where the texts have to be compared. */
   rank?: number
 }
@@ -60,8 +62,7 @@ const MIN_PREFIX = 3
 
 /** Lists the look-ups that a text calls for. */
 export function planLookups(text: string, withRefunds: boolean): Lookup[] {
-  const to = text.length < MIN_PREFIX ? text : undefined
-  const byText = { from: text, to }
+  const byText = findText(text)
   const transaction = { type: 'transaction', table: 'transactions', id: 'transaction_id' } as const
   const payment = { type: 'payment', table: 'payments', id: 'payment_id' } as const
   const refund = { type: 'refund', table: 'refunds', id: 'refund_id' } as const
@@ -82,7 +83,12 @@ export function planLookups(text: string, withRefunds: boolean): Lookup[] {
   ]
   return [
     { ...transaction, ...byText, matched: 'transactionId', column: 'transaction_id' },
-    { ...transaction, ...byText, matched: 'orderId', column: 'order_id' },
+    ...listSpellings(text).map((spelling) => ({
+      ...transaction,
+      ...findText(spelling),
+      matched: 'orderId' as const,
+      column: 'order_id',
+    })),
     { ...transaction, ...byText, matched: 'merchantTxnId', column: 'merchant_txn_id' },
     { ...payment, ...byText, matched: 'paymentId', column: 'payment_id' },
     ...findAmounts(text).map((range) => ({
@@ -94,10 +100,25 @@ export function planLookups(text: string, withRefunds: boolean): Lookup[] {
   ]
 }
 
+function findText(text: string) {
+  return { text, from: text, to: text.length < MIN_PREFIX ? text : undefined }
+}
+
+/** The spellings of an order id: people write a `#` before it, and its letters small or large. */
+function listSpellings(text: string): string[] {
+  const bare = text.replace(/^#\s*/, '')
+  const spellings = [text, bare, bare.toUpperCase(), bare.toLowerCase()]
+  return [...new Set(spellings)].filter((spelling) => spelling !== '')
+}
+
+/** `1.110` may be a thousand, or one and a bit: then both are looked for. */
 function findAmounts(text: string) {
-  const amount = parseAmount(text)
-  if (amount === undefined) return []
-  return [{ matched: 'amount' as const, column: 'amount', from: amount, to: amount, rank: 2 }]
+  const amounts = [parseAmount(text), readWrittenAmount(text)]
+  return [...new Set(amounts)].flatMap((amount) =>
+    amount === undefined
+      ? []
+      : [{ matched: 'amount' as const, column: 'amount', from: amount, to: amount, rank: 2 }],
+  )
 }
 
 /** The ids of refunds are UUIDs: a prefix of their digits is a range. */
@@ -128,7 +149,7 @@ export async function findObjects(
   { withRefunds, limit }: { withRefunds: boolean; limit: number },
 ): Promise<SearchHit[]> {
   const [first, ...others] = planLookups(text, withRefunds).map((lookup) =>
-    selectHits(sql, merchants, text, lookup),
+    selectHits(sql, merchants, lookup),
   )
   if (!first) return []
   const all = others.reduce((one, another) => sql`${one} union all ${another}`, first)
@@ -144,8 +165,7 @@ export async function findObjects(
 function selectHits(
   sql: Sql,
   merchants: readonly string[],
-  text: string,
-  { type, table, id, matched, column, from, to, order = column, rank }: Lookup,
+  { type, table, id, matched, column, from, to, order = column, rank, text = '' }: Lookup,
 ) {
   const name = sql.unsafe(column)
   const until = to === undefined ? sql`` : sql`and ${name} <= ${to}`
@@ -178,7 +198,7 @@ const search = createRoute({
     query: z.strictObject({
       q: Id.openapi({
         description:
-          'An id of a transaction, a payment or a refund, an order id, a transaction id of yours, the id of a refund at the gateway, or an amount',
+          'An id of a transaction, a payment or a refund, an order id in any case and with or without `#`, a transaction id of yours, the id of a refund at the gateway, or an amount as people write it',
         example: 'DH1',
       }),
       limit: pageParameters.limit,

@@ -18,6 +18,7 @@ import type { RefundRecord } from '../refunds/find.ts'
 import {
   type RefundDraft,
   type RefundRow,
+  STATES,
   sendToReview,
   startDraft,
   transition,
@@ -119,7 +120,7 @@ async function explainOver(
         || case when ${tx.unsafe(BY_PERSON)} then ' by ' else ' with API key ' end || decided_by
         || coalesce(': ' || decided_reason, '') as decided
       from refunds where merchant_code = ${merchantCode} and refund_id = ${refundId}`
-    const state = status === 'sending' ? 'pending' : status
+    const state = STATES[status].shown
     return `: it is ${state}${decided?.decided ? `, ${decided.decided}` : ''}`
   }
   if (sinceRequestedMs >= withinMs) {

@@ -9,12 +9,7 @@ import { saveDraft } from '../refunds/draft.ts'
 import { buildUpdatedEvents } from '../refunds/events.ts'
 import { isNotified } from '../refunds/evidence.ts'
 import type { RefundRecord } from '../refunds/find.ts'
-import {
-  type RefundDraft,
-  type RefundRow,
-  type RefundStatus,
-  transition,
-} from '../refunds/lifecycle.ts'
+import { isUnsent, type RefundDraft, type RefundRow, transition } from '../refunds/lifecycle.ts'
 import { refuseOwnGrowth } from '../refunds/obstacle.ts'
 import { commitDecision, requireShownVersion } from './unit-of-work.ts'
 
@@ -55,9 +50,6 @@ export async function changeRefund(
 
 const OPERATION = 'POST /v1/refunds/{refundId}/cancellation'
 
-/** Statuses in which a refund has not been sent. */
-const CANCELLABLE: readonly RefundStatus[] = ['awaiting_approval', 'pending']
-
 export type Cancellation = {
   reason: string
   /** The version that the person was shown (`readShownVersion`): a refund that has changed since is not cancelled. */
@@ -94,13 +86,13 @@ export async function cancelRefund(
 }
 
 /** Whether nothing of a refund was sent yet; the gateway may have notified it all the same. */
-export function isUnsent({ status, attempts }: Pick<RefundRow, 'status' | 'attempts'>): boolean {
-  return CANCELLABLE.includes(status) && attempts === 0
+export function isCancellable(row: Pick<RefundRow, 'status' | 'attempts'>): boolean {
+  return isUnsent(row) && row.attempts === 0
 }
 
 async function refuseSent(tx: Tx, now: RefundRow): Promise<void> {
   const { refundId, attempts } = now
-  const isOpen = isUnsent(now)
+  const isOpen = isCancellable(now)
   if (isOpen && !(await isNotified(tx, now))) return
   const code = attempts > 0 || isOpen ? 'already_sent' : 'not_cancellable'
   const detail = `Refund ${refundId} cannot be cancelled: it is ${describeState(now, isOpen)}`

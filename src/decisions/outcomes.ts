@@ -3,7 +3,7 @@ import type { NamedKey } from '../access/principal.ts'
 import type { Config } from '../config/config.ts'
 import { DomainError } from '../errors.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
-import { RELEASED, type RefundRow } from '../refunds/lifecycle.ts'
+import { RELEASED, type RefundRow, STATES } from '../refunds/lifecycle.ts'
 import { canAnotherDecide } from './second-person.ts'
 import { AgainstEvidenceError } from './unit-of-work.ts'
 
@@ -104,7 +104,7 @@ export function refuseDecision(
   detail: string,
 ): DomainError {
   const { refundId, resolution } = row
-  const state = row.status === 'sending' ? 'pending' : row.status
+  const state = STATES[row.status].shown
   const decided = resolution
     ? `. It was decided as ${resolution.outcome} by ${resolution.by} at ${resolution.decidedAt}: ${resolution.reason}`
     : ''

@@ -16,6 +16,7 @@ import { byKey } from '../platform/postgres/by-key.ts'
 import type { Sql, Tx } from '../platform/postgres/types.ts'
 import { buildRefundEvent, readRefunds } from '../refunds/events.ts'
 import { isRequestedBy, type RefundRecord } from '../refunds/find.ts'
+import { isUnendedSql } from '../refunds/lifecycle.ts'
 
 /**
  * What holds refunds back, by the refunds that it concerns: those of a payment and one that it names, or all of the
@@ -115,8 +116,7 @@ export function listTransactionsOf(own: readonly OwnRefund[]): TransactionKey[] 
 }
 
 /** Statuses in which something can still hold a refund back, or keep its end open, in SQL. */
-const NOT_ENDED =
-  "r.status in ('awaiting_approval', 'pending', 'sending', 'accepted', 'unknown', 'needs_review')"
+const NOT_ENDED = isUnendedSql('r')
 
 const COLUMNS = `r.merchant_code as "merchantCode", r.transaction_id as "transactionId", r.payment_id as "paymentId",
   r.refund_id as "refundId", r.requested_principal as "requestedPrincipal",

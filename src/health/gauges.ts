@@ -6,6 +6,7 @@ import type { Config } from '../config/config.ts'
 import type { Context } from '../context.ts'
 import { shareRuns } from '../platform/concurrency/timing.ts'
 import type { Sql } from '../platform/postgres/types.ts'
+import { isUnendedSql } from '../refunds/lifecycle.ts'
 
 /**
  * Where a process stands between its start and its end. Only while it is `ready` does `/readyz` ask for requests; what
@@ -35,7 +36,7 @@ const OPEN_STATUSES = [
   'needs_review',
 ] as const
 
-const OPEN_REFUND = "status not in ('succeeded', 'failed') and status <> 'returned'"
+const OPEN_REFUND = isUnendedSql('refunds')
 const PUBLIC_STATUS = "case status when 'sending' then 'pending' else status end as status"
 
 /** A gauge of what all processes have stored. */

@@ -16,6 +16,7 @@ import {
   readExternalRefunds,
   readRefunds,
 } from '../refunds/events.ts'
+import { isUnendedSql } from '../refunds/lifecycle.ts'
 import { type RefundsContext, reconcileRefunds } from '../refunds/reconcile.ts'
 import { makeDue, notifyTransactionChanged } from '../transactions/due.ts'
 
@@ -35,7 +36,7 @@ export async function reconcileUnqueried(ctx: UnqueriedContext): Promise<number>
   const { REFUND_SEND_WITHIN_MS: withinMs, REFUND_APPROVAL_WITHIN_MS: approvalMs } = ctx.config
   const keys = await ctx.sql<TransactionKey[]>`
     select distinct merchant_code as "merchantCode", transaction_id as "transactionId" from refunds
-    where status not in ('succeeded', 'failed') and status <> 'returned' and (
+    where ${ctx.sql.unsafe(isUnendedSql('refunds'))} and (
       (status = 'pending' and coalesce(approved_at, requested_at) <= now() - ${withinMs}::float8 * interval '1 millisecond')
       or (status = 'awaiting_approval' and requested_at <= now() - ${approvalMs}::float8 * interval '1 millisecond')
       or (due_at <= now() and merchant_code <> all(${listMerchantCodes(ctx.config)})))

@@ -90,10 +90,16 @@ export function describeOutcome({ attempt: { accountNumber }, call }: SentAttemp
   return { outcome: outcome.kind, httpStatus, code, message, durationMs, received }
 }
 
+/** What of an attempt and of its answer decides what becomes of the refund. */
+type Answered = {
+  attempt: Pick<Attempt, 'before' | 'accountNumber'>
+  call: Pick<SentAttempt['call'], 'outcome'>
+}
+
 /** Applies the outcome of the last attempt to its refund. */
 export function applyOutcome(
   draft: RefundDraft,
-  { attempt: { before, accountNumber }, call }: SentAttempt,
+  { attempt: { before, accountNumber }, call }: Answered,
   endedAt: string,
 ): void {
   const outcome = maskAccountNumber(call.outcome, accountNumber)

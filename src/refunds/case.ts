@@ -24,13 +24,11 @@ export type RefundNotification = {
   amount: string | null
   code: string | null
   verified: boolean
-  /** Not the reading of its hash that is trusted. */
-  hint: boolean
-  /** In the form that the gateway publishes. */
-  published: boolean
-  /** Another notification with its hash, request id, payment and amount was received: its other values are in doubt. */
-  ambiguous: boolean
-  /** Such a notification was handled before. */
+  /** Its place among the readings of its text: the first is trusted. */
+  reading: number
+  /** In the form that gateways of this family document. */
+  documented: boolean
+  /** Another reading of its text with the same refund, payment and amount, and a result, was handled before. */
   handledBefore: boolean
   /** As it was received; null for one that is too long to be of use. */
   body: string | null
@@ -39,13 +37,15 @@ export type RefundNotification = {
   beforeSnapshot: boolean
 }
 
-/** Other readings of the signed text of `e`, about the same refund. */
-const SAME_SIGNED = `select from ipn_events o
-  where o.merchant_code = e.merchant_code and o.signed_key = e.signed_key and o.id <> e.id
-    and o.request_id = e.request_id and o.payment_id is not distinct from e.payment_id
-    and o.amount is not distinct from e.amount`
+const OF_TEXT = byKey('o', ['merchant_code', 'text_hash'], 'e')
 
-/** Bounds what is read of a flood of notifications; the longest of published ones has 600 characters. */
+/** One signed text settles a refund once, however it is cut. */
+const IS_HANDLED = `exists (
+  select from (select * from ipn_events as o where ${OF_TEXT} offset 0) as o
+  where o.id <> e.id and o.handled_at is not null and o.code is not null and o.request_id = e.request_id
+    and o.payment_id is not distinct from e.payment_id and o.amount is not distinct from e.amount)`
+
+/** Bounds what is read of a flood of notifications; the longest of documented ones has 600 characters. */
 const MAX_BODY = 8_192
 
 /**
@@ -59,9 +59,8 @@ export async function readUnhandledNotifications(
 ): Promise<RefundNotification[]> {
   return await tx<RefundNotification[]>`
     select e.id, e.request_id as "requestId", e.payment_id as "paymentId", e.amount, e.code,
-      e.verdict = 'verified' as verified, e.hint, e.published,
-      exists (${tx.unsafe(SAME_SIGNED)}) as ambiguous,
-      exists (${tx.unsafe(SAME_SIGNED)} and o.handled_at is not null) as "handledBefore",
+      e.verdict = 'verified' as verified, e.reading, e.documented,
+      ${tx.unsafe(IS_HANDLED)} as "handledBefore",
       case when length(e.body) <= ${MAX_BODY} then e.body end as body,
       e.first_received_at::text as "receivedAt",
       coalesce(e.first_received_at < ${asOf}::timestamptz, false) as "beforeSnapshot"
@@ -178,7 +177,7 @@ async function lockPaymentRows(
  */
 const OTHER_IS_MATCHED = `exists (
   select from ipn_events e
-    join ipn_events r on r.merchant_code = e.merchant_code and r.signed_key = e.signed_key and r.id <> e.id
+    join ipn_events r on r.merchant_code = e.merchant_code and r.text_hash = e.text_hash and r.id <> e.id
     join foreign_refunds o on o.merchant_code = r.merchant_code
       and o.request_id in (r.request_id, lower(r.request_id))
       and o.payment_id = r.payment_id and o.amount = r.amount

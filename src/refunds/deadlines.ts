@@ -8,6 +8,7 @@ import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
 import {
   type Disagreement,
+  isAwaited,
   type RefundDraft,
   type RefundRow,
   sendToReview,
@@ -94,11 +95,6 @@ export function applyDeadlines(
     return undefined
   }
   return { kind: 'refund_without_end', ours: 'accepted', theirs: 'no notification, no growth' }
-}
-
-/** Whether it was sent, and the gateway may still end it. */
-function isAwaited({ status }: RefundRow): boolean {
-  return status === 'accepted' || status === 'unknown'
 }
 
 /** Keeps since when answers that are later than the refund's failure show no growth of its amount. */

@@ -167,7 +167,7 @@ async function readNotifications(
 ): Promise<Notification[]> {
   return await sql<Notification[]>`
     select e.first_received_at as "receivedAt", e.code, e.verdict = 'verified' as verified,
-      not e.hint as trusted, e.payment_id as "paymentId", e.request_id as "requestId", e.amount
+      e.reading = 1 as trusted, e.payment_id as "paymentId", e.request_id as "requestId", e.amount
     from (select ${merchantCode}::text as merchant_code, ${refundId}::text as request_id) as k
     cross join lateral (
       select * from ipn_events as e where e.kind = 'refund' and ${sql.unsafe(BY_REQUEST)} offset 0) as e
@@ -274,7 +274,7 @@ export async function isNotified(
     ) as k cross join lateral (
       select from ipn_events as e
       where e.kind = 'refund' and e.verdict = 'verified'
-        and (not e.hint or (e.payment_id = ${paymentId} and e.amount = ${amount})) and ${tx.unsafe(OF_REFUND)}
+        and (e.reading = 1 or (e.payment_id = ${paymentId} and e.amount = ${amount})) and ${tx.unsafe(OF_REFUND)}
       limit 1
     ) as e`
   return rows.length > 0

@@ -43,7 +43,7 @@ function selectCurrency(tx: Tx, { merchantCode, transactionId }: Target) {
     cross join lateral (
       select * from ipn_events as e
       where ${tx.unsafe(byKey('e', ['merchant_code', 'transaction_id'], 'k'))} offset 0) as e
-    where e.verdict = 'verified' and not e.hint`
+    where e.verdict = 'verified' and e.reading = 1`
 }
 
 /**
@@ -116,7 +116,7 @@ export function selectPriorEvidence(
   const key = tx`(select ${merchantCode}::text as merchant_code, ${refundId}::text as request_id) as k`
   return tx`
     notified as (
-      select e.id, e.request_id, e.payment_id, e.amount, e.code, e.first_received_at, e.hint
+      select e.id, e.request_id, e.payment_id, e.amount, e.code, e.first_received_at, e.reading
       from ${key} cross join lateral (
         select * from ipn_events as e where e.kind = 'refund' and ${tx.unsafe(NOTIFIED)} offset 0) as e
       where e.verdict = 'verified'
@@ -126,7 +126,7 @@ export function selectPriorEvidence(
         select * from foreign_refunds as f
         where ${tx.unsafe(byKey('f', ['merchant_code', 'request_id'], 'k'))} offset 0) as f
     ), evidence as (
-      select id as ipn_event_id, payment_id, amount, coalesce(code = '0', false) and not hint as succeeded,
+      select id as ipn_event_id, payment_id, amount, coalesce(code = '0', false) and reading = 1 as succeeded,
         first_received_at as notified_at, false as matched, null as outcome
       from notified
       union all

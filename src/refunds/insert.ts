@@ -9,6 +9,7 @@ import type { Tx } from '../platform/postgres/types.ts'
 import { makeDue } from '../transactions/due.ts'
 import type { Caps } from './caps.ts'
 import { selectPriorEvidence, selectStatus, type TakenExternal } from './first-status.ts'
+import { isUnendedSql } from './lifecycle.ts'
 import type { RefundIntent, RefundParams } from './request-schema.ts'
 import {
   MAX_OPEN,
@@ -36,7 +37,7 @@ const KNOWN =
 /** The refunds of the payment that have not ended, in SQL: as many as may be, at most. */
 const OPEN_SQL = `(select count(*) from (
     select from refunds as r
-    where r.status not in ('succeeded', 'failed', 'returned') and ${byKey('r', ['merchant_code', 'payment_id'], 'payments')}
+    where ${isUnendedSql('r')} and ${byKey('r', ['merchant_code', 'payment_id'], 'payments')}
     limit ${MAX_OPEN}) as own)`
 
 /** A refund to store, and who requests it. */

@@ -1,90 +1,14 @@
-import type { StoredResolution } from '../db/schema.ts'
+import type { refunds } from '../db/schema.ts'
 import type { DiscrepancyKind } from '../discrepancies/kinds.ts'
 import type { ExternalState } from './external-view.ts'
 
-export type RefundStatus =
-  | 'awaiting_approval'
-  | 'pending'
-  | 'sending'
-  | 'accepted'
-  | 'unknown'
-  | 'succeeded'
-  | 'failed'
-  | 'needs_review'
-  | 'returned'
+export type RefundStatus = RefundRow['status']
 
 /** Evidence that contradicts itself, or none; the latter may still end by growth or a notification. */
-export type ReviewReason = 'contradicted' | 'no_evidence'
+export type ReviewReason = NonNullable<RefundRow['review']>
 
-/**
- * A refund's row, locked until the commit. Ages (`since…`) are in ms by the database clock; amounts are decimal
- * strings.
- */
-export type RefundRow = {
-  merchantCode: string
-  transactionId: string
-  refundId: string
-  paymentId: string
-  amount: string
-  receiver: Buffer | null
-  reason: string | null
-  /** The person for whom it was requested. */
-  onBehalfOf: string | null
-  /** It is sent only while one success of the order is left without it. */
-  surplus: boolean
-  /** Nothing is sent before a second person approves. */
-  needsApproval: boolean
-  /** HMAC of what was approved; null until then. */
-  approvedFingerprint: Buffer | null
-  approvedFingerprintKeyId: string | null
-  status: RefundStatus
-  attempts: number
-  firstSentAt: string | null
-  lastSentAt: string | null
-  /** An attempt ended without a valid answer. */
-  unanswered: boolean
-  /** `refundedAmount` when it was first sent; null before. */
-  refundedBefore: string | null
-  /** The gateway's answer to the first attempt, if it was a non-zero code. */
-  refusedCode: string | null
-  refusedAt: string | null
-  /** From a notification that the refund failed. */
-  failureCode: string | null
-  failureNotifiedAt: string | null
-  gatewayRefundId: string | null
-  /** What the gateway charged for it, as notified: a decimal string. */
-  fee: string | null
-  /** The gateway's own transaction id of the refund, as notified. */
-  notifiedReference: string | null
-  /** The gateway's words in the notification of its failure. */
-  failureWords: string | null
-  inferred: boolean
-  matched: boolean
-  /** When its success was first notified. */
-  successNotifiedAt: string | null
-  /** Its success was notified before the payment was first seen. */
-  notifiedBeforeFirst: boolean
-  /** It is part of what was refunded when the payment was first seen: no growth shows it. */
-  inFirstSight: boolean
-  /** Why it is in `needs_review`. */
-  review: ReviewReason | null
-  failureSource: 'gateway' | 'service' | 'merchant' | null
-  failureReason: string | null
-  failureMessage: string | null
-  /** The last decision of a person about its outcome. */
-  resolution: StoredResolution | null
-  /** Whose decision that was, and when (database time). */
-  resolvedPrincipal: string | null
-  resolvedAt: string | null
-  /** The growth that nothing explained when it was decided, a decimal string. */
-  decidedGrowth: string | null
-  /** While it is `returned`: 1 once an answer showed the refunded amount lower by it, 2 once its amount is released. */
-  returnSightings: number
-  /** When that answer was applied (database time); null also when a second person released it. */
-  returnSeenAt: string | null
-  /** Since when answers that are later than its failure show no growth of its amount (database time). */
-  noGrowthSince: string | null
-  polls: number
+/** What the database knows of a refund's row at the moment when it is locked: ages are in ms by the database's clock. */
+type Ages = {
   /** Since it was requested or, if it needed approval, approved. */
   sinceRequestedMs: number
   /** Since the first and since the last attempt; null before the first. */
@@ -98,6 +22,7 @@ export type RefundRow = {
   sinceResolvedMs: number | null
   /** When it was locked (database time). */
   lockedAt: string
+  /** ms until its next check; null when none is scheduled. */
   dueInMs: number | null
   /** The refusal was received before the snapshot's query was sent. */
   refusedBeforeSnapshot: boolean
@@ -107,7 +32,12 @@ export type RefundRow = {
   /** The database was restored since, and may have forgotten that it was sent. */
   requestedBeforeRestore: boolean
   failureBeforeSnapshot: boolean
+  /** Its success was notified before the payment was first seen. */
+  notifiedBeforeFirst: boolean
 }
+
+/** A refund's row, locked until the commit; amounts are decimal strings. */
+export type RefundRow = typeof refunds.$inferSelect & Ages
 
 /** What caused a transition: a reason for readers, and the id of the query or the notification, if any. */
 export type Cause = { reason: string; callId?: number; ipnEventId?: number }
@@ -193,8 +123,41 @@ export type Finding = Disagreement & { paymentId: string; refundId?: string }
 /** Clears the failure of a refund that succeeded after all. */
 export const NO_FAILURE = { failureSource: null, failureReason: null, failureMessage: null }
 
-/** Statuses that only new evidence or a person's decision changes. */
-const ENDED: readonly RefundStatus[] = ['succeeded', 'failed', 'needs_review', 'returned']
+/** What a status means. */
+type StateOfRefund = {
+  /** What readers are shown. */
+  shown: Exclude<RefundStatus, 'sending'>
+  /** As far as is known nothing was sent, and it may still be. */
+  unsent?: true
+  /** It was sent, and the gateway may still end it. */
+  awaited?: true
+  /** Only new evidence or a person's decision changes it. */
+  over?: true
+  /** Its outcome is known, or decided. */
+  ended?: true
+}
+
+/** Every status of a refund: rules, pages and statements ask here what one means. */
+export const STATES: Readonly<Record<RefundStatus, StateOfRefund>> = {
+  awaiting_approval: { shown: 'awaiting_approval', unsent: true },
+  pending: { shown: 'pending', unsent: true },
+  // An attempt is recorded, and its bytes may have left.
+  sending: { shown: 'pending' },
+  accepted: { shown: 'accepted', awaited: true },
+  unknown: { shown: 'unknown', awaited: true },
+  needs_review: { shown: 'needs_review', over: true },
+  succeeded: { shown: 'succeeded', over: true, ended: true },
+  failed: { shown: 'failed', over: true, ended: true },
+  returned: { shown: 'returned', over: true, ended: true },
+}
+
+/**
+ * The condition in SQL that a refund has not ended. The planner finds the index of open refunds by the first part.
+ * @param from the table's name or alias in the statement
+ */
+export function isUnendedSql(from: string): string {
+  return `${from}.status not in ('succeeded', 'failed') and ${from}.status <> 'returned'`
+}
 
 /** Creates an unchanged draft of a locked row. */
 export function startDraft(row: RefundRow): RefundDraft {
@@ -221,16 +184,12 @@ export function sendToReview(draft: RefundDraft, review: ReviewReason, cause: Ca
 
 /** Whether the refund has ended or needs a person's decision. */
 export function isOver({ now }: RefundDraft): boolean {
-  return ENDED.includes(now.status)
+  return STATES[now.status].over === true
 }
 
 /** Whether the outcome of a refund that was sent is still open: growth of the refunded amount may show it. */
 export function isOpen({ status, review }: RefundRow): boolean {
-  return (
-    status === 'accepted' ||
-    status === 'unknown' ||
-    (status === 'needs_review' && review === 'no_evidence')
-  )
+  return isAwaited({ status }) || (status === 'needs_review' && review === 'no_evidence')
 }
 
 /** Whether no check of the refund is scheduled. */
@@ -239,8 +198,13 @@ export function isResting(draft: RefundDraft): boolean {
 }
 
 /** Whether as far as is known nothing was sent, and the refund may still be. */
-export function isUnsent({ status }: RefundRow): boolean {
-  return status === 'awaiting_approval' || status === 'pending'
+export function isUnsent({ status }: Pick<RefundRow, 'status'>): boolean {
+  return STATES[status].unsent === true
+}
+
+/** Whether it was sent, and the gateway may still end it. */
+export function isAwaited({ status }: Pick<RefundRow, 'status'>): boolean {
+  return STATES[status].awaited === true
 }
 
 /** Whether a person decided that the refund failed: notifications do not overrule that. */

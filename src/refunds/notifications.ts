@@ -3,7 +3,7 @@ import type { Context } from '../context.ts'
 import { ipnEvents } from '../db/schema.ts'
 import type { TransactionKey } from '../db/transaction-key.ts'
 import { type RefundDetails, readRefundDetails } from '../gateway/read-stored.ts'
-import { isOpenCode } from '../gateway/response-codes.ts'
+import { isOpenCode, isResultCode } from '../gateway/response-codes.ts'
 import { compareAmounts } from '../money.ts'
 import { build } from '../platform/postgres/drizzle.ts'
 import type { Tx } from '../platform/postgres/types.ts'
@@ -68,9 +68,7 @@ function applyToOwn(
 ): Finding | undefined {
   const { refundId, paymentId, amount } = draft.now
   const same = namesRefund(one, draft.now)
-  // The hash does not show where the message ends and the transaction id begins.
-  if (same && one.verified && one.ambiguous) draft.now = { ...draft.now, notifiedReference: null }
-  if (!one.verified || (same ? one.handledBefore : one.hint)) return undefined
+  if (!one.verified || (same ? one.handledBefore : one.reading > 1)) return undefined
   if (!same) {
     const reason = 'the gateway notified its request id with another payment or amount'
     // Sent from a row that was lost: sent once more, it would move twice.
@@ -95,19 +93,18 @@ function applyToOwn(
   return disagreement && { ...disagreement, paymentId, refundId }
 }
 
-/** The fee, the gateway's words and its reference, of which only the words are kept when they are in doubt. */
+/** The fee, the gateway's words and its reference, of which an undocumented reading is believed the words. */
 function readDetails(
   { config, encryption }: NotificationContext,
   { receiver, refundId }: RefundRow,
-  { body, published, ambiguous }: RefundNotification,
+  { body, documented }: RefundNotification,
 ): RefundDetails {
   const details = readRefundDetails(body ?? '', config.GATEWAY_FIELD_PREFIX)
   const known = receiver && decryptReceiver(encryption, receiver, 'receiver', refundId)
   const message = known
     ? details.message?.replaceAll(known.accountNumber, () => maskAccount(known.accountNumber))
     : details.message
-  if (!published) return { message, fee: undefined, reference: undefined }
-  return { message, fee: details.fee, reference: ambiguous ? undefined : details.reference }
+  return documented ? { ...details, message } : { message, fee: undefined, reference: undefined }
 }
 
 /** Whether request id (a UUID, in whatever case), payment and amount of a notification are those of the refund. */
@@ -120,9 +117,9 @@ export function namesRefund(one: RefundNotification, own: RefundRow): boolean {
   )
 }
 
-/** What a notification's code means. Undefined for an open code, and for one that is not a canonical integer: `05` may be a `0` split elsewhere. */
+/** What a notification's code means; undefined for none, an open one, and one that no gateway writes. */
 export function readResult(code: string | null): 'success' | 'failure' | undefined {
-  if (code === null || !/^(0|-?[1-9]\d{0,8})$/.test(code) || isOpenCode(code)) return undefined
+  if (code === null || !isResultCode(code) || isOpenCode(code)) return undefined
   return code === '0' ? 'success' : 'failure'
 }
 

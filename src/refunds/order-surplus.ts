@@ -38,9 +38,9 @@ const ORDER = ['merchant_code', 'order_id']
 /** Verified notifications name another order for the transaction: which one it belongs to is not known. */
 const isDisputed = (alias: string) => `exists (
   select from (
-    select verdict, hint, published, order_id from ipn_events as e
+    select verdict, documented, order_id from ipn_events as e
     where ${byKey('e', TRANSACTION, alias)} offset 0) as e
-  where e.verdict = 'verified' and (e.published or not e.hint) and e.order_id <> ${alias}.order_id)`
+  where e.verdict = 'verified' and e.documented and e.order_id <> ${alias}.order_id)`
 
 /** The transaction itself, as `t`; `$1` is the merchant code, `$2` the transaction id. */
 const ITSELF = `(
@@ -56,7 +56,7 @@ const OTHERS = `
   select o.* from ${ITSELF} cross join lateral (
     select * from transactions as o where ${byKey('o', ORDER, 't')} offset 0) as o
   where o.transaction_id <> t.transaction_id and o.state in ('paid', 'partially_refunded')
-    and t.order_id_verified and o.order_id_verified and t.currency_verified and o.currency_verified
+    and t.order_verified and o.order_verified
     and upper(btrim(o.currency)) = upper(btrim(t.currency))
     and not ${isDisputed('t')} and not ${isDisputed('o')}`
 

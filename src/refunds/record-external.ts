@@ -93,10 +93,11 @@ export async function recordExternal(
   const one = { ...notification, requestId: foldUuid(notification.requestId) }
   const { paymentId, amount } = one
   // Of two readings nobody can say which one is right: both are reserved, until growth shows one.
-  if (one.hint && !one.published) return NOTHING
+  if (!one.documented) return NOTHING
   if (!one.verified || result === undefined || paymentId === null || amount === null) return NOTHING
   if (compareAmounts(amount, '0') === 0) return NOTHING
-  if (result === 'failure') return one.hint ? NOTHING : await contradict(tx, key, one, paymentId)
+  if (result === 'failure')
+    return one.reading > 1 ? NOTHING : await contradict(tx, key, one, paymentId)
   return await reserve(tx, key, one, paymentId)
 }
 
@@ -174,7 +175,7 @@ function selectFailure(
 ) {
   return tx`
     select min(e.first_received_at) from ipn_events e
-    where e.merchant_code = ${merchantCode} and e.kind = 'refund' and e.verdict = 'verified' and not e.hint
+    where e.merchant_code = ${merchantCode} and e.kind = 'refund' and e.verdict = 'verified' and e.reading = 1
       and lower(e.request_id) = ${requestId.toLowerCase()}
       and (e.request_id = ${requestId} or ${UUID.test(requestId)})
       and e.payment_id = ${paymentId} and e.amount = ${amount}

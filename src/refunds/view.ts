@@ -7,6 +7,7 @@ import { toIso } from '../platform/postgres/row-set.ts'
 import { Proof } from './evidence.ts'
 import { Resolution } from './external-view.ts'
 import type { RefundRecord } from './find.ts'
+import { STATES } from './lifecycle.ts'
 import { decryptReceiver } from './receiver.ts'
 
 /** The statuses shown to merchants. */
@@ -183,7 +184,7 @@ export function showRefund(
     merchantTxnId: order.merchantTxnId,
     amount: r.amount,
     reason: r.reason,
-    status: r.status === 'sending' ? 'pending' : r.status,
+    status: STATES[r.status].shown,
     currency: order.currency,
     receiver:
       r.receiverShown &&

@@ -226,10 +226,10 @@ function wentBackwards(field: string, before: string, after: string): boolean {
  * of it is judged by `findAmountMismatch`.
  */
 export function contradicts(
-  { code, hint }: Pick<NotifiedPayment, 'code' | 'hint'>,
+  { code, isOther }: Pick<NotifiedPayment, 'code' | 'isOther'>,
   payments: readonly Pick<PaymentFacts, 'status'>[],
 ): boolean {
-  if (code === null || hint || isOpenCode(code)) return false
+  if (code === null || isOther || isOpenCode(code)) return false
   const paid = payments.filter(({ status }) => status === 'SUCCESS')
   return code === '0' ? paid.length === 0 : paid.length === payments.length
 }

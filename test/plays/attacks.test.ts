@@ -87,9 +87,9 @@ describe('a verified notification', () => {
   it('that neither the intake nor the sync could assign is requeued by maintenance', async () => {
     const payment = await lab.open()
     await lab.database.sql`
-      insert into ipn_events (merchant_code, fingerprint, kind, payment_id, request_id, amount, code, verdict,
+      insert into ipn_events (merchant_code, text_hash, kind, payment_id, request_id, amount, code, verdict,
         body, address, deliveries, last_received_at)
-      values (${MERCHANT.merchantCode}, '\\x01', 'refund', ${payment.id}, 'PORTAL', 30, '0', 'verified', '{}',
+      values (${MERCHANT.merchantCode}, gen_random_uuid(), 'refund', ${payment.id}, 'PORTAL', 30, '0', 'verified', '{}',
         '', 1, now() - interval '1 minute')`
     expect(await requeueUnhandled(lab.service.ctx)).toBe(1)
     await lab.pass(payment)

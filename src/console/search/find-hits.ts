@@ -110,7 +110,7 @@ function isExactId(hit: Pick<Hit, 'matched' | 'id' | 'of' | 'refund'>, text: str
     case 'refundId':
       return hit.id === text.toLowerCase() || hit.id.replaceAll('-', '') === text.toLowerCase()
     case 'orderId':
-      return hit.of.orderId === text
+      return hit.of.orderId?.toLowerCase() === text.replace(/^#\s*/, '').toLowerCase()
     case 'merchantTxnId':
       return hit.of.merchantTxnId === text
     case 'gatewayRefundId':

@@ -81,8 +81,8 @@ export const APPROVALS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/first-status.ts',
-    text: "where e.verdict = 'verified' and not e.hint`",
-    mutation: 'where e.verdict is not null and not e.hint`',
+    text: "where e.verdict = 'verified' and e.reading = 1`",
+    mutation: 'where e.verdict is not null and e.reading = 1`',
     test: 'test/plays/approval/threshold.test.ts',
     claim: 'the approval fails closed a currency that only unverified notifications name is none',
     control: 'refunds of one transaction count together those of another transaction do not count',

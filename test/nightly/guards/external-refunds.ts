@@ -63,7 +63,7 @@ export const EXTERNAL_REFUNDS: readonly Guard[] = [
   {
     file: 'src/refunds/record-external.ts',
     text: 'if (!one.verified || result === undefined',
-    mutation: 'if ((!one.verified && one.hint) || result === undefined',
+    mutation: 'if ((!one.verified && one.reading > 1) || result === undefined',
     test: 'test/plays/reconcile/notifications.test.ts',
     claim: 'with IPN_SIGNATURE=optional a forged notification of a portal refund matches no delta',
     control: 'a notification of our own refund with code 99 changes nothing',

@@ -23,8 +23,8 @@ export const LOST_ROWS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/first-status.ts',
-    text: "coalesce(code = '0', false) and not hint as succeeded",
-    mutation: 'coalesce(code is not null, false) and not hint as succeeded',
+    text: "coalesce(code = '0', false) and reading = 1 as succeeded",
+    mutation: 'coalesce(code is not null, false) and reading = 1 as succeeded',
     test: 'test/plays/evidence/lost-rows.test.ts',
     claim:
       'a refund whose row is lost after it was sent and notified as failed is left to a person, unsent',

@@ -88,9 +88,9 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/notifications.ts',
-    text: 'if (!one.verified || (same ? one.handledBefore : one.hint)) return undefined',
+    text: 'if (!one.verified || (same ? one.handledBefore : one.reading > 1)) return undefined',
     mutation:
-      'if ((!one.verified && !same) || (same ? one.handledBefore : one.hint)) return undefined',
+      'if ((!one.verified && !same) || (same ? one.handledBefore : one.reading > 1)) return undefined',
     test: 'test/plays/reconcile/notifications.test.ts',
     claim: 'with IPN_SIGNATURE=off a forged notification with code 5 never changes a refund',
     control: 'with IPN_SIGNATURE=off a forged notification of a portal refund matches no delta',
@@ -127,17 +127,17 @@ export const REFUND_NOTIFICATIONS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/notifications.ts',
-    text: '.test(code) || isOpenCode(code)) return undefined',
-    mutation: ".test(code) || (isOpenCode(code) && code === '')) return undefined",
+    text: '!isResultCode(code) || isOpenCode(code)) return undefined',
+    mutation: "!isResultCode(code) || (isOpenCode(code) && code === '')) return undefined",
     test: 'test/plays/reconcile/notifications.test.ts',
     claim: 'a notification of our own refund with code 99 changes nothing',
     control:
       'a verified notification that names our refund with another payment changes nothing and is a disagreement',
   },
   {
-    file: 'src/refunds/notifications.ts',
-    text: '!/^(0|-?[1-9]\\d{0,8})$/.test(code)',
-    mutation: '!/^-?\\d{1,9}$/.test(code)',
+    file: 'src/gateway/response-codes.ts',
+    text: '/^(0|-?[1-9]\\d{0,8})$/.test(text)',
+    mutation: '/^-?\\d{1,9}$/.test(text)',
     test: 'test/plays/attacks.test.ts',
     claim: 'a verified notification with the code 05, which is no plain number, settles nothing',
     control: 'every resend waits twice as long as the one before',

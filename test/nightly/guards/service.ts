@@ -62,8 +62,8 @@ export const SERVICE: readonly Guard[] = [
   },
   {
     file: 'src/http/list.ts',
-    text: "quote(GUARD.test(value) ? `'${value}` : value)",
-    mutation: 'quote(GUARD.test(value) ? value : value)',
+    text: "quote(GUARD.test(text) ? `'${text}` : text, separator)",
+    mutation: 'quote(GUARD.test(text) ? text : text, separator)',
     test: 'test/unit/platform/http/csv.test.ts',
     claim: 'a cell "+84 90" is written "\'+84 90"',
     control: 'a cell "with, a comma" is written "\\"with, a comma\\""',

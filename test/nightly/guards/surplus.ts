@@ -91,8 +91,8 @@ export const SURPLUS: readonly Guard[] = [
   },
   {
     file: 'src/refunds/order-surplus.ts',
-    text: 'and t.order_id_verified and o.order_id_verified and',
-    mutation: 'and',
+    text: 'and t.order_verified and o.order_verified',
+    mutation: 'and true',
     test: 'test/plays/surplus/request-surplus.test.ts',
     claim: 'of two transactions of one order one does not count if its order id was never verified',
     control: 'of three payments, each surplus one is refunded by a request of its own',

@@ -27,8 +27,8 @@ export const TRANSACTIONS: readonly Guard[] = [
   },
   {
     file: 'src/ipn/inbox.ts',
-    text: "notification.kind === 'payment' && results[place]?.status === 'fulfilled'",
-    mutation: "notification.kind === 'payment' && results[place]?.status === 'rejected'",
+    text: "one.kind === 'payment' && isStored ? [one.transactionId] : []",
+    mutation: "one.kind === 'payment' && !isStored ? [one.transactionId] : []",
     test: 'test/api/transactions/wait-for-transaction.test.ts',
     claim:
       'an id that nobody knows yet is answered when its notification comes, which costs its readers one read and no polls',

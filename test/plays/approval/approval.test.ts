@@ -325,7 +325,7 @@ describe('the threshold', () => {
     await name(unverified, 'USD', { verdict: 'missing' })
     expect((await request(unverified, { amount: '1' })).status).toBe('awaiting_approval')
     const hinted = await lab.open()
-    await name(hinted, 'USD', { hint: true })
+    await name(hinted, 'USD', { isOther: true })
     expect((await request(hinted, { amount: '1' })).status).toBe('awaiting_approval')
     const several = await openIn(lab, 'USD')
     await name(several, 'VND')

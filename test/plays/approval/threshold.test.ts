@@ -88,7 +88,7 @@ describe('the approval fails closed', () => {
     approveAbove({ currency: 'VND', amount: '500' })
     const { ids, transactionId } = await open(['100', '100'])
     await seedCurrency(lab.database, transactionId, 'VND', { verdict: 'missing' })
-    await seedCurrency(lab.database, transactionId, 'VND', { hint: true })
+    await seedCurrency(lab.database, transactionId, 'VND', { isOther: true })
     expect(await statusOf(ids[0], '1')).toBe('awaiting_approval')
   })
 
