@@ -1,7 +1,7 @@
 import type { Hono } from 'hono'
 import { auditRefusals } from './access/audit.ts'
 import { authenticate } from './access/authenticate.ts'
-import type { CardsContext } from './cards/context.ts'
+import type { CardsContext } from './cards/cache.ts'
 import { cardRoutes } from './cards/routes.ts'
 import type { ConsoleContext } from './console/context.ts'
 import { mountConsole } from './console/mount.ts'

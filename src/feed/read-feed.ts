@@ -12,9 +12,8 @@ import {
   listOrderIds,
 } from '../events/event.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import type { FeedContext } from './context.ts'
-import { refuseCursor } from './cursor.ts'
-import type { FeedFilter, FeedPage } from './types.ts'
+import type { FeedContext, FeedFilter, FeedPage } from './context.ts'
+import { refuseCursor } from './view.ts'
 
 /**
  * Returns the filter for the events that a key may read, or for the requested types.

@@ -7,7 +7,7 @@ import { BODY_REFUSALS, describeRefusals, describeResponse } from '../http/descr
 import { Id, MerchantCode, WaitParameter } from '../http/fields.ts'
 import { describePage, pageParameters } from '../http/list.ts'
 import { withEitherSignal } from '../platform/concurrency/timing.ts'
-import type { TransactionsContext } from '../transactions/context.ts'
+import type { TransactionsContext } from '../transactions/types.ts'
 import { type FoundRefund, findRefund } from './find.ts'
 import { REFUNDS } from './listing.ts'
 import { readProof } from './proof.ts'

@@ -19,9 +19,9 @@ import {
 import type { ExternalRecord } from '../refunds/external-view.ts'
 import type { RefundRecord } from '../refunds/find.ts'
 import type { ExternalChange, RefundDraft } from '../refunds/lifecycle.ts'
-import { buildTransactionEvent } from '../transactions/build-event.ts'
 import { readTransactions } from '../transactions/find-transactions.ts'
 import type { TransactionWithPayments } from '../transactions/types.ts'
+import { buildTransactionEvent } from '../transactions/view.ts'
 
 /** The changes a commit makes to a transaction, for the change feed. */
 export type CommittedChanges = {

@@ -12,12 +12,12 @@ import {
   writeRowSet,
 } from '../platform/postgres/row-set.ts'
 import type { Sql } from '../platform/postgres/types.ts'
-import type { TransactionsContext } from './context.ts'
 import {
   type FoundTransaction,
   SHOWN_COLUMNS,
   type ShownTransaction,
   type TransactionLookup,
+  type TransactionsContext,
 } from './types.ts'
 
 /** The most lookups that share one statement: larger batches are no faster. */

@@ -9,8 +9,7 @@ import { cutRead, EXAMINATION, type PageRead, pickNewest } from '../platform/pos
 import { listColumns, pickColumns, rowSet } from '../platform/postgres/row-set.ts'
 import { pipeline } from '../platform/postgres/transaction.ts'
 import type { Tx } from '../platform/postgres/types.ts'
-import type { TransactionsContext } from './context.ts'
-import type { TransactionRow, TransactionWithPayments } from './types.ts'
+import type { TransactionRow, TransactionsContext, TransactionWithPayments } from './types.ts'
 
 /** A transaction, and its position in a list by amount: that of its newest payment of the amount. */
 export type FoundByAmount = { found: TransactionWithPayments; position: Position }

@@ -18,12 +18,11 @@ import {
   readCursor,
   respondPage,
 } from '../http/list.ts'
-import type { TransactionsContext } from './context.ts'
 import { findTransaction } from './find-transaction.ts'
 import { TRANSACTIONS } from './listing.ts'
 import { requestSync } from './request-sync.ts'
 import { readTimeline, TimelineEntry, type TimelineRow } from './timeline.ts'
-import type { FoundTransaction } from './types.ts'
+import type { FoundTransaction, TransactionsContext } from './types.ts'
 import { formatEtag, matchesEtag, showTransaction, Transaction } from './view.ts'
 import { waitForTransaction } from './wait-for-transaction.ts'
 

@@ -3,9 +3,8 @@ import { listMerchants, parseBearer } from '../access/authenticate.ts'
 import { describeAllowance } from '../access/key-limits.ts'
 import { explainError, writeProblem } from '../http/problems.ts'
 import { chooseRequestId, SECURITY_HEADERS } from '../http/raw-response.ts'
-import type { TransactionsContext } from './context.ts'
 import { findTransaction } from './find-transaction.ts'
-import type { FoundTransaction } from './types.ts'
+import type { FoundTransaction, TransactionsContext } from './types.ts'
 import { formatEtag, matchesEtag, showTransaction } from './view.ts'
 
 /** Serves a request, unless it returns `false`: then it has done nothing, and the framework serves it. */

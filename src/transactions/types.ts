@@ -1,6 +1,9 @@
+import type { Context } from '../context.ts'
 import type { transactions } from '../db/schema.ts'
 import type { PaymentRow } from '../payments/find-payments.ts'
 import type { ShownPayment } from '../payments/view.ts'
+import type { Batcher } from '../platform/concurrency/batcher.ts'
+import type { Waiters } from '../platform/concurrency/waiters.ts'
 
 export type TransactionRow = typeof transactions.$inferSelect
 
@@ -50,3 +53,10 @@ export type FoundTransaction = ShownWithPayments & { epoch: string }
 
 /** A transaction id, and the merchant accounts the caller may read. */
 export type TransactionLookup = { merchants: readonly string[]; transactionId: string }
+
+export type TransactionsContext = Context & {
+  /** Lookups by id: those that arrive while a statement runs share the next one. */
+  transactionLookups: Batcher<TransactionLookup, FoundTransaction[]>
+  /** Readers that wait for a transaction to change, by `formatWakeKey`. */
+  transactionWaiters: Waiters<FoundTransaction>
+}
