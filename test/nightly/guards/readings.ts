@@ -151,7 +151,7 @@ export const READINGS: readonly Guard[] = [
     text: 'const before = orderVerified ? row : NAMELESS',
     mutation: "const before = orderVerified && row.orderId === '' ? row : NAMELESS",
     test: 'test/unit/sync/name-transaction.test.ts',
-    claim: 'what is verified is not replaced',
+    claim: 'what is missing of it is filled',
     control: 'nothing is named by nothing',
   },
   {
